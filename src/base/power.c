@@ -70,6 +70,8 @@ uint64_t power_needed(const char *path, int mode) {
                               *place = *path == '/' ? xstrdup(path) : xasprintf("%s/%s", here ?: "", path);
         struct stat st;
         int e;
+        if (mode == R_OK && stat(place, &st) == 0 && S_ISDIR(st.st_mode))
+                return POWER_READ;      /* for what is in it, which may be anybody's */
         if (mode == R_OK)
                 return look(place, R_OK) == EACCES ? POWER_READ : 0;
         if (stat(place, &st) == 0 && !S_ISDIR(st.st_mode)) {

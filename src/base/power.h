@@ -19,7 +19,8 @@ void power_hide_memory(void);
 /* For the look of power_needed(): nothing but the right to give up is in effect. power_drop() comes next. */
 void power_lower(void);
 /* Without powers, may this path be used so (access(2): R_OK, or W_OK: made, or replaced)? 0, or what it
- * takes. A path that is not there is judged by the directory in which it would be. */
+ * takes. A path that is not there is judged by the directory in which it would be. A directory that is read
+ * takes POWER_READ: its files are read, whosever they are. */
 _must_check_ _nonnull_ uint64_t power_needed(const char *path, int mode);
 /* Keeps these capabilities at most, for what it executes, too, which gets no others (no_new_privs); and
  * refuses the calls above, with execve(2) unless it executes. A kernel that has no filters refuses less. */

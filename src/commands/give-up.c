@@ -12,6 +12,19 @@ static uint64_t needed(const Options *o, const char *path, bool below, int mode)
         return path ? power_needed(place ?: path, mode) : 0;
 }
 
+/* Files that the environment names are read by whoever asks AWS (aws/credentials.c, aws/https.c). */
+static uint64_t needed_by_environment(void) {
+        static const char *const names[] = { "AWS_WEB_IDENTITY_TOKEN_FILE",
+                                             "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AWS_CA_BUNDLE",
+                                             "SSL_CERT_FILE" };
+        uint64_t all = 0;
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                const char *path = getenv(names[i]);
+                all |= path && *path ? power_needed(path, R_OK) : 0;
+        }
+        return all;
+}
+
 /* Another root is read and written as its own root would. */
 static uint64_t needed_by_line(const Options *o) {
         uint64_t all = streq(o->root, "/") ? 0 : power_needed(o->root, W_OK);
@@ -19,7 +32,8 @@ static uint64_t needed_by_line(const Options *o) {
                 _cleanup_(freep) char *path = source_file_path(*uri);
                 all |= needed(o, path, true, R_OK);
         }
-        return all | needed(o, o->cache, true, R_OK) | needed(o, o->output_file, false, W_OK) |
+        return all | needed_by_environment() | needed(o, o->cache, true, R_OK) |
+               needed(o, o->key, true, R_OK) | needed(o, o->output_file, false, W_OK) |
                needed(o, o->write_to, false, W_OK) | needed(o, o->bundle, false, W_OK);
 }
 

@@ -15,6 +15,8 @@ kind: NodeConfig
 spec:
   cluster: {name: training, apiServerEndpoint: "https://example.com", certificateAuthority: Y2E=, cidr: 10.100.0.0/16}
 '''
+# Of 32 zeros, and nobody's.
+KEY = '-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEI' + 'A' * 43 + '\n-----END PRIVATE KEY-----\n'
 MODEL = ['--instance-type', 'm5.large', '--kubelet-version', '1.34.2', '--containerd-version', '2.1.5']
 count = 0
 
@@ -109,8 +111,8 @@ def look_inside(*arguments):
     return said
 
 
-def run(*arguments, **options):
-    return subprocess.run([nodestrap, *arguments], capture_output=True, text=True, env=environment, timeout=60, **{'cwd': tmp, **options})
+def run(*arguments, extra={}, **options):
+    return subprocess.run([nodestrap, *arguments], capture_output=True, text=True, env=environment | extra, timeout=60, **{'cwd': tmp, **options})
 
 
 def works(what, *arguments, **options):
@@ -131,10 +133,15 @@ def check_root():
     check_status('status --bundle', READ | LOOK | LOG | WRITE, f'{other}/private/b.tar.gz')
     check_status('wait', 0, '--root', f'{tmp}/root')
     check_status('config dump', READ, '-c', source)
+    check_status('config dump', READ, '-c', f'file://{other}/open')
     check_status('config dump', WRITE, '-c', 'imds://user-data', '-o', f'{other}/private/dumped')
 
     works('root checks what another user keeps to himself', 'config', 'check', '-c', source)
     works('also by a name in a directory of his', 'config', 'check', '-c', 'file://config.yaml', cwd=f'{other}/private')
+    works('also all in a directory of his', 'config', 'check', '-c', f'file://{other}/open')
+    works('and signs it with his key', 'config', 'sign', '-k', f'{other}/private/key.pem', '-c', source)
+    p = run('token', '--cluster-name', 'x', '--region', 'us-west-2', extra={'AWS_WEB_IDENTITY_TOKEN_FILE': f'{other}/private/empty', 'AWS_ROLE_ARN': 'x'})
+    ok(p.returncode == 20 and 'private/empty, which AWS_WEB_IDENTITY_TOKEN_FILE names, is empty' in p.stderr, 'and reads his token for AWS', p.stderr)
     works('and writes it there', 'config', 'dump', '-c', source, '-o', f'{other}/private/dumped')
     works('and the plan', 'plan', '-c', source, *MODEL, '--write-to', f'{other}/private/a/b')
     os.chmod(other, 0o1777)
@@ -187,11 +194,14 @@ try:
     nodestrap = shutil.copy(nodestrap, tmp)     # which the other user can execute
     os.makedirs(other := f'{tmp}/other')
     os.makedirs(f'{other}/private', 0o700)
+    os.makedirs(f'{other}/open')
     os.makedirs(f'{tmp}/root/run/nodestrap')
-    for path in (f'{tmp}/config.yaml', f'{other}/private/config.yaml'):
+    texts = {f'{tmp}/config.yaml': CONFIG, f'{other}/private/config.yaml': CONFIG, f'{other}/open/config.yaml': CONFIG, f'{other}/private/key.pem': KEY,
+             f'{other}/private/empty': ''}
+    for path, text in texts.items():
         with open(path, 'w', opener=lambda p, f: os.open(p, f, 0o600)) as f:
-            f.write(CONFIG)
-    for path in (other, f'{other}/private', f'{other}/private/config.yaml'):
+            f.write(text)
+    for path in (other, f'{other}/private', *(p for p in texts if p.startswith(other))):
         os.chown(path, OTHER, OTHER)
     with open(f'{tmp}/root/run/nodestrap/status.json', 'w') as f:
         f.write('{"schema": 1, "verdict": "ok", "text": "well", "runs": {}}')
