@@ -10,9 +10,7 @@
 #include <sys/stat.h>
 
 static bool is_own(const Root *root, const char *uri) {
-        _cleanup_(freep) char *path = startswith(uri, "file://")
-                                              ? root_absolute(root, uri + strlen("file://"))
-                                              : NULL;
+        _cleanup_(freep) char *name = source_file_path(uri), *path = name ? root_absolute(root, name) : NULL;
         _cleanup_(close_fd) int fd = path ? root_open(root, path, O_PATH) : -ENOENT;
         struct stat st;
         return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid();
@@ -22,7 +20,7 @@ static bool is_own(const Root *root, const char *uri) {
  * what is built for another machine. */
 static int reveal(const Run *run, Diag *diag) {
         for (char **uri = geteuid() == 0 ? NULL : run->options.sources; uri && *uri; uri++)
-                if (!is_own(run->root, *uri) && !(run->host->modelled && startswith(*uri, "file://")))
+                if (!is_own(run->root, *uri) && !(run->host->modelled && !source_is_imds(*uri)))
                         return diag_error(diag, -EPERM, CAUSE_USAGE,
                                           "--show-secrets is for root, for the owner of the configuration, "
                                           "and with --instance-type for files: %s is none of yours; sudo "

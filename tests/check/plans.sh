@@ -100,6 +100,7 @@ if [ "$EUID" = 0 ] && chmod 755 "$tmp" && install -m 755 "$nodestrap" "$tmp/node
         mkdir -p "$tmp/machine/theirs" && "$here/../fixtures/expand.sh" p5-48xlarge "$tmp/machine" && cp "$tmp/node.yaml" "$tmp/machine/" && install -o 65534 -m 600 "$tmp/node.yaml" "$tmp/machine/theirs/"
         ok "somebody else's, of this machine, nobody is" eval '! theirs file:///node.yaml --root "$tmp/machine" && lacks "$canary" && grep -q "(2 EUSAGE).*sudo nodestrap plan --show-secrets" "$tmp/err"'
         ok "his own he is" eval 'theirs file:///theirs/node.yaml --root "$tmp/machine" && grep -qF "$canary-sysctl" "$tmp/out"'
+        ok "also as URIs may name it" eval 'theirs "file:/theirs/node%2eyaml" --root "$tmp/machine" && grep -qF "$canary-sysctl" "$tmp/out"'
         ok "and what a laptop plans" eval 'theirs "file://$tmp/node.yaml" --instance-type p5.48xlarge && grep -qF "$canary-sysctl" "$tmp/out"'
 else count=$((count + 1)); echo "ok $count - somebody else's secrets # SKIP nobody else to be"
 fi
