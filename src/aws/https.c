@@ -165,7 +165,7 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         struct curl_slist *list = make_list(headers, n_headers);
         HttpsReply reply = {};
 
-        /* One of many servers behind a balancer may be ill, and a connection that is kept leads to it. */
+        /* One of many servers behind a balancer may be ill; a connection that is kept leads to it again. */
         static bool ill;
         set_options(url, form, limit_usec, error, &reply);
         curl.setopt(easy, CURLOPT_FRESH_CONNECT, (long)ill);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keys as text ⇄ 32 bytes, and EVP_DigestVerify(3) with them. What PEM holds is of one length and begins with
- * the same bytes for every key (RFC 8410, 4 and 7), so that libcrypto's decoders are not needed to read it.
- */
+ * Keys as text ⇄ 32 bytes, and EVP_DigestVerify(3) with them. What PEM holds is of one length and begins
+ * with the same bytes for every key (RFC 8410, 4 and 7), so that libcrypto's decoders are not needed to read
+ * it. */
 #include "source/ed25519.h"
 
 #include "base/hash.h"

@@ -10,8 +10,8 @@
 /* A public key, or the secret that a private one is made of. */
 typedef struct Ed25519Key { unsigned char bytes[ED25519_KEY]; } Ed25519Key;
 
-/* PEM → key: one block of that kind and nothing else. -EINVAL for any other text, and *ret_why (static text)
- * says what it is. */
+/* PEM → key: one block of that kind and nothing else. -EINVAL for any other text, and *ret_why (static
+ * text) says what it is. */
 _must_check_ _nonnull_ int ed25519_parse_public(const char *text, size_t size, Ed25519Key *ret,
                                                 const char **ret_why);
 _must_check_ _nonnull_ int ed25519_parse_private(const char *text, size_t size, Ed25519Key *ret,

@@ -225,8 +225,8 @@ bool signature_field_is_valid(const char *field, const char *value) {
         return n > 0 && n <= 100 && strspn(value, word) == n;
 }
 
-/* Text that no multipart is yet → one whose parts it becomes. cloud-init looks at text/plain itself for what
- * it is (cloudinit/user_data.py). */
+/* Text that no multipart is yet → one whose parts it becomes. cloud-init looks at text/plain itself for
+ * what it is (cloudinit/user_data.py). */
 static int make_multipart(const Blobs *blobs, Text *t, char **ret_boundary, Diag *diag) {
         _cleanup_(text_done) Text all = {};
         char digest[65];

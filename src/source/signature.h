@@ -46,7 +46,7 @@ _nonnull_ bool signature_is_there(const Blob *blob);
 _malloc_ _nonnull_ char *signature_text(const Signature *s);
 /* Words that a field can hold. */
 _nonnull_ bool signature_field_is_valid(const char *field, const char *value);
-/* One multipart message, or texts each of which becomes a part → the signed message, the caller's. Of fields
- * serial, account, region and cluster are read. */
+/* One multipart message, or texts each of which becomes a part → the signed message, the caller's. Of
+ * fields serial, account, region and cluster are read. */
 _must_check_ _nonnull_ int signature_make(Blobs *blobs, const Ed25519Key *private, const Signature *fields,
                                           char **ret, Diag *diag);
