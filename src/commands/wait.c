@@ -13,8 +13,10 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "report/join.h"
+#include "report/status.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <jansson.h>
 
 #define TOTAL_USEC (300 * USEC_PER_SEC)
@@ -29,6 +31,14 @@ static void take_refusal(const Root *root, const Diag *diag, JoinOutcome *outcom
                 error ? diagnostic_format(error) : xstrdup("the kubeconfig cannot be read");
         outcome->cause = stop_signal() ? CAUSE_INTERRUPTED : error ? error->cause : CAUSE_INTERNAL;
         outcome->text = xasprintf("%s%s", text, outlook_has_init(root) ? "; an init has not ended yet" : "");
+}
+
+/* Of an init that has failed he would not hear before the time is up. */
+static void tell_reader(const Root *root) {
+        _cleanup_(json_decrefp) json_t *status = NULL;
+        if (status_read(root, &status) == -EACCES)
+                log_warning(REPORT_STATUS " is for root and who may read the journal: whether nodestrap init "
+                                          "has failed is not seen here; sudo nodestrap wait sees it.");
 }
 
 static int read_access(const Root *root, uint64_t deadline_usec, KubeAccess *ret, Diag *diag) {
@@ -69,6 +79,7 @@ int command_wait(Run *run) {
         _cleanup_(join_report_done) JoinReport join = { .goal = (JoinGoal)goal,
                                                         .begin_usec = run->begin_usec };
         stop_catch();
+        tell_reader(run->root);
         join_as_instance(run->root, join.goal, run->begin_usec + (o->timeout_usec ?: TOTAL_USEC), &join);
         join.end_usec = now_usec();
         hide_in_join(run->root, &join.outcome);

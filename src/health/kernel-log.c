@@ -183,7 +183,8 @@ static void add_sxid(Log *l, const char *text) {
 }
 
 /* "NVRM: …" without a number; events that have one stand for these, too. One line quotes a process, its
- * name and what it says its version is: "NVRM: API mismatch: the client 'GSP timeout' has the version …". */
+ * name and what it says its version is: "NVRM: API mismatch: the client 'GSP timeout' has the version
+ * …". */
 static void add_driver_message(Log *l, const char *text) {
         char address[24] = "";
         if (startswith(text, "NVRM: API mismatch: "))

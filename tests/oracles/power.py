@@ -164,6 +164,8 @@ def check_user():
     works('an ordinary user plans', 'plan', '-c', 'file://config.yaml', *MODEL, **private)
     p = subprocess.run(['bash', '-c', '"$0" config dump -c file://config.yaml -o >(cat >&2)', nodestrap], capture_output=True, text=True, env=environment, **private)
     ok(p.returncode == 0, "who gives a file of his shell's, too", p.stderr)
+    p = run('wait', '--root', f'{tmp}/root', '--timeout', '1s', **private)
+    ok(p.returncode and 'status.json is for root and who may read the journal' in p.stderr, 'and is told what he waits without', p.returncode, p.stderr)
 
 
 def check_refusal():
@@ -204,6 +206,7 @@ try:
     for path in (other, f'{other}/private', *(p for p in texts if p.startswith(other))):
         os.chown(path, OTHER, OTHER)
     with open(f'{tmp}/root/run/nodestrap/status.json', 'w') as f:
+        os.fchmod(f.fileno(), 0o640)
         f.write('{"schema": 1, "verdict": "ok", "text": "well", "runs": {}}')
     lock = open(f'{tmp}/root/run/nodestrap/lock', 'w')
     fcntl.flock(lock, fcntl.LOCK_EX)
