@@ -56,14 +56,19 @@ static char *device_label(const Device *d) {
                           : xstrdup("the disk");
 }
 
+/* Without its signature alone it would be refused as what has lost that. */
 static void refuse_content(Stores *s, const Device *d) {
-        _cleanup_(freep) char *holds = content_describe(d->content), *label = device_label(d);
+        _cleanup_(freep) char *holds = content_describe(d->content), *label = device_label(d),
+                              *free_it = xasprintf(d->array ? "`mdadm --stop /dev/%s`, and `blkdiscard "
+                                                              "--force` for each member"
+                                                            : "`blkdiscard --force /dev/%s`",
+                                                   d->name);
         if (d->content->kind == CONTENT_DATA)
                 stores_refuse(s, CAUSE_DISK_DATA,
                               "%s carries no signature and is not blank: %s. Its file system may have lost "
                               "its superblock, or it is enciphered. It is left alone; if nothing of that is "
-                              "needed: `mdadm --stop /dev/%s`, and `blkdiscard --force` for each member",
-                              label, d->content->error ?: "it is not zeros", d->name);
+                              "needed: %s",
+                              label, d->content->error ?: "it is not zeros", free_it);
         else if (d->content->kind == CONTENT_UNREADABLE)
                 stores_refuse(
                         s, CAUSE_DISK_ERROR,
@@ -72,9 +77,8 @@ static void refuse_content(Stores *s, const Device *d) {
         else
                 stores_refuse(s, CAUSE_DISK_USED,
                               "%s holds: %s, and is to be mounted as xfs or ext4. It is left alone; if "
-                              "nothing of that is needed: "
-                              "`wipefs --all /dev/%s`",
-                              label, holds, d->name);
+                              "nothing of that is needed: %s",
+                              label, holds, free_it);
 }
 
 static bool is_mountable(const Content *c) {
