@@ -58,8 +58,8 @@ sampled() { # PID COUNT-COMMAND…: memory and descriptors when a tenth is done,
         while kill -0 "$pid" 2>/dev/null; do
                 n=$("$@"); [ "$n" -gt "$done_" ] || { sleep 0.05; continue; }
                 done_=$n
-                if [ "$n" -ge $((RETRIES / 10)) ] && [ -z "$rss1" ]; then rss1=$(of_process "$pid" VmRSS) fd1=$(fds "$pid"); fi
-                [ "$n" -lt "$RETRIES" ] || { rss2=$(of_process "$pid" VmRSS) fd2=$(fds "$pid"); kill "$pid"; break; }
+                if [ "$n" -ge $((RETRIES / 10)) ] && [ -z "$rss1" ]; then rss1=$(of_process "$pid" RssAnon) fd1=$(fds "$pid"); fi
+                [ "$n" -lt "$RETRIES" ] || { rss2=$(of_process "$pid" RssAnon) fd2=$(fds "$pid"); kill "$pid"; break; }
         done
         wait "$pid"; code=$?
 }
