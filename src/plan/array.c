@@ -56,8 +56,8 @@ static void refuse_mixed(Stores *s, const Array *a) {
         }
         stores_refuse(s, CAUSE_ARRAY,
                       "array %s is made of %s, and of %s, which is no instance store: it is somebody else's "
-                      "and is left alone. If it is not "
-                      "needed: `mdadm --stop /dev/%s` and `blkdiscard --force` for its members",
+                      "and is left alone. If it is not needed: `mdadm --stop /dev/%s` and `blkdiscard "
+                      "--force` for the instance stores among its members",
                       a->name, stores.data, others.data, a->name);
 }
 

@@ -266,7 +266,7 @@ static const Row rows[] = {
         { STORAGE_RAID0, "01b", .of = 2, .cause = CAUSE_ARRAY, .says = { "has 2 members, and 3 instance stores are here", "nvme2n1" } },
         { STORAGE_RAID0, "011", .cause = CAUSE_ARRAY, .says = { "contradict each other", "nvme3n1" } },
         { STORAGE_RAID0, "OOO", .cause = CAUSE_DISK_USED, .says = { "older than 1.0", "nvme1n1", "nvme2n1", "nvme3n1" } },
-        { STORAGE_RAID0, "012", "r012E", .cause = CAUSE_ARRAY, .says = { "md127", "nvme0n1", "no instance store", "nvme2n1" } },
+        { STORAGE_RAID0, "012", "r012E", .cause = CAUSE_ARRAY, .says = { "md127", "nvme0n1", "no instance store", "for the instance stores among" } },
         { STORAGE_RAID0, "012", "r012:o", .cause = CAUSE_DISK_USED, .says = { "array md127", "`mdadm --stop /dev/md127`, and `blkdiscard --force`" } },
         { STORAGE_RAID0, "012", "r012:f", .cause = CAUSE_DISK_ERROR, .says = { "array md127", "Input/output error" } },
         { STORAGE_RAID0, "012", "r012:h", .cause = CAUSE_DISK_USED, .says = { "dm-3 is built on array md127" } },
