@@ -19,6 +19,21 @@ static bool is_variable_name(const char *name) {
         return *name && !(*name >= '0' && *name <= '9') && !name[strspn(name, valid)];
 }
 
+/* What systemd takes for a value (unichar_is_valid() of its utf8.c). For another it writes the value to its
+ * journal, and leaves the service without any variable of the file. */
+static bool is_value(const char *value) {
+        size_t n;
+        for (const char *p = value, *end = value + strlen(value); *p; p += n) {
+                const unsigned char *c = (const unsigned char *)p;
+                n = utf8_length(p, (size_t)(end - p));
+                bool last = n >= 3 && c[n - 2] == 0xbf && c[n - 1] >= 0xbe,      /* U+FFFE, U+1FFFF, … */
+                     nobodys = n == 3 && c[0] == 0xef && c[1] == 0xb7 && c[2] >= 0x90 && c[2] < 0xb0;
+                if (n == 0 || nobodys || (last && (n == 3 ? c[0] == 0xef : (c[1] & 0xf) == 0xf)))
+                        return false;
+        }
+        return true;
+}
+
 /* systemd reads these behind what it has of us for kubelet, which nobody means to replace. */
 static bool is_kubelets(const char *name) {
         return streq(name, "NODEADM_KUBELET_ARGS") || streq(name, "KUBELET_CONFIG_DROPIN_DIR_ALPHA");
@@ -37,6 +52,10 @@ static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) 
                         diag_warn_at(&plan->warnings, "environment-name", NULL, path,
                                      "systemd ignores this variable: a name has letters, digits and "
                                      "underscores only, and no digit in front");
+                else if (!is_value(e->variables[i].value))
+                        diag_warn_at(&plan->warnings, "environment-value", NULL, path,
+                                     "is left out: a character in it is one that Unicode gives to nobody "
+                                     "(such as U+FFFE), and systemd takes no value with it");
                 else if (is_kubelets(name))
                         diag_warn_at(&plan->warnings, "environment-name", NULL, path,
                                      "has no effect: kubelet's command line is made of spec.kubelet");
@@ -67,7 +86,7 @@ static void plan_variables(Plan *plan, const ServiceEnvironment *e, const char *
         for (size_t i = 0; i < e->n; i++) {
                 const Variable *v = &e->variables[i];
                 _cleanup_(freep) char *line = assignment_line(v->name, v->value);
-                if (is_variable_name(v->name) && !is_kubelets(v->name))
+                if (is_variable_name(v->name) && is_value(v->value) && !is_kubelets(v->name))
                         text_add(&t, "%s", line);
         }
         plan_file(plan, PHASE_CONFIG, "system", file, why, t.data ?: "", 0600)->secret = true;

@@ -123,6 +123,28 @@ TEST(names_that_systemd_ignores_are_told) {
         }
 }
 
+/* As systemd's own parser of such files takes them or not (load_env_file() of 252). */
+TEST(values_that_systemd_refuses_are_left_out) {
+        static const struct { const char *value; bool taken; } values[] = {
+                { "", true }, { "é", true }, { "\a", true }, { "\xef\xb7\x8f", true }, { "\xef\xb7\xb0", true }, { "\xef\xbf\xbd", true },
+                { "\xe2\xbf\xbf", true }, { "\xf0\x9e\xbf\xbf", true }, { "x\xef\xb7\x90", false }, { "\xef\xb7\xafx", false }, { "\xef\xbf\xbe", false },
+                { "\xef\xbf\xbf", false }, { "\xf0\x9f\xbf\xbe", false }, { "\xf4\x8f\xbf\xbf", false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                _cleanup_(freep) char *value = xstrdup(values[i].value);
+                Variable v[] = { { (char[]){"A"}, value }, { (char[]){"B"}, (char[]){"b"} } };
+                ServiceEnvironment e[] = { { (char[]){"kubelet"}, v, 2 } };
+                s.config.instance.environment = e;
+                s.config.instance.n_environment = 1;
+                sample_plan(&s);
+                ASSERT_EQ(sample_warned(&s, "environment-value"), !values[i].taken);
+                const char *text = sample_file(&s, "/etc/nodestrap/environment/kubelet.service")->file.content;
+                ASSERT_EQ(startswith(text, "A="), values[i].taken);
+                ASSERT_TRUE(endswith(text, "B=\"b\"\n"));
+        }
+}
+
 TEST(user_flags_are_last_and_in_order) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.config.kubelet.flags = LIST("--zz=1", "--aa=2", "--node-ip=1.2.3.4");
