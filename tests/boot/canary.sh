@@ -16,7 +16,8 @@ nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 clean() { sed 's/CANARY-label//g' "$@" | { ! grep -aoE '.{0,60}(CANARY|730515731).{0,20}'; }; }
 quiet() { "$@" >out/said 2>&1; [ -s out/said ] && clean out/said; }     # it says something, and none of them
 # The test's own: what its kubelet was started with.
-files_of_all() { is "$(nobody grep -rlaE -D skip --exclude-dir=recording-kubelet 'CANARY|730515731' /etc /run /var /tmp /usr/lib/systemd /opt /root /home 2>/dev/null)" ""; }
+files() { nobody grep -rlaE -D skip --exclude-dir=recording-kubelet 'CANARY|730515731' /etc /run /var /tmp /usr/lib/systemd /opt /root /home 2>/dev/null; }
+files_of_all() { is "$(files)" ""; }
 buses() { nobody systemctl show --all '*' && nobody systemctl show && nobody systemctl show-environment; }
 # kubelet's flags are its arguments, which every user of a machine sees of every process.
 arguments() { local pid kubelet; kubelet=$(property kubelet MainPID); for pid in /proc/[0-9]*; do [ "$pid" = "/proc/$kubelet" ] || nobody cat "$pid/cmdline" 2>/dev/null; done | tr '\0' '\n'; }
@@ -50,6 +51,17 @@ try "so has kubelet" gets kubelet
 try "the reports are for root and who may read the journal" is "$(stat -c '%a %U %G' /run/nodestrap/{status,joined}.json | sort -u)" "640 root systemd-journal"
 try "who may not is told who may" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups nodestrap status 2>&1 | grep -F 'sudo nodestrap status, or be of the group systemd-journal'"
 try "who may can" setpriv --reuid 65534 --regid 65534 --groups systemd-journal nodestrap status
+# Or a search that looks at nothing would find nothing.
+control() {
+        local pid rc=0
+        echo CANARY >/run/control && is "$(files)" /run/control || rc=1; rm /run/control
+        systemctl set-environment WORD=CANARY-control; quiet buses && rc=1; systemctl unset-environment WORD
+        bash -c 'exec -a CANARY-control sleep 600' & pid=$!
+        until grep -qa CANARY-control "/proc/$pid/cmdline"; do sleep 0.1; done
+        quiet arguments && rc=1; kill "$pid"; wait "$pid"
+        journal | grep -q nodestrap && bundle | grep -qa kubelet && [ $rc = 0 ]
+}
+try "what is there is found" control
 searches "on a node that is well"
 
 # The phases once more, with a file that containerd cannot read and a setting that the kernel does not take.
