@@ -364,12 +364,13 @@ static bool tasks_begin_ready(Apply *a) {
 
 /* ---- signals: held back, so that nothing is left half done ---- */
 
-static void signals_look(Apply *a) {
+int apply_stopping(Apply *a) {
         sigset_t set;
         stop_signals(&set);
         int signal = sigtimedwait(&set, NULL, &(struct timespec){});
         if (signal > 0 || stop_signal())       /* the latter came before they were held back */
                 a->interrupted = signal > 0 ? signal : stop_signal();
+        return a->interrupted;
 }
 
 static void apply_interrupt(Apply *a) {
@@ -404,8 +405,7 @@ static bool tasks_pending(const Apply *a) {
 
 static int apply_run(Apply *a) {
         while (tasks_pending(a)) {
-                signals_look(a);
-                if (a->interrupted) {
+                if (apply_stopping(a)) {
                         apply_interrupt(a);
                         return -EINTR;
                 }
@@ -509,7 +509,7 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
         if (root_is_host(root))
                 waited_write(root, plan, ret);
         /* one that came after the last action must not end us before the report is written */
-        signals_look(&a);
+        (void)apply_stopping(&a);
         /* else the process is about to end, and a second signal must not keep it from saying why */
         if (!a.interrupted)
                 sigprocmask(SIG_SETMASK, &before, NULL);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/run.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -85,7 +86,7 @@ DEFINE_CLEANUP(Bus *, bus_free)
 /* The direct line that systemctl takes for root works before dbus.service does, and while it restarts: the
  * configuration phase runs before sysinit.target, and a message to the bus would have to wait for a start
  * that waits for this phase. */
-static int bus_connect(Bus *b, uint64_t until_usec) {
+static int bus_connect(Apply *a, Bus *b, uint64_t until_usec) {
         int r = 0;
         for (;;) {
                 r = sd_bus_new(&b->bus);
@@ -96,7 +97,8 @@ static int bus_connect(Bus *b, uint64_t until_usec) {
                 if (r >= 0)
                         return 0;
                 b->bus = sd_bus_unref(b->bus);
-                if ((r != -ECONNREFUSED && r != -ENOENT) || now_usec() >= until_usec || sd_booted() <= 0)
+                if ((r != -ECONNREFUSED && r != -ENOENT) || now_usec() >= until_usec || apply_stopping(a) ||
+                    sd_booted() <= 0)
                         break;
                 usleep(PAUSE_USEC);     /* it is about to listen again (renew.c) */
         }
@@ -110,7 +112,7 @@ int bus_begin(Apply *a, Bus *b, uint64_t until_usec) {
         sd_event *event = NULL;
         int r = apply_event(a, &event);
         if (r >= 0)
-                r = bus_connect(b, until_usec);
+                r = bus_connect(a, b, until_usec);
         if (r >= 0)
                 r = sd_bus_set_method_call_timeout(b->bus, NEVER_USEC);
         if (r >= 0)
@@ -139,6 +141,10 @@ static int bus_open(Apply *a) {
 }
 
 static int bus_fail(Unit *u, int r) {
+        const Apply *a = u->task->apply;
+        if (a->interrupted)             /* while it waited for systemd */
+                return task_fail(u->task, -EINTR, CAUSE_INTERRUPTED, "stopped by %s",
+                                 stop_name(a->interrupted));
         return task_fail(u->task, r, CAUSE_BUS,
                          "systemd cannot be reached (%s); is this machine run by systemd, and by root?",
                          strerror(-r));
@@ -453,18 +459,20 @@ static char *conditions_unmet(const Unit *u) {
         return unmet ? strv_join(unmet, ", ") : NULL;
 }
 
-/* "/etc/eks/condition.sh (status 1)": the first command of that property which ended badly; NULL where none
- * did, or nobody knows. */
+/* "/etc/eks/condition.sh (status 1)": the first command of that property which ended badly and whose end
+ * counts (no "-" before it); NULL where none did, or nobody knows. */
 static char *command_failed(const Unit *u, const char *property) {
         const char *path;
         char *command = NULL;
-        int status;
+        int ignored, code, status;
         sd_bus_message *m = property_ask(u, SYSTEMD ".Service", property, "a(sasbttttuii)");
         while (m && !command && sd_bus_message_enter_container(m, 'r', "sasbttttuii") > 0 &&
-               sd_bus_message_read(m, "s", &path) > 0 && sd_bus_message_skip(m, "asbttttui") >= 0 &&
-               sd_bus_message_read(m, "i", &status) > 0 && sd_bus_message_exit_container(m) >= 0)
-                if (status != 0)
-                        command = xasprintf("%s (status %d)", path, status);
+               sd_bus_message_read(m, "s", &path) > 0 && sd_bus_message_skip(m, "as") >= 0 &&
+               sd_bus_message_read(m, "b", &ignored) > 0 && sd_bus_message_skip(m, "ttttu") >= 0 &&
+               sd_bus_message_read(m, "ii", &code, &status) > 0 && sd_bus_message_exit_container(m) >= 0)
+                if (status != 0 && !ignored)
+                        command = xasprintf("%s (%s %d)", path, code == CLD_EXITED ? "status" : "signal",
+                                            status);
         sd_bus_message_unref(m);
         return command;
 }

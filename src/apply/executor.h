@@ -103,6 +103,8 @@ _nonnull_ void tasks_done(Apply *a);
 
 /* the loop, made when first asked for */
 _must_check_ _nonnull_ int apply_event(Apply *a, sd_event **ret);
+/* Takes a signal that asks to stop, if one came: a->interrupted. For who waits outside of the event loop. */
+_nonnull_ int apply_stopping(Apply *a);
 _nonnull_ void task_checked(Task *t, bool needed);
 _nonnull_ void task_end(Task *t, Outcome outcome);
 /* done as far as dependents are concerned */

@@ -81,7 +81,7 @@ int bus_renew(Apply *a) {
         Bus *b = a->bus;
         int r = -ETIMEDOUT;
         b->lost_usec = b->lost_usec ?: now_usec();
-        while (r < 0 && now_usec() < b->lost_usec + BUS_RENEW_USEC) {
+        while (r < 0 && !apply_stopping(a) && now_usec() < b->lost_usec + BUS_RENEW_USEC) {
                 usleep(PAUSE_USEC);
                 b->bus = sd_bus_close_unref(b->bus);
                 b->sender = NULL;
@@ -89,7 +89,7 @@ int bus_renew(Apply *a) {
                 if (r >= 0)
                         r = units_resume(a);
         }
-        if (r < 0)
+        if (r < 0 && !a->interrupted)   /* else the run is about to end, and says why */
                 bus_broken(a, strerror(-r));
         return r;
 }

@@ -25,4 +25,20 @@ try "an init goes on with another connection" sh -c "cat out/reexec; exit $rc"
 try "containerd and kubelet are active" is "$(property containerd ActiveState) $(property kubelet ActiveState)" "active active"
 try "without a word of it" no grep -i 'connection' out/reexec
 
+# A systemd that is not to be had again: it listens where this init does not look. To be stopped meanwhile is no failure of the connection.
+systemctl stop kubelet containerd; rm /run/begun /run/go
+unshare -m sh -c "exec nodestrap init $(sources)" 2>out/stopped & init=$!
+until [ -e /run/begun ]; do sleep 0.1; done
+nsenter -m -t $init sh -c 'mount -t tmpfs tmpfs /run/systemd && mkdir /run/systemd/system && mount -t tmpfs tmpfs /run/dbus'
+systemctl daemon-reexec; kill -TERM $init; wait $init; rc=$?
+try "one that waits for a connection is stopped by a signal" sh -c "cat out/stopped; [ $rc = 1 ] && tail -n 1 out/stopped | grep -F '(1 EINTERRUPTED) at start-unit:containerd.service: stopped by SIGTERM'"
+touch /run/go
+
+# Of the commands before the daemon's the one is named whose end counts.
+printf '[Service]\nExecStartPre=-/bin/false\nExecStartPre=/bin/sh -c "kill -KILL $$$$"\nRestart=no\n' >/etc/systemd/system/containerd.service.d/waits.conf
+systemctl stop containerd; systemctl daemon-reload
+# shellcheck disable=SC2046 # sources are words
+nodestrap init $(sources) 2>out/command
+try "a command that fails before a unit's own is named, and none whose end is ignored" sh -c "cat out/command; tail -n 1 out/command | grep -F 'its command /bin/sh (signal 9) failed'"
+
 finish
