@@ -45,6 +45,7 @@ typedef struct Asking {
         char *form;
         uint64_t deadline_usec;
         unsigned clock_corrected;       /* so many times */
+        int64_t signed_at;              /* seconds since 1970, as the last signature says */
         bool credentials_renewed;       /* which is tried once */
         bool reached;                   /* something has answered */
         bool missing;                   /* the service itself, at last, that there is nothing (yet), */
@@ -95,7 +96,8 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
         size_t n = 2;
         if (q->credentials) {
                 n = q->credentials->token ? 4 : 3;
-                sigv4_date(query_clock(time(NULL)), date);
+                a->signed_at = query_clock(time(NULL));
+                sigv4_date(a->signed_at, date);
                 authorization = sign(a, headers, n, date);
                 headers[n][0] = "authorization";
                 headers[n][1] = authorization;
@@ -139,10 +141,11 @@ static QueryStep judge_answer(Asking *a, const HttpsReply *reply) {
 }
 
 /* ---- what the service refuses ---- */
-/* Signs with the service's time from now on, where that can be why it refused. */
+/* Signs with the service's time from now on, where that can be why it refused: by what the signature said, as
+ * the clock may have been set since. */
 static bool correct_clock(Asking *a, const HttpsReply *reply) {
         const char *name = a->query->service->name;
-        int64_t ahead = reply->date - (int64_t)time(NULL), wrong = ahead - clock_ahead;
+        int64_t ahead = reply->date - (int64_t)time(NULL), wrong = reply->date - a->signed_at;
         if (a->clock_corrected >= CORRECTIONS || reply->date == 0 ||
             (wrong < CLOCK_SKEW && wrong > -CLOCK_SKEW))
                 return false;
