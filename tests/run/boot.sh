@@ -153,6 +153,9 @@ tree_any_cuts() {                       # the power goes in one of the phases or
         printf '[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/python3 /vmtest/any_cuts.py clock\n' >"$tree/etc/systemd/system/cut-clock.service"
         ln -s ../cut-clock.service "$tree/etc/systemd/system/sysinit.target.wants/"
 }
+tree_endurance() {                      # what tests/torture/endurance preloads
+        "${CC:-cc}" -shared -fPIC -O1 -o "$tree/vmtest/endurance.so" "$here/torture/endurance/preload.c" && echo "INITS=${INITS:-1000}" >"$tree/vmtest/endurance.env"
+}
 tree_helpers() { cp "$HELPERS"/*-tool "$tree/vmtest/"; }
 tree_containerd_version() {             # of the suite, as an EKS image says it: asking the program can take longer than it may here
         local version=1.6.20; [[ ! $(head_of run) =~ trixie|arm64 ]] || version=1.7.24

@@ -3,6 +3,7 @@
  *   ENDURANCE_ACCOUNT=FILE  gets a line at the end of the process: its peak of memory in kB, CPU in ms, and its open descriptors
  *   ENDURANCE_JUMPS=LIST    CLOCK_REALTIME is wrong by the seconds of this list, of which each call of a clock takes the next: "0 315360000
  *                           -1700000000"; the last one stays
+ *   ENDURANCE_JUMPED=FILE   gets a line at the end of the process: how often the clock has jumped, there or back
  *   ENDURANCE_SPEED=N       sleeps are over N times as early, and CLOCK_MONOTONIC is ahead by what they leave out: what tries again for hours is
  *                           over in seconds. Not for what waits by timerfd, as sd-event does. */
 #define _GNU_SOURCE
@@ -23,8 +24,8 @@
 static long speed = 1;
 static unsigned char inherited[1024];
 static char *jumps;
-static const char *account;
-static long off;
+static const char *account, *jumped;
+static long off, count;
 static long long left_out;       /* ns */
 
 static void *real(const char *name) {
@@ -38,6 +39,7 @@ static long jump(void) {
                 if (end == jumps)
                         jumps = NULL;
                 else {
+                        count += next != off;
                         off = next;
                         jumps = end;
                 }
@@ -121,15 +123,21 @@ __attribute__((constructor)) static void begin(void) {
                 inherited[fd] = fcntl(fd, F_GETFD) >= 0;
         account = getenv("ENDURANCE_ACCOUNT");
         jumps = getenv("ENDURANCE_JUMPS");
+        jumped = getenv("ENDURANCE_JUMPED");
         text = getenv("ENDURANCE_SPEED");
         speed = text ? atol(text) : 1;
 }
 
 __attribute__((destructor)) static void end(void) {
         struct rusage usage;
+        FILE *file = jumped ? fopen(jumped, "ae") : NULL;
+        if (file) {
+                fprintf(file, "%ld\n", count);
+                fclose(file);
+        }
         if (!account)
                 return;
-        FILE *file = fopen(account, "ae");
+        file = fopen(account, "ae");
         DIR *dir = opendir("/proc/self/fd");
         if (!file || !dir)
                 return;
