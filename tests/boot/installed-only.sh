@@ -9,6 +9,6 @@
 try "containerd is active" active containerd
 try "kubelet is active" active kubelet
 try "nodestrap did nothing" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "inactive inactive"
-try "nodestrap left nothing behind" no test -e /run/nodestrap
+try "nodestrap left nothing behind" is "$(ls -A /run/nodestrap)" ""
 
 finish
