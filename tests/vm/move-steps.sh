@@ -14,7 +14,7 @@ read -r ebs_serial ebs < <(named 'Elastic Block')
 [ -b "/dev/$ebs" ] || { echo "Bail out! there is no EBS volume to watch"; exit 1; }
 writes() { awk '{ print $5, $7 }' "/sys/block/$1/stat"; }
 content() { blkid -p -o value -s "$1" "/dev/$2"; }
-wipe() { dd if=/dev/zero of="/dev/${disk[$1]}" bs=1M count=8 conv=fsync status=none; udevadm settle; }
+wipe() { blkdiscard --force "/dev/${disk[$1]}"; udevadm settle; }
 # applies EXIT PATTERN... <plan ; fails PATTERN... <plan : with exit 30
 applies() {
         local want=$1 p rc miss=0 out; shift
