@@ -18,4 +18,7 @@ try "in one line of what it waits for" no grep '  | ' out/wait
 # The console shows what a unit says (joined.sh), and nothing of what somebody types, or a unit's script.
 try "a script of a unit is no unit" no systemd-run --quiet --wait sh -c 'nodestrap wait; exit $?'
 
+# The kernel kills a child in a machine only (tests/torture/endurance/machine.sh); systemd would stop the phase for that, which then could not say why.
+try "a child that is killed for want of memory ends no phase" is "$(property nodestrap-config OOMPolicy) $(property nodestrap-devices OOMPolicy) $(property nodestrap-run OOMPolicy)" "continue continue continue"
+
 finish
