@@ -156,6 +156,11 @@ tree_any_cuts() {                       # the power goes in one of the phases or
 tree_endurance() {                      # what tests/torture/endurance preloads
         "${CC:-cc}" -shared -fPIC -O1 -o "$tree/vmtest/endurance.so" "$here/torture/endurance/preload.c" && echo "INITS=${INITS:-1000}" >"$tree/vmtest/endurance.env"
 }
+tree_disturbed() {                      # /vmtest/next says what disturbs the next boot (tests/torture/endurance/disturb)
+        mkdir -p "$tree/etc/systemd/system/sysinit.target.wants"; cp "$here/torture/endurance/disturb" "$tree/vmtest/"; echo storm >"$tree/vmtest/next"
+        printf '[Unit]\nDefaultDependencies=no\nAfter=systemd-remount-fs.service\nBefore=nodestrap-config.service\n[Service]\nType=exec\nExecStart=/bin/bash /vmtest/disturb\n' >"$tree/etc/systemd/system/disturb.service"
+        ln -s ../disturb.service "$tree/etc/systemd/system/sysinit.target.wants/"
+}
 tree_helpers() { cp "$HELPERS"/*-tool "$tree/vmtest/"; }
 tree_containerd_version() {             # of the suite, as an EKS image says it: asking the program can take longer than it may here
         local version=1.6.20; [[ ! $(head_of run) =~ trixie|arm64 ]] || version=1.7.24

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Endurance: a thousand inits that leave nothing behind, ten thousand retries in one process, services that flap for minutes, clocks that jump.
-# Before them what wants a systemd of its own: a container (endurance/container.sh).
+# Before them what wants a systemd of its own, a container (endurance/container.sh), and what wants a kernel, a
+# machine that boots a dozen times (endurance/machine.sh).
 # INITS, RETRIES and FLAPPING (seconds) make it shorter; ENDURANCE="retries clocks" runs those parts alone.
 # In a network of its own, but for the guests: nothing here may ever ask a metadata service that is somebody's.
-export ENDURANCE=${ENDURANCE:-container inits retries flapping clocks}
+export ENDURANCE=${ENDURANCE:-container machine inits retries flapping clocks}
 if [ -z "${OWN_NETWORK-}" ]; then
         unshare -n true 2>/dev/null || { echo '1..0 # SKIP no network namespaces here'; exit 0; }
         GUESTS=$(mktemp -d) || exit 1; export GUESTS OWN_NETWORK=1; trap 'rm -rf "$GUESTS"' EXIT; trap 'exit 130' INT TERM
@@ -42,6 +43,7 @@ told() { # GUEST
         find "$GUESTS/$1" -name figures -exec cat {} + >>"$FIGURES" 2>/dev/null
 }
 part_container() { told container; }
+part_machine() { told machine; }
 
 # ---- a thousand inits: of each its peak of memory, and what it has open when it ends ----
 # Every tenth has another configuration than the one before, every fiftieth one that is refused.
