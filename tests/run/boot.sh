@@ -242,7 +242,7 @@ tree_storage_units() {                  # what the image brings, and what the ru
         local d word
         for word in config.bake run.before; do
                 d=$tree/etc/systemd/system/nodestrap-${word%.*}.service.d; mkdir -p "$d"
-                printf '[Service]\nExecStartPre=/usr/bin/python3 /vmtest/natural.py %s\n' "${word#*.}" >"$d/natural.conf"
+                printf '[Service]\nExecStartPre=+/usr/bin/python3 /vmtest/natural.py %s\n' "${word#*.}" >"$d/natural.conf"
         done
         mkdir -p "$tree/etc/systemd/system.conf.d"      # a device that never comes is given up soon
         printf '[Manager]\nDefaultDeviceTimeoutSec=3s\n' >"$tree/etc/systemd/system.conf.d/timeout.conf"

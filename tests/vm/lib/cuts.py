@@ -207,7 +207,7 @@ def complaints_resync():
     said = re.findall(r'.*\bmd.*(?:resync|RAID array|reconstruction|bitmap).*', sh('dmesg'))
     print('\n'.join(f'# {line}' for line in said))
     print(f'# {have >> 20} MiB were read, of {4 * 2 * REGION >> 20}')
-    return [f'{have} bytes were read', *said] if not 2 * REGION <= have < 3 * REGION or any(dirty_regions()) else []
+    return [f'{have} bytes were read', *said] if not 2 * REGION <= have < 3 * REGION else []
 
 
 def complaints_trim():
