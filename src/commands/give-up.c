@@ -5,6 +5,10 @@
 #include "commands/run.h"
 
 #include "base/str.h"
+#include "base/version.h"
+#include "host/host.h"
+
+#include <sys/utsname.h>
 
 static uint64_t needed(const Options *o, const char *path, bool below, int mode) {
         bool other = below && !streq(o->root, "/");
@@ -37,6 +41,17 @@ static uint64_t needed_by_line(const Options *o) {
                needed(o, o->write_to, false, W_OK) | needed(o, o->bundle, false, W_OK);
 }
 
+/* The names of EBS volumes are asked for ahead, where that will be refused. */
+static void look_ahead(const Options *o) {
+        _cleanup_(root_freep) Root *root = NULL;
+        struct utsname kernel;
+        if (o->command->last != STAGE_PLAN || o->instance_type || !streq(o->root, "/") ||
+            uname(&kernel) < 0 || version_at_least(kernel.release, 6, 2))
+                return;
+        if (root_new(o->root, &root) >= 0)
+                volume_names_remember(root);
+}
+
 void run_give_up(const Options *o) {
         const Command *command = o->command;
         uint64_t keep = command->powers;
@@ -44,6 +59,7 @@ void run_give_up(const Options *o) {
                 return;
         if (o->bundle)                  /* where each process waits, and what the kernel has said */
                 keep |= POWER_READ | POWER_LOOK | POWER_LOG;
+        look_ahead(o);
         power_lower();
         power_drop(keep | needed_by_line(o), command->starts_programs || o->bundle);
 }

@@ -265,6 +265,9 @@ _nonnull_ bool disk_is_volume(const Disk *d);
 /* The disk that the configuration calls so; NULL: it is not there. *ret_second: another one that is called
  * so, too, or NULL. */
 _nonnull_ const Disk *host_volume(const Host *host, const char *device, const Disk **ret_second);
+/* Asks the volumes that udev has no links for by what name they are attached, for a later detection by this
+ * process: until Linux 6.2 that takes a capability (nvme_cmd_allowed() in its drivers/nvme/host/ioctl.c). */
+_nonnull_ void volume_names_remember(const Root *root);
 /* Where a volume is mounted before its targets are bound to it. */
 #define VOLUMES_PLACE "/mnt/k8s-volumes"
 _nonnull_ size_t host_instance_stores(const Host *host);        /* how many instance stores are there */

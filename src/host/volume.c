@@ -165,6 +165,17 @@ void detect_volume_names(const Root *root, const Config *config, Host *h) {
                         add_vendor_name(root, d);
 }
 
+void volume_names_remember(const Root *root) {
+        _cleanup_(diag_done) Diag diag = {};
+        Host h = {};
+        if (detect_disks(root, &h, &diag) >= 0)         /* if not, detection says why */
+                add_all_links(root, &h);
+        for (Disk *d = h.disks; d < h.disks + h.n_disks; d++)
+                if (volume_to_ask(d))
+                        add_vendor_name(root, d);
+        disks_clear(&h);
+}
+
 const Disk *host_volume(const Host *host, const char *device, const Disk **ret_second) {
         _cleanup_(freep) char *canonical = volume_canonical(device);
         const Disk *first = NULL;
