@@ -232,11 +232,18 @@ static int read_file(const Root *root, const void *path, Text *out) {
 }
 
 /* -EACCES: by root alone. */
-static int is_readable(const Root *root, const void *path, Text *out) {
+static int mode_of_all(const Root *root, const void *path, Text *out) {
         _cleanup_(close_fd) int fd = root_open(root, path, O_PATH | O_NOFOLLOW);
         struct stat st;
         (void)out;
         return fd < 0 ? fd : fstat(fd, &st) == 0 && st.st_mode & 0044 ? 0 : -EACCES;
+}
+
+/* 0, -EACCES if by root alone, or why nothing can be told of it. */
+static int is_readable(const Bundle *b, const char *path) {
+        _cleanup_(freep) char *nothing = NULL;
+        size_t size = 0;
+        return read_apart(b, mode_of_all, path, &nothing, &size);
 }
 
 static void add_file(Bundle *b, const char *name, const char *path, bool optional) {
@@ -245,7 +252,7 @@ static void add_file(Bundle *b, const char *name, const char *path, bool optiona
         size_t size = 0, masked_size;
         if (bundle_has(b, name))
                 return;
-        int r = b->blind && read_apart(b, is_readable, path, &text, &size) == -EACCES
+        int r = b->blind && is_readable(b, path) == -EACCES
                         ? -EKEYREJECTED
                         : read_apart(b, read_file, path, &text, &size);
         if (r == -ENOENT || r == -ENOTDIR) {
@@ -295,9 +302,7 @@ static void add_matching(Bundle *b, const char *pattern, bool optional) {
 
 /* The digest of a file that only root may read could be guessed from: what is short has few values. */
 static void mask_digest(const Bundle *b, json_t *entry) {
-        _cleanup_(freep) char *none = NULL;
-        size_t size;
-        if (read_apart(b, is_readable, json_get_text(entry, "path"), &none, &size) < 0)
+        if (is_readable(b, json_get_text(entry, "path")) < 0)
                 json_object_set_new(entry, "sha256", json_string(HIDDEN));
 }
 

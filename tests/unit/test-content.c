@@ -164,7 +164,7 @@ TEST(few_reads) {
         IMAGE(i, 30720000ULL * MIB / 4);
         uint64_t before = reads();
         image_is(&i, CONTENT_BLANK, NULL, "nothing");
-        if (before > 0)
+        if (before > 0 && !TRANSLATED_BY("valgrind"))   /* which itself reads between */
                 ASSERT_TRUE(reads() - before < 1200);
 }
 
