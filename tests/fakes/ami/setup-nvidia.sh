@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Facts 7.2: nvidia first, then all others but nvidia_peermem, and so nvidia_drm, which keeps GPUs from being reset; on the first boot it enables the daemons and starts them without waiting. In the third
 # generation it also brings their units, into /etc/systemd/system (awslabs/amazon-eks-ami#2795), and the modules, whose list the
-# toolkit's path unit looks at.
+# toolkit's path unit looks at: script refresh-gives-up, until its writer of the CDI file has failed so often that nobody starts it again.
 . /usr/lib/fakes/lib.sh
 # Its unit is started again when it has failed (Restart=on-failure): script setup-fails-times. systemctl(1) enable fails where a unit is masked,
 # and so does all of it. Other installers reload systemd at any moment: script reloads, so often.
@@ -12,6 +12,7 @@ scripted setup-fails && { event "driver-failed"; die "$(script setup-fails)"; }
 current=/opt/nvidia/current
 pause "$(script driver-takes 10)"
 [ ! -d $current/units ] || { depmod_runs; pause "$(script modules-take 0)"; }
+if scripted refresh-gives-up; then until systemctl -q is-failed nvidia-cdi-refresh.service; do sleep .1; depmod_runs; done; fi
 modprobe nvidia && modprobe nvidia-uvm && modprobe nvidia-modeset && modprobe nvidia-drm && event "driver-loaded-by-the-ami" || exit 1
 units="nvidia-persistenced.service nvidia-fabricmanager.service set-nvidia-clocks.service"
 if [ -d $current/units ]; then
