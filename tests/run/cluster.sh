@@ -13,7 +13,8 @@
 set -u; top=$(realpath "$(dirname "$0")/../.."); here=$top/tests
 if [ "${1-}" = --list ]; then
         cd "$top" || exit; versions=" $(tests/tools/kube.sh --list | xargs) "
-        for script in $(grep -l '^# run: vm' tests/cluster/*.sh) $(grep -l '^# run: host' tests/cluster/*.sh); do   # the long ones begin first
+        mapfile -t guests < <(grep -l "^# run: vm" tests/cluster/*.sh | sort -r)      # the long ones begin first, ready-*.sh
+        for script in "${guests[@]}" $(grep -l "^# run: host" tests/cluster/*.sh); do
                 [[ $versions != *" $(sed -n 's/^# kube: //p' "$script") "* ]] || echo "$script"
         done
         exit

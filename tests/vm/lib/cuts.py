@@ -37,7 +37,7 @@ RAID0 = (
     Cut('in mdadm, when all disks are members', 'mdadm', 'fsync', 1, THIRD, states={'create-raid': 'keep', 'make-filesystem': 'make'}, other=True),
     Cut('between mdadm and mkfs.xfs', 'mkfs.xfs', 'execve', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'make'}, other=True),
     Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True, states={'create-raid': 'keep'}, other=True),
-    Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, states={'create-raid': 'keep'}),
+    Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, states={'create-raid': 'keep'}, other=True),
     Cut('in mkfs.ext4, when half is written', 'mkfs.ext4', 'pwrite64', 60, flush=True, fs='ext4', states={'create-raid': 'keep'}, other=True),
     Cut('in mkfs.ext4, before it is flushed', 'mkfs.ext4', 'fsync', 1, before=True, fs='ext4', states={'create-raid': 'keep'}),
     Cut('before the new file system is marked as finished', None, 'ioctl', 1, MARKED, True, states={'create-raid': 'keep', 'make-filesystem': 'remake'}),
