@@ -16,8 +16,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const Content *c) {
         _cleanup_(freep) char *text = content_describe(c);
-        if (c->kind == CONTENT_UNKNOWN || c->kind == CONTENT_UNREADABLE ||
-            !c->type != (c->kind == CONTENT_BLANK))
+        bool has_signature = c->kind != CONTENT_BLANK && c->kind != CONTENT_DATA &&
+                             c->kind != CONTENT_REMAINS;
+        if (c->kind == CONTENT_UNKNOWN || c->kind == CONTENT_UNREADABLE || !c->type == has_signature ||
+            (c->kind == CONTENT_DATA && !c->error))
                 abort();
         for (const char *p = text; *p; p++)
                 if ((unsigned char)*p < ' ')
