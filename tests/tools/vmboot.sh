@@ -19,7 +19,7 @@
 #               -T, which an arm64 kernel takes from UEFI firmware alone. In it /dev/ttyS0 is a link to its console
 #   -n NODES    NUMA nodes (default 1)   -c CPUS (default 2)   -m MEMORY (default 2G)
 #   -k SECONDS  power cut: kill QEMU that long after power-on, boot again with the same disks, run SCRIPT again (VMTEST_BOOT=2)
-#   -K TEXT     the same at the moment when TEXT appears on the console (in the guest: echo TEXT >/dev/ttyS0), in each boot that
+#   -K TEXT     the same at the moment when TEXT appears on the console (in the guest: echo "<1>TEXT" >/dev/kmsg, or TEXT >/dev/ttyS0), in each boot that
 #               shows it
 #   -o OUT      results: stdout, stderr, rc, journal, console.N, and all that SCRIPT leaves in /vmtest/out
 #               (without -o a temporary directory, kept only after a failure)

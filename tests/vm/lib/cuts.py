@@ -81,7 +81,7 @@ ALL = {'RAID0': RAID0, 'RAID10': RAID10, 'Mount': MOUNT}
 REGION = 512 << 20
 NEXT = HERE + '/cut'
 SOURCES = ('-c', 'imds://user-data', '-c', 'file:///etc/eks/nodeadm.d/', '--config-cache', CACHE)
-TEXT = 'VMTEST CUT-HERE'
+TEXT = '<1>VMTEST CUT-HERE'      # by the kernel, which prints at once, whatever holds the terminal
 
 
 def announcer(cut):
@@ -90,7 +90,7 @@ def announcer(cut):
     write(path, f'''#!/bin/sh
 while read -r line; do
         echo "$line" >>{HERE}/out/cuts
-        case $line in *SIGSTOP*) {"sync;" if cut.flush else ""} echo "{TEXT}" >/dev/ttyS0; exec sleep infinity;; esac
+        case $line in *SIGSTOP*) {"sync;" if cut.flush else ""} echo "{TEXT}" >/dev/kmsg; exec sleep infinity;; esac
 done
 ''')
     os.chmod(path, 0o755)
@@ -113,7 +113,7 @@ def arm_at(cut, path):
     os.unlink(wrapper)
     real = next(p for p in (f'/usr/sbin/{cut.tool}', f'/usr/bin/{cut.tool}', f'/sbin/{cut.tool}') if os.path.exists(p))
     if cut.call == 'execve':            # before it begins
-        write(wrapper, f'#!/bin/sh\necho "{TEXT}" >/dev/ttyS0; exec sleep infinity\n')
+        write(wrapper, f'#!/bin/sh\necho "{TEXT}" >/dev/kmsg; exec sleep infinity\n')
     else:
         write(wrapper, f'#!/bin/sh\nexec {quoted} {real} "$@"\n')
     os.chmod(wrapper, 0o755)
@@ -195,7 +195,7 @@ def write_a_region(node, number):
         time.sleep(0.2)
     if dirty_regions() != [1] * len(disks()):
         return [f'{dirty_regions()} regions are dirty']
-    write('/dev/ttyS0', TEXT + '\n')
+    write('/dev/kmsg', TEXT + '\n')
     return [signal.pause()]
 
 
