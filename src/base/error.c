@@ -95,6 +95,8 @@ static void diagnostic_done(Diagnostic *i) {
         free(i->where);
         free(i->path);
         free(i->text);
+        free(i->source);
+        free(i->suggestion);
 }
 
 void diag_done(Diag *d) {
@@ -104,22 +106,33 @@ void diag_done(Diag *d) {
         *d = (Diag){};
 }
 
-static char *position_format(const Position *at) {
+static char *position_format(const Position *at, bool column) {
         Text t = {};
-        if (!at || !at->source)
+        if (!at->source)
                 return NULL;
         text_add(&t, "%s", at->source);
         if (at->part > 0)
                 text_add(&t, ", part %u", at->part);
         if (at->line > 0)
                 text_add(&t, ", line %u", at->line);
+        if (column && at->line > 0 && at->column > 0)
+                text_add(&t, ", column %u", at->column);
         return text_take(&t);
 }
 
-static Diagnostic *diag_add(Diag *d, const Position *at, const char *path) {
+static Diagnostic *diag_add(Diag *d, Cause cause, const Position *at, const char *path) {
+        static const Position nowhere;
         if ((d->n & (d->n + 1)) == 0)
                 d->items = xrealloc(d->items, 2 * d->n + 1, sizeof *d->items);
-        d->items[d->n] = (Diagnostic){ .where = position_format(at), .path = path ? xstrdup(path) : NULL };
+        if (!at || !at->source)
+                at = &nowhere;
+        d->items[d->n] = (Diagnostic){ .cause = cause,
+                                       .where = position_format(at, cause == CAUSE_SYNTAX),
+                                       .path = path ? xstrdup(path) : NULL,
+                                       .source = at->source ? xstrdup(at->source) : NULL,
+                                       .part = at->part,
+                                       .line = at->line,
+                                       .column = at->column };
         return &d->items[d->n++];
 }
 
@@ -129,14 +142,8 @@ _printf_(1, 0) static char *format_text(const char *format, va_list ap) {
         return vasprintf(&text, format, ap) < 0 ? xstrdup("out of memory") : text;
 }
 
-static Diagnostic *add_error(Diag *d, Cause cause, const Position *at, const char *path) {
-        Diagnostic *i = diag_add(d, at, path);
-        i->cause = cause;
-        return i;
-}
-
 static Diagnostic *add_warning(Diag *d, const char *code, const Position *at, const char *path) {
-        Diagnostic *i = diag_add(d, at, path);
+        Diagnostic *i = diag_add(d, CAUSE_NONE, at, path);
         i->warning = true;
         i->code = xstrdup(code);
         return i;
@@ -145,7 +152,7 @@ static Diagnostic *add_warning(Diag *d, const char *code, const Position *at, co
 int diag_error(Diag *d, int r, Cause cause, const char *format, ...) {
         va_list ap;
         va_start(ap, format);
-        add_error(d, cause, NULL, NULL)->text = format_text(format, ap);
+        diag_add(d, cause, NULL, NULL)->text = format_text(format, ap);
         va_end(ap);
         return r;
 }
@@ -154,7 +161,7 @@ int diag_error_at(Diag *d, int r, Cause cause, const Position *at, const char *p
                   ...) {
         va_list ap;
         va_start(ap, format);
-        add_error(d, cause, at, path)->text = format_text(format, ap);
+        diag_add(d, cause, at, path)->text = format_text(format, ap);
         va_end(ap);
         return r;
 }
@@ -171,6 +178,18 @@ void diag_warn_at(Diag *d, const char *code, const Position *at, const char *pat
         va_start(ap, format);
         add_warning(d, code, at, path)->text = format_text(format, ap);
         va_end(ap);
+}
+
+void diag_suggest(Diag *d, const char *format, ...) {
+        Diagnostic *i = &d->items[d->n - 1];
+        va_list ap;
+        va_start(ap, format);
+        free(i->suggestion);
+        i->suggestion = format_text(format, ap);
+        va_end(ap);
+        char *text = xasprintf("%s; did you mean %s?", i->text, i->suggestion);
+        free(i->text);
+        i->text = text;
 }
 
 void diag_move(Diag *to, Diag *from) {

@@ -102,16 +102,21 @@ const char *cause_word(Cause cause);
 /* EXIT_CONFIG_INVALID */
 ExitCode cause_exit_code(Cause cause);
 
-/* Where in the input something stands. Zero means not known; the source belongs to somebody else. */
-typedef struct Position { const char *source; unsigned part, line; } Position;
+/* Where in the input something stands: lines and columns (characters, not bytes) count from 1, as an editor
+ * shows them. Zero means not known; the source belongs to somebody else. */
+typedef struct Position { const char *source; unsigned part, line, column; } Position;
 
 typedef struct Diagnostic {
         bool warning;
         Cause cause;            /* of an error */
         char *code;             /* of a warning: "unknown-field" */
-        char *where;            /* "user-data, part 2, line 14", or NULL */
+        char *where;            /* "user-data, part 2, line 14", or NULL;
+                                 * ", column 7" where the syntax is wrong, which a line alone may not show */
         char *path;             /* "spec.cluster.cidr", or NULL */
         char *text;             /* the sentence */
+        char *source;           /* what where is made of; NULL and 0: not known */
+        unsigned part, line, column;
+        char *suggestion;       /* what to write instead, without the question around it; or NULL */
 } Diagnostic;
 
 typedef struct Diag { Diagnostic *items; size_t n; } Diag;
@@ -126,6 +131,9 @@ int diag_error_at(Diag *d, int r, Cause cause, const Position *at, const char *p
 void diag_warn(Diag *d, const char *code, const char *format, ...) _nonnull(1, 2, 3) _printf_(3, 4);
 void diag_warn_at(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...)
         _nonnull(1, 2, 5) _printf_(5, 6);
+/* What to write instead, of the item added last: behind its sentence as a question, where people read, and by
+ * itself for machines. Once an item, and no value of the configuration. */
+void diag_suggest(Diag *d, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
 /* Moves all that is in from behind what is in to; from is empty then. */
 void diag_move(Diag *to, Diag *from);
 

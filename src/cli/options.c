@@ -253,8 +253,11 @@ static int refuse_flag(int value, const char *word, const char *program, Diag *d
         for (size_t i = 0; i < _FLAG_MAX; i++)
                 names[i] = flags[i].name;
         near = nearest_name(word + strspn(word, "-"), names);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s is unknown%s%s; see %s --help", n, word,
-                          near ? ": did you mean --" : "", near ?: "", program);
+        int r = diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s is unknown; see %s --help", n, word,
+                           program);
+        if (near)
+                diag_suggest(diag, "--%s", near);
+        return r;
 }
 
 static int unknown_command(const char *words, ProgramName name, const CommandTable *commands, Diag *diag) {
@@ -264,9 +267,11 @@ static int unknown_command(const char *words, ProgramName name, const CommandTab
                 if (commands->items[i].names & BIT(name))
                         known[n++] = commands->items[i].words;
         const char *near = nearest_name(words, known);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, "there is no command \"%s\"%s%s%s; see %s --help",
-                          words, name == PROGRAM_NODESTRAP ? "" : " under this name",
-                          near ? ": did you mean " : "", near ?: "", program_names[name]);
+        int r = diag_error(diag, -EINVAL, CAUSE_USAGE, "there is no command \"%s\"%s; see %s --help", words,
+                           name == PROGRAM_NODESTRAP ? "" : " under this name", program_names[name]);
+        if (near)
+                diag_suggest(diag, "%s", near);
+        return r;
 }
 
 /* "config", "check" → the row of that command; "config" alone is a question for help. */

@@ -21,8 +21,10 @@ void hide_in_run(Run *run) {
         if (run->diag.n == 0)
                 return;
         learn(&s, run->config ? run->config->document : NULL);
-        for (size_t i = 0; i < run->diag.n; i++)
+        for (size_t i = 0; i < run->diag.n; i++) {
                 hide_text(&s, &run->diag.items[i].text);
+                hide_text(&s, &run->diag.items[i].suggestion);
+        }
         for (size_t i = 0; i < run->results.n; i++)
                 hide_text(&s, &run->results.items[i].text);
 }

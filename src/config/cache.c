@@ -20,7 +20,7 @@ int config_cache_read(const Root *root, const char *path, json_t **ret_spec, jso
         if (r == -ENOENT)
                 return r;
         if (r < 0) {
-                diag_warn_at(diag, "config-cache", &(Position){ path, 0, 0 }, NULL,
+                diag_warn_at(diag, "config-cache", &(Position){ .source = path }, NULL,
                              "cannot be read and is not used: %s", strerror(-r));
                 return r;
         }
@@ -29,7 +29,7 @@ int config_cache_read(const Root *root, const char *path, json_t **ret_spec, jso
         json_t *spec = json_object_get(cache, "spec"), *status = json_object_get(cache, "status");
         if (!json_is_object(spec)) {
                 unsigned line = cache || error.line < 1 ? 0 : (unsigned)error.line;
-                diag_warn_at(diag, "config-cache", &(Position){ path, 0, line }, NULL,
+                diag_warn_at(diag, "config-cache", &(Position){ .source = path, .line = line }, NULL,
                              "is no cached configuration and is not used");
                 return -EBADMSG;
         }

@@ -39,11 +39,9 @@ static void warn_unknown(Decoder *d, const Field *fields, const Node *node, unsi
         Position at = node_position(d, node);
         _cleanup_(freep) char *name = path_format(path), *near = fields_suggest(fields, path->key);
         at.line = line;
+        diag_warn_at(d->diag, "unknown-field", &at, name, "is not known and is ignored");
         if (near)
-                diag_warn_at(d->diag, "unknown-field", &at, name, "is not known and is ignored; is %s meant?",
-                             near);
-        else
-                diag_warn_at(d->diag, "unknown-field", &at, name, "is not known and is ignored");
+                diag_suggest(d->diag, "%s", near);
 }
 
 static bool is_null(const Node *node) {
@@ -124,8 +122,9 @@ static void warn_gate(Decoder *d, const Field *f, const Node *node, const Member
         Position at = node_position(d, node);
         _cleanup_(freep) char *name = path_format(path), *near = fields_suggest(f->fields, m->key);
         at.line = m->line;
-        diag_warn_at(d->diag, "unknown-feature-gate", &at, name, "is not known and has no effect%s%s%s",
-                     near ? "; is " : "", near ?: "", near ? " meant?" : "");
+        diag_warn_at(d->diag, "unknown-feature-gate", &at, name, "is not known and has no effect");
+        if (near)
+                diag_suggest(d->diag, "%s", near);
 }
 
 static json_t *decode_dict(Decoder *d, const Field *f, const Node *node, const Path *path) {
@@ -180,8 +179,8 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
                 const Path here = { path, "maxPodsExpression", 0 };
                 _cleanup_(freep) char *name = path_format(&here);
                 const Position at = node_position(d, expression);
-                diag_warn_at(d->diag, "unknown-field", &at, name,
-                             "is no key of KubeletConfiguration; is spec.kubelet.maxPodsExpression meant?");
+                diag_warn_at(d->diag, "unknown-field", &at, name, "is no key of KubeletConfiguration");
+                diag_suggest(d->diag, "spec.kubelet.maxPodsExpression");
         }
         return TAKE_PTR(value);
 }

@@ -245,7 +245,7 @@ static void strip_base64_blanks(Blob *part) {
 
 /* The body of a part of the type that is looked for. */
 static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
-        Position at = { s->at.source, s->at.part, body->line };
+        Position at = { .source = s->at.source, .part = s->at.part, .line = body->line };
         size_t size = (size_t)(body->end - body->next);
         Blob *part;
         int r;
@@ -267,7 +267,7 @@ static void check_epilogue(Splitter *s, Cursor c) {
         Line l;
 
         for (; !s->warned_epilogue && line_peek(&c, &l); line_skip(&c)) {
-                Position at = { s->at.source, 0, c.line };
+                Position at = { .source = s->at.source, .line = c.line };
                 if (line_starts_with(l, "apiVersion: node.eks.aws/"))
                         s->warned_epilogue = true;
                 else if (header_name(l) == strlen("Content-Type") &&
@@ -316,7 +316,7 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
         if (part.line > 0)
                 walk_entity(s, part, depth);
         if (!any) {
-                Position at = { s->at.source, 0, first };
+                Position at = { .source = s->at.source, .line = first };
                 diag_warn_at(s->diag, "no-parts", &at, NULL,
                              "the boundary that this multipart declares never appears, so it has no parts; "
                              "a part begins with a line of -- and the boundary alone");
@@ -324,7 +324,7 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
 }
 
 static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned depth, unsigned line) {
-        Position at = { s->at.source, 0, line };
+        Position at = { .source = s->at.source, .line = line };
         _cleanup_(freep) char *boundary = boundary_of(type);
 
         if (depth > DOC_MAX_MIME) {

@@ -128,7 +128,9 @@ static int gunzip(Blob *blob, const Position *at, Diag *diag) {
 int doc_unpack(Blob *blob, Diag *diag) {
         /* Line numbers inside of an encoded layer help nobody: for a part the line on which it begins is
          * told, for the whole none. */
-        Position at = { blob->at.source, blob->at.part, blob->at.part > 0 ? blob->at.line : 0 };
+        Position at = { .source = blob->at.source,
+                        .part = blob->at.part,
+                        .line = blob->at.part > 0 ? blob->at.line : 0 };
         char *plain;
         size_t size;
         int r = 0;

@@ -234,9 +234,11 @@ static int refuse_type(const char *type, Diag *diag) {
         for (size_t i = 0; i < n_instance_types; i++)
                 strv_push_at(&names, n_eni_limits + i, xstrdup(instance_types[i].name));
         const char *near = nearest_name(type, (const char *const *)names);
-        return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--instance-type",
-                             "\"%s\" is not an instance type this version knows%s%s%s", type,
-                             near ? "; did you mean " : "", near ?: "", near ? "?" : "");
+        int r = diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--instance-type",
+                              "\"%s\" is not an instance type this version knows", type);
+        if (near)
+                diag_suggest(diag, "%s", near);
+        return r;
 }
 
 int model_host(const Config *config, const HostOptions *options, Host *h, Diag *diag) {

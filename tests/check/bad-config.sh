@@ -73,7 +73,7 @@ ok 'two mistakes: and counted' says_last '(the first of 2 errors)'
 { good; echo '  kubelt: {flags: [CANARY]}'; } >"$tmp/user-data"
 init --strict --config-cache "$cache"
 ok 'a misspelt key with --strict' fails 11 ESTRICT validate
-ok 'a misspelt key with --strict: the warning is the error' says_last 'user-data, line 14: spec.kubelt: unknown-field: is not known and is ignored; is kubelet meant?'
+ok 'a misspelt key with --strict: the warning is the error' says_last 'user-data, line 14: spec.kubelt: unknown-field: is not known and is ignored; did you mean kubelet?'
 # ---- contradictions ----
 # instance TEXT, nvidia TEXT, kubelet TEXT: the good one with lines below instance, accelerator.nvidia, kubelet; line 7 is the first of instance
 instance() { set_to '^  instance:' "  instance:\\n    $1"; }

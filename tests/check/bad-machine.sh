@@ -159,9 +159,9 @@ usage() {
         ok "one line: $1" same_word "$(last_line)" "nodestrap: failed (2 EUSAGE) at $1"
         ok "no other: $1" same_word "$(wc -l <"$tmp/err")" 1
 }
-usage 'start: there is no command "innit": did you mean init; see nodestrap --help' innit
+usage 'start: there is no command "innit"; see nodestrap --help; did you mean init?' innit
 usage 'start: no command given; nodestrap --help lists them'
-usage 'start: option --skpi is unknown: did you mean --skip; see nodestrap --help' init --skpi run
+usage 'start: option --skpi is unknown; see nodestrap --help; did you mean --skip?' init --skpi run
 usage 'start: option --config-source lacks its value; see nodestrap --help' init --config-source
 usage 'start: --skip takes config, devices or run, not "both"' init --skip both
 usage 'start: --daemon takes containerd or kubelet, not "docker"' init --daemon docker

@@ -81,7 +81,7 @@ ok 'an unknown letter is named, wherever it stands' says_usage 'option -z is unk
 ok 'among others, too' says_usage 'option -z is unknown' plan -hz
 ok 'a missing value is told' says_usage 'option --root lacks its value' plan --root
 ok 'and one that is too much' says_usage 'option --strict takes no value' config check --strict=yes
-ok 'the nearest name is told' says_usage 'option --strickt is unknown: did you mean --strict' config check --strickt
+ok 'the nearest name is told' says_usage 'did you mean --strict?' config check --strickt
 ok 'an abbreviation of two is none' says_usage 'option --con is unknown' plan --con x
 ok 'behind -- there are no options' says_usage 'no command "plan --strict"' plan -- --strict
 

@@ -93,7 +93,7 @@ TEST(strip_and_lower_leave_the_middle_alone) {
 
 TEST(diagnostics_name_place_and_path_and_keep_the_first_error) {
         Diag d = {}, more = {};
-        Position at = { "user-data", 2, 14 };
+        Position at = { .source = "user-data", .part = 2, .line = 14 };
         diag_warn_at(&d, "unknown-field", &at, "spec.foo", "not a field of NodeConfig");
         ASSERT_TRUE(diag_first_error(&d) == NULL);
         ASSERT_ERROR(diag_error_at(&d, -EINVAL, CAUSE_INVALID, &at, "spec.cluster.cidr", "not a %s", "CIDR"), EINVAL);
@@ -109,7 +109,7 @@ TEST(diagnostics_name_place_and_path_and_keep_the_first_error) {
 
 TEST(what_others_wrote_cannot_forge_a_line) {
         Diag d = {};
-        Position at = { "/a\nb\xff.yaml", 0, 3 };
+        Position at = { .source = "/a\nb\xff.yaml", .line = 3 };
         diag_error_at(&d, -EINVAL, CAUSE_USAGE, &at, "spec.\x1b[2J\xc2\x9b", "no \"%s\", no \r\x7f but é and \xf0\x9f\x98\x80", "x\ny");
         _cleanup_(freep) char *line = diagnostic_format(&d.items[0]);
         ASSERT_STREQ(line, "/a\\x0ab\\xff.yaml, line 3: spec.\\x1b[2J\\x9b: no \"x\\x0ay\", no \\x0d\\x7f but é and \xf0\x9f\x98\x80");

@@ -238,8 +238,8 @@ TEST(types_are_strict) {
 
 TEST(unknown_keys_warn) {
         expect_accepted("  proxy: {a: b}\n", "a, line 5: spec.proxy: unknown-field");
-        expect_accepted("  kubelet: {Flags: [a]}\n", "spec.kubelet.Flags: unknown-field: is not known and is ignored; is flags meant?");
-        expect_accepted("  nvidia: {mode: off}\n", "is spec.accelerator.nvidia meant?");
+        expect_accepted("  kubelet: {Flags: [a]}\n", "spec.kubelet.Flags: unknown-field: is not known and is ignored; did you mean flags?");
+        expect_accepted("  nvidia: {mode: off}\n", "did you mean spec.accelerator.nvidia?");
         expect_accepted("status: {a: b}\n", "a, line 5: status: unknown-field");
         expect_accepted("metadata: [whatever]\n", NULL);
         expect_accepted("  kubelet: {config: {whatever: {a: [b]}}}\n", NULL);

@@ -167,7 +167,7 @@ TEST(an_error_before_any_plan) {
         b.report.plan = NULL;
         b.report.results = NULL;
         b.report.step = "validate";
-        (void)diag_error_at(&b.diag, -EINVAL, CAUSE_INVALID, &(Position){ "user-data", 2, 14 }, "spec.cluster.cidr", "is not a range");
+        (void)diag_error_at(&b.diag, -EINVAL, CAUSE_INVALID, &(Position){ .source = "user-data", .part = 2, .line = 14 }, "spec.cluster.cidr", "is not a range");
         _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
         ASSERT_EQ(last_exit, 11);
         ASSERT_CONTAINS(said, "nodestrap: failed (11 EINVALID) at validate: user-data, part 2, line 14: spec.cluster.cidr: is not a range");

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Diagnostics as JSON: all that is known and nothing else, and always JSON. */
+#include "base/json.h"
+#include "report/findings.h"
+#include "test.h"
+
+#include <errno.h>
+
+static char *said(Diag *d) {
+        json_t *findings = findings_to_json(d);
+        char *text = json_dumps(findings, JSON_COMPACT);
+        json_decref(findings);
+        diag_done(d);
+        return text;
+}
+
+TEST(all_that_is_known_is_a_field) {
+        Diag d = {};
+        const Position at = { .source = "user-data", .part = 2, .line = 14, .column = 3 };
+        diag_warn_at(&d, "unknown-field", &at, "spec.kubelt", "is not known");
+        diag_suggest(&d, "kub%s", "elet");
+        diag_error_at(&d, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: x");
+        diag_error(&d, -EIO, CAUSE_SOURCE, "cannot be read");
+        ASSERT_STREQ(d.items[0].where, "user-data, part 2, line 14");
+        ASSERT_STREQ(d.items[0].text, "is not known; did you mean kubelet?");
+        ASSERT_STREQ(d.items[1].where, "user-data, part 2, line 14, column 3");
+        _cleanup_(freep) char *text = said(&d);
+        ASSERT_STREQ(text, "[{\"severity\":\"warning\",\"code\":\"unknown-field\",\"source\":\"user-data\",\"part\":2,\"line\":14,"
+                           "\"column\":3,\"path\":\"spec.kubelt\",\"message\":\"is not known; did you mean kubelet?\","
+                           "\"suggestion\":\"kubelet\"},"
+                           "{\"severity\":\"error\",\"code\":\"ESYNTAX\",\"exit\":11,\"source\":\"user-data\",\"part\":2,\"line\":14,"
+                           "\"column\":3,\"message\":\"not YAML: x\"},"
+                           "{\"severity\":\"error\",\"code\":\"ESOURCE\",\"exit\":12,\"message\":\"cannot be read\"}]");
+}
+
+TEST(a_warning_that_counts_keeps_its_word) {
+        Diag d = {};
+        diag_warn(&d, "no-effect", "has none");
+        d.items[0].warning = false;
+        d.items[0].cause = CAUSE_STRICT;
+        _cleanup_(freep) char *text = said(&d);
+        ASSERT_STREQ(text, "[{\"severity\":\"error\",\"code\":\"no-effect\",\"exit\":11,\"message\":\"has none\"}]");
+}
+
+TEST(nothing_found_is_an_empty_list) {
+        Diag d = {};
+        _cleanup_(freep) char *none = said(&d);
+        ASSERT_STREQ(none, "[]");
+}
+
+/* Each byte but NUL, alone and behind others, in each of the texts. */
+TEST(whatever_bytes_the_input_had_it_is_json) {
+        for (int c = 1; c < 256; c++) {
+                const char bad[] = { 'a', (char)c, '"', '\\', (char)0xc3, (char)c, 0 };
+                Diag d = {};
+                diag_error_at(&d, -EINVAL, CAUSE_INVALID, &(Position){ .source = bad }, bad, "%s", bad);
+                diag_suggest(&d, "%s", bad);
+                diag_warn_at(&d, bad, NULL, bad, "\x1b[31m\xff\xfe%s", bad);
+                _cleanup_(freep) char *text = said(&d);
+                ASSERT_TRUE(text);
+                json_t *back = json_loads(text, 0, NULL);
+                ASSERT_EQ(json_array_size(back), 2);
+                ASSERT_TRUE(*json_get_text(json_array_get(back, 0), "source"));
+                for (const char *p = json_get_text(json_array_get(back, 1), "message"); *p; p++)
+                        ASSERT_TRUE((unsigned char)*p >= 0x20 && *p != 0x7f);
+                json_decref(back);
+        }
+}
+
+TEST_MAIN
