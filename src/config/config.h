@@ -127,7 +127,7 @@ typedef struct InstanceOptions {
         Variable *sysctl; size_t n_sysctl;                      /* sorted */
 } InstanceOptions;
 
-/* n_gpus 0: all */
+/* n_gpus 0: all; n_profiles 0: MIG mode off */
 typedef struct MigRequest {
         unsigned *gpus;
         size_t n_gpus;
@@ -138,12 +138,15 @@ typedef struct Nvidia {
         NvidiaMode mode;
         FabricManager fabric_manager; FabricGate fabric_gate; uint64_t fabric_timeout_usec;
         ImexMode imex; char **imex_nodes; unsigned imex_channels; bool imex_channel0;
-        MigRequest *mig; size_t n_mig;
+        MigRequest *mig; size_t n_mig;  /* one without profiles ("off") stands alone */
         bool imex_label;                /* the clique as a label, when kubelet registers the node */
         MemoryMode memory;
         Clocks clocks;
         HealthPolicy health;
 } Nvidia;
+static inline bool nvidia_mig_is_off(const Nvidia *n) {
+        return n->n_mig == 1 && n->mig->n_profiles == 0;
+}
 
 typedef struct FeatureGates {
         bool instance_id_node_name, fast_image_pull;

@@ -194,6 +194,17 @@ static void warn_of_pages(const Merge *m, Diag *diag) {
                              "has no effect without mode: explicit");
 }
 
+static void warn_of_mig(const Merge *m, Diag *diag) {
+        const char *path = "spec.accelerator.nvidia.mig";
+        const json_t *spec = json_object_get(m->document, "spec"),
+                     *nvidia = json_object_get(json_object_get(spec, "accelerator"), "nvidia"),
+                     *mig = json_object_get(nvidia, "mig");
+        if (json_is_array(mig) && json_array_size(mig) == 0)
+                diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
+                             "is an empty list, which is as if it were not there: the GPUs stay divided as "
+                             "they are; to turn MIG off write off");
+}
+
 static void warn_of_flags(const Merge *m, Diag *diag) {
         const json_t *kubelet = json_object_get(json_object_get(m->document, "spec"), "kubelet"),
                      *config = json_object_get(kubelet, "config");
@@ -220,5 +231,6 @@ void conflicts_warn(const Merge *m, Diag *diag) {
         warn_of_variables(m, diag);
         warn_of_resolver(m, diag);
         warn_of_pages(m, diag);
+        warn_of_mig(m, diag);
         warn_of_flags(m, diag);
 }

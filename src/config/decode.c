@@ -79,16 +79,19 @@ static json_t *decode_integer(Decoder *d, const Node *node, const Path *path) {
                                       : fail_type(d, node, path, "a whole number, without quotes");
 }
 
-/* Where one of the names is on or off, tools that rewrite YAML 1.1 have often made true or false of it. */
-static json_t *decode_enum(Decoder *d, const Field *f, const Node *node, const Path *path) {
+/* Where a word may be on or off, tools that rewrite YAML 1.1 have often made true or false of it. NULL: it is
+ * neither. */
+static const char *switch_word(const Node *node) {
         _cleanup_(json_decrefp) json_t *value = NULL;
-        if (node->type == NODE_SCALAR && node->plain && yaml_resolve(node, &value) >= 0 &&
-            json_is_boolean(value)) {
-                const char *word = json_is_true(value) ? "on" : "off";
-                if (field_enum_index(f, word) >= 0)
-                        return json_string(word);
-        }
-        return decode_text(d, node, path);
+        if (node->type != NODE_SCALAR || !node->plain || yaml_resolve(node, &value) < 0 ||
+            !json_is_boolean(value))
+                return NULL;
+        return json_is_true(value) ? "on" : "off";
+}
+
+static json_t *decode_enum(Decoder *d, const Field *f, const Node *node, const Path *path) {
+        const char *word = switch_word(node);
+        return word && field_enum_index(f, word) >= 0 ? json_string(word) : decode_text(d, node, path);
 }
 
 static void note_origin(Decoder *d, const Node *node, unsigned line, const Path *path) {
@@ -147,8 +150,10 @@ static json_t *decode_dict(Decoder *d, const Field *f, const Node *node, const P
 }
 
 static json_t *decode_list(Decoder *d, const Field *f, const Node *node, const Path *path) {
-        if (f->flags & FIELD_OR_TEXT && node->type == NODE_SCALAR)
-                return decode_text(d, node, path);
+        if (f->flags & FIELD_OR_TEXT && node->type == NODE_SCALAR) {
+                const char *word = switch_word(node);
+                return word ? json_string(word) : decode_text(d, node, path);
+        }
         if (node->type != NODE_LIST)
                 return fail_type(d, node, path, "a list");
         json_t *list = json_array();

@@ -220,7 +220,8 @@ static const Field nvidia_fields[] = {
         { FIELD("fabric", MAP, "NVSwitch and NVLink fabric."), .fields = fabric_fields },
         { FIELD("imex", MAP, "Memory exchange between nodes of one NVLink domain."), .fields = imex_fields },
         { FIELD("mig", LIST,
-                "Partitions of GPUs; absent: left as they are. Short form for all GPUs: \"19,19,19\"."),
+                "Partitions of GPUs; absent: left as they are; off: MIG mode is turned off. Short form for "
+                "all GPUs: \"19,19,19\"."),
           .flags = FIELD_OR_TEXT, .fields = mig_item, .pattern = "^[0-9a-z.+-]+( *, *[0-9a-z.+-]+)*$|^$",
           AT(nvidia), .bind = bind_mig },
         { FIELD("memoryMode", ENUM, "Coherent GPU memory: driver (CDMM), or NUMA nodes."),

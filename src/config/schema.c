@@ -29,8 +29,7 @@ static json_t *schema_types(const Field *f) {
                 json_array_append_new(types, json_string("string"));
         if ((f->type == FIELD_STRING || f->flags & FIELD_OR_TEXT) && !(f->flags & FIELD_NO_NUMBER)) {
                 json_array_append_new(types, json_string("number"));
-                if (f->type == FIELD_STRING)
-                        json_array_append_new(types, json_string("boolean"));
+                json_array_append_new(types, json_string("boolean"));
         }
         json_array_append_new(types, json_string("null"));
         return types;

@@ -232,7 +232,7 @@ static bool is_profile(const char *s, size_t n) {
 }
 
 static bool is_mig(const json_t *value, _unused_ const json_t *spec) {
-        if (!json_is_string(value) || !*text_of(value))
+        if (!json_is_string(value) || !*text_of(value) || streq(text_of(value), "off"))
                 return true;
         for (const char *s = text_of(value);; s++) {
                 s += strspn(s, " ");
@@ -244,6 +244,11 @@ static bool is_mig(const json_t *value, _unused_ const json_t *spec) {
                 if (*s != ',')
                         return !*s;
         }
+}
+
+/* Who writes it hardly means the profile of that number. */
+static bool is_not_zero(const json_t *value, _unused_ const json_t *spec) {
+        return !streq(text_of(value), "0");
 }
 
 static bool has_profile_names(const json_t *map, _unused_ const json_t *spec) {
@@ -285,7 +290,8 @@ static bool names_each_gpu_once(const json_t *mig, _unused_ const json_t *spec) 
 }
 
 static bool is_without_driver_memory(const json_t *mig, const json_t *spec) {
-        bool wanted = json_is_array(mig) ? json_array_size(mig) > 0 : *text_of(mig);
+        bool wanted = json_is_array(mig) ? json_array_size(mig) > 0
+                                         : *text_of(mig) && !streq(text_of(mig), "off");
         return !wanted || !streq(text_of(at(spec, "accelerator", "nvidia", "memoryMode")), "driver");
 }
 
@@ -402,7 +408,10 @@ static const Rule rules[] = {
           "is missing or empty: mode host needs the addresses of all nodes of the domain" },
         { "spec.accelerator.nvidia.imex.nodes[]", is_one_word, "must be one address" },
         { "spec.accelerator.nvidia.mig", is_mig,
-          "must be profiles with commas between them, such as 1g.5gb,1g.5gb or 19,19, or a list" },
+          "must be profiles with commas between them, such as 1g.5gb,1g.5gb or 19,19, or a list, or off" },
+        { "spec.accelerator.nvidia.mig", is_not_zero,
+          "is 0, which does not say what is meant: write off to turn MIG off, or the whole GPU's profile by "
+          "its name, such as 7g.40gb" },
         { "spec.accelerator.nvidia.mig", names_each_gpu_once, "says two things of one GPU" },
         { "spec.accelerator.nvidia.mig", is_without_driver_memory,
           "contradicts memoryMode driver: the driver does not partition memory that it manages coherently "

@@ -230,7 +230,7 @@ static int add_request(const Mig *m, const MigRequest *request, unsigned gpus, M
         for (unsigned i = 0; i < (request->n_gpus > 0 ? request->n_gpus : gpus); i++)
                 add_layout(request->n_gpus > 0 ? request->gpus[i] : i, wishes, n, layouts, n_layouts);
         _cleanup_(freep) char *which = gpus_text(request), *what = wishes_text(wishes, n);
-        text_add(text, "%s%s: %s", text->size > 0 ? "; " : "", which, what);
+        text_add(text, "%s%s: %s", text->size > 0 ? "; " : "", which, n > 0 ? what : "off");
         return 0;
 }
 
@@ -248,12 +248,14 @@ static bool is_driver_memory(const Mig *m, const Config *config) {
 }
 
 /* Can the GPUs of this machine be divided at all? What an image says is meant for those of its machines where
- * they can. */
+ * they can, and on all others MIG is off already. */
 static int check_machine(const Mig *m, const Config *config, bool file) {
         const GpuModel *model = m->host->gpus.model;
         bool driver = is_driver_memory(m, config);
         if (!driver && (!model || model->mig))
                 return 1;
+        if (nvidia_mig_is_off(&config->nvidia))
+                return 0;
         if (file) {
                 diag_warn_at(m->warnings, "no-effect", NULL, m->where, "has no effect here: %s",
                              driver ? "memoryMode is driver (CDMM), which knows no MIG"

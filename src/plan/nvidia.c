@@ -119,7 +119,7 @@ static void warn_of_license(const Stack *s) {
 }
 
 static bool asks_for_something(const Nvidia *n) {
-        return n->n_mig > 0 || n->imex == IMEX_HOST || n->imex == IMEX_DRA ||
+        return (n->n_mig > 0 && !nvidia_mig_is_off(n)) || n->imex == IMEX_HOST || n->imex == IMEX_DRA ||
                n->fabric_manager == FABRIC_MANAGER_ON || n->clocks != CLOCKS_AUTO || n->imex_label;
 }
 

@@ -117,6 +117,7 @@ bad 'one GPU divided twice' 11 EINVALID validate "$gpu.mig: says two things of o
 bad 'all GPUs divided, and one' 11 EINVALID validate "$gpu.mig: says two things of one GPU" \
                 < <(nvidia 'mig: [{devices: all, profiles: {1g.5gb: 1}}, {devices: [1], profiles: {1g.5gb: 2}}]')
 bad 'no profile' 11 EINVALID validate "$gpu.mig[0].profiles: must name at least one profile" < <(nvidia 'mig: [{devices: all}]')
+bad 'MIG that is 0' 11 EINVALID validate "$gpu.mig: is 0, which does not say what is meant: write off to turn MIG off" < <(nvidia 'mig: 0')
 bad 'a gate without time' 11 EINVALID validate "$gpu.fabric.timeout: must be a time span and not zero" < <(nvidia 'fabric: {timeout: 0s}')
 
 # The same on machines that this is not: what their GPUs cannot do.
@@ -146,6 +147,7 @@ told m5.large no-effect "$gpu" < <(nvidia 'mig: "19"')
 told p5.48xlarge fabric-gate "$gpu.fabric.gate" < <(nvidia 'fabric: {manager: off}')
 told p5.48xlarge no-effect "$gpu.memoryMode" < <(nvidia 'memoryMode: numa')
 told p5.48xlarge imex-without-domain "$gpu.imex.mode" < <(nvidia 'imex: {mode: dra}')
+told p5.48xlarge no-effect "$gpu.mig" < <(nvidia 'mig: []')
 told p6-b200.48xlarge mig-fit "$gpu.mig" < <(nvidia 'mig: "4g.90gb,4g.90gb"')
 told g6.xlarge too-many-efa spec.instance.network.efa < <(instance 'network: {efa: {mode: require}}')
 told g6.xlarge accelerator "$gpu.mode" < <(nvidia 'mode: off')

@@ -198,7 +198,7 @@ TEST(neutral_values_are_supported) {
                 "    hugePages: {mode: keep, pages: [], onShortfall: fail}\n"
                 "    network: {efa: {mode: auto, expectedDevices: 0}}\n"
                 "    sysctl: {}\n"
-                "  accelerator: {nvidia: {mode: auto, fabric: {manager: auto, gate: require, timeout: 5m}, mig: [], memoryMode: auto,\n"
+                "  accelerator: {nvidia: {mode: auto, fabric: {manager: auto, gate: require, timeout: 5m}, mig: '', memoryMode: auto,\n"
                 "                         clocks: auto, imex: {mode: auto, nodes: [], channels: 2048, createChannel0: false}}}\n"
                 "  failurePolicy: hold\n");
         ASSERT_STREQ(l.messages, "");
@@ -482,7 +482,8 @@ TEST(volumes_that_contradict) {
 TEST(contradictions) {
         expect_error("  accelerator: {nvidia: {imex: {mode: host}}}\n", "spec.accelerator.nvidia.imex.nodes: ");
         expect_error("  accelerator: {nvidia: {mig: '19,19', memoryMode: driver}}\n", "spec.accelerator.nvidia.mig: contradicts");
-        expect_accepted("  accelerator: {nvidia: {mig: [], memoryMode: driver}}\n", NULL);
+        expect_accepted("  accelerator: {nvidia: {mig: off, memoryMode: driver}}\n", NULL);
+        expect_accepted("  accelerator: {nvidia: {mig: [], memoryMode: driver}}\n", "spec.accelerator.nvidia.mig: no-effect: is an empty list");
         expect_error("  instance: {hugePages: {mode: explicit}}\n", "spec.instance.hugePages.pages: ");
         expect_error("  instance: {hugePages: {mode: explicit, pages: [{count: 1}]}}\n", "spec.instance.hugePages.pages[0].size: ");
         expect_error("  instance: {hugePages: {mode: explicit, pages: [{size: 2Mi}]}}\n", "spec.instance.hugePages.pages[0].count: ");
@@ -512,6 +513,25 @@ TEST(short_mig) {
         ASSERT_STREQ(l.config->nvidia.mig[0].profiles[0].value, "2");
         _cleanup_(loaded_done) Loaded one = load_with("  accelerator: {nvidia: {mig: 19}}\n");
         ASSERT_STREQ(one.config->nvidia.mig[0].profiles[0].name, "19");
+}
+
+/* Tools that rewrite YAML 1.1 make false of it. */
+TEST(mig_off) {
+        static const char *const words[] = { "off", "'off'", "false", "no", "OFF" };
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+                _cleanup_(freep) char *more = xasprintf("  accelerator: {nvidia: {mig: %s}}\n", words[i]);
+                _cleanup_(loaded_done) Loaded l = load_with(more);
+                ASSERT_STREQ(l.messages, "");
+                ASSERT_TRUE(nvidia_mig_is_off(&l.config->nvidia));
+        }
+        _cleanup_(loaded_done) Loaded empty = load_with("  accelerator: {nvidia: {mig: []}}\n");
+        ASSERT_EQ(empty.config->nvidia.n_mig, 0);
+        _cleanup_(loaded_done) Loaded divided = load_with("  accelerator: {nvidia: {mig: [{profiles: {1g.5gb: 7}}]}}\n");
+        ASSERT_TRUE(!nvidia_mig_is_off(&divided.config->nvidia));
+        expect_error("  accelerator: {nvidia: {mig: 0}}\n", "spec.accelerator.nvidia.mig: is 0, which does not say what is meant: write off");
+        expect_error("  accelerator: {nvidia: {mig: '0'}}\n", "write off to turn MIG off");
+        expect_error("  accelerator: {nvidia: {mig: on}}\n", "spec.accelerator.nvidia.mig: must be profiles");
+        expect_error("  accelerator: {nvidia: {mig: [{devices: off, profiles: {1g.5gb: 7}}]}}\n", "mig[0].devices: must be all");
 }
 
 TEST(flags_that_config_sets_too) {

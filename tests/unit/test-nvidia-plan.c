@@ -597,6 +597,24 @@ TEST(mig_where_it_cannot_be) {
         ASSERT_TRUE(sample_warned(&b.s, "no-effect") && !has(&b, "partition-gpus:mig"));
 }
 
+TEST(mig_turned_off) {
+        BOX(b, "p4d.24xlarge");
+        Wanted w;
+        want(&b, &w, NULL, 0, (const char *const[]){ NULL });
+        b.s.host.gpus.mig_default = (char *)"19,19";    /* a NodeConfig's word counts more */
+        sample_plan(&b.s);
+        ASSERT_EQ(action(&b, "set-mig-mode:mig")->device.n_layouts, 8);
+        ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "all: off");
+        ASSERT_STREQ(action(&b, "partition-gpus:mig")->why, "as asked for, all or nothing");
+        ASSERT_LAYOUT(b, 7, "");
+        /* where there is none there is nothing to do, and nothing to tell */
+        for (const char *const *type = (const char *const[]){ "g6.xlarge", "p6e-gb200.36xlarge", "m5.large", NULL }; *type; type++) {
+                box_model(&b, *type);
+                sample_plan(&b.s);
+                ASSERT_TRUE(!has(&b, "partition-gpus:mig") && !sample_warned(&b.s, "no-effect"));
+        }
+}
+
 TEST(mig_of_the_image) {
         BOX(b, "p4d.24xlarge");
         Wanted w;
