@@ -166,7 +166,7 @@ install: $(BINARY)
 	$(INSTALL) -D -m 0644 units/90-nodestrap.rules $(DESTDIR)$(rulesdir)/90-nodestrap.rules
 	$(INSTALL) -D -m 0644 units/nodestrap.preset $(DESTDIR)$(presetdir)/80-nodestrap.preset
 	$(INSTALL) -D -m 0644 units/nodestrap.tmpfiles $(DESTDIR)$(prefix)/lib/tmpfiles.d/nodestrap.conf
-	$(INSTALL) -D -m 0644 debian/nodestrap.8 $(DESTDIR)$(mandir)/man8/nodestrap.8
+	for p in debian/*.[578]; do $(INSTALL) -D -m 0644 $$p $(DESTDIR)$(mandir)/man$${p##*.}/$${p##*/} || exit; done
 	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir) README.md conf/nodeconfig.schema.json
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir)/examples conf/examples/*
@@ -190,7 +190,7 @@ deps:                                    # what `make` needs; ARCH=arm64: and wh
 KUBE_VERSION ?= $(shell tests/tools/kube.sh --list | $(if $(filter check-exhaustive,$(MAKECMDGOALS)),head,tail) -n 1)
 deps-test: deps                          # what the tests, the package, the boots and the cluster need
 	$(APT) clang libclang-rt-dev llvm clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-jsonschema containerd \
-	  build-essential debhelper lintian rpm cpio bash-completion man-db systemd faketime
+	  build-essential debhelper lintian rpm cpio bash-completion man-db mandoc systemd faketime
 	tests/tools/vmboot.sh --deps
 	tests/tools/kube.sh $(KUBE_VERSION) >/dev/null || [ $$? = 77 ]      # said why; what wants it says so, too
 

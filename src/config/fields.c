@@ -47,39 +47,55 @@ int storage_strategy_from_string(const char *text) {
         "^" CHECK_SCHEME "[A-Za-z0-9._-]+(:[0-9]+)?(/.*)?$|"                                                 \
         "^" CHECK_SCHEME "\\[[0-9A-Fa-f:.]+\\](:[0-9]+)?(/.*)?$|^$"
 
+/* An example, and whose key it is: nodeadm's API has it, or this program, since that version. */
+#define NODEADM(text) .example = text
+#define OURS(text)    .example = text, .since = "0.1.0"
+
 static const Field string_item[] = { { .type = FIELD_STRING }, {} };
 
 static const Field cluster_fields[] = {
-        { FIELD("name", STRING, "Name of the EKS cluster; needed."), AT(cluster.name) },
+        { FIELD("name", STRING, "Name of the EKS cluster; needed."), AT(cluster.name),
+          NODEADM("training") },
         { FIELD("apiServerEndpoint", STRING, "URL of the cluster's API server, https://…; needed."),
-          .flags = FIELD_NO_NUMBER, .pattern = CHECK_PLAIN_HOST, AT(cluster.endpoint) },
+          .flags = FIELD_NO_NUMBER, .pattern = CHECK_PLAIN_HOST, AT(cluster.endpoint),
+          NODEADM("https://0123456789ABCDEF0123456789ABCDEF.gr7.us-west-2.eks.amazonaws.com") },
         { FIELD("certificateAuthority", STRING, "The cluster's CA certificates, base64 of PEM; needed."),
-          .pattern = "^[A-Za-z0-9+/=\\r\\n]*$", AT(cluster), .bind = bind_authority },
+          .pattern = "^[A-Za-z0-9+/=\\r\\n]*$", AT(cluster), .bind = bind_authority,
+          NODEADM("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==") },
         { FIELD("cidr", STRING, "The cluster's service range, 10.100.0.0/16 or an IPv6 one; needed."),
-          .flags = FIELD_NO_NUMBER, .pattern = "^[0-9A-Fa-f:.]+/[0-9]{1,3}$|^$", AT(cluster.cidr) },
-        { FIELD("enableOutpost", BOOL, "Does this node stand on an AWS Outpost?"), AT(cluster.outpost) },
-        { FIELD("id", STRING, "Id of a cluster on an Outpost; needed there."), AT(cluster.id) },
+          .flags = FIELD_NO_NUMBER, .pattern = "^[0-9A-Fa-f:.]+/[0-9]{1,3}$|^$", AT(cluster.cidr),
+          NODEADM("10.100.0.0/16") },
+        { FIELD("enableOutpost", BOOL, "Does this node stand on an AWS Outpost?"), AT(cluster.outpost),
+          NODEADM("true") },
+        { FIELD("id", STRING, "Id of a cluster on an Outpost; needed there."), AT(cluster.id),
+          NODEADM("01234567-89ab-cdef-0123-456789abcdef") },
         {}
 };
 
 static const Field kubelet_fields[] = {
         { FIELD("config", FREE, "A KubeletConfiguration, or some of it; merged over what the node needs."),
-          AT(kubelet.config) },
+          AT(kubelet.config),
+          NODEADM("{\"maxPods\": 110, \"topologyManagerPolicy\": \"restricted\"}") },
         { FIELD("flags", LIST, "Arguments for kubelet, put behind its own ones."),
-          .flags = FIELD_APPEND, .fields = string_item, AT(kubelet.flags) },
+          .flags = FIELD_APPEND, .fields = string_item, AT(kubelet.flags),
+          NODEADM("[\"--node-labels=nodegroup=p5\", \"--v=3\"]") },
         { FIELD("maxPodsExpression", STRING,
                 "CEL for the number of pods, from default_enis, ips_per_eni and max_pods; "
                 "config.maxPods wins."),
-          AT(kubelet.max_pods_expression) },
+          AT(kubelet.max_pods_expression),
+          NODEADM("default_enis * (ips_per_eni - 1) + 2") },
         {}
 };
 
 static const Field containerd_fields[] = {
         { FIELD("config", STRING, "containerd's configuration as TOML; merged over what the node needs."),
-          .flags = FIELD_TOML },
+          .flags = FIELD_TOML,
+          NODEADM("[plugins.'io.containerd.cri.v1.images']\nmax_concurrent_downloads = 16\n") },
         { FIELD("baseRuntimeSpec", FREE,
                 "An OCI runtime spec, or some of it, that all containers begin with."),
-          AT(containerd.base_runtime_spec) },
+          AT(containerd.base_runtime_spec),
+          NODEADM("{\"process\": {\"rlimits\": [{\"type\": \"RLIMIT_NOFILE\", \"soft\": 65536, "
+                  "\"hard\": 1048576}]}}") },
         {}
 };
 
@@ -88,54 +104,70 @@ static const Field disabled_mount_item[] = { { .type = FIELD_ENUM, NAMES(disable
 static const Field local_storage_fields[] = {
         { FIELD("strategy", ENUM,
                 "What becomes of the instance store disks: one array, or each mounted alone."),
-          .flags = FIELD_ANY_CASE, NAMES(storage_strategy_table), AT(instance.storage.strategy) },
+          .flags = FIELD_ANY_CASE, NAMES(storage_strategy_table), AT(instance.storage.strategy),
+          NODEADM("RAID0") },
         { FIELD("mountPath", STRING, "Folder that they are mounted in."),
           .flags = FIELD_NO_NUMBER, .pattern = "^/|^$", .fallback = "/mnt/k8s-disks",
-          AT(instance.storage.mount_path), .bind = bind_mount_path },
+          AT(instance.storage.mount_path), .bind = bind_mount_path,
+          NODEADM("/mnt/disks") },
         { FIELD("disabledMounts", LIST, "State that stays on the root disk."),
-          .fields = disabled_mount_item, AT(instance.storage), .bind = bind_disabled_mounts },
+          .fields = disabled_mount_item, AT(instance.storage), .bind = bind_disabled_mounts,
+          NODEADM("[\"PodLogs\"]") },
         { FIELD("filesystem", ENUM, "File system that they are given."),
-          NAMES(filesystem_table), AT(instance.storage.filesystem) },
+          NAMES(filesystem_table), AT(instance.storage.filesystem),
+          OURS("ext4") },
         { FIELD("expectedDisks", INTEGER,
                 "How many there must be; 0: as many as the instance type promises."),
-          .max = 1024, AT(instance.storage.expected_disks) },
+          .max = 1024, AT(instance.storage.expected_disks),
+          OURS("8") },
         {}
 };
 
 static const Field page_fields[] = {
         { FIELD("size", STRING, "Size of one page: 2Mi, 1Gi."),
-          .flags = FIELD_NO_NUMBER, .pattern = "^[1-9][0-9]*(Ki|Mi|Gi)$" },
-        { FIELD("count", INTEGER, "How many pages."), .max = INT32_MAX },
-        { FIELD("numaNode", INTEGER, "NUMA node to take them from; absent: over all nodes."), .max = 1023 },
+          .flags = FIELD_NO_NUMBER, .pattern = "^[1-9][0-9]*(Ki|Mi|Gi)$",
+          OURS("2Mi") },
+        { FIELD("count", INTEGER, "How many pages."), .max = INT32_MAX,
+          OURS("21121") },
+        { FIELD("numaNode", INTEGER, "NUMA node to take them from; absent: over all nodes."), .max = 1023,
+          OURS("0") },
         {}
 };
 static const Field page_item[] = { { .type = FIELD_MAP, .fields = page_fields }, {} };
 
 static const Field huge_pages_fields[] = {
         { FIELD("mode", ENUM,
-                "keep what is reserved, none at all, what the devices need, or what pages says."),
-          NAMES(hugepages_mode_table), AT(instance.hugepages.mode) },
+                "Keep what is reserved, none at all, what the devices need, or what pages says."),
+          NAMES(hugepages_mode_table), AT(instance.hugepages.mode),
+          OURS("auto") },
         { FIELD("pages", LIST, "For mode explicit."),
-          .fields = page_item, AT(instance.hugepages), .bind = bind_pages },
+          .fields = page_item, AT(instance.hugepages), .bind = bind_pages,
+          OURS("[{\"size\": \"1Gi\", \"count\": 16}]") },
         { FIELD("onShortfall", ENUM, "What it means when the kernel cannot give them all."),
-          NAMES(policy_table), AT(instance.hugepages.on_shortfall) },
+          NAMES(policy_table), AT(instance.hugepages.on_shortfall),
+          OURS("warn") },
         {}
 };
 
 static const Field efa_fields[] = {
         { FIELD("mode", ENUM, "Use EFA where it is, fail without it, or leave it alone."),
-          NAMES(efa_mode_table), AT(instance.efa) },
+          NAMES(efa_mode_table), AT(instance.efa),
+          OURS("require") },
         { FIELD("expectedDevices", INTEGER, "How many EFA devices there must be; 0: not said."),
-          .max = 1024, AT(instance.expected_efa) },
+          .max = 1024, AT(instance.expected_efa),
+          OURS("32") },
         {}
 };
 
 static const Field network_fields[] = {
         { FIELD("nameservers", LIST, "DNS servers of the node."),
-          .fields = string_item, AT(instance.nameservers) },
+          .fields = string_item, AT(instance.nameservers),
+          NODEADM("[\"10.0.0.2\"]") },
         { FIELD("domains", LIST, "DNS search domains of the node."),
-          .fields = string_item, AT(instance.domains) },
-        { FIELD("efa", MAP, "Elastic Fabric Adapters."), .fields = efa_fields },
+          .fields = string_item, AT(instance.domains),
+          NODEADM("[\"example.internal\"]") },
+        { FIELD("efa", MAP, "Elastic Fabric Adapters."), .fields = efa_fields,
+          OURS("{\"mode\": \"require\"}") },
         {}
 };
 
@@ -147,59 +179,79 @@ static const Field environment_item[] = {
 
 static const Field target_item[] = { { .type = FIELD_STRING }, {} };
 static const Field volume_fields[] = {
-        { FIELD("device", STRING, "Name in the launch template (/dev/xvdb), id (vol-0123), or node.") },
+        { FIELD("device", STRING, "Name in the launch template (/dev/xvdb), id (vol-0123), or node."),
+          NODEADM("/dev/xvdb") },
         { FIELD("mountTarget", STRING, "Directory that it becomes."),
-          .flags = FIELD_NO_NUMBER, .pattern = "^/|^$" },
+          .flags = FIELD_NO_NUMBER, .pattern = "^/|^$",
+          NODEADM("/var/lib/containerd") },
         { FIELD("mountTargets", LIST, "Directories that share it, in place of mountTarget."),
-          .fields = target_item },
-        { FIELD("fsType", ENUM, "File system that a blank one is given."), NAMES(filesystem_table) },
+          .fields = target_item,
+          OURS("[\"/var/lib/kubelet\", \"/data\"]") },
+        { FIELD("fsType", ENUM, "File system that a blank one is given."), NAMES(filesystem_table),
+          NODEADM("ext4") },
         {}
 };
 static const Field volume_item[] = { { .type = FIELD_MAP, .fields = volume_fields }, {} };
 static const Field storage_fields[] = {
         { FIELD("volumes", LIST, "EBS volumes and where they are mounted."),
-          .fields = volume_item, AT(instance), .bind = bind_volumes },
+          .fields = volume_item, AT(instance), .bind = bind_volumes,
+          NODEADM("[{\"device\": \"/dev/xvdb\", \"mountTarget\": \"/data\"}]") },
         {}
 };
 
 static const Field instance_fields[] = {
-        { FIELD("localStorage", MAP, "Instance store disks."), .fields = local_storage_fields },
-        { FIELD("storage", MAP, "EBS volumes."), .fields = storage_fields },
+        { FIELD("localStorage", MAP, "Instance store disks."), .fields = local_storage_fields,
+          NODEADM("{\"strategy\": \"RAID0\"}") },
+        { FIELD("storage", MAP, "EBS volumes."), .fields = storage_fields,
+          NODEADM("{\"volumes\": [{\"device\": \"/dev/xvdb\", \"mountTarget\": \"/data\"}]}") },
         { FIELD("hugePages", MAP, "Huge pages, reserved before kubelet counts them."),
-          .fields = huge_pages_fields },
+          .fields = huge_pages_fields,
+          OURS("{\"mode\": \"auto\"}") },
         { FIELD("environment", DICT, "Environment variables by service."),
-          .fields = environment_item, AT(instance), .bind = bind_environment },
-        { FIELD("network", MAP, "Name resolution and network devices."), .fields = network_fields },
+          .fields = environment_item, AT(instance), .bind = bind_environment,
+          NODEADM("{\"default\": {\"HTTPS_PROXY\": \"http://10.0.0.8:3128\"}}") },
+        { FIELD("network", MAP, "Name resolution and network devices."), .fields = network_fields,
+          NODEADM("{\"efa\": {\"mode\": \"require\"}}") },
         { FIELD("sysctl", DICT, "Kernel settings by name."),
-          .fields = string_item, AT(instance), .bind = bind_sysctl },
+          .fields = string_item, AT(instance), .bind = bind_sysctl,
+          OURS("{\"net.core.somaxconn\": \"4096\"}") },
         { FIELD("strictNodeName", BOOL,
                 "Wait until EC2 says the node's name, also where the metadata service has the same one?"),
-          AT(instance.strict_node_name) },
+          AT(instance.strict_node_name),
+          OURS("true") },
         {}
 };
 
 static const Field fabric_fields[] = {
         { FIELD("manager", ENUM, "Run NVIDIA's fabric manager?"),
-          NAMES(fabric_manager_table), AT(nvidia.fabric_manager) },
+          NAMES(fabric_manager_table), AT(nvidia.fabric_manager),
+          OURS("on") },
         { FIELD("gate", ENUM, "Must the fabric be ready before kubelet starts?"),
-          NAMES(fabric_gate_table), AT(nvidia.fabric_gate) },
+          NAMES(fabric_gate_table), AT(nvidia.fabric_gate),
+          OURS("warn") },
         { FIELD("timeout", STRING, "How long that may take: 90, 90s, 5m, 1h30m."),
           .fallback = "5m", .pattern = "^([0-9]+(ms|s|m|h)?)+$|^$", AT(nvidia.fabric_timeout_usec),
-          .bind = bind_timespan },
+          .bind = bind_timespan,
+          OURS("10m") },
         {}
 };
 
 static const Field imex_fields[] = {
         { FIELD("mode", ENUM,
                 "Who shares memory between nodes: nobody, the DRA driver, or a service of this host."),
-          NAMES(imex_mode_table), AT(nvidia.imex) },
+          NAMES(imex_mode_table), AT(nvidia.imex),
+          OURS("dra") },
         { FIELD("nodes", LIST, "For mode host: addresses of all nodes of the domain."),
-          .fields = string_item, AT(nvidia.imex_nodes) },
+          .fields = string_item, AT(nvidia.imex_nodes),
+          OURS("[\"10.0.1.11\", \"10.0.1.12\"]") },
         { FIELD("channels", INTEGER, "How many IMEX channels; equal on all nodes of the domain."),
-          .max = 1 << 20, .fallback = "2048", AT(nvidia.imex_channels) },
-        { FIELD("createChannel0", BOOL, "Make the device of channel 0?"), AT(nvidia.imex_channel0) },
+          .max = 1 << 20, .fallback = "2048", AT(nvidia.imex_channels),
+          OURS("2048") },
+        { FIELD("createChannel0", BOOL, "Make the device of channel 0?"), AT(nvidia.imex_channel0),
+          OURS("true") },
         { FIELD("label", BOOL, "Register the node with the label nvidia.com/gpu.clique?"),
-          AT(nvidia.imex_label) },
+          AT(nvidia.imex_label),
+          OURS("true") },
         {}
 };
 
@@ -207,33 +259,43 @@ static const Field gpu_index_item[] = { { .type = FIELD_INTEGER, .max = 63 }, {}
 static const Field profile_item[] = { { .type = FIELD_INTEGER, .min = 1, .max = 64 }, {} };
 static const Field mig_fields[] = {
         { FIELD("devices", LIST, "Indexes of GPUs, or all."),
-          .flags = FIELD_OR_TEXT | FIELD_NO_NUMBER, .fields = gpu_index_item, .pattern = "^(all)?$" },
+          .flags = FIELD_OR_TEXT | FIELD_NO_NUMBER, .fields = gpu_index_item, .pattern = "^(all)?$",
+          OURS("[0, 1]") },
         { FIELD("profiles", DICT, "How many instances of which profile: 1g.5gb: 7."),
-          .fields = profile_item },
+          .fields = profile_item,
+          OURS("{\"1g.5gb\": 7}") },
         {}
 };
 static const Field mig_item[] = { { .type = FIELD_MAP, .fields = mig_fields }, {} };
 
 static const Field nvidia_fields[] = {
         { FIELD("mode", ENUM, "Set up NVIDIA GPUs where there are any?"),
-          NAMES(nvidia_mode_table), AT(nvidia.mode) },
-        { FIELD("fabric", MAP, "NVSwitch and NVLink fabric."), .fields = fabric_fields },
-        { FIELD("imex", MAP, "Memory exchange between nodes of one NVLink domain."), .fields = imex_fields },
+          NAMES(nvidia_mode_table), AT(nvidia.mode),
+          OURS("auto") },
+        { FIELD("fabric", MAP, "NVSwitch and NVLink fabric."), .fields = fabric_fields,
+          OURS("{\"gate\": \"require\"}") },
+        { FIELD("imex", MAP, "Memory exchange between nodes of one NVLink domain."), .fields = imex_fields,
+          OURS("{\"mode\": \"dra\"}") },
         { FIELD("mig", LIST,
                 "Partitions of GPUs; absent: left as they are; off: MIG mode is turned off. Short form for "
                 "all GPUs: \"19,19,19\"."),
           .flags = FIELD_OR_TEXT, .fields = mig_item, .pattern = "^[0-9a-z.+-]+( *, *[0-9a-z.+-]+)*$|^$",
-          AT(nvidia), .bind = bind_mig },
+          AT(nvidia), .bind = bind_mig,
+          OURS("[{\"devices\": \"all\", \"profiles\": {\"1g.5gb\": 7}}]") },
         { FIELD("memoryMode", ENUM, "Coherent GPU memory: driver (CDMM), or NUMA nodes."),
-          NAMES(memory_mode_table), AT(nvidia.memory) },
-        { FIELD("clocks", ENUM, "GPU clocks."), NAMES(clocks_table), AT(nvidia.clocks) },
+          NAMES(memory_mode_table), AT(nvidia.memory),
+          OURS("driver") },
+        { FIELD("clocks", ENUM, "GPU clocks."), NAMES(clocks_table), AT(nvidia.clocks),
+          OURS("max") },
         { FIELD("health", ENUM, "Must the hardware be well before kubelet starts?"),
-          NAMES(health_policy_table), AT(nvidia.health) },
+          NAMES(health_policy_table), AT(nvidia.health),
+          OURS("require") },
         {}
 };
 
 static const Field accelerator_fields[] = {
-        { FIELD("nvidia", MAP, "NVIDIA GPUs."), .fields = nvidia_fields },
+        { FIELD("nvidia", MAP, "NVIDIA GPUs."), .fields = nvidia_fields,
+          OURS("{\"health\": \"require\"}") },
         {}
 };
 
@@ -241,35 +303,49 @@ static const Field accelerator_fields[] = {
  * 2026 (awslabs/amazon-eks-ami#2791). */
 const Field feature_gates[] = {
         { FIELD("InstanceIdNodeName", BOOL, "Name the node after its instance id, not its private DNS name."),
-          AT(gates.instance_id_node_name) },
+          AT(gates.instance_id_node_name),
+          NODEADM("true") },
         { FIELD("FastImagePull", BOOL,
                 "Pull and unpack images in parallel on machines that are large enough."),
-          AT(gates.fast_image_pull) },
+          AT(gates.fast_image_pull),
+          NODEADM("true") },
         { FIELD("OSManagedNoManageENIs", BOOL,
                 "Have systemd-networkd configure the interfaces that are tagged "
                 "node.k8s.amazonaws.com/no_manage=true, which the CNI leaves alone."),
-          AT(gates.no_manage_enis) },
+          AT(gates.no_manage_enis),
+          NODEADM("true") },
         {}
 };
 
 static const Field spec_fields[] = {
-        { FIELD("cluster", MAP, "The cluster that this node joins."), .fields = cluster_fields },
-        { FIELD("kubelet", MAP, "kubelet."), .fields = kubelet_fields },
-        { FIELD("containerd", MAP, "containerd."), .fields = containerd_fields },
-        { FIELD("instance", MAP, "The machine itself."), .fields = instance_fields },
-        { FIELD("accelerator", MAP, "Accelerators."), .fields = accelerator_fields },
+        { FIELD("cluster", MAP, "The cluster that this node joins."), .fields = cluster_fields,
+          NODEADM("{\"name\": \"training\"}") },
+        { FIELD("kubelet", MAP, "Settings of kubelet."), .fields = kubelet_fields,
+          NODEADM("{\"config\": {\"maxPods\": 110}}") },
+        { FIELD("containerd", MAP, "Settings of containerd."), .fields = containerd_fields,
+          NODEADM("{}") },
+        { FIELD("instance", MAP, "The machine itself."), .fields = instance_fields,
+          NODEADM("{\"localStorage\": {\"strategy\": \"RAID0\"}}") },
+        { FIELD("accelerator", MAP, "Accelerators."), .fields = accelerator_fields,
+          OURS("{\"nvidia\": {\"health\": \"require\"}}") },
         { FIELD("featureGates", DICT, "Features by name; true or false."),
-          .flags = FIELD_GATES, .fields = feature_gates, .bind = bind_gates },
+          .flags = FIELD_GATES, .fields = feature_gates, .bind = bind_gates,
+          NODEADM("{\"InstanceIdNodeName\": true}") },
         { FIELD("failurePolicy", ENUM, "After a failed step: do not start kubelet, or join with a taint."),
-          NAMES(failure_policy_table), AT(failure_policy) },
+          NAMES(failure_policy_table), AT(failure_policy),
+          OURS("join-tainted") },
         {}
 };
 
 const Field nodeconfig_fields[] = {
-        { FIELD("apiVersion", ENUM, "Group and version."), .flags = FIELD_NEEDED, NAMES(api_version_table) },
-        { FIELD("kind", ENUM, "Kind."), .flags = FIELD_NEEDED, NAMES(kind_table) },
-        { FIELD("metadata", IGNORED, "Not looked at.") },
-        { FIELD("spec", MAP, "What this node shall be."), .fields = spec_fields },
+        { FIELD("apiVersion", ENUM, "Group and version."), .flags = FIELD_NEEDED, NAMES(api_version_table),
+          NODEADM("node.eks.aws/v1alpha1") },
+        { FIELD("kind", ENUM, "Kind."), .flags = FIELD_NEEDED, NAMES(kind_table),
+          NODEADM("NodeConfig") },
+        { FIELD("metadata", IGNORED, "Not looked at."),
+          NODEADM("{\"name\": \"training\"}") },
+        { FIELD("spec", MAP, "What this node shall be."), .fields = spec_fields,
+          NODEADM("{\"failurePolicy\": \"hold\"}") },
         {}
 };
 

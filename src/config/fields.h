@@ -44,6 +44,10 @@ struct Field {                          /* NOLINT(clang-analyzer-optin.performan
         size_t n_names;
         int64_t min, max;               /* integer */
         const char *pattern;            /* string: for the schema; validate.c decides */
+        const char *example;            /* what may stand there: a list, a map, a number or
+                                         * a boolean as JSON; other text is a string's own */
+        const char *since;              /* the version of this program that brought the key; NULL: it is
+                                         * nodeadm's (awslabs/amazon-eks-ami, nodeadm/api/v1alpha1) */
         const char *fallback;           /* what holds when it is not said; a string's or an integer's text */
         size_t offset;                  /* in struct Config, for bind */
         /* into: the Config's member; never fails after validate */

@@ -94,11 +94,21 @@ static void add_fallback(json_t *schema, const Field *f) {
                 json_object_set_new(schema, "default", json_string(fallback));
 }
 
+/* "x-since" is the version of this program that knows the key first; keys without it are nodeadm's. */
+static void add_example(json_t *schema, const Field *f) {
+        json_t *example = json_loads(f->example, JSON_DECODE_ANY, NULL);
+        json_object_set_new(schema, "examples", json_pack("[o]", example ?: json_string(f->example)));
+        if (f->since)
+                json_object_set_new(schema, "x-since", json_string(f->since));
+}
+
 static json_t *schema_field(const Field *f) {
         json_t *schema = json_object();
 
         if (f->doc)
                 json_object_set_new(schema, "description", json_string(f->doc));
+        if (f->example)
+                add_example(schema, f);
         if (f->type == FIELD_IGNORED)
                 return schema;
         if (f->type == FIELD_ENUM)

@@ -26,8 +26,17 @@ try "the manual has every option" mentions "$(sed 's/\\-/-/g' "$manual") --help 
 try "the completion has every option" mentions "$(cat "$completion")"
 try "the manual has every command" commands_in "$manual"
 try "the completion has every command" commands_in "$completion"
-if command -v man >/dev/null; then try "the manual has no mistakes" test -z "$(MANROFFSEQ='' MANWIDTH=100 man --warnings -E UTF-8 -l -Tutf8 -Z "$manual" 2>&1 >/dev/null)"
-else count=$((count + 1)); echo "ok $count - the manual has no mistakes # SKIP no man here"; fi
+try "NodeConfig(5) is what conf/manual.py makes of the schema and the examples" diff <(python3 "$top/conf/manual.py") "$top/debian/NodeConfig.5"
+quiet() { local said; said=$("$@" 2>&1 >/dev/null); [ -z "$said" ] || { echo "$said"; return 1; }; }
+linted() { local said; said=$(mandoc -T lint "$@" 2>&1); [ -z "$said" ] || { echo "$said"; return 1; }; }
+for page in "$top"/debian/*.[578]; do
+        if command -v man >/dev/null; then try "${page##*/} has no mistakes" quiet env MANROFFSEQ= MANWIDTH=100 man --warnings -E UTF-8 -l -Tutf8 -Z "$page"
+        else count=$((count + 1)); echo "ok $count - ${page##*/} has no mistakes # SKIP no man here"; fi
+        lines=$(case $page in */nodestrap.8) echo -W warning;; esac)    # whose source has longer lines than mandoc likes
+        # shellcheck disable=SC2086
+        if command -v mandoc >/dev/null; then try "nor for mandoc" linted $lines "$page"
+        else count=$((count + 1)); echo "ok $count - nor for mandoc # SKIP no mandoc here"; fi
+done
 
 complete_line() {                        # what bash offers behind these words
         bash -c '. /usr/share/bash-completion/bash_completion 2>/dev/null || exit 77; . "$1"; shift

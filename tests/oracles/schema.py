@@ -174,5 +174,27 @@ with tempfile.TemporaryDirectory() as folder:
                 wrong.append("%s: schema %s, decoder %s" % (json.dumps(probe), valid, decoder))
         if path:
             result(not wrong, path, "; ".join(wrong))
+
+    # ---- examples
+    BESIDE = {"spec.cluster.enableOutpost": {"id": "01234567-89ab-cdef-0123-456789abcdef"}, "spec.instance.hugePages.mode": {"pages": [{"size": "2Mi", "count": 1}]},
+              "spec.instance.storage.volumes[].mountTarget": {"mountTargets": None}, "spec.accelerator.nvidia.imex.mode": {"nodes": ["10.0.1.11"]}}
+    wrong, n = [], 0
+    for path, node in paths(schema):
+        if not path or path.endswith(("[]", ".*")):
+            continue
+        for example in node.get("examples", [None]):
+            n += 1
+            if isinstance(example, dict) and path in ("spec", "spec.cluster"):      # beside what is needed
+                example = {**(GOOD["spec"] if path == "spec" else GOOD["spec"]["cluster"]), **example}
+            document = put(copy.deepcopy(GOOD), path, example)
+            up = path.rpartition(".")[0]
+            for key, value in BESIDE.get(path, {}).items():
+                put(document, up + "." + key, value) if "[]" not in up else document["spec"]["instance"]["storage"]["volumes"][0].update({key: value})
+            with open(file, "w", encoding="utf-8") as f:
+                json.dump(document, f)
+            check = run("config", "check", "-c", "file://" + file)
+            if example is None or check.returncode or not validator.is_valid(document):
+                wrong.append("%s: %s: %s" % (path, json.dumps(example), check.stderr.decode()))
+    result(n > 60 and not wrong, "%d examples are right" % n, "\n# ".join(wrong))
 print("1..%d" % number)
 sys.exit(1 if failed else 0)

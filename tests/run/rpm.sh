@@ -30,10 +30,10 @@ own='/usr/bin/nodestrap /usr/share/doc/nodestrap/(changelog\.gz|copyright|nodest
 texts() { (cd "$1" && find . -mindepth 1 \( -type d -printf '%P %m %y\n' -o -printf '%P %m ' -exec sha256sum {} \; \) |
         sed 's| \./.*||; s|^|/|' | grep -vE "^(${own// /|}) " | sort); }
 if [ -n "$deb" ]; then
-        gzip -d "$W"/{tree,deb}/usr/share/man/man8/nodestrap.8.gz
+        gzip -d "$W"/{tree,deb}/usr/share/man/man?/*.gz
         # A package of rpm's brings no directory that belongs to others.
         try "the same units, links and texts as the Debian package" diff <(texts "$W/deb" | grep -v 'd$') <(texts "$W/tree" | grep -v 'd$')
-        gzip -9n "$W"/tree/usr/share/man/man8/nodestrap.8
+        gzip -9n "$W"/tree/usr/share/man/man?/*
 else skip "the same files as in the Debian package" "none in build/package, or an older one: make package builds both"; fi
 files() { rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms}\n]' "$1"; }
 try "nobody but root writes, nothing is setuid" is "$(files "$rpm" | grep -vE ' (d|-)rw[x-]r-[x-]r-[x-]$')" ''
@@ -61,7 +61,7 @@ try "each file's SELinux type is named" is "$(unlabelled)" ''
 root=$("$top/tests/tools/vmboot.sh" --build -S bookworm 2>"$W/log") || {
         [ $? = 77 ] || { cat "$W/log" >&2; bad=1; }; skip "install, upgrade, erase" "$(sed -n 's/.*skip: //p' "$W/log" | tail -1)"; finish; }
 prepare() { mkdir -p "$W/$1"/{u,w,m}; mount -t overlay o -o "lowerdir=$root,upperdir=$W/$1/u,workdir=$W/$1/w" "$W/$1/m" &&
-        mkdir -p "$W/$1/m"/usr/share/{licenses,man/man8}; }      # which every root of rpm's has
+        mkdir -p "$W/$1/m"/usr/share/{licenses,man/man{5,7,8}}; }      # which every root of rpm's has
 # Names, kinds, modes, links and bytes.
 everything() { (cd "$m" && find . -xdev \( -path ./var/log -o -path ./tmp \) -prune -o \( -type l -printf '%p %l\n' -o -type f -cnewer "$W/begun" -printf '%p %m ' -exec sha256sum {} \; -o -printf '%p %m\n' \) | sort); }
 in_root() { chroot "$m" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
@@ -75,7 +75,7 @@ touch -d '1 second ago' "$W/begun"
 
 try "a root of Debian 12" prepare unpacked; m=$W/unpacked/m; cp -r "$W/tree/." "$m/"
 try "unpacked there, it runs" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(rpm -qp --qf '%{VERSION}' "$rpm")"
-for f in "$m"/usr/share/doc/nodestrap/examples/*; do
+for f in "$m"/usr/share/doc/nodestrap/examples/*.userdata; do
         try "${f##*/} is a good example" in_root nodestrap config check --strict -c "file://${f#"$m"}"
 done
 planned() { unshare -n chroot "$m" nodestrap plan -c file:///usr/share/doc/nodestrap/examples/p6e-gb200.userdata --instance-type p6e-gb200.36xlarge \
@@ -83,6 +83,7 @@ planned() { unshare -n chroot "$m" nodestrap plan -c file:///usr/share/doc/nodes
 try "and plans" sh -c 'grep -q kubelet <<X
 $1
 X' sh "$(planned 2>&1)"
+try "the manual pages are there" is "$(cd "$m/usr/share/man" && echo man?/*odestrap* man?/*NodeConfig*)" "$(cd "$top/debian" && for p in *.8 *.5; do echo "man${p##*.}/$p.gz"; done | xargs)"
 try "the schema is the program's" diff <(in_root nodestrap config schema) "$m/usr/share/doc/nodestrap/nodeconfig.schema.json"
 settings=$(sed -z "s/.*ExecStart=[^']*'//; s/'.*//; s/[\\]\n//g; s/[$][$]/$/g" "$m/usr/lib/systemd/system/nodestrap-network-settings.service")
 labelled() { rm -f "$m/tmp/labelled"; in_root sh -c "$settings" && is "$(cat "$m/tmp/labelled" 2>/dev/null)" "$1"; }

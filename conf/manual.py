@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The schema of NodeConfig, which the program prints of its table of fields, and the heads of the examples → NodeConfig(5):
+
+        build/nodestrap config schema >conf/nodeconfig.schema.json; python3 conf/manual.py >debian/NodeConfig.5
+"""
+import json, os, re, textwrap
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.join(HERE, "examples")
+# Plain in YAML, among what is used here.
+PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./+*=() -]*|https?://[^ #]*|[0-9]+(\.[0-9]+){3}(/[0-9]+)?|[1-9][0-9]*[MGmsh]i?|--[a-z][a-z0-9/.=-]*")
+TYPES = {"object": "map", "array": "list", "string": "text", "boolean": "true or false", "integer": "integer"}
+
+HEAD = r""".\" SPDX-License-Identifier: Apache-2.0
+.\" Made by conf/manual.py of the program's table of fields: change that.
+.TH NODECONFIG 5 2026-11-23 nodestrap "File formats"
+.SH NAME
+NodeConfig \- what an EC2 instance shall be as a node of an EKS cluster
+.SH DESCRIPTION
+.BR nodestrap (8)
+reads a NodeConfig from the user data of the instance, or from where
+.B \-\-config\-source
+says. It is YAML or JSON: the whole of the user data, or each part of a MIME
+message whose type is
+.IR application/node.eks.aws ,
+beside parts of other types, which are cloud\-init's. Base64 and gzip, around
+the whole or around a part, are undone.
+.PP
+There may be several documents: of a file (between lines of three hyphens), of
+parts, of sources, of the files of a directory, which are read by their names.
+They merge in that order:
+.IP \(bu 2
+maps merge, and of anything else the later one counts, also where it is false,
+0, or an empty text;
+.IP \(bu 2
+.I spec.kubelet.flags
+are put behind the earlier ones; any other list takes the place of the earlier
+one, an empty one, too;
+.IP \(bu 2
+.I spec.containerd.config
+merges as TOML does, table by table;
+.IP \(bu 2
+null and {} leave what is there.
+.PP
+The merged whole is checked. A value of another type, or one that is not
+allowed, is an error with file, part, line and path; a key that nobody knows is
+a warning with the nearest one, and with
+.B \-\-strict
+an error. The same table makes this page and what
+.B nodestrap config schema
+prints, for editors.
+.SH KEYS
+Below each key stand its type and what it may be, its default, and an example.
+A key that stands there without a version is one of nodeadm's API, too, where
+it means the same
+.RI ( https://github.com/awslabs/amazon\-eks\-ami );
+one with a version is nodestrap's own, since that one, and nodeadm passes it
+over.
+"""
+
+TAIL = r""".SH SEE ALSO
+.BR nodestrap (8),
+.BR nodestrap\-codes (7)
+"""
+
+
+def roff(text):
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
+    return "\\&" + text if text[:1] in (".", "'") else text
+
+
+def paragraph(text):
+    return "\n".join(roff(line) for line in textwrap.wrap(text, 74, break_long_words=False, break_on_hyphens=False)) + "\n"
+
+
+def flow(value):
+    """A value in YAML's flow style."""
+    if isinstance(value, dict):
+        return "{%s}" % ", ".join("%s: %s" % (k, flow(v)) for k, v in value.items())
+    if isinstance(value, list):
+        return "[%s]" % ", ".join(flow(v) for v in value)
+    if isinstance(value, str) and PLAIN.fullmatch(value) and value not in ("on", "off"):
+        return value
+    return json.dumps(value)
+
+
+def verbatim(lines):
+    """Lines as they are; a long one is broken in the source alone."""
+    out = ".RS\n.nf\n"
+    for line in lines:
+        parts = [line[i:i + 60] for i in range(0, len(line), 60)] or [""]
+        out += "\\\n".join(roff(part) if i == 0 else part.replace("\\", "\\e").replace("-", "\\-") for i, part in enumerate(parts)) + "\n"
+    return out + ".fi\n.RE\n"
+
+
+def example(key, value):
+    if isinstance(value, str) and "\n" in value:
+        return ["%s: |" % key] + ["  " + line for line in value.splitlines()]
+    return ["%s: %s" % (key, flow(value))]
+
+
+def kind(node):
+    """What may stand there, in words."""
+    types = node.get("type", "string")
+    types = [types] if isinstance(types, str) else [t for t in types if t != "null"]
+    of = node.get("items") or node.get("additionalProperties")
+    words = TYPES[types[0]]
+    if isinstance(of, dict):
+        words += " of " + ("one of %s" % names(of) if "enum" in of else re.sub(r"^(map|list)", r"\1s", kind(of)))
+    if types[0] in ("object", "array") and "string" in types:
+        words += ", or text"
+    if "enum" in node:
+        words = "one of " + names(node)
+    elif "minimum" in node:
+        words = "integer from %d to %d" % (node["minimum"], node["maximum"])
+    elif "pattern" in node and " in any case." not in node.get("description", ""):
+        pattern = re.sub(r"\|\^\$$", "", node["pattern"])
+        words += " that matches " + (pattern if len(pattern) < 50 else "the pattern below")
+    return words
+
+
+def names(node):
+    return ", ".join(v for v in node["enum"] if isinstance(v, str) and v)
+
+
+def entry(path, key, node):
+    out = ".TP\n.B %s\n%s" % (roff(path), paragraph(node["description"]))
+    about = kind(node) if "type" in node or "enum" in node else "anything"
+    about = about[0].upper() + about[1:] + "."
+    if "default" in node:
+        about += " Default: %s." % flow(node["default"])
+    if "x-since" in node:
+        about += " Since %s." % node["x-since"]
+    lines = example(key, node["examples"][0])
+    if "the pattern below" in about:        # no line is long enough for it
+        lines = re.split(r"(?<=\$)\|", re.sub(r"\|\^\$$", "", node["pattern"])) + lines
+    return out + ".br\n" + paragraph(about) + verbatim(lines)
+
+
+def entries(node, path=""):
+    out = ""
+    for key, sub in node.get("properties", {}).items():
+        here = path + "." + key if path else key
+        if here in ("spec",) or path == "spec" and sub.get("properties"):
+            out += (".SS %s\n" % roff(here) if path else "") + entry(here, key, sub)
+        elif here == "spec.failurePolicy":
+            out += ".SS %s\n" % roff(here) + entry(here, key, sub)
+        else:
+            out += entry(here, key, sub)
+        out += entries(sub, here)
+        if "items" in sub:
+            out += entries(sub["items"], here + "[]")
+    return out
+
+
+def examples():
+    out = (".SH EXAMPLES\nThe smallest one, which EKS's own nodes get as well:\n.PP\n" + verbatim(SMALLEST.splitlines()) +
+           ".PP\nIn\n.I /usr/share/doc/nodestrap/examples\nare, for\n")
+    for name in sorted(os.listdir(EXAMPLES)):
+        with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:
+            text = f.read()
+        head = re.search(r"(?m)^# (?!SPDX)(.*(?:\n# .*)*)", text).group(1).replace("\n# ", " ")
+        out += ".TP\n.I %s\n%s" % (roff(name), paragraph(re.match(r"(.*?[.:;])(?= |$)", head).group(1).rstrip(".:;") + "."))
+    return out
+
+
+with open(os.path.join(HERE, "nodeconfig.schema.json"), encoding="utf-8") as f:
+    SCHEMA = json.load(f)
+CLUSTER = SCHEMA["properties"]["spec"]["properties"]["cluster"]["properties"]
+SMALLEST = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster:\n" + "".join(
+    "    %s\n" % example(key, CLUSTER[key]["examples"][0])[0] for key in ("name", "apiServerEndpoint", "certificateAuthority", "cidr"))
+print(HEAD + entries(SCHEMA) + examples() + TAIL, end="")
