@@ -47,6 +47,8 @@ const char *nearest_name(const char *text, const char *const *names);
 /* ---- characters ---- */
 /* of the character at s in bytes, 1 to 4; 0 when it is no UTF-8 */
 size_t utf8_length(const char *s, size_t room);
+/* What s begins with, where that looks like a blank and is none: "a no-break space (U+00A0)", or NULL. */
+_nonnull_ const char *utf8_false_blank(const char *s, size_t room);
 void utf8_add(Text *to, unsigned long c);               /* c is a character: at most 0x10ffff */
 /* Adds what somebody else wrote (a key of the user's, the name of a file) to a message: what could garble a
  * terminal, forge a line of a log or is no UTF-8 becomes \x1b; where quote is not 0, a backslash stands

@@ -32,6 +32,23 @@ size_t utf8_length(const char *s, size_t room) {
         return 0;
 }
 
+const char *utf8_false_blank(const char *s, size_t room) {
+        static const struct { const char *bytes, *name; } blanks[] = {
+                { "\xc2\xa0", "a no-break space (U+00A0)" },
+                { "\xe2\x80\x87", "a figure space (U+2007)" },
+                { "\xe2\x80\x8b", "a zero width space (U+200B)" },
+                { "\xe2\x80\xaf", "a narrow no-break space (U+202F)" },
+                { "\xe3\x80\x80", "an ideographic space (U+3000)" },
+                { "\xef\xbb\xbf", "a byte order mark (U+FEFF)" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(blanks); i++) {
+                size_t n = strlen(blanks[i].bytes);
+                if (n <= room && memcmp(s, blanks[i].bytes, n) == 0)
+                        return blanks[i].name;
+        }
+        return NULL;
+}
+
 void utf8_add(Text *to, unsigned long c) {
         static const unsigned char lead[] = { 0x00, 0xc0, 0xe0, 0xf0 };
         size_t more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;

@@ -33,6 +33,10 @@ static int config_finish(Merge *m, size_t errors_before, Config **ret, Diag *dia
 /* Says what there is instead, as far as it is a kind and so no secret. */
 static int fail_without(const Documents *documents, Diag *diag) {
         const Document *first = documents->n > 0 ? &documents->items[0] : NULL;
+        const char *origin = documents->origin && *documents->origin ? documents->origin : "any source";
+        if (documents->unread)
+                return diag_error_at(diag, -ENODATA, CAUSE_NO_CONFIG, NULL, NULL,
+                                     "no NodeConfig found in %s: %s", origin, documents->unread);
         const Node *kind = first && first->root ? node_get(first->root, "kind") : NULL;
         _cleanup_(freep) char *other =
                 kind && kind->type == NODE_SCALAR ? text_quote(kind->text, kind->n) : NULL;
@@ -41,7 +45,7 @@ static int fail_without(const Documents *documents, Diag *diag) {
                              " and apiVersion " CONFIG_API_VERSION "%s%s; "
                              "put one into the user data of the launch template, bare or as a MIME part of "
                              "type application/node.eks.aws",
-                             documents->origin && *documents->origin ? documents->origin : "any source",
+                             origin,
                              other ? ", the first one is of kind " : "", other ?: "");
 }
 

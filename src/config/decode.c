@@ -35,11 +35,27 @@ static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const c
         return decode_fail(d, node, path, text);
 }
 
+/* Without what only looks like a blank, or is one. *ret_name: the last of those, or NULL. */
+static char *without_blanks(const char *key, const char **ret_name) {
+        Text t = {};
+        *ret_name = NULL;
+        for (size_t n; *key; key += n) {
+                const char *name = utf8_false_blank(key, strlen(key));
+                n = utf8_length(key, strlen(key)) ?: 1;
+                *ret_name = name ?: *ret_name;
+                text_add(&t, "%.*s", name || *key == ' ' ? 0 : (int)n, key);
+        }
+        return text_take(&t);
+}
+
 static void warn_unknown(Decoder *d, const Field *fields, const Node *node, unsigned line, const Path *path) {
         Position at = node_position(d, node);
-        _cleanup_(freep) char *name = path_format(path), *near = fields_suggest(fields, path->key);
+        const char *blank;
+        _cleanup_(freep) char *name = path_format(path), *key = without_blanks(path->key, &blank),
+                              *near = fields_suggest(fields, key);
         at.line = line;
-        diag_warn_at(d->diag, "unknown-field", &at, name, "is not known and is ignored");
+        diag_warn_at(d->diag, "unknown-field", &at, name, "is not known and is ignored%s%s%s",
+                     blank ? ": " : "", blank ?: "", blank ? " stands in it, which looks like a blank" : "");
         if (near)
                 diag_suggest(d->diag, "%s", near);
 }
@@ -207,6 +223,10 @@ static json_t *decode_value(Decoder *d, const Field *f, const Node *node, const 
         case FIELD_ENUM:
                 return decode_enum(d, f, node, path);
         default:
+                if (f->flags & FIELD_TOML) {
+                        d->origins->toml_block = node->block;
+                        d->origins->toml_line = node->line;
+                }
                 return decode_text(d, node, path);
         }
 }

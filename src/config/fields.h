@@ -75,7 +75,14 @@ _malloc_ char *path_format(const Path *path);                   /* "spec.kubelet
 _malloc_ char *text_quote(const char *text, size_t size);
 
 /* Path → position of what stands there now, and the paths below which something could not be decoded. */
-typedef struct Origins { json_t *lines; Position *positions; size_t n; json_t *failed; } Origins;
+typedef struct Origins {
+        json_t *lines;
+        Position *positions;
+        size_t n;
+        json_t *failed;
+        char toml_block;                /* how one document's TOML is written: as Node has it, */
+        unsigned toml_line;             /* and on which line that begins */
+} Origins;
 void origins_done(Origins *o);
 void origins_add(Origins *o, const char *path, Position at);
 /* of it or of what it stands in; NULL */

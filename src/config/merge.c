@@ -52,6 +52,22 @@ static void merge_fields(const Field *fields, json_t *into, json_t *from) {
         }
 }
 
+/* Where its lines are those of the source, the position is the very one; folded ones have become one, which
+ * is no table and its keys. */
+static void fail_toml(const Origins *origins, unsigned line, const char *why, Diag *diag) {
+        const Position *found = origins_find(origins, TOML_PATH);
+        Position at = found ? *found : (Position){};
+        if (origins->toml_block == '|') {
+                at.line = origins->toml_line + line;
+                diag_error_at(diag, -EINVAL, CAUSE_INVALID, &at, TOML_PATH, "is not TOML: %s", why);
+                return;
+        }
+        diag_error_at(diag, -EINVAL, CAUSE_INVALID, &at, TOML_PATH, "is not TOML: line %u of it: %s%s", line,
+                      why, origins->toml_block ? "; behind config: > its lines are folded into one" : "");
+        if (origins->toml_block)
+                diag_suggest(diag, "config: |");
+}
+
 /* Each text is parsed at once, so that an error names the document it stands in. */
 static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag) {
         json_t *containerd = json_object_get(json_object_get(document, "spec"), "containerd"),
@@ -63,8 +79,7 @@ static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag)
         if (!text)
                 return;
         if (toml_parse(json_string_value(text), json_string_length(text), &toml, &line, &why) < 0) {
-                diag_error_at(diag, -EINVAL, CAUSE_INVALID, origins_find(origins, TOML_PATH), TOML_PATH,
-                              "is not TOML: line %u of it: %s", line, why ?: "syntax error");
+                fail_toml(origins, line, why ?: "syntax error", diag);
                 origins_fail(origins, TOML_PATH);
                 return;
         }

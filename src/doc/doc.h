@@ -37,6 +37,8 @@ _must_check_ _nonnull_ int base64_decode(const char *text, size_t size, bool ski
                                          size_t *ret_size);
 _malloc_ char *base64_encode(const void *data, size_t size);
 
+/* The code of a warning of a part whose type is not the one that is looked for, and may well be meant so. */
+#define MIME_NEAR "unread-part"
 /* A message → its NodeConfig parts in order, transfer encodings undone (M1 to M12, E2); anything that is
  * not a message is handed on whole as one blob. Parts are counted from 1 over all leaves of the message;
  * at.part is 0 for bare text. *ret_is_mime says which it was. Damage in parts of other types is never an
@@ -56,6 +58,8 @@ typedef struct Member { const char *key; unsigned line; Node *value; } Member;
 struct Node {
         NodeType type;
         bool plain;             /* scalar: written without quotes and without a !!str tag */
+        char block;             /* scalar: '|' literal, so that its lines are the source's, from the one
+                                 * behind line; '>' folded; 0 */
         unsigned line;          /* of the source, from 1 */
         size_t n;               /* scalar: bytes of text; list: items; map: members */
         union { const char *text; Node **items; Member *members; };
@@ -66,6 +70,7 @@ typedef struct Documents {
         Document *items; size_t n;
         char *origin;           /* for a message that nothing was found: what they came
                                  * from, "user-data (empty), …"; owned, or NULL */
+        char *unread;           /* the first MIME_NEAR as a text, for the same; owned, or NULL */
 } Documents;
 void documents_done(Documents *d);
 

@@ -109,7 +109,7 @@ static int read_string_node(Reader *r) {
         unsigned line = r->line;
         if (!take_char(r, '"') || !read_string(r))
                 return -EBADMSG;
-        return builder_scalar(r->builder, line, false, r->text.data ?: "", r->text.size, NULL);
+        return builder_scalar(r->builder, line, false, 0, r->text.data ?: "", r->text.size, NULL);
 }
 
 static size_t digits(const char *s, const char *end) {
@@ -158,7 +158,7 @@ static int read_bare(Reader *r) {
         if (n == 0)
                 return -EBADMSG;
         r->next += n;
-        return builder_scalar(r->builder, r->line, true, r->next - n, n, NULL);
+        return builder_scalar(r->builder, r->line, true, 0, r->next - n, n, NULL);
 }
 
 /* The members of an object or a list, behind its opening bracket. */

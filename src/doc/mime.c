@@ -339,6 +339,36 @@ static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned 
                              "needs boundary=\"...\"");
 }
 
+/* Somebody's idea of a NodeConfig's type; or one that any text can have, of a text that says that it is one.
+ * A script may well write such a text. */
+static bool is_near(const Cursor *body, const char *type) {
+        static const char *const names[] = { "eks", "nodeconfig", "node-config" },
+                                 *const any[] = { "yaml", "json", "text/plain", "octet-stream" };
+        size_t size = (size_t)(body->end - body->next);
+        bool is = !type;
+        for (size_t i = 0; type && i < ARRAY_SIZE(names); i++)
+                if (strcasestr(type, names[i]))
+                        return true;
+        for (size_t i = 0; type && i < ARRAY_SIZE(any); i++)
+                is |= strcasestr(type, any[i]) != NULL;
+        return is && memmem(body->next, size, "node.eks.aws/", strlen("node.eks.aws/")) &&
+               memmem(body->next, size, "NodeConfig", strlen("NodeConfig"));
+}
+
+static void warn_near(Splitter *s, const char *type, unsigned line) {
+        const Position at = { .source = s->at.source, .part = s->at.part, .line = line };
+        Text t = {};
+        if (type) {
+                text_add(&t, "of type \"");
+                text_add_shown(&t, type, strcspn(type, "; \t"), 60, '"');
+                text_add(&t, "\"");
+        }
+        diag_warn_at(s->diag, MIME_NEAR, &at, NULL, "this part is %s, so it is not read as a NodeConfig",
+                     t.data ?: "without a type");
+        diag_suggest(s->diag, "%s", s->wanted);
+        text_done(&t);
+}
+
 /* One entity: headers and a body. depth counts multiparts, from 1. */
 static void walk_entity(Splitter *s, Cursor c, unsigned depth) {
         _cleanup_(headers_done) Headers h = {};
@@ -352,6 +382,8 @@ static void walk_entity(Splitter *s, Cursor c, unsigned depth) {
         s->at.part++;
         if (value_is(h.type, s->wanted))
                 add_part(s, &c, &h);
+        else if (is_near(&c, h.type))
+                warn_near(s, h.type, line);
 }
 
 /* Blanks and tabs that all lines with text start with: what a heredoc leaves in front of them (M2). */

@@ -205,7 +205,8 @@ static int place(Builder *b, Node *node, unsigned line, unsigned height) {
         return 0;
 }
 
-int builder_scalar(Builder *b, unsigned line, bool plain, const char *text, size_t n, const char *anchor) {
+int builder_scalar(Builder *b, unsigned line, bool plain, char block, const char *text, size_t n,
+                   const char *anchor) {
         Node *node;
         int r = nodes_add(b, line, 1, false);
         if (r < 0)
@@ -213,6 +214,7 @@ int builder_scalar(Builder *b, unsigned line, bool plain, const char *text, size
         node = pool_new(&b->pool, sizeof *node);
         *node = (Node){ .type = NODE_SCALAR,
                         .plain = plain,
+                        .block = block,
                         .line = line,
                         .n = n,
                         .text = pool_text(&b->pool, text, n) };

@@ -31,9 +31,10 @@ typedef struct Builder {
 } Builder;
 void builder_done(Builder *b);
 
-/* In the order of the text. anchor may be NULL. All leave a diagnostic when they fail. */
-_must_check_ _nonnull(1, 4) int builder_scalar(Builder *b, unsigned line, bool plain, const char *text,
-                                               size_t n, const char *anchor);
+/* In the order of the text. anchor may be NULL; block is as in Node. All leave a diagnostic when they
+ * fail. */
+_must_check_ _nonnull(1, 5) int builder_scalar(Builder *b, unsigned line, bool plain, char block,
+                                               const char *text, size_t n, const char *anchor);
 _must_check_ _nonnull(1) int builder_open(Builder *b, NodeType type, unsigned line, const char *anchor);
 _must_check_ _nonnull_ int builder_close(Builder *b);
 _must_check_ _nonnull_ int builder_alias(Builder *b, unsigned line, const char *name);

@@ -107,12 +107,41 @@ static bool blank_with_tab(const char *line, const char *end) {
         return false;
 }
 
-/* Does a tab stand in front of this line, counted from 0? */
-static bool tab_indents(const Blob *blob, size_t line) {
+/* Lines are counted from 0. */
+static const char *line_at(const Blob *blob, size_t line) {
         const char *s = blob->data, *end = blob->data + blob->size;
         for (; line > 0 && s < end; line--)
                 s += line_length(s, end);
-        return blank_with_tab(s, end);
+        return s;
+}
+
+/* Does a tab stand in front of this line? */
+static bool tab_indents(const Blob *blob, size_t line) {
+        return blank_with_tab(line_at(blob, line), blob->data + blob->size);
+}
+
+/* What stands there, as text from a web page has it, where YAML wants a blank: in front of the line, or
+ * behind a blank, a colon or a hyphen. */
+static const char *false_blank_in(const Blob *blob, size_t line) {
+        const char *s = line_at(blob, line);
+        size_t n = line_length(s, blob->data + blob->size);
+        for (size_t i = line == 0 ? 3 : 0; i < n; i++) {        /* a byte order mark may begin the text */
+                const char *name = utf8_false_blank(s + i, n - i);
+                if (name && (i == 0 || strchr(" \t:-", s[i - 1])))
+                        return name;
+        }
+        return NULL;
+}
+
+/* The parser often sees on the next line only that something is wrong. */
+static const char *false_blank_near(const Blob *blob, size_t line, size_t context, size_t *ret_line) {
+        const size_t lines[] = { line, context, line > 0 ? line - 1 : 0 };
+        const char *name = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(lines) && !name; i++) {
+                name = false_blank_in(blob, lines[i]);
+                *ret_line = lines[i];
+        }
+        return name;
 }
 
 /* The line of the blob, from 0, that offset is in. */
@@ -141,10 +170,18 @@ static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, 
         Position at = blob->at;
         const char *problem = p->problem ?: "unknown problem";
         size_t last = last_text_line(blob), line = MIN(p->problem_mark.line, last),
-               context = MIN(p->context_mark.line, last);
+               context = MIN(p->context_mark.line, last), other = 0;
 
         if (p->error == YAML_READER_ERROR)
                 line = line_at_offset(blob, start + p->problem_offset);
+        const char *blank = false_blank_near(blob, line, p->context ? context : line, &other);
+        if (blank) {
+                at.line = source_line(blob, other);
+                return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                                     "not YAML: %s stands where only a blank can, and looks like one; write "
+                                     "blanks",
+                                     blank);
+        }
         at.line = source_line(blob, line);
         if (strstr(problem, "tab character") ||
             (streq(problem, "found character that cannot start any token") && tab_indents(blob, line)))
@@ -172,6 +209,12 @@ static bool is_plain(const yaml_event_t *e) {
         return false;
 }
 
+static char block_of(const yaml_event_t *e) {
+        return e->data.scalar.style == YAML_LITERAL_SCALAR_STYLE  ? '|'
+               : e->data.scalar.style == YAML_FOLDED_SCALAR_STYLE ? '>'
+                                                                  : 0;
+}
+
 bool node_is_null(const Node *n) {
         static const char *const words[] = { "", "~", "null", "Null", "NULL" };
         for (size_t i = 0; n->type == NODE_SCALAR && n->plain && i < ARRAY_SIZE(words); i++)
@@ -195,7 +238,7 @@ static int handle_event(Builder *b, const Blob *blob, const yaml_event_t *e, Doc
 
         switch (e->type) {
         case YAML_SCALAR_EVENT:
-                return builder_scalar(b, line, is_plain(e), (const char *)e->data.scalar.value,
+                return builder_scalar(b, line, is_plain(e), block_of(e), (const char *)e->data.scalar.value,
                                       e->data.scalar.length, (const char *)e->data.scalar.anchor);
         case YAML_SEQUENCE_START_EVENT:
                 return builder_open(b, NODE_LIST, line, (const char *)e->data.sequence_start.anchor);

@@ -225,6 +225,7 @@ static int decode_part(const Blob *b, Documents *ret, Diag *diag) {
 
 static int decode_blob(Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         _cleanup_(blobs_done) Blobs parts = {};
+        size_t told = diag->n;
         bool is_mime;
         int r = doc_unpack(b, diag);
 
@@ -232,6 +233,9 @@ static int decode_blob(Blob *b, Documents *ret, Diag *diag, Diag *notes) {
                 r = mime_split(b, NODECONFIG_TYPE, &parts, &is_mime, diag);
         if (r < 0)
                 return r;
+        for (; told < diag->n; told++)
+                if (diag->items[told].warning && streq(diag->items[told].code, MIME_NEAR) && !ret->unread)
+                        ret->unread = xasprintf("%s: %s", diag->items[told].where, diag->items[told].text);
         for (size_t i = 0; i < parts.n; i++) {
                 int k = is_mime ? decode_part(&parts.items[i], ret, diag)
                                 : decode_bare(&parts.items[i], ret, diag, notes);

@@ -20,6 +20,13 @@ bad 'a script alone' 10 ENOCONFIG source "$none" <<<$'#!/bin/sh\nexport PASSWORD
 ok 'a script alone: it is called a script' says 'user-data: foreign-data: this is a script by its first line'
 bad 'a message of a script alone' 10 ENOCONFIG source "$none" <"$fixtures/user-data/shell-only"
 bad 'another kind' 10 ENOCONFIG source 'the first one is of kind "Secret"' <<<$'apiVersion: v1\nkind: Secret\ndata: {a: CANARYsecret}'
+typed() { printf '%s\n' 'MIME-Version: 1.0' 'Content-Type: multipart/mixed; boundary="//"' '' '--//' "$1" ''; good; printf '\n--//--\n'; }
+for type in application/node.eks.awz text/x-nodeconfig application/yaml text/plain; do
+        bad "a part of type $type" 10 ENOCONFIG source "user-data, part 1, line 5: this part is of type \"$type\", so it is not read as a NodeConfig; did you mean application/node.eks.aws?" \
+                < <(typed "Content-Type: $type; charset=utf-8")
+done
+bad 'a part without a type' 10 ENOCONFIG source 'user-data, part 1, line 5: this part is without a type' < <(typed 'X-Mine: yes')
+bad 'a script that writes a NodeConfig' 10 ENOCONFIG source "$none" < <(typed 'Content-Type: text/x-shellscript')
 settled
 
 message() {
@@ -30,6 +37,9 @@ message() {
 }
 # Line 12 of a message is line 1 of its NodeConfig.
 bad 'a tab' 11 ESYNTAX decode 'user-data, part 2, line 15: not YAML: a tab stands where only blanks can indent' < <(good | sed 's/^  cluster/\tcluster/' | message)
+bad 'a no-break space in front of a line' 11 ESYNTAX decode 'user-data, line 5: not YAML: a no-break space (U+00A0) stands where only a blank can' \
+        < <(good | sed $'s/^  cluster: {name: demo, /  cluster:\\n\u00a0\u00a0name: demo\\n    {/')
+bad 'a no-break space behind a colon' 11 ESYNTAX decode 'user-data, part 2, line 14: not YAML: a narrow no-break space (U+202F) stands where' < <(good | sed $'s/^spec:/&\u202f/' | message)
 bad 'no YAML' 11 ESYNTAX decode 'user-data, line 4: not YAML: ' < <(good | sed 's/^  cluster/  : cluster/')
 bad 'a truncated gzip' 11 ESYNTAX decode 'user-data: the gzip data cannot be trusted: it ends too early' < <(good | gzip | head -c 200)
 bad 'a gzip bomb' 11 ELIMIT decode 'user-data: unpacked, this is larger than the limit of 1048576 bytes' < <({ good; head -c 2000000 /dev/zero | tr '\0' '#'; } | gzip)
@@ -65,6 +75,8 @@ done
 bad 'a line end in a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: holds a line end' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: "CANARY\\nLD_PRELOAD=x"')
 bad 'a map for a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: ' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: {a: CANARY}')
 bad 'no TOML' 11 EINVALID validate 'spec.containerd.config: ' < <(set_to 'password = ' 'password CANARY')
+bad 'no TOML, by the line of the file' 11 EINVALID validate 'user-data, part 2, line 24: spec.containerd.config: is not TOML: ' < <(set_to 'password = ' 'password CANARY' | message)
+bad 'folded TOML' 11 EINVALID validate 'behind config: > its lines are folded into one; did you mean config: |?' < <(good | sed 's/config: |/config: >/')
 bad 'a line end in a flag' 11 EINVALID validate 'user-data, line 14: spec.kubelet.flags[0]: holds a line end' < <({ good; echo '  kubelet: {flags: ["--x=CANARY\n--y"]}'; })
 bad 'two mistakes' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to 'cidr: .*}' 'cidr: x}' | sed 's/https:/ftp:/')
 ok 'two mistakes: both are told' says "error: $cluster.cidr: must be"

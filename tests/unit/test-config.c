@@ -295,7 +295,7 @@ TEST(merges_toml) {
         ASSERT_TRUE(json_equal(again, two.config->containerd.config));
         _cleanup_(loaded_done) Loaded bad = LOAD(GOOD "  containerd:\n    config: |\n      a = 1\n      b = \n", HEAD "spec: {containerd: {config: 'a = 2'}}\n");
         ASSERT_ERROR(bad.r, EINVAL);
-        ASSERT_CONTAINS(bad.messages, "a, line 6: spec.containerd.config: is not TOML: line 2 of it");
+        ASSERT_CONTAINS(bad.messages, "a, line 8: spec.containerd.config: is not TOML: a value is missing");
 }
 
 TEST(positions_survive_the_merge) {
@@ -501,6 +501,18 @@ TEST(contradictions) {
         expect_error("  accelerator: {nvidia: {mig: [{profiles: {1g/5gb: 7}}]}}\n", "mig[0].profiles: ");
         expect_error("  accelerator: {nvidia: {mig: '19,,19'}}\n", "spec.accelerator.nvidia.mig: must be profiles");
         expect_error("  accelerator: {nvidia: {fabric: {timeout: 5 minutes}}}\n", "spec.accelerator.nvidia.fabric.timeout: ");
+}
+
+TEST(toml_that_is_folded_or_wrong) {
+        _cleanup_(loaded_done) Loaded literal = load_with("  containerd:\n    config:\n      |2-\n\n        a = 1\n        b\n");
+        ASSERT_CONTAINS(literal.messages, "a, line 10: spec.containerd.config: is not TOML: ");
+        expect_error("  containerd:\n    config: >\n      [a]\n      b = 1\n", "a, line 6: spec.containerd.config: is not TOML: line 1 of it: ");
+        expect_error("  containerd:\n    config: >\n      [a]\n      b = 1\n", "folded into one; did you mean config: |?");
+        expect_accepted("  containerd:\n    config: >\n      a = 1\n", NULL);
+}
+
+TEST(what_looks_like_a_blank) {
+        expect_accepted("\u00a0 instance:\n    sysctl: {a.b: 1}\n", "instance: unknown-field: is not known and is ignored: a no-break space (U+00A0) stands in it, which looks like a blank; did you mean ");
 }
 
 TEST(short_mig) {
