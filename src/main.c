@@ -30,17 +30,6 @@ static int walk(Run *run) {
         return r < 0 ? r : command->run(run);
 }
 
-static char *phases_text(const Options *o) {
-        const struct { bool skipped; const char *name; } phases[] = {
-                { o->skip_config, "config" }, { o->skip_devices, "devices" }, { o->skip_run, "run" },
-        };
-        _cleanup_(strv_freep) char **names = NULL;
-        for (size_t i = 0; i < ARRAY_SIZE(phases); i++)
-                if (!phases[i].skipped)
-                        strv_add(&names, phases[i].name);
-        return names ? strv_join(names, ",") : xstrdup("none");
-}
-
 /* The last line on stderr carries the first root cause. A command of nodeadm-internal that fails ends with 1,
  * whatever the cause, and one that cannot be read with 2
  * (awslabs/amazon-eks-ami:nodeadm/internal/cli/main.go). */
@@ -53,7 +42,7 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 (void)diag_error(&run->diag, r, CAUSE_INTERNAL, "%s, for a reason that was not recorded",
                                  strerror(-r));
         hide_in_run(run);
-        _cleanup_(freep) char *phases = phases_text(o);
+        _cleanup_(freep) char *phases = run_phases(o);
         Report report = {
                 .command = o->command->words,
                 .phases = phases,
@@ -67,13 +56,14 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 .internal = parsed && o->name == PROGRAM_NODEADM_INTERNAL,
         };
         if (run->step && run_changes_machine(run)) {
-                bool failed = r < 0 || (report.results && results_first_failure(report.results));
                 _cleanup_(node_name_done) NodeName name = {};
-                if (failed && run->config)
+                if (run->config)
                         init_find_name(run, &name);
                 report.config = run->config;
                 report.region = name.region;
                 report.node = name.node;
+                report.instance_id = name.instance_id;
+                report.instance_type = name.instance_type;
                 report.node_guessed = name.guessed;
                 bool failed_before = init_devices_failed(run);
                 ExitCode code = report_write(run->root, &report);

@@ -414,6 +414,7 @@ static int apply_run(Apply *a) {
                 if (a->in_flight == 0)
                         return diag_error(a->diag, -EDEADLK, CAUSE_INTERNAL,
                                           "the plan's actions wait for each other in a circle");
+                progress_tell(a);
                 int r = sd_event_run(a->event, UINT64_MAX);
                 if (r < 0)
                         return diag_error(a->diag, r, CAUSE_INTERNAL, "the event loop failed: %s",
@@ -488,6 +489,7 @@ static void apply_done(Apply *a) {
         a->bus = bus_free(a->bus);
         a->event = sd_event_unref(a->event);
         json_decref(a->waited);
+        close_fd(&a->progress_fd);
 }
 
 int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
@@ -495,7 +497,8 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
                                           .plan = plan,
                                           .diag = diag,
                                           .threads_left = &ret->threads_left,
-                                          .turn_fd = &ret->turn_fd };
+                                          .turn_fd = &ret->turn_fd,
+                                          .progress_fd = -1 };
         sigset_t held, before;
         *ret = (Results){};
         int r = tasks_make(&a, ret);
@@ -506,6 +509,7 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
                 return diag_error(diag, -errno, CAUSE_INTERNAL, "cannot hold back signals: %s",
                                   strerror(errno));
         r = apply_run(&a);
+        progress_tell(&a);
         if (root_is_host(root))
                 waited_write(root, plan, ret);
         /* one that came after the last action must not end us before the report is written */

@@ -31,6 +31,7 @@ struct Task {
         Task **after_any; size_t n_after_any;   /* must have ended, however */
         TaskState state;
         bool satisfied;         /* those that wait for it may begin */
+        enum { TOLD_NOTHING, TOLD_BEGUN, TOLD_OVER } told;      /* progress.c: to who looks on */
         RootTmp tmp;            /* of a staged file */
         int synced;             /* and what became of its sync */
         sd_event_source *deadline;
@@ -55,6 +56,7 @@ struct Apply {
         int *turn_fd;           /* Results.turn_fd */
         json_t *waited;         /* waited.c's; NULL: nobody has waited in vain */
         int *kept; size_t n_kept;       /* work.c's: descriptors that steps of storage have left open */
+        int progress_fd;        /* progress.c's; -1: not opened yet */
 };
 
 /* LATER: task_checked() will be called */
@@ -112,6 +114,10 @@ _nonnull_ void task_watch(Task *t);
 /* Ends it as failed, or where the action is lenient with a warning, unless it was interrupted; returns r in
  * any case. The text may have further lines behind the first, which must say all that matters. */
 int task_fail(Task *t, int r, Cause cause, const char *format, ...) _nonnull(1, 4) _printf_(4, 5);
+
+/* progress.c */
+/* What has begun or ended since the last time. */
+_nonnull_ void progress_tell(Apply *a);
 
 /* waited.c */
 /* For the run phase, what the devices phase waited for in vain; nothing where the run phase is this process's

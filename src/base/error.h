@@ -9,6 +9,7 @@
 /* Exit status of the program (nodestrap(8), "Exit status and causes"). */
 typedef enum ExitCode {
         EXIT_DONE = 0, EXIT_INTERNAL = 1, EXIT_USAGE = 2,
+        EXIT_UNFINISHED = 3,            /* of status: the boot is not over, as far as is known */
         EXIT_NO_CONFIG = 10, EXIT_CONFIG_INVALID = 11, EXIT_SOURCE = 12,
         EXIT_FACTS = 20, EXIT_STORAGE = 30, EXIT_HUGEPAGES = 31, EXIT_NETWORK = 32, EXIT_ACCELERATOR = 33,
         EXIT_FILE = 40, EXIT_UNIT = 50, EXIT_DEADLINE = 51, EXIT_NOT_JOINED = 60,

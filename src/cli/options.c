@@ -72,6 +72,8 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_TIMEOUT]            = { "timeout", "TIME", "how long to wait; default: 5m, of boot-hook 1m" },
         [FLAG_BUNDLE]             = { "bundle", "FILE",
                 "all that a support case needs, and no secret, as .tar.gz; - is stdout" },
+        [FLAG_EXIT_CODE]          = { "exit-code", NULL,
+                "end with init's exit status, 0 when all is well, 3 where it has not ended" },
         [FLAG_ACTION]             = { "action", "ACTION", "what became of the interface: add or remove",
                                       .letter = 'a' },
         [FLAG_INTERFACE]          = { "interface", "NAME", "the network interface", .letter = 'i' },
@@ -215,6 +217,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_FOR:                return set_goal(o, argument, diag);
         case FLAG_TIMEOUT:            return set_timeout(o, argument, diag);
         case FLAG_BUNDLE:             return set_bundle(o, argument, diag);
+        case FLAG_EXIT_CODE:          o->exit_code = true; return 0;
         case FLAG_ACTION:             o->action = argument; return 0;
         case FLAG_INTERFACE:          o->interface = argument; return 0;
         case FLAG_ROOT:               o->root = argument; return 0;
@@ -306,9 +309,10 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
         if (o->output == OUTPUT_SVG && !o->command->draws)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
                                   "%s cannot be drawn: --output takes text or json here", words);
-        if (o->bundle && seen[FLAG_OUTPUT])
+        if (o->bundle && (seen[FLAG_OUTPUT] || o->exit_code))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--bundle takes all that there is: leave out --output");
+                                  "--bundle takes all that there is: leave out --%s",
+                                  o->exit_code ? "exit-code" : "output");
         return 0;
 }
 

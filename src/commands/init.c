@@ -86,7 +86,13 @@ void init_forgive_devices(void) {
 void node_name_done(NodeName *n) {
         free(n->node);
         free(n->region);
+        free(n->instance_id);
+        free(n->instance_type);
         *n = (NodeName){};
+}
+
+static char *copy(const char *text) {
+        return text ? xstrdup(text) : NULL;
 }
 
 /* Nobody is asked where nobody answered before. */
@@ -105,9 +111,12 @@ void init_find_name(const Run *run, NodeName *ret) {
         const char *name = !host                                      ? NULL
                            : run->config->gates.instance_id_node_name ? host->instance.id
                                                                       : host->instance.private_dns_name;
-        *ret = (NodeName){ .node = name ? xstrdup(name) : NULL,
-                           .region = host && host->instance.region ? xstrdup(host->instance.region) : NULL,
-                           .guessed = recalled && recalled->name_assumed };
+        *ret = (NodeName){ .node = copy(name), .guessed = recalled && recalled->name_assumed };
+        if (!host)
+                return;
+        ret->region = copy(host->instance.region);
+        ret->instance_id = copy(host->instance.id);
+        ret->instance_type = copy(host->instance.type);
 }
 
 int command_init(Run *run) {

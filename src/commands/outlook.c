@@ -10,6 +10,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/progress.h"
 #include "report/status.h"
 
 #include <systemd/sd-bus.h>
@@ -22,15 +23,21 @@ static const char *const units[] = { "nodestrap-config.service", "nodestrap-devi
                                      "nodestrap-run.service",    "nodeadm-config.service",
                                      "nodeadm-run.service",      "kubelet.service" };
 #define N_UNITS ((int)ARRAY_SIZE(units))
+/* Of each phase those that do it, ours first. */
+static const struct { const char *unit; int phase; } phase_units[] = {
+        { "nodestrap-config.service", LIVE_CONFIG }, { "nodestrap-devices.service", LIVE_DEVICES },
+        { "nodestrap-run.service", LIVE_RUN },       { "nodestrap-joined.service", LIVE_JOIN },
+        { "nodeadm-config.service", LIVE_CONFIG },   { "nodeadm-run.service", LIVE_RUN },
+};
 
-static int call_list(sd_bus *bus, sd_bus_message **ret) {
+static int call_list(sd_bus *bus, const char *const *names, size_t n, sd_bus_message **ret) {
         sd_bus_message *m = NULL;
         int r = sd_bus_message_new_method_call(bus, &m, SYSTEMD, "/org/freedesktop/systemd1",
                                                SYSTEMD ".Manager", "ListUnitsByNames");
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', "s");
-        for (int i = 0; r >= 0 && i < N_UNITS; i++)
-                r = sd_bus_message_append_basic(m, 's', units[i]);
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = sd_bus_message_append_basic(m, 's', names[i]);
         if (r >= 0)
                 r = sd_bus_message_close_container(m);
         if (r >= 0)
@@ -62,12 +69,56 @@ static bool units_have_work(const Root *root, bool with_kubelet) {
         bool any = false;
         if (!root_is_host(root))
                 return false;
-        if (sd_bus_open_system(&bus) >= 0 && call_list(bus, &reply) >= 0)
+        if (sd_bus_open_system(&bus) >= 0 && call_list(bus, units, N_UNITS, &reply) >= 0)
                 any = reply_has_work(reply, with_kubelet);
         sd_bus_message_unref(reply);
         sd_bus_flush_close_unref(bus);
         return any;
 }
+
+/* ---- phase by phase ---- */
+
+/* nodestrap-joined's start is over when it has begun to wait. */
+static UnitWork unit_work(int phase, const char *active, uint32_t job) {
+        if (streq(active, "activating") || (phase == LIVE_JOIN && streq(active, "active")))
+                return UNIT_WORKS;
+        return job > 0 ? UNIT_WAITS : UNIT_IDLE;
+}
+
+static void take_units(sd_bus_message *reply, UnitWork *works) {
+        const char *unit, *active;
+        uint32_t job;
+        if (sd_bus_message_enter_container(reply, 'a', "(ssssssouso)") < 0)
+                return;
+        while (sd_bus_message_read(reply, "(ssssssouso)", &unit, NULL, NULL, &active, NULL, NULL, NULL, &job,
+                                   NULL, NULL) > 0)
+                for (size_t i = 0; i < ARRAY_SIZE(phase_units); i++) {
+                        UnitWork *work = &works[phase_units[i].phase];
+                        if (streq(unit, phase_units[i].unit))
+                                *work = MAX(*work, unit_work(phase_units[i].phase, active, job));
+                }
+}
+
+void outlook_live(const Root *root, Live *ret) {
+        const char *names[ARRAY_SIZE(phase_units)];
+        sd_bus *bus = NULL;
+        sd_bus_message *reply = NULL;
+        *ret = (Live){ .processes = progress_read(root) };
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                names[i] = phase_units[i].unit;
+        if (root_is_host(root) && sd_bus_open_system(&bus) >= 0 &&
+            call_list(bus, names, ARRAY_SIZE(names), &reply) >= 0)
+                take_units(reply, ret->units);
+        sd_bus_message_unref(reply);
+        sd_bus_flush_close_unref(bus);
+}
+
+void live_done(Live *live) {
+        json_decref(live->processes);
+        *live = (Live){};
+}
+
+/* ---- all of them ---- */
 
 static bool locks_are_held(const Root *root) {
         return lock_is_held(root, RUN_LOCK) || lock_is_held(root, DEVICES_LOCK);

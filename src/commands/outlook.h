@@ -2,9 +2,13 @@
 #pragma once
 /* What `nodestrap wait` can still hope for from init. */
 #include "kube/kube.h"
+#include "report/phases.h"
 
 /* Is an init at work on this machine, or will one of this boot's units run it? */
 _must_check_ _nonnull_ bool outlook_has_init(const Root *root);
 /* Has init failed in this boot, with none to come, and is kubelet not started therefore? Then cause and
  * text of ret say why, in the place of what it said. */
 _must_check_ _nonnull_ bool outlook_is_lost(const Root *root, JoinOutcome *ret);
+/* What each phase's units and processes do now; as much of it as the caller may know. */
+_nonnull_ void outlook_live(const Root *root, Live *ret);
+_nonnull_ void live_done(Live *live);

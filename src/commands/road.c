@@ -7,6 +7,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/paths.h"
+#include "base/progress.h"
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -254,6 +255,17 @@ static void correct_name(Run *run) {
         run->options.skip_config = false;
 }
 
+char *run_phases(const Options *o) {
+        const struct { bool skipped; const char *name; } phases[] = {
+                { o->skip_config, "config" }, { o->skip_devices, "devices" }, { o->skip_run, "run" },
+        };
+        _cleanup_(strv_freep) char **names = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(phases); i++)
+                if (!phases[i].skipped)
+                        strv_add(&names, phases[i].name);
+        return names ? strv_join(names, ",") : xstrdup("none");
+}
+
 /* Before anything is looked at: another init may be changing just that. One that does the devices alone is
  * beside one that does the rest, whose turn with them comes when this one has ended (apply/turn.c). */
 static int take_locks(Run *run) {
@@ -264,6 +276,8 @@ static int take_locks(Run *run) {
                 r = run->lock_fd = lock_take(run->root, RUN_LOCK, deadline_usec, &run->diag);
         if (r >= 0 && o->skip_run && !o->skip_devices)
                 r = run->devices_fd = lock_take(run->root, DEVICES_LOCK, deadline_usec, &run->diag);
+        _cleanup_(freep) char *phases = run_phases(o);
+        progress_note(run->root, "start", phases);
         return r;
 }
 

@@ -38,6 +38,8 @@ _nonnull_ void run_release_locks(Run *run);
 
 /* Will the machine be changed, and so a report be owed? */
 _nonnull_ bool run_changes_machine(const Run *run);
+/* "config,devices": those that are not left out; the caller frees it. */
+_malloc_ _nonnull_ char *run_phases(const Options *o);
 /* The next step begins, unless a signal wants us to stop: -EINTR with a diagnostic. */
 _must_check_ _nonnull_ int run_enter(Run *run, const char *step);
 
@@ -47,9 +49,9 @@ _must_check_ _nonnull_ bool init_devices_failed(const Run *run);
 /* Where that ended well: its unit is none that has failed, and needs nobody's eye. */
 void init_forgive_devices(void);
 
-/* What the cluster calls this node, and where it is; both may stay NULL. */
+/* What the cluster calls this node, which instance it is, and where; each may stay NULL. */
 typedef struct NodeName {
-        char *node, *region;
+        char *node, *region, *instance_id, *instance_type;
         bool guessed;                   /* EC2 may have another one */
 } NodeName;
 _nonnull_ void node_name_done(NodeName *n);

@@ -1,22 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap status`: what the last boot did, for people, for machines, drawn, or with all around it. */
+ * `nodestrap status`: what this boot did and is doing, for people, for machines, drawn, or with all around
+ * it. */
 #include "commands/bundle.h"
 #include "commands/commands.h"
+#include "commands/outlook.h"
 #include "commands/output.h"
 #include "commands/run.h"
 
+#include "base/json.h"
 #include "report/draw.h"
 #include "report/show.h"
 #include "report/status.h"
 
 #include <errno.h>
 
-int command_status(Run *run) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
-        Diag *diag = &run->diag;
-        if (run->options.bundle)
-                return status_bundle(run);
-        int r = status_read(run->root, &status);
+static bool is_idle(const Live *live) {
+        for (size_t i = 0; i < _LIVE_MAX; i++)
+                if (live->units[i] != UNIT_IDLE)
+                        return false;
+        return json_array_size(live->processes) == 0;
+}
+
+/* Another boot's phases say nothing of this one's. */
+static bool is_of_this_boot(const Root *root, const json_t *status) {
+        _cleanup_(freep) char *boot_id = NULL;
+        return !root_is_host(root) || root_boot_id(root, &boot_id) < 0 ||
+               streq(json_get_text(status, "bootId"), boot_id);
+}
+
+static int refuse(int r, Diag *diag) {
         if (r == -ENOENT)
                 return diag_error(diag, r, CAUSE_USAGE,
                                   "there is no " REPORT_STATUS
@@ -25,15 +37,56 @@ int command_status(Run *run) {
                 return diag_error(diag, r, CAUSE_FILE,
                                   REPORT_STATUS " is for root and who may read the journal: sudo nodestrap "
                                                 "status, or be of the group systemd-journal");
-        if (r < 0)
-                return diag_error(diag, r, CAUSE_FILE, REPORT_STATUS " cannot be shown: %s", strerror(-r));
-        if (run->options.output == OUTPUT_JSON)
+        return diag_error(diag, r, CAUSE_FILE, REPORT_STATUS " cannot be shown: %s", strerror(-r));
+}
+
+/* What was written, and what goes on now. An init that has yet to end its first phase has written nothing. */
+static int status_now(const Root *root, json_t **ret, Diag *diag) {
+        _cleanup_(live_done) Live live = {};
+        int r = status_read(root, ret);
+        outlook_live(root, &live);
+        if (r == -ENOENT && !is_idle(&live))
+                *ret = json_pack("{ss}", "version", VERSION);
+        else if (r < 0)
+                return refuse(r, diag);
+        phases_put(*ret, is_of_this_boot(root, *ret) ? &live : NULL);
+        next_put(*ret);
+        return 0;
+}
+
+/* Of init: a node that joins tainted has ended well by its policy. */
+static ExitCode exit_of(const json_t *status) {
+        const char *verdict = json_get_text(status, "verdict");
+        if (streq(verdict, "ok") || streq(verdict, "tainted"))
+                return EXIT_DONE;
+        if (!streq(verdict, "failed"))
+                return EXIT_UNFINISHED;
+        int64_t code = status_number(status, "exit");
+        return code > 0 && code < 128 ? (ExitCode)code : EXIT_INTERNAL;
+}
+
+static int status_print(const Options *o, const json_t *status, Diag *diag) {
+        if (o->output == OUTPUT_JSON)
                 return output_json(status, NULL, diag);
-        if (run->options.output == OUTPUT_SVG) {
+        if (o->output == OUTPUT_SVG) {
                 _cleanup_(freep) char *drawing = status_draw(status);
                 return output_text(drawing, diag);
         }
         output_begin();
         status_show(status);
         return output_end(diag);
+}
+
+int command_status(Run *run) {
+        _cleanup_(json_decrefp) json_t *status = NULL;
+        if (run->options.bundle)
+                return status_bundle(run);
+        int r = status_now(run->root, &status, &run->diag);
+        if (r >= 0)
+                r = status_print(&run->options, status, &run->diag);
+        if (r >= 0 && run->options.exit_code) {
+                run->reported = true;
+                run->exit_code = exit_of(status);
+        }
+        return r;
 }

@@ -5,23 +5,18 @@
 
 #include "base/archive.h"
 #include "base/time.h"
+#include "report/status.h"
 
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/utsname.h>
 #include <time.h>
 
 #define BUNDLE_MAX  (96U << 20)                 /* unpacked */
 #define BUNDLE_USEC (90 * USEC_PER_SEC)
 
 static char *host_name(const Root *root) {
-        struct utsname name;
-        char *host = NULL;
-        if (root_is_host(root) && uname(&name) == 0)
-                host = xstrdup(name.nodename);
-        else if (root_read_line(root, "/etc/hostname", &host) < 0)
-                host = xstrdup("");
+        char *host = status_host(root);
         for (char *p = host; *p; p++)
                 if (!isalnum((unsigned char)*p) && (*p != '.' || p == host))
                         *p = '-';

@@ -3,6 +3,7 @@
 #include "report/report.h"
 
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "report/event.h"
@@ -159,13 +160,15 @@ ExitCode report_write(const Root *root, const Report *given) {
         _cleanup_(freep) char *text = json_dumps(status, JSON_INDENT(1)), *metrics = metrics_make(status);
         _cleanup_(freep) char *console = console_line(&v, &report, seconds),
                               *last = last_line(&v, &report, seconds);
-        bool well = streq(json_get_text(status, "verdict"), "ok");
+        /* of the runs so far, whatever this boot has yet to do */
+        bool well = json_integer_value(json_object_get(status, "exit")) == EXIT_DONE;
         json_decref(status);
         if (report.plan)
                 report_tell(&report.plan->warnings);
         report_tell(report.diag);
         files_write(root, text, metrics);
         close_fd(&lock);
+        progress_note(root, "end", v.word);
         event_of_run(root, &report, &v, well);
         if (root_is_host(root))
                 verdict_announce(&v, report.phases, report.plan ? report.plan->id : "", seconds, console);

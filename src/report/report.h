@@ -17,7 +17,8 @@ typedef struct Report {
         bool internal;                  /* called nodeadm-internal: each failure ends with EXIT_INTERNAL */
         const Config *config;           /* of the cluster that hears of a failure; NULL: */
         const char *region, *node;      /* not known, as may be where this node is, and
-                                         * what the cluster calls it; */
+                                         * what the cluster calls it, */
+        const char *instance_id, *instance_type;        /* which instance it is, of what type; */
         bool node_guessed;              /* the metadata service's word, of no domain of EC2's */
 } Report;
 

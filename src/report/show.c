@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one
- * line an action:
+ * status.json → `nodestrap status`: first the verdict, its cause and what to look at next, which node it is
+ * and how its phases ended; then each process as a timeline, one line an action:
  *     start  duration  outcome  |  ===      |  id */
 #include "report/show.h"
 
@@ -80,6 +80,65 @@ static void run_show(const json_t *status, const char *phases, const json_t *run
         }
 }
 
+/* ---- the head of it ---- */
+
+/* "i-0123 (p5.48xlarge, us-west-2) of cluster training" */
+static void node_show(const json_t *status) {
+        static const char *const keys[] = { "instanceType", "region", "name" };
+        const json_t *node = json_object_get(status, "node");
+        const char *id = json_get_text(node, "instanceId"), *cluster = json_get_text(node, "cluster");
+        const char *before = " (";
+        if (json_object_size(node) == 0)
+                return;
+        printf("instance %s", *id ? id : json_get_text(node, "host"));
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+                const char *value = json_get_text(node, keys[i]);
+                if (!*value || streq(value, id))
+                        continue;
+                printf("%s%s", before, value);
+                before = ", ";
+        }
+        printf("%s%s%s\n", streq(before, ", ") ? ")" : "", *cluster ? " of cluster " : "", cluster);
+}
+
+/* What goes on in a phase that has not ended. */
+static void steps_show(const json_t *entry) {
+        const json_t *step;
+        size_t i;
+        json_array_foreach(json_object_get(entry, "steps"), i, step)
+                printf("%s %s", i > 0 ? "," : ":", json_get_text(step, "id"));
+}
+
+static void phase_show(const json_t *entry) {
+        int64_t begin = status_number(entry, "beginUsec"), end = status_number(entry, "endUsec");
+        _cleanup_(freep) char *took = usec_text(end - begin), *since = usec_text(begin);
+        printf("  %-8s %-9s", json_get_text(entry, "phase"), json_get_text(entry, "verdict"));
+        if (end > 0)
+                printf(" %9s", took);
+        if (begin > 0)
+                printf("%s from %s after power-on", end > 0 ? "," : "", since);
+        steps_show(entry);
+        printf("\n");
+}
+
+static void phases_show(const json_t *status) {
+        const json_t *entry;
+        size_t i;
+        json_array_foreach(json_object_get(status, "phases"), i, entry)
+                phase_show(entry);
+}
+
+static void longest_show(const json_t *status) {
+        const json_t *step;
+        size_t i;
+        json_array_foreach(json_object_get(status, "longest"), i, step) {
+                _cleanup_(freep) char *took = usec_text(status_number(step, "usec"));
+                printf("%s %s %s", i > 0 ? "," : "longest:", took, json_get_text(step, "id"));
+        }
+        if (i > 0)
+                printf("\n");
+}
+
 static void counts_show(json_t *runs) {
         size_t counts[OUTCOME_FAILED + 1] = {};
         status_count(runs, counts);
@@ -87,26 +146,42 @@ static void counts_show(json_t *runs) {
                counts[OUTCOME_UNCHANGED], counts[OUTCOME_SKIPPED], counts[OUTCOME_FAILED]);
 }
 
-void status_show(const json_t *status) {
-        json_t *runs = json_object_get(status, "runs");
-        if (streq(json_get_text(status, "verdict"), "ok"))
-                printf("ok: ");
-        else {
-                printf("%s (%lld %s) at %s:\n", json_get_text(status, "verdict"),
-                       (long long)status_number(status, "exit"), json_get_text(status, "code"),
-                       json_get_text(status, "step"));
-                lines_show("  ", json_get_text(status, "text"));
+/* Of the boot: ok, unfinished, waiting or running, and what has failed already. */
+static void verdict_show(const json_t *status) {
+        const char *verdict = json_get_text(status, "verdict"), *code = json_get_text(status, "code");
+        bool ended = streq(verdict, "failed") || streq(verdict, "tainted");
+        if (!ended)
+                printf("%s: ", *verdict ? verdict : "unfinished");
+        if (!ended && (!*code || streq(code, "OK"))) {
+                counts_show(json_object_get(status, "runs"));
+                return;
         }
-        _cleanup_(freep) char *found = found_text(status);
-        counts_show(runs);
-        _cleanup_(freep) char *critical = critical_text(status);
-        fputs(found, stdout);
-        fputs(critical, stdout);
+        printf("%s (%lld %s) at %s:\n", ended ? verdict : "failed so far",
+               (long long)status_number(status, "exit"), code, json_get_text(status, "step"));
+        lines_show("  ", json_get_text(status, "text"));
+        counts_show(json_object_get(status, "runs"));
+}
+
+void status_show_head(const json_t *status) {
+        verdict_show(status);
+        if (*json_get_text(status, "next"))
+                printf("next: %s\n", json_get_text(status, "next"));
+        node_show(status);
+        phases_show(status);
         if (json_object_get(status, "joined"))
                 join_show(json_object_get(status, "joined"));
-        printf("plan %s, nodestrap %s\n",
-               *json_get_text(status, "planId") ? json_get_text(status, "planId") : "(none was made)",
-               json_get_text(status, "version"));
+}
+
+void status_show(const json_t *status) {
+        json_t *runs = json_object_get(status, "runs");
+        _cleanup_(freep) char *found = found_text(status), *critical = critical_text(status);
+        const char *plan = json_get_text(status, "planId"), *booted = json_get_text(status, "bootedAt");
+        status_show_head(status);
+        longest_show(status);
+        fputs(critical, stdout);
+        fputs(found, stdout);
+        printf("plan %s, nodestrap %s%s%s\n", *plan ? plan : "(none was made)",
+               json_get_text(status, "version"), *booted ? ", booted " : "", booted);
         for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++)
                 if (json_object_get(runs, status_phases[i]))
                         run_show(status, status_phases[i], json_object_get(runs, status_phases[i]));

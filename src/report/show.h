@@ -6,3 +6,5 @@
 
 /* What status_read() gave, on stdout. */
 _nonnull_ void status_show(const json_t *status);
+/* Its first lines: verdict, next, instance, phases. */
+_nonnull_ void status_show_head(const json_t *status);

@@ -11,8 +11,11 @@
 #include "report/critical.h"
 #include "report/found.h"
 #include "report/join.h"
+#include "report/phases.h"
 
 #include <errno.h>
+#include <sys/utsname.h>
+#include <time.h>
 
 #define STATUS_MAX (16 << 20)
 #define LOCK_USEC  (5 * USEC_PER_SEC)  /* a report is worth more than one that is whole */
@@ -65,6 +68,7 @@ char *status_plan_id(const Root *root) {
 static json_t *result_json(const Result *r) {
         json_t *action = json_object();
         json_object_set_new(action, "id", text_json(r->action->id));
+        json_object_set_new(action, "phase", json_string(phase_to_string(r->action->phase)));
         json_object_set_new(action, "outcome", json_string(outcome_to_string(r->outcome)));
         json_object_set_new(action, "beginUsec", json_integer((json_int_t)r->begin_usec));
         json_object_set_new(action, "endUsec", json_integer((json_int_t)r->end_usec));
@@ -146,13 +150,19 @@ static bool is_replaced(const char *phases, const char *by) {
         return true;
 }
 
-/* The other phases' parts of this boot's status; of another boot nothing. */
-static json_t *runs_read(const Root *root, const char *boot_id, const char *phases) {
-        _cleanup_(json_decrefp) json_t *old = NULL;
+/* What there is of this boot already; of another boot nothing: NULL. */
+static json_t *old_read(const Root *root, const char *boot_id) {
+        json_t *old = NULL;
+        if (file_read(root, &old) >= 0 && streq(json_get_text(old, "bootId"), boot_id))
+                return old;
+        json_decref(old);
+        return NULL;
+}
+
+/* The other phases' parts of it. */
+static json_t *runs_kept(const json_t *old, const char *phases) {
         json_t *runs = json_object(), *run;
         const char *key;
-        if (file_read(root, &old) < 0 || !streq(json_get_text(old, "bootId"), boot_id))
-                return runs;
         json_object_foreach(json_object_get(old, "runs"), key, run) {
                 if (!is_replaced(key, phases))
                         json_object_set(runs, key, run);
@@ -215,21 +225,67 @@ void status_count(json_t *runs, size_t counts[static OUTCOME_FAILED + 1]) {
         }
 }
 
+/* ---- which node it is of ---- */
+
+char *status_host(const Root *root) {
+        struct utsname name;
+        char *host = NULL;
+        if (root_is_host(root) && uname(&name) == 0)
+                return xstrdup(name.nodename);
+        return root_read_line(root, "/etc/hostname", &host) >= 0 ? host : xstrdup("");
+}
+
+/* Before anybody was asked, the firmware says as much on Nitro. */
+static void put_known(json_t *node, const Root *root, const char *key, const char *value, const char *path) {
+        _cleanup_(freep) char *read = NULL;
+        if (!value && !json_object_get(node, key) && path && root_read_line(root, path, &read) >= 0)
+                value = read;
+        if (value && *value)
+                json_object_set_new(node, key, text_json(value));
+}
+
+/* What an earlier run of this boot knew, this one may not have come to. */
+static json_t *node_json(const Root *root, const Report *r, const json_t *old) {
+        const json_t *before = json_object_get(old, "node");
+        json_t *node = json_is_object(before) ? json_copy((json_t *)before) : json_object();
+        _cleanup_(freep) char *host = status_host(root);
+        put_known(node, root, "host", host, NULL);
+        put_known(node, root, "instanceId", r->instance_id, "/sys/devices/virtual/dmi/id/board_asset_tag");
+        put_known(node, root, "instanceType", r->instance_type, "/sys/devices/virtual/dmi/id/product_name");
+        put_known(node, root, "region", r->region, NULL);
+        put_known(node, root, "cluster", r->config ? r->config->cluster.name : NULL, NULL);
+        put_known(node, root, "name", r->node, NULL);
+        return node;
+}
+
+/* By a clock that may have been set since the kernel started. */
+static char *booted_at(void) {
+        struct timespec since;
+        clock_gettime(CLOCK_BOOTTIME, &since);
+        return time_text(time(NULL) - since.tv_sec);
+}
+
 json_t *status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec) {
         static const char *const copied[] = { "verdict", "code", "exit", "step", "text", "planId" };
-        _cleanup_(freep) char *boot_id = NULL;
+        _cleanup_(freep) char *boot_id = NULL, *booted = booted_at();
         (void)!root_boot_id(root, &boot_id);
+        _cleanup_(json_decrefp) json_t *old = old_read(root, boot_id ?: "");
         json_t *status = json_object(), *run = run_json(report, v, end_usec);
-        json_t *runs = runs_read(root, boot_id ?: "", report->phases);
+        json_t *runs = runs_kept(old, report->phases);
         json_object_set_new(runs, report->phases, run);
         json_t *overall = overall_find(runs, run);
 
         json_object_set_new(status, "version", json_string(VERSION));
         json_object_set_new(status, "bootId", text_json(boot_id ?: ""));
+        json_object_set_new(status, "bootedAt", json_string(booted));
+        json_object_set_new(status, "node", node_json(root, report, old));
         for (size_t i = 0; i < ARRAY_SIZE(copied); i++)
                 json_object_set(status, copied[i], json_object_get(overall, copied[i]));
         found_put(status, runs);
         critical_put(status, runs);
         json_object_set_new(status, "runs", runs);
+        phases_put(status, NULL);
+        longest_put(status);
+        next_put(status);
         return status;
 }

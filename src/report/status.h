@@ -25,5 +25,7 @@ _nonnull(2) void status_count(json_t *runs, size_t counts[static OUTCOME_FAILED 
 /* What the last run left, with joined.json of this boot as "joined". -ENOENT where there was none, -EBADMSG
  * where it is damaged. */
 _must_check_ _nonnull_ int status_read(const Root *root, json_t **ret);
+/* What this machine, or that below root, calls itself; "" where it does not say. */
+_malloc_ _nonnull_ char *status_host(const Root *root);
 /* Of the plan that was applied last; NULL where none was. The caller frees it. */
 _nonnull_ char *status_plan_id(const Root *root);

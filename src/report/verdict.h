@@ -4,6 +4,7 @@
  * hold a secret. */
 #include "base/error.h"
 #include <jansson.h>
+#include <time.h>
 
 typedef struct Verdict {
         const char *word, *code;
@@ -26,5 +27,7 @@ _nonnull_ void verdict_announce(const Verdict *v, const char *phases, const char
                                 const char *line);
 /* The last line on stderr. */
 _nonnull_ void verdict_tell(const Verdict *v, const char *line);
-/* "2026-01-02T03:04:05Z": now, by a clock that may not be set yet. */
+/* "2026-01-02T03:04:05Z", of seconds since 1970. */
+_malloc_ char *time_text(time_t seconds);
+/* The same of now, by a clock that may not be set yet. */
 _malloc_ char *verdict_time(void);

@@ -5,6 +5,7 @@
 #include "report/report.h"
 #include "report/draw.h"
 #include "report/metrics.h"
+#include "report/phases.h"
 #include "report/show.h"
 #include "report/status.h"
 
@@ -121,10 +122,11 @@ static const char *word(json_t *object, const char *key) {
 TEST(all_went_well) {
         BOX(b);
         b.items[0].outcome = OUTCOME_UNCHANGED;
+        b.report.phases = "config,devices,run";
         _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
         ASSERT_EQ(last_exit, 0);
-        ASSERT_CONTAINS(said, "nodestrap: ok: 3 done, 1 unchanged (run");
-        json_t *status = status_of(&b), *run = json_object_get(json_object_get(status, "runs"), "run");
+        ASSERT_CONTAINS(said, "nodestrap: ok: 3 done, 1 unchanged (config,devices,run");
+        json_t *status = status_of(&b), *run = json_object_get(json_object_get(status, "runs"), "config,devices,run");
         ASSERT_STREQ(word(status, "verdict"), "ok");
         ASSERT_STREQ(word(status, "code"), "OK");
         ASSERT_STREQ(word(status, "planId"), "sha256:0123");
@@ -192,7 +194,7 @@ TEST(both_phases_of_a_boot_are_kept_and_a_failure_of_the_first_stays) {
         b.report.phases = "config";
         free(captured(&b, STDERR_FILENO, do_write));
         status = status_of(&b);
-        ASSERT_STREQ(word(status, "verdict"), "ok");
+        ASSERT_STREQ(word(status, "verdict"), "unfinished");    /* nobody has done the devices */
         json_decref(status);
         b.report.phases = "config,devices,run";                 /* by hand, everything at once: takes the place of both */
         free(captured(&b, STDERR_FILENO, do_write));
@@ -314,7 +316,8 @@ TEST(a_broken_status_is_replaced) {
 TEST(metrics) {
         BOX(b);
         b.items[1].outcome = OUTCOME_SKIPPED;
-        free(captured(&b, STDERR_FILENO, do_write));
+        write_phases(&b, "config,devices");
+        write_phases(&b, "run");
         _cleanup_(freep) char *text = file_text(&b, REPORT_METRICS);
         ASSERT_CONTAINS(text, "nodestrap_verdict{verdict=\"ok\",code=\"OK\",step=\"\"} 1\n");
         ASSERT_CONTAINS(text, "nodestrap_phase_duration_seconds{phase=\"run\"} 4.0");
@@ -568,6 +571,91 @@ TEST(health_that_nobody_knows) {
         ASSERT_TRUE(!strstr(none, "nodestrap_gpu_healthy{") && !strstr(shown_none, "GPUs:"));
 }
 
+/* ---- phase by phase ---- */
+
+#define RUN_OF(verdict, rest) "{'verdict': '" verdict "', 'beginUsec': 1000000, 'endUsec': 3000000" rest "}"
+#define STEP(phase, outcome) "{'id': '" phase "', 'phase': '" phase "', 'outcome': '" outcome "', 'beginUsec': 1500000, 'endUsec': 2500000}"
+
+/* with ' for " */
+static json_t *parsed(const char *text) {
+        _cleanup_(freep) char *copy = xstrdup(text);
+        for (char *p = copy; *p; p++)
+                *p = *p == '\'' ? '"' : *p;
+        json_t *json = json_loads(copy, 0, NULL);
+        ASSERT_TRUE(json);
+        return json;
+}
+
+/* "ok: config=ok devices=ok run=held", and what to look at */
+static void assert_phases(const char *text, const Live *live, const char *phases, const char *next) {
+        _cleanup_(json_decrefp) json_t *status = parsed(text);
+        Text t = {};
+        json_t *entry;
+        size_t i;
+        phases_put(status, live);
+        next_put(status);
+        text_add(&t, "%s:", word(status, "verdict"));
+        json_array_foreach(json_object_get(status, "phases"), i, entry)
+                text_add(&t, " %s=%s", word(entry, "phase"), word(entry, "verdict"));
+        ASSERT_STREQ(t.data, phases);
+        ASSERT_STREQ(word(status, "next") ?: "", next);
+        text_done(&t);
+}
+
+TEST(a_boot_is_ok_when_all_its_phases_are) {
+        assert_phases("{}", NULL, "unfinished: config=not begun devices=not begun run=not begun", "systemctl status nodestrap-config.service");
+        assert_phases("{'verdict': 'ok', 'runs': {'config': " RUN_OF("ok", "") "}}", NULL, "unfinished: config=ok devices=not begun run=not begun",
+                      "systemctl status nodestrap-devices.service");
+        assert_phases("{'verdict': 'ok', 'runs': {'config': " RUN_OF("ok", "") ", 'devices,run': " RUN_OF("ok", "") "}}", NULL, "ok: config=ok devices=ok run=ok", "");
+        assert_phases("{'verdict': 'ok', 'runs': {'config,devices,run': " RUN_OF("ok", "") "}, 'joined': {'verdict': 'failed', 'code': 'ENOTREADY', 'step': 'join'}}", NULL,
+                      "ok: config=ok devices=ok run=ok join=failed", "man 7 nodestrap-codes, at ENOTREADY");
+}
+
+TEST(a_phase_that_others_were_in_the_way_of_is_held) {
+        assert_phases("{'verdict': 'failed', 'code': 'EINVALID', 'step': 'validate', 'runs': {'config': " RUN_OF("failed", ", 'phase': 'config'") "}}", NULL,
+                      "failed: config=failed devices=held run=held", "man 7 nodestrap-codes, at EINVALID");
+        assert_phases("{'verdict': 'failed', 'code': 'EUNIT', 'step': 'start-unit:containerd.service', 'runs': {'config,devices,run': "
+                      RUN_OF("failed", ", 'phase': 'run', 'actions': [" STEP("config", "done") "," STEP("devices", "unchanged") "," STEP("run", "failed") "]") "}}", NULL,
+                      "failed: config=ok devices=ok run=failed", "journalctl -b -u containerd.service");
+        assert_phases("{'verdict': 'failed', 'code': 'EFABRIC', 'step': 'await-fabric:fabric', 'runs': {'config': " RUN_OF("ok", "") ", 'devices,run': "
+                      RUN_OF("failed", ", 'phase': 'devices', 'actions': [" STEP("devices", "failed") "," STEP("run", "done") "," STEP("run", "skipped") "]") "}}", NULL,
+                      "failed: config=ok devices=failed run=held", "man 7 nodestrap-codes, at EFABRIC");
+        assert_phases("{'verdict': 'tainted', 'code': 'EFABRIC', 'step': 'await-fabric:fabric', 'runs': {'config': " RUN_OF("ok", "") ", 'devices,run': "
+                      RUN_OF("tainted", ", 'phase': 'devices', 'actions': [" STEP("devices", "failed") "," STEP("run", "done") "]") "}}", NULL,
+                      "tainted: config=ok devices=tainted run=ok", "man 7 nodestrap-codes, at EFABRIC");
+}
+
+TEST(what_goes_on_now_counts_more) {
+        Live live = { .units = { [LIVE_RUN] = UNIT_WAITS, [LIVE_JOIN] = UNIT_WAITS } };
+        assert_phases("{'verdict': 'ok', 'runs': {'config': " RUN_OF("ok", "") "}}", &live, "waiting: config=ok devices=waiting run=waiting join=waiting", "systemctl list-jobs");
+        live.units[LIVE_RUN] = UNIT_WORKS;
+        live.processes = parsed("[{'pid': 7, 'phases': 'devices,run', 'beginUsec': 5000000, 'steps': [{'id': 'await-fabric:fabric', 'beginUsec': 6000000}]}]");
+        assert_phases("{'verdict': 'ok', 'runs': {'config': " RUN_OF("ok", "") ", 'devices': " RUN_OF("ok", "") "}}", &live,
+                      "running: config=ok devices=ok run=running join=waiting", "nodestrap status --follow");
+        assert_phases("{'verdict': 'failed', 'code': 'EFABRIC', 'exit': 33, 'runs': {'config': " RUN_OF("ok", "") ", 'devices': " RUN_OF("failed", ", 'phase': 'devices'") "}}", &live,
+                      "running: config=ok devices=running run=running join=waiting", "nodestrap status --follow");
+        json_decref(live.processes);
+        live = (Live){ .units = { [LIVE_JOIN] = UNIT_WORKS } };
+        assert_phases("{'verdict': 'ok', 'runs': {'config,devices,run': " RUN_OF("ok", "") "}}", &live, "ok: config=ok devices=ok run=ok join=running", "");
+}
+
+TEST(phases_are_shown_with_their_times) {
+        BOX(b);
+        b.report.region = "us-west-2";
+        b.report.instance_id = "i-0123456789abcdef0";
+        b.report.instance_type = "p5.48xlarge";
+        b.report.begin_usec = b.items[0].begin_usec;
+        write_phases(&b, "config,devices");
+        write_phases(&b, "run");
+        _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show), *json = file_text(&b, REPORT_STATUS);
+        ASSERT_CONTAINS(shown, "ok: 4 done, 0 unchanged, 0 skipped, 0 failed\ninstance i-0123456789abcdef0 (p5.48xlarge, us-west-2)\n  config   ok           2.00 s, from ");
+        ASSERT_CONTAINS(shown, "\n  devices  ok       ");
+        ASSERT_CONTAINS(shown, "\n  run      ok           3.00 s, from ");
+        ASSERT_CONTAINS(shown, "\nlongest: 500.0 ms write-file:/etc/a, 500.0 ms start-unit:containerd.service, ");
+        ASSERT_TRUE(!strstr(shown, "next:"));
+        ASSERT_CONTAINS(json, "\"bootedAt\": \"20");
+}
+
 /* ---- the drawing ---- */
 
 typedef struct Drawn { unsigned rows, bars, bad; double first, last; Text classes, titles; bool in_title; } Drawn;
@@ -659,10 +747,7 @@ TEST(any_status_can_be_drawn) {
 /* of runs with ' for " */
 static json_t *critical_of(const char *runs) {
         _cleanup_(freep) char *text = xasprintf("{%s}", runs);
-        for (char *p = text; *p; p++)
-                *p = *p == '\'' ? '"' : *p;
-        json_t *all = json_loads(text, 0, NULL), *status = json_object();
-        ASSERT_TRUE(all);
+        json_t *all = parsed(text), *status = json_object();
         critical_put(status, all);
         json_decref(all);
         return status;

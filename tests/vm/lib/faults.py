@@ -129,7 +129,7 @@ class Files:
 
 
 # What tells of a run, and when it was; what lies beside a file in /run that was never finished is gone at the next boot.
-VOLATILE = re.compile(r'/run/nodestrap/(status.json|metrics.prom|.*lock|event.*)|/run/nodestrap|/run/systemd/system|/etc/(mtab|cni.*)|/run/.*\.[0-9a-f]{16}\.tmp')
+VOLATILE = re.compile(r'/run/nodestrap/(status.json|metrics.prom|progress|.*lock|event.*)|/run/nodestrap|/run/systemd/system|/etc/(mtab|cni.*)|/run/.*\.[0-9a-f]{16}\.tmp')
 # Losing one of these, for whoever looks later, is no failure; the next run has it again.
 ASIDE = re.compile(r'/run/nodestrap/(facts.json|plan.*.txt|started/.*|started|devices.json)|/run/eks.*|/run/nodestrap/reload-wanted')
 LOOKED = re.compile('/run/nodestrap/(started/|facts.json|plan)')        # what was found on the way, which may differ

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lines at the end of a file, which several processes write: each write(2) with O_APPEND stays in one piece. */
+#include "base/progress.h"
+
+#include "base/time.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define PROGRESS_MODE 0640              /* as status.json: for who may read the journal */
+#define PROGRESS_MAX  (1 << 20)         /* of many runs by hand the last ones are enough */
+
+void progress_add(Text *t, uint64_t usec, const char *word, const char *what) {
+        text_add(t, "%llu\t%d\t%s\t", (unsigned long long)usec, (int)getpid(), word);
+        for (; *what; what++)
+                text_add_bytes(t, (unsigned char)*what < ' ' ? " " : what, 1);
+        text_add(t, "\n");
+}
+
+static int progress_open(const Root *root) {
+        struct stat st;
+        if (root_make_dirs(root, RUN_DIR, 0755) < 0)
+                return -1;
+        int fd = root_open(root, PROGRESS_FILE, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
+        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fchmod(fd, PROGRESS_MODE) == 0 &&
+            (st.st_size <= PROGRESS_MAX || ftruncate(fd, 0) == 0))
+                return fd;
+        close_fd(&fd);
+        return -1;
+}
+
+void progress_write(const Root *root, int *fd, Text *t) {
+        if (t->size > 0 && *fd < 0)
+                *fd = progress_open(root);
+        if (t->size > 0 && *fd >= 0)
+                (void)!write(*fd, t->data, t->size);
+        text_done(t);
+}
+
+void progress_note(const Root *root, const char *word, const char *what) {
+        Text t = {};
+        int fd = -1;
+        progress_add(&t, now_usec(), word, what);
+        progress_write(root, &fd, &t);
+        close_fd(&fd);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The lines that an init writes as it goes → which of them is at work, and on what. One that was killed has
+ * left no last line: the process counts that is there. */
+#include "report/progress.h"
+
+#include "base/json.h"
+#include "base/progress.h"
+#include "base/str.h"
+#include "report/verdict.h"
+
+#include <limits.h>
+
+#define PROGRESS_READ (4 << 20)
+
+static bool line_parse(char *line, ProgressLine *ret) {
+        char *fields[4] = { line };
+        uint64_t usec, pid;
+        for (size_t i = 1; i < ARRAY_SIZE(fields); i++) {
+                fields[i] = strchr(fields[i - 1], '\t');
+                if (!fields[i])
+                        return false;
+                *fields[i]++ = 0;
+        }
+        if (parse_u64(fields[0], &usec) < 0 || usec > 1ULL << 52 || parse_u64(fields[1], &pid) < 0 ||
+            pid > INT_MAX)
+                return false;
+        *ret = (ProgressLine){ (int64_t)usec, (int)pid, fields[2], fields[3] };
+        return true;
+}
+
+size_t progress_parse(char *text, void (*f)(const ProgressLine *line, void *userdata), void *userdata) {
+        char *from = text;
+        for (char *end; (end = strchr(from, '\n')); from = end + 1) {
+                ProgressLine line;
+                *end = 0;
+                if (line_parse(from, &line))
+                        f(&line, userdata);
+        }
+        return (size_t)(from - text);
+}
+
+/* ---- those at work ---- */
+
+static size_t step_find(const json_t *steps, const char *id) {
+        size_t i;
+        const json_t *step;
+        json_array_foreach(steps, i, step)
+                if (streq(json_get_text(step, "id"), id))
+                        break;
+        return i;
+}
+
+static void take_line(const ProgressLine *line, void *userdata) {
+        json_t *all = userdata;
+        _cleanup_(freep) char *key = xasprintf("%d", line->pid);
+        json_t *steps = json_object_get(json_object_get(all, key), "steps");
+        if (streq(line->word, "start")) {
+                json_t *process = json_object();
+                json_object_set_new(process, "pid", json_integer(line->pid));
+                json_object_set_new(process, "phases", text_json(line->what));
+                json_object_set_new(process, "beginUsec", json_integer(line->usec));
+                json_object_set_new(process, "steps", json_array());
+                json_object_set_new(all, key, process);
+        } else if (streq(line->word, "end"))
+                json_object_del(all, key);
+        else if (steps && streq(line->word, "begin")) {
+                json_t *step = json_object();
+                json_object_set_new(step, "id", text_json(line->what));
+                json_object_set_new(step, "beginUsec", json_integer(line->usec));
+                json_array_append_new(steps, step);
+        } else if (steps)
+                json_array_remove(steps, step_find(steps, line->what));
+}
+
+/* By the name that it was called by; its number may be another process's by now. */
+static bool is_alive(const Root *root, const char *pid) {
+        _cleanup_(freep) char *path = xasprintf("/proc/%s/comm", pid), *name = NULL;
+        return root_read_line(root, path, &name) >= 0 && (startswith(name, "nodestrap") ||
+                                                          startswith(name, "nodeadm"));
+}
+
+json_t *progress_read(const Root *root) {
+        _cleanup_(freep) char *text = NULL;
+        _cleanup_(json_decrefp) json_t *all = json_object();
+        json_t *list = json_array(), *process;
+        const char *pid;
+        if (root_read(root, PROGRESS_FILE, PROGRESS_READ, &text, NULL) < 0)
+                return list;
+        (void)progress_parse(text, take_line, all);
+        json_object_foreach(all, pid, process) {
+                if (is_alive(root, pid))
+                        json_array_append(list, process);
+        }
+        return list;
+}
