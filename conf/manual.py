@@ -15,6 +15,8 @@ TYPES = {"object": "map", "array": "list", "string": "text", "boolean": "true or
 HEAD = r""".\" SPDX-License-Identifier: Apache-2.0
 .\" Made by conf/manual.py of the program's table of fields: change that.
 .TH NODECONFIG 5 2026-11-23 nodestrap "File formats"
+.nh
+.na
 .SH NAME
 NodeConfig \- what an EC2 instance shall be as a node of an EKS cluster
 .SH DESCRIPTION

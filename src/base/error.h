@@ -6,7 +6,7 @@
 #include "base/macro.h"
 #include <stdio.h>
 
-/* Exit status of the program (nodestrap(8), "Exit status and causes"). */
+/* Exit status of the program (nodestrap-codes(7), CAUSES). */
 typedef enum ExitCode {
         EXIT_DONE = 0, EXIT_INTERNAL = 1, EXIT_USAGE = 2,
         EXIT_UNFINISHED = 3,            /* of status: the boot is not over, as far as is known */
@@ -17,7 +17,7 @@ typedef enum ExitCode {
 } ExitCode;
 
 /* One word for each distinct cause: the code a dashboard counts. Words and exit codes stand in error.c's
- * table; nodestrap(8) tells people what each means and what to do about it. */
+ * table; nodestrap-codes(7) tells people what each means and what to do about it. */
 typedef enum Cause {
         CAUSE_NONE,
         CAUSE_INTERNAL,         /* a bug of ours */

@@ -494,5 +494,5 @@ void options_print_help(const Options *o, const CommandTable *commands) {
                         printf("  %-16s %s\n", commands->items[i].words, commands->items[i].help);
         printf("\nOptions of every command:\n");
         print_flags(commands->help->flags);
-        printf("\nSee nodestrap COMMAND --help, and nodestrap(8) for exit codes and files.\n");
+        puts("\nSee nodestrap COMMAND --help, nodestrap(8), NodeConfig(5), and nodestrap-codes(7) for every code.");
 }

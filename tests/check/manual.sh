@@ -1,14 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The manual, the completion and the program tell of the same commands, options, causes and exit codes.
+# The manual, the completion and the program tell of the same commands and options (of codes: codes.sh), and the pages have no mistakes.
 set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0; manual=$top/debian/nodestrap.8 completion=$top/debian/nodestrap.bash-completion
 try() { local name=$1 output; shift; count=$((count + 1))
         if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; sed 's/^/# /' <<<"$output"; fi; }
 
-# "WORD STATUS" of every cause: in error.c's table with the numbers of error.h, and in the manual's table
-causes() { awk 'FNR == NR { while (match($0, /EXIT_[A-Z_]+ = [0-9]+/)) { split(substr($0, RSTART, RLENGTH), a, " = "); code[a[1]] = a[2]; $0 = substr($0, RSTART + RLENGTH) } next }
-        match($0, /\{ "[A-Z0-9]+", *EXIT_[A-Z_]+/) { split(substr($0, RSTART, RLENGTH), a, /[",{ ]+/); print a[2], code[a[3]] }' "$top/src/base/error.h" "$top/src/base/error.c" | sort; }
-manual_causes() { awk -F'|' '/^[0-9]+\|[A-Z0-9]+\|/ { print $2, $1 }' "$manual" | sort; }
 flags() { sed -n 's/^ *\[FLAG_[A-Z_]*\] *= { "\([a-z-]*\)",.*/\1/p' "$top/src/cli/options.c" | sort -u; }
 mentions() { local f missing=; for f in $(flags); do grep -qE -- "--$f([^a-z-]|\$)" <<<"$1" || missing+=" --$f"; done; [ -z "$missing" ] || { echo "lacks$missing"; return 1; }; }
 commands_in() { local c; for c in init plan doctor config status check dump schema sign verify token wait send-events udev-net-manager boot-hook; do sed 's/\\-/-/g' "$1" | grep -qw -- "$c" || { echo "lacks $c"; return 1; }; done; }
@@ -17,8 +13,6 @@ codes() { grep -ohE '"(program|unit|module|library|directory|file|feature|label|
         "$top"/src/doctor/*.c "$top/src/commands/doctor.c" | tr -d '"' | sort -u; }
 manual_codes() { awk -F'|' '/^\.SH / { on = $0 == ".SH DOCTOR" } on && /^[a-z\\-]+\|T\{$/ { gsub(/\\/, "", $1); print $1 }' "$manual" | sort; }
 
-try "there are causes to compare" test "$(causes | wc -l)" -gt 15
-try "the manual's table of causes is the program's" diff <(causes) <(manual_causes)
 try "there are codes to compare" test "$(codes | wc -l)" -gt 20
 try "the manual's table of codes is the program's" diff <(codes) <(manual_codes)
 try "there are options to compare" test "$(flags | wc -l)" -gt 10

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every code that the program can say has its entry in nodestrap-codes(7), and no entry is of a code that is not there; prints TAP.
+
+The codes are read from the sources: causes from error.c's table with the exit codes of error.h, warnings from the calls that add one,
+words of health from the calls that add a finding, and the words of verdicts and outcomes from where they are set.
+"""
+import collections, os, re, sys
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+# Function → which of its arguments is the code.
+SAYS = {"diag_warn": 1, "diag_warn_at": 1, "work_miss": 3, "finding_add": 1, "FOUND": 1, "event_at": 1}
+CODE = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"')
+# Calls whose code comes from elsewhere: from other warnings, or from the tables and calls below.
+PASSED_ON = {"src/base/error.c", "src/apply/apply.c", "src/apply/work.c", "src/apply/health.c", "src/commands/net-event.c", "src/commands/snapshot.c",
+             "src/health/findings.c", "src/health/gpu.c", "src/health/kernel-log.c"}
+TABLES, NO_CODES = {"src/health/gpu.c", "src/health/kernel-log.c"}, {"nvidia-nvswitch"}
+# Types of actions that a plan lets fail, and whose executor has no code of its own: theirs is the type's (apply.c, task_miss).
+MISSED = {"load-module", "write-file", "set-sysctl", "remove-file"}
+
+
+def read(*path):
+    with open(os.path.join(TOP, *path), encoding="utf-8") as f:
+        return f.read()
+
+
+def sources():
+    for folder, _, files in sorted(os.walk(os.path.join(TOP, "src"))):
+        for name in sorted(files):
+            if name.endswith((".c", ".h")):
+                path = os.path.relpath(os.path.join(folder, name), TOP)
+                yield path, re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
+
+
+def arguments(text, at):
+    """Of the call whose parenthesis opened before at."""
+    depth, begin, out = 0, at, []
+    for m in re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|[(){}\[\],]').finditer(text, at):
+        c = m.group()
+        if c in "([{":
+            depth += 1
+        elif c in ")]}":
+            if depth == 0:
+                return out + [text[begin:m.start()]]
+            depth -= 1
+        elif c == "," and depth == 0:
+            out.append(text[begin:m.start()])
+            begin = m.end()
+    return out
+
+def split_calls(text, name):
+    for m in re.finditer(r"\b%s\(" % name, text):
+        yield arguments(text, m.end())
+
+
+def words_of(text, table):
+    """The texts of DEFINE_STRING_TABLE(table, …)."""
+    return CODE.findall(re.search(r"DEFINE_STRING_TABLE\(%s,(.*?)\)" % table, text, re.S).group(1))
+
+
+def causes():
+    numbers = dict(re.findall(r"(EXIT_[A-Z_]+) = (\d+)", read("src/base/error.h")))
+    return {(word, numbers[code]) for word, code in re.findall(r'\{ "([A-Z0-9]+)", *(EXIT_[A-Z_]+)', read("src/base/error.c"))}
+
+
+def defined():
+    """The names of #define that stand for a code."""
+    return {name: '"%s"' % code for _, text in sources() for name, code in re.findall(r'#define ([A-Z_]+) +"([a-z][a-z0-9-]*)"', text)}
+
+
+def program():
+    """({warning}, {word of health}, {verdict}, {outcome}, calls whose code is not seen)"""
+    warnings, health, verdicts, unseen, names = set(), set(), set(), [], defined()
+    for path, text in sources():
+        for name, at in SAYS.items():
+            for given in split_calls(text, name):
+                code = given[at].strip() if len(given) > at else ""
+                code = names.get(code, code)
+                found = CODE.findall(code)
+                (health if path.startswith("src/health/") or name == "finding_add" else warnings).update(found)
+                if not found and not code.startswith("const char *") and path not in PASSED_ON:
+                    unseen.append("%s: %s(… %s …)" % (path, name, code))
+        if path in TABLES:
+            health.update(w for w in CODE.findall(text) if ("-" in w or w in ("xid", "sxid")) and w not in NO_CODES)
+        if path == "src/apply/apply.c":     # what a step says that the node can do without
+            warnings.update(re.findall(r'\.missed = "([a-z-]+)"', text))
+            warnings.update(w for given in split_calls(text, "WORK") if len(given) > 2 for w in CODE.findall(given[2]))
+        if path.startswith("src/report/"):
+            for value in re.findall(r"\.word = ([^;]*?)(?:, \.|;)", text):
+                verdicts.update(CODE.findall(value))
+        if path == "src/report/phases.c":   # of a phase, and of the boot
+            for value in re.findall(r"(?:return|verdict = |entry_new\(JOIN,)([^;]*);", text):
+                verdicts.update(w for w in re.findall(r'"([a-z]+(?: [a-z]+)?)"', value) if w not in ("phase", "verdict", "skipped"))
+    warnings.update(MISSED)
+    return warnings, health, verdicts, set(words_of(read("src/apply/apply.c"), "outcome")), unseen
+
+
+def page():
+    """Section → the set of its entries; of causes with their status."""
+    sections, name, tag = collections.defaultdict(list), None, False
+    for line in read("debian/nodestrap-codes.7").splitlines():
+        if line.startswith(".SH "):
+            name = line[4:]
+        elif tag:
+            text = re.sub(r"^\.BR? ", "", line).replace("\\-", "-")
+            m = re.match(r'(\S+) " \((\d+)\)"$', text)
+            sections[name].append((m.group(1), m.group(2)) if m else text if name == "VERDICTS" else text.split()[0])
+        tag = line == ".TP"
+    return sections
+
+
+number = failed = 0
+
+
+def same(name, said, written):
+    global number, failed
+    number += 1
+    wrong = ["no entry: %s" % (w,) for w in sorted(said - set(written))] + ["nobody says: %s" % (w,) for w in sorted(set(written) - said)]
+    wrong += ["twice: %s" % (w,) for w, n in collections.Counter(written).items() if n > 1]
+    failed += bool(wrong)
+    print("%sok %d - %s" % ("not " if wrong else "", number, name))
+    for line in wrong:
+        print("# %s" % line)
+
+
+warnings, health, verdicts, outcomes, unseen = program()
+sections = page()
+same("every call's code can be read from the sources", set(unseen), [])
+same("%d causes" % len(causes()), causes(), sections["CAUSES"])
+same("%d warnings" % len(warnings), warnings, sections["WARNINGS"])
+same("%d words of health" % len(health), health, sections["HEALTH"])
+same("%d verdicts" % len(verdicts), verdicts, sections["VERDICTS"])
+same("%d outcomes" % len(outcomes), outcomes, sections["OUTCOMES"])
+same("there is something to compare", {len(causes()) > 60, len(warnings) > 100, len(health) > 30, len(verdicts) > 2}, [True])
+print("1..%d" % number)
+sys.exit(1 if failed else 0)
