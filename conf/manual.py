@@ -158,12 +158,12 @@ def entries(node, path=""):
 
 def examples():
     out = (".SH EXAMPLES\nThe smallest one, which EKS's own nodes get as well:\n.PP\n" + verbatim(SMALLEST.splitlines()) +
-           ".PP\nIn\n.I /usr/share/doc/nodestrap/examples\nare, for\n")
+           ".PP\nIn\n.I /usr/share/doc/nodestrap/examples\nare\n")
     for name in sorted(os.listdir(EXAMPLES)):
         with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:
             text = f.read()
         head = re.search(r"(?m)^# (?!SPDX)(.*(?:\n# .*)*)", text).group(1).replace("\n# ", " ")
-        out += ".TP\n.I %s\n%s" % (roff(name), paragraph(re.match(r"(.*?[.:;])(?= |$)", head).group(1).rstrip(".:;") + "."))
+        out += ".TP\n.I %s\n%s" % (roff(name), paragraph(re.match(r".*?\.(?= |$)", head).group()))
     return out
 
 

@@ -1,21 +1,90 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is shipped beside the program is true of it: the schema is the one that it prints, and every example is accepted without a
-# warning and has a plan for the machine that it is about.
+# What is shipped beside the program is true of it: the schema is the one that it prints; every NodeConfig is accepted without a warning,
+# and has a plan for the machine that it is about, of a model and in its fixture, in which is what it is an example of; and the recipes do what
+# they say.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154  # tmp and here are its
 . "$(dirname "$0")/../mock/lib.sh"
-nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}") conf=$here/../../conf
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}") top=$(realpath "$here/../.."); conf=$top/conf examples=$top/conf/examples
 schema() { "$nodestrap" config schema | diff - "$conf/nodeconfig.schema.json" || { echo "nodestrap config schema >conf/nodeconfig.schema.json"; false; }; }
 accepted() { "$nodestrap" config check --strict -c "file://$1" 2>&1 | tee "$tmp/out"; [ "${PIPESTATUS[0]}" = 0 ] && ! grep -q warning "$tmp/out"; }
+warned() { sed -n '/^Warnings/,$p' "$1" | grep -oE '\[[a-z-]+\]$' | tr -d '[]' | xargs; }
 planned() { # FILE TYPE: of that type, and nothing to warn of but that the machine is not this one
         "$nodestrap" plan -c "file://$1" --instance-type "$2" --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04 >"$tmp/out" 2>&1 &&
-                grep -q "^machine *$2, " "$tmp/out" && [ "$(sed -n '/^Warnings/,$s/.*\[\([a-z-]*\)\]$/\1/p' "$tmp/out")" = assumed-facts ] || { sed -n '1,2p;/^Warnings/,$p' "$tmp/out"; false; }
+                grep -q "^machine *$2, as modelled: " "$tmp/out" && [ "$(warned "$tmp/out")" = assumed-facts ] || { sed -n '1,2p;/^Warnings/,$p' "$tmp/out"; false; }
+}
+in_fixture() { # FILE TYPE FIXTURE WARNINGS PATTERN...
+        local file=$1 type=$2 fixture=$3 warnings=$4 root=$tmp/root pattern; shift 4
+        rm -rf "$root"; mkdir "$root"; "$here/../fixtures/expand.sh" "$fixture" "$root"; cp "$file" "$root/userdata"
+        "$nodestrap" plan --root "$root" -c file:///userdata >"$tmp/out" 2>&1 && grep -q "^machine *$type: " "$tmp/out" &&
+                [ "$(warned "$tmp/out")" = "$(xargs <<<"assumed-facts $warnings")" ] || { cat "$tmp/out"; return 1; }
+        for pattern; do grep -qE -- "$pattern" "$tmp/out" || { echo "the plan lacks $pattern"; cat "$tmp/out"; return 1; }; done
+}
+# Example → its fixture, what is warned of there beside what is assumed (of images that lack something), and what it is an example of.
+what_for() { # NAME: the words of in_fixture behind TYPE
+        case $1 in
+        g6-xlarge)              set -- g6-xlarge "" 'class single' 'create-raid|make-filesystem .*/0 ' 'set-clocks';;
+        p4d-24xlarge-mig)       set -- p4d-24xlarge "" 'set-mig-mode' 'partition-gpus .*1g\.5gb' 'taint-node';;
+        p5-48xlarge)            set -- p5-48xlarge no-huge-pages '32 EFA devices' 'await-fabric' 'check-efa .*32 devices';;
+        p6-b200-48xlarge)       set -- p6-b200 no-fast-image-pull 'load-module +ib_umad' 'await-fabric' '/mnt/k8s-disks/8 ';;
+        p6-b300-48xlarge)       set -- p6-b300 no-fast-image-pull 'load-module +ib_umad' 'reserve-pages' 'check-efa .*16 devices';;
+        p6e-gb200)              set -- p6e-gb200 numa-nodes 'mask-unit +nvidia-imex' 'CDMM|CoherentGPUMemoryMode=driver';;
+        p6e-gb200-imex-host)    set -- p6e-gb200 "" '/etc/nvidia-imex/nodes_config.cfg' 'await-imex' 'make-channel';;
+        plain-ipv6)             set -- m5-large "" 'cluster DNS fd12:3456:789a::a' 'set-sysctl';;
+        plain-outpost)          set -- m5-large "" 'write-block +/etc/hosts';;
+        plain-proxy)            set -- m5-large "" 'environment';;
+        plain-volume)           set -- m5-volumes "" 'make-filesystem +/mnt/k8s-volumes/xvdb xfs' 'make-filesystem +/mnt/k8s-volumes/xvdc ext4' 'bind +/data ';;
+        trn2-48xlarge)          set -- trn2 no-driver '16 Neuron devices' 'check-efa .*16 devices';;
+        *)                      echo "tests/check/examples.sh does not say which machine $1 is an example for" >&2; return 1;;
+        esac
+        words=("$@")
 }
 ok "conf/nodeconfig.schema.json is what config schema prints" schema
-for file in "$conf"/examples/*; do
-        name=${file##*/} type=$(sed -nE 's/^#.*--instance-type ([a-z0-9.-]*[a-z0-9]).*/\1/p' "$file" | tail -1)
+for file in "$examples"/*.userdata; do
+        name=$(basename "$file" .userdata) type=$(sed -nE 's/^#.*--instance-type ([a-z0-9.-]*[a-z0-9]).*/\1/p' "$file" | tail -1)
         ok "$name is accepted" accepted "$file"
-        ok "$name has a plan" planned "$file" "${type:-p6e-gb200.36xlarge}"
+        ok "$name has a plan" planned "$file" "$type"
+        words=(); what_for "$name"; ok "and one in its fixture, ${words[0]:-none}" in_fixture "$file" "$type" "${words[@]}"
 done
+
+# ---- recipes ----
+mkdir "$tmp/bin"; ln -s "$nodestrap" "$tmp/bin/nodestrap"
+ok "the recipes are good shell" bash -c 'for f; do bash -n "$f" || exit; done' bash "$examples"/*.sh
+checked() { PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$examples" "$tmp/plans" && [ "$(find "$tmp/plans" -type f | wc -l)" = "$(find "$examples" -name '*.userdata' | wc -l)" ]; }
+ok "the CI job checks and plans every example" checked
+broken() { mkdir "$tmp/broken"; sed 's/strategy: RAID0/strategy: RAID5/' "$examples/p5-48xlarge.userdata" >"$tmp/broken/p5.userdata"; sed '/^#/d' "$examples/g6-xlarge.userdata" >"$tmp/broken/g6.userdata"
+        ! PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$tmp/broken" >"$tmp/out" 2>&1 && grep -q '^p5: .*strategy' "$tmp/out" && grep -q '^g6: which type' "$tmp/out" || { cat "$tmp/out"; false; }; }
+ok "and ends with 1 for one that is wrong, or that does not say its machine" broken
+# The aws of this test keeps the user data.
+cat >"$tmp/bin/aws" <<'E'
+#!/usr/bin/env python3
+import base64, json, os, sys
+assert sys.argv[1:5] == ["ec2", "create-launch-template", "--launch-template-name", "p5"], sys.argv
+data = json.load(open(sys.argv[6][len("file://"):]))
+assert set(data) == {"ImageId", "InstanceType", "MetadataOptions", "UserData"} and data["InstanceType"] == "p5.48xlarge", data
+open(os.environ["SENT"], "wb").write(base64.b64decode(data["UserData"]))
+E
+chmod +x "$tmp/bin/aws"; printf '#!/bin/sh\necho hello\n' >"$tmp/script"
+dumped() { "$nodestrap" config dump -c "file://$1"; }
+template() { # FILE [SCRIPT]: what it sends is the same NodeConfig
+        PATH=$tmp/bin:$PATH SENT=$tmp/sent bash "$examples/launch-template.sh" p5 p5.48xlarge ami-0123456789abcdef0 "$@" && diff <(dumped "$1") <(dumped "$tmp/sent")
+}
+ok "a launch template gets the NodeConfig as MIME" template "$examples/p5-48xlarge.userdata"
+with_script() { template "$examples/p5-48xlarge.userdata" "$tmp/script" && [ "$(python3 -c 'import email, sys; print(*(p.get_content_type() for p in email.message_from_file(open(sys.argv[1])).walk()))' "$tmp/sent")" = "multipart/mixed application/node.eks.aws text/x-shellscript" ]; }
+ok "and a script beside it" with_script
+ok "one that is a message already goes as it is" template "$examples/p6e-gb200.userdata"
+large() { { cat "$examples/p5-48xlarge.userdata"; for _ in {1..300}; do echo "# what makes it longer than EC2 takes, though it says the same over and over"; done; } >"$tmp/large"; template "$tmp/large" && [ "$(wc -c <"$tmp/sent")" -lt 16384 ]; }
+ok "one that is too long goes as gzip" large
+# What they name is there: units, files beside them, types and options.
+named() { local u; for u in $(sed -n 's/^systemctl enable //p' "$examples/image.sh"); do [ -e "$top/units/$u.service" ] || { echo "no unit $u"; return 1; }; done
+        for u in $(grep -ohE '[a-z0-9-]+\.(userdata|sh)\b' "$examples"/*.{hcl,tf,yml} | sort -u); do [ -e "$examples/$u" ] || { echo "no file $u"; return 1; }; done
+        for u in $(grep -oE -- ' --[a-z-]+' <<<"$(grep '^nodestrap doctor' "$examples/image.sh")"); do "$nodestrap" doctor --help | grep -qF -- "$u" || { echo "no option $u"; return 1; }; done; }
+ok "units, files and options that the recipes name are there" named
+if python3 -c 'import yaml' 2>/dev/null; then ok "the workflow is YAML, and runs the CI job" python3 - "$examples/github-actions.yml" <<'P'
+import sys, yaml
+steps = yaml.safe_load(open(sys.argv[1]))["jobs"]["check"]["steps"]
+assert any("check-node-configs.sh node-configs plans" in s.get("run", "") for s in steps), steps
+P
+fi
 done_testing

@@ -18,6 +18,7 @@ except ImportError as e:
     sys.exit(0)
 
 NODESTRAP, CASES = sys.argv[1], sys.argv[2]
+SHIPPED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "conf", "examples")
 number = failed = 0
 
 
@@ -98,6 +99,12 @@ for name, (verdict, broken) in sorted(rules.items()):
         compared += 1
         result(valid == (verdict == "accept"), "case %s" % name, "%s by %s; the schema says %s" % (verdict, " ".join(sorted(broken)), "valid" if valid else "invalid"))
 result(compared >= 40, "%d cases were compared" % compared, "too few: is the reader of cases broken?")
+
+# ---- what is shipped
+for name in sorted(n for n in os.listdir(SHIPPED) if n.endswith(".userdata")):
+    with open(os.path.join(SHIPPED, name), "rb") as f:
+        shipped = documents(f.read())
+    result(bool(shipped) and all(validator.is_valid(d) for d in shipped), "example %s" % name, "the schema does not take it")
 
 # ---- fields
 GOOD = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {"cluster": {

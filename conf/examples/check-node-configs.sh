@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A CI job for a folder of NodeConfigs: each is checked, and planned for the machine that a comment in it names, as these examples have it:
+# "--instance-type p5.48xlarge". Plans are left beside each other, so that a change of a NodeConfig is reviewed as a change of its plan.
+# Exit status 1 where one is wrong. No cloud is asked, and nothing is changed.
+#
+#   bash check-node-configs.sh FOLDER [PLANS]
+set -u
+folder=$1 plans=${2:-} bad=0
+versions=(--kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04)     # those of the image
+
+for document in "$folder"/*.userdata; do
+        name=$(basename "$document" .userdata)
+        if ! said=$(nodestrap config check --strict -c "file://$document" 2>&1); then
+                echo "$name: $said"
+                bad=1
+                continue
+        fi
+        type=$(sed -nE 's/^#.*--instance-type ([a-z0-9.-]*[a-z0-9]).*/\1/p' "$document" | tail -1)
+        if [ -z "$type" ]; then
+                echo "$name: which type is it for? A comment with --instance-type TYPE says it"
+                bad=1
+        elif ! plan=$(nodestrap plan -c "file://$document" --instance-type "$type" "${versions[@]}" 2>&1); then
+                echo "$name, as $type: $plan"
+                bad=1
+        else
+                echo "$name, as $type: ${plan##*$'\n'}"
+                [ -z "$plans" ] || { mkdir -p "$plans" && printf '%s\n' "$plan" >"$plans/$name.plan"; }
+        fi
+done
+exit $bad

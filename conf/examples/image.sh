@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# In the instance that builds an image, as root: installs the package, hands the node over to it, and ends with 70 where a boot of this image
+# would fail. image.pkr.hcl calls it; by hand:
+#
+#   PACKAGE=/tmp/nodestrap.rpm USERDATA=/tmp/userdata TYPES=p5.48xlarge bash image.sh
+set -eu
+case $PACKAGE in
+*.rpm) dnf install -y "$PACKAGE";;
+*.deb) apt-get update && apt-get install -y "$PACKAGE";;
+esac
+
+# Two bootstrappers never work in one boot, and kubelet is started when its turn has come.
+for unit in nodeadm-boot-hook nodeadm-config nodeadm-run kubelet; do
+        if systemctl is-enabled -q "$unit" 2>/dev/null; then systemctl disable "$unit"; fi
+done
+systemctl enable nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined
+
+# What an instance leaves behind must not be in the image; doctor would name it.
+if command -v cloud-init >/dev/null; then cloud-init clean --logs; fi
+: >/etc/machine-id
+
+# What it would lack on the machines that it is for, with the user data that these get.
+nodestrap config check --strict -c "file://$USERDATA"
+mkdir -p /run/image
+mount --bind / /run/image
+install -m 0600 "$USERDATA" /run/image/var/tmp/userdata
+status=0
+nodestrap doctor --root /run/image -c file:///var/tmp/userdata --instance-type "$TYPES" || status=$?
+rm /run/image/var/tmp/userdata
+umount /run/image
+exit $status
