@@ -12,10 +12,15 @@ typedef struct Decoder { Position at; Origins *origins; Diag *diag; } Decoder;
 
 static json_t *decode_value(Decoder *d, const Field *f, const Node *node, const Path *path);
 
-static Position node_position(const Decoder *d, const Node *node) {
+static Position mark_position(const Decoder *d, Mark mark) {
         Position at = d->at;
-        at.line = node->line;
+        at.line = mark.line;
+        at.column = mark.column;
         return at;
+}
+
+static Position node_position(const Decoder *d, const Node *node) {
+        return mark_position(d, node->at);
 }
 
 static json_t *decode_fail(Decoder *d, const Node *node, const Path *path, const char *text) {
@@ -48,12 +53,11 @@ static char *without_blanks(const char *key, const char **ret_name) {
         return text_take(&t);
 }
 
-static void warn_unknown(Decoder *d, const Field *fields, const Node *node, unsigned line, const Path *path) {
-        Position at = node_position(d, node);
+static void warn_unknown(Decoder *d, const Field *fields, Mark mark, const Path *path) {
+        Position at = mark_position(d, mark);
         const char *blank;
         _cleanup_(freep) char *name = path_format(path), *key = without_blanks(path->key, &blank),
                               *near = fields_suggest(fields, key);
-        at.line = line;
         diag_warn_at(d->diag, "unknown-field", &at, name, "is not known and is ignored%s%s%s",
                      blank ? ": " : "", blank ?: "", blank ? " stands in it, which looks like a blank" : "");
         if (near)
@@ -110,10 +114,9 @@ static json_t *decode_enum(Decoder *d, const Field *f, const Node *node, const P
         return word && field_enum_index(f, word) >= 0 ? json_string(word) : decode_text(d, node, path);
 }
 
-static void note_origin(Decoder *d, const Node *node, unsigned line, const Path *path) {
-        Position at = node_position(d, node);
+static void note_origin(Decoder *d, Mark mark, const Path *path) {
+        Position at = mark_position(d, mark);
         _cleanup_(freep) char *name = path_format(path);
-        at.line = line;
         origins_add(d->origins, name, at);
 }
 
@@ -126,9 +129,9 @@ static json_t *decode_map(Decoder *d, const Field *f, const Node *node, const Pa
                 const Path here = { path, m->key, 0 };
                 const Field *known = fields_find(f->fields, m->key);
                 if (!known)
-                        warn_unknown(d, f->fields, node, m->line, &here);
+                        warn_unknown(d, f->fields, m->at, &here);
                 else if (known->type != FIELD_IGNORED && !is_null(m->value)) {
-                        note_origin(d, node, m->line, &here);
+                        note_origin(d, m->at, &here);
                         json_t *value = decode_value(d, known, m->value, &here);
                         if (value)
                                 json_object_set_new(map, m->key, value);
@@ -137,10 +140,9 @@ static json_t *decode_map(Decoder *d, const Field *f, const Node *node, const Pa
         return map;
 }
 
-static void warn_gate(Decoder *d, const Field *f, const Node *node, const Member *m, const Path *path) {
-        Position at = node_position(d, node);
+static void warn_gate(Decoder *d, const Field *f, const Member *m, const Path *path) {
+        Position at = mark_position(d, m->at);
         _cleanup_(freep) char *name = path_format(path), *near = fields_suggest(f->fields, m->key);
-        at.line = m->line;
         diag_warn_at(d->diag, "unknown-feature-gate", &at, name, "is not known and has no effect");
         if (near)
                 diag_suggest(d->diag, "%s", near);
@@ -155,9 +157,9 @@ static json_t *decode_dict(Decoder *d, const Field *f, const Node *node, const P
                 const Path here = { path, m->key, 0 };
                 if (is_null(m->value))
                         continue;
-                note_origin(d, node, m->line, &here);
+                note_origin(d, m->at, &here);
                 if (f->flags & FIELD_GATES && !fields_find(f->fields, m->key))
-                        warn_gate(d, f, node, m, &here);
+                        warn_gate(d, f, m, &here);
                 json_t *value = decode_value(d, f->fields, m->value, &here);
                 if (value)
                         json_object_set_new(map, m->key, value);
@@ -178,7 +180,7 @@ static json_t *decode_list(Decoder *d, const Field *f, const Node *node, const P
                 const Path here = { path, NULL, i }, there = { path, NULL, json_array_size(list) };
                 if (is_null(node->items[i]))
                         continue;
-                note_origin(d, node, node->items[i]->line, &there);
+                note_origin(d, node->items[i]->at, &there);
                 json_t *item = decode_value(d, f->fields, node->items[i], &here);
                 /* the document is refused; the rest keeps its numbers */
                 json_array_append_new(list, item ?: json_null());
@@ -225,7 +227,7 @@ static json_t *decode_value(Decoder *d, const Field *f, const Node *node, const 
         default:
                 if (f->flags & FIELD_TOML) {
                         d->origins->toml_block = node->block;
-                        d->origins->toml_line = node->line;
+                        d->origins->toml_line = node->at.line;
                 }
                 return decode_text(d, node, path);
         }

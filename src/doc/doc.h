@@ -52,15 +52,17 @@ _must_check_ _nonnull_ int mime_find_end(const Blob *message, size_t *ret_at, ch
 /* ---- YAML ---- */
 typedef enum NodeType { NODE_SCALAR, NODE_LIST, NODE_MAP } NodeType;
 typedef struct Node Node;
-typedef struct Member { const char *key; unsigned line; Node *value; } Member;
+/* In the source, both from 1, the column in characters of what was decoded; 0: not known. */
+typedef struct Mark { unsigned line, column; } Mark;
+typedef struct Member { const char *key; Mark at; Node *value; } Member;
 /* What was written, before anybody decides what it means: a scalar keeps its text. Belongs to its Document;
  * aliases may share. */
 struct Node {
         NodeType type;
         bool plain;             /* scalar: written without quotes and without a !!str tag */
         char block;             /* scalar: '|' literal, so that its lines are the source's, from the one
-                                 * behind line; '>' folded; 0 */
-        unsigned line;          /* of the source, from 1 */
+                                 * behind this; '>' folded; 0 */
+        Mark at;
         size_t n;               /* scalar: bytes of text; list: items; map: members */
         union { const char *text; Node **items; Member *members; };
 };

@@ -11,7 +11,8 @@
 
 typedef struct Reader {
         const char *next, *end;
-        unsigned line;
+        const char *counted;            /* as far as the mark has come */
+        Mark at;
         Builder *builder;
         Text text;                      /* the string being read */
 } Reader;
@@ -19,8 +20,18 @@ typedef struct Reader {
 static int read_value(Reader *r);
 
 static void skip_whitespace(Reader *r) {
-        for (; r->next < r->end && strchr(" \t\r\n", *r->next) && *r->next; r->next++)
-                r->line += *r->next == '\n';
+        while (r->next < r->end && strchr(" \t\r\n", *r->next) && *r->next)
+                r->next++;
+}
+
+/* Where next is. */
+static Mark reader_mark(Reader *r) {
+        for (; r->counted < r->next; r->counted++)
+                if (*r->counted == '\n')
+                        r->at = (Mark){ r->at.line + 1, 1 };
+                else    /* characters: not the bytes that go on with one */
+                        r->at.column += ((unsigned char)*r->counted & 0xc0) != 0x80;
+        return r->at;
 }
 
 static bool take_char(Reader *r, char c) {
@@ -106,10 +117,10 @@ static bool read_string(Reader *r) {
 }
 
 static int read_string_node(Reader *r) {
-        unsigned line = r->line;
+        Mark at = reader_mark(r);
         if (!take_char(r, '"') || !read_string(r))
                 return -EBADMSG;
-        return builder_scalar(r->builder, line, false, 0, r->text.data ?: "", r->text.size, NULL);
+        return builder_scalar(r->builder, at, false, 0, r->text.data ?: "", r->text.size, NULL);
 }
 
 static size_t digits(const char *s, const char *end) {
@@ -157,8 +168,9 @@ static int read_bare(Reader *r) {
         }
         if (n == 0)
                 return -EBADMSG;
+        Mark at = reader_mark(r);
         r->next += n;
-        return builder_scalar(r->builder, r->line, true, 0, r->next - n, n, NULL);
+        return builder_scalar(r->builder, at, true, 0, r->next - n, n, NULL);
 }
 
 /* The members of an object or a list, behind its opening bracket. */
@@ -203,7 +215,7 @@ static int read_value(Reader *r) {
         if (*r->next != '{' && *r->next != '[')
                 return read_bare(r);
         object = *r->next == '{';
-        k = builder_open(r->builder, object ? NODE_MAP : NODE_LIST, r->line, NULL);
+        k = builder_open(r->builder, object ? NODE_MAP : NODE_LIST, reader_mark(r), NULL);
         if (k < 0)
                 return k;
         r->next++;
@@ -217,7 +229,8 @@ int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag) {
                                                     .max_nodes = blob->max_nodes };
         Reader reader = { .next = blob->data + start,
                           .end = blob->data + blob->size,
-                          .line = MAX(blob->at.line, 1u),
+                          .counted = blob->data + start,
+                          .at = { MAX(blob->at.line, 1u), 1 },
                           .builder = &builder };
         int r = read_value(&reader);
 

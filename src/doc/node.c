@@ -98,8 +98,11 @@ void builder_done(Builder *b) {
         *b = (Builder){};
 }
 
-static Position builder_position(const Builder *b, unsigned line) {
-        return (Position){ .source = b->at.source, .part = b->at.part, .line = line };
+static Position builder_position(const Builder *b, Mark at) {
+        return (Position){ .source = b->at.source,
+                           .part = b->at.part,
+                           .line = at.line,
+                           .column = at.column };
 }
 
 /* Keys are shown, values never. */
@@ -123,8 +126,8 @@ static char *builder_path(const Builder *b, const char *key) {
         return text_take(&path);
 }
 
-static int nodes_add(Builder *b, unsigned line, size_t n, bool by_alias) {
-        Position at = builder_position(b, line);
+static int nodes_add(Builder *b, Mark at, size_t n, bool by_alias) {
+        Position where = builder_position(b, at);
         unsigned max = b->max_nodes ?: DOC_MAX_NODES;
 
         b->nodes += n;
@@ -132,20 +135,20 @@ static int nodes_add(Builder *b, unsigned line, size_t n, bool by_alias) {
         if (b->nodes <= max)
                 return 0;
         if (b->alias_nodes > 0)
-                return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
+                return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &where, NULL,
                                      "with its aliases expanded this document passes the "
                                      "limit of %u nodes here; use fewer aliases (*name)",
                                      max);
-        return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
+        return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &where, NULL,
                              "this document passes the limit of %u nodes (keys, values, lists and maps) here",
                              max);
 }
 
-static int check_depth(Builder *b, unsigned line, size_t height) {
-        Position at = builder_position(b, line);
+static int check_depth(Builder *b, Mark at, size_t height) {
+        Position where = builder_position(b, at);
         if (b->n_frames + height <= DOC_MAX_DEPTH)
                 return 0;
-        return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
+        return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &where, NULL,
                              "maps and lists are nested deeper here than the depth limit of %u allows",
                              DOC_MAX_DEPTH);
 }
@@ -174,17 +177,17 @@ static bool wants_key(const Builder *b) {
         return f && f->node->type == NODE_MAP && !f->key;
 }
 
-static int check_key(Builder *b, NodeType type, unsigned line) {
-        Position at = builder_position(b, line);
+static int check_key(Builder *b, NodeType type, Mark at) {
+        Position where = builder_position(b, at);
         if (type == NODE_SCALAR || !wants_key(b))
                 return 0;
-        return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+        return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &where, NULL,
                              "a key must be a text, and this one is a %s", type == NODE_MAP ? "map" : "list");
 }
 
 /* A finished node finds its place: the root, an item of a list, a key, or the value of the last key. */
-static int place(Builder *b, Node *node, unsigned line, unsigned height) {
-        Position at = builder_position(b, line);
+static int place(Builder *b, Node *node, Mark at, unsigned height) {
+        Position where = builder_position(b, at);
         Frame *f;
 
         if (b->n_frames == 0) {
@@ -194,7 +197,7 @@ static int place(Builder *b, Node *node, unsigned line, unsigned height) {
         f = &b->frames[b->n_frames - 1];
         if (wants_key(b)) {
                 if (strlen(node->text) != node->n)
-                        return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                        return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &where, NULL,
                                              "a key has a NUL character in it");
                 f->key = node;
                 return 0;
@@ -205,34 +208,34 @@ static int place(Builder *b, Node *node, unsigned line, unsigned height) {
         return 0;
 }
 
-int builder_scalar(Builder *b, unsigned line, bool plain, char block, const char *text, size_t n,
+int builder_scalar(Builder *b, Mark at, bool plain, char block, const char *text, size_t n,
                    const char *anchor) {
         Node *node;
-        int r = nodes_add(b, line, 1, false);
+        int r = nodes_add(b, at, 1, false);
         if (r < 0)
                 return r;
         node = pool_new(&b->pool, sizeof *node);
         *node = (Node){ .type = NODE_SCALAR,
                         .plain = plain,
                         .block = block,
-                        .line = line,
+                        .at = at,
                         .n = n,
                         .text = pool_text(&b->pool, text, n) };
         anchor_add(b, anchor, node);
-        return place(b, node, line, 0);
+        return place(b, node, at, 0);
 }
 
-int builder_open(Builder *b, NodeType type, unsigned line, const char *anchor) {
+int builder_open(Builder *b, NodeType type, Mark at, const char *anchor) {
         Node *node;
-        int r = check_key(b, type, line);
+        int r = check_key(b, type, at);
         if (r >= 0)
-                r = check_depth(b, line, 1);
+                r = check_depth(b, at, 1);
         if (r >= 0)
-                r = nodes_add(b, line, 1, false);
+                r = nodes_add(b, at, 1, false);
         if (r < 0)
                 return r;
         node = pool_new(&b->pool, sizeof *node);
-        *node = (Node){ .type = type, .line = line };
+        *node = (Node){ .type = type, .at = at };
         *GROW(b->frames, b->n_frames, b->frames_room) = (Frame){ .node = node,
                                                                  .first = b->n_pending,
                                                                  .nodes = b->nodes - 1,
@@ -240,27 +243,27 @@ int builder_open(Builder *b, NodeType type, unsigned line, const char *anchor) {
         return 0;
 }
 
-int builder_alias(Builder *b, unsigned line, const char *name) {
-        Position at = builder_position(b, line);
+int builder_alias(Builder *b, Mark at, const char *name) {
+        Position where = builder_position(b, at);
         size_t i = b->n_anchors > 0 ? *index_slot(&b->anchor_index, b->anchors, sizeof *b->anchors, name) : 0;
         const Anchor *a;
         int r;
 
         if (i == 0)
-                return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &where, NULL,
                                      "an alias (*name) without an anchor (&name) before it");
         a = &b->anchors[i - 1];
         if (a->open)
-                return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &where, NULL,
                                      "an alias (*name) stands inside the very node that its anchor names");
-        r = check_key(b, a->node->type, line);
+        r = check_key(b, a->node->type, at);
         if (r >= 0)
-                r = check_depth(b, line, a->height);
+                r = check_depth(b, at, a->height);
         if (r >= 0)
-                r = nodes_add(b, line, a->size, true);
+                r = nodes_add(b, at, a->size, true);
         if (r < 0)
                 return r;
-        return place(b, a->node, line, a->height);
+        return place(b, a->node, at, a->height);
 }
 
 static bool is_merge_key(const Node *key) {
@@ -268,13 +271,13 @@ static bool is_merge_key(const Node *key) {
 }
 
 static void warn_duplicate(Builder *b, const Node *key, unsigned first) {
-        Position at = builder_position(b, key->line);
+        Position where = builder_position(b, key->at);
         _cleanup_(freep) char *path = NULL;
 
         if (++b->duplicates > MAX_DUPLICATE_WARNINGS)
                 return;
         path = builder_path(b, key->text);
-        diag_warn_at(b->diag, "duplicate-key", &at, path,
+        diag_warn_at(b->diag, "duplicate-key", &where, path,
                      "this key stands on line %u already; only the last one counts%s", first,
                      b->duplicates == MAX_DUPLICATE_WARNINGS ? " (further ones are not listed)" : "");
 }
@@ -291,14 +294,14 @@ static void merge_map(Builder *b, Node *node, const Node *from) {
         }
 }
 
-static int merge_value(Builder *b, Node *node, const Node *value, unsigned line) {
-        Position at = builder_position(b, line);
+static int merge_value(Builder *b, Node *node, const Node *value, Mark at) {
+        Position where = builder_position(b, at);
         bool list = value->type == NODE_LIST;
 
         for (size_t i = 0; i < (list ? value->n : 1); i++) {
                 const Node *from = list ? value->items[i] : value;
                 if (from->type != NODE_MAP)
-                        return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                        return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &where, NULL,
                                              "the merge key << wants a map or a list of maps");
                 merge_map(b, node, from);
         }
@@ -328,19 +331,19 @@ static int complete_map(Builder *b, Node *node, const Pending *pending, size_t n
                 uint32_t *slot;
                 if (is_merge_key(key)) {
                         if (merge)
-                                warn_duplicate(b, key, merge->key->line);
+                                warn_duplicate(b, key, merge->key->at.line);
                         merge = &pending[i];
                         continue;
                 }
                 slot = index_slot(&b->member_index, node->members, sizeof *node->members, key->text);
                 if (*slot > 0)
-                        warn_duplicate(b, key, node->members[*slot - 1].line);
+                        warn_duplicate(b, key, node->members[*slot - 1].at.line);
                 else
                         *slot = (uint32_t)++node->n;
                 node->members[*slot - 1] =
-                        (Member){ .key = key->text, .line = key->line, .value = pending[i].value };
+                        (Member){ .key = key->text, .at = key->at, .value = pending[i].value };
         }
-        return merge ? merge_value(b, node, merge->value, merge->key->line) : 0;
+        return merge ? merge_value(b, node, merge->value, merge->key->at) : 0;
 }
 
 static void complete_list(Builder *b, Node *node, const Pending *pending, size_t n) {
@@ -369,13 +372,13 @@ int builder_close(Builder *b) {
         }
         b->n_pending = f.first;
         b->n_frames--;
-        return place(b, f.node, f.node->line, f.height + 1);
+        return place(b, f.node, f.node->at, f.height + 1);
 }
 
 Document builder_take(Builder *b) {
         Document d = { .at = b->at, .root = b->root, .pool = b->pool };
         if (d.root)
-                d.at.line = d.root->line;
+                d.at.line = d.root->at.line;
         builder_reset(b);
         return d;
 }

@@ -33,11 +33,11 @@ void builder_done(Builder *b);
 
 /* In the order of the text. anchor may be NULL; block is as in Node. All leave a diagnostic when they
  * fail. */
-_must_check_ _nonnull(1, 5) int builder_scalar(Builder *b, unsigned line, bool plain, char block,
+_must_check_ _nonnull(1, 5) int builder_scalar(Builder *b, Mark at, bool plain, char block,
                                                const char *text, size_t n, const char *anchor);
-_must_check_ _nonnull(1) int builder_open(Builder *b, NodeType type, unsigned line, const char *anchor);
+_must_check_ _nonnull(1) int builder_open(Builder *b, NodeType type, Mark at, const char *anchor);
 _must_check_ _nonnull_ int builder_close(Builder *b);
-_must_check_ _nonnull_ int builder_alias(Builder *b, unsigned line, const char *name);
+_must_check_ _nonnull_ int builder_alias(Builder *b, Mark at, const char *name);
 /* Hands the complete document over and makes the builder ready for the next one of the stream. */
 _nonnull_ Document builder_take(Builder *b);
 

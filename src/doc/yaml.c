@@ -121,26 +121,26 @@ static bool tab_indents(const Blob *blob, size_t line) {
 }
 
 /* What stands there, as text from a web page has it, where YAML wants a blank: in front of the line, or
- * behind a blank, a colon or a hyphen. */
-static const char *false_blank_in(const Blob *blob, size_t line) {
+ * behind a blank, a colon or a hyphen. *ret_offset: in the blob. */
+static const char *false_blank_in(const Blob *blob, size_t line, size_t *ret_offset) {
         const char *s = line_at(blob, line);
         size_t n = line_length(s, blob->data + blob->size);
         for (size_t i = line == 0 ? 3 : 0; i < n; i++) {        /* a byte order mark may begin the text */
                 const char *name = utf8_false_blank(s + i, n - i);
-                if (name && (i == 0 || strchr(" \t:-", s[i - 1])))
+                if (name && (i == 0 || strchr(" \t:-", s[i - 1]))) {
+                        *ret_offset = (size_t)(s - blob->data) + i;
                         return name;
+                }
         }
         return NULL;
 }
 
 /* The parser often sees on the next line only that something is wrong. */
-static const char *false_blank_near(const Blob *blob, size_t line, size_t context, size_t *ret_line) {
+static const char *false_blank_near(const Blob *blob, size_t line, size_t context, size_t *ret_offset) {
         const size_t lines[] = { line, context, line > 0 ? line - 1 : 0 };
         const char *name = NULL;
-        for (size_t i = 0; i < ARRAY_SIZE(lines) && !name; i++) {
-                name = false_blank_in(blob, lines[i]);
-                *ret_line = lines[i];
-        }
+        for (size_t i = 0; i < ARRAY_SIZE(lines) && !name; i++)
+                name = false_blank_in(blob, lines[i], ret_offset);
         return name;
 }
 
@@ -165,18 +165,35 @@ static unsigned source_line(const Blob *blob, size_t line) {
         return MAX(blob->at.line, 1u) + (unsigned)line;
 }
 
-/* libyaml's own sentences are fixed texts: they show nothing of the input. */
+static Mark source_mark(const Blob *blob, const yaml_mark_t *mark) {
+        return (Mark){ source_line(blob, mark->line), (unsigned)mark->column + 1 };
+}
+
+/* The column, from 1, of offset in its line. */
+static unsigned column_at_offset(const Blob *blob, size_t offset) {
+        unsigned column = 1;
+        for (offset = MIN(offset, blob->size); offset > 0 && blob->data[offset - 1] != '\n'; offset--)
+                column += ((unsigned char)blob->data[offset - 1] & 0xc0) != 0x80;
+        return column;
+}
+
+/* libyaml's own sentences are fixed texts: they show nothing of the input. It stops behind the end where
+ * something is not closed: then the last line is told, and no column. */
 static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, Diag *diag) {
         Position at = blob->at;
         const char *problem = p->problem ?: "unknown problem";
         size_t last = last_text_line(blob), line = MIN(p->problem_mark.line, last),
                context = MIN(p->context_mark.line, last), other = 0;
 
-        if (p->error == YAML_READER_ERROR)
+        at.column = p->problem_mark.line <= last ? (unsigned)p->problem_mark.column + 1 : 0;
+        if (p->error == YAML_READER_ERROR) {
                 line = line_at_offset(blob, start + p->problem_offset);
+                at.column = column_at_offset(blob, start + p->problem_offset);
+        }
         const char *blank = false_blank_near(blob, line, p->context ? context : line, &other);
         if (blank) {
-                at.line = source_line(blob, other);
+                at.line = source_line(blob, line_at_offset(blob, other));
+                at.column = column_at_offset(blob, other);
                 return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
                                      "not YAML: %s stands where only a blank can, and looks like one; write "
                                      "blanks",
@@ -234,21 +251,21 @@ static void finish_document(Builder *b, Documents *documents) {
 }
 
 static int handle_event(Builder *b, const Blob *blob, const yaml_event_t *e, Documents *documents) {
-        unsigned line = source_line(blob, e->start_mark.line);
+        Mark at = source_mark(blob, &e->start_mark);
 
         switch (e->type) {
         case YAML_SCALAR_EVENT:
-                return builder_scalar(b, line, is_plain(e), block_of(e), (const char *)e->data.scalar.value,
+                return builder_scalar(b, at, is_plain(e), block_of(e), (const char *)e->data.scalar.value,
                                       e->data.scalar.length, (const char *)e->data.scalar.anchor);
         case YAML_SEQUENCE_START_EVENT:
-                return builder_open(b, NODE_LIST, line, (const char *)e->data.sequence_start.anchor);
+                return builder_open(b, NODE_LIST, at, (const char *)e->data.sequence_start.anchor);
         case YAML_MAPPING_START_EVENT:
-                return builder_open(b, NODE_MAP, line, (const char *)e->data.mapping_start.anchor);
+                return builder_open(b, NODE_MAP, at, (const char *)e->data.mapping_start.anchor);
         case YAML_SEQUENCE_END_EVENT:
         case YAML_MAPPING_END_EVENT:
                 return builder_close(b);
         case YAML_ALIAS_EVENT:
-                return builder_alias(b, line, (const char *)e->data.alias.anchor);
+                return builder_alias(b, at, (const char *)e->data.alias.anchor);
         case YAML_DOCUMENT_END_EVENT:
                 finish_document(b, documents);
                 return 0;

@@ -36,11 +36,11 @@ message() {
         printf '\n--//--\n'
 }
 # Line 12 of a message is line 1 of its NodeConfig.
-bad 'a tab' 11 ESYNTAX decode 'user-data, part 2, line 15: not YAML: a tab stands where only blanks can indent' < <(good | sed 's/^  cluster/\tcluster/' | message)
-bad 'a no-break space in front of a line' 11 ESYNTAX decode 'user-data, line 5: not YAML: a no-break space (U+00A0) stands where only a blank can' \
+bad 'a tab' 11 ESYNTAX decode 'user-data, part 2, line 15, column 1: not YAML: a tab stands where only blanks can indent' < <(good | sed 's/^  cluster/\tcluster/' | message)
+bad 'a no-break space in front of a line' 11 ESYNTAX decode 'user-data, line 5, column 1: not YAML: a no-break space (U+00A0) stands where only a blank can' \
         < <(good | sed $'s/^  cluster: {name: demo, /  cluster:\\n\u00a0\u00a0name: demo\\n    {/')
-bad 'a no-break space behind a colon' 11 ESYNTAX decode 'user-data, part 2, line 14: not YAML: a narrow no-break space (U+202F) stands where' < <(good | sed $'s/^spec:/&\u202f/' | message)
-bad 'no YAML' 11 ESYNTAX decode 'user-data, line 4: not YAML: ' < <(good | sed 's/^  cluster/  : cluster/')
+bad 'a no-break space behind a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 6: not YAML: a narrow no-break space (U+202F) stands where' < <(good | sed $'s/^spec:/&\u202f/' | message)
+bad 'no YAML' 11 ESYNTAX decode 'user-data, line 4, column 3: not YAML: ' < <(good | sed 's/^  cluster/  : cluster/')
 bad 'a truncated gzip' 11 ESYNTAX decode 'user-data: the gzip data cannot be trusted: it ends too early' < <(good | gzip | head -c 200)
 bad 'a gzip bomb' 11 ELIMIT decode 'user-data: unpacked, this is larger than the limit of 1048576 bytes' < <({ good; head -c 2000000 /dev/zero | tr '\0' '#'; } | gzip)
 aliases() {

@@ -18,7 +18,7 @@ static size_t count(const Node *n, unsigned depth) {
         for (size_t i = 0; n->type == NODE_LIST && i < n->n; i++)
                 sum += count(n->items[i], depth + (n->items[i]->type != NODE_SCALAR));
         for (size_t i = 0; n->type == NODE_MAP && i < n->n; i++) {
-                if (n->members[i].line == 0 || node_get(n, n->members[i].key) != n->members[i].value)
+                if (n->members[i].at.line == 0 || n->members[i].at.column == 0 || node_get(n, n->members[i].key) != n->members[i].value)
                         abort();
                 sum += 1 + count(n->members[i].value, depth + (n->members[i].value->type != NODE_SCALAR));
         }

@@ -92,15 +92,15 @@ TEST(n1_notes_only_when_nothing_is_found) {
 }
 
 TEST(n1_text_that_is_not_yaml) {
-        ASSERT_NOTHING("Hello\n" CONFIG, "user-data, line 2: not-yaml");
-        ASSERT_NOTHING("[settings.kubernetes]\napi-server = \"x\"\n", "user-data, line 2: not-yaml");
-        ASSERT_NOTHING("<powershell>\n" CONFIG "</powershell>\n", "line 2: not-yaml");
+        ASSERT_NOTHING("Hello\n" CONFIG, "user-data, line 2, column 11: not-yaml");
+        ASSERT_NOTHING("[settings.kubernetes]\napi-server = \"x\"\n", "user-data, line 2, column 1: not-yaml");
+        ASSERT_NOTHING("<powershell>\n" CONFIG "</powershell>\n", "not-yaml");
         ASSERT_NOTHING("MIME-Version: 1.0\n\n--B\n" OURS "\n" CONFIG "\tx\n", "not-yaml");
         ASSERT_NOTHING("Content-Type: text/plain\n--B\n" OURS CONFIG "\tx\n", "not-yaml");
-        ASSERT_NOTHING("a:\n\tb: c\n", "line 2: not-yaml");
+        ASSERT_NOTHING("a:\n\tb: c\n", "line 2, column 1: not-yaml");
         ASSERT_NOTHING("a: |\n  kind: NodeConfig\nb: [\n", "not-yaml");
         ASSERT_NOTHING("{\"data\": \"\\\"kind\\\": \\\"NodeConfig\\\"\",\n", "not-yaml");
-        ASSERT_NOTHING("\x01\x02\xff\xfe", "line 1: not-yaml");
+        ASSERT_NOTHING("\x01\x02\xff\xfe", "line 1, column 1: not-yaml");
 }
 
 TEST(n1_limits_of_text_that_is_not_ours) {
@@ -112,8 +112,8 @@ TEST(n1_limits_of_text_that_is_not_ours) {
 }
 
 TEST(n2_text_that_is_meant) {
-        ASSERT_FAILS(CONFIG "spec:\n\ta: b\n", CAUSE_SYNTAX, "user-data, line 4: ");
-        ASSERT_FAILS("# mine\n\nspec:\n\ta: b\nkind: \"NodeConfig\"\n", CAUSE_SYNTAX, "user-data, line 4: ");
+        ASSERT_FAILS(CONFIG "spec:\n\ta: b\n", CAUSE_SYNTAX, "user-data, line 4, column 1: ");
+        ASSERT_FAILS("# mine\n\nspec:\n\ta: b\nkind: \"NodeConfig\"\n", CAUSE_SYNTAX, "user-data, line 4, column 1: ");
         ASSERT_FAILS("---\nspec: [\n'apiVersion' : 'node.eks.aws/v1'\n", CAUSE_SYNTAX, "error: user-data, line ");
         ASSERT_FAILS("--- # mine\nx: &x {}\nspec: [\nkind: NodeConfig\n", CAUSE_SYNTAX, "error: user-data, line ");
         ASSERT_FAILS("  spec: [\n  kind: NodeConfig\n", CAUSE_SYNTAX, "error: user-data, line ");
@@ -124,14 +124,14 @@ TEST(n2_text_that_is_meant) {
 }
 
 TEST(n2_lines_of_parts) {
-        ASSERT_FAILS(HEAD "--B\nContent-Type: text/plain\n\nx\n--B\n" OURS "\n" CONFIG "spec: ]\n--B--\n", CAUSE_SYNTAX, "user-data, part 2, line 13: ");
-        ASSERT_FAILS(HEAD "--B\n" OURS "Content-Transfer-Encoding: quoted-printable\n\na: b\nc: =\n]\n--B--\n", CAUSE_SYNTAX, "user-data, part 1, line 2: ");
+        ASSERT_FAILS(HEAD "--B\nContent-Type: text/plain\n\nx\n--B\n" OURS "\n" CONFIG "spec: ]\n--B--\n", CAUSE_SYNTAX, "user-data, part 2, line 13, column 7: ");
+        ASSERT_FAILS(HEAD "--B\n" OURS "Content-Transfer-Encoding: quoted-printable\n\na: b\nc: =\n]\n--B--\n", CAUSE_SYNTAX, "user-data, part 1, line 2, column 4: ");
         ASSERT_FAILS(HEAD "--B\n" OURS "\na: b\n--B\n" OURS "\nkind: [\n--B--\n", CAUSE_SYNTAX, "user-data, part 2, line 11: ");
 }
 
 TEST(n2_lines_behind_the_outer_layer) {
         _cleanup_(freep) char *text = base64_encode(CONFIG "]\n", strlen(CONFIG) + 2);
-        ASSERT_FAILS(text, CAUSE_SYNTAX, "user-data, line 3: ");
+        ASSERT_FAILS(text, CAUSE_SYNTAX, "user-data, line 3, column 1: ");
 }
 
 TEST(m7_boundary_is_named) {

@@ -105,8 +105,8 @@ TEST(d3_directives) {
 TEST(d4_anchors) {
         ASSERT_YAML("a: &x {b: [1, 2]}\nc: *x\nd: &x e\nf: *x\n*x : g\n",
                     "{\"a\":{\"b\":[1,2]},\"c\":{\"b\":[1,2]},\"d\":\"e\",\"f\":\"e\",\"e\":\"g\"}");
-        ASSERT_REFUSED("a: *x\n", EBADMSG, CAUSE_SYNTAX, "user-data, line 1: an alias");
-        ASSERT_REFUSED("a: b\nc: &x [*x]\n", EBADMSG, CAUSE_SYNTAX, "user-data, line 2: an alias");
+        ASSERT_REFUSED("a: *x\n", EBADMSG, CAUSE_SYNTAX, "user-data, line 1, column 4: an alias");
+        ASSERT_REFUSED("a: b\nc: &x [*x]\n", EBADMSG, CAUSE_SYNTAX, "user-data, line 2, column 8: an alias");
         ASSERT_REFUSED("a: &x b\n---\nc: *x\n", EBADMSG, CAUSE_SYNTAX, "line 3");
 }
 
@@ -126,19 +126,19 @@ TEST(d4_merge_keys) {
         ASSERT_YAML("a: &a {x: 1}\nb: &b {x: 2, y: 3}\nc:\n  <<: [*a, *b, {z: 4}]\n  y: 0\n",
                     "{\"a\":{\"x\":1},\"b\":{\"x\":2,\"y\":3},\"c\":{\"y\":0,\"x\":1,\"z\":4}}");
         ASSERT_YAML("a: {'<<': {x: 1}}\n", "{\"a\":{\"<<\":{\"x\":1}}}");
-        ASSERT_REFUSED("a: b\nc:\n  <<: d\n", EBADMSG, CAUSE_SYNTAX, "line 3: the merge key");
-        ASSERT_REFUSED("<<: [{a: b}, c]\n", EBADMSG, CAUSE_SYNTAX, "line 1: the merge key");
+        ASSERT_REFUSED("a: b\nc:\n  <<: d\n", EBADMSG, CAUSE_SYNTAX, "line 3, column 3: the merge key");
+        ASSERT_REFUSED("<<: [{a: b}, c]\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 1: the merge key");
 }
 
 TEST(d5_tabs_that_are_refused) {
-        ASSERT_REFUSED("a:\n\tb: c\n", EBADMSG, CAUSE_SYNTAX, "line 2: not YAML: a tab");
-        ASSERT_REFUSED("a:\n  b: c\n\td: e\n", EBADMSG, CAUSE_SYNTAX, "line 3: not YAML: a tab");
-        ASSERT_REFUSED("a:\n  \tb: c\n", EBADMSG, CAUSE_SYNTAX, "line 2: not YAML: a tab");
-        ASSERT_REFUSED("a:\n- b\n\t- c\n", EBADMSG, CAUSE_SYNTAX, "line 3: not YAML: a tab");
-        ASSERT_REFUSED("- x[\n\t- b\n", EBADMSG, CAUSE_SYNTAX, "line 2: not YAML: a tab");
-        ASSERT_REFUSED("a: {}\n\tb: c\n", EBADMSG, CAUSE_SYNTAX, "line 2: not YAML: a tab");
-        ASSERT_REFUSED("a: [b]\n\tb: c\n", EBADMSG, CAUSE_SYNTAX, "line 2: not YAML: a tab");
-        ASSERT_REFUSED("a: {\n\t\"b\": 1\n\t}\n\tc: d\n", EBADMSG, CAUSE_SYNTAX, "line 4: not YAML: a tab");
+        ASSERT_REFUSED("a:\n\tb: c\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 1: not YAML: a tab");
+        ASSERT_REFUSED("a:\n  b: c\n\td: e\n", EBADMSG, CAUSE_SYNTAX, "line 3, column 1: not YAML: a tab");
+        ASSERT_REFUSED("a:\n  \tb: c\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 3: not YAML: a tab");
+        ASSERT_REFUSED("a:\n- b\n\t- c\n", EBADMSG, CAUSE_SYNTAX, "line 3, column 1: not YAML: a tab");
+        ASSERT_REFUSED("- x[\n\t- b\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 1: not YAML: a tab");
+        ASSERT_REFUSED("a: {}\n\tb: c\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 1: not YAML: a tab");
+        ASSERT_REFUSED("a: [b]\n\tb: c\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 1: not YAML: a tab");
+        ASSERT_REFUSED("a: {\n\t\"b\": 1\n\t}\n\tc: d\n", EBADMSG, CAUSE_SYNTAX, "line 4, column 1: not YAML: a tab");
 }
 
 TEST(d5_tabs_that_are_allowed) {
@@ -159,12 +159,12 @@ TEST(d5_block_scalars_keep_their_tabs) {
 }
 
 TEST(keys_that_are_no_text) {
-        ASSERT_REFUSED("a: b\n? [c]\n: d\n", EBADMSG, CAUSE_SYNTAX, "line 2: a key must be a text");
-        ASSERT_REFUSED("a: {{b: c}: d}\n", EBADMSG, CAUSE_SYNTAX, "line 1: a key must be a text");
-        ASSERT_REFUSED("a: &a [b]\n*a : c\n", EBADMSG, CAUSE_SYNTAX, "line 2: a key must be a text, and this one is a list");
-        ASSERT_REFUSED("- {{d: 1, d: 2}: a}\n", EBADMSG, CAUSE_SYNTAX, "line 1: a key must be a text, and this one is a map");
-        ASSERT_REFUSED("\"a\\0b\": c\n", EBADMSG, CAUSE_SYNTAX, "line 1: a key has a NUL");
-        ASSERT_REFUSED("{\"a\\u0000b\": 1}\n", EBADMSG, CAUSE_SYNTAX, "line 1: a key has a NUL");
+        ASSERT_REFUSED("a: b\n? [c]\n: d\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 3: a key must be a text");
+        ASSERT_REFUSED("a: {{b: c}: d}\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 5: a key must be a text");
+        ASSERT_REFUSED("a: &a [b]\n*a : c\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 1: a key must be a text, and this one is a list");
+        ASSERT_REFUSED("- {{d: 1, d: 2}: a}\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 4: a key must be a text, and this one is a map");
+        ASSERT_REFUSED("\"a\\0b\": c\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 1: a key has a NUL");
+        ASSERT_REFUSED("{\"a\\u0000b\": 1}\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 2: a key has a NUL");
 }
 
 TEST(t1_scalars_keep_their_text) {
@@ -193,7 +193,7 @@ TEST(t1_json_keeps_the_text_of_numbers) {
         ASSERT_STREQ(node_get(root, "b")->text, "1E2");
         ASSERT_TRUE(node_get(root, "b")->plain);
         ASSERT_TRUE(!node_get(root, "c")->plain);
-        ASSERT_EQ(node_get(root, "c")->line, 2);
+        ASSERT_EQ(node_get(root, "c")->at.line, 2);
         ASSERT_STREQ(node_get(root, "d")->text, "true");
 }
 
@@ -313,15 +313,41 @@ TEST(n2_lines) {
         ASSERT_OK(p.r);
         root = p.documents.items[0].root;
         ASSERT_EQ(p.documents.items[0].at.line, 10);
-        ASSERT_EQ(root->members[1].line, 11);
-        ASSERT_EQ(root->members[1].value->items[1]->line, 13);
-        ASSERT_REFUSED("a: b\nc: [\n\n", EBADMSG, CAUSE_SYNTAX, "line 2: ");
+        ASSERT_EQ(root->members[1].at.line, 11);
+        ASSERT_EQ(root->members[1].value->items[1]->at.line, 13);
+        ASSERT_REFUSED("a: b\nc: [\n\n", EBADMSG, CAUSE_SYNTAX, "line 2: not");
         ASSERT_REFUSED("a: b\nc: [", EBADMSG, CAUSE_SYNTAX, "line 2: ");
         ASSERT_REFUSED("a: \"b\nc: d\ne: f\n", EBADMSG, CAUSE_SYNTAX, "line 3: not YAML: found unexpected end of stream (while scanning a quoted scalar that begins on line 1)");
         ASSERT_REFUSED("a: b\nc: d: e\n", EBADMSG, CAUSE_SYNTAX, "line 2");
         ASSERT_REFUSED("{\"a\": 1,\n \"b\": 2\n \"c\": 3}\n", EBADMSG, CAUSE_SYNTAX, "line 3");
         ASSERT_REFUSED("a: b\nc: d\x01\n", EBADMSG, CAUSE_SYNTAX, "line 2");
         ASSERT_REFUSED("\xef\xbb\xbf" "a: b\nc: \xff\n", EBADMSG, CAUSE_SYNTAX, "line 2");
+}
+
+TEST(n2_columns) {
+        _cleanup_(parsed_done) Parsed p = parse("\xef\xbb\xbf" "a: b\n  \nc:\n- é: x\n  ü : [y, z]\n"),
+                                      q = parse("\xef\xbb\xbf{\"é\": [1,\r\n \"\\u00e9\", true], \"b\": {}}");
+        const Node *root, *item;
+        ASSERT_OK(p.r);
+        root = p.documents.items[0].root;
+        item = root->members[1].value->items[0];
+        ASSERT_EQ(root->members[0].at.column, 1);
+        ASSERT_EQ(root->members[0].value->at.column, 4);
+        ASSERT_EQ(item->at.column, 3);
+        ASSERT_EQ(item->members[0].value->at.column, 6);
+        ASSERT_EQ(item->members[1].at.line, 5);
+        ASSERT_EQ(item->members[1].value->items[1]->at.column, 11);
+        ASSERT_OK(q.r);
+        root = q.documents.items[0].root;
+        ASSERT_EQ(root->members[0].at.column, 2);
+        ASSERT_EQ(root->members[0].value->items[0]->at.column, 8);
+        ASSERT_EQ(root->members[0].value->items[1]->at.line, 2);
+        ASSERT_EQ(root->members[0].value->items[1]->at.column, 2);
+        ASSERT_EQ(root->members[0].value->items[2]->at.column, 12);
+        ASSERT_EQ(root->members[1].at.column, 19);
+        ASSERT_REFUSED("é: b\nü: é: e\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 5: not YAML");
+        ASSERT_REFUSED("a: b\né\xff\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 2: not YAML");
+        ASSERT_REFUSED("a: b\nc: [\n", EBADMSG, CAUSE_SYNTAX, "line 2: not YAML");        /* the end has none */
 }
 
 TEST(nothing_of_the_input_is_shown) {
