@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/json.h"
 #include "report/bundle.h"
+#include "report/draw.h"
 #include "report/status.h"
 
 #include <errno.h>
@@ -100,6 +101,25 @@ static void add_facts(Bundle *b) {
         pack_json(b, "facts.json", masked);
 }
 
+/* ---- the picture ---- */
+
+/* Of what has gone through the scrub already: a line that was folded may have a secret in two parts. */
+static void add_picture(Bundle *b) {
+        _cleanup_(json_decrefp) json_t *status = NULL;
+        if (status_read(b->root, &status) < 0)
+                return;
+        _cleanup_(freep) char *text = json_dumps(status, 0);
+        size_t size = 0;
+        _cleanup_(freep) char *scrubbed = secrets_scrub(&b->secrets, text ?: "", text ? strlen(text) : 0, &size);
+        _cleanup_(json_decrefp) json_t *shown = json_loadb(scrubbed, size, 0, NULL);
+        if (!shown) {
+                bundle_miss(b, "status.svg", "what status.json says cannot be drawn");
+                return;
+        }
+        char *drawing = status_draw(shown);
+        bundle_add(b, "status.svg", drawing, strlen(drawing));
+}
+
 /* ---- about ---- */
 
 static const char *verdict_of(const Root *root, json_t *status) {
@@ -126,8 +146,8 @@ static void add_about(Bundle *b) {
                          ? "Secrets of the NodeConfig were looked for in every file here."
                          : "There is no NodeConfig to learn secrets from: only what looks like one is "
                            "hidden.");
-        text_add(&t, "errors.txt says what is missing here, and why. Look at status.json first, then "
-                     "plan*.txt\n(what was to be done), journal/nodestrap.txt and systemd/failed.txt.\n");
+        text_add(&t, "errors.txt says what is missing here, and why. Look at status.svg first, then "
+                     "status.json, plan*.txt\n(what was to be done), journal/nodestrap.txt and systemd/failed.txt.\n");
         size_t size = t.size;
         bundle_add(b, "about.txt", text_take(&t), size);
 }
@@ -145,6 +165,7 @@ int status_bundle(Run *run) {
         add_cached_config(&b);
         add_facts(&b);
         bundle_gather(&b);
+        add_picture(&b);
         add_about(&b);
         _cleanup_(freep) char *packed = bundle_pack(&b, &size);
         r = streq(file, "-") ? output_bytes(packed, size, &run->diag)

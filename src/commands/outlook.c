@@ -103,7 +103,8 @@ void outlook_live(const Root *root, Live *ret) {
         const char *names[ARRAY_SIZE(phase_units)];
         sd_bus *bus = NULL;
         sd_bus_message *reply = NULL;
-        *ret = (Live){ .processes = progress_read(root) };
+        *ret = (Live){ .processes = progress_read(root),
+                       .now_usec = root_is_host(root) ? (int64_t)now_usec() : 0 };
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 names[i] = phase_units[i].unit;
         if (root_is_host(root) && sd_bus_open_system(&bus) >= 0 &&

@@ -82,7 +82,7 @@ static const struct FileRow own_files[] = {
         { RUN_DIR "/plan.txt", true },      { RUN_DIR "/plan-config.txt", true },
         { RUN_DIR "/plan-devices.txt", true }, { RUN_DIR "/plan-run.txt", true },
         { RUN_DIR "/devices.json", true },     { RUN_DIR "/driver-options", true },
-        { "/var/lib/nodestrap/events.json", true },
+        { "/var/lib/nodestrap/events.json", true }, { RUN_DIR "/progress", true },
 };
 
 /* Names, modes, sizes and times, not contents: all in listing.txt. */

@@ -183,6 +183,8 @@ void phases_put(json_t *status, const Live *live) {
         if (join)
                 json_array_append_new(phases, join);
         json_object_set_new(status, "verdict", json_string(boot_verdict(status, phases)));
+        if (live && live->now_usec > 0)
+                json_object_set_new(status, "nowUsec", json_integer((json_int_t)live->now_usec));
         json_object_set_new(status, "phases", phases);
 }
 

@@ -13,10 +13,11 @@ enum { LIVE_CONFIG, LIVE_DEVICES, LIVE_RUN, LIVE_JOIN, _LIVE_MAX };
 typedef struct Live {
         UnitWork units[_LIVE_MAX];
         json_t *processes;              /* progress_read() */
+        int64_t now_usec;               /* by the clock of the status; 0: not known */
 } Live;
 
 /* Into a status with "runs", and with "joined" or without: "phases", a list of {"phase", "verdict",
- * "beginUsec", "endUsec"}, and the boot's "verdict". A phase is ok, tainted, failed, held (what comes before
+ * "beginUsec", "endUsec"}, a running one with "steps", and the boot's "verdict". A phase is ok, tainted, failed, held (what comes before
  * it has failed), not begun, waiting or running; a boot ok, tainted, failed, unfinished, waiting or running.
  * live NULL: by what was written alone. */
 _nonnull(1) void phases_put(json_t *status, const Live *live);

@@ -105,8 +105,10 @@ static void node_show(const json_t *status) {
 static void steps_show(const json_t *entry) {
         const json_t *step;
         size_t i;
-        json_array_foreach(json_object_get(entry, "steps"), i, step)
-                printf("%s %s", i > 0 ? "," : ":", json_get_text(step, "id"));
+        json_array_foreach(json_object_get(entry, "steps"), i, step) {
+                _cleanup_(freep) char *since = usec_text(status_number(step, "beginUsec"));
+                printf("%s %s (since %s)", i > 0 ? "," : ":", json_get_text(step, "id"), since);
+        }
 }
 
 static void phase_show(const json_t *entry) {

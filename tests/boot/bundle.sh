@@ -27,6 +27,7 @@ try "by the way tar reads it" test -s $B/about.txt
 try "only root may read it" is "$(stat -c '%a %u' $B/b.tar.gz)" "600 0"
 try "no secret is in it" no_canary
 try "the verdict is" has status.json '"verdict": *"ok"'
+try "its picture" has status.svg '<svg .*viewBox='
 try "and both plans" has plan-config.txt 'write-file +/etc/containerd/config.toml'
 try "that of the second phase, too" has plan-run.txt 'start-unit +kubelet.service'
 try "the plans' id is that of the report" has plan-run.txt "$(python3 -c 'import json; print(json.load(open("/run/nodestrap/status.json"))["planId"])')"

@@ -178,7 +178,7 @@ ok 'a bundle with all of that' bundle
 ok 'only its owner may read it' test "$(stat -c %a "$tmp/b.tar.gz")" = 600
 ok 'it can be unpacked' unpack
 ok 'no secret is in it, in no form' no_secret
-for name in about.txt errors.txt status.json metrics.prom joined.json facts.json config.json manifest.json plan-config.txt listing.txt journal/nodestrap.txt journal/kernel.txt \
+for name in about.txt errors.txt status.json status.svg progress metrics.prom joined.json facts.json config.json manifest.json plan-config.txt listing.txt journal/nodestrap.txt journal/kernel.txt \
         files/etc/kubernetes/kubelet/config.json files/etc/eks/kubelet/environment files/var/lib/kubelet/kubeconfig files/etc/containerd/config.toml \
         files/etc/containerd/base-runtime-spec.json files/etc/nodestrap/environment/default files/proc/meminfo machine/block.txt; do
         ok "it has $name" has $name

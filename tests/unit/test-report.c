@@ -650,7 +650,7 @@ TEST(phases_are_shown_with_their_times) {
         _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show), *json = file_text(&b, REPORT_STATUS);
         ASSERT_CONTAINS(shown, "ok: 4 done, 0 unchanged, 0 skipped, 0 failed\ninstance i-0123456789abcdef0 (p5.48xlarge, us-west-2)\n  config   ok           2.00 s, from ");
         ASSERT_CONTAINS(shown, "\n  devices  ok       ");
-        ASSERT_CONTAINS(shown, "\n  run      ok           3.00 s, from ");
+        ASSERT_CONTAINS(shown, "\n  run      ok           3.0");
         ASSERT_CONTAINS(shown, "\nlongest: 500.0 ms write-file:/etc/a, 500.0 ms start-unit:containerd.service, ");
         ASSERT_TRUE(!strstr(shown, "next:"));
         ASSERT_CONTAINS(json, "\"bootedAt\": \"20");
@@ -674,7 +674,7 @@ static void on_begin(void *data, const char *element, const char **attributes) {
                 d->rows++;
                 text_add(&d->classes, "%s|", attribute(attributes, "class"));
         }
-        if (streq(element, "rect") && !streq(attribute(attributes, "width"), "100%")) {
+        if (streq(element, "rect") && !streq(attribute(attributes, "width"), "100%") && !*attribute(attributes, "class")) {
                 double x = atof(attribute(attributes, "x"));
                 d->first = d->bars++ ? d->first : x;
                 d->bad += x < d->first || atof(attribute(attributes, "width")) < 1;
@@ -716,7 +716,7 @@ TEST(a_boot_can_be_drawn) {
         b.items[3] = (Result){ .action = &b.actions[3], .outcome = OUTCOME_SKIPPED };
         free(captured(&b, STDERR_FILENO, do_write));
         draw(&b, &d);
-        ASSERT_STREQ(d.classes.data, "phase|done|failed wait|critical done|skipped|");
+        ASSERT_STREQ(d.classes.data, "phase failed|done|failed wait|critical done|skipped|");
         ASSERT_EQ(d.bars, 4);                   /* what was skipped has none */
         ASSERT_EQ(d.bad, 0);
         ASSERT_TRUE(d.last - d.first < 900.5);  /* within the chart */

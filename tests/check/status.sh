@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `nodestrap status` of boots that are well, have failed, are at work or have yet to go on: what it says of each phase, its exit status, the
+# same facts as JSON, and the picture, which a browser opens.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
+. "$(dirname "$0")/../mock/lib.sh"
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}") oracle=$here/../oracles/status.py
+for kind in ok failed running long config; do mkdir "$tmp/$kind" && python3 "$oracle" boot $kind "$tmp/$kind" || { echo "Bail out! no status to show"; exit 1; }; done
+mkdir "$tmp/none"
+status() { local kind=$1; shift; "$nodestrap" status --root "$tmp/$kind" "$@" >"$tmp/out" 2>"$tmp/err"; }
+ends() { local want=$1 rc; shift; status "$@"; rc=$?; [ $rc = "$want" ] || { echo "$rc"; cat "$tmp/err"; false; }; }
+shows() { grep -qE -- "$1" "$tmp/out" || { head -n 20 "$tmp/out"; false; }; }
+
+ok 'a boot that is well' eval 'ends 0 ok --exit-code && head -n 1 "$tmp/out" | grep -x "ok: .* done, .* unchanged, 0 skipped, 0 failed" && ! shows "^next:"'
+ok 'says which instance it is' shows '^instance i-0123456789abcdef0 \(p5.48xlarge, us-west-2\) of cluster training$'
+ok 'each phase, how long it took' shows '^  devices  ok           60.7 s, from 5.80 s after power-on$'
+ok 'also that of joining' shows '^  join     ok           10.8 s, from 68.1 s after power-on$'
+ok 'and what kubelet waited for' shows '^critical path \(>\): kubelet started 67.8 s after power-on; 47.9 s of await-fabric:fabric'
+ok 'one that has failed ends with the code of that' ends 33 failed --exit-code
+ok 'but only where it is asked to' ends 0 failed
+ok 'its first line is the failure' eval 'head -n 1 "$tmp/out" | grep -x "failed (33 EFABRIC) at await-fabric:fabric:"'
+ok 'what comes behind that is held' eval 'shows "^  devices  failed " && shows "^  run      held "'
+ok 'with one thing to look at' shows '^next: man 7 nodestrap-codes, at EFABRIC$'
+ok 'a configuration phase alone is no boot' eval 'ends 3 config --exit-code && shows "^unfinished: " && shows "^  config   ok " && shows "^  run      not begun$"'
+ok 'nor is one that is at work' eval 'ends 3 running --exit-code && shows "^running: " && shows "^next: nodestrap status --follow$"'
+ok 'whose steps in hand are told' eval 'shows "^  devices  running   from 5.80 s after power-on: await-fabric:fabric \(since 17.2 s\)$" && shows "^  run      running .*: take-turn:devices"'
+ok 'a process that is gone is not at work, nor one that has ended' shows '^  config   ok '
+ok 'where nothing has run there is no status' eval '! status none && says "nodestrap init has not run since this machine booted"'
+ok 'as JSON the same' eval 'ends 33 failed --output json --exit-code && python3 -c "
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert [(p[\"phase\"], p[\"verdict\"]) for p in d[\"phases\"]] == [(\"config\", \"ok\"), (\"devices\", \"failed\"), (\"run\", \"held\")], d[\"phases\"]
+assert d[\"phases\"][1][\"beginUsec\"] == 5800000 and d[\"next\"] == \"man 7 nodestrap-codes, at EFABRIC\" and d[\"node\"][\"region\"] == \"us-west-2\"
+" "$tmp/out"'
+
+picture() { # KIND WORD...
+        local kind=$1; shift; status "$kind" --output svg && cp "$tmp/out" "$tmp/$kind.svg" && python3 "$oracle" picture "$tmp/$kind.svg" "$@"
+}
+if python3 -c 'import shutil, sys; sys.exit(not any(map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))))'; then
+        facts=('host ip-10-0-3-17' i-0123456789abcdef0 'cluster training' 'booted 2026-11-23T22:09:51Z' sha256:4b1f0c2d5a77a9e0d3b8c6f1e2a3948576bdc0e1f2a3b4c5d6e7f8091a2b3c4d)
+        ok 'a browser shows a boot' picture ok 'nodestrap: ok' "${facts[@]}" '47.9 s' 'devices ok (60.7 s)' '> await-fabric:fabric' 'join: ok' await-ready
+        ok 'one that has failed, red, with its sentence' picture failed 'nodestrap: failed (33 EFABRIC) at await-fabric:fabric' "${facts[@]}" \
+                'are still "In Progress" after 300 s' 'and a <stop> & start of the instance brings other hardware' '297.9 s' 'devices: failed'
+        ok 'one that is at work' picture running 'nodestrap: running' 'devices: running' await-fabric:fabric '7.90 s'
+        ok 'and one of many steps with long names' picture long 'nodestrap: ok' set-sysctl:net.ipv4.conf.eth0.rp_filter35
+else
+        count=$((count + 1)); echo "ok $count - a browser shows a boot # SKIP no chromium here"
+fi
+done_testing
