@@ -72,11 +72,13 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 return code;
         }
         report_tell(&run->diag);
-        if (r < 0)
-                return report_tell_failure(&report);
+        if (r < 0) {
+                ExitCode code = report_tell_failure(&report);
+                return code == EXIT_USAGE && o->detailed_exitcode ? EXIT_INTERNAL : code;
+        }
         if (o->command->done)
                 log_info("%s", o->command->done);
-        return EXIT_DONE;
+        return run->exit_code;
 }
 
 static void *allocate(size_t size) {

@@ -7,6 +7,8 @@
 #include "apply/work.h"
 
 _must_check_ _nonnull_ int sysctl_work(Work *w);
+/* Has the setting at path its value? 1, 0 or a negative errno; what it has to *ret_have, which is new. */
+_must_check_ _nonnull_ int sysctl_has(const Root *root, const Action *a, const char *path, char **ret_have);
 _must_check_ _nonnull_ int pages_work(Work *w);
 _must_check_ _nonnull_ int module_work(Work *w);
 _must_check_ _nonnull_ int machine_work(Work *w);

@@ -151,6 +151,10 @@ _nonnull_ int file_fail(Task *t, int r, const char *verb, const char *path);
 /* old (may be empty) with content between our markers: in the place of the old block, at the end where there
  * is none; empty content: without a block. The rest stays byte for byte. */
 _malloc_ _nonnull_ char *block_merge(const char *old, size_t old_size, const char *content, size_t *ret_size);
+/* A file as it is, and as it is to be with that block; without one it is NULL, and fd is negative. */
+typedef struct Block { int fd; char *old, *new; size_t old_size, new_size; } Block;
+void block_done(Block *b);
+_must_check_ _nonnull_ int block_read(const Root *root, const char *path, const char *content, Block *ret);
 /* The same for the file at path: 0 nothing to do, 1 staged. Shared with the manifest, which takes blocks
  * away. */
 _must_check_ _nonnull_ int block_prepare(const Root *root, const char *path, const char *content,
@@ -163,6 +167,10 @@ _must_check_ _nonnull_ int manifest_announce(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_stage(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_publish(Task *t);
 _nonnull_ void manifest_release(Task *t);
+/* What prune-files would find: how the manifest differs, as root_compare() says it, and the files that would
+ * be removed, added to *ret_stale; -EBADMSG where there is something else in its place. */
+_must_check_ _nonnull_ int manifest_look(const Root *root, const Plan *plan, const Action *a,
+                                         char ***ret_stale);
 
 /* networkd.c */
 _must_check_ _nonnull_ int remove_check(Task *t);       /* these two do what they find missing */
@@ -179,6 +187,9 @@ _must_check_ _nonnull_ int networkd_start(Task *t);
 /* unit.c */
 _must_check_ _nonnull_ int unit_check(Task *t);
 _must_check_ _nonnull_ int unit_start(Task *t);
+/* Was it started last with what the files that it reads are now? 1, 0, or -ENOENT: not in this boot. */
+_must_check_ _nonnull_ int unit_record(const Root *root, const Action *a);
+_must_check_ _nonnull_ bool unit_reads_nothing(const Action *a);
 _must_check_ _nonnull_ int reload_check(Task *t);
 _must_check_ _nonnull_ int reload_start(Task *t);
 _must_check_ _nonnull_ int mask_check(Task *t);         /* mask.c */

@@ -50,8 +50,9 @@ int file_fail(Task *t, int r, const char *verb, const char *path) {
 
 int file_stage(Task *t, RootTmp *ret) {
         const Action *a = t->action;
-        int r = root_tmp_stage(t->apply->root, a->target, a->file.content ?: "", a->file.size, a->file.mode,
-                               ret);
+        const Root *root = t->apply->root;
+        int r = root_tmp_stage(root, a->target, a->file.content ?: "", a->file.size, a->file.mode,
+                               root_owner(root), ret);
         return r < 0 ? file_fail(t, r, "written", a->target) : r;
 }
 
@@ -138,19 +139,38 @@ static int label_copy(int from_fd, int to_fd) {
         return errno == EPERM && access("/sys/fs/selinux/enforce", F_OK) < 0 ? 0 : -errno;
 }
 
-/* Stages content over the open file old_fd, whose owner, mode and label the new one gets. */
-static int stage_alike(const Root *root, const char *path, int old_fd, const char *content, size_t size,
-                       RootTmp *ret) {
+void block_done(Block *b) {
+        close_fd(&b->fd);
+        free(b->old);
+        free(b->new);
+}
+
+int block_read(const Root *root, const char *path, const char *content, Block *ret) {
+        _cleanup_(block_done) Block b = {};
+        b.fd = root_open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        if (b.fd < 0 && b.fd != -ENOENT && b.fd != -ENOTDIR)
+                return b.fd;
+        int r = b.fd < 0 ? 0 : root_read(root, path, BLOCK_FILE_MAX, &b.old, &b.old_size);
+        if (r < 0)
+                return r;
+        b.new = block_merge(b.old ?: "", b.old_size, content, &b.new_size);
+        *ret = b;
+        b = (Block){ .fd = -1 };
+        return 0;
+}
+
+/* Stages content over the open file, whose owner, mode and label the new one gets. */
+static int stage_alike(const Root *root, const char *path, const Block *b, RootTmp *ret) {
         struct stat st;
-        if (fstat(old_fd, &st) < 0)
+        if (fstat(b->fd, &st) < 0)
                 return -errno;
-        int r = root_tmp_stage(root, path, content, size, st.st_mode & 07777, ret);
+        int r = root_tmp_stage(root, path, b->new, b->new_size, st.st_mode & 07777, ROOT_ANYBODY, ret);
         if (r <= 0)
                 return r;
         if ((st.st_uid != geteuid() || st.st_gid != getegid()) &&
             (fchown(ret->fd, st.st_uid, st.st_gid) < 0 || fchmod(ret->fd, st.st_mode & 07777) < 0))
                 r = -errno;
-        if (r > 0 && label_copy(old_fd, ret->fd) < 0)
+        if (r > 0 && label_copy(b->fd, ret->fd) < 0)
                 r = -EPERM;
         if (r < 0)
                 root_tmp_release(ret);
@@ -158,25 +178,13 @@ static int stage_alike(const Root *root, const char *path, int old_fd, const cha
 }
 
 int block_prepare(const Root *root, const char *path, const char *content, RootTmp *ret) {
-        _cleanup_(freep) char *old = NULL, *new = NULL;
-        size_t old_size = 0, new_size = 0;
-
-        int fd = root_open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-        if (fd == -ENOENT || fd == -ENOTDIR) {
-                if (!*content)
-                        return 0;
-                new = block_merge("", 0, content, &new_size);
-                return root_tmp_stage(root, path, new, new_size, 0644, ret);
-        }
-        if (fd < 0)
-                return fd;
-        int r = root_read(root, path, BLOCK_FILE_MAX, &old, &old_size);
-        if (r >= 0) {
-                new = block_merge(old, old_size, content, &new_size);
-                r = stage_alike(root, path, fd, new, new_size, ret);
-        }
-        close(fd);
-        return r;
+        _cleanup_(block_done) Block b = { .fd = -1 };
+        int r = block_read(root, path, content, &b);
+        if (r < 0)
+                return r;
+        if (b.fd >= 0)
+                return stage_alike(root, path, &b, ret);
+        return *content ? root_tmp_stage(root, path, b.new, b.new_size, 0644, ROOT_ANYBODY, ret) : 0;
 }
 
 int block_stage(Task *t, RootTmp *ret) {

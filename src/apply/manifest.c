@@ -18,6 +18,7 @@
 
 #define MANIFEST_VERSION 1
 #define MANIFEST_MAX (4 << 20)
+#define MANIFEST_MODE 0600
 #define OWNED_FILE_MAX (4 << 20)
 
 /* The manifest lies in a directory that only root writes, but what it names is removed: no path may lead
@@ -34,15 +35,15 @@ static bool path_is_plain(const char *path) {
 }
 
 /* The entries of the manifest that can be believed. */
-static json_t *manifest_read(Task *t) {
+static json_t *manifest_read(const Root *root, const char *path, Diag *diag) {
         _cleanup_(freep) char *text = NULL;
         json_t *files = json_array(), *entry;
         size_t size = 0, i;
         json_error_t e;
-        int r = root_read(t->apply->root, t->action->target, MANIFEST_MAX, &text, &size);
+        int r = root_read(root, path, MANIFEST_MAX, &text, &size);
         json_t *manifest = r < 0 ? NULL : json_loadb(text, size, 0, &e);
         if (r < 0 ? r != -ENOENT && r != -ENOTDIR : !json_is_array(json_object_get(manifest, "files")))
-                diag_warn_at(t->apply->diag, "manifest-unreadable", NULL, t->action->target,
+                diag_warn_at(diag, "manifest-unreadable", NULL, path,
                              "it cannot be read, so files that an earlier configuration left behind are not "
                              "removed (%s)",
                              r < 0 ? strerror(-r) : "not a manifest");
@@ -50,7 +51,7 @@ static json_t *manifest_read(Task *t) {
                 if (path_is_plain(json_get_text(entry, "path")))
                         json_array_append(files, entry);
                 else
-                        diag_warn_at(t->apply->diag, "manifest-path", NULL, t->action->target,
+                        diag_warn_at(diag, "manifest-path", NULL, path,
                                      "entry %zu is not a plain absolute path; ignored", i);
         }
         json_decref(manifest);
@@ -190,7 +191,7 @@ static Pruning *pruning_get(Task *t) {
         Pruning *p = t->data;
         if (!p) {
                 p = xcalloc(1, sizeof *p);
-                *p = (Pruning){ manifest_read(t), json_array() };
+                *p = (Pruning){ manifest_read(t->apply->root, t->action->target, t->apply->diag), json_array() };
                 t->data = p;
         }
         return p;
@@ -198,7 +199,8 @@ static Pruning *pruning_get(Task *t) {
 
 static int manifest_write(const Task *t, json_t *files, RootTmp *ret) {
         _cleanup_(freep) char *text = manifest_format(files);
-        return root_tmp_stage(t->apply->root, t->action->target, text, strlen(text), 0600, ret);
+        return root_tmp_stage(t->apply->root, t->action->target, text, strlen(text), MANIFEST_MODE,
+                              ROOT_ANYBODY, ret);
 }
 
 int manifest_announce(Task *t, RootTmp *ret) {
@@ -217,24 +219,48 @@ int manifest_announce(Task *t, RootTmp *ret) {
         return r;
 }
 
-int manifest_stage(Task *t, RootTmp *ret) {
-        const char *phase = phase_to_string(t->action->phase);
-        Pruning *p = pruning_get(t);
-        json_t *new = manifest_of_plan(t->apply->plan, t->action->phase), *entry;
+/* To new, the manifest of the plan's phase so far, what of old stays in it; to stale, what of it is to go. */
+static void manifest_sort(const Plan *plan, Phase phase, const json_t *old, json_t *new, json_t *stale) {
+        json_t *entry;
         size_t i;
-
-        json_array_foreach(p->old, i, entry) {
+        json_array_foreach(old, i, entry) {
                 const char *path = json_get_text(entry, "path");
                 if (files_have(new, path))
                         continue;
-                if (!streq(json_get_text(entry, "phase"), phase))
+                if (!streq(json_get_text(entry, "phase"), phase_to_string(phase)))
                         json_array_append(new, entry);
-                else if (!plan_writes(t->apply->plan, path))
-                        json_array_append(p->stale, entry);
+                else if (!plan_writes(plan, path))
+                        json_array_append(stale, entry);
         }
+}
+
+int manifest_stage(Task *t, RootTmp *ret) {
+        Phase phase = t->action->phase;
+        Pruning *p = pruning_get(t);
+        json_t *new = manifest_of_plan(t->apply->plan, phase);
+        manifest_sort(t->apply->plan, phase, p->old, new, p->stale);
         int r = manifest_write(t, new, ret);
         json_decref(new);
         return r < 0 ? file_fail(t, r, "written", t->action->target) : r;
+}
+
+int manifest_look(const Root *root, const Plan *plan, const Action *a, char ***ret_stale) {
+        _cleanup_(diag_done) Diag diag = {};
+        _cleanup_(json_decrefp) json_t *old = manifest_read(root, a->target, &diag),
+                                       *new = manifest_of_plan(plan, a->phase), *stale = json_array();
+        json_t *entry;
+        size_t i;
+        if (diag.n > 0)
+                return -EBADMSG;
+        manifest_sort(plan, a->phase, old, new, stale);
+        json_array_foreach(stale, i, entry) {
+                const char *path = json_get_text(entry, "path");
+                int there = root_exists(root, path);
+                if (there > 0)
+                        strv_add(ret_stale, path);
+        }
+        _cleanup_(freep) char *text = manifest_format(new);
+        return root_compare(root, a->target, text, strlen(text), MANIFEST_MODE, ROOT_ANYBODY);
 }
 
 int manifest_publish(Task *t) {

@@ -121,14 +121,16 @@ static int fail_to_set(Work *w, int r, const char *path) {
 
 /* ---- checking and setting ---- */
 
-/* 1 it has the value, 0 it has another; one that can only be written (-EACCES, even for root) never has
- * it. */
+int sysctl_has(const Root *root, const Action *a, const char *path, char **ret_have) {
+        int r = root_read(root, path, VALUE_MAX, ret_have, NULL);
+        return r < 0 ? r : same_value(a->with ?: "", *ret_have);
+}
+
+/* One that can only be written (-EACCES, even for root) never has it. */
 static int has_value(Work *w, const char *path, char **ret_have) {
         work_at(w, "%s was being read", path);
-        int r = root_read(w->root, path, VALUE_MAX, ret_have, NULL);
-        if (r == -EACCES || r == -EPERM)
-                return 0;
-        return r < 0 ? r : same_value(w->action->with ?: "", *ret_have);
+        int r = sysctl_has(w->root, w->action, path, ret_have);
+        return r == -EACCES || r == -EPERM ? 0 : r;
 }
 
 static int set(Work *w, const char *path) {

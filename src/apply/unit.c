@@ -36,34 +36,44 @@ static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
 
 /* By what the plan says of the files, and by which files they are: one that somebody has edited since, or
  * that was written anew over such an edit, is another than the unit has read. */
-static void inputs_find(Unit *u) {
-        const Action *a = u->task->action;
+static void inputs_find(const Root *root, const Action *a, char inputs[65]) {
         Text all = {};
         text_add(&all, "%s\n", a->unit.inputs);
         for (char **path = a->unit.reads; path && *path; path++) {
                 struct stat st = {};
-                int fd = root_open(u->task->apply->root, *path, O_PATH);
+                int fd = root_open(root, *path, O_PATH);
                 if (fd >= 0 && fstat(fd, &st) == 0)
                         text_add(&all, "%s %ju %jd %jd.%09ld\n", *path, (uintmax_t)st.st_ino,
                                  (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
                 if (fd >= 0)
                         close(fd);
         }
-        sha256_hex(all.data, all.size, u->inputs);
+        sha256_hex(all.data, all.size, inputs);
         text_done(&all);
 }
 
-static char *record_path(const Unit *u) {
-        return xasprintf(STARTED_DIR "/%s", u->name);
+static char *record_path(const char *unit) {
+        return xasprintf(STARTED_DIR "/%s", unit);
+}
+
+static int record_is(const Root *root, const char *unit, const char *inputs) {
+        _cleanup_(freep) char *path = record_path(unit), *line = NULL;
+        int r = root_read_line(root, path, &line);
+        return r < 0 ? r : streq(line, inputs);
+}
+
+int unit_record(const Root *root, const Action *a) {
+        char inputs[65];
+        inputs_find(root, a, inputs);
+        return record_is(root, a->target, inputs);
 }
 
 static bool record_same(const Unit *u) {
-        _cleanup_(freep) char *path = record_path(u), *line = NULL;
-        return root_read_line(u->task->apply->root, path, &line) >= 0 && streq(line, u->inputs);
+        return record_is(u->task->apply->root, u->name, u->inputs) > 0;
 }
 
 static void record_write(const Unit *u) {
-        _cleanup_(freep) char *path = record_path(u), *line = xasprintf("%s\n", u->inputs);
+        _cleanup_(freep) char *path = record_path(u->name), *line = xasprintf("%s\n", u->inputs);
         int r = root_replace_volatile(u->task->apply->root, path, line, strlen(line), 0644);
         if (r < 0)
                 diag_warn_at(u->task->apply->diag, "record-not-written", NULL, path,
@@ -71,7 +81,7 @@ static void record_write(const Unit *u) {
 }
 
 static void record_remove(const Unit *u) {
-        _cleanup_(freep) char *path = record_path(u);
+        _cleanup_(freep) char *path = record_path(u->name);
         (void)!root_remove(u->task->apply->root, path);
 }
 
@@ -122,7 +132,7 @@ static int restart_needed(Unit *u) {
 /* No file of ours can have changed what it does. So whoever started it has started it right, and it is left
  * alone: fabric manager would take the CUDA jobs with it that run by then (ABORT_CUDA_JOBS_ON_FM_EXIT,
  * docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide). */
-static bool reads_nothing(const Action *a) {
+bool unit_reads_nothing(const Action *a) {
         return !a->unit.inputs[0] && !a->unit.reads;
 }
 
@@ -144,7 +154,7 @@ static int start_needed(Unit *u) {
         if (r < 0)
                 return r;
         bool runs = state_runs(&u->state), begun = runs || streq(u->state.active, "activating");
-        bool same = record_same(u) || (begun && reads_nothing(u->task->action));
+        bool same = record_same(u) || (begun && unit_reads_nothing(u->task->action));
         if (same && (runs || state_ended_well(&u->state)))
                 return 0;
         /* which joins a start that is under way */
@@ -334,7 +344,7 @@ int unit_check(Task *t) {
                 return looked;
         int r = unit_look(t, t->action->type == ACTION_STOP_UNIT ? &stop_kind : &start_kind, on_checked);
         if (r >= 0 && !is_stop(t->data))
-                inputs_find(t->data);
+                inputs_find(t->apply->root, t->action, ((Unit *)t->data)->inputs);
         return r;
 }
 

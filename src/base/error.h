@@ -10,6 +10,7 @@
 typedef enum ExitCode {
         EXIT_DONE = 0, EXIT_INTERNAL = 1, EXIT_USAGE = 2,
         EXIT_UNFINISHED = 3,            /* of status: the boot is not over, as far as is known */
+        EXIT_CHANGES = 2,               /* of --detailed-exitcode, where what is EXIT_USAGE is 1 */
         EXIT_NO_CONFIG = 10, EXIT_CONFIG_INVALID = 11, EXIT_SOURCE = 12,
         EXIT_FACTS = 20, EXIT_STORAGE = 30, EXIT_HUGEPAGES = 31, EXIT_NETWORK = 32, EXIT_ACCELERATOR = 33,
         EXIT_FILE = 40, EXIT_UNIT = 50, EXIT_DEADLINE = 51, EXIT_NOT_JOINED = 60,

@@ -314,7 +314,7 @@ int root_remove_dir(const Root *r, const char *path) {
         return result;
 }
 
-static bool leads_to(int dir_fd, const char *name, const char *target) {
+static bool link_leads(int dir_fd, const char *name, const char *target) {
         size_t size = strlen(target);
         _cleanup_(freep) char *there = xcalloc(size + 1, 1);
         ssize_t n = readlinkat(dir_fd, name, there, size + 1);
@@ -334,7 +334,7 @@ int root_link(const Root *r, const char *path, const char *target) {
         int result = 1, parent = open_parent(r, path, 0755, &name);
         if (parent < 0)
                 return parent;
-        if (leads_to(parent, name, target)) {
+        if (link_leads(parent, name, target)) {
                 close(parent);
                 return 0;
         }
@@ -349,23 +349,65 @@ int root_link(const Root *r, const char *path, const char *target) {
         return result;
 }
 
-static int same_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode) {
+int root_compare_link(const Root *r, const char *path, const char *target) {
+        const char *name = NULL;
+        struct stat st;
+        int result = ROOT_CONTENT, parent = open_parent(r, path, 0, &name);
+        if (parent < 0)
+                return parent == -ENOENT ? ROOT_MISSING : parent;
+        if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                result = errno == ENOENT ? ROOT_MISSING : -errno;
+        else if (link_leads(parent, name, target))
+                result = 0;
+        else if (!S_ISLNK(st.st_mode))
+                result = ROOT_KIND;
+        close(parent);
+        return result;
+}
+
+static int compare_bytes(int fd, const struct stat *st, const void *data, size_t size) {
+        if ((size_t)st->st_size != size)
+                return ROOT_CONTENT;
+        _cleanup_(freep) char *there = xcalloc(size + 1, 1);
+        ssize_t n = pread(fd, there, size + 1, 0);
+        return n < 0 ? -errno : (size_t)n == size && memcmp(there, data, size) == 0 ? 0 : ROOT_CONTENT;
+}
+
+static int compare_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode, uid_t owner) {
         struct stat st;
         int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), result = 0;
         if (fd < 0)
-                return errno == ENOENT || errno == ELOOP || errno == ENXIO ? 0 : -errno;
+                return errno == ENOENT                     ? ROOT_MISSING
+                       : errno == ELOOP || errno == ENXIO ? ROOT_KIND
+                                                           : -errno;
         if (fstat(fd, &st) < 0)
                 result = -errno;
         else if (S_ISDIR(st.st_mode))
                 /* found now, before other files are renamed into their places */
                 result = -EISDIR;
-        else if (S_ISREG(st.st_mode) && (st.st_mode & 07777) == mode && (size_t)st.st_size == size) {
-                _cleanup_(freep) char *there = xcalloc(size + 1, 1);
-                ssize_t n = pread(fd, there, size + 1, 0);
-                result = n < 0 ? -errno : (size_t)n == size && memcmp(there, data, size) == 0;
-        }
+        else if (!S_ISREG(st.st_mode))
+                result = ROOT_KIND;
+        else
+                result = compare_bytes(fd, &st, data, size);
+        if (result >= 0 && result != ROOT_KIND)
+                result |= ((st.st_mode & 07777) == mode ? 0 : ROOT_MODE) |
+                          (owner == ROOT_ANYBODY || st.st_uid == owner ? 0 : ROOT_OWNER);
         close(fd);
         return result;
+}
+
+int root_compare(const Root *r, const char *path, const void *data, size_t size, mode_t mode, uid_t owner) {
+        const char *name = NULL;
+        int parent = open_parent(r, path, 0, &name);
+        if (parent < 0)
+                return parent == -ENOENT ? ROOT_MISSING : parent;
+        int result = compare_at(parent, name, data, size, mode, owner);
+        close(parent);
+        return result;
+}
+
+uid_t root_owner(const Root *r) {
+        return r->host || geteuid() == 0 ? 0 : ROOT_ANYBODY;
 }
 
 static int write_all(int fd, const void *data, size_t size) {
@@ -381,7 +423,7 @@ static int write_all(int fd, const void *data, size_t size) {
         return 0;
 }
 
-int root_tmp_stage(const Root *r, const char *path, const void *data, size_t size, mode_t mode,
+int root_tmp_stage(const Root *r, const char *path, const void *data, size_t size, mode_t mode, uid_t owner,
                    RootTmp *ret) {
         const char *name = NULL;
         RootTmp t = { .fd = -1 };
@@ -391,11 +433,12 @@ int root_tmp_stage(const Root *r, const char *path, const void *data, size_t siz
         t.dir_fd = open_parent(r, path, 0755, &name);
         if (t.dir_fd < 0)
                 return t.dir_fd;
-        result = same_at(t.dir_fd, name, data, size, mode);
-        if (result != 0) {
+        result = compare_at(t.dir_fd, name, data, size, mode, owner);
+        if (result <= 0) {
                 close(t.dir_fd);
-                return result < 0 ? result : 0;
+                return result;
         }
+        result = 0;
         t.name = xstrdup(name);
         t.temporary = temporary_name(name);
         t.fd = openat(t.dir_fd, t.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -467,7 +510,7 @@ int root_tmp_sweep(const Root *r, const char *path) {
 
 static int replace(const Root *r, const char *path, const void *data, size_t size, mode_t mode, bool sync) {
         RootTmp t;
-        int result = root_tmp_stage(r, path, data, size, mode, &t);
+        int result = root_tmp_stage(r, path, data, size, mode, ROOT_ANYBODY, &t);
         if (result > 0 && sync)
                 result = root_tmp_sync(&t);
         if (result >= 0)

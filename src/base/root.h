@@ -58,12 +58,31 @@ _must_check_ _nonnull_ int root_remove_dir(const Root *r, const char *path);
  * in one step also where a file or another link was, 0 if it was there. */
 _must_check_ _nonnull_ int root_link(const Root *r, const char *path, const char *target);
 
+/* How what is at path differs from what would be written there: bits of these, 0 in nothing, or a negative
+ * errno. Never through a link at path itself. */
+enum {
+        ROOT_MISSING = 1,
+        ROOT_KIND = 2,                  /* it is no regular file, or no link */
+        ROOT_CONTENT = 4,
+        ROOT_MODE = 8,
+        ROOT_OWNER = 16,
+};
+/* As an owner: whoever it is. */
+#define ROOT_ANYBODY ((uid_t)-1)
+/* Whose the files of a node are: root's; ROOT_ANYBODY below another root for who is not root, and can make no
+ * others than his own. */
+_nonnull_ uid_t root_owner(const Root *r);
+_must_check_ _nonnull_ int root_compare(const Root *r, const char *path, const void *data, size_t size,
+                                        mode_t mode, uid_t owner);
+/* The same of a symbolic link; what it leads to is its content. */
+_must_check_ _nonnull_ int root_compare_link(const Root *r, const char *path, const char *target);
+
 /* A file is replaced in steps, so that many can share the wait for the disk: stage (temporary file beside
- * path, 0 when bytes and mode are what is there already and nothing is staged), sync, publish (rename). Never
- * through a link at path itself. */
+ * path, 0 when root_compare() says so and nothing is staged), sync, publish (rename). Never through a link at
+ * path itself. */
 typedef struct RootTmp { int dir_fd, fd; char *name, *temporary; } RootTmp;
 _must_check_ _nonnull_ int root_tmp_stage(const Root *r, const char *path, const void *data, size_t size,
-                                          mode_t mode, RootTmp *ret);
+                                          mode_t mode, uid_t owner, RootTmp *ret);
 _must_check_ _nonnull_ int root_tmp_sync(RootTmp *t);
 _must_check_ _nonnull_ int root_tmp_publish(RootTmp *t);
 _nonnull_ void root_tmp_release(RootTmp *t);    /* always, published or not */

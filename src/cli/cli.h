@@ -26,6 +26,8 @@ typedef enum Flag {
         FLAG_OUTPUT,
         FLAG_WRITE_TO,
         FLAG_SHOW_SECRETS,
+        FLAG_SHOW_DIFF,
+        FLAG_DETAILED_EXITCODE,
         FLAG_INSTANCE_TYPE,
         FLAG_KUBELET_VERSION,
         FLAG_CONTAINERD_VERSION,
@@ -103,7 +105,8 @@ typedef struct Options {
         const char *cache;              /* --config-cache, or NULL */
         const char *output_file;        /* --config-output, or NULL */
         const char *write_to;
-        bool show_secrets;              /* of plan */
+        bool show_secrets, show_diff;   /* of plan */
+        bool detailed_exitcode;         /* of plan: EXIT_CHANGES, and so never EXIT_USAGE */
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
         char **instance_types;          /* all that were given: of doctor */
         unsigned interfaces;            /* of plan: how many to show the places of; 0: not asked */

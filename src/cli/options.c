@@ -46,6 +46,9 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write every planned file below DIR" },
         [FLAG_SHOW_SECRETS]       = { "show-secrets", NULL,
                                       "with what is free in the configuration; for root and its owner" },
+        [FLAG_SHOW_DIFF]          = { "show-diff", NULL, "with what changes in files, line by line" },
+        [FLAG_DETAILED_EXITCODE]  = { "detailed-exitcode", NULL,
+                                      "0: nothing to do, 2: something, 1: called wrongly" },
         [FLAG_INSTANCE_TYPE]      = { "instance-type", "TYPE",
                                       "plan for such a machine, not this one; doctor: TYPE,TYPE" },
         [FLAG_KUBELET_VERSION]    = { "kubelet-version", "VERSION", "plan for this kubelet" },
@@ -200,6 +203,8 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_OUTPUT:             return set_output(o, argument, diag);
         case FLAG_WRITE_TO:           o->write_to = argument; return 0;
         case FLAG_SHOW_SECRETS:       o->show_secrets = true; return 0;
+        case FLAG_SHOW_DIFF:          o->show_diff = true; return 0;
+        case FLAG_DETAILED_EXITCODE:  o->detailed_exitcode = true; return 0;
         case FLAG_INSTANCE_TYPE:      return set_type(o, argument);
         case FLAG_KUBELET_VERSION:    o->kubelet_version = argument; return 0;
         case FLAG_CONTAINERD_VERSION: o->containerd_version = argument; return 0;
@@ -450,6 +455,8 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
                 argc = (int)strv_length(o->argv);
                 argv = o->argv;
         }
+        /* also where what stands before it cannot be read: it says what that comes to */
+        o->detailed_exitcode = strv_contains(argv, "--detailed-exitcode");
         int r = parse_argv(argc, argv, o, &p, diag);
         if (r >= 0)
                 r = find_command(p.words, commands, o, diag);

@@ -5,6 +5,10 @@
 #include "commands/output.h"
 #include "commands/run.h"
 
+#include "apply/look.h"
+#include "base/lines.h"
+#include "report/mask.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -54,6 +58,59 @@ static int write_files(const char *target, const Plan *plan, Diag *diag) {
                      : 0;
 }
 
+/* ---- what the machine says ---- */
+
+/* What is there may hold what an earlier configuration kept secret, so everything of it is looked through. */
+static void make_diff(const Root *root, Action *a, Secrets *secrets, bool show_secrets) {
+        _cleanup_(texts_done) Texts t = {};
+        Text diff = {};
+        if (a->secret || look_texts(root, a, &t) < 0 || (t.private && !show_secrets)) {
+                a->diff = xstrdup(a->secret ? "(not shown; --show-secrets shows it)\n"
+                                            : "(not shown, as not everybody may read it; --show-secrets does)\n");
+                return;
+        }
+        size_t old_size = t.old_size, new_size = t.new_size;
+        if (!show_secrets) {
+                char *old = secrets_scrub(secrets, t.old ?: "", t.old_size, &old_size),
+                     *new = secrets_scrub(secrets, t.new, t.new_size, &new_size);
+                free(t.old);
+                free(t.new);
+                t.old = old;
+                t.new = new;
+        }
+        lines_diff(&diff, t.old ?: "", old_size, t.new, new_size, "");
+        a->diff = text_take(&diff);
+}
+
+static void make_diffs(const Run *run) {
+        _cleanup_(secrets_done) Secrets secrets = {};
+        json_decref(mask_config(&secrets, run->config->document));
+        for (size_t i = 0; i < run->plan->n; i++) {
+                Action *a = &run->plan->actions[i];
+                if (action_is(a, ACTION_OF_FILES) && (a->live == LIVE_CREATE || a->live == LIVE_CHANGE))
+                        make_diff(run->root, a, &secrets, run->options.show_secrets);
+        }
+}
+
+/* A model is of another machine than the one that it is made on, but it may be planned for an image. */
+static int look(Run *run) {
+        const Options *o = &run->options;
+        bool elsewhere = run->host->modelled && root_is_host(run->root);
+        if (elsewhere && (o->show_diff || o->detailed_exitcode))
+                return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
+                                  "--%s compares with this machine, which --instance-type says not to look "
+                                  "at, or with an image: name that by --root",
+                                  o->show_diff ? "show-diff" : "detailed-exitcode");
+        if (elsewhere)
+                return 0;
+        apply_look(run->root, run->plan);
+        if (o->show_diff)
+                make_diffs(run);
+        if (o->detailed_exitcode && !plan_is_done(run->plan))
+                run->exit_code = EXIT_CHANGES;
+        return 0;
+}
+
 int command_plan(Run *run) {
         const Options *o = &run->options;
         /* What became of the input belongs into what is reviewed, before what planning has to say. */
@@ -62,6 +119,8 @@ int command_plan(Run *run) {
         int r = o->write_to ? write_files(o->write_to, run->plan, &run->diag) : 0;
         if (r >= 0 && o->show_secrets)
                 r = reveal(run, &run->diag);
+        if (r >= 0)
+                r = look(run);
         if (r < 0)
                 return r;
         if (o->output == OUTPUT_JSON) {

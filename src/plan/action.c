@@ -16,6 +16,7 @@
 
 DEFINE_STRING_TABLE(phase, Phase, "config", "devices", "run")
 DEFINE_STRING_TABLE(step_state, StepState, "unknown", "keep", "make", "remake", "assemble", "repair")
+DEFINE_STRING_TABLE(live, Live, "none", "keep", "create", "change", "remove", "unknown")
 
 typedef struct Family {
         ActionKind kind;                                /* 0: none that anybody asks for */
@@ -399,12 +400,22 @@ uint64_t action_more_usec(const Action *a) {
         return family->more_usec ? family->more_usec(a) : 0;
 }
 
+static json_t *live_json(const Action *a) {
+        json_t *j = json_object();
+        json_set_text(j, "state", live_to_string(a->live));
+        json_set_text(j, "why", a->live_why);
+        json_set_text(j, "diff", a->diff);
+        return j;
+}
+
 json_t *action_to_json(const Action *a) {
         json_t *j = json_pack("{ss ss ss ss ss ss so sI}", "id", a->id, "phase", phase_to_string(a->phase),
                               "type", action_type_to_string(a->type), "group", a->group, "target", a->target,
                               "why", a->why, "after", json_list(a->after), "timeoutMs",
                               (json_int_t)(a->deadline_usec / USEC_PER_MSEC));
         row_of(a->type)->family->put(j, a);
+        if (a->live != LIVE_NONE)
+                json_object_set_new(j, "live", live_json(a));
         return j;
 }
 
@@ -433,6 +444,8 @@ void action_done(Action *a) {
         strv_free(a->after);
         strv_free(a->after_any);
         free(a->timed_from);
+        free(a->live_why);
+        free(a->diff);
         if (family->done)
                 family->done(a);
 }

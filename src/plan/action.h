@@ -113,6 +113,19 @@ typedef enum StepState {
 } StepState;
 DECLARE_STRING_TABLE(step_state, StepState);
 
+/* What carrying out an action would change, as far as that is seen without touching anything (apply/look.h):
+ * no part of the plan's id. */
+typedef enum Live {
+        LIVE_NONE,              /* nobody looked, or it changes nothing by itself: a check, a wait */
+        LIVE_KEEP,              /* is so already */
+        LIVE_CREATE,            /* is not there */
+        LIVE_CHANGE,            /* is something else, or in another state */
+        LIVE_REMOVE,            /* is there and must not be */
+        LIVE_UNKNOWN,           /* cannot be seen by who looks */
+        _LIVE_MAX, _LIVE_INVALID = -22,
+} Live;
+DECLARE_STRING_TABLE(live, Live);
+
 /* Instances that the GPU at a place is divided into, in an order in which they fit. Places count from 0, by
  * PCI address; a profile is "1g.10gb" or an id; none at all: MIG is switched off. */
 typedef struct MigLayout { unsigned gpu; char **profiles; } MigLayout;
@@ -144,6 +157,9 @@ typedef struct Action {
         bool quiet;             /* what its unit or program says is not repeated: it reads such files, and may
                                  * quote them */
         GpuClass class;         /* of the machine, in steps that its GPUs need */
+        Live live;
+        char *live_why;         /* in which it differs, why it is not known, what goes; or NULL */
+        char *diff;             /* of a file: unified, where it was asked for; or NULL */
         union {                 /* the one that the type's row names; all zero for a type without one */
                 struct {
                         char *content; size_t size;

@@ -108,6 +108,18 @@ bool plan_has_phase(const Plan *plan, Phase phase) {
         return false;
 }
 
+size_t plan_count(const Plan *plan, Live live) {
+        size_t n = 0;
+        for (size_t i = 0; i < plan->n; i++)
+                n += plan->actions[i].live == live;
+        return n;
+}
+
+bool plan_is_done(const Plan *plan) {
+        return plan->looked &&
+               plan_count(plan, LIVE_NONE) + plan_count(plan, LIVE_KEEP) == plan->n;
+}
+
 /* ---- order ---- */
 
 typedef struct Order {

@@ -19,6 +19,7 @@ typedef struct Plan {
         Diag warnings;                  /* of planning: decisions a person should know of */
         char id[72];                    /* "sha256:…" over actions and files alone */
         bool as_nodeadm;                /* PlanOptions */
+        bool looked;                    /* the actions' live is what the machine says */
         _Atomic unsigned more_refs;     /* references beyond the first */
 } Plan;
 /* Another reference, for a thread that may outlive the one who made the plan. Nobody changes a plan that has
@@ -57,8 +58,15 @@ extern const size_t n_kubelet_tunables;
 /* A switch of kubelet's, by its name in KubeletConfiguration, as its files and command line in the plan come
  * to; otherwise: what it is where they do not say. */
 _nonnull_ bool plan_kubelet_switch(const Plan *plan, const char *name, bool otherwise);
+/* How many actions have that state. */
+_must_check_ _nonnull_ size_t plan_count(const Plan *plan, Live live);
+/* It was looked at, and nothing of what was seen is to be changed, nor is there anything that could not be
+ * seen. */
+_must_check_ _nonnull_ bool plan_is_done(const Plan *plan);
 /* Text for people, JSON for machines; both new, both without what is in the actions that are secret. */
 _malloc_ char *plan_to_text(const Plan *plan);
+/* Of the JSON (conf/plan.schema.json): a reader of an older one must be told. Keys may be added without. */
+#define PLAN_FORMAT 1
 json_t *plan_to_json(const Plan *plan);
 
 /* Does such a key of free-form settings have a secret behind it? */

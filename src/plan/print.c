@@ -3,8 +3,32 @@
 #include "plan/planner.h"
 #include "base/str.h"
 
-#define WIDTH  110      /* of wrapped paragraphs; an action is one line, however long */
-#define COLUMN 76       /* where reasons stand, unless a target is longer; EKS's paths mostly are not */
+#define WIDTH  100      /* of every line, but for words that are longer */
+#define COLUMN 54       /* where reasons stand; behind a longer target on a line of their own */
+
+/* ---- lines ---- */
+
+/* Words on lines of at most WIDTH, the first behind `lead`, of `column` columns, the others indented by
+ * `indent`. */
+static void add_folded(Text *t, const char *lead, size_t column, size_t indent, const char *text) {
+        size_t begin = column;
+        text_add(t, "%s", lead);
+        for (const char *word = text; *word;) {
+                size_t n = strcspn(word, " ");
+                if (column > begin && column + 1 + n > WIDTH) {
+                        text_add(t, "\n%*s", (int)indent, "");
+                        begin = column = indent;
+                }
+                text_add(t, "%s%.*s", column > begin ? " " : "", (int)n, word);
+                column += n + (column > begin);
+                word += n + strspn(word + n, " ");
+        }
+        text_add(t, "\n");
+}
+
+static void add_paragraph(Text *t, const char *lead, const char *text) {
+        add_folded(t, lead, strlen(lead), strlen(lead), text);
+}
 
 /* ---- the machine ---- */
 
@@ -26,7 +50,7 @@ static void describe_nodes(Text *t, const Host *host) {
 
 static void describe_machine(Text *t, const Host *host) {
         unsigned gpus = host->gpus.count;
-        text_add(t, "machine    %s%s: %u CPUs", host->instance.type ?: "unknown type",
+        text_add(t, "%s%s: %u CPUs", host->instance.type ?: "unknown type",
                  host->modelled ? ", as modelled" : "", host->cpus);
         if (host->memory_bytes > 0)     /* the table of types does not have it for all */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
@@ -41,66 +65,69 @@ static void describe_machine(Text *t, const Host *host) {
         add_count(t, host_efa(host), "EFA device");
         add_count(t, host_instance_stores(host), "instance store");
         add_count(t, host->n_nics, "network interface");
-        text_add(t, "\n");
+}
+
+static void describe_instance(Text *t, const Instance *i) {
+        const char *more[] = { i->ipv4, i->ipv6, i->private_dns_name };
+        text_add(t, "%s in %s", i->id ?: "?", i->zone ?: "?");
+        for (size_t k = 0; k < ARRAY_SIZE(more); k++)
+                if (more[k])
+                        text_add(t, ", %s", more[k]);
+}
+
+static void describe_software(Text *t, const Host *host) {
+        text_add(t, "kubelet %s, containerd %s", host->kubelet_version, host->containerd_version);
+        if (host->driver_version)
+                text_add(t, ", NVIDIA driver %s", host->driver_version);
+        if (host->kernel)
+                text_add(t, ", Linux %s", host->kernel);
 }
 
 char *plan_describe_host(const Host *host) {
-        const Instance *i = &host->instance;
+        _cleanup_(text_done) Text machine = {}, instance = {}, software = {};
         Text t = {};
-        describe_machine(&t, host);
-        text_add(&t, "instance   %s in %s", i->id ?: "?", i->zone ?: "?");
-        const char *more[] = { i->ipv4, i->ipv6, i->private_dns_name };
-        for (size_t k = 0; k < ARRAY_SIZE(more); k++)
-                if (more[k])
-                        text_add(&t, ", %s", more[k]);
-        text_add(&t, "\nsoftware   kubelet %s, containerd %s", host->kubelet_version,
-                 host->containerd_version);
-        if (host->driver_version)
-                text_add(&t, ", NVIDIA driver %s", host->driver_version);
-        if (host->kernel)
-                text_add(&t, ", Linux %s", host->kernel);
-        text_add(&t, "\n");
+        describe_machine(&machine, host);
+        describe_instance(&instance, &host->instance);
+        describe_software(&software, host);
+        add_paragraph(&t, "machine    ", machine.data);
+        add_paragraph(&t, "instance   ", instance.data);
+        add_paragraph(&t, "software   ", software.data);
         if (host->assumed) {
                 _cleanup_(freep) char *list = strv_join(host->assumed, ", ");
-                text_add(&t, "assumed    %s\n", list);
+                add_paragraph(&t, "assumed    ", list);
         }
         return text_take(&t);
 }
 
 /* ---- text ---- */
 
-/* Words on lines of at most WIDTH, the first behind `lead`, the others indented as far. */
-static void add_paragraph(Text *t, const char *lead, const char *text) {
-        size_t indent = strlen(lead), column = indent;
-        text_add(t, "%s", lead);
-        for (const char *word = text; *word;) {
-                size_t n = strcspn(word, " ");
-                if (column > indent && column + 1 + n > WIDTH) {
-                        text_add(t, "\n%*s", (int)indent, "");
-                        column = indent;
-                }
-                text_add(t, "%s%.*s", column > indent ? " " : "", (int)n, word);
-                column += n + (column > indent);
-                word += n + strspn(word + n, " ");
-        }
-        text_add(t, "\n");
-}
-
-/* critical: on the longest chain to kubelet's start. */
-static void add_action(Text *t, const Action *a, bool critical) {
-        const char *type = action_type_to_string(a->type);
-        const char *with = a->secret ? NULL : a->with;
-        int used = 4 + MAX(14, (int)strlen(type)) + 1 +
-                   (int)(strlen(a->target) + (with ? 1 + strlen(with) : 0)),
-            gap = MAX(COLUMN - used, 2);
-        text_add(t, "  %c %-14s %s%s%s", critical ? '>' : ' ', type, a->target, with ? " " : "",
-                 with ?: "");
-        text_add(t, "%*s", gap, "");
+/* In brackets before the reason: what is not shown, and what the machine says. */
+static void add_marks_of(Text *t, const Action *a) {
         if (a->secret && action_is(a, ACTION_OF_FILES))
                 text_add(t, "[%04o, %zu bytes, not shown] ", (unsigned)a->file.mode, a->file.size);
         else if (a->secret)
                 text_add(t, "[not shown] ");
-        text_add(t, "%s\n", a->why);
+        if (a->live != LIVE_NONE)
+                text_add(t, "[%s%s%s] ", live_to_string(a->live), a->live_why ? ": " : "", a->live_why ?: "");
+}
+
+/* critical: on the longest chain to kubelet's start. */
+static void add_action(Text *t, const Action *a, bool critical) {
+        const char *with = a->secret ? NULL : a->with;
+        _cleanup_(freep) char *head = xasprintf("  %c %-14s %s%s%s", critical ? '>' : ' ',
+                                                action_type_to_string(a->type), a->target, with ? " " : "",
+                                                with ?: "");
+        _cleanup_(text_done) Text why = {};
+        add_marks_of(&why, a);
+        text_add(&why, "%s", a->why);
+        size_t used = strlen(head);
+        if (used + 2 > COLUMN) {
+                text_add(t, "%s\n", head);
+                used = 0;
+                *head = 0;
+        }
+        text_add(t, "%s%*s", head, (int)(COLUMN - used), "");
+        add_folded(t, "", COLUMN, COLUMN, why.data);
 }
 
 static void add_actions(Text *t, const Plan *plan, Phase phase, const bool *critical) {
@@ -159,11 +186,42 @@ static void add_node(Text *t, const json_t *node) {
                         continue;
                 for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
                         cells[i] = json_get_text(json_object_get(node, columns[i]), name);
-                text_add(t, "  %-20s %-16s %-*s%s%s\n", name, cells[0], *cells[2] ? 16 : 0, cells[1],
-                         *cells[2] ? " " : "", cells[2]);
+                _cleanup_(freep) char *row = xasprintf("  %-20s %-16s %-*s%s", name, cells[0],
+                                                       *cells[2] ? 16 : 0, cells[1], *cells[2] ? " " : "");
+                add_folded(t, row, strlen(row), 57, cells[2]);
         }
-        json_object_foreach(json_object_get(node, "unknown"), name, value)
-                text_add(t, "  %-20s not known: %s\n", name, json_string_value(value));
+        json_object_foreach(json_object_get(node, "unknown"), name, value) {
+                _cleanup_(freep) char *lead = xasprintf("  %-20s not known: ", name);
+                add_folded(t, lead, strlen(lead), 23, json_string_value(value));
+        }
+}
+
+static void add_diffs(Text *t, const Plan *plan) {
+        bool headed = false;
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                if (!a->diff)
+                        continue;
+                text_add(t, "%s--- %s%s\n+++ %s\n%s", headed ? "" : "\nDifferences\n",
+                         a->live == LIVE_CREATE ? "/dev/null" : a->target,
+                         a->live == LIVE_CREATE ? "" : ", as it is", a->target, a->diff);
+                headed = true;
+        }
+}
+
+static void add_live(Text *t, const Plan *plan) {
+        static const char *const words[_LIVE_MAX] = {
+                [LIVE_KEEP] = "as planned", [LIVE_CREATE] = "to create", [LIVE_CHANGE] = "to change",
+                [LIVE_REMOVE] = "to remove", [LIVE_UNKNOWN] = "unknown",
+        };
+        if (!plan->looked)
+                return;
+        text_add(t, "\n");
+        if (plan_is_done(plan))
+                text_add(t, "Nothing to do: ");
+        for (int live = LIVE_NONE + 1; live < _LIVE_MAX; live++)
+                text_add(t, "%s%zu %s", live > LIVE_NONE + 1 ? ", " : "", plan_count(plan, (Live)live), words[live]);
+        text_add(t, "\n");
 }
 
 char *plan_to_text(const Plan *plan) {
@@ -182,6 +240,8 @@ char *plan_to_text(const Plan *plan) {
         if (plan->node)
                 add_node(&t, plan->node);
         add_warnings(&t, &plan->warnings);
+        add_diffs(&t, plan);
+        add_live(&t, plan);
         text_add(&t, "\n%zu actions. Plan %s\n", plan->n, plan->id);
         return text_take(&t);
 }
@@ -191,6 +251,16 @@ char *plan_to_text(const Plan *plan) {
 static json_t *warning_json(const Diagnostic *d) {
         return json_pack("{ss* ss* ss* ss*}", "code", d->code, "where", d->where, "path", d->path, "text",
                          d->text);
+}
+
+static json_t *live_json(const Plan *plan) {
+        if (!plan->looked)
+                return NULL;
+        json_t *j = json_pack("{sb}", "nothingToDo", plan_is_done(plan));
+        for (int live = LIVE_NONE + 1; live < _LIVE_MAX; live++)
+                json_object_set_new(j, live_to_string((Live)live),
+                                    json_integer((json_int_t)plan_count(plan, (Live)live)));
+        return j;
 }
 
 json_t *plan_to_json(const Plan *plan) {
@@ -208,7 +278,7 @@ json_t *plan_to_json(const Plan *plan) {
                 if (plan->actions[i].type == ACTION_WRITE_FILE)
                         json_array_append_new(files, action_file_to_json(&plan->actions[i]));
         }
-        return json_pack("{ss sO sO* so so so so}", "planId", plan->id, "facts", plan->facts, "node",
-                         plan->node, "warnings", warnings, "actions", actions, "files", files,
-                         "criticalPath", critical);
+        return json_pack("{si ss sO sO* so so so so so*}", "formatVersion", PLAN_FORMAT, "planId", plan->id,
+                         "facts", plan->facts, "node", plan->node, "warnings", warnings, "actions", actions,
+                         "files", files, "criticalPath", critical, "live", live_json(plan));
 }

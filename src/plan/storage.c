@@ -14,8 +14,9 @@
 /* ---- text ---- */
 
 /* For the steps that depend on what lies on the disks. */
-static char *why_unknown(const Stores *s) {
-        return xasprintf("the disks were not looked at: %s", s->seen->not_looked ?: "the run phase does");
+static char *why_unknown(const Stores *s, const char *purpose) {
+        return xasprintf("%s; the disks were not looked at: %s", purpose,
+                         s->seen->not_looked ?: "the run phase does");
 }
 
 static char *plural(size_t n, const char *what) {
@@ -114,7 +115,7 @@ static char *why_filled(const Stores *s, const Device *d) {
         case STEP_ASSEMBLE:
                 return xstrdup("if there is none on it when it runs");
         case STEP_UNKNOWN:
-                return why_unknown(s);
+                return why_unknown(s, "if there is none");
         default:
                 return d->array ? xstrdup("the array is blank") : xasprintf("%s is blank", label);
         }
@@ -150,7 +151,9 @@ static const char *device_target(const Device *d) {
 }
 
 static void add_array(Plan *plan, const Stores *s, const Device *d, int level, const ArrayFound *f) {
-        _cleanup_(freep) char *why = f->state == STEP_UNKNOWN ? why_unknown(s) : xstrdup(f->why),
+        _cleanup_(freep) char *why = f->state == STEP_UNKNOWN
+                                              ? why_unknown(s, "the instance stores as one device")
+                                              : xstrdup(f->why),
                               *disks = plural(s->count, "disk");
         Action *a = add_step(plan, ACTION_CREATE_RAID, d, RAID_DEVICE, why);
         a->with = xasprintf("raid%d %s", level, disks);
@@ -190,18 +193,19 @@ static StepState mount_state(const Device *d) {
 }
 
 static const char *why_mounted(const Stores *s, const Device *d, StepState state, char **unknown) {
+        const char *purpose = d->volume ? "before its targets are bound to it"
+                              : s->config->instance.storage.strategy == STORAGE_MOUNT
+                                      ? "for pods that use local volumes"
+                                      : "what the node writes lives here";
         switch (state) {
         case STEP_KEEP:
                 return d->volume ? "is mounted" : "is mounted there";
         case STEP_REPAIR:
                 return "is mounted there, and still has to be marked as finished";
         case STEP_UNKNOWN:
-                return *unknown = why_unknown(s);
+                return *unknown = why_unknown(s, purpose);
         default:
-                return d->volume ? "before its targets are bound to it"
-                       : s->config->instance.storage.strategy == STORAGE_MOUNT
-                               ? "for pods that use local volumes"
-                               : "what the node writes lives here";
+                return purpose;
         }
 }
 

@@ -194,7 +194,7 @@ import hashlib, json, re, sys
 plan = json.load(open(sys.argv[1]))
 def need(ok, what):
     if not ok: sys.exit(what)
-need(list(plan) == ['planId', 'facts', 'node', 'warnings', 'actions', 'files', 'criticalPath'], f'keys: {list(plan)}')
+need(list(plan) == ['formatVersion', 'planId', 'facts', 'node', 'warnings', 'actions', 'files', 'criticalPath'], f'keys: {list(plan)}')
 need(re.fullmatch('sha256:[0-9a-f]{64}', plan['planId']), plan['planId'])
 need(isinstance(plan['facts'], dict) and plan['facts']['instance']['type'], 'facts')
 node, resources = plan['node'], {'cpu', 'memory', 'pods', 'ephemeral-storage'}

@@ -104,7 +104,7 @@ TEST(a_link_at_the_target_is_replaced_not_followed) {
 TEST(a_staged_file_that_is_not_published_leaves_nothing) {
         _cleanup_(root_freep) Root *r = fixture();
         RootTmp t;
-        ASSERT_EQ(ASSERT_OK(root_tmp_stage(r, "/s/file", "x", 1, 0644, &t)), 1);
+        ASSERT_EQ(ASSERT_OK(root_tmp_stage(r, "/s/file", "x", 1, 0644, ROOT_ANYBODY, &t)), 1);
         ASSERT_EQ(entries("/s"), 1);
         root_tmp_release(&t);
         ASSERT_EQ(entries("/s"), 0);

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Plan and machine → what is so already and what would be created, changed or removed. Every answer comes
+ * from the function by which the action's executor decides the same. systemd is asked once, for all units
+ * (org.freedesktop.systemd1(5), ListUnitsByNames). What this user may not read is unknown, never changed. */
+#include "apply/look.h"
+
+#include "apply/device.h"
+#include "apply/executor.h"
+#include "base/str.h"
+#include "base/sysctl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <systemd/sd-bus.h>
+
+#define FILE_MAX (16 << 20)
+#define BUS_USEC (2 * USEC_PER_SEC)
+
+static void tell(Action *a, Live live, char *why) {
+        free(a->live_why);
+        a->live = live;
+        a->live_why = why;
+}
+
+static void tell_error(Action *a, int r) {
+        bool denied = r == -EACCES || r == -EPERM;
+        tell(a, LIVE_UNKNOWN, denied ? xstrdup("only root may read it") : xstrdup(strerror(-r)));
+}
+
+/* ---- files ---- */
+
+static char *describe(const Root *root, const Action *a, int differs) {
+        Text t = {};
+        struct stat st = {};
+        int fd = root_open(root, a->target, O_PATH | O_NOFOLLOW);
+        if (fd >= 0 && fstat(fd, &st) < 0)
+                differs = ROOT_CONTENT;
+        close_fd(&fd);
+        if (differs & ROOT_KIND)
+                text_add(&t, "it is no %s", a->type == ACTION_LINK_FILE ? "link" : "file");
+        if (differs & ROOT_CONTENT)
+                text_add(&t, "content");
+        if (differs & ROOT_MODE)
+                text_add(&t, "%smode %04o to %04o", t.size > 0 ? ", " : "", (unsigned)st.st_mode & 07777,
+                         (unsigned)a->file.mode);
+        if (differs & ROOT_OWNER)
+                text_add(&t, "%sowner %u to 0", t.size > 0 ? ", " : "", (unsigned)st.st_uid);
+        return text_take(&t);
+}
+
+static void look_at_file(const Root *root, Action *a) {
+        int r = a->type == ACTION_LINK_FILE
+                        ? root_compare_link(root, a->target, a->with)
+                        : root_compare(root, a->target, a->file.content ?: "", a->file.size, a->file.mode,
+                                       root_owner(root));
+        if (r < 0)
+                tell_error(a, r);
+        else if (r == 0)
+                tell(a, LIVE_KEEP, NULL);
+        else if (r & ROOT_MISSING)
+                tell(a, LIVE_CREATE, NULL);
+        else
+                tell(a, LIVE_CHANGE, describe(root, a, r));
+}
+
+static void look_at_block(const Root *root, Action *a) {
+        _cleanup_(block_done) Block b = { .fd = -1 };
+        int r = block_read(root, a->target, a->file.content ?: "", &b);
+        if (r < 0)
+                tell_error(a, r);
+        else if (b.new_size == b.old_size && (b.old_size == 0 || memcmp(b.old, b.new, b.old_size) == 0))
+                tell(a, LIVE_KEEP, NULL);
+        else
+                tell(a, b.old ? LIVE_CHANGE : LIVE_CREATE, b.old ? xstrdup("content") : NULL);
+}
+
+/* A directory stays while something is in it. */
+static void look_at_removal(const Root *root, Action *a) {
+        _cleanup_(strv_freep) char **names = NULL;
+        struct stat st;
+        _cleanup_(close_fd) int fd = root_open(root, a->target, O_PATH | O_NOFOLLOW);
+        int r = fd == -ENOENT || fd == -ENOTDIR ? 0 : fd < 0 ? fd : 1;
+        if (r > 0 && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+                r = root_list(root, a->target, &names);
+                r = r < 0 ? r : !names;
+        }
+        if (r < 0)
+                tell_error(a, r);
+        else
+                tell(a, r > 0 ? LIVE_REMOVE : LIVE_KEEP, NULL);
+}
+
+static void look_at_manifest(const Root *root, const Plan *plan, Action *a) {
+        _cleanup_(strv_freep) char **stale = NULL;
+        _cleanup_(close_fd) int fd = root_open(root, a->target, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        int r = fd == -EACCES ? fd : manifest_look(root, plan, a, &stale);
+        if (r < 0)
+                tell_error(a, r);
+        else if (stale)
+                tell(a, LIVE_REMOVE, strv_join(stale, ", "));
+        else
+                tell(a,
+                     r == 0             ? LIVE_KEEP
+                     : r & ROOT_MISSING ? LIVE_CREATE
+                                        : LIVE_CHANGE,
+                     NULL);
+}
+
+void texts_done(Texts *t) {
+        free(t->old);
+        free(t->new);
+        *t = (Texts){};
+}
+
+int look_texts(const Root *root, const Action *a, Texts *ret) {
+        _cleanup_(texts_done) Texts t = {};
+        struct stat st;
+        _cleanup_(close_fd) int fd = root_open(root, a->target, O_PATH | O_NOFOLLOW);
+        bool there = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+        int r = there ? root_read(root, a->target, FILE_MAX, &t.old, &t.old_size) : 0;
+        if (r < 0)
+                return r;
+        t.private = there && !(st.st_mode & S_IROTH);
+        if (a->type == ACTION_WRITE_BLOCK)
+                t.new = block_merge(t.old ?: "", t.old_size, a->file.content ?: "", &t.new_size);
+        else {
+                t.new = xmemdup(a->file.content ?: "", a->file.size);
+                t.new_size = a->file.size;
+        }
+        *ret = t;
+        t = (Texts){};
+        return 0;
+}
+
+/* ---- the rest ---- */
+
+static void look_at_sysctl(const Root *root, Action *a) {
+        _cleanup_(freep) char *path = sysctl_path(a->target), *have = NULL;
+        int r = sysctl_has(root, a, path, &have);
+        if (r < 0)
+                tell_error(a, r);
+        else if (r > 0)
+                tell(a, LIVE_KEEP, NULL);
+        else {
+                have[strcspn(have, "\n")] = 0;
+                tell(a, LIVE_CHANGE, a->secret ? xstrdup("it has another value")
+                                               : xasprintf("it is %.60s", have));
+        }
+}
+
+/* The disks were looked at before the plan was made. grow-filesystem only looks when it is its turn. */
+static void look_at_step(Action *a) {
+        StepState state = a->storage.state;
+        if (a->type == ACTION_GROW_FILESYSTEM)
+                return;
+        tell(a,
+             state == STEP_UNKNOWN ? LIVE_UNKNOWN
+             : state == STEP_KEEP  ? LIVE_KEEP
+             : state == STEP_MAKE  ? LIVE_CREATE
+                                   : LIVE_CHANGE,
+             state == STEP_UNKNOWN ? xstrdup("the disks were not looked at") : NULL);
+}
+
+/* ---- units ---- */
+
+static bool is_started(const Action *a) {
+        return a->type == ACTION_START_UNIT || a->type == ACTION_RESTART_UNIT;
+}
+
+/* Will a file that it reads be another one? */
+static const char *changed_input(const Plan *plan, const Action *unit) {
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                if (a->type == ACTION_WRITE_FILE && (a->live == LIVE_CHANGE || a->live == LIVE_CREATE) &&
+                    strv_contains(unit->unit.reads, a->target))
+                        return a->target;
+        }
+        return NULL;
+}
+
+static void look_at_unit(const Root *root, const Plan *plan, Action *a, const char *load, const char *active) {
+        bool missing = streq(load, "not-found") || streq(load, "masked"), restart = a->type == ACTION_RESTART_UNIT;
+        bool begun = streq(active, "active") || streq(active, "reloading") || streq(active, "activating");
+        const char *input = changed_input(plan, a);
+        int same = unit_record(root, a);
+        if (missing && (restart || a->optional))
+                tell(a, LIVE_KEEP, xasprintf("the unit is %s", load));
+        else if (missing)
+                tell(a, LIVE_UNKNOWN, xasprintf("the unit is %s", load));
+        else if (restart && !begun)
+                tell(a, LIVE_KEEP, xstrdup("it does not run"));
+        else if (input)
+                tell(a, LIVE_CHANGE, xasprintf("%s changes", input));
+        else if (same < 0 && same != -ENOENT)
+                tell_error(a, same);
+        else if (same > 0 || (begun && unit_reads_nothing(a)))
+                tell(a, begun ? LIVE_KEEP : LIVE_CHANGE, begun ? NULL : xasprintf("it is %s", active));
+        else
+                tell(a, LIVE_CHANGE, xstrdup(begun ? "it runs with other settings" : "it does not run"));
+}
+
+static int ask_systemd(const Plan *plan, sd_bus **ret_bus, sd_bus_message **ret) {
+        sd_bus_message *m = NULL;
+        int r = sd_bus_open_system(ret_bus);
+        if (r >= 0)
+                r = sd_bus_message_new_method_call(*ret_bus, &m, "org.freedesktop.systemd1",
+                                                   "/org/freedesktop/systemd1",
+                                                   "org.freedesktop.systemd1.Manager", "ListUnitsByNames");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "s");
+        for (size_t i = 0; r >= 0 && i < plan->n; i++)
+                if (is_started(&plan->actions[i]))
+                        r = sd_bus_message_append_basic(m, 's', plan->actions[i].target);
+        if (r >= 0)
+                r = sd_bus_message_close_container(m);
+        if (r >= 0)
+                r = sd_bus_call(*ret_bus, m, BUS_USEC, NULL, ret);
+        sd_bus_message_unref(m);
+        return r;
+}
+
+/* systemd answers in the order of the names, and of one that is there twice as often. */
+static void look_at_units(const Root *root, Plan *plan) {
+        sd_bus *bus = NULL;
+        sd_bus_message *reply = NULL;
+        const char *name, *load, *active;
+        int r = ask_systemd(plan, &bus, &reply);
+        if (r >= 0)
+                r = sd_bus_message_enter_container(reply, 'a', "(ssssssouso)");
+        while (r > 0 && (r = sd_bus_message_read(reply, "(ssssssouso)", &name, NULL, &load, &active, NULL,
+                                                 NULL, NULL, NULL, NULL, NULL)) > 0)
+                for (size_t i = 0; i < plan->n; i++)
+                        if (is_started(&plan->actions[i]) && streq(plan->actions[i].target, name))
+                                look_at_unit(root, plan, &plan->actions[i], load, active);
+        for (size_t i = 0; i < plan->n; i++)
+                if (is_started(&plan->actions[i]) && plan->actions[i].live == LIVE_NONE)
+                        tell(&plan->actions[i], LIVE_UNKNOWN, xstrdup("systemd does not answer"));
+        sd_bus_message_unref(reply);
+        sd_bus_flush_close_unref(bus);
+}
+
+/* Below another root what is beside the files is no concern of an init there. */
+static void look_at(const Root *root, const Plan *plan, Action *a) {
+        if (a->type == ACTION_WRITE_FILE || a->type == ACTION_LINK_FILE)
+                look_at_file(root, a);
+        else if (a->type == ACTION_WRITE_BLOCK)
+                look_at_block(root, a);
+        else if (a->type == ACTION_REMOVE_FILE)
+                look_at_removal(root, a);
+        else if (a->type == ACTION_PRUNE_FILES)
+                look_at_manifest(root, plan, a);
+        else if (a->type == ACTION_SET_SYSCTL && root_is_host(root))
+                look_at_sysctl(root, a);
+        else if (action_is(a, ACTION_OF_STORAGE) && root_is_host(root))
+                look_at_step(a);
+}
+
+void apply_look(const Root *root, Plan *plan) {
+        bool units = false;
+        for (size_t i = 0; i < plan->n; i++) {
+                look_at(root, plan, &plan->actions[i]);
+                units |= is_started(&plan->actions[i]);
+        }
+        if (units && root_is_host(root))
+                look_at_units(root, plan);
+        plan->looked = true;
+}
