@@ -137,8 +137,8 @@ int bind_gates(const Field *f, const json_t *value, void *into) {
         return 0;
 }
 
-/* "off": a request without profiles. "9,14,14": how many of each, in the order of their first mention, since on A100 the larger ones must come
- * first (MIG user guide, "Creating GPU Instances"). */
+/* "off": a request without profiles. "9,14,14": how many of each, in the order of their first mention, since
+ * on A100 the larger ones must come first (MIG user guide, "Creating GPU Instances"). */
 static void bind_short_mig(const char *text, MigRequest *m) {
         _cleanup_(json_decrefp) json_t *counts = json_object();
         while (*text && !streq(text, "off")) {

@@ -196,8 +196,11 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
         if (yaml_to_json(node, &value) < 0)
                 return decode_fail(d, node, path,
                                    "holds something that JSON cannot say (a number too large, or no number)");
+        bool kubelet = streq(f->key, "config");
+        for (size_t i = 0; kubelet && i < node->n; i++)
+                note_origin(d, node->members[i].at, &(Path){ path, node->members[i].key, 0 });
         /* The one key that is often put one level too deep. */
-        const Node *expression = streq(f->key, "config") ? node_get(node, "maxPodsExpression") : NULL;
+        const Node *expression = kubelet ? node_get(node, "maxPodsExpression") : NULL;
         if (expression) {
                 const Path here = { path, "maxPodsExpression", 0 };
                 _cleanup_(freep) char *name = path_format(&here);

@@ -127,9 +127,14 @@ _nonnull_ void config_report(const Merge *m, Diag *diag, const char *path, const
 _must_check_ _nonnull_ bool volumes_validate(const Merge *m, Diag *diag);
 
 /* ---- conflict.c ---- */
-/* Warns of kubelet flags that set what kubelet.config sets, too, and of huge pages that are listed and not
- * asked for. */
+/* Warns of what is valid and has no effect, or another one than is meant. */
 _nonnull_ void conflicts_warn(const Merge *m, Diag *diag);
+
+/* ---- kubelet.c ---- */
+/* Values of spec.kubelet.config that kubelet does not start with; false: it was reported. */
+_must_check_ _nonnull_ bool kubelet_validate(const Merge *m, Diag *diag);
+/* Keys and flags that it does not know, flags that it calls deprecated or takes in place of ours. */
+_nonnull_ void kubelet_warn(const Merge *m, Diag *diag);
 
 /* ---- bind.c ---- */
 _nonnull_ Config *config_bind(const Merge *m);

@@ -59,6 +59,7 @@ static void fail_toml(const Origins *origins, unsigned line, const char *why, Di
         Position at = found ? *found : (Position){};
         if (origins->toml_block == '|') {
                 at.line = origins->toml_line + line;
+                at.column = 0;
                 diag_error_at(diag, -EINVAL, CAUSE_INVALID, &at, TOML_PATH, "is not TOML: %s", why);
                 return;
         }

@@ -517,5 +517,6 @@ int config_validate(const Merge *m, Diag *diag) {
         check_programs(&v);
         check_field(&v, &whole, m->document, NULL);
         v.broken = !volumes_validate(m, diag) || v.broken;
+        v.broken = !kubelet_validate(m, diag) || v.broken;
         return v.broken ? -EINVAL : 0;
 }

@@ -4,6 +4,7 @@
  * nodeadm (awslabs/amazon-eks-ami:nodeadm/internal/kubelet). */
 #include "plan/planner.h"
 #include "base/str.h"
+#include "config/kubelet.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
@@ -185,8 +186,16 @@ static void plan_settings(Plan *plan, const Config *config, const Host *host, co
 }
 
 /* kubelet merges it over config.json itself. A drop-in must say what kind it is; the user need not. */
-static void plan_user_settings(Plan *plan, const json_t *user) {
-        json_t *all = json_object();
+static void plan_user_settings(Plan *plan, const json_t *user, const char *version) {
+        json_t *all = json_object(), *unused;
+        const char *key;
+        KubeletSetting s;
+        json_object_foreach((json_t *)user, key, unused) {
+                _cleanup_(freep) char *path = xasprintf("spec.kubelet.config.%s", key);
+                if (kubelet_setting_find(key, &s) && !version_at_least(version, 1, s.since))
+                        diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path,
+                                     "kubelet %s passes over it: it is new in 1.%u", version, s.since);
+        }
         json_put(all, "kind", json_loads(KIND, JSON_DECODE_ANY, NULL));
         json_put(all, "apiVersion", json_loads(API_VERSION, JSON_DECODE_ANY, NULL));
         json_object_update(all, (json_t *)user);
@@ -250,6 +259,36 @@ static void add_version_flags(char ***flags, const Host *host) {
                 add_flag(flags, "node-labels", "nvidia.com/gpu.present=true");
 }
 
+/* With a flag that it does not know kubelet exits. What is newer than the table may know more. */
+static bool knows_flag(const char *version, const char *word, KubeletFlag *ret) {
+        if (kubelet_flag_find(word, ret))
+                return version_at_least(version, 1, ret->from) &&
+                       !(ret->until && version_at_least(version, 1, ret->until));
+        *ret = (KubeletFlag){ .key = "" };
+        return !version_at_least(version, 1, KUBELET_TABLES_FROM) ||
+               version_at_least(version, 1, KUBELET_TABLES_TO + 1);
+}
+
+static int check_flags(const Config *config, const Host *host, Diag *diag) {
+        _cleanup_(strv_freep) char **words = kubelet_words(config->kubelet.flags);
+        int r = 0;
+        for (char **w = words; w && *w; w++) {
+                KubeletFlag f;
+                if (!startswith(*w, "--") || knows_flag(host->kubelet_version, *w, &f))
+                        continue;
+                _cleanup_(freep) char *name = kubelet_flag_name(*w);
+                const char *near = f.name ? NULL : kubelet_flag_nearest(name);
+                r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.kubelet.flags",
+                                  "kubelet %s does not know --%s, and exits with it", host->kubelet_version,
+                                  f.name ?: name);
+                if (near)
+                        diag_suggest(diag, "--%s", near);
+                else if (*f.key && !f.from)
+                        diag_suggest(diag, "spec.kubelet.config.%s", f.key);
+        }
+        return r;
+}
+
 int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag) {
         _cleanup_(freep) char *dns = NULL;
         _cleanup_(strv_freep) char **flags = NULL;
@@ -258,16 +297,16 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.cluster.cidr",
                                      "is no service range with room for the cluster's DNS address; write it "
                                      "as in 10.100.0.0/16");
-        int r = add_node_flags(&flags, config, host, ipv6, diag);
-        if (r < 0)
-                return r;
+        int r = add_node_flags(&flags, config, host, ipv6, diag), k = check_flags(config, host, diag);
+        if (r < 0 || k < 0)
+                return r < 0 ? r : k;
 
         MaxPods pods = max_pods_choose(config, host, &plan->warnings);
         plan_settings(plan, config, host, options, &pods, dns);
         add_flag(&flags, "config", CONFIG_FILE);
         if (version_at_least(host->kubelet_version, 1, DROP_IN_FROM) &&
             json_object_size(config->kubelet.config) > 0) {
-                plan_user_settings(plan, config->kubelet.config);
+                plan_user_settings(plan, config->kubelet.config, host->kubelet_version);
                 add_flag(&flags, "config-dir", CONFIG_DIR);
         }
         add_version_flags(&flags, host);

@@ -4,7 +4,7 @@
  * pkg/kubelet/cm/node_container_manager_linux.go:GetNodeAllocatableReservation). Devices are not in it:
  * their plugins report them, later. */
 #include "plan/node.h"
-#include "plan/quantity.h"
+#include "base/quantity.h"
 #include "base/str.h"
 
 /* In thousandths, as quantities are; capacity -1: not known. */

@@ -107,6 +107,8 @@ bad 'huge pages in reserved memory' 11 EINVALID validate 'spec.kubelet.config.re
                 < <(kubelet '{config: {reservedMemory: [{numaNode: 0, limits: {hugepages-2Mi: 100Mi}}]}}')
 bad 'huge pages in the flag for reserved memory' 11 EINVALID validate 'spec.kubelet.flags[0]: reserves huge pages' \
                 < <(kubelet '{flags: ["--reserved-memory=0:hugepages-1Gi=2Gi"]}')
+bad 'a word for a number of kubelet' 11 EINVALID validate 'user-data, line 16: spec.kubelet.config.maxPods: must be a whole number, without quotes; with anything else kubelet does not start' \
+                < <(kubelet $'\n    config:\n      maxPods: CANARY')
 bad 'huge pages in two ways' 11 EINVALID plan 'spec.instance.sysctl.vm.nr_hugepages: reserves huge pages, and so does spec.instance.hugePages' \
                 < <(instance 'sysctl: {vm.nr_hugepages: "8"}\n    hugePages: {mode: off}')
 for name in ../etc/passwd vm..x vm//x /vm.x 'vm.x/../../y' 'vm x'; do
@@ -144,6 +146,7 @@ refused p4d.24xlarge 33 EMIG "$gpu.mig: GPU all (a100-40gb) cannot hold 3 x 3g.2
 refused p4d.24xlarge 33 EMIG "$gpu.mig: 1g.10mb is no profile of this GPU (a100-40gb), which has 7g.40gb, 4g.20gb" < <(nvidia 'mig: "1g.10mb"')
 refused p4d.24xlarge 33 EMIG "$gpu.mig: names GPU 8, and the 8 of this machine are counted from 0" < <(nvidia 'mig: [{devices: [8], profiles: {1g.5gb: 1}}]')
 refused g5.xlarge 33 EMIG "$gpu.mig: this GPU (a10g) has no MIG" < <(nvidia 'mig: "19"')
+refused g6.xlarge 11 EINVALID 'spec.kubelet.flags: kubelet 1.35.0 does not know --node-lables, and exits with it; did you mean --node-labels?' < <(kubelet '{flags: [--node-lables=CANARY]}')
 refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, and this machine (class single) has no NVSwitch of its own" < <(nvidia 'fabric: {manager: on}')
 
 # What is only doubtful is told, and done.

@@ -110,7 +110,7 @@ spec:
     config:
       maxPods: 42
       staticPodURLHeader: {X-Key: [static-pod-PASSWORD]}
-    flags: [--cloud-token=flag-PASSWORD --v=2, --login-token, flag-apart-PASSWORD]
+    flags: [--storage-driver-password=flag-PASSWORD --v=2, --manifest-url-header, flag-apart-PASSWORD]
   containerd:
     baseRuntimeSpec: {process: {env: [PATH=/usr/bin, SPEC_SECRET=spec-env-PASSWORD]}}
     config: |

@@ -2,7 +2,7 @@
  * What a user writes of resources → a quantity, and its canonical form, which means the same. */
 #include "base/str.h"
 #include "plan/node.h"
-#include "plan/quantity.h"
+#include "base/quantity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

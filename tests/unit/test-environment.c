@@ -147,11 +147,11 @@ TEST(values_that_systemd_refuses_are_left_out) {
 
 TEST(user_flags_are_last_and_in_order) {
         _cleanup_(sample_done) Sample s = sample_new();
-        s.config.kubelet.flags = LIST("--zz=1", "--aa=2", "--node-ip=1.2.3.4");
+        s.config.kubelet.flags = LIST("--v=1", "--root-dir=2", "--node-ip=1.2.3.4");
         sample_plan(&s);
         const char *text = sample_file(&s, "/etc/eks/kubelet/environment")->file.content;
         ASSERT_TRUE(startswith(text, "NODEADM_KUBELET_ARGS=--cloud-provider=external --config="));
-        ASSERT_TRUE(endswith(text, " --zz=1 --aa=2 --node-ip=1.2.3.4\n"));
+        ASSERT_TRUE(endswith(text, " --v=1 --root-dir=2 --node-ip=1.2.3.4\n"));
         strv_free(s.config.kubelet.flags);
 }
 

@@ -172,6 +172,26 @@ TEST(pods) {
         diag_done(&w);
 }
 
+TEST(flags_that_this_kubelet_does_not_know) {
+        static const struct { const char *flag, *version, *said; } cases[] = {
+                { "--pod-infra-container-image=x", "1.34.3", NULL }, { "--pod_infra_container_image=x", "1.35.3", "kubelet 1.35.3 does not know --pod-infra-container-image, and exits with it" },
+                { "--fail-cgroupv1=false", "1.30.14", "does not know --fail-cgroupv1" }, { "--fail-cgroupv1=false", "1.31.13", NULL },
+                { "--v=2 --node-lables=a=b", "1.33.1", "did you mean --node-labels?" }, { "--node-lables=a=b", "1.38.0", NULL }, { "--iptables-drop-bit=1", "1.33.1", "did you mean spec.kubelet.config.iptablesDropBit?" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                s.config.kubelet.flags = LIST(cases[i].flag);
+                s.host.kubelet_version = (char *)cases[i].version;
+                Plan *plan = NULL;
+                int r = plan_make(&s.config, &s.host, &s.options, &plan, &s.diag);
+                const Diagnostic *e = diag_first_error(&s.diag);
+                if ((r < 0) != (cases[i].said != NULL) || (e && !strstr(e->text, cases[i].said)))
+                        FAIL("%s for %s gives %d, %s", cases[i].flag, cases[i].version, r, e ? e->text : "nothing");
+                plan_free(plan);
+                strv_free(s.config.kubelet.flags);
+        }
+}
+
 TEST(expression) {
         static const struct { const char *text; unsigned pods; bool warned; } cases[] = {
                 { "(default_enis - 1) * (ips_per_eni - 1) + 2", 205, false }, { "max_pods * 2", 468, false }, { "vcpus + memory_mib", 65552, false }, { "vcpus + physical_memory_mib", 65552, false },

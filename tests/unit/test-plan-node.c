@@ -3,7 +3,7 @@
  * eviction.ParseThresholdConfig of Kubernetes 1.37), its quantities written by the API server's; sizes of arrays that are still to be made follow from
  * the rules of the programs that make them. */
 #include "plan/node.h"
-#include "plan/quantity.h"
+#include "base/quantity.h"
 #include "sample.h"
 
 #define MIB (1ULL << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text ⇄ quantity, in integers: what is reserved is compared with what kubelet reports, to the byte. */
-#include "plan/quantity.h"
+#include "base/quantity.h"
 #include "base/str.h"
 #include <errno.h>
 

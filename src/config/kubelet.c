@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * spec.kubelet.config and .flags as kubelet will read them. A value of another type than kubelet's, or one
+ * that it refuses by itself, ends kubelet at its start, and is refused here. Quoted numbers are only warned
+ * about, for a document with one is valid to nodeadm, and what no kubelet of the tables knows, since a newer
+ * one may. Read with kubelet 1.37: its drop-ins are merged as JSON, and unknown keys of them passed over. */
+#include "config/kubelet.h"
+
+#include "base/json.h"
+#include "base/quantity.h"
+#include "base/str.h"
+#include "config/fields.h"
+
+#include <limits.h>
+#include <math.h>
+
+#define CONFIG "spec.kubelet.config"
+#define FLAGS  "spec.kubelet.flags"
+
+/* ---- the tables ---- */
+
+static unsigned two_digits(const char *s) {
+        return (unsigned)(s[0] - '0') * 10 + (unsigned)(s[1] - '0');
+}
+
+/* The next row; false behind the last one. */
+static bool setting_next(const char **at, KubeletSetting *ret) {
+        if (!**at)
+                return false;
+        *ret = (KubeletSetting){ .type = **at, .since = two_digits(*at + 1), .name = *at + 3 };
+        ret->limits = ret->name + strlen(ret->name) + 1;
+        *at = ret->limits + strlen(ret->limits) + 1;
+        return true;
+}
+
+static bool flag_next(const char **at, KubeletFlag *ret) {
+        if (!**at)
+                return false;
+        *ret = (KubeletFlag){ .deprecated = **at == 'd', .from = two_digits(*at + 1),
+                              .until = two_digits(*at + 3), .name = *at + 5 };
+        ret->key = ret->name + strlen(ret->name) + 1;
+        *at = ret->key + strlen(ret->key) + 1;
+        return true;
+}
+
+bool kubelet_setting_find(const char *name, KubeletSetting *ret) {
+        for (const char *at = kubelet_known_settings; setting_next(&at, ret);)
+                if (streq(ret->name, name))
+                        return true;
+        return false;
+}
+
+bool kubelet_flag_find(const char *flag, KubeletFlag *ret) {
+        _cleanup_(freep) char *name = kubelet_flag_name(flag);
+        for (const char *at = kubelet_known_flags; name && flag_next(&at, ret);)
+                if (streq(ret->name, name))
+                        return true;
+        return false;
+}
+
+char *kubelet_flag_name(const char *flag) {
+        size_t dashes = startswith(flag, "--") ? 2 : startswith(flag, "-v") ? 1 : 0;
+        if (dashes == 0)
+                return NULL;
+        char *name = xstrndup(flag + dashes, strcspn(flag + dashes, "= \t"));
+        for (char *p = name; *p; p++)
+                if (*p == '_')
+                        *p = '-';
+        return name;
+}
+
+const char *kubelet_flag_nearest(const char *name) {
+        _cleanup_(freep) const char **names = NULL;
+        size_t n = 0;
+        KubeletFlag f;
+        for (const char *at = kubelet_known_flags; flag_next(&at, &f);) {
+                names = xrealloc(names, n + 2, sizeof *names);
+                names[n++] = f.name;
+                names[n] = NULL;
+        }
+        return nearest_name(name, names);
+}
+
+static const char *setting_nearest(const char *name) {
+        _cleanup_(freep) const char **names = NULL;
+        size_t n = 0;
+        KubeletSetting s;
+        for (const char *at = kubelet_known_settings; setting_next(&at, &s);) {
+                names = xrealloc(names, n + 2, sizeof *names);
+                names[n++] = s.name;
+                names[n] = NULL;
+        }
+        return nearest_name(name, names);
+}
+
+/* ---- values ---- */
+
+/* A Go duration: "1h30m", "0.5s" (pkg.go.dev/time#ParseDuration). */
+static bool is_duration(const char *s) {
+        static const char *const units[] = { "ns", "us", "\xc2\xb5s", "\xce\xbcs", "ms", "s", "m", "h" };
+        s += *s == '+' || *s == '-';
+        if (streq(s, "0"))
+                return true;
+        do {
+                size_t digits = strspn(s, "0123456789"), fraction = 0, unit = 0, n;
+                s += digits;
+                if (*s == '.')
+                        s += 1 + (fraction = strspn(s + 1, "0123456789"));
+                for (n = 0; n < ARRAY_SIZE(units) && unit == 0; n++)
+                        if (startswith(s, units[n]))
+                                unit = strlen(units[n]);
+                if (digits + fraction == 0 || unit == 0)
+                        return false;
+                s += unit;
+        } while (*s);
+        return true;
+}
+
+static bool is_among(const char *word, const char *list) {
+        size_t length = strlen(word);
+        for (; *list; list += *list == '|') {
+                size_t n = strcspn(list, "|");
+                if (n == length && strncmp(list, word, n) == 0)
+                        return true;
+                list += n;
+        }
+        return false;
+}
+
+/* What json.Unmarshal takes for a Go integer: 20 and 20.0 are, 1e2 is not, but nobody writes it. */
+static bool is_in_range(const json_t *value, const char *limits) {
+        const char *colon = strchr(limits, ':');
+        double n = json_number_value(value), low = INT_MIN, high = INT_MAX;
+        if (colon && colon > limits)
+                low = strtod(limits, NULL);
+        if (colon && colon[1])
+                high = strtod(colon + 1, NULL);
+        return n >= low && n <= high;
+}
+
+static bool is_quantity(const char *text, bool percent) {
+        size_t n = strlen(text);
+        int64_t ignored;
+        if (percent && n > 1 && text[n - 1] == '%')
+                return strspn(text, "0123456789.") == n - 1;
+        return quantity_parse(text, &ignored) >= 0;
+}
+
+/* Of a map: what is wrong with one of its members, or NULL. */
+static const char *member_fault(const KubeletSetting *s, const char *key, const json_t *value) {
+        if (json_is_null(value))
+                return NULL;
+        if (s->type == 'g')
+                return json_is_boolean(value) ? NULL : "must be true or false, without quotes";
+        if (!json_is_string(value))
+                return "must be text: put it in quotes";
+        if (*s->limits && !is_among(key, s->limits))
+                return s->type == 'q' ? "is no resource that can be reserved: cpu, memory, ephemeral-storage "
+                                        "and pid can"
+                                      : "is no eviction signal, such as memory.available";
+        if ((s->type == 'q' || s->type == 'e') && !is_quantity(json_string_value(value), s->type == 'e'))
+                return s->type == 'q' ? "must be a quantity, such as 500m or 1Gi"
+                                      : "must be a quantity or a percentage, such as 100Mi or 5%";
+        return NULL;
+}
+
+static const char *integer_fault(const json_t *value, const char *limits, Text *room) {
+        const char *colon = strchr(limits, ':');
+        double whole;
+        if (!json_is_integer(value) && !(json_is_real(value) && modf(json_real_value(value), &whole) == 0.0))
+                return "must be a whole number, without quotes";
+        if (is_in_range(value, limits))
+                return NULL;
+        text_add(room, "must be from %.*s", colon && colon > limits ? (int)(colon - limits) : 11,
+                 colon && colon > limits ? limits : "-2147483648");
+        text_add(room, " to %s", colon && colon[1] ? colon + 1 : "2147483647");
+        return room->data;
+}
+
+/* Of a value that is not null and no map; room: for a sentence that is made. */
+static const char *value_fault(const KubeletSetting *s, const json_t *value, Text *room) {
+        size_t i;
+        json_t *item;
+        switch (s->type) {
+        case 's':
+                if (!json_is_string(value))
+                        return "must be text: put it in quotes";
+                if (!*s->limits || !json_string_length(value) ||
+                    is_among(json_string_value(value), s->limits))
+                        return NULL;
+                text_add(room, "is not one of %s", s->limits);
+                for (char *p = room->data; *p; p++)
+                        if (*p == '|')
+                                *p = ' ';
+                return room->data;
+        case 'b':
+                return json_is_boolean(value) ? NULL : "must be true or false, without quotes";
+        case 'i':
+                return integer_fault(value, s->limits, room);
+        case 'f':
+                return json_is_number(value) ? NULL : "must be a number, without quotes";
+        case 'd':
+                return json_is_string(value) && is_duration(json_string_value(value))
+                               ? NULL : "must be a duration with its unit, such as 10s or 1h30m";
+        case 'l':
+                if (!json_is_array(value))
+                        return "must be a list of texts";
+                json_array_foreach(value, i, item)
+                        if (!json_is_string(item) ||
+                            (*s->limits && !is_among(json_string_value(item), s->limits)))
+                                return json_is_string(item) ? "holds a word that kubelet does not know"
+                                                            : "must be a list of texts";
+                return NULL;
+        case 'a':
+                return json_is_array(value) ? NULL : "must be a list";
+        default:
+                return json_is_object(value) ? NULL : "must be a map";
+        }
+}
+
+/* Valid to nodeadm (T5 of tests/userdata/README.md), so that it is told and not refused. */
+static bool is_quoted_number(const KubeletSetting *s, const json_t *value) {
+        const char *text = json_string_value(value);
+        return s->type == 'i' && text && *text && strspn(text, "0123456789") == strlen(text);
+}
+
+static bool fail(const Merge *m, Diag *diag, const char *path, const char *fault) {
+        _cleanup_(freep) char *text = xasprintf("%s; with anything else kubelet does not start", fault);
+        config_report(m, diag, path, text);
+        return false;
+}
+
+static bool validate_setting(const Merge *m, const KubeletSetting *s, const json_t *value, Diag *diag) {
+        _cleanup_(freep) char *path = xasprintf(CONFIG ".%s", s->name);
+        _cleanup_(text_done) Text room = {};
+        const char *fault = value_fault(s, value, &room), *key;
+        bool good = true;
+        json_t *member;
+        if (is_quoted_number(s, value)) {
+                diag_warn_at(diag, "kubelet-setting", origins_find(&m->origins, path), path,
+                             "is a number in quotes, which is text to kubelet: it does not start with it");
+                return true;
+        }
+        if (fault)
+                return fail(m, diag, path, fault);
+        if (!strchr("mgqe", s->type))
+                return true;
+        json_object_foreach((json_t *)value, key, member) {
+                fault = member_fault(s, key, member);
+                if (!fault)
+                        continue;
+                _cleanup_(freep) char *name = xasprintf("%s[%s]", path, key);
+                good = fail(m, diag, name, fault);
+        }
+        return good;
+}
+
+static const json_t *kubelet_options(const Merge *m) {
+        return json_object_get(json_object_get(m->document, "spec"), "kubelet");
+}
+
+bool kubelet_validate(const Merge *m, Diag *diag) {
+        const json_t *config = json_object_get(kubelet_options(m), "config");
+        KubeletSetting s;
+        bool good = true;
+        for (const char *at = kubelet_known_settings; setting_next(&at, &s);) {
+                const json_t *value = json_object_get(config, s.name);
+                if (value && !json_is_null(value))
+                        good = validate_setting(m, &s, value, diag) && good;
+        }
+        return good;
+}
+
+/* ---- what is doubtful ---- */
+
+static void warn_of_keys(const Merge *m, Diag *diag) {
+        static const char *const others[] = { "apiVersion", "kind", "maxPodsExpression" };
+        const char *key;
+        json_t *unused;
+        KubeletSetting s;
+        json_object_foreach(json_object_get(kubelet_options(m), "config"), key, unused) {
+                bool known = kubelet_setting_find(key, &s);
+                for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+                        known |= streq(key, others[i]);
+                if (known)
+                        continue;
+                const Path spec = { NULL, "spec", 0 }, kubelet = { &spec, "kubelet", 0 },
+                           config = { &kubelet, "config", 0 };
+                _cleanup_(freep) char *path = path_format(&(Path){ &config, key, 0 });
+                const char *near = setting_nearest(key);
+                diag_warn_at(diag, "kubelet-setting", origins_find(&m->origins, path), path,
+                             "is no key of KubeletConfiguration in Kubernetes 1.%d to 1.%d",
+                             KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
+                if (near)
+                        diag_suggest(diag, "%s", near);
+        }
+}
+
+static bool has_key(const json_t *config, const char *key) {
+        for (;;) {
+                size_t n = strcspn(key, ".");
+                _cleanup_(freep) char *part = xstrndup(key, n);
+                config = json_object_get(config, part);
+                if (!config || !key[n])
+                        return config != NULL;
+                key += n + 1;
+        }
+}
+
+/* What nodestrap says itself on kubelet's command line: the user's words stand behind it, and kubelet takes
+ * the last one. */
+static const char *overridden(const char *name) {
+        static const struct { const char *flag, *what; } ours[] = {
+                { "bootstrap-kubeconfig", "how kubelet reaches the API server" },
+                { "cloud-provider", "that another program looks after the cloud" },
+                { "config", "the file with all settings of nodestrap, and spec.kubelet.config with it" },
+                { "config-dir", "the folder that spec.kubelet.config is written to" },
+                { "hostname-override", "the node's name, which the cluster lets it in by" },
+                { "image-credential-provider-bin-dir", "where the program that logs in to ECR is" },
+                { "image-credential-provider-config", "which program logs in to ECR" },
+                { "kubeconfig", "how kubelet reaches the API server" },
+                { "node-ip", "the node's address, of the family that the cluster's services have" },
+                { "provider-id", "which instance the node is" },
+                { "runtime-cgroups", "where containerd's metrics come from" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+                if (streq(ours[i].flag, name))
+                        return ours[i].what;
+        return NULL;
+}
+
+static void warn_of_flag(const Merge *m, const char *flag, const char *path, Diag *diag) {
+        const Position *at = origins_find(&m->origins, path);
+        const json_t *config = json_object_get(kubelet_options(m), "config");
+        _cleanup_(freep) char *name = kubelet_flag_name(flag);
+        KubeletFlag f;
+        if (!name || !*name)
+                return;
+        if (!kubelet_flag_find(flag, &f)) {
+                const char *near = kubelet_flag_nearest(name);
+                _cleanup_(freep) char *shown = text_quote(name, strlen(name));
+                diag_warn_at(diag, "kubelet-flag", at, path,
+                             "%s is no flag of kubelet in Kubernetes 1.%d to 1.%d: with one that it does not "
+                             "know kubelet exits",
+                             shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
+                if (near)
+                        diag_suggest(diag, "--%s", near);
+                return;
+        }
+        if (overridden(f.name))
+                diag_warn_at(diag, "kubelet-flag", at, path, "--%s replaces what nodestrap gives kubelet: %s",
+                             f.name, overridden(f.name));
+        if (*f.key && has_key(config, f.key))
+                diag_warn_at(diag, "flag-and-config", at, path,
+                             "--%s sets the same as " CONFIG ".%s; kubelet takes the flag", f.name, f.key);
+        else if (f.until)
+                diag_warn_at(diag, "kubelet-flag", at, path,
+                             "--%s is gone from kubelet 1.%u on, which exits with it", f.name, f.until);
+        else if (f.deprecated && *f.key) {
+                diag_warn_at(diag, "deprecated-flag", at, path, "kubelet calls --%s deprecated", f.name);
+                diag_suggest(diag, CONFIG ".%s", f.key);
+        } else if (f.deprecated)
+                diag_warn_at(diag, "deprecated-flag", at, path, "kubelet calls --%s deprecated", f.name);
+}
+
+/* One element may hold several flags; a blank and two hyphens begin another one, but in quotes. */
+static void warn_of_flags(const Merge *m, Diag *diag) {
+        json_t *flag;
+        size_t i;
+        json_array_foreach(json_object_get(kubelet_options(m), "flags"), i, flag) {
+                const char *text = json_string_value(flag) ?: "";
+                _cleanup_(freep) char *path = xasprintf(FLAGS "[%zu]", i);
+                char quote = 0;
+                for (const char *s = text; *s; s++) {
+                        if (!quote && (s == text || s[-1] == ' ' || s[-1] == '\t'))
+                                warn_of_flag(m, s, path, diag);
+                        if (*s == '"' || *s == '\'')
+                                quote = !quote ? *s : quote == *s ? 0 : quote;
+                }
+        }
+}
+
+void kubelet_warn(const Merge *m, Diag *diag) {
+        warn_of_keys(m, diag);
+        warn_of_flags(m, diag);
+}

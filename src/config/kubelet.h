@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What kubelet knows of its configuration file and its command line, by version: conf/kubelet-settings.csv
+ * and conf/kubelet-flags.csv. Each is one text, which needs no relocation at start. */
+#include "base/macro.h"
+#include <stdbool.h>
+
+/* The minor versions of Kubernetes that the tables are of. */
+#define KUBELET_TABLES_FROM 28
+#define KUBELET_TABLES_TO   37
+
+extern const char kubelet_known_settings[], kubelet_known_flags[];
+
+/* type: as in the CSV, by one letter each; since: the first 1.N that has it, 0: all; limits: "" where none */
+typedef struct KubeletSetting { char type; unsigned since; const char *name, *limits; } KubeletSetting;
+_nonnull_ bool kubelet_setting_find(const char *name, KubeletSetting *ret);
+
+/* From 1.from up to, not including, 1.until; 0: no end. key: of the configuration file, with dots; "" */
+typedef struct KubeletFlag {
+        const char *name, *key;
+        unsigned from, until;
+        bool deprecated;                /* by the newest of them */
+} KubeletFlag;
+/* name: as flags are written, "--max_pods=5"; false also where that is no flag but another one's value. */
+_nonnull_ bool kubelet_flag_find(const char *name, KubeletFlag *ret);
+/* "--max_pods=5" → "max-pods": kubelet takes underscores for hyphens. NULL when it is no flag. */
+_must_check_ _nonnull_ char *kubelet_flag_name(const char *flag);
+/* The nearest name; NULL. */
+_nonnull_ const char *kubelet_flag_nearest(const char *name);
