@@ -86,13 +86,11 @@ int root_open(const Root *r, const char *path, int flags) {
         return fd < 0 ? -errno : (int)fd;
 }
 
-int root_read(const Root *r, const char *path, size_t limit, char **ret, size_t *ret_size) {
+int fd_read(int fd, size_t limit, char **ret, size_t *ret_size) {
         _cleanup_(freep) char *data = NULL;
         size_t size = 0, room = 0;
-        int result = 0, fd = root_open(r, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        int result = 0;
 
-        if (fd < 0)
-                return fd;
         for (;;) {                      /* files of /proc and /sys say size 0 or 4096: read to the end */
                 if (room - size < 2) {
                         room = room ? 2 * room : 4096;
@@ -111,7 +109,6 @@ int root_read(const Root *r, const char *path, size_t limit, char **ret, size_t 
                         break;
                 }
         }
-        close(fd);
         if (result < 0)
                 return result;
         data[size] = 0;
@@ -119,6 +116,11 @@ int root_read(const Root *r, const char *path, size_t limit, char **ret, size_t 
                 *ret_size = size;
         *ret = TAKE_PTR(data);
         return 0;
+}
+
+int root_read(const Root *r, const char *path, size_t limit, char **ret, size_t *ret_size) {
+        _cleanup_(close_fd) int fd = root_open(r, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        return fd < 0 ? fd : fd_read(fd, limit, ret, ret_size);
 }
 
 int root_read_line(const Root *r, const char *path, char **ret) {

@@ -25,6 +25,8 @@ _must_check_ _nonnull_ int root_open(const Root *r, const char *path, int flags)
  * NULL. */
 _must_check_ _nonnull(1, 2, 4) int root_read(const Root *r, const char *path, size_t limit, char **ret,
                                              size_t *ret_size);
+/* The same of what is open already: from where it stands to its end, however long a pipe takes. */
+_must_check_ _nonnull(3) int fd_read(int fd, size_t limit, char **ret, size_t *ret_size);
 /* The first line without white space at its ends, as sysfs attributes are read. */
 _must_check_ _nonnull_ int root_read_line(const Root *r, const char *path, char **ret);
 _must_check_ _nonnull_ int root_read_u64(const Root *r, const char *path, uint64_t *ret);

@@ -54,7 +54,7 @@ static void note_sources(Bundle *b, json_t *answers) {
                 if (i == 0 && !json_is_string(json_object_get(answers, "user-data")))
                         continue;       /* nobody is asked */
                 uris[0] = (char *)sources[i];
-                if (source_read(b->root, uris, imds, false, &blobs, &ignored) < 0 ||
+                if (source_read(b->root, uris, imds, 0, &blobs, &ignored) < 0 ||
                     source_decode(&blobs, &documents, &ignored) < 0)
                         continue;
                 for (size_t k = 0; k < documents.n; k++) {

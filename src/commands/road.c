@@ -156,10 +156,19 @@ static void open_imds(Run *run) {
                 imds_recall(run->imds, run->kept.answers);
 }
 
+/* A boot names files and the metadata service; who only looks may name what he likes, but as nodeadm what
+ * that takes. */
+static SourceFlags source_flags(const Run *run) {
+        SourceFlags looks = run_changes_machine(run)                   ? 0
+                            : run->options.name == PROGRAM_NODESTRAP ? SOURCE_STREAMS | SOURCE_BARE
+                                                                      : SOURCE_STREAMS;
+        return looks | (run->trust ? SOURCE_GUARD : 0);
+}
+
 static int read_documents(Run *run) {
         int r = trust_load(run->root, &run->trust, &run->diag);
         if (r >= 0)
-                r = source_read(run->root, run->options.sources, run->imds, run->trust, &run->blobs,
+                r = source_read(run->root, run->options.sources, run->imds, source_flags(run), &run->blobs,
                                 &run->diag);
         if (r >= 0)
                 r = run_enter(run, "decode");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Source URIs → the bytes behind them, undecoded: imds://user-data, file://PATH for a file, or for a
- * directory, whose *.yaml, *.yml and *.json are taken in the order of their names, as drop-ins are. A URI is
- * read as Go's net/url reads it for nodeadm (internal/configprovider/factory.go): the scheme in any case, the
+ * directory, whose *.yaml, *.yml and *.json are taken in the order of their names, as drop-ins are; and what
+ * else people type who only look (SourceFlags). A URI is read as Go's net/url reads it for nodeadm (internal/configprovider/factory.go): the scheme in any case, the
  * path with its escapes, without a query or a fragment. */
 #include "source/source.h"
 
@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,10 +28,17 @@ bool source_is_imds(const char *uri) {
         return after_scheme(uri, "imds");
 }
 
+/* Without a scheme; a path with a colon in it begins with a slash or a dot. */
+static bool is_bare(const char *uri) {
+        return *uri == '/' || *uri == '.' || (*uri && *uri != '-' && !strchr(uri, ':'));
+}
+
 /* file://a/b%20c?x#y → "a/b c"; NULL where it is no file or has no path. What looks like an escape and is
  * none stays. */
 char *source_file_path(const char *uri) {
         const char *rest = after_scheme(uri, "file");
+        if (is_bare(uri))
+                return xstrdup(uri);
         if (!rest || rest[0] != '/')
                 return NULL;
         rest += startswith(rest, "//") ? 2 : 0;
@@ -71,15 +79,8 @@ static int read_user_data(Imds *imds, Blobs *ret, Diag *diag) {
         return 0;
 }
 
-/* name is what the user typed and messages say, path is where that is below the root. */
-static int read_file(const Root *root, const char *path, const char *name, bool guard, Blobs *ret,
-                     Diag *diag) {
-        /* looked at first: what is safe from others then stays it */
-        _cleanup_(freep) char *why = NULL;
-        bool guarded = guard && path_is_guarded(root, path, &why) > 0;
-        char *data = NULL;
-        size_t size = 0;
-        int r = root_read(root, path, SOURCE_MAX_BYTES, &data, &size);
+/* What was read as name, or that it was not. Takes data. */
+static int add_file(int r, const char *name, char *data, size_t size, Blobs *ret, Diag *diag) {
         if (r == -EFBIG)
                 return diag_error_at(diag, r, CAUSE_LIMIT, &(Position){ .source = name }, NULL,
                                      "the file is past the limit of %u MiB for a configuration source",
@@ -88,8 +89,57 @@ static int read_file(const Root *root, const char *path, const char *name, bool 
                 return diag_error_at(diag, r, CAUSE_SOURCE, &(Position){ .source = name }, NULL,
                                      "cannot be read as a configuration source: %s", strerror(-r));
         blobs_add(ret, (Position){ .source = keep_name(name), .line = 1 }, data, size);
-        ret->items[ret->n - 1].guarded = guarded;
         return 0;
+}
+
+/* name is what the user typed and messages say, path is where that is below the root. */
+static int read_file(const Root *root, const char *path, const char *name, SourceFlags flags, Blobs *ret,
+                     Diag *diag) {
+        /* looked at first: what is safe from others then stays it */
+        _cleanup_(freep) char *why = NULL;
+        bool guarded = flags & SOURCE_GUARD && path_is_guarded(root, path, &why) > 0;
+        char *data = NULL;
+        size_t size = 0;
+        int r = root_read(root, path, SOURCE_MAX_BYTES, &data, &size);
+        r = add_file(r, name, data, size, ret, diag);
+        if (r >= 0)
+                ret->items[ret->n - 1].guarded = guarded;
+        return r;
+}
+
+/* Which of our own descriptors is meant: opened anew by such a name, a pipe takes rights to a file of
+ * somebody else's that its reader need not have. -1: none. */
+static int descriptor_of(const char *path) {
+        static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
+        uint64_t n = 0;
+        if (streq(path, "/dev/stdin"))
+                return STDIN_FILENO;
+        for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+                if (startswith(path, folders[i]) && parse_u64(path + strlen(folders[i]), &n) >= 0 &&
+                    n <= INT_MAX)
+                        return (int)n;
+        return -1;
+}
+
+/* Takes fd. */
+static int read_stream(int fd, const char *name, Blobs *ret, Diag *diag) {
+        char *data = NULL;
+        size_t size = 0;
+        int r = fd < 0 ? fd : fd_read(fd, SOURCE_MAX_BYTES, &data, &size);
+        close_fd(&fd);
+        return add_file(r, name, data, size, ret, diag);
+}
+
+static int read_descriptor(int own, const char *name, Blobs *ret, Diag *diag) {
+        int fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
+        return read_stream(fd < 0 ? -errno : fd, name, ret, diag);
+}
+
+static int refuse_stream(const char *name, Diag *diag) {
+        return diag_error_at(diag, -EINVAL, CAUSE_USAGE, &(Position){ .source = name }, NULL,
+                             "is a pipe or a descriptor, which only commands that change nothing read, "
+                             "such as config check and plan, and without --root: at boot it might never "
+                             "end; write what comes from it to a file");
 }
 
 static bool is_drop_in(const Root *root, const char *path, const char *name) {
@@ -99,7 +149,7 @@ static bool is_drop_in(const Root *root, const char *path, const char *name) {
                root_list(root, path, &names) < 0;       /* a directory of such a name is none */
 }
 
-static int read_directory(const Root *root, const char *path, const char *name, bool guard, Blobs *ret,
+static int read_directory(const Root *root, const char *path, const char *name, SourceFlags flags, Blobs *ret,
                           Diag *diag) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = root_list(root, path, &names);
@@ -112,16 +162,20 @@ static int read_directory(const Root *root, const char *path, const char *name, 
                                       *shown = xasprintf("%s%s%s", name, slash, *entry);
                 if (!is_drop_in(root, file, *entry))
                         continue;
-                r = read_file(root, file, shown, guard, ret, diag);
+                r = read_file(root, file, shown, flags, ret, diag);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-static int read_path(const Root *root, const char *path, bool guard, Blobs *ret, Diag *diag) {
+static int read_path(const Root *root, const char *path, SourceFlags flags, Blobs *ret, Diag *diag) {
         _cleanup_(freep) char *absolute = root_absolute(root, path);
         struct stat st = {};
+        bool streams = flags & SOURCE_STREAMS && root_is_host(root);
+        int own = absolute && root_is_host(root) ? descriptor_of(absolute) : -1;
+        if (own >= 0)
+                return streams ? read_descriptor(own, path, ret, diag) : refuse_stream(path, diag);
         int fd = absolute ? root_open(root, absolute, O_PATH) : -ENOENT, r = fd;
         if (fd >= 0) {
                 r = fstat(fd, &st) < 0 ? -errno : 0;
@@ -132,28 +186,37 @@ static int read_path(const Root *root, const char *path, bool guard, Blobs *ret,
                                      "cannot be opened as a configuration source%s%s: %s",
                                      root_is_host(root) ? "" : " below ",
                                      root_is_host(root) ? "" : root_path(root), strerror(-r));
-        return S_ISDIR(st.st_mode) ? read_directory(root, absolute, path, guard, ret, diag)
-                                   : read_file(root, absolute, path, guard, ret, diag);
+        if (S_ISFIFO(st.st_mode))
+                return streams ? read_stream(root_open(root, absolute, O_RDONLY | O_NOCTTY), path, ret, diag)
+                               : refuse_stream(path, diag);
+        return S_ISDIR(st.st_mode) ? read_directory(root, absolute, path, flags, ret, diag)
+                                   : read_file(root, absolute, path, flags, ret, diag);
 }
 
-static int read_uri(const Root *root, const char *uri, Imds *imds, bool guard, Blobs *ret, Diag *diag) {
+static int read_uri(const Root *root, const char *uri, Imds *imds, SourceFlags flags, Blobs *ret,
+                    Diag *diag) {
         _cleanup_(freep) char *path = source_file_path(uri);
+        bool bare = is_bare(uri);
         if (source_is_imds(uri))
                 return imds ? read_user_data(imds, ret, diag)
                             : diag_error(diag, -ENOTCONN, CAUSE_SOURCE,
                                          "%s: the metadata service is not asked in this mode", uri);
-        if (path)
-                return read_path(root, keep_name(path), guard, ret, diag);
-        bool bare = !strchr(uri, ':') && *uri != '-' && *uri;
-        return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                          "configuration source \"%s\" is neither imds://user-data nor file://PATH%s%s", uri,
-                          bare ? ": did you mean file://" : "", bare ? uri : "");
+        if (flags & SOURCE_BARE && streq(uri, "-"))
+                return root_is_host(root) ? read_descriptor(STDIN_FILENO, "stdin", ret, diag)
+                                          : refuse_stream("stdin", diag);
+        if (path && (!bare || flags & SOURCE_BARE))
+                return read_path(root, keep_name(path), flags, ret, diag);
+        int r = diag_error(diag, -EINVAL, CAUSE_USAGE,
+                           "configuration source \"%s\" is neither imds://user-data nor file://PATH", uri);
+        if (bare)
+                diag_suggest(diag, "file://%s", uri);
+        return r;
 }
 
-int source_read(const Root *root, char *const *uris, Imds *imds, bool guard, Blobs *ret, Diag *diag) {
+int source_read(const Root *root, char *const *uris, Imds *imds, SourceFlags flags, Blobs *ret, Diag *diag) {
         Blobs blobs = {};
         for (; *uris; uris++) {
-                int r = read_uri(root, *uris, imds, guard, &blobs, diag);
+                int r = read_uri(root, *uris, imds, flags, &blobs, diag);
                 if (r < 0) {
                         blobs_done(&blobs);
                         return r;

@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Where configuration comes from: imds://user-data, file://PATH (file or directory), in the order given. */
+/* Where configuration comes from: imds://user-data, file://PATH (file or directory), in the order given; and
+ * by hand also PATH alone, - and whatever else can be read. */
 #include "aws/aws.h"
 #include "base/root.h"
 #include "doc/doc.h"
 
 #define NODECONFIG_TYPE "application/node.eks.aws"      /* of a MIME part */
 
+/* What is taken beside that, by a command that changes nothing. */
+typedef enum SourceFlags {
+        SOURCE_GUARD   = 1 << 0,        /* says of each file whether others than root could have written it */
+        SOURCE_STREAMS = 1 << 1,        /* pipes and this process's own descriptors (/dev/stdin, /dev/fd/63)
+                                         * below the host's root, to their end, however long that takes: at
+                                         * boot nobody may write into them, so elsewhere they are refused */
+        SOURCE_BARE    = 1 << 2,        /* PATH without file://, and - for stdin: nodeadm takes neither */
+} SourceFlags;
+
 /* Reads every source into blobs, undecoded. User data that does not exist (404) and an empty directory add
  * nothing. imds may be NULL where no source is imds://; each blob's at.source is what messages call it
- * ("user-data", or the path). guard: says of each file whether others than root could have written it. */
-_must_check_ _nonnull(1, 2, 5, 6) int source_read(const Root *root, char *const *uris, Imds *imds, bool guard,
-                                                  Blobs *ret, Diag *diag);
+ * ("user-data", "stdin", or the path). */
+_must_check_ _nonnull(1, 2, 5, 6) int source_read(const Root *root, char *const *uris, Imds *imds,
+                                                  SourceFlags flags, Blobs *ret, Diag *diag);
 bool source_is_imds(const char *uri);
-/* The path of a file://PATH, new; NULL: it is none. */
+/* The path of a file://PATH, or of a PATH alone, new; NULL: it is none. */
 _must_check_ _nonnull_ char *source_file_path(const char *uri);
 /* Blobs → documents: unpack, split messages, parse. Everything found, of whatever kind; config_load() picks
  * its own. */

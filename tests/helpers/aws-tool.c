@@ -38,7 +38,7 @@ static int tool_source(Imds *imds, char **uris, Diag *diag) {
         _cleanup_(blobs_done) Blobs blobs = {};
         int r = root_new("/", &root);
         if (r >= 0)
-                r = source_read(root, uris, imds, false, &blobs, diag);
+                r = source_read(root, uris, imds, 0, &blobs, diag);
         for (size_t i = 0; i < blobs.n; i++)
                 printf("%s %zu\n", blobs.items[i].at.source, blobs.items[i].size);
         return r;

@@ -37,7 +37,7 @@ static void write_file(Fixture *f, const char *path, const char *text) {
 
 static int read_one(Fixture *f, const char *uri) {
         char *uris[] = { (char *)uri, NULL };
-        return source_read(f->root, uris, NULL, false, &f->blobs, &f->diag);
+        return source_read(f->root, uris, NULL, 0, &f->blobs, &f->diag);
 }
 
 #define ASSERT_FAILED(f, uri, e, wanted_cause, word) ({                                        \
@@ -66,7 +66,7 @@ TEST(several_in_the_order_given) {
         char *uris[] = { (char *)"file:///b", (char *)"file:///a", NULL };
         write_file(&f, "/a", "1");
         write_file(&f, "/b", "2");
-        ASSERT_OK(source_read(f.root, uris, NULL, false, &f.blobs, &f.diag));
+        ASSERT_OK(source_read(f.root, uris, NULL, 0, &f.blobs, &f.diag));
         ASSERT_EQ(f.blobs.n, 2);
         ASSERT_STREQ(f.blobs.items[0].data, "2");
         ASSERT_STREQ(f.blobs.items[1].data, "1");
@@ -106,7 +106,7 @@ TEST(relative_path) {
 
         ASSERT_OK(root_new("/", &host));
         ASSERT_OK(chdir(f.dir));
-        int r = source_read(host, uris, NULL, false, &f.blobs, &f.diag);
+        int r = source_read(host, uris, NULL, 0, &f.blobs, &f.diag);
         ASSERT_OK(chdir("/"));
         ASSERT_OK(r);
         ASSERT_EQ(f.blobs.n, 1);
