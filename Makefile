@@ -168,7 +168,7 @@ install: $(BINARY)
 	$(INSTALL) -D -m 0644 units/nodestrap.tmpfiles $(DESTDIR)$(prefix)/lib/tmpfiles.d/nodestrap.conf
 	for p in debian/*.[578]; do $(INSTALL) -D -m 0644 $$p $(DESTDIR)$(mandir)/man$${p##*.}/$${p##*/} || exit; done
 	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
-	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir) README.md conf/nodeconfig.schema.json
+	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir) README.md conf/*.schema.json
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir)/examples conf/examples/*
 	$(INSTALL) -d $(DESTDIR)/etc/eks/nodeadm.d
 

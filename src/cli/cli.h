@@ -21,6 +21,7 @@ typedef enum Flag {
         FLAG_DAEMON,
         FLAG_DRY_RUN,
         FLAG_STRICT,
+        FLAG_PARTIAL,
         FLAG_STRICT_NODE_NAME,
         FLAG_CREDENTIAL_PLUGIN,
         FLAG_OUTPUT,
@@ -55,7 +56,7 @@ typedef enum Flag {
         _FLAG_MAX,
 } Flag;
 
-typedef enum Output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, _OUTPUT_MAX } Output;
+typedef enum Output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, OUTPUT_SARIF, _OUTPUT_MAX } Output;
 
 /* How far a command goes on the road that main.c walks. */
 typedef enum Stage {
@@ -83,6 +84,8 @@ struct Command {
         bool starts_programs;           /* beside that */
         bool sample;                    /* no source is given to it: it has a configuration of its own */
         bool draws;                     /* --output svg is for it, too */
+        bool finds;                     /* --output sarif is; and the words behind its own are sources, which
+                                         * it looks at one by one */
         bool unchecked;                 /* under nodeadm's name a configuration that no node can be made of is
                                          * only warned of */
 };
@@ -99,7 +102,9 @@ typedef struct Options {
                                          * but for a command that has a sample */
         char **daemons;
         bool skip_config, skip_devices, skip_run;
-        bool strict, strict_node_name, dry_run, development;
+        bool each;                      /* of config check: a source is one configuration, and is not merged
+                                         * with the others */
+        bool strict, partial, strict_node_name, dry_run, development;
         Output output;
         const char *root;
         const char *cache;              /* --config-cache, or NULL */

@@ -21,12 +21,14 @@ static const char *const program_names[_PROGRAM_MAX] = { "nodestrap", "nodeadm",
 static const char *const goals[] = { "registered", "ready", NULL };
 static const char *const plugins[] = { "nodestrap", "aws", NULL };
 static const char *const formats[_OUTPUT_MAX] = {
-        [OUTPUT_TEXT] = "text", [OUTPUT_JSON] = "json", [OUTPUT_SVG] = "svg"
+        [OUTPUT_TEXT] = "text", [OUTPUT_JSON] = "json", [OUTPUT_SVG] = "svg",
+        [OUTPUT_SARIF] = "sarif"
 };
 
 static const struct FlagRow { const char *name, *argument, *help; char letter; } flags[_FLAG_MAX] = {
         [FLAG_CONFIG_SOURCE]      = { "config-source", "URI",
-                "imds://user-data (default but of doctor), file://PATH or a directory; repeatable",
+                "imds://user-data (default but of doctor), file://PATH or a directory; repeatable; "
+                "but of init also PATH, or - for stdin",
                 .letter = 'c' },
         [FLAG_CONFIG_CACHE]       = { "config-cache", "FILE",
                                       "keep the merged configuration here; used when no source has one" },
@@ -37,12 +39,15 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
                                       "only containerd or kubelet, or \"\": none; repeatable",
                                       .letter = 'd' },
         [FLAG_DRY_RUN]            = { "dry-run", NULL, "show the plan, and do nothing of it" },
-        [FLAG_STRICT]             = { "strict", NULL, "warnings about the input are errors" },
+        [FLAG_STRICT]             = { "strict", NULL,
+                                      "warnings about the input are errors; schema: closed, for editors" },
+        [FLAG_PARTIAL]            = { "partial", NULL,
+                                      "a drop-in: what only the merged whole must have may be missing" },
         [FLAG_STRICT_NODE_NAME]   = { "strict-node-name", NULL,
                                       "wait for EC2 to say the node's name, for ten minutes at most" },
         [FLAG_CREDENTIAL_PLUGIN]  = { "credential-plugin", "NAME",
                                       "kubeconfig's exec plugin: nodestrap (default) or aws" },
-        [FLAG_OUTPUT]             = { "output", "FORMAT", "text (default) or json; of status also svg" },
+        [FLAG_OUTPUT]             = { "output", "FORMAT", "text (default) or json; of status also svg, of config check sarif" },
         [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write every planned file below DIR" },
         [FLAG_SHOW_SECRETS]       = { "show-secrets", NULL,
                                       "with what is free in the configuration; for root and its owner" },
@@ -131,7 +136,9 @@ static int set_output(Options *o, const char *format, Diag *diag) {
                 if (streq(format, formats[o->output]))
                         return 0;
         return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                          "--output takes text or json, of status also svg, not \"%s\"", format);
+                          "--output takes text or json, of status also svg, of config check also sarif, not "
+                          "\"%s\"",
+                          format);
 }
 
 static int set_plugin(Options *o, const char *name, Diag *diag) {
@@ -198,6 +205,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_DAEMON:             return add_daemon(o, argument, diag);
         case FLAG_DRY_RUN:            o->dry_run = true; return 0;
         case FLAG_STRICT:             o->strict = true; return 0;
+        case FLAG_PARTIAL:            o->partial = true; return 0;
         case FLAG_STRICT_NODE_NAME:   o->strict_node_name = true; return 0;
         case FLAG_CREDENTIAL_PLUGIN:  return set_plugin(o, argument, diag);
         case FLAG_OUTPUT:             return set_output(o, argument, diag);
@@ -282,6 +290,19 @@ static int unknown_command(const char *words, ProgramName name, const CommandTab
         return r;
 }
 
+/* "config", "check", "a.yaml" → what stands behind the words of the command; nodeadm takes nothing there. */
+static bool takes_sources(const Command *c, char *const *words, const char *joined, Options *o) {
+        size_t n = 1;
+        for (const char *p = c->words; *p; p++)
+                n += *p == ' ';
+        _cleanup_(freep) char *begin = xasprintf("%s ", c->words);
+        if (!c->finds || o->name != PROGRAM_NODESTRAP || strv_length(words) <= n ||
+            !startswith(joined, begin))
+                return false;
+        o->each = true;
+        return true;
+}
+
 /* "config", "check" → the row of that command; "config" alone is a question for help. */
 static int find_command(char *const *words, const CommandTable *commands, Options *o, Diag *diag) {
         _cleanup_(freep) char *joined = strv_join(words, " "), *group = xasprintf("%s ", joined);
@@ -293,7 +314,7 @@ static int find_command(char *const *words, const CommandTable *commands, Option
                 const Command *c = &commands->items[i];
                 if (!(c->names & BIT(o->name)))
                         continue;
-                if (streq(c->words, joined)) {
+                if (streq(c->words, joined) || takes_sources(c, words, joined, o)) {
                         o->command = c;
                         return 0;
                 }
@@ -314,6 +335,14 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
         if (o->output == OUTPUT_SVG && !o->command->draws)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
                                   "%s cannot be drawn: --output takes text or json here", words);
+        if (o->output == OUTPUT_SARIF && !o->command->finds)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--output sarif is for config check; of %s it takes text or json", words);
+        if (o->each && seen[FLAG_CONFIG_SOURCE])
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "%s takes files, each a configuration by itself, or --config-source, for "
+                                  "one that is merged; not both",
+                                  words);
         if (o->bundle && (seen[FLAG_OUTPUT] || o->exit_code))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
                                   "--bundle takes all that there is: leave out --%s",
@@ -464,9 +493,11 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
                 return r;
         if (p.seen[FLAG_HELP] || p.seen[FLAG_VERSION] || o->command == commands->help)
                 return ask_about(&p, commands, o, diag);
-        if (!o->sources && !o->command->sample)
+        if (!o->sources && !o->each && !o->command->sample)
                 strv_add(&o->sources, "imds://user-data");
         r = check_flags_fit(o, p.seen, diag);
+        if (r >= 0 && o->each)
+                strv_extend(&o->sources, p.words + 2);
         if (r >= 0 && o->dry_run)
                 o->command = o->command->dry_run;       /* also in what it asks */
         /* nodeadm has two phases, the first of which must not hold up cloud-init. */

@@ -50,8 +50,8 @@ static const Command commands[_COMMAND_MAX] = {
         [CONFIG_CHECK] = {
                 .words = "config check",
                 .help = "validate the configuration",
-                .names = BOTH, .flags = LOADS,
-                .last = STAGE_CONFIG, .run = command_config_check, .done = "The configuration is valid.",
+                .names = BOTH, .flags = LOADS | BIT(OUTPUT) | BIT(PARTIAL), .finds = true,
+                .last = STAGE_ROOT, .run = command_config_check, .done = "The configuration is valid.",
         },
         [CONFIG_DUMP] = {
                 .words = "config dump",
@@ -62,7 +62,7 @@ static const Command commands[_COMMAND_MAX] = {
         [CONFIG_SCHEMA] = {
                 .words = "config schema",
                 .help = "print the JSON Schema of a NodeConfig",
-                .names = OURS, .flags = ROOT | BIT(CONFIG_OUTPUT),
+                .names = OURS, .flags = ROOT | BIT(CONFIG_OUTPUT) | BIT(STRICT),
                 .last = STAGE_START, .run = command_config_schema,
         },
         [CONFIG_SIGN] = {

@@ -30,6 +30,16 @@ void run_release_locks(Run *run) {
         lock_release(&run->lock_fd);
 }
 
+void run_forget_config(Run *run) {
+        run->config = config_free(run->config);
+        documents_done(&run->documents);
+        blobs_done(&run->blobs);
+        signatures_done(&run->signatures);
+        run->trust = trust_free(run->trust);
+        run->imds = imds_free(run->imds);
+        diag_done(&run->diag);
+}
+
 void run_done(Run *run) {
         run_release_locks(run);
         results_done(&run->results);
@@ -37,16 +47,10 @@ void run_done(Run *run) {
         host_free(run->host);
         json_decref(run->cached_status);
         kept_done(&run->kept);
-        config_free(run->config);
-        documents_done(&run->documents);
-        blobs_done(&run->blobs);
-        signatures_done(&run->signatures);
-        trust_free(run->trust);
-        imds_free(run->imds);
+        run_forget_config(run);
         free(run->cache);
         root_free(run->root);
         options_done(&run->options);
-        diag_done(&run->diag);
 }
 
 bool run_changes_machine(const Run *run) {
@@ -188,11 +192,13 @@ int run_load_config(Run *run) {
                 return r;
         const Options *o = &run->options;
         bool unchecked = o->command->unchecked && o->name != PROGRAM_NODESTRAP;
-        r = (unchecked ? config_load_unchecked : config_load)(&run->documents, &run->config, &found);
+        r = (unchecked    ? config_load_unchecked
+             : o->partial ? config_load_partial
+                          : config_load)(&run->documents, &run->config, &found);
         if (run->cache && (r >= 0 || r == -ENODATA))
                 r = consult_cache(run, r, &found);
         diag_move(&run->diag, &found);
-        if (r >= 0 && run->trust)
+        if (r >= 0 && run->trust && !o->partial)        /* a drop-in alone names no cluster */
                 r = signatures_check(run->root, &run->signatures, run->trust, run->config, run->imds,
                                      !run_changes_machine(run), &run->diag);
         if (r == -ENODATA)

@@ -68,6 +68,8 @@ _nonnull_ void run_give_up(const Options *options);
 _must_check_ _nonnull_ int run_open_root(Run *run);
 /* sources → decode → merge → validate */
 _must_check_ _nonnull_ int run_load_config(Run *run);
+/* As before that, with an empty diag. */
+_nonnull_ void run_forget_config(Run *run);
 /* detect → plan; behind the lock, where the machine will be changed */
 _must_check_ _nonnull_ int run_make_plan(Run *run);
 

@@ -62,11 +62,19 @@ static int merge_documents(const Documents *documents, Merge *m, Diag *diag) {
         return ours > 0 ? 0 : fail_without(documents, diag);
 }
 
-int config_load(const Documents *documents, Config **ret, Diag *diag) {
-        _cleanup_(merge_done) Merge m = {};
+static int load(const Documents *documents, bool partial, Config **ret, Diag *diag) {
+        _cleanup_(merge_done) Merge m = { .partial = partial };
         size_t errors = diag_count(diag, false);
         int r = merge_documents(documents, &m, diag);
         return r < 0 ? r : config_finish(&m, errors, ret, diag);
+}
+
+int config_load(const Documents *documents, Config **ret, Diag *diag) {
+        return load(documents, false, ret, diag);
+}
+
+int config_load_partial(const Documents *documents, Config **ret, Diag *diag) {
+        return load(documents, true, ret, diag);
 }
 
 int config_load_unchecked(const Documents *documents, Config **ret, Diag *diag) {

@@ -170,6 +170,9 @@ DEFINE_CLEANUP(Config *, config_free)
 /* Documents → the one merged, valid Config. All errors are reported, not only the first. -ENODATA with
  * CAUSE_NO_CONFIG when no document is meant for us. */
 _must_check_ _nonnull_ int config_load(const Documents *documents, Config **ret, Diag *diag);
+/* The same of a drop-in alone: what other documents may bring, such as the cluster, may be missing. No plan
+ * can be made of it. */
+_must_check_ _nonnull_ int config_load_partial(const Documents *documents, Config **ret, Diag *diag);
 /* The same for who only looks at the document: what of it no node can be made of is a warning, and of *ret
  * nothing but the document may be used then. */
 _must_check_ _nonnull_ int config_load_unchecked(const Documents *documents, Config **ret, Diag *diag);
@@ -181,8 +184,9 @@ _malloc_ _nonnull_ char *volume_canonical(const char *device);
 /* For `config check`: -EINVAL when kubelet.maxPodsExpression fails for every kind of instance type. At boot
  * that is a warning. */
 _must_check_ _nonnull_ int config_check_expression(const Config *config, Diag *diag);
-/* JSON Schema, draft 2020-12, of one NodeConfig document; a new reference. */
-json_t *config_schema(void);
+/* JSON Schema, draft 2020-12, of one NodeConfig document; a new reference. strict: of a whole one, for
+ * editors: closed, with all that it must have. */
+json_t *config_schema(bool strict);
 
 /* --config-cache FILE: nodeadm's JSON shape {"spec", "status"}, mode 0600. status is kept as it is. -ENOENT
  * where there is none. */

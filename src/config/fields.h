@@ -104,6 +104,7 @@ typedef struct Merge {
         json_t *document;               /* so far */
         json_t *toml;                   /* spec.containerd.config as JSON; NULL: not given */
         bool toml_mixed;                /* of more than one document: its text must be written anew */
+        bool partial;                   /* other documents will come to it */
         Origins origins;
 } Merge;
 void merge_done(Merge *m);

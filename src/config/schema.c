@@ -2,21 +2,23 @@
  * The field table → JSON Schema (draft 2020-12) of one NodeConfig document, for editors and pipelines. It
  * takes what the decoder takes: null for absent, unknown keys (which the decoder warns about), numbers where
  * text belongs. It knows types, names, ranges and the plainer formats; what the merged whole must have, only
- * `config check` can tell. */
+ * `config check` can tell. The strict one is for who writes a whole NodeConfig in an editor: closed, with what
+ * it must have, and names as plain lists, of which a language server offers the next one; what a document may
+ * be, but nobody would write, is refused (null, another case, "" for not said). */
 #include "config/fields.h"
 
 #include "base/str.h"
 
-static json_t *schema_field(const Field *f);
+static json_t *schema_field(const Field *f, bool strict);
 
-static json_t *schema_properties(const Field *fields) {
+static json_t *schema_properties(const Field *fields, bool strict) {
         json_t *properties = json_object();
         for (; fields->key; fields++)
-                json_object_set_new(properties, fields->key, schema_field(fields));
+                json_object_set_new(properties, fields->key, schema_field(fields, strict));
         return properties;
 }
 
-static json_t *schema_types(const Field *f) {
+static json_t *schema_types(const Field *f, bool strict) {
         static const char *const names[_FIELD_TYPE_MAX] = {
                 [FIELD_MAP] = "object",    [FIELD_DICT] = "object", [FIELD_FREE] = "object",
                 [FIELD_STRING] = "string", [FIELD_ENUM] = "string", [FIELD_LIST] = "array",
@@ -31,7 +33,8 @@ static json_t *schema_types(const Field *f) {
                 json_array_append_new(types, json_string("number"));
                 json_array_append_new(types, json_string("boolean"));
         }
-        json_array_append_new(types, json_string("null"));
+        if (!strict)
+                json_array_append_new(types, json_string("null"));
         return types;
 }
 
@@ -53,12 +56,12 @@ static json_t *schema_any_case(const Field *f) {
         return json_string(pattern);
 }
 
-static void add_names(json_t *schema, const Field *f) {
+static void add_names(json_t *schema, const Field *f, bool strict) {
         json_t *names = json_array();
         for (size_t i = 0; i < f->n_names; i++)
                 if (f->names[i])
                         json_array_append_new(names, json_string(f->names[i]));
-        if (f->flags & FIELD_NEEDED) {
+        if (f->flags & FIELD_NEEDED || strict) {
                 json_object_set_new(schema, "enum", names);
                 return;
         }
@@ -73,15 +76,15 @@ static void add_names(json_t *schema, const Field *f) {
         json_object_set_new(schema, "enum", names);
 }
 
-static void add_enum(json_t *schema, const Field *f) {
-        if (f->flags & FIELD_ANY_CASE) {
+static void add_enum(json_t *schema, const Field *f, bool strict) {
+        if (f->flags & FIELD_ANY_CASE && !strict) {
                 _cleanup_(freep) char *list = field_enum_list(f);
                 _cleanup_(freep) char *doc = xasprintf("%s One of %s, in any case.", f->doc, list);
-                json_object_set_new(schema, "type", schema_types(f));
+                json_object_set_new(schema, "type", schema_types(f, false));
                 json_object_set_new(schema, "pattern", schema_any_case(f));
                 json_object_set_new(schema, "description", json_string(doc));
         } else
-                add_names(schema, f);
+                add_names(schema, f, strict);
 }
 
 static void add_fallback(json_t *schema, const Field *f) {
@@ -102,7 +105,7 @@ static void add_example(json_t *schema, const Field *f) {
                 json_object_set_new(schema, "x-since", json_string(f->since));
 }
 
-static json_t *schema_field(const Field *f) {
+static json_t *schema_field(const Field *f, bool strict) {
         json_t *schema = json_object();
 
         if (f->doc)
@@ -112,21 +115,23 @@ static json_t *schema_field(const Field *f) {
         if (f->type == FIELD_IGNORED)
                 return schema;
         if (f->type == FIELD_ENUM)
-                add_enum(schema, f);
+                add_enum(schema, f, strict);
         else
-                json_object_set_new(schema, "type", schema_types(f));
+                json_object_set_new(schema, "type", schema_types(f, strict));
         if (f->type == FIELD_MAP)
-                json_object_set_new(schema, "properties", schema_properties(f->fields));
+                json_object_set_new(schema, "properties", schema_properties(f->fields, strict));
         if (f->type == FIELD_LIST)
-                json_object_set_new(schema, "items", schema_field(f->fields));
+                json_object_set_new(schema, "items", schema_field(f->fields, strict));
         if (f->flags & FIELD_GATES)
-                json_object_set_new(schema, "properties", schema_properties(f->fields));
-        if (f->type == FIELD_DICT) {
+                json_object_set_new(schema, "properties", schema_properties(f->fields, strict));
+        if (strict && (f->type == FIELD_MAP || f->flags & FIELD_GATES))
+                json_object_set_new(schema, "additionalProperties", json_false());
+        else if (f->type == FIELD_DICT) {
                 const Field element = { .type = f->fields->type,
                                         .fields = f->fields->fields,
                                         .min = f->fields->min,
                                         .max = f->fields->max };
-                json_object_set_new(schema, "additionalProperties", schema_field(&element));
+                json_object_set_new(schema, "additionalProperties", schema_field(&element, strict));
         }
         if (f->type == FIELD_INTEGER) {
                 json_object_set_new(schema, "minimum", json_integer(f->min));
@@ -138,10 +143,27 @@ static json_t *schema_field(const Field *f) {
         return schema;
 }
 
-json_t *config_schema(void) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:o, s:[s, s]}", "$schema",
-                         "https://json-schema.org/draft/2020-12/schema", "title", CONFIG_KIND, "description",
-                         "What an EKS node shall be (" CONFIG_API_VERSION ").", "type", "object",
-                         "properties", schema_properties(nodeconfig_fields), "required", "apiVersion",
-                         "kind");
+/* What config_validate() wants of the whole, as far as it does not depend on other fields. */
+static void add_required(json_t *schema) {
+        json_t *spec = json_object_get(json_object_get(schema, "properties"), "spec"),
+               *cluster = json_object_get(json_object_get(spec, "properties"), "cluster");
+        json_object_set_new(spec, "required", json_pack("[s]", "cluster"));
+        json_object_set_new(cluster, "required",
+                            json_pack("[s, s, s, s]", "name", "apiServerEndpoint", "certificateAuthority",
+                                      "cidr"));
+        json_array_append_new(json_object_get(schema, "required"), json_string("spec"));
+        json_object_set_new(schema, "additionalProperties", json_false());
+        json_object_set_new(schema, "$id", json_string("urn:nodestrap:" CONFIG_API_VERSION ":strict"));
+}
+
+json_t *config_schema(bool strict) {
+        json_t *schema = json_pack("{s:s, s:s, s:s, s:s, s:o, s:[s, s]}", "$schema",
+                                   "https://json-schema.org/draft/2020-12/schema", "title", CONFIG_KIND,
+                                   "description", "What an EKS node shall be (" CONFIG_API_VERSION ").",
+                                   "type", "object", "properties",
+                                   schema_properties(nodeconfig_fields, strict), "required", "apiVersion",
+                                   "kind");
+        if (strict)
+                add_required(schema);
+        return schema;
 }

@@ -421,6 +421,12 @@ static const Rule rules[] = {
           "must name at least one profile, such as 1g.5gb, and nothing else" },
 };
 
+/* Does it ask for what another document may bring? */
+static bool is_of_the_whole(const Rule *rule) {
+        return rule->holds == is_given || rule->holds == is_given_on_outposts ||
+               rule->holds == is_given_for_explicit || rule->holds == is_given_for_imex_host;
+}
+
 /* rest is what is left of the rule's path. A key that is missing is NULL for what follows, so that a rule can
  * say so. */
 static void walk_rule(Validator *v, const Rule *rule, const char *rest, const json_t *value,
@@ -513,7 +519,8 @@ int config_validate(const Merge *m, Diag *diag) {
         Validator v = { .merge = m, .spec = json_object_get(m->document, "spec"), .diag = diag };
 
         for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
-                walk_rule(&v, &rules[i], rules[i].path, m->document, NULL);
+                if (!m->partial || !is_of_the_whole(&rules[i]))
+                        walk_rule(&v, &rules[i], rules[i].path, m->document, NULL);
         check_programs(&v);
         check_field(&v, &whole, m->document, NULL);
         v.broken = !volumes_validate(m, diag) || v.broken;

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Diagnostics → the findings of nodestrap(8), "Findings for machines". What others wrote (names of files,
+ * Diagnostics → the findings of nodestrap(8), FINDINGS, and SARIF, as far as those who show it need it: the
+ * forge that a pipeline runs at wants a rule for each result, and of each place a file and a line
+ * (https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support). What others wrote (names of files,
  * keys) is shown as it is on the console: what is no UTF-8, and what could garble a terminal that the JSON
  * is printed on by its reader, as \x1b. */
 #include "report/findings.h"
 
+#include "base/json.h"
 #include "base/str.h"
+
+#include <ctype.h>
 
 /* A warning that --strict has made an error keeps its own word, which says more than ESTRICT. */
 const char *finding_code(const Diagnostic *item) {
@@ -44,4 +49,84 @@ json_t *findings_to_json(const Diag *diag) {
         for (size_t i = 0; i < diag->n; i++)
                 json_array_append_new(findings, finding_to_json(&diag->items[i]));
         return findings;
+}
+
+/* ---- SARIF ---- */
+
+#define SARIF_SCHEMA \
+        "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+/* A path as a reference (RFC 3986, 4.2): relative ones stay relative to where the check was made, which is
+ * the top of the clone in a pipeline. */
+static json_t *uri_of(const char *path) {
+        _cleanup_(text_done) Text t = {};
+        while (startswith(path, "./"))
+                path += 2 + strspn(path + 2, "/");
+        if (*path == '/')
+                text_add(&t, "file://");
+        for (const unsigned char *p = (const unsigned char *)path; *p; p++)
+                if (*p < 0x80 && (isalnum(*p) || strchr("/-._~", *p)))
+                        text_add_bytes(&t, p, 1);
+                else
+                        text_add(&t, "%%%02X", *p);
+        return json_string(t.data ?: ".");
+}
+
+static json_t *location_of(const Diagnostic *i) {
+        json_t *region = json_pack("{si}", "startLine", (int)MAX(i->line, 1u));
+        json_t *location = json_pack("{s{s{so} so}}", "physicalLocation", "artifactLocation", "uri",
+                                     uri_of(i->source ?: "nodestrap"), "region", region);
+        if (i->line > 0)
+                put_number(region, "startColumn", i->column);
+        if (i->path) {
+                json_t *logical = json_object();
+                put_text(logical, "fullyQualifiedName", i->path);
+                json_object_set_new(location, "logicalLocations", json_pack("[o]", logical));
+        }
+        return location;
+}
+
+/* The number of the rule in rules, where it is put if it is not there yet. */
+static size_t rule_of(json_t *rules, const char *code) {
+        static const char help[] = "nodestrap(8) says under EXIT STATUS AND CAUSES what each code means.";
+        const json_t *rule;
+        size_t n;
+        json_array_foreach(rules, n, rule) {
+                if (streq(json_get_text(rule, "id"), code))
+                        return n;
+        }
+        json_array_append_new(rules, json_pack("{ss s{ss} s{ss} s{ss}}", "id", code, "shortDescription",
+                                               "text", code, "fullDescription", "text", help, "help", "text",
+                                               help));
+        return n;
+}
+
+/* Whoever shows it shows the message alone, so the key that it speaks of stands in it. */
+static json_t *result_of(const Diagnostic *i, json_t *rules) {
+        _cleanup_(json_decrefp) json_t *finding = finding_to_json(i), *message = json_object();
+        _cleanup_(freep) char *text = xasprintf("%s%s%s", i->path ?: "", i->path ? ": " : "", i->text);
+        const char *code = json_get_text(finding, "code");
+        put_text(message, "text", text);
+        json_t *properties = json_object(),
+               *result = json_pack("{ss si ss sO s[o]}", "ruleId", code, "ruleIndex",
+                                   (int)rule_of(rules, code), "level", i->warning ? "warning" : "error",
+                                   "message", message, "locations", location_of(i));
+        put_number(properties, "part", i->part);
+        put_text(properties, "suggestion", i->suggestion);
+        if (json_object_size(properties) > 0)
+                json_object_set(result, "properties", properties);
+        json_decref(properties);
+        return result;
+}
+
+json_t *findings_to_sarif(const Diag *diag, ExitCode code) {
+        json_t *rules = json_array(), *results = json_array();
+        /* as opposed to: could not */
+        bool looked = code == EXIT_DONE || code == EXIT_CONFIG_INVALID || code == EXIT_NO_CONFIG;
+        for (size_t i = 0; i < diag->n; i++)
+                json_array_append_new(results, result_of(&diag->items[i], rules));
+        return json_pack("{ss ss s[{s{s{ss ss so}} s[{sb si}] ss so}]}", "$schema", SARIF_SCHEMA, "version",
+                         "2.1.0", "runs", "tool", "driver", "name", "nodestrap", "version", VERSION, "rules",
+                         rules, "invocations", "executionSuccessful", looked, "exitCode", code,
+                         "columnKind", "unicodeCodePoints", "results", results);
 }

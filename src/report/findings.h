@@ -8,5 +8,8 @@
  * "part", "line", "column", "path", "message", "suggestion"}] in the order of diag; what is not known is left
  * out. Texts are UTF-8 in one line, whatever bytes were in the input. */
 _nonnull_ json_t *findings_to_json(const Diag *diag);
+/* The same as a document of SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html),
+ * of a check that ended with that code. */
+_nonnull_ json_t *findings_to_sarif(const Diag *diag, ExitCode code);
 /* "unknown-field", "EINVALID" */
 _nonnull_ const char *finding_code(const Diagnostic *item);

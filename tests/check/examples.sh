@@ -41,6 +41,8 @@ what_for() { # NAME: the words of in_fixture behind TYPE
         words=("$@")
 }
 ok "conf/nodeconfig.schema.json is what config schema prints" schema
+strict() { "$nodestrap" config schema --strict | diff - "$conf/nodeconfig-strict.schema.json" || { echo "nodestrap config schema --strict >conf/nodeconfig-strict.schema.json"; false; }; }
+ok "conf/nodeconfig-strict.schema.json is what it prints with --strict" strict
 for file in "$examples"/*.userdata; do
         name=$(basename "$file" .userdata) type=$(sed -nE 's/^#.*--instance-type ([a-z0-9.-]*[a-z0-9]).*/\1/p' "$file" | tail -1)
         ok "$name is accepted" accepted "$file"

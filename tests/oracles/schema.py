@@ -203,5 +203,88 @@ with tempfile.TemporaryDirectory() as folder:
             if example is None or check.returncode or not validator.is_valid(document):
                 wrong.append("%s: %s: %s" % (path, json.dumps(example), check.stderr.decode()))
     result(n > 60 and not wrong, "%d examples are right" % n, "\n# ".join(wrong))
+# ---- the strict one, as an editor reads it
+strict = json.loads(run("config", "schema", "--strict").stdout)
+jsonschema.Draft202012Validator.check_schema(strict)
+editor = jsonschema.Draft202012Validator(strict)
+result(strict["$schema"] == schema["$schema"] and re.match(r"^urn:[a-z0-9-]+:\S+$", strict["$id"]), "the strict schema is one, too, and has a name of its own")
+
+
+class Editor(yaml.SafeLoader):              # YAML 1.2, as language servers have it: off is a text
+    pass
+
+
+Editor.yaml_implicit_resolvers = {c: [(tag, r) for tag, r in rs if tag not in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")]
+                                  for c, rs in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+Editor.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+Loader = Editor                             # documents() looks it up
+examples = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "conf", "examples")
+wrong, n = [], 0
+for name in sorted(os.listdir(examples)):
+    if not name.endswith(".userdata"):
+        continue
+    with open(os.path.join(examples, name), "rb") as f:
+        found = documents(f.read()) or []
+    merged = json.loads(run("config", "dump", "-c", os.path.join(examples, name)).stdout)
+    for document in [merged] + found * (len(found) == 1):       # several are one only together
+        n += 1
+        wrong += ["%s: %s: %s" % (name, e.json_path, e.message) for e in editor.iter_errors(document)]
+result(n > 1 and not wrong, "%d documents of examples are right by it" % n, "\n# ".join(wrong))
+
+
+def nodes(node, path="$"):
+    yield path, node
+    for key, value in node.get("properties", {}).items():
+        yield from nodes(value, path + "." + key)
+    for key in ("items", "additionalProperties"):
+        if isinstance(node.get(key), dict):
+            yield from nodes(node[key], path + "." + key)
+
+
+wrong = [path for path, node in nodes(strict) if "properties" in node and node.get("additionalProperties") is not False]
+result(not wrong, "no map of known keys takes another one", wrong)
+wrong = [path for path, node in nodes(strict) if "enum" in node and not (all(isinstance(word, str) and word for word in node["enum"]) and "pattern" not in node)]
+result(sum("enum" in node for _, node in nodes(strict)) > 15 and not wrong, "every choice is a plain list of words", wrong)
+wrong = [path for path, node in nodes(strict) if "null" in node.get("type", [])]
+result(not wrong, "nothing is null", wrong)
+
+
+def offered(*path):
+    """What a language server offers behind these keys: the words of a choice, or the keys of a map that are not there yet."""
+    node = strict
+    for key in path:
+        node = node["items"] if key == "[]" else node["properties"][key]
+    return node.get("enum") or sorted(node.get("properties", {}))
+
+
+result(offered("spec", "instance", "localStorage", "strategy") == ["RAID0", "RAID10", "Mount"], "behind strategy: RAID0, RAID10 and Mount are offered")
+result(offered("spec", "instance", "localStorage", "disabledMounts", "[]") == ["Containerd", "PodLogs", "SOCI", "Kubelet"], "in a list, too")
+result(offered("apiVersion") == ["node.eks.aws/v1alpha1"] and {"cluster", "kubelet", "instance"} <= set(offered("spec")), "and keys")
+
+DROP = object()
+BAD = (("", {"specs": {}}), ("spec", {"clutser": {}}), ("spec.cluster", {"nmae": "x"}), ("spec.cluster", {"cidr": DROP}), ("spec.cluster", {"name": DROP}), ("spec", {"cluster": DROP}),
+       ("", {"spec": DROP}), ("", {"kind": "Nodeconfig"}), ("spec.cluster", {"id": None}), ("spec.instance", {"localStorage": {"strategy": "raid0"}}),
+       ("spec.instance", {"localStorage": {"strategy": ""}}), ("spec.instance", {"localStorage": {"expectedDisks": -1}}), ("spec", {"featureGates": {"InstanceIdNodeNam": True}}),
+       ("spec", {"kubelet": {"flags": "x"}}), ("spec.accelerator", {"nvidia": {"fabric": {"gate": "on"}}}))
+PLAIN = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig",
+         "spec": {"cluster": {"name": "a", "apiServerEndpoint": "https://a", "certificateAuthority": "YQ==", "cidr": "10.0.0.0/8"}, "instance": {}, "accelerator": {}}}
+wrong = []
+for path, change in BAD:
+    document = copy.deepcopy(PLAIN)
+    place = document
+    for key in filter(None, path.split(".")):
+        place = place[key]
+    for key, value in change.items():
+        place.pop(key, None)
+        if value is not DROP:
+            place[key] = value
+    if editor.is_valid(document):
+        wrong.append("%s %s" % (path, change))
+result(editor.is_valid(PLAIN) and not wrong, "%d mistakes are none by it" % len(BAD), "\n# ".join(wrong))
+PLAIN["spec"].update(kubelet={"config": {"anything": {"goes": None}}}, containerd={"baseRuntimeSpec": {"a": [1]}}, featureGates={"FastImagePull": True})
+PLAIN["spec"]["instance"] = {"sysctl": {"vm.max_map_count": 262144}, "environment": {"default": {"A": 1}}, "network": {"efa": {"mode": "off"}}}
+PLAIN["metadata"] = {"name": "anything", "labels": {"a": "b"}}
+wrong = ["%s: %s" % (e.json_path, e.message) for e in editor.iter_errors(PLAIN)]
+result(not wrong and validator.is_valid(PLAIN), "what others read stays open", "\n# ".join(wrong))
 print("1..%d" % number)
 sys.exit(1 if failed else 0)

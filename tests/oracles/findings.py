@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`nodestrap config check` for machines, and what it reads; prints TAP.
+
+Whatever is wrong with whatever kind of source: JSON and SARIF say what standard error says to people, with the same exit status, nothing
+else is on standard output, and no value of the configuration is in them. Then what can be a source, and what cannot.
+"""
+import base64, gzip, json, os, re, subprocess, sys, tempfile, threading
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+sys.dont_write_bytecode = True
+import sarif                                                                        # noqa: E402
+
+try:
+    import jsonschema
+except ImportError as e:
+    print("1..0 # SKIP %s is not installed" % e.name)
+    sys.exit(0)
+
+NODESTRAP, SCHEMA = os.path.realpath(sys.argv[1]), sys.argv[2]
+number = failed = 0
+
+
+def result(ok, name, why=""):
+    global number, failed
+    number += 1
+    failed += not ok
+    print("%sok %d - %s" % ("" if ok else "not ", number, name))
+    if not ok:
+        print("# %s" % str(why).replace("\n", "\n# "))
+
+
+def run(*argv, program=NODESTRAP, **how):
+    if "input" not in how and "stdin" not in how:
+        how["stdin"] = subprocess.DEVNULL
+    return subprocess.run([program, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, **how)
+
+
+with open(SCHEMA, encoding="utf-8") as f:
+    schema = json.load(f)
+jsonschema.Draft202012Validator.check_schema(schema)
+validator = jsonschema.Draft202012Validator(schema)
+
+GOOD = b"""apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster:
+    name: CANARYname
+    apiServerEndpoint: https://example.com
+    certificateAuthority: Y2VydA==
+    cidr: 10.100.0.0/16
+"""
+DROP = b"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  instance: {localStorage: {strategy: RAID0}}\n"
+UNKNOWN = GOOD.replace(b"    cidr", b"    nmae: CANARYvalue\n    cidr")
+TAB = GOOD.replace(b"  cluster", b"\tcluster")
+
+
+def mime(text, encoding=""):
+    return b"""MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="B"
+
+--B
+Content-Type: text/x-shellscript
+
+#!/bin/sh
+echo CANARYscript
+--B
+Content-Type: application/node.eks.aws
+""" + encoding.encode() + b"\n" + text + b"--B--\n"
+
+
+# name: bytes, exit status, and of findings that must be there: code, line, column, suggestion, where they are said
+CASES = {
+    "good.yaml": (GOOD, 0, []),
+    "unknown.yaml": (UNKNOWN, 0, [("unknown-field", 8, 5, "name")]),
+    "missing.yaml": (GOOD.replace(b"    cidr: 10.100.0.0/16\n", b""), 11, [("EINVALID", 4, 3, None)]),
+    "tab.yaml": (TAB, 11, [("ESYNTAX", 4, 1, None)]),
+    "colon.yaml": (GOOD.replace("name: CANARYname".encode(), "name: é: CANARYname".encode()), 11, [("ESYNTAX", 5, 12, None)]),
+    "open.yaml": (GOOD + b"  instance: [\n", 11, [("ESYNTAX", 9, None, None)]),
+    "type.yaml": (GOOD + b"  kubelet: CANARYkubelet\n", 11, [("EINVALID", 9, 12, None)]),
+    "key.yaml": (GOOD + b"  \"\\e[2J\\x9b\\u202e\": CANARYvalue\n", 0, [("unknown-field", 9, 3, None)]),
+    "bytes.yaml": (GOOD + b"  \xff\xfe: CANARYvalue\n", 11, [("ESYNTAX", 9, 3, None)]),
+    "gate.yaml": (GOOD + b"  featureGates: {InstanceIdNodeNam: true}\n", 0, [("unknown-feature-gate", 9, 18, "InstanceIdNodeName")]),
+    "config.json": (json.dumps({"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {"clutser": {"name": "CANARYname"}}}).encode(), 11,
+                    [("unknown-field", 1, 72, "cluster")]),
+    "message": (mime(TAB), 11, [("ESYNTAX", 15, 1, None)]),
+    "part": (mime(base64.encodebytes(UNKNOWN), "Content-Transfer-Encoding: base64\n"), 0, [("unknown-field", 8, 5, "name")]),
+    "base64": (base64.b64encode(TAB), 11, [("ESYNTAX", 4, 1, None)]),
+    "gzip": (gzip.compress(UNKNOWN), 0, [("unknown-field", 8, 5, "name")]),
+    "cut.gz": (gzip.compress(GOOD)[:-20], 11, [("ESYNTAX", None, None, None)]),
+    "bomb.gz": (gzip.compress(bytes(3 << 20)), 11, [("ELIMIT", None, None, None)]),
+    "empty": (b"", 10, [("ENOCONFIG", None, None, None)]),
+    "script": (b"#!/bin/sh\necho CANARYscript\n", 10, [("ENOCONFIG", None, None, None), ("foreign-data", None, None, None)]),
+    "large": (bytes(5 << 20), 11, [("ELIMIT", None, None, None)]),
+    "./a b%:\n\xe9.yaml": (UNKNOWN, 0, [("unknown-field", 8, 5, "name")]),
+    b"\xff.yaml": (TAB, 11, [("ESYNTAX", 4, 1, None)]),
+}
+
+
+def wrong_of(name, argv, code, findings, **how):
+    """What is wrong with all three forms of one check."""
+    wrong = []
+    people, machines, forge = (run("config", "check", "--output", form, *argv, **how) for form in ("text", "json", "sarif"))
+    if {people.returncode, machines.returncode, forge.returncode} != {code}:
+        wrong.append("exit %d, %d, %d" % (people.returncode, machines.returncode, forge.returncode))
+    if people.stdout or {people.stderr, machines.stderr, forge.stderr} != {people.stderr}:
+        wrong.append("not the same is said: %r %r" % (people.stderr, machines.stderr))
+    for said in (machines.stdout, forge.stdout, people.stderr):
+        if b"CANARY" in said or re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", said):
+            wrong.append("a value, or what a terminal obeys: %r" % said)
+    document, log = json.loads(machines.stdout.decode("utf-8", "strict")), json.loads(forge.stdout.decode("utf-8", "strict"))
+    wrong += [e.message for e in validator.iter_errors(document)] + sarif.problems(log)
+    if wrong:
+        return wrong
+    got = [(f["code"], f.get("line"), f.get("column"), f.get("suggestion")) for f in document["findings"]]
+    wrong += ["%s is not in %s" % (f, got) for f in findings if f not in got]
+    if document["exit"] != code or document["valid"] != (code == 0) or (not findings and got):
+        wrong.append("exit %s, valid %s: %s" % (document["exit"], document["valid"], got))
+    if len([f for f in document["findings"] if f["severity"] == "error"]) != len(re.findall(rb"(?m)^nodestrap: error: |^nodestrap: failed (?!.*\(the first of )", people.stderr)):
+        wrong.append("other errors than people are told: %r" % people.stderr)
+    same = [(r["ruleId"], r["level"], r["locations"][0]["physicalLocation"]["region"], r["message"]["text"].endswith(f["message"]),
+             r.get("properties", {}).get("suggestion")) for r, f in zip(log["runs"][0]["results"], document["findings"])]
+    want = [(f["code"], f["severity"], {"startLine": f.get("line", 1), **({"startColumn": f["column"]} if "column" in f else {})}, True, f.get("suggestion"))
+            for f in document["findings"]]
+    if same != want:
+        wrong.append("SARIF says %s and JSON %s" % (same, want))
+    if log["runs"][0]["invocations"][0]["exitCode"] != code:
+        wrong.append("SARIF has another exit status")
+    return wrong
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    for name, (data, code, findings) in CASES.items():
+        with open(name, "wb") as f:
+            f.write(data)
+        for argv in ([name], ["-c", name]):
+            wrong = wrong_of(name, argv, code, findings)
+            result(not wrong, "%s%s" % ("" if len(argv) == 1 else "-c ", ascii(name)), "\n".join(wrong))
+    result(not wrong_of("", ["none.yaml"], 12, [("ESOURCE", None, None, None)]), "a file that is not there")
+    wrong = wrong_of("", ["--strict", "unknown.yaml"], 11, [("unknown-field", 8, 5, "name")])
+    result(not wrong, "--strict makes errors of warnings, which keep their words", "\n".join(wrong))
+    document = json.loads(run("config", "check", "--output", "json", "./a b%:\n\xe9.yaml").stdout)
+    log = json.loads(run("config", "check", "--output", "sarif", "./a b%:\n\xe9.yaml").stdout)
+    uri = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    result(uri == "a%20b%25%3A%0A%C3%A9.yaml" and document["findings"][0]["source"] == "./a b%:\\x0a\xe9.yaml", "an odd name is a URI, and one line", uri)
+    log = json.loads(run("config", "check", "--output", "sarif", folder + "/tab.yaml").stdout)
+    uri = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    result(uri == "file://" + folder + "/tab.yaml", "an absolute path is a file URI", uri)
+
+    # ---- several
+    def said(*argv, **how):
+        done = run("config", "check", "--output", "json", *argv, **how)
+        return done.returncode, [(f["code"], f["source"]) for f in json.loads(done.stdout)["findings"]]
+    got = said("good.yaml", "unknown.yaml", "none.yaml", "tab.yaml")
+    result(got == (12, [("unknown-field", "unknown.yaml"), ("ESOURCE", "none.yaml"), ("ESYNTAX", "tab.yaml")]), "several files, each by itself; the first failure's exit status", got)
+    got = said("tab.yaml", "none.yaml", "good.yaml")
+    result(got == (11, [("ESYNTAX", "tab.yaml"), ("ESOURCE", "none.yaml")]), "in another order another one", got)
+    done = run("config", "check", "good.yaml", "tab.yaml", "missing.yaml")
+    lines = done.stderr.decode().splitlines()
+    result(len(lines) == 3 and lines[0] == "nodestrap: good.yaml: valid." and "tab.yaml, line 4, column 1" in lines[1] and "missing.yaml, line 4" in lines[2], "people are told of each",
+           done.stderr)
+    with open("drop.yaml", "wb") as f:
+        f.write(DROP)
+    os.mkdir("folder")
+    for n, text in ("10.yaml", GOOD), ("20.yaml", DROP), ("README", b"{"):
+        with open("folder/" + n, "wb") as f:
+            f.write(text)
+    result(said("drop.yaml")[0] == 11, "a drop-in alone is not valid")
+    result(said("-c", "drop.yaml", "-c", "good.yaml") == (0, []), "merged with the rest it is")
+    result(said("folder", "good.yaml") == (0, []), "a folder is one configuration")
+    result(said("--partial", "drop.yaml") == (0, []), "--partial takes it alone")
+    with open("bad.yaml", "wb") as f:
+        f.write(DROP.replace(b"RAID0", b"RAID6").replace(b"instance", b"cluster: {cidr: x}\n  instance"))
+    got = said("--partial", "bad.yaml", "drop.yaml")
+    result(got == (11, [("EINVALID", "bad.yaml")] * 2), "what stands in it is judged", got)
+    result(said("--partial", "script")[0] == 10, "it is a NodeConfig all the same")
+    result(run("config", "check", "good.yaml", "-c", "good.yaml").returncode == 2, "files or --config-source")
+    result(run("config", "check", "--output", "svg", "good.yaml").returncode == 2 and run("status", "--output", "sarif").returncode == 2, "svg and sarif are not for all")
+
+    # ---- streams
+    result(said("-c", "-", input=UNKNOWN) == (0, [("unknown-field", "stdin")]), "-c - is stdin")
+    result(said("-", input=TAB) == (11, [("ESYNTAX", "stdin")]), "so is - behind the command")
+    wrong = wrong_of("", ["-c", "-"], 11, [("ELIMIT", None, None, None)], input=bytes(5 << 20))
+    result(not wrong, "of which 4 MiB are read", "\n".join(wrong))
+    result(said("-c", "file:///dev/stdin", input=GOOD) == (0, []), "file:///dev/stdin, a pipe")
+    with open("good.yaml", "rb") as f:
+        result(said("-c", "file:///dev/stdin", stdin=f) == (0, []), "and a file")
+    result(said("-c", "-")[0] == 10, "an empty one holds nothing")
+
+    def piped(*argv, name="/dev/fd/%d"):
+        r, w = os.pipe()
+        os.write(w, GOOD)
+        os.close(w)
+        done = run(*[a if a else name % r for a in argv], pass_fds=[r])
+        os.close(r)
+        return done.returncode
+    result(piped("config", "check", "-c", None) == 0, "a shell's <(…)")
+    result(piped("config", "check", None, name="/proc/self/fd/%d") == 0, "by its other name")
+    result(piped("config", "dump", "-c", None) == 0, "config dump, too")
+    os.mkfifo("fifo")
+    writer = threading.Thread(target=lambda: open("fifo", "wb").write(GOOD))
+    writer.start()
+    result(said("fifo") == (0, []), "a FIFO, whose writer comes late or early")
+    writer.join()
+    os.makedirs("root/etc")
+    os.mkfifo("root/fifo")
+    for argv, code, words in ((["init", "--root", "root", "-c", "file:///fifo"], 2, b"is a pipe or a descriptor"),
+                              (["init", "--root", "root", "-c", "-"], 2, b"neither imds://user-data nor file://PATH"),
+                              (["init", "--root", "root", "-c", "etc/x"], 2, b"did you mean file://etc/x?"),
+                              (["config", "check", "--root", "root", "-c", "file:///fifo"], 2, b"is a pipe or a descriptor"),
+                              (["config", "check", "--root", "root", "-c", "-"], 2, b"stdin: is a pipe or a descriptor"),
+                              (["config", "check", "--root", "root", "-c", "file:///dev/stdin"], 12, b"below root"),
+                              (["config", "check", "-c", "file:///dev/fd/77"], 12, b"Bad file descriptor"),
+                              (["config", "check", "-c", "s3://bucket"], 2, b"neither imds")):
+        done = run(*argv)
+        result(done.returncode == code and words in done.stderr, " ".join(argv), done.stderr)
+    os.symlink(NODESTRAP, "nodeadm")
+    for argv, code in ((["-c", "good.yaml"], 2), (["-c", "-"], 2), (["good.yaml"], 2), (["-c", "file://good.yaml"], 0), (["-c", "file:///dev/stdin"], 0)):
+        done = run("config", "check", *argv, program="./nodeadm", input=GOOD)
+        result(done.returncode == code, "nodeadm config check " + " ".join(argv), done.stderr)
+print("1..%d" % number)
+sys.exit(1 if failed else 0)
