@@ -170,6 +170,7 @@ install: $(BINARY)
 	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir) README.md conf/*.schema.json
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir)/examples conf/examples/*
+	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir)/monitoring conf/monitoring/*
 	$(INSTALL) -d $(DESTDIR)/etc/eks/nodeadm.d
 
 # For whom deps, deb and rpm are, where not for this machine. Not what the environment has of that name, which is meant for kernels.

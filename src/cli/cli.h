@@ -56,7 +56,7 @@ typedef enum Flag {
         _FLAG_MAX,
 } Flag;
 
-typedef enum Output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, OUTPUT_SARIF, _OUTPUT_MAX } Output;
+typedef enum Output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, OUTPUT_METRICS, OUTPUT_SARIF, _OUTPUT_MAX } Output;
 
 /* How far a command goes on the road that main.c walks. */
 typedef enum Stage {
@@ -83,7 +83,7 @@ struct Command {
         Stage last;
         bool starts_programs;           /* beside that */
         bool sample;                    /* no source is given to it: it has a configuration of its own */
-        bool draws;                     /* --output svg is for it, too */
+        bool draws;                     /* --output svg and metrics are for it, too */
         bool finds;                     /* --output sarif is; and the words behind its own are sources, which
                                          * it looks at one by one */
         bool unchecked;                 /* under nodeadm's name a configuration that no node can be made of is

@@ -22,7 +22,7 @@ static const char *const goals[] = { "registered", "ready", NULL };
 static const char *const plugins[] = { "nodestrap", "aws", NULL };
 static const char *const formats[_OUTPUT_MAX] = {
         [OUTPUT_TEXT] = "text", [OUTPUT_JSON] = "json", [OUTPUT_SVG] = "svg",
-        [OUTPUT_SARIF] = "sarif"
+        [OUTPUT_METRICS] = "metrics", [OUTPUT_SARIF] = "sarif"
 };
 
 static const struct FlagRow { const char *name, *argument, *help; char letter; } flags[_FLAG_MAX] = {
@@ -47,7 +47,8 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
                                       "wait for EC2 to say the node's name, for ten minutes at most" },
         [FLAG_CREDENTIAL_PLUGIN]  = { "credential-plugin", "NAME",
                                       "kubeconfig's exec plugin: nodestrap (default) or aws" },
-        [FLAG_OUTPUT]             = { "output", "FORMAT", "text (default) or json; of status also svg, of config check sarif" },
+        [FLAG_OUTPUT]             = { "output", "FORMAT",
+                "text (default) or json; of status also svg, metrics, of config check sarif" },
         [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write every planned file below DIR" },
         [FLAG_SHOW_SECRETS]       = { "show-secrets", NULL,
                                       "with what is free in the configuration; for root and its owner" },
@@ -136,8 +137,8 @@ static int set_output(Options *o, const char *format, Diag *diag) {
                 if (streq(format, formats[o->output]))
                         return 0;
         return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                          "--output takes text or json, of status also svg, of config check also sarif, not "
-                          "\"%s\"",
+                          "--output takes text or json, of status also svg or metrics, of config check "
+                          "also sarif, not \"%s\"",
                           format);
 }
 
@@ -332,9 +333,10 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
                         return diag_error(diag, -EINVAL, CAUSE_USAGE,
                                           "%s does not take --%s; see %s %s --help", words,
                                           flags[i].name, program_names[o->name], words);
-        if (o->output == OUTPUT_SVG && !o->command->draws)
+        if ((o->output == OUTPUT_SVG || o->output == OUTPUT_METRICS) && !o->command->draws)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "%s cannot be drawn: --output takes text or json here", words);
+                                  "%s cannot be %s: --output takes text or json here", words,
+                                  o->output == OUTPUT_SVG ? "drawn" : "told in metrics");
         if (o->output == OUTPUT_SARIF && !o->command->finds)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
                                   "--output sarif is for config check; of %s it takes text or json", words);

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "report/draw.h"
+#include "report/metrics.h"
 #include "report/show.h"
 #include "report/status.h"
 
@@ -68,9 +69,10 @@ static ExitCode exit_of(const json_t *status) {
 static int status_print(const Options *o, const json_t *status, Diag *diag) {
         if (o->output == OUTPUT_JSON)
                 return output_json(status, NULL, diag);
-        if (o->output == OUTPUT_SVG) {
-                _cleanup_(freep) char *drawing = status_draw(status);
-                return output_text(drawing, diag);
+        if (o->output == OUTPUT_SVG || o->output == OUTPUT_METRICS) {
+                _cleanup_(freep) char *text =
+                        o->output == OUTPUT_SVG ? status_draw(status) : metrics_make(status, true);
+                return output_text(text, diag);
         }
         output_begin();
         status_show(status);

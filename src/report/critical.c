@@ -69,10 +69,11 @@ static Place run_find(json_t *runs, const Place *own, const char *phase, int64_t
         return (Place) {};
 }
 
-static void path_push(json_t *path, const char *run, const char *id, int64_t begin, int64_t end) {
-        json_array_insert_new(path, 0,
-                              json_pack("{ss ss sI sI}", "run", run, "id", id, "beginUsec", (json_int_t)begin,
-                                        "endUsec", (json_int_t)end));
+static json_t *path_push(json_t *path, const char *run, const char *id, int64_t begin, int64_t end) {
+        json_t *step = json_pack("{ss ss sI sI}", "run", run, "id", id, "beginUsec", (json_int_t)begin,
+                                 "endUsec", (json_int_t)end);
+        json_array_insert_new(path, 0, step);
+        return step;
 }
 
 /* What it waited for in its own process or in the one beside it; and where it was the first of its process,
@@ -112,8 +113,10 @@ void critical_put(json_t *status, json_t *runs) {
                 if (status_number(action_find(run, KUBELET), "endUsec") > 0)
                         at = (Place) { .name = name, .run = run, .action = action_find(run, KUBELET) };
         while (at.action && !path_has(path, at.name, json_get_text(at.action, "id"))) {
-                path_push(path, at.name, json_get_text(at.action, "id"),
-                          status_number(at.action, "beginUsec"), status_number(at.action, "endUsec"));
+                json_t *step =
+                        path_push(path, at.name, json_get_text(at.action, "id"),
+                                  status_number(at.action, "beginUsec"), status_number(at.action, "endUsec"));
+                json_object_set(step, "phase", json_object_get(at.action, "phase"));
                 at = step_back(path, runs, &at);
         }
         if (json_array_size(path) > 0)
@@ -135,13 +138,32 @@ static int64_t share_of(const json_t *path, size_t i) {
         return MAX(status_number(step, "endUsec") - begin, 0);
 }
 
+/* Which part of a boot the step belongs to: of a run of several phases to the one that it is a step of. */
+static const char *part_of(const json_t *step) {
+        const char *phase = json_get_text(step, "phase");
+        return streq(json_get_text(step, "id"), GAP) ? GAP : *phase ? phase : json_get_text(step, "run");
+}
+
+int64_t critical_share(const json_t *path, const char *part) {
+        int64_t sum = 0;
+        for (size_t i = 0; i < json_array_size(path); i++)
+                if (streq(part_of(json_array_get(path, i)), part))
+                        sum += share_of(path, i);
+        return sum;
+}
+
+int64_t critical_end(const json_t *path) {
+        size_t n = json_array_size(path);
+        return n > 0 ? status_number(json_array_get(path, n - 1), "endUsec") : 0;
+}
+
 char *critical_text(const json_t *status) {
         const json_t *path = json_object_get(status, KEY);
         size_t n = json_array_size(path), told[SHOWN];
         if (n == 0)
                 return xstrdup("");
         Text t = {};
-        _cleanup_(freep) char *whole = usec_text(status_number(json_array_get(path, n - 1), "endUsec"));
+        _cleanup_(freep) char *whole = usec_text(critical_end(path));
         text_add(&t, "critical path (>): kubelet started %s after power-on", whole);
         for (size_t k = 0; k < MIN(n, SHOWN); k++) {
                 told[k] = SIZE_MAX;

@@ -6,10 +6,12 @@
 #include "apply/apply.h"
 #include "base/json.h"
 #include "base/time.h"
+#include "report/critical.h"
 #include "report/found.h"
 #include "report/status.h"
 
 #include <stdio.h>
+#include <time.h>
 
 static char *label_escape(const char *value) {
         Text t = {};
@@ -68,9 +70,53 @@ static void metrics_runs(Text *t, json_t *runs) {
         }
 }
 
+/* One that is not over is told by its verdict alone: who scrapes comes again. */
+static void metrics_phases(Text *t, const json_t *status) {
+        const json_t *entry;
+        size_t i;
+        metric_head(t, "phase_verdict", "1 for what became of each phase of this boot");
+        json_array_foreach(json_object_get(status, "phases"), i, entry)
+                text_add(t, "nodestrap_phase_verdict{phase=\"%s\",verdict=\"%s\"} 1\n",
+                         json_get_text(entry, "phase"), json_get_text(entry, "verdict"));
+}
+
+/* "2026-01-02T03:04:05Z" */
+static void metrics_time(Text *t, const char *name, const char *help, const char *when) {
+        struct tm utc = {};
+        if (!strptime(when, "%Y-%m-%dT%H:%M:%SZ", &utc))
+                return;
+        metric_head(t, name, help);
+        text_add(t, "nodestrap_%s %lld\n", name, (long long)timegm(&utc));
+}
+
+static void metrics_times(Text *t, const json_t *status) {
+        const char *last = "", *key;
+        json_t *run;
+        json_object_foreach(json_object_get(status, "runs"), key, run) {
+                last = json_get_text(run, "endedAt");
+        }
+        metrics_time(t, "boot_timestamp_seconds", "when the kernel started, seconds since 1970",
+                     json_get_text(status, "bootedAt"));
+        metrics_time(t, "last_run_timestamp_seconds", "when init ended last, seconds since 1970", last);
+}
+
+/* The chain of steps that kubelet waited for, summed up by who had it in hand. */
+static void metrics_chain(Text *t, const json_t *status) {
+        static const char *const links[] = { "config", "devices", "run", "cloud-init" };
+        const json_t *path = json_object_get(status, "criticalPath");
+        if (json_array_size(path) == 0)
+                return;
+        metric_head(t, "critical_path_seconds", "how much of the time until kubelet's start each part took");
+        for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+                text_add(t, "nodestrap_critical_path_seconds{part=\"%s\"} %.6f\n", links[i],
+                         (double)critical_share(path, links[i]) / USEC_PER_SEC);
+        metric_head(t, "kubelet_started_seconds", "from the start of the kernel until kubelet was started");
+        text_add(t, "nodestrap_kubelet_started_seconds %.6f\n", (double)critical_end(path) / USEC_PER_SEC);
+}
+
 static void metrics_actions(Text *t, json_t *runs) {
-        size_t counts[OUTCOME_FAILED + 1] = {}, i;
         const char *phases;
+        size_t i;
         json_t *run, *action;
         metric_head(t, "action_duration_seconds", "how long each action took");
         json_object_foreach(runs, phases, run) {
@@ -84,6 +130,10 @@ static void metrics_actions(Text *t, json_t *runs) {
                                          phases, id, seconds_of(action));
                 }
         }
+}
+
+static void metrics_outcomes(Text *t, json_t *runs) {
+        size_t counts[OUTCOME_FAILED + 1] = {}, i;
         status_count(runs, counts);
         metric_head(t, "actions", "actions by outcome");
         for (i = OUTCOME_UNCHANGED; i < ARRAY_SIZE(counts); i++)
@@ -171,12 +221,17 @@ static void metrics_pages(Text *t, const json_t *list) {
         }
 }
 
-char *metrics_make(const json_t *status) {
+char *metrics_make(const json_t *status, bool actions) {
         Text t = {};
         json_t *runs = json_object_get(status, "runs");
         metrics_verdict(&t, status);
+        metrics_phases(&t, status);
+        metrics_times(&t, status);
         metrics_runs(&t, runs);
-        metrics_actions(&t, runs);
+        metrics_chain(&t, status);
+        metrics_outcomes(&t, runs);
+        if (actions)
+                metrics_actions(&t, runs);
         metrics_accelerator(&t, json_object_get(status, "accelerator"));
         metrics_health(&t, json_object_get(status, "accelerator"));
         metrics_pages(&t, json_object_get(status, "hugepages"));

@@ -9,4 +9,5 @@
 
 /* The two lines above a gauge's values. */
 _nonnull_ void metric_head(Text *t, const char *name, const char *help);
-_malloc_ _nonnull_ char *metrics_make(const json_t *status);
+/* actions: also a series for each of them, of which there may be a hundred. */
+_malloc_ _nonnull_ char *metrics_make(const json_t *status, bool actions);

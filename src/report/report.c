@@ -157,7 +157,8 @@ ExitCode report_write(const Root *root, const Report *given) {
 
         _cleanup_(close_fd) int lock = status_lock(root);
         json_t *status = status_make(root, &report, &v, end_usec);
-        _cleanup_(freep) char *text = json_dumps(status, JSON_INDENT(1)), *metrics = metrics_make(status);
+        _cleanup_(freep) char *text = json_dumps(status, JSON_INDENT(1)),
+                              *metrics = metrics_make(status, false);
         _cleanup_(freep) char *console = console_line(&v, &report, seconds),
                               *last = last_line(&v, &report, seconds);
         /* of the runs so far, whatever this boot has yet to do */

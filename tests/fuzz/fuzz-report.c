@@ -8,12 +8,15 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "commands/kept.h"
+#include "commands/outlook.h"
 #include "commands/snapshot.h"
 #include "config/config.h"
+#include "report/critical.h"
 #include "report/draw.h"
 #include "report/event.h"
 #include "report/found.h"
 #include "report/metrics.h"
+#include "report/progress.h"
 #include "report/show.h"
 #include "report/status.h"
 
@@ -32,10 +35,17 @@ static void show(const json_t *status) {
 
 static void read_status(const Root *root) {
         json_t *status = NULL;
+        _cleanup_(live_done) Live live = { .now_usec = 77 };
         if (status_read(root, &status) < 0)
                 return;
         show(status);
-        _cleanup_(freep) char *metrics = metrics_make(status), *found = found_text(status),
+        live.processes = progress_read(root);
+        phases_put(status, &live);
+        next_put(status);
+        longest_put(status);
+        critical_put(status, json_object_get(status, "runs"));
+        show(status);
+        _cleanup_(freep) char *metrics = metrics_make(status, true), *found = found_text(status),
                               *plan = status_plan_id(root), *drawing = status_draw(status);
         if (!metrics || !found || !drawing || (plan && !*plan))
                 abort();

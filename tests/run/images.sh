@@ -23,6 +23,7 @@ $tools/peers.sh --cached qemu-user trixie qemu-user >/dev/null || bad=1
 $tools/peers.sh --cached containerd2 sid containerd >/dev/null || bad=1
 $tools/peers.sh --cached amazon-ec2-utils trixie amazon-ec2-utils >/dev/null || bad=1
 $tools/peers.sh --cached valgrind trixie valgrind >/dev/null || bad=1
+$tools/peers.sh --cached prometheus bookworm prometheus prometheus-node-exporter >/dev/null || bad=1
 $tools/peers.sh --cached openssl-fips trixie openssl-provider-fips >/dev/null || bad=1
 $tools/libcurl.sh >/dev/null || bad=1
 $tools/peers.sh --cached cni trixie containernetworking-plugins >/dev/null || bad=1
