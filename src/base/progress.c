@@ -4,6 +4,7 @@
 
 #include "base/time.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -18,11 +19,13 @@ void progress_add(Text *t, uint64_t usec, const char *word, const char *what) {
 }
 
 static int progress_open(const Root *root) {
+        const int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
         struct stat st;
-        if (root_make_dirs(root, RUN_DIR, 0755) < 0)
-                return -1;
-        int fd = root_open(root, PROGRESS_FILE, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
-        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fchmod(fd, PROGRESS_MODE) == 0 &&
+        int fd = root_open(root, PROGRESS_FILE, flags);
+        if (fd == -ENOENT && root_make_dirs(root, RUN_DIR, 0755) >= 0)
+                fd = root_open(root, PROGRESS_FILE, flags);
+        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+            ((st.st_mode & 07777) == PROGRESS_MODE || fchmod(fd, PROGRESS_MODE) == 0) &&
             (st.st_size <= PROGRESS_MAX || ftruncate(fd, 0) == 0))
                 return fd;
         close_fd(&fd);

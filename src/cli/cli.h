@@ -47,6 +47,7 @@ typedef enum Flag {
         FLAG_TIMEOUT,
         FLAG_BUNDLE,
         FLAG_EXIT_CODE,
+        FLAG_FOLLOW,
         FLAG_ACTION,
         FLAG_INTERFACE,
         FLAG_ROOT,
@@ -122,7 +123,7 @@ typedef struct Options {
         const char *goal;               /* of wait: "registered" or "ready" */
         uint64_t timeout_usec;          /* 0: the command's own */
         const char *bundle;             /* of status: the file, "-" for stdout; or NULL */
-        bool exit_code;                 /* of status: end with that of the boot */
+        bool exit_code, follow;         /* of status: end with that of the boot; tell of it until then */
         const char *action, *interface; /* of udev-net-manager, as given; or NULL */
         char **argv;                    /* respelled; what the strings above may point into */
 } Options;

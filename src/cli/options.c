@@ -83,6 +83,8 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
                 "all that a support case needs, and no secret, as .tar.gz; - is stdout" },
         [FLAG_EXIT_CODE]          = { "exit-code", NULL,
                 "end with init's exit status, 0 when all is well, 3 where it has not ended" },
+        [FLAG_FOLLOW]             = { "follow", NULL,
+                "tell each step as it begins and ends, until the boot has a verdict" },
         [FLAG_ACTION]             = { "action", "ACTION", "what became of the interface: add or remove",
                                       .letter = 'a' },
         [FLAG_INTERFACE]          = { "interface", "NAME", "the network interface", .letter = 'i' },
@@ -232,6 +234,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_TIMEOUT:            return set_timeout(o, argument, diag);
         case FLAG_BUNDLE:             return set_bundle(o, argument, diag);
         case FLAG_EXIT_CODE:          o->exit_code = true; return 0;
+        case FLAG_FOLLOW:             o->follow = true; return 0;
         case FLAG_ACTION:             o->action = argument; return 0;
         case FLAG_INTERFACE:          o->interface = argument; return 0;
         case FLAG_ROOT:               o->root = argument; return 0;
@@ -345,10 +348,13 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
                                   "%s takes files, each a configuration by itself, or --config-source, for "
                                   "one that is merged; not both",
                                   words);
-        if (o->bundle && (seen[FLAG_OUTPUT] || o->exit_code))
+        if (o->bundle && (seen[FLAG_OUTPUT] || o->exit_code || o->follow))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
                                   "--bundle takes all that there is: leave out --%s",
-                                  o->exit_code ? "exit-code" : "output");
+                                  o->follow ? "follow" : o->exit_code ? "exit-code" : "output");
+        if (o->follow && o->output != OUTPUT_TEXT)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--follow tells in words: leave out --output");
         return 0;
 }
 

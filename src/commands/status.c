@@ -3,6 +3,7 @@
  * it. */
 #include "commands/bundle.h"
 #include "commands/commands.h"
+#include "commands/follow.h"
 #include "commands/outlook.h"
 #include "commands/output.h"
 #include "commands/run.h"
@@ -41,12 +42,11 @@ static int refuse(int r, Diag *diag) {
         return diag_error(diag, r, CAUSE_FILE, REPORT_STATUS " cannot be shown: %s", strerror(-r));
 }
 
-/* What was written, and what goes on now. An init that has yet to end its first phase has written nothing. */
-static int status_now(const Root *root, json_t **ret, Diag *diag) {
+int status_now(const Root *root, bool any, json_t **ret, Diag *diag) {
         _cleanup_(live_done) Live live = {};
         int r = status_read(root, ret);
         outlook_live(root, &live);
-        if (r == -ENOENT && !is_idle(&live))
+        if (r == -ENOENT && (any || !is_idle(&live)))
                 *ret = json_pack("{ss}", "version", VERSION);
         else if (r < 0)
                 return refuse(r, diag);
@@ -55,8 +55,7 @@ static int status_now(const Root *root, json_t **ret, Diag *diag) {
         return 0;
 }
 
-/* Of init: a node that joins tainted has ended well by its policy. */
-static ExitCode exit_of(const json_t *status) {
+ExitCode status_exit(const json_t *status) {
         const char *verdict = json_get_text(status, "verdict");
         if (streq(verdict, "ok") || streq(verdict, "tainted"))
                 return EXIT_DONE;
@@ -83,12 +82,14 @@ int command_status(Run *run) {
         _cleanup_(json_decrefp) json_t *status = NULL;
         if (run->options.bundle)
                 return status_bundle(run);
-        int r = status_now(run->root, &status, &run->diag);
+        if (run->options.follow)
+                return status_follow(run);
+        int r = status_now(run->root, false, &status, &run->diag);
         if (r >= 0)
                 r = status_print(&run->options, status, &run->diag);
         if (r >= 0 && run->options.exit_code) {
                 run->reported = true;
-                run->exit_code = exit_of(status);
+                run->exit_code = status_exit(status);
         }
         return r;
 }

@@ -50,7 +50,7 @@ static size_t step_find(const json_t *steps, const char *id) {
         return i;
 }
 
-static void take_line(const ProgressLine *line, void *userdata) {
+void progress_take(const ProgressLine *line, void *userdata) {
         json_t *all = userdata;
         _cleanup_(freep) char *key = xasprintf("%d", line->pid);
         json_t *steps = json_object_get(json_object_get(all, key), "steps");
@@ -72,6 +72,11 @@ static void take_line(const ProgressLine *line, void *userdata) {
                 json_array_remove(steps, step_find(steps, line->what));
 }
 
+const json_t *progress_step(const json_t *process, const char *id) {
+        const json_t *steps = json_object_get(process, "steps");
+        return json_array_get(steps, step_find(steps, id));
+}
+
 /* By the name that it was called by; its number may be another process's by now. */
 static bool is_alive(const Root *root, const char *pid) {
         _cleanup_(freep) char *path = xasprintf("/proc/%s/comm", pid), *name = NULL;
@@ -86,7 +91,7 @@ json_t *progress_read(const Root *root) {
         const char *pid;
         if (root_read(root, PROGRESS_FILE, PROGRESS_READ, &text, NULL) < 0)
                 return list;
-        (void)progress_parse(text, take_line, all);
+        (void)progress_parse(text, progress_take, all);
         json_object_foreach(all, pid, process) {
                 if (is_alive(root, pid))
                         json_array_append(list, process);

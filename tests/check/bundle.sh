@@ -140,6 +140,8 @@ mkdir -p "$root/etc/eks/nodeadm.d" "$root/run/eks/nodeadm"
 printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {instance: {environment: {containerd: {X: dropin-PASSWORD}}}}\n' >"$root/etc/eks/nodeadm.d/x.yaml"
 init() { "$nodestrap" init --skip devices --skip run --root "$root" --config-source imds://user-data --config-source file:///etc/eks/nodeadm.d/ --config-cache /run/eks/nodeadm/config.json; }
 ok 'the files are written' init
+ok 'what is done is told as it goes' eval '[ "$(awk -F"\t" "NF != 4 || !(\$1 > 0) || !(\$2 > 0) { print 1 } { seen[\$3]++ } END { print seen[\"start\"], seen[\"end\"], (seen[\"done\"] > 5), \$3, \$4 }" "$root/run/nodestrap/progress")" = "1 1 1 end ok" ]'
+ok 'to who may read the report' test "$(stat -c %a "$root/run/nodestrap/progress")" = 640
 ok 'and the plan is kept' grep -q 'write-file */etc/containerd/config.toml' "$root/run/nodestrap/plan-config.txt"
 
 # What others write down of it, and secrets of theirs.

@@ -5,6 +5,8 @@
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
+follower=''
+trap '[ -z "$follower" ] || kill "$follower" 2>/dev/null; rm -r "$tmp"' EXIT
 nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}") oracle=$here/../oracles/status.py
 for kind in ok failed running long config; do mkdir "$tmp/$kind" && python3 "$oracle" boot $kind "$tmp/$kind" || { echo "Bail out! no status to show"; exit 1; }; done
 mkdir "$tmp/none"
@@ -33,6 +35,38 @@ d = json.load(open(sys.argv[1]))
 assert [(p[\"phase\"], p[\"verdict\"]) for p in d[\"phases\"]] == [(\"config\", \"ok\"), (\"devices\", \"failed\"), (\"run\", \"held\")], d[\"phases\"]
 assert d[\"phases\"][1][\"beginUsec\"] == 5800000 and d[\"next\"] == \"man 7 nodestrap-codes, at EFABRIC\" and d[\"node\"][\"region\"] == \"us-west-2\"
 " "$tmp/out"'
+
+# ---- as it goes ----
+later=$tmp/later; mkdir -p "$later/run"
+follow() { : >"$tmp/followed"; env --default-signal=INT timeout 120 "$nodestrap" status --root "$1" --follow >"$tmp/followed" 2>&1 & follower=$!; }
+tells() { for _ in {1..600}; do grep -qE -- "$1" "$tmp/followed" && return; kill -0 "$follower" 2>/dev/null || break; sleep .1; done; cat "$tmp/followed"; false; }
+finish() { wait "$follower"; code=$?; follower=; }
+ended() { [ $code = "$1" ] || { echo "$code"; cat "$tmp/followed"; false; }; }
+told() { grep -qE -- "$1" "$tmp/followed" || { cat "$tmp/followed"; false; }; }
+# The new one takes the place of the old: a reader sees either.
+becomes() { rm -rf "$tmp/next" && mkdir "$tmp/next" && python3 "$oracle" boot "$1" "$tmp/next" && mkdir -p "$later/run/nodestrap" && mv "$tmp/next/run/nodestrap/status.json" "$later/run/nodestrap/"; }
+follow "$later"
+becomes config; mkdir -p "$later/proc/sys/kernel/random" "$later/proc/71"; echo b-1 >"$later/proc/sys/kernel/random/boot_id"; echo nodestrap >"$later/proc/71/comm"
+printf '5800000\t71\tstart\tdevices,run\n5900000\t71\tbegin\tawait-fabric:fabric\n6000000\t71\tunchanged\twrite-f' >"$later/run/nodestrap/progress"
+ok 'it follows a boot from before its first phase' tells '^ *5\.90 s  devices,run +\.\.\. +await-fabric:fabric$'
+ok 'half a line is waited for' eval '! grep write-f "$tmp/followed" && printf "ile:/etc/x\n" >>"$later/run/nodestrap/progress" && tells "unchanged  write-file:/etc/x$"'
+becomes failed; printf '315100000\t71\tfailed\tawait-fabric:fabric\n566000000\t71\tend\tfailed\n' >>"$later/run/nodestrap/progress"
+finish
+ok 'until that has a verdict, and ends with its code' ended 33
+ok 'telling how long each step took' told '^ *315\.1 s  devices,run +failed +await-fabric:fabric \(309\.2 s\)$'
+ok 'then the failure' told '^failed \(33 EFABRIC\) at await-fabric:fabric:$'
+follow "$tmp/running"
+ok 'a boot at work is followed' tells '^ *33\.0 s .* done +start-unit:containerd.service \(3\.00 s\)$'
+kill -INT "$follower"; finish
+ok 'until somebody has seen enough' eval 'ended 3 && told "^running: "'
+follow "$tmp/ok"; finish
+ok 'one that is over is told at once' eval 'ended 0 && told "^ok: "'
+ok 'in words alone' eval '! "$nodestrap" status --follow --output json 2>"$tmp/err" && says "--follow tells in words"'
+if [ "$(id -u)" = 0 ]; then
+        chmod -R a+rX "$tmp"; cp "$nodestrap" "$tmp/nodestrap"; chmod 640 "$tmp"/running/run/nodestrap/{status.json,progress}; chgrp -R games "$tmp/running/run/nodestrap"
+        ok 'who is of the group sees it' eval 'setpriv --reuid 65534 --regid 65534 --groups games "$tmp/nodestrap" status --root "$tmp/running" >"$tmp/out" 2>&1; shows "^running: "'
+        ok 'others are told who may' eval '! setpriv --reuid 65534 --regid 65534 --clear-groups "$tmp/nodestrap" status --root "$tmp/running" --follow >"$tmp/out" 2>&1; shows "be of the group systemd-journal"'
+fi
 
 picture() { # KIND WORD...
         local kind=$1; shift; status "$kind" --output svg && cp "$tmp/out" "$tmp/$kind.svg" && python3 "$oracle" picture "$tmp/$kind.svg" "$@"

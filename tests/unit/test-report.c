@@ -6,6 +6,7 @@
 #include "report/draw.h"
 #include "report/metrics.h"
 #include "report/phases.h"
+#include "report/progress.h"
 #include "report/show.h"
 #include "report/status.h"
 
@@ -647,6 +648,20 @@ TEST(what_goes_on_now_counts_more) {
         json_decref(live.processes);
         live = (Live){ .units = { [LIVE_JOIN] = UNIT_WORKS } };
         assert_phases("{'verdict': 'ok', 'runs': {'config,devices,run': " RUN_OF("ok", "") "}}", &live, "ok: config=ok devices=ok run=ok join=running", "");
+}
+
+TEST(who_is_at_work) {
+        static const char lines[] = "5\t71\tstart\tconfig\n6\t71\tbegin\ta:b c\n6\t71\tbegin\td\n7\t71\tdone\td\n7\t71\tdone\tnever begun\n"
+                                    "8\t72\tstart\trun\n9\t72\tend\tok\n1\t73\tstart\trun\n1\t74\tstart\trun\nx\t71\tstart\trun\n1\t71\tdone\n\n9\t71\tstart";
+        BOX(b);
+        ASSERT_OK(root_replace(b.root, "/run/nodestrap/progress", lines, sizeof lines - 1, 0640));
+        ASSERT_OK(root_replace(b.root, "/proc/71/comm", "nodestrap\n", 10, 0444));
+        ASSERT_OK(root_replace(b.root, "/proc/72/comm", "nodestrap\n", 10, 0444));
+        ASSERT_OK(root_replace(b.root, "/proc/74/comm", "sleep\n", 6, 0444));
+        json_t *all = progress_read(b.root);
+        _cleanup_(freep) char *text = json_dumps(all, JSON_COMPACT);
+        ASSERT_STREQ(text, "[{\"pid\":71,\"phases\":\"config\",\"beginUsec\":5,\"steps\":[{\"id\":\"a:b c\",\"beginUsec\":6}]}]");
+        json_decref(all);
 }
 
 TEST(phases_are_shown_with_their_times) {

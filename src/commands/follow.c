@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `nodestrap status --follow`: the lines that inits write as they go, as people read them, until the boot has
+ * a verdict. inotify(7) says when there are more; systemd, and whether a process is there still, have to be
+ * asked, which is done when an init says that it has ended, and else now and then. */
+#include "commands/follow.h"
+
+#include "commands/output.h"
+
+#include "base/json.h"
+#include "base/progress.h"
+#include "base/stop.h"
+#include "base/time.h"
+#include "report/progress.h"
+#include "report/show.h"
+#include "report/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#define LOOK_USEC (2 * USEC_PER_SEC)
+#define READ_MAX  (64 << 10)
+
+typedef struct Follow {
+        const Root *root;
+        int inotify_fd;
+        bool watches;                   /* the directory of the file; false: that in which it will be made */
+        off_t offset;                   /* of the file, whole lines */
+        json_t *processes;              /* progress_take() */
+        bool ended;                     /* one of them has, since it was asked for */
+} Follow;
+
+static void follow_done(Follow *f) {
+        close_fd(&f->inotify_fd);
+        json_decref(f->processes);
+}
+
+/* ---- lines ---- */
+
+static void print_line(int64_t usec, const char *phases, const char *word, const char *what, int64_t begin) {
+        _cleanup_(freep) char *when = usec_text(usec), *took = usec_text(usec - begin);
+        printf("%9s  %-18s %-9s", when, phases, word);
+        if (*what)
+                printf("  %s", what);
+        if (begin > 0)
+                printf(" (%s)", took);
+        printf("\n");
+}
+
+static void on_line(const ProgressLine *line, void *userdata) {
+        Follow *f = userdata;
+        _cleanup_(freep) char *key = xasprintf("%d", line->pid);
+        const json_t *process = json_object_get(f->processes, key);
+        const char *phases = json_get_text(process, "phases"), *word = line->word;
+        if (streq(word, "start"))
+                print_line(line->usec, line->what, "begun", "", 0);
+        else if (streq(word, "end"))
+                print_line(line->usec, phases, line->what, "", status_number(process, "beginUsec"));
+        else
+                print_line(line->usec, phases, streq(word, "begin") ? "..." : word, line->what,
+                           status_number(progress_step(process, line->what), "beginUsec"));
+        f->ended = f->ended || streq(word, "end");
+        progress_take(line, f->processes);
+}
+
+/* All that is new. The file begins anew where it had grown too long. */
+static void read_lines(Follow *f) {
+        _cleanup_(close_fd) int fd = root_open(f->root, PROGRESS_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+        _cleanup_(freep) char *text = xcalloc(1, READ_MAX + 1);
+        struct stat st;
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return;
+        if (st.st_size < f->offset)
+                f->offset = 0;
+        for (;;) {
+                ssize_t n = pread(fd, text, READ_MAX, f->offset);
+                if (n <= 0)
+                        return;
+                text[n] = 0;
+                size_t taken = progress_parse(text, on_line, f);
+                if (taken == 0)         /* a line that is not whole, or one that nobody writes */
+                        return;
+                f->offset += (off_t)taken;
+        }
+}
+
+/* ---- waiting ---- */
+
+static int watch(Follow *f) {
+        static const char run[] = "/run";
+        bool there = root_exists(f->root, RUN_DIR) == 1;
+        if (f->watches)
+                return 0;
+        _cleanup_(close_fd) int fd = root_open(f->root, there ? RUN_DIR : run, O_RDONLY | O_DIRECTORY);
+        _cleanup_(freep) char *path = xasprintf("/proc/self/fd/%d", fd);
+        if (fd < 0 || inotify_add_watch(f->inotify_fd, path, IN_CREATE | IN_MODIFY | IN_MOVED_TO) < 0)
+                return fd < 0 ? fd : -errno;
+        f->watches = there;
+        return 0;
+}
+
+static void drain(const Follow *f) {
+        char events[4096];
+        while (read(f->inotify_fd, events, sizeof events) > 0)
+                ;
+}
+
+/* Has it one that nothing can change any more? */
+static bool is_over(const json_t *status) {
+        return status_exit(status) != EXIT_UNFINISHED;
+}
+
+static int follow(Follow *f, json_t **status, Diag *diag) {
+        for (uint64_t next = 0;;) {
+                int r = watch(f);
+                if (r < 0)
+                        return diag_error(diag, r, CAUSE_INTERNAL, RUN_DIR " cannot be watched: %s",
+                                          strerror(-r));
+                read_lines(f);
+                if (fflush(stdout) != 0)
+                        return output_end(diag);
+                if (f->ended || now_usec() >= next) {
+                        json_decref(TAKE_PTR(*status));
+                        r = status_now(f->root, true, status, diag);
+                        if (r < 0 || is_over(*status))
+                                return r;
+                        f->ended = false;
+                        next = now_usec() + LOOK_USEC;
+                }
+                r = stop_wait(f->inotify_fd, next);
+                if (r < 0)
+                        return r == -EINTR ? 0 : diag_error(diag, r, CAUSE_INTERNAL, "waiting failed: %s",
+                                                            strerror(-r));
+                drain(f);
+        }
+}
+
+int status_follow(Run *run) {
+        _cleanup_(json_decrefp) json_t *status = NULL;
+        _cleanup_(follow_done) Follow f = { .root = run->root,
+                                            .inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK),
+                                            .processes = json_object() };
+        if (f.inotify_fd < 0)
+                return diag_error(&run->diag, -errno, CAUSE_INTERNAL, "inotify: %s", strerror(errno));
+        stop_catch();
+        output_begin();
+        int r = follow(&f, &status, &run->diag);
+        if (r < 0)
+                return r;
+        printf("\n");
+        status_show_head(status);
+        run->reported = true;
+        run->exit_code = status_exit(status);
+        return output_end(&run->diag);
+}
