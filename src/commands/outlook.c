@@ -25,9 +25,9 @@ static const char *const units[] = { "nodestrap-config.service", "nodestrap-devi
 #define N_UNITS ((int)ARRAY_SIZE(units))
 /* Of each phase those that do it, ours first. */
 static const struct { const char *unit; int phase; } phase_units[] = {
-        { "nodestrap-config.service", LIVE_CONFIG }, { "nodestrap-devices.service", LIVE_DEVICES },
-        { "nodestrap-run.service", LIVE_RUN },       { "nodestrap-joined.service", LIVE_JOIN },
-        { "nodeadm-config.service", LIVE_CONFIG },   { "nodeadm-run.service", LIVE_RUN },
+        { "nodestrap-config.service", ONGOING_CONFIG }, { "nodestrap-devices.service", ONGOING_DEVICES },
+        { "nodestrap-run.service", ONGOING_RUN },       { "nodestrap-joined.service", ONGOING_JOIN },
+        { "nodeadm-config.service", ONGOING_CONFIG },   { "nodeadm-run.service", ONGOING_RUN },
 };
 
 static int call_list(sd_bus *bus, const char *const *names, size_t n, sd_bus_message **ret) {
@@ -80,7 +80,7 @@ static bool units_have_work(const Root *root, bool with_kubelet) {
 
 /* nodestrap-joined's start is over when it has begun to wait. */
 static UnitWork unit_work(int phase, const char *active, uint32_t job) {
-        if (streq(active, "activating") || (phase == LIVE_JOIN && streq(active, "active")))
+        if (streq(active, "activating") || (phase == ONGOING_JOIN && streq(active, "active")))
                 return UNIT_WORKS;
         return job > 0 ? UNIT_WAITS : UNIT_IDLE;
 }
@@ -99,11 +99,11 @@ static void take_units(sd_bus_message *reply, UnitWork *works) {
                 }
 }
 
-void outlook_live(const Root *root, Live *ret) {
+void outlook_ongoing(const Root *root, Ongoing *ret) {
         const char *names[ARRAY_SIZE(phase_units)];
         sd_bus *bus = NULL;
         sd_bus_message *reply = NULL;
-        *ret = (Live){ .processes = progress_read(root),
+        *ret = (Ongoing){ .processes = progress_read(root),
                        .now_usec = root_is_host(root) ? (int64_t)now_usec() : 0 };
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 names[i] = phase_units[i].unit;
@@ -114,9 +114,9 @@ void outlook_live(const Root *root, Live *ret) {
         sd_bus_flush_close_unref(bus);
 }
 
-void live_done(Live *live) {
-        json_decref(live->processes);
-        *live = (Live){};
+void ongoing_done(Ongoing *ongoing) {
+        json_decref(ongoing->processes);
+        *ongoing = (Ongoing){};
 }
 
 /* ---- all of them ---- */

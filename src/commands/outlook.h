@@ -10,5 +10,5 @@ _must_check_ _nonnull_ bool outlook_has_init(const Root *root);
  * text of ret say why, in the place of what it said. */
 _must_check_ _nonnull_ bool outlook_is_lost(const Root *root, JoinOutcome *ret);
 /* What each phase's units and processes do now; as much of it as the caller may know. */
-_nonnull_ void outlook_live(const Root *root, Live *ret);
-_nonnull_ void live_done(Live *live);
+_nonnull_ void outlook_ongoing(const Root *root, Ongoing *ret);
+_nonnull_ void ongoing_done(Ongoing *ongoing);

@@ -16,11 +16,11 @@
 
 #include <errno.h>
 
-static bool is_idle(const Live *live) {
-        for (size_t i = 0; i < _LIVE_MAX; i++)
-                if (live->units[i] != UNIT_IDLE)
+static bool is_idle(const Ongoing *ongoing) {
+        for (size_t i = 0; i < _ONGOING_MAX; i++)
+                if (ongoing->units[i] != UNIT_IDLE)
                         return false;
-        return json_array_size(live->processes) == 0;
+        return json_array_size(ongoing->processes) == 0;
 }
 
 /* Another boot's phases say nothing of this one's. */
@@ -43,14 +43,14 @@ static int refuse(int r, Diag *diag) {
 }
 
 int status_now(const Root *root, bool any, json_t **ret, Diag *diag) {
-        _cleanup_(live_done) Live live = {};
+        _cleanup_(ongoing_done) Ongoing ongoing = {};
         int r = status_read(root, ret);
-        outlook_live(root, &live);
-        if (r == -ENOENT && (any || !is_idle(&live)))
+        outlook_ongoing(root, &ongoing);
+        if (r == -ENOENT && (any || !is_idle(&ongoing)))
                 *ret = json_pack("{ss}", "version", VERSION);
         else if (r < 0)
                 return refuse(r, diag);
-        phases_put(*ret, is_of_this_boot(root, *ret) ? &live : NULL);
+        phases_put(*ret, is_of_this_boot(root, *ret) ? &ongoing : NULL);
         next_put(*ret);
         return 0;
 }

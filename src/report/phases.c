@@ -13,7 +13,7 @@
 #define JOIN    "join"
 
 static const char *phase_name(int phase) {
-        return phase == LIVE_JOIN ? JOIN : phase_to_string((Phase)phase);
+        return phase == ONGOING_JOIN ? JOIN : phase_to_string((Phase)phase);
 }
 
 static bool is_in(const char *phase, const char *phases) {
@@ -57,10 +57,10 @@ static const char *part_verdict(const json_t *run, const char *phase) {
         return early || has_action(run, phase, "skipped") ? "held" : "ok";
 }
 
-static const json_t *process_of(const Live *live, const char *phase) {
+static const json_t *process_of(const Ongoing *ongoing, const char *phase) {
         json_t *process;
         size_t i;
-        json_array_foreach(live ? live->processes : NULL, i, process) {
+        json_array_foreach(ongoing ? ongoing->processes : NULL, i, process) {
                 if (is_in(phase, json_get_text(process, "phases")))
                         return process;
         }
@@ -68,24 +68,24 @@ static const json_t *process_of(const Live *live, const char *phase) {
 }
 
 /* The devices have a unit of their own, which may be disabled: then the run phase's will do them. */
-static UnitWork unit_work(const Live *live, int phase) {
-        UnitWork own = live ? live->units[phase] : UNIT_IDLE;
-        bool later = phase == LIVE_DEVICES && live && live->units[LIVE_RUN] == UNIT_WAITS;
+static UnitWork unit_work(const Ongoing *ongoing, int phase) {
+        UnitWork own = ongoing ? ongoing->units[phase] : UNIT_IDLE;
+        bool later = phase == ONGOING_DEVICES && ongoing && ongoing->units[ONGOING_RUN] == UNIT_WAITS;
         return own == UNIT_IDLE && later ? UNIT_WAITS : own;
 }
 
 /* The run phase does the devices' steps again, most of which are done: that is no reason to call them
  * running. */
-static bool is_at_work(const Live *live, int phase, const char *verdict) {
-        const json_t *process = process_of(live, phase_name(phase));
-        bool again = phase == LIVE_DEVICES && is_in("run", json_get_text(process, "phases"));
+static bool is_at_work(const Ongoing *ongoing, int phase, const char *verdict) {
+        const json_t *process = process_of(ongoing, phase_name(phase));
+        bool again = phase == ONGOING_DEVICES && is_in("run", json_get_text(process, "phases"));
         return process && !(again && streq(verdict, "ok"));
 }
 
-static const char *verdict_now(const Live *live, int phase, const char *verdict) {
+static const char *verdict_now(const Ongoing *ongoing, int phase, const char *verdict) {
         bool begun = !streq(verdict, "not begun") && !streq(verdict, "held");
-        UnitWork work = unit_work(live, phase);
-        if (is_at_work(live, phase, verdict))
+        UnitWork work = unit_work(ongoing, phase);
+        if (is_at_work(ongoing, phase, verdict))
                 return "running";
         if (begun || work == UNIT_IDLE)
                 return verdict;
@@ -124,22 +124,22 @@ static json_t *entry_new(const char *phase, const char *verdict, const json_t *p
         return entry;
 }
 
-static json_t *phase_entry(json_t *runs, int phase, bool failed, const Live *live) {
+static json_t *phase_entry(json_t *runs, int phase, bool failed, const Ongoing *ongoing) {
         const char *name = phase_name(phase);
         const json_t *run = run_of(runs, name);
         const char *verdict = run ? part_verdict(run, name) : failed ? "held" : "not begun";
-        const char *now = verdict_now(live, phase, *verdict ? verdict : "failed");
+        const char *now = verdict_now(ongoing, phase, *verdict ? verdict : "failed");
         bool runs_now = streq(now, "running");
-        json_t *entry = entry_new(name, now, runs_now ? process_of(live, name) : NULL);
+        json_t *entry = entry_new(name, now, runs_now ? process_of(ongoing, name) : NULL);
         if (!runs_now)
                 put_times(entry, runs, name, run);
         return entry;
 }
 
 /* Only where somebody waits, or has. */
-static json_t *join_entry(const json_t *status, const Live *live) {
+static json_t *join_entry(const json_t *status, const Ongoing *ongoing) {
         const json_t *joined = json_object_get(status, "joined");
-        UnitWork work = unit_work(live, LIVE_JOIN);
+        UnitWork work = unit_work(ongoing, ONGOING_JOIN);
         if (!json_is_object(joined) && work == UNIT_IDLE)
                 return NULL;
         json_t *entry = entry_new(JOIN, work == UNIT_WORKS            ? "running"
@@ -171,20 +171,20 @@ static const char *boot_verdict(const json_t *status, const json_t *phases) {
                                                  : "ok";
 }
 
-void phases_put(json_t *status, const Live *live) {
+void phases_put(json_t *status, const Ongoing *ongoing) {
         json_t *phases = json_array(), *runs = json_object_get(status, "runs");
         bool failed = false;
-        for (int i = LIVE_CONFIG; i <= LIVE_RUN; i++) {
-                json_t *entry = phase_entry(runs, i, failed, live);
+        for (int i = ONGOING_CONFIG; i <= ONGOING_RUN; i++) {
+                json_t *entry = phase_entry(runs, i, failed, ongoing);
                 failed = failed || is(entry, "verdict", "failed");
                 json_array_append_new(phases, entry);
         }
-        json_t *join = join_entry(status, live);
+        json_t *join = join_entry(status, ongoing);
         if (join)
                 json_array_append_new(phases, join);
         json_object_set_new(status, "verdict", json_string(boot_verdict(status, phases)));
-        if (live && live->now_usec > 0)
-                json_object_set_new(status, "nowUsec", json_integer((json_int_t)live->now_usec));
+        if (ongoing && ongoing->now_usec > 0)
+                json_object_set_new(status, "nowUsec", json_integer((json_int_t)ongoing->now_usec));
         json_object_set_new(status, "phases", phases);
 }
 
