@@ -205,7 +205,9 @@ int run_load_config(Run *run) {
                 run->step = "source";   /* whatever is there, it is not ours */
         if (r < 0)
                 return r;
-        return run->options.strict ? promote_warnings(&run->diag) : 0;
+        if (run->options.strict)
+                r = config_check_expression(run->config, &run->diag);
+        return run->options.strict ? promote_warnings(&run->diag) : r;
 }
 
 /* ---- plan ---- */

@@ -181,8 +181,8 @@ _must_check_ _nonnull_ int config_from_json(json_t *document, const char *source
 /* A name for a block device in the form that two names of one device have in common: without /dev/, "xvdb"
  * for "sdb", "vol-0123" for "vol0123". */
 _malloc_ _nonnull_ char *volume_canonical(const char *device);
-/* For `config check`: -EINVAL when kubelet.maxPodsExpression fails for every kind of instance type. At boot
- * that is a warning. */
+/* Warns of a kubelet.maxPodsExpression that fails for every kind of instance type, in the words of the plan,
+ * which knows one type. A node boots with it all the same, so that only --strict refuses it. Returns 0. */
 _must_check_ _nonnull_ int config_check_expression(const Config *config, Diag *diag);
 /* JSON Schema, draft 2020-12, of one NodeConfig document; a new reference. strict: of a whole one, for
  * editors: closed, with all that it must have. */

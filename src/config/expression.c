@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Is maxPodsExpression one that some instance type could be given? At boot an expression that fails is a
- * warning, since a node with the standard number of pods is better than none; whoever checks a configuration
- * beforehand wants to know. */
+ * Is maxPodsExpression one that some instance type could be given? An expression that fails is a warning,
+ * since a node with the standard number of pods is better than none: here as in the plan. */
 #include "config/config.h"
 
-#include <errno.h>
 #include <limits.h>
 
 /* A small, a middling and a large instance type: m5.large, m5.4xlarge, p5.48xlarge. */
@@ -38,9 +36,9 @@ int config_check_expression(const Config *config, Diag *diag) {
                         return 0;
                 }
         }
-        int r = diag_error_at(
-                diag, -EINVAL, CAUSE_INVALID, &config->kubelet.max_pods_at, "spec.kubelet.maxPodsExpression",
-                "%s", why ?: "its result is no number from 1 to 2147483647, whatever the instance type");
+        diag_warn_at(diag, "max-pods-expression", &config->kubelet.max_pods_at, "spec.kubelet.maxPodsExpression",
+                     "%s; the standard value is used",
+                     why ?: "its result is no number from 1 to 2147483647, whatever the instance type");
         free(why);
-        return r;
+        return 0;
 }

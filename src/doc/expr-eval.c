@@ -46,6 +46,14 @@ typedef struct Shape { ExprType types, items; } Shape;
 
 static int check(const Expr *e, Shape *ret, ExprError *error);
 
+/* Numbers of two types can be compared where one is only known at run time (dyn); where both are known
+ * cel-go's checker has no such overload, unless CrossTypeNumericComparisons is asked for, which nodeadm does
+ * not (google/cel-go cel/options.go). */
+static bool is_comparable(ExprType a, ExprType b) {
+        bool known = (a & (a - 1)) == 0 && (b & (b - 1)) == 0;
+        return a & b || (!known && a & EXPR_NUMBER && b & EXPR_NUMBER);
+}
+
 static int check_call(const Expr *e, const Shape *args, Shape *ret, ExprError *error) {
         ExprType types[2] = { 0, 0 };
         for (size_t i = 0; i < e->n && i < 2; i++)
@@ -57,9 +65,9 @@ static int check_call(const Expr *e, const Shape *args, Shape *ret, ExprError *e
                         break;
                 ret->types |= o->result;
         }
-        bool compares = streq(e->name, "==") || streq(e->name, "!=");
-        bool alike = types[0] & types[1] || (types[0] & EXPR_NUMBER && types[1] & EXPR_NUMBER);
-        if (ret->types == 0 || (compares && !alike))
+        bool compares = e->n == 2 && strchr("<>=!", *e->name);
+        if (ret->types == 0 || (compares && !is_comparable(types[0], types[1])) ||
+            (streq(e->name, "in") && !is_comparable(types[0], args[1].items)))
                 return fail_overload(error, e, types);
         if (streq(e->name, "[]"))
                 ret->types = args[0].items;

@@ -668,12 +668,13 @@ TEST(expressions_are_checked_beforehand) {
                 _cleanup_(freep) char *more = xasprintf("  kubelet: {maxPodsExpression: \"%s\"}\n", cases[i].text);
                 _cleanup_(loaded_done) Loaded l = load_with(more);
                 ASSERT_TRUE(l.config != NULL);
-                int r = config_check_expression(l.config, &l.diag);
-                const Diagnostic *error = diag_first_error(&l.diag);
-                if ((r >= 0) != cases[i].good || (r >= 0) != (error == NULL))
-                        FAIL("%s: %d %s", cases[i].text, r, error ? error->text : "");
-                if (error)
-                        ASSERT_STREQ(error->path, "spec.kubelet.maxPodsExpression");
+                ASSERT_OK(config_check_expression(l.config, &l.diag));
+                if ((l.diag.n == 0) != cases[i].good)
+                        FAIL("%s: %s", cases[i].text, l.diag.n > 0 ? l.diag.items[0].text : "nothing");
+                if (l.diag.n > 0) {
+                        ASSERT_STREQ(l.diag.items[0].path, "spec.kubelet.maxPodsExpression");
+                        ASSERT_STREQ(l.diag.items[0].code, "max-pods-expression");
+                }
         }
 }
 
