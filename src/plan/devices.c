@@ -13,7 +13,9 @@ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag)
         int r = plan_sysctl(plan, config, diag), k = plan_pages(plan, config, host, diag);
         if (r < 0 || k < 0)
                 return r < 0 ? r : k;
-        plan_efa(plan, config, host);
+        r = plan_efa(plan, config, host, diag);
+        if (r < 0)
+                return r;
         plan_census(plan, config, host);
         plan_neuron(plan, host);
         return 0;

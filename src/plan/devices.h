@@ -9,7 +9,7 @@
 
 _must_check_ _nonnull_ int plan_sysctl(Plan *plan, const Config *config, Diag *diag);
 _must_check_ _nonnull_ int plan_pages(Plan *plan, const Config *config, const Host *host, Diag *diag);
-_nonnull_ void plan_efa(Plan *plan, const Config *config, const Host *host);
+_must_check_ _nonnull_ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _nonnull_ void plan_census(Plan *plan, const Config *config, const Host *host);
 /* Comes behind plan_census(). */
 _nonnull_ void plan_neuron(Plan *plan, const Host *host);

@@ -2,6 +2,7 @@
 /* Elastic Fabric Adapters: their modules, and that the driver runs every one of them. */
 #include "plan/devices.h"
 #include "base/str.h"
+#include <errno.h>
 
 #define GROUP "network"
 
@@ -13,9 +14,28 @@ bool plan_uses_efa(const Config *config, const Host *host) {
         return o->efa == EFA_REQUIRE || (o->efa == EFA_AUTO && (o->expected_efa > 0 || host_efa(host) > 0));
 }
 
+/* More than the table of types knows of, and than there are, cannot come: kubelet's turn does not, unless it
+ * may join with a taint. */
+static int check_promise(Plan *plan, const Config *config, const Host *host, Diag *diag) {
+        const InstanceType *type = host->type;
+        const InstanceOptions *o = &config->instance;
+        const char *path = o->expected_efa > 0 ? "spec.instance.network.efa.expectedDevices"
+                                               : "spec.instance.network.efa.mode";
+        unsigned said = MAX(o->expected_efa, (unsigned)(o->efa == EFA_REQUIRE));
+        if (o->efa == EFA_OFF || !type || type->max_efa < 0 || said <= (unsigned)type->max_efa ||
+            (!host->modelled && said <= host_efa(host)))
+                return 0;
+        _cleanup_(freep) char *text =
+                xasprintf("asks for %u EFA device%s, and a %s can have %d: the boot fails", said,
+                          said == 1 ? "" : "s", type->name, type->max_efa);
+        if (config->failure_policy != FAILURE_JOIN_TAINTED)
+                return diag_error_at(diag, -EINVAL, CAUSE_EFA, NULL, path, "%s", text);
+        diag_warn_at(&plan->warnings, "too-many-efa", NULL, path, "%s", text);
+        return 0;
+}
+
 static void warn_of_efa(Plan *plan, const Config *config, const Host *host) {
         unsigned expected = config->instance.expected_efa;
-        const InstanceType *type = host->type;
         if (config->instance.efa == EFA_OFF) {
                 if (expected > 0)
                         diag_warn_at(&plan->warnings, "no-effect", NULL,
@@ -23,11 +43,6 @@ static void warn_of_efa(Plan *plan, const Config *config, const Host *host) {
                                      "has no effect with mode off");
                 return;
         }
-        if (type && type->max_efa >= 0 &&
-            (int)MAX(expected, config->instance.efa == EFA_REQUIRE) > type->max_efa)
-                diag_warn_at(&plan->warnings, "too-many-efa", NULL, "spec.instance.network.efa",
-                             "asks for more than the %d that a %s can have, so that the check will fail",
-                             type->max_efa, type->name);
         if (host->ptrace_scope > 0 && plan_uses_efa(config, host))
                 diag_warn(&plan->warnings, "ptrace-scope",
                           "kernel.yama.ptrace_scope is %d: libfabric does without shared memory between the "
@@ -40,12 +55,13 @@ static bool is_extra(const InstanceOptions *o) {
         return o->efa == EFA_AUTO && o->expected_efa == 0;
 }
 
-void plan_efa(Plan *plan, const Config *config, const Host *host) {
+int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const InstanceOptions *o = &config->instance;
         _cleanup_(freep) char *before = NULL;
         warn_of_efa(plan, config, host);
-        if (!plan_uses_efa(config, host))
-                return;
+        int r = check_promise(plan, config, host, diag);
+        if (r < 0 || !plan_uses_efa(config, host))
+                return r;
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
                 Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_DEVICES, GROUP, modules[i],
                                         "EFA's driver and what it stands on");
@@ -64,4 +80,5 @@ void plan_efa(Plan *plan, const Config *config, const Host *host) {
         check->lenient = is_extra(o);
         devices_seen(check, host, pci_is_efa);
         action_after(check, before);
+        return 0;
 }

@@ -545,15 +545,25 @@ static void plan_each(Plan *plan, Stores *s) {
                 need_mkfs(s, s->config->instance.storage.filesystem);
 }
 
-/* Where the table of types knows better than the configuration, before an instance is paid for. */
-static void warn_of_promise(Plan *plan, const Stores *s) {
+/* Where the table of types knows better than the configuration, before an instance is paid for; of disks that
+ * were looked at their own number counts. A node may join with a taint for them only where nothing is made of
+ * them. */
+static void check_promise(Plan *plan, Stores *s) {
         const InstanceType *type = s->host->type;
+        const char *path = "spec.instance.localStorage.expectedDisks";
         unsigned said = s->config->instance.storage.expected_disks;
-        if (said > 0 && type && type->disks >= 0 && (unsigned)type->disks < said)
-                diag_warn_at(&plan->warnings, "expected-disks", NULL,
-                             "spec.instance.localStorage.expectedDisks",
-                             "%u instance stores are asked for, and a %s is known to have %d: it would fail",
-                             said, type->name, type->disks);
+        if (said == 0 || !type || type->disks < 0 || (unsigned)type->disks >= said || s->seen->looked)
+                return;
+        _cleanup_(freep) char *text =
+                xasprintf("%u instance stores are asked for, and a %s has %d: the boot fails", said,
+                          type->name, type->disks);
+        if (s->config->instance.storage.strategy == STORAGE_NONE &&
+            s->config->failure_policy == FAILURE_JOIN_TAINTED) {
+                diag_warn_at(&plan->warnings, "expected-disks", NULL, path, "%s", text);
+                return;
+        }
+        diag_error_at(s->diag, -EINVAL, CAUSE_DISKS, NULL, path, "%s", text);
+        s->refused = true;
 }
 
 /* The table has accelerated types alone: of another one the model has no disk, and without a word the plan
@@ -577,7 +587,6 @@ static void warn_of_none(Plan *plan, const Stores *s) {
 
 static void plan_stores(Plan *plan, Stores *s) {
         stores_find(s);
-        warn_of_promise(plan, s);
         warn_of_model(plan, s);
         warn_of_none(plan, s);
         stores_check_number(s);
@@ -593,6 +602,7 @@ int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag)
         _cleanup_(stores_done)
                 Stores s = { .config = config, .host = host, .seen = &host->storage, .diag = diag };
         bool stores = config->instance.storage.strategy != STORAGE_NONE;
+        check_promise(plan, &s);
         if (stores)
                 plan_stores(plan, &s);
         plan_volumes(plan, &s);

@@ -148,6 +148,9 @@ refused p4d.24xlarge 33 EMIG "$gpu.mig: names GPU 8, and the 8 of this machine a
 refused g5.xlarge 33 EMIG "$gpu.mig: this GPU (a10g) has no MIG" < <(nvidia 'mig: "19"')
 refused g6.xlarge 11 EINVALID 'spec.kubelet.flags: kubelet 1.35.0 does not know --node-lables, and exits with it; did you mean --node-labels?' < <(kubelet '{flags: [--node-lables=CANARY]}')
 refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, and this machine (class single) has no NVSwitch of its own" < <(nvidia 'fabric: {manager: on}')
+refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: asks for 1 EFA device, and a g6.xlarge can have 0: the boot fails' < <(instance 'network: {efa: {mode: require}}')
+refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: asks for 64 EFA devices, and a p5.48xlarge can have 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')
+refused p5.48xlarge 30 EDISKS 'spec.instance.localStorage.expectedDisks: 9 instance stores are asked for, and a p5.48xlarge has 8: the boot fails' < <(instance 'localStorage: {expectedDisks: 9}')
 
 # What is only doubtful is told, and done.
 told() { # TYPE CODE PATH: stdin is the NodeConfig
@@ -164,7 +167,7 @@ told p5.48xlarge no-effect "$gpu.memoryMode" < <(nvidia 'memoryMode: numa')
 told p5.48xlarge imex-without-domain "$gpu.imex.mode" < <(nvidia 'imex: {mode: dra}')
 told p5.48xlarge no-effect "$gpu.mig" < <(nvidia 'mig: []')
 told p6-b200.48xlarge mig-fit "$gpu.mig" < <(nvidia 'mig: "4g.90gb,4g.90gb"')
-told g6.xlarge too-many-efa spec.instance.network.efa < <(instance 'network: {efa: {mode: require}}')
+told p5.48xlarge too-many-efa spec.instance.network.efa.expectedDevices < <(instance 'network: {efa: {expectedDevices: 64}}' && echo '  failurePolicy: join-tainted')
 told g6.xlarge accelerator "$gpu.mode" < <(nvidia 'mode: off')
 
 good >"$root/good.yaml"

@@ -771,6 +771,13 @@ TEST(efa) {
         sample_plan(&b.s);
         ASSERT_EQ(action(&b, "check-efa:efa")->device.count, 4);
         ASSERT_TRUE(has(&b, "check-machine:devices"));
+
+        box_model(&b, "p5.48xlarge");
+        b.s.config.instance.expected_efa = 64;
+        refused(&b, CAUSE_EFA, "spec.instance.network.efa.expectedDevices", "asks for 64 EFA devices, and a p5.48xlarge can have 32: the boot fails");
+        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
+        sample_plan(&b.s);
+        ASSERT_TRUE(sample_warned(&b.s, "too-many-efa"));
 }
 
 TEST(kernel_settings) {

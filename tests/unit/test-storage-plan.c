@@ -659,16 +659,21 @@ TEST(too_few_for_raid10_is_known_without_a_look) {
         ASSERT_TRUE(!plan_find(m->s.plan, "create-raid:" RAID_DEVICE));
 }
 
-TEST(a_promise_that_the_table_denies_is_warned_about) {
+TEST(a_promise_that_the_table_denies_is_refused) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
         m->s.host.type = &sample_type;
         m->s.host.storage.looked = false;
         m->s.config.instance.storage.expected_disks = 1;
         ASSERT_PLANNED(m);
-        ASSERT_TRUE(!sample_warned(&m->s, "expected-disks"));
         m->s.config.instance.storage.expected_disks = 2;
+        ASSERT_REFUSED(m, CAUSE_DISKS, "2 instance stores are asked for, and a ");
+        m->s.config.failure_policy = FAILURE_JOIN_TAINTED;
+        ASSERT_REFUSED(m, CAUSE_DISKS, ": the boot fails");
+        m->s.config.instance.storage.strategy = STORAGE_NONE;
         ASSERT_PLANNED(m);
         ASSERT_TRUE(sample_warned(&m->s, "expected-disks"));
+        m->s.config.failure_policy = FAILURE_HOLD;
+        ASSERT_REFUSED(m, CAUSE_DISKS, ": the boot fails");
 }
 
 /* ---- fewer than promised ---- */
