@@ -131,7 +131,8 @@ int command_config_sign(Run *run) {
                                 &run->diag, -EINVAL, CAUSE_USAGE,
                                 "config sign takes -c file://PATH: what it signs is yours to vouch for");
         if (r >= 0)
-                r = source_read(run->root, o->sources, NULL, SOURCE_STREAMS | SOURCE_BARE, &run->blobs, &run->diag);
+                r = source_read(run->root, o->sources, NULL, SOURCE_STREAMS | SOURCE_BARE, &run->blobs,
+                                &run->diag);
         if (r >= 0 && run->blobs.n == 0)
                 r = diag_error(&run->diag, -ENODATA, CAUSE_NO_CONFIG,
                                "there is nothing to sign in these sources");
@@ -162,7 +163,8 @@ int command_config_verify(Run *run) {
                                "; -k KEY.pub names the one that it should be "
                                "signed with");
         if (r >= 0)
-                r = source_read(run->root, o->sources, run->imds, SOURCE_STREAMS | SOURCE_BARE, &run->blobs, &run->diag);
+                r = source_read(run->root, o->sources, run->imds, SOURCE_STREAMS | SOURCE_BARE, &run->blobs,
+                                &run->diag);
         if (r >= 0)
                 r = signatures_verify(&run->blobs, run->trust, &run->signatures, &run->diag);
         if (r >= 0 && run->signatures.n == 0)

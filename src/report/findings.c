@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Diagnostics → the findings of nodestrap(8), FINDINGS, and SARIF, as far as those who show it need it: the
  * forge that a pipeline runs at wants a rule for each result, and of each place a file and a line
- * (https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support). What others wrote (names of files,
- * keys) is shown as it is on the console: what is no UTF-8, and what could garble a terminal that the JSON
- * is printed on by its reader, as \x1b. */
+ * (https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support). What others
+ * wrote (names of files, keys) is shown as it is on the console: what is no UTF-8, and what could garble a
+ * terminal that the JSON is printed on by its reader, as \x1b. */
 #include "report/findings.h"
 
 #include "base/json.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Source URIs → the bytes behind them, undecoded: imds://user-data, file://PATH for a file, or for a
  * directory, whose *.yaml, *.yml and *.json are taken in the order of their names, as drop-ins are; and what
- * else people type who only look (SourceFlags). A URI is read as Go's net/url reads it for nodeadm (internal/configprovider/factory.go): the scheme in any case, the
- * path with its escapes, without a query or a fragment. */
+ * else people type who only look (SourceFlags). A URI is read as Go's net/url reads it for nodeadm
+ * (internal/configprovider/factory.go): the scheme in any case, the path with its escapes, without a query or
+ * a fragment. */
 #include "source/source.h"
 
 #include "base/guard.h"
@@ -80,7 +81,8 @@ static int read_user_data(Imds *imds, Blobs *ret, Diag *diag) {
 }
 
 /* What was read as name, or that it was not. Takes data. */
-static int add_file(int r, const char *name, char *data, size_t size, Blobs *ret, Diag *diag) {
+static int add_file(int r, const char *name, bool guarded, char *data, size_t size, Blobs *ret,
+                    Diag *diag) {
         if (r == -EFBIG)
                 return diag_error_at(diag, r, CAUSE_LIMIT, &(Position){ .source = name }, NULL,
                                      "the file is past the limit of %u MiB for a configuration source",
@@ -89,6 +91,7 @@ static int add_file(int r, const char *name, char *data, size_t size, Blobs *ret
                 return diag_error_at(diag, r, CAUSE_SOURCE, &(Position){ .source = name }, NULL,
                                      "cannot be read as a configuration source: %s", strerror(-r));
         blobs_add(ret, (Position){ .source = keep_name(name), .line = 1 }, data, size);
+        ret->items[ret->n - 1].guarded = guarded;
         return 0;
 }
 
@@ -101,10 +104,7 @@ static int read_file(const Root *root, const char *path, const char *name, Sourc
         char *data = NULL;
         size_t size = 0;
         int r = root_read(root, path, SOURCE_MAX_BYTES, &data, &size);
-        r = add_file(r, name, data, size, ret, diag);
-        if (r >= 0)
-                ret->items[ret->n - 1].guarded = guarded;
-        return r;
+        return add_file(r, name, guarded, data, size, ret, diag);
 }
 
 /* Which of our own descriptors is meant: opened anew by such a name, a pipe takes rights to a file of
@@ -127,7 +127,7 @@ static int read_stream(int fd, const char *name, Blobs *ret, Diag *diag) {
         size_t size = 0;
         int r = fd < 0 ? fd : fd_read(fd, SOURCE_MAX_BYTES, &data, &size);
         close_fd(&fd);
-        return add_file(r, name, data, size, ret, diag);
+        return add_file(r, name, false, data, size, ret, diag);
 }
 
 static int read_descriptor(int own, const char *name, Blobs *ret, Diag *diag) {

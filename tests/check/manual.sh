@@ -40,6 +40,8 @@ if [ -e /usr/share/bash-completion/bash_completion ]; then
         try "config offers its words" diff <(complete_line nodestrap config '' | sort) <(printf '%s\n' check dump schema sign verify)
         try "plan offers --instance-type" grep -qx -- --instance-type <(complete_line nodestrap plan --)
         try "init does not" bash -c '! grep -qx -- --instance-type' < <(complete_line nodestrap init --)
+        try "config check offers --partial and its forms" bash -c 'grep -qx -- --partial <<<"$1" && [ "$2" = "json sarif text" ]' x "$(complete_line nodestrap config check --)" "$(complete_line nodestrap config check --output '' | sort | xargs)"
+        try "and files, as does -c" bash -c 'grep -q "^debian/nodestrap[.]8" <<<"$1" && grep -q "^debian/nodestrap[.]8" <<<"$2"' x "$(cd "$top" && complete_line nodestrap config check debian/nodes)" "$(cd "$top" && complete_line nodestrap plan -c debian/nodes)"
         try "--skip offers the phases" diff <(complete_line nodestrap init --skip '') <(printf '%s\n' config devices run)
         try "--for offers what can be waited for" diff <(complete_line nodestrap wait --for '') <(printf '%s\n' registered ready)
 else count=$((count + 1)); echo "ok $count - completions # SKIP no bash-completion here"; fi

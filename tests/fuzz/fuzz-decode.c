@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One stream of documents → Config. What was accepted must be accepted again from its own merged document,
- * and be the same. */
+ * and be the same. What is said of it can be said to machines, whatever it holds. */
 #include "config/config.h"
 #include "base/str.h"
+#include "report/findings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Takes json. */
+static void expect_text(json_t *json) {
+        char *text = json_dumps(json, 0);
+        if (!text)
+                abort();
+        free(text);
+        json_decref(json);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_(documents_done) Documents documents = {};
@@ -20,6 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 abort();
         for (size_t i = 0; i < diag.n; i++)
                 free(diagnostic_format(&diag.items[i]));
+        expect_text(findings_to_json(&diag));
+        expect_text(findings_to_sarif(&diag, EXIT_CONFIG_INVALID));
         if (config && (config_from_json(config->document, "again", &again, &diag) < 0 ||
                        !json_equal(config->document, again->document)))
                 abort();

@@ -67,4 +67,50 @@ TEST(whatever_bytes_the_input_had_it_is_json) {
         }
 }
 
+static json_t *result_at(const json_t *log, size_t i) {
+        return json_array_get(json_object_get(json_array_get(json_object_get(log, "runs"), 0), "results"), i);
+}
+
+static const char *uri_of(const char *source) {
+        static char uri[200];
+        Diag d = {};
+        diag_error_at(&d, -EINVAL, CAUSE_INVALID, &(Position){ .source = source }, NULL, "x");
+        json_t *log = findings_to_sarif(&d, EXIT_CONFIG_INVALID), *location = json_array_get(json_object_get(result_at(log, 0), "locations"), 0);
+        snprintf(uri, sizeof uri, "%s",
+                 json_get_text(json_object_get(json_object_get(location, "physicalLocation"), "artifactLocation"), "uri"));
+        json_decref(log);
+        diag_done(&d);
+        return uri;
+}
+
+TEST(sarif_names_files_as_uris) {
+        ASSERT_STREQ(uri_of("user-data"), "user-data");
+        ASSERT_STREQ(uri_of("a/b.yaml"), "a/b.yaml");
+        ASSERT_STREQ(uri_of(".//./a.yaml"), "a.yaml");
+        ASSERT_STREQ(uri_of("../a b"), "../a%20b");
+        ASSERT_STREQ(uri_of("/etc/\xff%#?"), "file:///etc/%FF%25%23%3F");
+        ASSERT_STREQ(uri_of("c:/\n\xc3\xa9"), "c%3A/%0A%C3%A9");
+        ASSERT_STREQ(uri_of("./"), ".");
+}
+
+TEST(sarif_of_whatever_bytes_is_json_and_names_each_rule_once) {
+        Diag d = {};
+        for (int c = 1; c < 256; c++) {
+                const char bad[] = { 'a', (char)c, '"', '\\', (char)0xc3, (char)c, 0 };
+                diag_error_at(&d, -EINVAL, CAUSE_INVALID, &(Position){ .source = bad, .line = 2, .column = 3 }, bad, "%s", bad);
+                diag_suggest(&d, "%s", bad);
+        }
+        diag_warn(&d, "no-effect", "has none");
+        json_t *log = findings_to_sarif(&d, EXIT_CONFIG_INVALID);
+        _cleanup_(freep) char *text = json_dumps(log, 0);
+        ASSERT_TRUE(text);
+        json_t *driver = json_object_get(json_object_get(json_array_get(json_object_get(log, "runs"), 0), "tool"), "driver");
+        ASSERT_EQ(json_array_size(json_object_get(driver, "rules")), 2);
+        ASSERT_EQ(json_integer_value(json_object_get(result_at(log, 254), "ruleIndex")), 0);
+        ASSERT_EQ(json_integer_value(json_object_get(result_at(log, 255), "ruleIndex")), 1);
+        ASSERT_STREQ(json_get_text(result_at(log, 255), "level"), "warning");
+        json_decref(log);
+        diag_done(&d);
+}
+
 TEST_MAIN
