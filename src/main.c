@@ -4,6 +4,7 @@
  * there. */
 #include "commands/commands.h"
 #include "commands/hide.h"
+#include "commands/plan-parts.h"
 #include "commands/run.h"
 #include "report/report.h"
 
@@ -25,7 +26,7 @@ static int walk(Run *run) {
                 r = run_open_root(run);
         if (r >= 0 && command->last >= STAGE_CONFIG)
                 r = run_load_config(run);
-        if (r >= 0 && command->last >= STAGE_PLAN)
+        if (r >= 0 && command->last >= STAGE_PLAN && !run->options.matrix)       /* which makes many */
                 r = run_make_plan(run);
         return r < 0 ? r : command->run(run);
 }
@@ -74,7 +75,11 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
         report_tell(&run->diag);
         if (r < 0) {
                 ExitCode code = report_tell_failure(&report);
-                return code == EXIT_USAGE && o->detailed_exitcode ? EXIT_INTERNAL : code;
+                if (code == EXIT_USAGE && o->detailed_exitcode)
+                        code = EXIT_INTERNAL;
+                if (parsed && o->output == OUTPUT_JSON && o->command->last == STAGE_PLAN)
+                        plan_tell_failure(run, code);
+                return code;
         }
         if (o->command->done)
                 log_info("%s", o->command->done);

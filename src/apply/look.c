@@ -179,8 +179,10 @@ static const char *changed_input(const Plan *plan, const Action *unit) {
         return NULL;
 }
 
-static void look_at_unit(const Root *root, const Plan *plan, Action *a, const char *load, const char *active) {
-        bool missing = streq(load, "not-found") || streq(load, "masked"), restart = a->type == ACTION_RESTART_UNIT;
+static void look_at_unit(const Root *root, const Plan *plan, Action *a, const char *load,
+                         const char *active) {
+        bool missing = streq(load, "not-found") || streq(load, "masked"),
+             restart = a->type == ACTION_RESTART_UNIT;
         bool begun = streq(active, "active") || streq(active, "reloading") || streq(active, "activating");
         const char *input = changed_input(plan, a);
         int same = unit_record(root, a);

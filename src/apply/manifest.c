@@ -191,7 +191,8 @@ static Pruning *pruning_get(Task *t) {
         Pruning *p = t->data;
         if (!p) {
                 p = xcalloc(1, sizeof *p);
-                *p = (Pruning){ manifest_read(t->apply->root, t->action->target, t->apply->diag), json_array() };
+                *p = (Pruning){ manifest_read(t->apply->root, t->action->target, t->apply->diag),
+                                json_array() };
                 t->data = p;
         }
         return p;

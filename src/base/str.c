@@ -149,6 +149,22 @@ void text_add(Text *t, const char *format, ...) {
         t->size += (size_t)n;
 }
 
+void text_add_folded(Text *t, const char *lead, size_t indent, const char *text) {
+        size_t column = strlen(lead), begin = column;
+        text_add(t, "%s", lead);
+        for (const char *word = text; *word;) {
+                size_t n = strcspn(word, " ");
+                if (column > begin && column + 1 + n > TEXT_WIDTH) {
+                        text_add(t, "\n%*s", (int)indent, "");
+                        begin = column = indent;
+                }
+                text_add(t, "%s%.*s", column > begin ? " " : "", (int)n, word);
+                column += n + (column > begin);
+                word += n + strspn(word + n, " ");
+        }
+        text_add(t, "\n");
+}
+
 char *text_take(Text *t) {
         char *s = t->data ?: xstrdup("");
         *t = (Text){};

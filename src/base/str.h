@@ -30,6 +30,10 @@ char **strv_copy(char *const *v);
 typedef struct Text { char *data; size_t size, room; } Text;
 void text_add(Text *t, const char *format, ...) _printf_(2, 3);
 void text_add_bytes(Text *t, const void *data, size_t size);
+/* Lines for people: words of text on lines of at most TEXT_WIDTH columns (longer words stay whole), the first
+ * behind lead, the others indented by so many; and a line end. */
+#define TEXT_WIDTH 100
+_nonnull_ void text_add_folded(Text *t, const char *lead, size_t indent, const char *text);
 char *text_take(Text *t);                                       /* hands the string over, "" where empty */
 void text_done(Text *t);
 

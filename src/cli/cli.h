@@ -28,6 +28,8 @@ typedef enum Flag {
         FLAG_WRITE_TO,
         FLAG_SHOW_SECRETS,
         FLAG_SHOW_DIFF,
+        FLAG_DIFF,
+        FLAG_MATRIX,
         FLAG_DETAILED_EXITCODE,
         FLAG_INSTANCE_TYPE,
         FLAG_KUBELET_VERSION,
@@ -112,6 +114,7 @@ typedef struct Options {
         const char *output_file;        /* --config-output, or NULL */
         const char *write_to;
         bool show_secrets, show_diff;   /* of plan */
+        const char *diff, *matrix;      /* of plan: an earlier one; types, as given; or NULL */
         bool detailed_exitcode;         /* of plan: EXIT_CHANGES, and so never EXIT_USAGE */
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
         char **instance_types;          /* all that were given: of doctor */

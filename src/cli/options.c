@@ -53,6 +53,9 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_SHOW_SECRETS]       = { "show-secrets", NULL,
                                       "with what is free in the configuration; for root and its owner" },
         [FLAG_SHOW_DIFF]          = { "show-diff", NULL, "with what changes in files, line by line" },
+        [FLAG_DIFF]               = { "diff", "FILE",
+                                      "only what differs from an earlier plan --output json" },
+        [FLAG_MATRIX]             = { "matrix", "TYPES", "a table of many types: TYPE,TYPE, ./FILE or all" },
         [FLAG_DETAILED_EXITCODE]  = { "detailed-exitcode", NULL,
                                       "0: nothing to do, 2: something, 1: called wrongly" },
         [FLAG_INSTANCE_TYPE]      = { "instance-type", "TYPE",
@@ -215,6 +218,8 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_WRITE_TO:           o->write_to = argument; return 0;
         case FLAG_SHOW_SECRETS:       o->show_secrets = true; return 0;
         case FLAG_SHOW_DIFF:          o->show_diff = true; return 0;
+        case FLAG_DIFF:               o->diff = argument; return 0;
+        case FLAG_MATRIX:             o->matrix = argument; return 0;
         case FLAG_DETAILED_EXITCODE:  o->detailed_exitcode = true; return 0;
         case FLAG_INSTANCE_TYPE:      return set_type(o, argument);
         case FLAG_KUBELET_VERSION:    o->kubelet_version = argument; return 0;

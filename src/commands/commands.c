@@ -36,7 +36,7 @@ static const Command commands[_COMMAND_MAX] = {
                 .words = "plan",
                 .help = "show what init would do, on this machine or another; changes nothing",
                 .names = OURS, .flags = PLANS | MODELS | BIT(WRITE_TO) | BIT(SHOW_SECRETS) |
-                         BIT(SHOW_DIFF) | BIT(DETAILED_EXITCODE) | BIT(INTERFACES),
+                         BIT(SHOW_DIFF) | BIT(DIFF) | BIT(MATRIX) | BIT(DETAILED_EXITCODE) | BIT(INTERFACES),
                 .last = STAGE_PLAN, .run = command_plan,
                 .powers = POWER_READ, .starts_programs = true,     /* it measures what containers have left */
         },

@@ -37,7 +37,8 @@ static uint64_t needed_by_line(const Options *o) {
                 all |= needed(o, path, true, R_OK);
         }
         return all | needed_by_environment() | needed(o, o->cache, true, R_OK) |
-               needed(o, o->key, true, R_OK) | needed(o, o->output_file, false, W_OK) |
+               needed(o, o->key, true, R_OK) | needed(o, o->diff, false, R_OK) |
+               needed(o, o->matrix && strchr(o->matrix, '/') ? o->matrix : NULL, false, R_OK) | needed(o, o->output_file, false, W_OK) |
                needed(o, o->write_to, false, W_OK) | needed(o, o->bundle, false, W_OK);
 }
 

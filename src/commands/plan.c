@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap plan`: what init would do, as text or JSON, and for --write-to every planned file below a
- * directory of the reader's choice, to look at or to compare. */
+ * `nodestrap plan`: what init would do, as text or JSON, beside what the machine says of it. */
 #include "commands/commands.h"
 #include "commands/output.h"
-#include "commands/run.h"
+#include "commands/plan-parts.h"
 
 #include "apply/look.h"
 #include "base/lines.h"
+#include "report/findings.h"
 #include "report/mask.h"
 
 #include <errno.h>
@@ -35,29 +35,6 @@ static int reveal(const Run *run, Diag *diag) {
         return 0;
 }
 
-/* Below a directory of the reader's choice a file with secrets is for him alone, whoever may read it on the
- * node. */
-static int write_files(const char *target, const Plan *plan, Diag *diag) {
-        _cleanup_(root_freep) Root *dir = NULL;
-        _cleanup_(root_freep) Root *here = NULL;
-        int r = root_new("/", &here);
-        _cleanup_(freep) char *path = r >= 0 ? root_absolute(here, target) : NULL;
-
-        if (r >= 0)
-                r = path ? root_make_dirs(here, path, 0755) : -ENOENT;
-        if (r >= 0)
-                r = root_new(path, &dir);
-        for (size_t i = 0; r >= 0 && i < plan->n; i++) {
-                const Action *a = &plan->actions[i];
-                if (action_is(a, ACTION_OF_FILES))
-                        r = root_replace(dir, a->target, a->file.content, a->file.size,
-                                         a->secret ? 0600 : a->file.mode);
-        }
-        return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: the planned files cannot be written there: %s",
-                                  target, strerror(-r))
-                     : 0;
-}
-
 /* ---- what the machine says ---- */
 
 /* What is there may hold what an earlier configuration kept secret, so everything of it is looked through. */
@@ -65,8 +42,7 @@ static void make_diff(const Root *root, Action *a, Secrets *secrets, bool show_s
         _cleanup_(texts_done) Texts t = {};
         Text diff = {};
         if (a->secret || look_texts(root, a, &t) < 0 || (t.private && !show_secrets)) {
-                a->diff = xstrdup(a->secret ? "(not shown; --show-secrets shows it)\n"
-                                            : "(not shown, as not everybody may read it; --show-secrets does)\n");
+                a->diff = xstrdup("(not shown, as it may hold a secret; --show-secrets)\n");
                 return;
         }
         size_t old_size = t.old_size, new_size = t.new_size;
@@ -111,14 +87,47 @@ static int look(Run *run) {
         return 0;
 }
 
+void plan_tell_failure(const Run *run, ExitCode code) {
+        const Diagnostic *error = diag_first_error(&run->diag);
+        _cleanup_(diag_done) Diag ignored = {};         /* stderr has said why already */
+        _cleanup_(json_decrefp) json_t *json =
+                json_pack("{si ss si so}", "formatVersion", PLAN_FORMAT, "code",
+                          cause_word(error ? error->cause : CAUSE_INTERNAL), "exit", (int)code, "findings",
+                          findings_to_json(&run->diag));
+        (void)!output_json(json, NULL, &ignored);
+}
+
+/* Each of these is an answer of its own. */
+static int refuse_mixture(const Options *o, Diag *diag) {
+        const char *with = o->diff            ? "diff"
+                           : o->write_to      ? "write-to"
+                           : o->instance_type ? "instance-type"
+                           : o->show_diff     ? "show-diff"
+                                              : "detailed-exitcode";
+        if (o->matrix && (o->diff || o->write_to || o->instance_type || o->show_diff || o->detailed_exitcode))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--matrix makes a table, without --%s", with);
+        if (o->diff && o->show_diff)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--diff compares two plans, and --show-diff one with the machine: ask for "
+                                  "one of them");
+        return 0;
+}
+
 int command_plan(Run *run) {
         const Options *o = &run->options;
+        int r = refuse_mixture(o, &run->diag);
+        if (r < 0)
+                return r;
+        if (o->matrix)
+                return plan_matrix(run);
         /* What became of the input belongs into what is reviewed, before what planning has to say. */
         diag_move(&run->diag, &run->plan->warnings);
         diag_move(&run->plan->warnings, &run->diag);
-        int r = o->write_to ? write_files(o->write_to, run->plan, &run->diag) : 0;
+        r = o->write_to ? plan_write(o->write_to, run->plan, &run->diag) : 0;
         if (r >= 0 && o->show_secrets)
                 r = reveal(run, &run->diag);
+        if (r >= 0 && o->diff)
+                return plan_diff(run);
         if (r >= 0)
                 r = look(run);
         if (r < 0)

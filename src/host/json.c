@@ -81,24 +81,42 @@ static json_t *instance_json(const Host *h) {
         return o;
 }
 
+static json_t *pci_kind(const PciDevice *d) {
+        json_t *o = json_object();
+        set_hex_pair(o, "id", d->vendor, d->device);
+        json_object_set_new(o, "class", json_sprintf("%06x", d->class));
+        if (d->subsystem_vendor)
+                set_hex_pair(o, "subsystem", d->subsystem_vendor, d->subsystem_device);
+        json_set_text(o, "driver", d->driver);
+        if (d->numa_node >= 0)
+                set_number(o, "numaNode", (uint64_t)d->numa_node);
+        if (d->switch_management)
+                json_object_set_new(o, "switchManagement", json_true());
+        return o;
+}
+
+/* A row a kind, in the order of their first ones: a machine with 32 EFA devices has two of them, one a NUMA
+ * node. The addresses stand in one text, with blanks between. */
 static json_t *pci_json(const Host *h) {
-        json_t *list = json_array();
+        json_t *rows = json_array();
+        _cleanup_(json_decrefp) json_t *kinds = json_array();
         for (size_t i = 0; i < h->n_pci; i++) {
-                const PciDevice *d = &h->pci[i];
-                json_t *o = json_object();
-                json_set_text(o, "address", d->address);
-                set_hex_pair(o, "id", d->vendor, d->device);
-                json_object_set_new(o, "class", json_sprintf("%06x", d->class));
-                if (d->subsystem_vendor)
-                        set_hex_pair(o, "subsystem", d->subsystem_vendor, d->subsystem_device);
-                json_set_text(o, "driver", d->driver);
-                if (d->numa_node >= 0)
-                        set_number(o, "numaNode", (uint64_t)d->numa_node);
-                if (d->switch_management)
-                        json_object_set_new(o, "switchManagement", json_true());
-                json_array_append_new(list, o);
+                json_t *kind = pci_kind(&h->pci[i]), *row;
+                size_t k = 0;
+                while (k < json_array_size(kinds) && !json_equal(json_array_get(kinds, k), kind))
+                        k++;
+                if (k == json_array_size(kinds)) {
+                        json_array_append(kinds, kind);
+                        json_array_append_new(rows, json_copy(kind));
+                }
+                json_decref(kind);
+                row = json_array_get(rows, k);
+                const char *before = json_get_text(row, "addresses");
+                _cleanup_(freep) char *all = xasprintf("%s%s%s", before, *before ? " " : "", h->pci[i].address);
+                set_number(row, "count", (uint64_t)json_integer_value(json_object_get(row, "count")) + 1);
+                json_set_text(row, "addresses", all);
         }
-        return list;
+        return rows;
 }
 
 static json_t *gpus_json(const Gpus *g) {

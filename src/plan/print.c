@@ -3,31 +3,12 @@
 #include "plan/planner.h"
 #include "base/str.h"
 
-#define WIDTH  100      /* of every line, but for words that are longer */
 #define COLUMN 54       /* where reasons stand; behind a longer target on a line of their own */
 
 /* ---- lines ---- */
 
-/* Words on lines of at most WIDTH, the first behind `lead`, of `column` columns, the others indented by
- * `indent`. */
-static void add_folded(Text *t, const char *lead, size_t column, size_t indent, const char *text) {
-        size_t begin = column;
-        text_add(t, "%s", lead);
-        for (const char *word = text; *word;) {
-                size_t n = strcspn(word, " ");
-                if (column > begin && column + 1 + n > WIDTH) {
-                        text_add(t, "\n%*s", (int)indent, "");
-                        begin = column = indent;
-                }
-                text_add(t, "%s%.*s", column > begin ? " " : "", (int)n, word);
-                column += n + (column > begin);
-                word += n + strspn(word + n, " ");
-        }
-        text_add(t, "\n");
-}
-
 static void add_paragraph(Text *t, const char *lead, const char *text) {
-        add_folded(t, lead, strlen(lead), strlen(lead), text);
+        text_add_folded(t, lead, strlen(lead), text);
 }
 
 /* ---- the machine ---- */
@@ -120,14 +101,11 @@ static void add_action(Text *t, const Action *a, bool critical) {
         _cleanup_(text_done) Text why = {};
         add_marks_of(&why, a);
         text_add(&why, "%s", a->why);
-        size_t used = strlen(head);
-        if (used + 2 > COLUMN) {
+        bool fits = strlen(head) + 2 <= COLUMN;
+        if (!fits)
                 text_add(t, "%s\n", head);
-                used = 0;
-                *head = 0;
-        }
-        text_add(t, "%s%*s", head, (int)(COLUMN - used), "");
-        add_folded(t, "", COLUMN, COLUMN, why.data);
+        _cleanup_(freep) char *lead = xasprintf("%-*s", COLUMN, fits ? head : "");
+        text_add_folded(t, lead, COLUMN, why.data);
 }
 
 static void add_actions(Text *t, const Plan *plan, Phase phase, const bool *critical) {
@@ -188,11 +166,11 @@ static void add_node(Text *t, const json_t *node) {
                         cells[i] = json_get_text(json_object_get(node, columns[i]), name);
                 _cleanup_(freep) char *row = xasprintf("  %-20s %-16s %-*s%s", name, cells[0],
                                                        *cells[2] ? 16 : 0, cells[1], *cells[2] ? " " : "");
-                add_folded(t, row, strlen(row), 57, cells[2]);
+                text_add_folded(t, row, 57, cells[2]);
         }
         json_object_foreach(json_object_get(node, "unknown"), name, value) {
                 _cleanup_(freep) char *lead = xasprintf("  %-20s not known: ", name);
-                add_folded(t, lead, strlen(lead), 23, json_string_value(value));
+                text_add_folded(t, lead, 23, json_string_value(value));
         }
 }
 
@@ -220,7 +198,8 @@ static void add_live(Text *t, const Plan *plan) {
         if (plan_is_done(plan))
                 text_add(t, "Nothing to do: ");
         for (int live = LIVE_NONE + 1; live < _LIVE_MAX; live++)
-                text_add(t, "%s%zu %s", live > LIVE_NONE + 1 ? ", " : "", plan_count(plan, (Live)live), words[live]);
+                text_add(t, "%s%zu %s", live > LIVE_NONE + 1 ? ", " : "", plan_count(plan, (Live)live),
+                         words[live]);
         text_add(t, "\n");
 }
 

@@ -74,6 +74,116 @@ node training
 ok "nor one that was there before" eval 'plan --show-diff; grep -q "config.toml, as it is" "$tmp/out" && ! grep -F "$canary" "$tmp/out"'
 ok "but with --show-secrets" eval 'plan --show-diff --show-secrets; grep -q "^-.*$canary" "$tmp/out"'
 
+# ---- two plans ----
+node training
+two() { "$nodestrap" plan -c "file://$tmp/node.yaml" --instance-type "${type:-p5.48xlarge}" "$@" >"$tmp/out" 2>"$tmp/err"; status=$?; }
+told() { python3 -c 'import json, sys; diff = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$tmp/out" "$1"; }
+two --output json; cp "$tmp/out" "$tmp/old.json"
+ok "a plan and itself are the same" exits 0 two --diff "$tmp/old.json" --detailed-exitcode
+ok "which is said" grep -qx 'Nothing differs.' "$tmp/out"
+node training "  kubelet: {config: {maxPods: 42}}
+  containerd: {config: \"[plugins.'io.containerd.cri.v1.images'.registry.configs.'r.example'.auth]\\npassword = '$canary'\\n\"}
+  instance: {environment: {default: {A: b}}}"
+ok "with another configuration they differ" exits 2 two --diff "$tmp/old.json" --detailed-exitcode --output json
+cp "$tmp/out" "$tmp/diff.json"
+ok "by what was added" same "True []" "$(told 'str(any(a["id"] == "write-file:/etc/nodestrap/environment/default" for a in diff["added"])) + " " + str(diff["removed"])')"
+ok "by lines" same '-    "maxPods": 100,+    "maxPods": 42,' "$(told '"".join(l for c in diff["changed"] if c["id"].endswith("kubelet/config.json") for l in c["diff"].splitlines() if "maxPods" in l)')"
+ok "and of what is hidden that it differs" same "hidden, differs" "$(told '[c["content"] for c in diff["changed"] if c["id"].endswith("/containerd/config.toml")][0]')"
+ok "and no more" eval '! grep -F "$canary" "$tmp/out"'
+two --output json; cp "$tmp/out" "$tmp/secret.json"
+sed -i "s/$canary/another/" "$tmp/node.yaml"
+ok "two that are hidden, too" eval 'two --diff "$tmp/secret.json"; grep -qx "    content: hidden, differs" "$tmp/out" && grep -q "^0 added, 0 removed, [12] changed, 0 moved" "$tmp/out"'
+node training
+python3 - "$tmp/old.json" "$tmp/moved.json" <<'PY'
+import json, sys
+plan = json.load(open(sys.argv[1])); actions = plan['actions']
+actions.insert(3, actions.pop(9)); actions[5]['after'].append('write-file:/x'); json.dump(plan, open(sys.argv[2], 'w'))
+PY
+ok "one that moved is one" eval 'two --diff "$tmp/moved.json" --output json; same "1 1" "$(told "str(len(diff[\"moved\"])) + \" \" + str(len(diff[\"changed\"]))")"'
+refused() { two --diff "$tmp/bad.json"; [ $status = 2 ] && says "$1"; }
+head -c 5000 "$tmp/old.json" >"$tmp/bad.json"; ok "a plan that was cut off is refused" refused 'it ends in the middle, at line '
+echo hello >"$tmp/bad.json"; ok "so is what is no JSON" refused 'it is no JSON, at line 1'
+: >"$tmp/bad.json"; ok "and nothing" refused 'it is empty'
+echo '{"planId": "x"}' >"$tmp/bad.json"; ok "and what is no plan" refused 'it is no plan, or one of a version before'
+sed 's/"formatVersion": 1/"formatVersion": 7/' "$tmp/old.json" >"$tmp/bad.json"; ok "and another format" refused 'its formatVersion is 7, and this version reads 1'
+rm "$tmp/bad.json"; ok "and one that is not there" refused 'No such file or directory'
+
+# ---- many types ----
+matrix() { "$nodestrap" plan -c "file://$tmp/node.yaml" --matrix "$@" >"$tmp/out" 2>"$tmp/err"; status=$?; }
+ok "all types are planned" eval 'exits 0 matrix all; [ "$(grep -c " ok  *[a-z]" "$tmp/out")" -gt 90 ]'
+ok "as each alone is" eval 'matrix p5.48xlarge,g6.xlarge --output json; same "$(told "diff[\"types\"][0][\"planId\"]")" "$(python3 -c "import json; print(json.load(open(\"$tmp/old.json\"))[\"planId\"])")"'
+ok "and told" same "p5.48xlarge OK 8 nvswitch 32 8 100" "$(told '" ".join(str(diff["types"][0][k]) for k in ("type", "code", "gpus", "class", "efa", "instanceStores", "maxPods"))')"
+cp "$tmp/out" "$tmp/matrix.json"
+printf 'g6.xlarge # cheap\n\np5.48xlarge\n' >"$tmp/types"
+ok "a file names them, too" eval 'exits 0 matrix "$tmp/types" && same "g6.xlarge p5.48xlarge" "$(awk "\$2 == \"ok\" { print \$1 }" "$tmp/out" | xargs)"'
+node training '  instance: {localStorage: {strategy: RAID0}, hugePages: {mode: explicit, pages: [{size: 1Gi, count: 20}]}}'
+ok "the first that cannot be is the exit code" exits 11 matrix g6.xlarge,p5.48xlarge,g5.xlarge
+ok "and a row, with its sentence below" eval 'grep -q "^g6.xlarge  *EINVALID " "$tmp/out" && grep -q "^  \* g6.xlarge.*: " "$tmp/out" && grep -q "^p5.48xlarge  *ok .* 20Gi 1Gi " "$tmp/out" && grep -qx "3 types, of 2 no plan can be made" "$tmp/out"'
+ok "no line is longer than 100 columns" eval '! grep -E "^.{101,}" "$tmp/out"'
+ok "a type that nobody knows is such a row" eval 'exits 2 matrix p5.48xlarge,p5.96xlarge; grep -q "^p5.96xlarge  *EUSAGE" "$tmp/out"'
+ok "it goes with nothing else" exits 2 matrix all --instance-type p5.48xlarge
+node training
+
+# ---- what is written ----
+ok "a directory that is not there is made" eval 'exits 0 two --write-to "$tmp/tree" && [ -s "$tmp/tree$kubelet" ]'
+touch "$tmp/before"
+ok "what was written before is written again" eval 'type=m5.large exits 0 two --write-to "$tmp/tree"'
+ok "and what is planned no more is gone, with its directories" eval '[ -e "$tmp/tree$kubelet" ] && [ ! -e "$tmp/tree/run/nodestrap/fabric-may-start" ]'
+ok "the list beside it has the rest" same "$(cd "$tmp/tree" && find . -type f ! -name .nodestrap-plan.json | sed 's/.//' | sort)" \
+        "$(python3 -c 'import json, sys; print("\n".join(sorted(json.load(open(sys.argv[1]))["files"])))' "$tmp/tree/.nodestrap-plan.json")"
+foreign() { # PATH: what is there is refused, and nothing is changed
+        find "$tmp/tree" -printf '%p %s %T@\n' | sort >"$tmp/was"
+        exits 2 two --write-to "$tmp/tree" && says ": $1 in it was not written by this" && find "$tmp/tree" -printf '%p %s %T@\n' | sort | diff "$tmp/was" -
+}
+touch "$tmp/tree/etc/mine"; ok "a file of somebody else's keeps it from all" foreign etc/mine; rm "$tmp/tree/etc/mine"
+mkdir "$tmp/tree/empty"; ok "so does a directory" foreign empty; rmdir "$tmp/tree/empty"
+mv "$tmp/tree/etc/kubernetes" "$tmp/elsewhere"; ln -s "$tmp/elsewhere" "$tmp/tree/etc/kubernetes"
+ok "a link is not followed" foreign etc/kubernetes
+rm "$tmp/tree/etc/kubernetes"; mv "$tmp/elsewhere" "$tmp/tree/etc/kubernetes"
+mv "$tmp/tree/.nodestrap-plan.json" "$tmp/list"; ok "without the list all of it is somebody else's" foreign etc
+ln -s "$tmp/list" "$tmp/tree/.nodestrap-plan.json"; ok "a list that is a link is none" foreign .nodestrap-plan.json
+rm "$tmp/tree/.nodestrap-plan.json"; echo '{"files": ["/etc/../../before"]}' >"$tmp/tree/.nodestrap-plan.json"; ok "nor does it lead elsewhere" eval 'foreign etc/containerd && [ -e "$tmp/before" ]'
+
+# ---- failures ----
+node training '  kubelet: {config: {maxPods: [}}}'
+ok "why there is no plan is JSON, too" eval 'exits 11 two --output json; same "ESYNTAX 11 error ESYNTAX" "$(told "\" \".join((diff[\"code\"], str(diff[\"exit\"]), diff[\"findings\"][0][\"severity\"], diff[\"findings\"][0][\"code\"]))")"'
+cp "$tmp/out" "$tmp/failure.json"
+ok "beside what is said on stderr" says 'failed (11 ESYNTAX)'
+node training
+
+# ---- the schema ----
+sound() { # KIND FILE...: they have the format that is promised, and no key that it does not know
+        python3 - "$top/conf/plan.schema.json" "$@" <<'PY'
+import json, sys, jsonschema
+schema = json.load(open(sys.argv[1]))
+def close(node):
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else []: close(child)
+    if isinstance(node, dict) and isinstance(node.get('properties'), dict): node.setdefault('additionalProperties', False)
+jsonschema.Draft202012Validator.check_schema(schema)
+whole = jsonschema.Draft202012Validator(schema)
+defs = json.loads(json.dumps(schema['$defs'])); close(defs); del defs['plan']['properties']['facts']['additionalProperties']
+strict = jsonschema.Draft202012Validator({**defs[sys.argv[2]], '$defs': defs})
+bad = [f'{f}: {list(e.path)}: {e.message[:200]}' for f in sys.argv[3:] for v in (strict, whole) for e in v.iter_errors(json.load(open(f)))]
+print(len(sys.argv) - 3, *bad, sep='\n'); sys.exit(bool(bad) or len(sys.argv) < 4)
+PY
+}
+plan --show-diff --output json; cp "$tmp/out" "$tmp/live.json"
+ok "a plan is as its schema says" sound plan "$tmp/old.json" "$tmp/secret.json" "$tmp/live.json"
+ok "a difference, too" sound diff "$tmp/diff.json"
+ok "a table" sound matrix "$tmp/matrix.json"
+ok "and a failure" sound failure "$tmp/failure.json"
+cases() { # the plans of all cases, and failures where none is
+        local case options plans=() failures=()
+        for case in "$top"/tests/cases/*/; do
+                options=(); [ ! -e "$case/options" ] || read -ra options <"$case/options"
+                [ ! -e "$case/root" ] || continue
+                if (cd "$case" && exec "$nodestrap" plan -c file://userdata "${options[@]}" --output json) >"$tmp/case-$(basename "$case").json" 2>/dev/null
+                then plans+=("$tmp/case-$(basename "$case").json"); else failures+=("$tmp/case-$(basename "$case").json"); fi
+        done
+        sound plan "${plans[@]}" && sound failure "${failures[@]}"
+}
+ok "so are those of all cases" cases
+
 # ---- called wrongly ----
 model() { "$nodestrap" plan -c "file://$tmp/node.yaml" --instance-type p5.48xlarge "$@" >"$tmp/out" 2>"$tmp/err"; status=$?; }
 ok "a model is compared with nothing" eval 'model --output json; same "False set()" "$(of "str(\"live\" in plan) + \" \" + str(set(live))")"'

@@ -101,6 +101,22 @@ TEST(a_link_at_the_target_is_replaced_not_followed) {
         ASSERT_STREQ(victim, "safe");
 }
 
+TEST(how_a_file_differs_is_told) {
+        _cleanup_(root_freep) Root *r = fixture();
+        ASSERT_EQ(root_compare(r, "/c/file", "one", 3, 0644, ROOT_ANYBODY), ROOT_MISSING);
+        ASSERT_OK(root_replace(r, "/c/file", "one", 3, 0644));
+        ASSERT_EQ(root_compare(r, "/c/file", "one", 3, 0644, geteuid()), 0);
+        ASSERT_EQ(root_compare(r, "/c/file", "two", 3, 0644, ROOT_ANYBODY), ROOT_CONTENT);
+        ASSERT_EQ(root_compare(r, "/c/file", "three", 5, 0600, geteuid() + 1), ROOT_CONTENT | ROOT_MODE | ROOT_OWNER);
+        ASSERT_OK(root_link(r, "/c/link", "file"));
+        ASSERT_EQ(root_compare(r, "/c/link", "one", 3, 0644, ROOT_ANYBODY), ROOT_KIND);
+        ASSERT_ERROR(root_compare(r, "/c", "one", 3, 0644, ROOT_ANYBODY), EISDIR);
+        ASSERT_EQ(root_compare_link(r, "/c/link", "file"), 0);
+        ASSERT_EQ(root_compare_link(r, "/c/link", "fil"), ROOT_CONTENT);
+        ASSERT_EQ(root_compare_link(r, "/c/file", "file"), ROOT_KIND);
+        ASSERT_EQ(root_compare_link(r, "/c/none", "file"), ROOT_MISSING);
+}
+
 TEST(a_staged_file_that_is_not_published_leaves_nothing) {
         _cleanup_(root_freep) Root *r = fixture();
         RootTmp t;

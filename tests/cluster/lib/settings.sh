@@ -9,7 +9,8 @@ planned() {     # CASE: what tests/cases/CASE is planned as for this kubelet, be
         mkdir -p root/{tmp,usr/bin}; rm -rf root/etc root/var
         [ -e root/usr/bin/kubelet ] || cp "$KUBE/kubelet" root/usr/bin/ || return
         # shellcheck disable=SC2046 # options are words
-        (cd "$tests/cases/$1" && "$NODESTRAP" plan -c file://userdata $(cat options) --kubelet-version "$VERSION" --write-to "$OLDPWD/root") &&
+        (cd "$tests/cases/$1" && "$NODESTRAP" plan -c file://userdata $(cat options) --kubelet-version "$VERSION" --write-to "$OLDPWD/planned") &&
+                cp -a planned/. root/ &&
                 cp "$CLUSTER/pki/ca.crt" root/etc/kubernetes/pki/ca.crt
 }
 # Whether this machine has cgroup v1, which newer kubelets refuse, is not the question.

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An earlier `plan --output json` and the plan that was made now, both as that JSON → which actions were
+ * added, removed, changed or moved, down to the lines of files. What the one or the other does not show is
+ * compared by its digest. What only the machine says (live) is no difference of plans. */
+#include "commands/plan-parts.h"
+
+#include "base/json.h"
+#include "base/lines.h"
+#include "commands/output.h"
+#include "report/scrub.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#define OLD_MAX   (64 << 20)
+#define VALUE_MAX 200           /* characters of one in a text */
+
+/* ---- reading ---- */
+
+static int refuse(const char *path, const char *why, Diag *diag) {
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, "--diff %s: %s; nodestrap plan --output json makes one",
+                          path, why);
+}
+
+static int load(FILE *f, const char *path, json_t **ret, Diag *diag) {
+        json_error_t e;
+        struct stat st;
+        if (fstat(fileno(f), &st) < 0 || S_ISDIR(st.st_mode) || st.st_size > OLD_MAX)
+                return refuse(path, "it is a directory, or too large for a plan", diag);
+        *ret = json_loadf(f, JSON_REJECT_DUPLICATES, &e);
+        if (*ret)
+                return 0;
+        bool cut = json_error_code(&e) == json_error_premature_end_of_input;
+        _cleanup_(freep) char *why =
+                xasprintf("it %s, at line %d", cut ? "ends in the middle" : "is no JSON", e.line);
+        return refuse(path, st.st_size == 0 && S_ISREG(st.st_mode) ? "it is empty" : why, diag);
+}
+
+static int check(const char *path, const json_t *old, Diag *diag) {
+        const json_t *version = json_object_get(old, "formatVersion"), *action;
+        size_t i;
+        if (json_is_integer(version) && json_integer_value(version) != PLAN_FORMAT) {
+                _cleanup_(freep) char *why = xasprintf("its formatVersion is %lld, and this version reads %d",
+                                                       (long long)json_integer_value(version), PLAN_FORMAT);
+                return refuse(path, why, diag);
+        }
+        if (json_object_get(old, "findings"))
+                return refuse(path, "it tells why no plan could be made", diag);
+        if (!json_is_integer(version) || !*json_get_text(old, "planId") ||
+            !json_is_array(json_object_get(old, "actions")) || !json_is_array(json_object_get(old, "files")))
+                return refuse(path, "it is no plan, or one of a version before 0.2", diag);
+        json_array_foreach(json_object_get(old, "actions"), i, action)
+                if (!*json_get_text(action, "id"))
+                        return refuse(path, "an action in it has no id", diag);
+        return 0;
+}
+
+static int read_old(const char *path, json_t **ret, Diag *diag) {
+        FILE *f = fopen(path, "re");
+        if (!f)
+                return refuse(path, strerror(errno), diag);
+        int r = load(f, path, ret, diag);
+        fclose(f);
+        return r < 0 ? r : check(path, *ret, diag);
+}
+
+/* ---- comparing ---- */
+
+static json_t *actions_of(const json_t *plan) {
+        return json_object_get(plan, "actions");
+}
+
+/* By id or path, references of the plan's own. */
+static json_t *index_of(const json_t *list, const char *key) {
+        json_t *index = json_object(), *item;
+        size_t i;
+        json_array_foreach(list, i, item)
+                json_object_set(index, json_get_text(item, key), item);
+        return index;
+}
+
+static bool is_compared(const char *key) {
+        return !streq(key, "live") && !streq(key, "content");
+}
+
+/* {"mode": {"old": "0644", "new": "0600"}}; a key that one of them lacks is null there. */
+static json_t *changed_fields(json_t *old, json_t *new) {
+        json_t *fields = json_object(), *value;
+        const char *key;
+        json_object_foreach(old, key, value) {
+                json_t *other = json_object_get(new, key);
+                if (is_compared(key) && !json_equal(value, other))
+                        json_object_set_new(fields, key,
+                                            json_pack("{sO so}", "old", value, "new",
+                                                      other ? json_incref(other) : json_null()));
+        }
+        json_object_foreach(new, key, value)
+                if (is_compared(key) && !json_object_get(old, key))
+                        json_object_set_new(fields, key, json_pack("{sn sO}", "old", "new", value));
+        return fields;
+}
+
+typedef struct Side { json_t *plan, *actions, *files; } Side;
+
+static Side side_of(json_t *plan) {
+        return (Side){ .plan = plan, .actions = index_of(actions_of(plan), "id"),
+                       .files = index_of(json_object_get(plan, "files"), "path") };
+}
+
+static void side_done(Side *s) {
+        json_decref(s->actions);
+        json_decref(s->files);
+}
+
+/* NULL where it is not shown, or the action has none. */
+static const json_t *content_of(const Side *s, const json_t *action) {
+        const json_t *in = json_object_get(action, "content") ? action
+                           : streq(json_get_text(action, "type"), "write-file")
+                                   ? json_object_get(s->files, json_get_text(action, "target"))
+                                   : NULL;
+        const json_t *content = json_object_get(in, "content");
+        return json_is_string(content) ? content : NULL;
+}
+
+static char *diff_contents(const json_t *old, const json_t *new) {
+        Text t = {};
+        lines_diff(&t, json_string_value(old) ?: "", json_string_length(old), json_string_value(new) ?: "",
+                   json_string_length(new), "");
+        return text_take(&t);
+}
+
+/* The digests of a hidden one stand in its fields. A block has none, so that nothing is known of it. */
+static void compare_contents(const Side *a, const Side *b, json_t *old, json_t *new, json_t *into) {
+        const json_t *was = content_of(a, old), *is = content_of(b, new);
+        bool digest = json_object_get(old, "sha256") && json_object_get(new, "sha256"),
+             differs = digest && !json_equal(json_object_get(old, "sha256"), json_object_get(new, "sha256"));
+        if (was && is) {
+                _cleanup_(freep) char *diff = diff_contents(was, is);
+                if (*diff)
+                        json_set_text(into, "diff", diff);
+        } else if (differs)
+                json_set_text(into, "content", "hidden, differs");
+        else if (!digest && (json_object_get(old, "content") || json_object_get(new, "content")))
+                json_set_text(into, "content", "hidden, not known");
+}
+
+static json_t *compare_action(const Side *a, const Side *b, json_t *old, json_t *new) {
+        json_t *change = json_pack("{ss}", "id", json_get_text(new, "id"));
+        _cleanup_(json_decrefp) json_t *fields = changed_fields(old, new);
+        compare_contents(a, b, old, new, change);
+        if (json_object_get(change, "diff")) {  /* which says the same, and more */
+                json_object_del(fields, "sha256");
+                json_object_del(fields, "size");
+        }
+        bool unknown = streq(json_get_text(change, "content"), "hidden, not known");
+        if (json_object_size(fields) > 0)
+                json_object_set(change, "fields", fields);
+        if (json_object_size(change) > (unknown ? 2 : 1))
+                return change;
+        json_decref(change);
+        return NULL;
+}
+
+static json_t *moved_to(const json_t *actions, size_t i) {
+        const char *before = i > 0 ? json_get_text(json_array_get(actions, i - 1), "id") : NULL;
+        return json_pack("{ss ss*}", "id", json_get_text(json_array_get(actions, i), "id"), "behind", before);
+}
+
+/* Of the actions that both have, those outside of a longest sequence that stands in the same order in
+ * both. */
+static json_t *moved_actions(const Side *a, const Side *b) {
+        size_t n = json_array_size(actions_of(b->plan)), best = SIZE_MAX, i;
+        _cleanup_(freep) size_t *at = xcalloc(n + 1, sizeof(size_t)),
+                                *length = xcalloc(n + 1, sizeof(size_t)),
+                                *before = xcalloc(n + 1, sizeof(size_t));
+        _cleanup_(freep) bool *kept = xcalloc(n + 1, sizeof(bool));
+        json_t *moved = json_array(), *action;
+        _cleanup_(json_decrefp) json_t *places = json_object();
+        json_array_foreach(actions_of(a->plan), i, action)
+                json_object_set_new(places, json_get_text(action, "id"), json_integer((json_int_t)i));
+        json_array_foreach(actions_of(b->plan), i, action) {
+                json_t *place = json_object_get(places, json_get_text(action, "id"));
+                at[i] = place ? (size_t)json_integer_value(place) : SIZE_MAX;
+                before[i] = SIZE_MAX;
+                for (size_t k = 0; k < i && place; k++)
+                        if (at[k] != SIZE_MAX && at[k] < at[i] && length[k] > length[i]) {
+                                length[i] = length[k];
+                                before[i] = k;
+                        }
+                length[i] += place != NULL;
+                if (place && (best == SIZE_MAX || length[i] > length[best]))
+                        best = i;
+        }
+        for (; best != SIZE_MAX; best = before[best])
+                kept[best] = true;
+        json_array_foreach(actions_of(b->plan), i, action)
+                if (at[i] != SIZE_MAX && !kept[i])
+                        json_array_append_new(moved, moved_to(actions_of(b->plan), i));
+        return moved;
+}
+
+static json_t *missing_in(const Side *from, const Side *in) {
+        json_t *list = json_array(), *action;
+        size_t i;
+        json_array_foreach(actions_of(from->plan), i, action)
+                if (!json_object_get(in->actions, json_get_text(action, "id")))
+                        json_array_append_new(list, json_pack("{ss ss}", "id", json_get_text(action, "id"),
+                                                              "why", json_get_text(action, "why")));
+        return list;
+}
+
+static json_t *named(const json_t *plan) {
+        const json_t *instance = json_object_get(json_object_get(plan, "facts"), "instance");
+        json_t *o = json_pack("{ss}", "planId", json_get_text(plan, "planId"));
+        const char *type = json_get_text(instance, "type");
+        if (*type)
+                json_set_text(o, "type", type);
+        return o;
+}
+
+json_t *plan_compare(json_t *old, json_t *new) {
+        _cleanup_(side_done) Side a = side_of(old), b = side_of(new);
+        json_t *changed = json_array(), *action, *added = missing_in(&b, &a), *removed = missing_in(&a, &b),
+               *moved = moved_actions(&a, &b);
+        size_t i;
+        json_array_foreach(actions_of(new), i, action) {
+                json_t *was = json_object_get(a.actions, json_get_text(action, "id")),
+                       *change = was ? compare_action(&a, &b, was, action) : NULL;
+                if (change)
+                        json_array_append_new(changed, change);
+        }
+        bool same = json_array_size(changed) + json_array_size(added) + json_array_size(removed) +
+                            json_array_size(moved) == 0;
+        return json_pack("{si sb so so so so so so}", "formatVersion", PLAN_FORMAT, "same", same, "old",
+                         named(old), "new", named(new), "added", added, "removed", removed, "changed",
+                         changed, "moved", moved);
+}
+
+/* ---- text ---- */
+
+static char *value_text(const json_t *value) {
+        Text t = {};
+        _cleanup_(freep) char *text = json_is_string(value) ? xstrdup(json_string_value(value))
+                                      : json_is_null(value)
+                                              ? xstrdup("none")
+                                              : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+        text_add_shown(&t, text, strlen(text), VALUE_MAX, 0);
+        return text_take(&t);
+}
+
+static bool array_has(const json_t *array, const json_t *value) {
+        const json_t *item;
+        size_t i;
+        json_array_foreach(array, i, item)
+                if (json_equal(item, value))
+                        return true;
+        return false;
+}
+
+/* Those of one list that the other lacks. */
+static void add_only(Text *t, const char *mark, const json_t *one, const json_t *other) {
+        const json_t *item;
+        size_t i;
+        json_array_foreach(one, i, item) {
+                _cleanup_(freep) char *text = array_has(other, item) ? NULL : value_text(item);
+                if (text)
+                        text_add(t, " %s%s", mark, text);
+        }
+}
+
+static void add_field(Text *t, const char *key, const json_t *old, const json_t *new) {
+        _cleanup_(freep) char *was = value_text(old), *is = value_text(new);
+        _cleanup_(freep) char *lead = xasprintf("    %s: ", key);
+        _cleanup_(text_done) Text all = {};
+        if (json_is_array(old) && json_is_array(new)) {
+                add_only(&all, "-", old, new);
+                add_only(&all, "+", new, old);
+        } else
+                text_add(&all, " %s -> %s", was, is);
+        text_add_folded(t, lead, 8, all.size > 0 ? all.data + 1 : "in another order");
+}
+
+static void add_change(Text *t, const json_t *change) {
+        json_t *value;
+        const char *key, *content = json_get_text(change, "content");
+        text_add(t, "~ %s\n", json_get_text(change, "id"));
+        json_object_foreach(json_object_get(change, "fields"), key, value)
+                add_field(t, key, json_object_get(value, "old"), json_object_get(value, "new"));
+        if (*content)
+                text_add(t, "    content: %s\n", content);
+        text_add(t, "%s", json_get_text(change, "diff"));
+}
+
+static void add_list(Text *t, const json_t *all, const char *key, const char *mark, const char *with) {
+        const json_t *item;
+        size_t i;
+        json_array_foreach(json_object_get(all, key), i, item) {
+                const char *more = json_get_text(item, with);
+                bool place = *more && streq(with, "behind");
+                _cleanup_(freep) char *id = xasprintf("%s %s%s", mark, json_get_text(item, "id"),
+                                                      *more ? ": " : ""),
+                                      *text = xasprintf("%s%s", place ? "now behind " : "", more);
+                text_add_folded(t, id, 4, text);
+        }
+}
+
+char *plan_compare_text(const json_t *all) {
+        static const char *const keys[] = { "added", "removed", "changed", "moved" };
+        const json_t *change;
+        size_t i;
+        Text t = {};
+        for (size_t k = 0; k < 2; k++) {
+                const json_t *side = json_object_get(all, k == 0 ? "old" : "new");
+                text_add(&t, "%s  %s %s\n", k == 0 ? "old" : "new", json_get_text(side, "planId"),
+                         json_get_text(side, "type"));
+        }
+        text_add(&t, "\n");
+        add_list(&t, all, "removed", "-", "why");
+        add_list(&t, all, "added", "+", "why");
+        json_array_foreach(json_object_get(all, "changed"), i, change)
+                add_change(&t, change);
+        add_list(&t, all, "moved", ">", "behind");
+        if (json_is_true(json_object_get(all, "same")))
+                text_add(&t, "Nothing differs.\n");
+        else {
+                text_add(&t, "\n");
+                for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
+                        text_add(&t, "%s%zu %s", k > 0 ? ", " : "",
+                                 json_array_size(json_object_get(all, keys[k])), keys[k]);
+                text_add(&t, "\n");
+        }
+        return text_take(&t);
+}
+
+int plan_diff(Run *run) {
+        const Options *o = &run->options;
+        _cleanup_(json_decrefp) json_t *old = NULL, *new = plan_to_json(run->plan);
+        int r = read_old(o->diff, &old, &run->diag);
+        if (r < 0)
+                return r;
+        _cleanup_(json_decrefp) json_t *all = plan_compare(old, new);
+        if (o->detailed_exitcode && !json_is_true(json_object_get(all, "same")))
+                run->exit_code = EXIT_CHANGES;
+        if (o->output == OUTPUT_JSON)
+                return output_json(all, NULL, &run->diag);
+        _cleanup_(freep) char *text = plan_compare_text(all);
+        return output_text(text, &run->diag);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The plan's files → a directory of the reader's choice, and beside them the list of what was written. By
+ * that the next time tells its own files from others', which it does not touch: where there is one, nothing
+ * is written. The list is there before the first file and names what is to go until it is gone, so that
+ * whenever this ends the next time can go on. */
+#include "commands/plan-parts.h"
+
+#include "base/json.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define LIST     "/.nodestrap-plan.json"
+#define LIST_MAX (4 << 20)
+#define DEPTH_MAX 64
+
+/* NULL: there is none. */
+static json_t *list_read(const Root *dir) {
+        _cleanup_(freep) char *text = NULL;
+        json_t *list = root_read(dir, LIST, LIST_MAX, &text, NULL) >= 0 ? json_loads(text, 0, NULL) : NULL;
+        json_t *files = json_incref(json_object_get(list, "files"));
+        json_decref(list);
+        return files;
+}
+
+static int list_write(const Root *dir, json_t *files) {
+        _cleanup_(json_decrefp) json_t *list =
+                json_pack("{si sO}", "formatVersion", PLAN_FORMAT, "files", files);
+        _cleanup_(freep) char *text = json_dumps(list, JSON_INDENT(1));
+        return root_replace(dir, LIST, text, strlen(text), 0644);
+}
+
+static bool list_has(const json_t *files, const char *path) {
+        const json_t *entry;
+        size_t i;
+        json_array_foreach(files, i, entry)
+                if (streq(json_string_value(entry) ?: "", path))
+                        return true;
+        return false;
+}
+
+/* One that a listed file is in. */
+static bool list_has_directory(const json_t *files, const char *path) {
+        const json_t *entry;
+        size_t i, n = strlen(path);
+        json_array_foreach(files, i, entry) {
+                const char *file = json_string_value(entry) ?: "";
+                if (startswith(file, path) && file[n] == '/')
+                        return true;
+        }
+        return false;
+}
+
+/* The first thing below path that is not on the list: 1 with its name, 0, or a negative errno. Links are
+ * never on it. */
+static int find_foreign(const Root *dir, const char *path, const json_t *files, unsigned depth, char **ret) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = depth > DEPTH_MAX ? -ELOOP : root_list(dir, *path ? path : "/", &names);
+        for (char **name = names; r == 0 && name && *name; name++) {
+                _cleanup_(freep) char *below = xasprintf("%s/%s", path, *name);
+                struct stat st;
+                _cleanup_(close_fd) int fd = root_open(dir, below, O_PATH | O_NOFOLLOW);
+                if (fd < 0 || fstat(fd, &st) < 0)
+                        return fd < 0 ? fd : -errno;
+                if (S_ISDIR(st.st_mode) && list_has_directory(files, below))
+                        r = find_foreign(dir, below, files, depth + 1, ret);
+                else if (!S_ISREG(st.st_mode) || !(streq(below, LIST) || list_has(files, below))) {
+                        *ret = TAKE_PTR(below);
+                        r = 1;
+                }
+        }
+        return r;
+}
+
+static json_t *list_of_plan(const Plan *plan) {
+        json_t *files = json_array();
+        for (size_t i = 0; i < plan->n; i++)
+                if (action_is(&plan->actions[i], ACTION_OF_FILES))
+                        json_array_append_new(files, json_string(plan->actions[i].target));
+        return files;
+}
+
+static void remove_directories(const Root *dir, const char *path) {
+        _cleanup_(freep) char *above = xstrdup(path);
+        for (char *slash = strrchr(above, '/'); slash && slash > above; slash = strrchr(above, '/')) {
+                *slash = 0;
+                if (root_remove_dir(dir, above) <= 0)
+                        return;
+        }
+}
+
+static int remove_stale(const Root *dir, const json_t *old, const json_t *new) {
+        const json_t *entry;
+        size_t i;
+        int r = 0;
+        json_array_foreach(old, i, entry) {
+                const char *path = json_string_value(entry) ?: "";
+                if (r < 0 || path[0] != '/' || list_has(new, path))
+                        continue;
+                r = root_remove(dir, path);
+                if (r > 0)
+                        remove_directories(dir, path);
+        }
+        return MIN(r, 0);
+}
+
+/* A file with secrets is for the reader alone, whoever may read it on the node. */
+static int write_files(const Root *dir, const Plan *plan) {
+        int r = 0;
+        for (size_t i = 0; r >= 0 && i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                if (action_is(a, ACTION_OF_FILES))
+                        r = root_replace(dir, a->target, a->file.content ?: "", a->file.size,
+                                         a->secret ? 0600 : a->file.mode);
+        }
+        return r;
+}
+
+static int write_below(const Root *dir, const Plan *plan, char **ret_foreign) {
+        _cleanup_(json_decrefp) json_t *old = list_read(dir), *new = list_of_plan(plan),
+                                       *all = json_copy(new);
+        json_t *entry;
+        size_t i;
+        json_array_foreach(old, i, entry) {
+                const char *path = json_string_value(entry) ?: "";
+                if (path[0] == '/')     /* what a write that was cut off has left */
+                        (void)!root_tmp_sweep(dir, path);
+                if (!list_has(new, path))
+                        json_array_append(all, entry);
+        }
+        int r = find_foreign(dir, "", old, 0, ret_foreign);
+        if (r == 0)
+                r = list_write(dir, all);
+        if (r < 0 || *ret_foreign)
+                return r;
+        r = write_files(dir, plan);
+        if (r >= 0)
+                r = remove_stale(dir, old, new);
+        return r < 0 ? r : list_write(dir, new);
+}
+
+int plan_write(const char *target, const Plan *plan, Diag *diag) {
+        _cleanup_(root_freep) Root *dir = NULL, *here = NULL;
+        _cleanup_(freep) char *path = NULL, *foreign = NULL;
+        int r = root_new("/", &here);
+        path = r >= 0 ? root_absolute(here, target) : NULL;
+        if (r >= 0)
+                r = path ? root_make_dirs(here, path, 0755) : -ENOENT;
+        if (r >= 0)
+                r = root_new(path, &dir);
+        if (r >= 0)
+                r = write_below(dir, plan, &foreign);
+        if (r > 0 && foreign)
+                return diag_error(diag, -EEXIST, CAUSE_USAGE,
+                                  "--write-to %s: %s in it was not written by this, so nothing is written "
+                                  "there; name a directory that is empty, not there yet, or of an earlier "
+                                  "--write-to",
+                                  target, foreign + 1);
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: the planned files cannot be written there: %s",
+                                  target, strerror(-r))
+                     : 0;
+}
