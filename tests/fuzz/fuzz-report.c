@@ -35,12 +35,12 @@ static void show(const json_t *status) {
 
 static void read_status(const Root *root) {
         json_t *status = NULL;
-        _cleanup_(live_done) Live live = { .now_usec = 77 };
+        _cleanup_(ongoing_done) Ongoing ongoing = { .now_usec = 77 };
         if (status_read(root, &status) < 0)
                 return;
         show(status);
-        live.processes = progress_read(root);
-        phases_put(status, &live);
+        ongoing.processes = progress_read(root);
+        phases_put(status, &ongoing);
         next_put(status);
         longest_put(status);
         critical_put(status, json_object_get(status, "runs"));

@@ -598,12 +598,12 @@ static json_t *parsed(const char *text) {
 }
 
 /* "ok: config=ok devices=ok run=held", and what to look at */
-static void assert_phases(const char *text, const Live *live, const char *phases, const char *next) {
+static void assert_phases(const char *text, const Ongoing *ongoing, const char *phases, const char *next) {
         _cleanup_(json_decrefp) json_t *status = parsed(text);
         Text t = {};
         json_t *entry;
         size_t i;
-        phases_put(status, live);
+        phases_put(status, ongoing);
         next_put(status);
         text_add(&t, "%s:", word(status, "verdict"));
         json_array_foreach(json_object_get(status, "phases"), i, entry)
@@ -637,17 +637,17 @@ TEST(a_phase_that_others_were_in_the_way_of_is_held) {
 }
 
 TEST(what_goes_on_now_counts_more) {
-        Live live = { .units = { [LIVE_RUN] = UNIT_WAITS, [LIVE_JOIN] = UNIT_WAITS } };
-        assert_phases("{'verdict': 'ok', 'runs': {'config': " RUN_OF("ok", "") "}}", &live, "waiting: config=ok devices=waiting run=waiting join=waiting", "systemctl list-jobs");
-        live.units[LIVE_RUN] = UNIT_WORKS;
-        live.processes = parsed("[{'pid': 7, 'phases': 'devices,run', 'beginUsec': 5000000, 'steps': [{'id': 'await-fabric:fabric', 'beginUsec': 6000000}]}]");
-        assert_phases("{'verdict': 'ok', 'runs': {'config': " RUN_OF("ok", "") ", 'devices': " RUN_OF("ok", "") "}}", &live,
+        Ongoing ongoing = { .units = { [ONGOING_RUN] = UNIT_WAITS, [ONGOING_JOIN] = UNIT_WAITS } };
+        assert_phases("{'verdict': 'ok', 'runs': {'config': " RUN_OF("ok", "") "}}", &ongoing, "waiting: config=ok devices=waiting run=waiting join=waiting", "systemctl list-jobs");
+        ongoing.units[ONGOING_RUN] = UNIT_WORKS;
+        ongoing.processes = parsed("[{'pid': 7, 'phases': 'devices,run', 'beginUsec': 5000000, 'steps': [{'id': 'await-fabric:fabric', 'beginUsec': 6000000}]}]");
+        assert_phases("{'verdict': 'ok', 'runs': {'config': " RUN_OF("ok", "") ", 'devices': " RUN_OF("ok", "") "}}", &ongoing,
                       "running: config=ok devices=ok run=running join=waiting", "nodestrap status --follow");
-        assert_phases("{'verdict': 'failed', 'code': 'EFABRIC', 'exit': 33, 'runs': {'config': " RUN_OF("ok", "") ", 'devices': " RUN_OF("failed", ", 'phase': 'devices'") "}}", &live,
+        assert_phases("{'verdict': 'failed', 'code': 'EFABRIC', 'exit': 33, 'runs': {'config': " RUN_OF("ok", "") ", 'devices': " RUN_OF("failed", ", 'phase': 'devices'") "}}", &ongoing,
                       "running: config=ok devices=running run=running join=waiting", "nodestrap status --follow");
-        json_decref(live.processes);
-        live = (Live){ .units = { [LIVE_JOIN] = UNIT_WORKS } };
-        assert_phases("{'verdict': 'ok', 'runs': {'config,devices,run': " RUN_OF("ok", "") "}}", &live, "ok: config=ok devices=ok run=ok join=running", "");
+        json_decref(ongoing.processes);
+        ongoing = (Ongoing){ .units = { [ONGOING_JOIN] = UNIT_WORKS } };
+        assert_phases("{'verdict': 'ok', 'runs': {'config,devices,run': " RUN_OF("ok", "") "}}", &ongoing, "ok: config=ok devices=ok run=ok join=running", "");
 }
 
 TEST(who_is_at_work) {
