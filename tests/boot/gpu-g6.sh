@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
-# imds: imds-m5
+# imds: imds-m5 conf/examples/g6-xlarge.userdata
 # gpu: g6-xlarge gen2
+# spec: {instance: {localStorage: {strategy: ""}, hugePages: {mode: keep}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A g6.xlarge from power-on: one GPU, no EFA; the image starts fabric manager by itself when it has installed it.

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
-# imds: imds-m5
+# imds: imds-m5 conf/examples/p6e-gb200.userdata
 # gpu: p6e-gb200 gen2 imex
-# spec: {kubelet: {config: {maxPods: 110}}}
-# tree: enabled gpu
+# spec: {instance: {localStorage: {strategy: ""}, hugePages: {mode: keep}, environment: {default: {HTTPS_PROXY: ""}}}}
+# tree: enabled containerd2 gpu
 # console: NODESTRAP verdict=ok
 # A tray of a GB200 rack from power-on: the fabric is the rack's; IMEX, which the image has enabled, is left to DRA.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
-# imds: imds-m5
+# imds: imds-m5 conf/examples/p6e-gb200-imex-host.userdata
 # gpu: p6e-gb200 gen2
-# spec: {kubelet: {config: {maxPods: 110}}}
 # spec: {accelerator: {nvidia: {imex: {mode: host, nodes: [10.11.12.13, 10.11.12.14]}}}}
+# spec: {instance: {localStorage: {strategy: ""}, hugePages: {mode: keep}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # The same with IMEX on the host: node list, channel, daemon, and READY before kubelet.

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0 -t 240
-# imds: imds-m5
+# imds: imds-m5 conf/examples/p4d-24xlarge-mig.userdata
 # gpu: p4d-24xlarge gen2 dcgm
-# spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}
+# spec: {featureGates: {InstanceIdNodeName: true}, instance: {localStorage: {strategy: ""}, hugePages: {mode: keep}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A p4d.24xlarge whose A100 are to be divided, with an image whose own units hold them before we come: persistenced, DCGM, nvidia_drm.

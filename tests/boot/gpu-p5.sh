@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
-# imds: imds-m5
+# imds: imds-m5 conf/examples/p5-48xlarge.userdata
 # gpu: p5-48xlarge gen2
+# spec: {featureGates: {InstanceIdNodeName: true}, instance: {localStorage: {strategy: ""}, hugePages: {mode: keep}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A p5.48xlarge from power-on: NVSwitches on PCI, fabric manager on the host, 32 EFA devices.

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
-# imds: imds-m5
+# imds: imds-m5 conf/examples/p6-b200-48xlarge.userdata
 # gpu: p6-b200 gen2
+# spec: {featureGates: {InstanceIdNodeName: true}, instance: {localStorage: {strategy: ""}, hugePages: {mode: keep}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A p6-b200.48xlarge from power-on: the switches lie behind ConnectX bridges, so that these come first, then NVLSM, then fabric manager.

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S bookworm -d 0
-# imds: imds-m5
+# imds: imds-m5 conf/examples/p6-b300-48xlarge.userdata
 # gpu: p6-b300 gen1
 # spec: {accelerator: {nvidia: {clocks: max}}}
+# spec: {instance: {localStorage: {strategy: ""}, hugePages: {mode: keep}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A p6-b300.48xlarge from power-on, with the first generation's units: fabric manager is enabled, and the driver waits for the network.

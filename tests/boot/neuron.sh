@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
-# imds: imds-m5
+# imds: imds-m5 conf/examples/trn2-48xlarge.userdata
 # gpu: trn2 neuron
+# spec: {featureGates: {InstanceIdNodeName: true}, instance: {localStorage: {strategy: ""}, hugePages: {mode: keep}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A trn2.48xlarge with the image for Trainium: its driver and the nodes of all sixteen devices are there before kubelet, whose device plugin

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S bookworm -d 0
-# imds: imds-m5
+# imds: imds-m5 conf/examples/plain-proxy.userdata
+# spec: {featureGates: {InstanceIdNodeName: true}}
 # tree: enabled
 # console: NODESTRAP verdict=ok
 # containerd and kubelet are in runtime.slice; a slice that somebody's own drop-in names wins; and where either drop-in comes while the
