@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads README.md as somebody does who does what it says; prints TAP.
+
+  sh blocks     nodestrap, openssl and what belongs to them are run, block by block, in a scratch directory with conf/ and a file
+                user-data, the p5 example. A command for another place (a fresh Debian, Amazon Linux) must be one whose parts are there: a
+                target of the Makefile, a package that `make deps-test` or the specification names, a script that a suite runs. A command
+                of any other kind fails: say here what runs it.
+  text blocks   what the block before prints: each line of it, in that order, save those of dots alone
+  yaml blocks   are accepted by config check --strict
+  `nodestrap …` in the text: the command is there, with these options; `make …`: the target; [links]: the files
+The picture of a boot is what status draws of the status file beside it.
+"""
+import os, re, shutil, subprocess, sys, tempfile
+
+TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+NODESTRAP = os.path.realpath(sys.argv[1])
+number = failed = 0
+
+
+def result(ok, name, why=""):
+    global number, failed
+    number += 1
+    failed += not ok
+    print("%sok %d - %s" % ("" if ok else "not ", number, name))
+    if not ok:
+        print("\n".join("# " + line for line in str(why).splitlines()))
+
+
+def read(*path):
+    with open(os.path.join(TOP, *path), encoding="utf-8") as f:
+        return f.read()
+
+
+README, MAKEFILE = read("README.md"), read("Makefile")
+PACKAGES = set(re.findall(r"[a-z0-9][a-z0-9.+-]+", MAKEFILE[MAKEFILE.index("NEEDED "):MAKEFILE.index("lint:")])) | {"make", "git", "rpm-build", "dnf-plugins-core"}
+SUITES = "".join(read("tests/run", n) for n in sorted(os.listdir(os.path.join(TOP, "tests/run"))) if n.endswith(".sh"))
+
+
+def run(command, folder):
+    env = {k: v for k, v in os.environ.items() if not k.upper().startswith("AWS_") and not k.upper().endswith("_PROXY")}
+    env["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = "http://127.0.0.1:9"     # nobody
+    env["PATH"] = os.path.join(folder, "bin") + ":" + env["PATH"]
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+    return done.returncode, done.stdout.decode()
+
+
+def here(command):
+    folder = scratch()
+    try:
+        return run(command, folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def target(word):
+    return re.search(r"^(?:[a-z -]* )?%s(?: [a-z -]*)?:" % re.escape(word), MAKEFILE, re.M) is not None
+
+
+def elsewhere(command):
+    """Why a command for another place could not work there, or None."""
+    words = command.split()
+    if words[0] == "make":
+        wrong = [w for w in words[1:] if "=" not in w and not target(w)]
+        if "demo" in words and not wrong:       # the one that can be done here and now
+            rc, said = here(re.search(r"^demo:.*\n\t\$\(Q\)\$\(O\)/((?:.*\\\n)*.*)", MAKEFILE, re.M).group(1))
+            return said if rc else None
+        return "no target %s" % wrong if wrong else None
+    if words[0] in ("apt-get", "dnf"):
+        if words[1:] in (["update"],):
+            return None
+        names = [w for w in words[2:] if not w.startswith("-")]
+        if words[1] == "builddep":
+            return None if os.path.exists(os.path.join(TOP, names[0])) else "no file %s" % names[0]
+        wrong = [n for n in names if n not in PACKAGES]
+        return "unknown packages %s" % wrong if words[1] != "install" or wrong else None
+    if words[0].startswith("conf/"):
+        path = os.path.join(TOP, words[0])
+        return None if os.access(path, os.X_OK) and words[0] in SUITES else "no script that a suite runs"
+    return "nothing says what runs this"
+
+
+def commands(block):
+    """Lines without comments, each with what an ellipsis stands for: the options of the one before."""
+    before = ""
+    for line in block.splitlines():
+        line = re.sub(r"(^|\s+)#.*$", "", line).strip()
+        if not line:
+            continue
+        line = line.replace("nodestrap plan …", before)
+        if line.startswith("nodestrap plan "):
+            before = re.sub(r" --(write-to|output) \S+", "", line)
+        yield line
+
+
+def scratch():
+    folder = tempfile.mkdtemp()
+    shutil.copytree(os.path.join(TOP, "conf"), os.path.join(folder, "conf"))
+    shutil.copy(os.path.join(TOP, "conf/examples/p5-48xlarge.userdata"), os.path.join(folder, "user-data"))
+    os.mkdir(os.path.join(folder, "bin"))
+    os.symlink(NODESTRAP, os.path.join(folder, "bin", "nodestrap"))
+    return folder
+
+
+def in_order(lines, output):
+    there = iter(output.splitlines())
+    for line in lines:
+        if line.strip("… ") and not any(line.rstrip() == other.rstrip() for other in there):
+            return "not printed, or not behind the line before: %s\n%s" % (line, output)
+    return None
+
+
+# ---- blocks
+HERE = ("nodestrap ", "openssl ", "umask ")
+output = ""
+for kind, block in re.findall(r"^```(\w+)\n(.*?)^```$", README, re.M | re.S):
+    if kind == "sh":
+        folder, output = scratch(), ""
+        try:
+            for line in commands(block):
+                if "openssl" in block and not shutil.which("openssl"):
+                    result(True, "%s # SKIP no openssl here" % line)
+                elif line.startswith(HERE):
+                    rc, said = run(line, folder)
+                    output += said
+                    result(rc == 0, line, said)
+                else:
+                    wrong = [why for why in (elsewhere(part) for part in re.split(r" *(?:&&|;) *", line)) if why]
+                    result(not wrong, line, "; ".join(wrong))
+        finally:
+            shutil.rmtree(folder)
+    elif kind == "text":
+        why = in_order(block.splitlines(), output)
+        result(why is None, "what is shown is what it prints", why)
+    elif kind == "yaml":
+        rc, said = here("cat >document <<'EOF'\n%sEOF\nnodestrap config check --strict -c file://document" % block)
+        result(rc == 0, "the NodeConfig is a good one", said)
+    else:
+        result(False, "a block of %s" % kind, "nothing says what becomes of it")
+
+# ---- in the text
+text = re.sub(r"^```.*?^```$", "", README, flags=re.M | re.S)
+_, top_help = run("%s --help" % NODESTRAP, "/")
+helps = {}
+for span in sorted(set(re.findall(r"`(nodestrap(?: [^`]*)?)`", re.sub(r"\s*\n\s*", " ", text)))):
+    words = span.split()[1:]
+    if not words or "(" in span:
+        continue
+    name = words[0]
+    if name not in helps:
+        helps[name] = run("%s %s --help" % (NODESTRAP, name), "/")
+    if " -c file://conf/" in span:
+        rc, said = here(span)
+        result(rc == 0, "`%s` does" % span, said)
+    rc, said = helps[name]
+    wrong = [w for w in words if w.startswith("--") and w.split("=")[0] not in said and w not in top_help]
+    result(rc == 0 and not wrong, "`%s`" % span, "%s: no command, or not with %s\n%s" % (name, wrong, said))
+for span in sorted(set(re.findall(r"`make ([^`]*)`", text))):
+    wrong = [w for w in re.sub(r'"[^"]*"', "", span).split() if "=" not in w and not target(w)]
+    result(not wrong, "`make %s`" % span, "no target %s" % wrong)
+for link in sorted(set(re.findall(r"\]\(((?!https?:)[^)#]*)", text))):
+    result(os.path.exists(os.path.join(TOP, link)), "the link to %s leads somewhere" % link, "no such file")
+for unit in sorted(set(re.findall(r"\bnodestrap-[a-z-]+\b", " ".join(re.findall(r"`systemctl enable ([^`]*)`", text.replace("\n", " ")))))):
+    result(os.path.exists(os.path.join(TOP, "units", unit + ".service")), "there is a unit %s" % unit)
+
+# ---- the picture
+root = tempfile.mkdtemp()
+os.makedirs(os.path.join(root, "run/nodestrap"))
+shutil.copy(os.path.join(TOP, "tests/fixtures/boot-p5.json"), os.path.join(root, "run/nodestrap/status.json"))
+rc, drawn = run("%s status --root %s --output svg" % (NODESTRAP, root), "/")
+result(rc == 0 and drawn == read("debian/boot.svg"), "debian/boot.svg is what status draws of tests/fixtures/boot-p5.json",
+       "mkdir -p D/run/nodestrap; cp tests/fixtures/boot-p5.json D/run/nodestrap/status.json; nodestrap status --root D --output svg >debian/boot.svg")
+shutil.rmtree(root)
+print("1..%d" % number)
+sys.exit(1 if failed else 0)
