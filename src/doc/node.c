@@ -394,6 +394,7 @@ void documents_done(Documents *d) {
                 pool_free(d->items[i].pool);
         free(d->items);
         free(d->origin);
+        free(d->unread);
         *d = (Documents){};
 }
 
