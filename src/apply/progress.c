@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What has become of the tasks since the last time → lines for who looks on. Told before the loop waits, not
- * where a task begins or ends: one write for all that happened at once, and a step that waits for nothing is
- * only told when it is over. */
+ * What has become of the tasks since the last time → lines for who looks on. Told before the loop waits,
+ * not where a task begins or ends: one write for all that happened at once, and a step that waits for nothing
+ * is only told when it is over. */
 #include "apply/executor.h"
 
 #include "base/progress.h"
@@ -17,7 +17,8 @@ void progress_tell(Apply *a) {
                 Task *task = &a->tasks[i];
                 const Result *r = task->result;
                 if (is_over(task) && task->told != TOLD_OVER) {
-                        progress_add(&t, r->end_usec ?: now_usec(), outcome_to_string(r->outcome), task->action->id);
+                        progress_add(&t, r->end_usec ?: now_usec(), outcome_to_string(r->outcome),
+                                     task->action->id);
                         task->told = TOLD_OVER;
                 } else if (task->state == TASK_RUNNING && task->told == TOLD_NOTHING) {
                         progress_add(&t, r->begin_usec, "begin", task->action->id);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lines at the end of a file, which several processes write: each write(2) with O_APPEND stays in one piece. */
+ * Lines at the end of a file, which several processes write: each write(2) with O_APPEND stays in one
+ * piece. */
 #include "base/progress.h"
 
 #include "base/time.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What an init is doing, as it does it, for who looks on (`nodestrap status`): lines of four fields, with tabs
- * between them:
+/* What an init is doing, as it does it, for who looks on (`nodestrap status`): lines of four fields, with
+ * tabs between them:
  *     microseconds of CLOCK_MONOTONIC, process id, word, what
  * word is start (what: its phases), end (its verdict), begin (the id of a step) or, when that has ended, its
- * outcome. Nothing of it can hold a secret: ids name paths and units. What cannot be written is no failure. */
+ * outcome. Nothing of it can hold a secret: ids name paths and units. What cannot be written is no
+ * failure. */
 #include "base/paths.h"
 #include "base/root.h"
 #include "base/str.h"

@@ -110,7 +110,8 @@ static void add_picture(Bundle *b) {
                 return;
         _cleanup_(freep) char *text = json_dumps(status, 0);
         size_t size = 0;
-        _cleanup_(freep) char *scrubbed = secrets_scrub(&b->secrets, text ?: "", text ? strlen(text) : 0, &size);
+        _cleanup_(freep) char *scrubbed =
+                secrets_scrub(&b->secrets, text ?: "", text ? strlen(text) : 0, &size);
         _cleanup_(json_decrefp) json_t *shown = json_loadb(scrubbed, size, 0, NULL);
         if (!shown) {
                 bundle_miss(b, "status.svg", "what status.json says cannot be drawn");
@@ -147,7 +148,8 @@ static void add_about(Bundle *b) {
                          : "There is no NodeConfig to learn secrets from: only what looks like one is "
                            "hidden.");
         text_add(&t, "errors.txt says what is missing here, and why. Look at status.svg first, then "
-                     "status.json, plan*.txt\n(what was to be done), journal/nodestrap.txt and systemd/failed.txt.\n");
+                     "status.json, plan*.txt\n(what was to be done), journal/nodestrap.txt and "
+                     "systemd/failed.txt.\n");
         size_t size = t.size;
         bundle_add(b, "about.txt", text_take(&t), size);
 }

@@ -147,7 +147,7 @@ int status_follow(Run *run) {
         stop_catch();
         output_begin();
         int r = follow(&f, &status, &run->diag);
-        if (r < 0)
+        if (r < 0 || !status)
                 return r;
         printf("\n");
         status_show_head(status);

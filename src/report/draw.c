@@ -54,7 +54,7 @@ static void add_row(Chart *c, bool is_phase, const char *name, const char *outco
         text_add(&title, "%s%.*s", *text ? ": " : "", (int)strcspn(text, "\n"), text);
         c->rows = xrealloc(c->rows, c->n + 1, sizeof *c->rows);
         c->rows[c->n++] =
-                (ChartRow){ .class = is_phase ? xasprintf("phase%s", streq(outcome, "failed") ? " failed" : "")
+                (ChartRow){ .class = is_phase ? xstrdup(streq(outcome, "failed") ? "phase failed" : "phase")
                                          : xasprintf("%s%s", outcome,
                                                      startswith(name, "await-") ? " wait" : ""),
                        .name = is_phase ? xasprintf("%s: %s", name, outcome) : xasprintf("  %s", name),

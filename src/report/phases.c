@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * "runs" of status.json, and what is at work now → a verdict for each phase. One process may have done several
- * phases, and two processes one: then the later one counts, but how long it took, the one tells that did the
- * phase alone. */
+ * "runs" of status.json, and what is at work now → a verdict for each phase. One process may have done
+ * several phases, and two processes one: then the later one counts, but how long it took, the one tells that
+ * did the phase alone. */
 #include "report/phases.h"
 
 #include "base/json.h"
@@ -211,7 +211,8 @@ static char *next_unit(const json_t *phases) {
         size_t i;
         json_array_foreach(phases, i, entry)
                 if (is(entry, "verdict", "not begun"))
-                        return xasprintf("systemctl status nodestrap-%s.service", json_get_text(entry, "phase"));
+                        return xasprintf("systemctl status nodestrap-%s.service",
+                                         json_get_text(entry, "phase"));
         return xstrdup("systemctl status 'nodestrap-*'");
 }
 

@@ -17,9 +17,9 @@ typedef struct Ongoing {
 } Ongoing;
 
 /* Into a status with "runs", and with "joined" or without: "phases", a list of {"phase", "verdict",
- * "beginUsec", "endUsec"}, a running one with "steps", and the boot's "verdict". A phase is ok, tainted, failed, held (what comes before
- * it has failed), not begun, waiting or running; a boot ok, tainted, failed, unfinished, waiting or running.
- * ongoing NULL: by what was written alone. */
+ * "beginUsec", "endUsec"}, a running one with "steps", and the boot's "verdict". A phase is ok, tainted,
+ * failed, held (what comes before it has failed), not begun, waiting or running; a boot ok, tainted, failed,
+ * unfinished, waiting or running. ongoing NULL: by what was written alone. */
 _nonnull(1) void phases_put(json_t *status, const Ongoing *ongoing);
 /* What to look at first, as a command: "next"; nothing where all is well. */
 _nonnull_ void next_put(json_t *status);

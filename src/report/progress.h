@@ -11,8 +11,8 @@ typedef struct ProgressLine {
         const char *word, *what;        /* of the text, with NUL in place of the tabs */
 } ProgressLine;
 
-/* Takes whole lines off the front of text (NUL behind it), which it writes into, and hands over those that are
- * well formed. Returns how many bytes that were. */
+/* Takes whole lines off the front of text (NUL behind it), which it writes into, and hands over those that
+ * are well formed. Returns how many bytes that were. */
 _nonnull(1, 2) size_t progress_parse(char *text, void (*f)(const ProgressLine *line, void *userdata),
                                      void *userdata);
 /* Keeps what a line says in userdata, an object with the processes that have not ended, by their numbers. */

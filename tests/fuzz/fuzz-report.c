@@ -43,7 +43,8 @@ static void read_status(const Root *root) {
         phases_put(status, &ongoing);
         next_put(status);
         longest_put(status);
-        critical_put(status, json_object_get(status, "runs"));
+        if (json_object_get(status, "runs"))
+                critical_put(status, json_object_get(status, "runs"));
         show(status);
         _cleanup_(freep) char *metrics = metrics_make(status, true), *found = found_text(status),
                               *plan = status_plan_id(root), *drawing = status_draw(status);
