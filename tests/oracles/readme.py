@@ -89,7 +89,7 @@ def commands(block):
             continue
         line = line.replace("nodestrap plan …", before)
         if line.startswith("nodestrap plan "):
-            before = re.sub(r" --(write-to|output) \S+", "", line)
+            before = re.sub(r" (--(write-to|output|diff) |>)\S+", "", line)
         yield line
 
 

@@ -101,10 +101,13 @@ for name, (verdict, broken) in sorted(rules.items()):
 result(compared >= 40, "%d cases were compared" % compared, "too few: is the reader of cases broken?")
 
 # ---- what is shipped
+strict = jsonschema.Draft202012Validator(json.loads(run("config", "schema", "--strict").stdout))
 for name in sorted(n for n in os.listdir(SHIPPED) if n.endswith(".userdata")):
     with open(os.path.join(SHIPPED, name), "rb") as f:
         shipped = documents(f.read())
     result(bool(shipped) and all(validator.is_valid(d) for d in shipped), "example %s" % name, "the schema does not take it")
+    wrong = [e.message for d in shipped if len(shipped) == 1 for e in strict.iter_errors(d)]
+    result(not wrong, "also by the schema for editors, where it is one document", "; ".join(wrong))
 
 # ---- fields
 GOOD = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {"cluster": {
