@@ -5,6 +5,8 @@
 #include "base/json.h"
 #include "base/str.h"
 
+#include <arpa/inet.h>
+
 /* kubelet takes it, and nodeadm writes it; EKS serves nothing there, and what kubelet says who it is by could
  * be read on the way. */
 static void warn_of_endpoint(const Merge *m, Diag *diag) {
@@ -14,6 +16,152 @@ static void warn_of_endpoint(const Merge *m, Diag *diag) {
                 diag_warn_at(diag, "plain-http", origins_find(&m->origins, path), path,
                              "is http: kubelet's token crosses the network in clear text, and an API server "
                              "of EKS only answers to https");
+}
+
+/* What EKS names a cluster: docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html. */
+static void warn_of_name(const Merge *m, const json_t *cluster, Diag *diag) {
+        const char *path = "spec.cluster.name", *name = json_get_text(cluster, "name"),
+                   *letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
+        size_t n = strlen(name);
+        if (n > 0 && (n > 100 || strspn(name, letters) < n || *name == '-' || *name == '_'))
+                diag_warn_at(diag, "cluster-name", origins_find(&m->origins, path), path,
+                             "is no name that an EKS cluster can have: letters, digits, - and _, up to 100, "
+                             "and first a letter or a digit");
+}
+
+/* kubelet reads it as the authority of its clients (kubernetes/kubernetes cmd/kubelet/app/server.go). It is
+ * no error, for to nodeadm any base64 will do. */
+static void warn_of_authority(const Merge *m, const json_t *cluster, Diag *diag) {
+        static const char begin[] = "-----BEGIN CERTIFICATE-----";
+        const char *path = "spec.cluster.certificateAuthority",
+                   *text = json_get_text(cluster, "certificateAuthority");
+        _cleanup_(freep) char *pem = NULL, *twice = NULL;
+        size_t size = 0, ignored = 0;
+        if (base64_decode(text, strlen(text), true, &pem, &size) < 0 || size == 0 ||
+            memmem(pem, size, begin, strlen(begin)))
+                return;
+        bool again = base64_decode(pem, size, true, &twice, &ignored) >= 0 &&
+                     memmem(twice, ignored, begin, strlen(begin));
+        diag_warn_at(diag, "no-certificate", origins_find(&m->origins, path), path,
+                     "holds no certificate in PEM%s: kubelet does not start without one; take what aws eks "
+                     "describe-cluster shows",
+                     again ? " but base64 of base64 of one" : "");
+}
+
+static void warn_of_cluster(const Merge *m, Diag *diag) {
+        const json_t *cluster = json_object_get(json_object_get(m->document, "spec"), "cluster");
+        warn_of_name(m, cluster, diag);
+        warn_of_authority(m, cluster, diag);
+}
+
+/* ---- proxies ---- */
+
+/* Is host, or the address that it is, in one entry of NO_PROXY? As Go reads it
+ * (pkg.go.dev/golang.org/x/net/http/httpproxy#Config). */
+static bool entry_covers(const char *entry, const char *host) {
+        unsigned char base[16] = {}, address[16] = {};
+        const char *slash = strchr(entry, '/');
+        size_t n, length = strlen(host);
+        uint64_t bits = 0;
+        if (slash && parse_u64(slash + 1, &bits) >= 0) {
+                _cleanup_(freep) char *net = xstrndup(entry, (size_t)(slash - entry));
+                int family = strchr(net, ':') ? AF_INET6 : AF_INET;
+                if (inet_pton(family, net, base) != 1 || inet_pton(family, host, address) != 1 || bits > 128)
+                        return false;
+                for (size_t i = 0; i < bits; i++)
+                        if ((base[i / 8] ^ address[i / 8]) & 0x80 >> i % 8)
+                                return false;
+                return true;
+        }
+        entry += startswith(entry, "*.") ? 1 : 0;
+        n = strlen(entry);
+        if (streq(entry, "*") || strcasecmp(entry, host) == 0)
+                return true;
+        return length > n && strcasecmp(host + length - n, entry) == 0 &&
+               (*entry == '.' || host[length - n - 1] == '.');
+}
+
+static bool list_covers(const char *list, const char *host) {
+        for (; *list; list += strspn(list, ", ")) {
+                size_t n = strcspn(list, ", ");
+                _cleanup_(freep) char *entry = xstrndup(list, n);
+                if (n > 0 && entry_covers(entry, host))
+                        return true;
+                list += n;
+        }
+        return false;
+}
+
+/* In capitals or not, as programs read both. */
+static const char *variable(const json_t *variables, const char *large, const char *small) {
+        const char *value = json_get_text(variables, large);
+        return *value ? value : json_get_text(variables, small);
+}
+
+/* The metadata service is asked by http, the API server by https. What is for all services holds for this one
+ * too. */
+static void warn_of_proxy(const Merge *m, const char *service, const json_t *all, Diag *diag) {
+        const json_t *variables = json_object_get(all, service);
+        const json_t *cluster = json_object_get(json_object_get(m->document, "spec"), "cluster");
+        const char *url = json_get_text(cluster, "apiServerEndpoint"), *slashes = strstr(url, "//"),
+                   *host = slashes ? slashes + 2 : url, *none = variable(variables, "NO_PROXY", "no_proxy");
+        if (!*none)
+                none = variable(json_object_get(all, "default"), "NO_PROXY", "no_proxy");
+        _cleanup_(freep) char *name = xstrndup(host, strcspn(host, ":/")),
+                              *path = xasprintf("spec.instance.environment.%s", service);
+        bool six = strchr(json_get_text(cluster, "cidr"), ':'),
+             http = *variable(variables, "HTTP_PROXY", "http_proxy"),
+             https = *variable(variables, "HTTPS_PROXY", "https_proxy");
+        Text missing = {};
+        if (http && !list_covers(none, "169.254.169.254"))
+                text_add(&missing, "169.254.169.254");
+        if (http && six && !list_covers(none, "fd00:ec2::254"))
+                text_add(&missing, "%sfd00:ec2::254", missing.size > 0 ? ", " : "");
+        if (https && *name && *host != '[' && !list_covers(none, name))
+                text_add(&missing, "%sthe host of the cluster's API server", missing.size > 0 ? ", " : "");
+        if (missing.size > 0)
+                diag_warn_at(diag, "no-proxy", origins_find(&m->origins, path), path,
+                             "sets a proxy, and NO_PROXY lacks %s: kubelet and what logs in to ECR would ask "
+                             "the proxy for it",
+                             missing.data);
+        text_done(&missing);
+}
+
+/* ---- services ---- */
+
+/* Whose environment people set. Another one may be anybody's; one that is nearly one of these is a slip. */
+static void warn_of_service(const Merge *m, const char *service, Diag *diag) {
+        static const char *const known[] = {
+                "default", "kubelet", "containerd", "soci-snapshotter", "nodestrap-config", "nodestrap-run",
+                "nodestrap-devices", "chronyd", "crond", "sshd", "cloud-init", "nodeadm-config",
+                "nodeadm-run", "docker", "crio", NULL
+        };
+        size_t n = strlen(service);
+        _cleanup_(freep) char *name = xstrndup(service, endswith(service, ".service") ? n - 8 : n),
+                              *path = xasprintf("spec.instance.environment.%s", service);
+        const char *near = nearest_name(name, known);
+        for (size_t i = 0; known[i]; i++)
+                if (streq(known[i], name))
+                        return;
+        /* a slip keeps the beginning or the length; and of some families there are many */
+        if (startswith(name, "nvidia-") || startswith(name, "systemd-") || startswith(name, "amazon-"))
+                return;
+        if (!near || (*near != *name && strlen(near) != strlen(name)))
+                return;
+        diag_warn_at(diag, "unknown-service", origins_find(&m->origins, path), path,
+                     "is the name of no service that is known here");
+        diag_suggest(diag, "%s", near);
+}
+
+static void warn_of_environment(const Merge *m, Diag *diag) {
+        const json_t *environment = json_object_get(
+                json_object_get(json_object_get(m->document, "spec"), "instance"), "environment");
+        const char *service;
+        json_t *unused;
+        json_object_foreach((json_t *)environment, service, unused) {
+                warn_of_service(m, service, diag);
+                warn_of_proxy(m, service, environment, diag);
+        }
 }
 
 /* As nodeadm, which writes NAME=VALUE whatever the name is. */
@@ -74,7 +222,9 @@ static void warn_of_mig(const Merge *m, Diag *diag) {
 
 void conflicts_warn(const Merge *m, Diag *diag) {
         warn_of_endpoint(m, diag);
+        warn_of_cluster(m, diag);
         warn_of_variables(m, diag);
+        warn_of_environment(m, diag);
         warn_of_resolver(m, diag);
         warn_of_pages(m, diag);
         warn_of_mig(m, diag);

@@ -113,14 +113,20 @@ static bool is_clean(const json_t *value, _unused_ const json_t *spec) {
         return !has_control(text_of(value), "");
 }
 
-static bool is_base64(const json_t *value, _unused_ const json_t *spec) {
-        _cleanup_(freep) char *pem = NULL;
-        size_t size = 0, length = json_string_length(value);
-        return length == 0 || (base64_decode(text_of(value), length, true, &pem, &size) >= 0 && size > 0);
+/* None of these characters can stand in any text of spec.cluster. */
+static bool is_filled_in(const json_t *value, _unused_ const json_t *spec) {
+        return !strpbrk(text_of(value), "$<") && !strstr(text_of(value), "{{");
 }
 
-static bool is_cidr(const json_t *value, _unused_ const json_t *spec) {
-        return !*text_of(value) || cidr_is_valid(text_of(value));
+static bool is_base64(const json_t *value, const json_t *spec) {
+        _cleanup_(freep) char *pem = NULL;
+        size_t size = 0, length = json_string_length(value);
+        return length == 0 || !is_filled_in(value, spec) ||
+               (base64_decode(text_of(value), length, true, &pem, &size) >= 0 && size > 0);
+}
+
+static bool is_cidr(const json_t *value, const json_t *spec) {
+        return !*text_of(value) || !is_filled_in(value, spec) || cidr_is_valid(text_of(value));
 }
 
 static bool is_host(const char *host, size_t size) {
@@ -134,14 +140,14 @@ static bool is_host(const char *host, size_t size) {
                 strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == size;
 }
 
-static bool is_endpoint(const json_t *value, _unused_ const json_t *spec) {
+static bool is_endpoint(const json_t *value, const json_t *spec) {
         const char *url = text_of(value);
         size_t scheme = strncasecmp(url, "https://", 8) == 0 ? 8
                         : strncasecmp(url, "http://", 7) == 0 ? 7 : 0;
         const char *host = url + scheme;
         uint64_t port = 443;
 
-        if (!*url)
+        if (!*url || !is_filled_in(value, spec))
                 return true;
         if (scheme == 0 || has_control(url, ""))
                 return false;
@@ -364,6 +370,9 @@ static const Rule rules[] = {
           "is missing: the cluster's CA certificate, base64 of PEM" },
         { "spec.cluster.cidr", is_given, "is missing: the cluster's service range, such as 10.100.0.0/16" },
         { "spec.cluster.id", is_given_on_outposts, "is missing: it is needed where enableOutpost is true" },
+        { "spec.cluster.*", is_filled_in,
+          "is a placeholder that nobody filled in: the user data was not rendered (templatefile, Fn::Sub, "
+          "envsubst)" },
         { "spec.cluster.name", is_clean, "holds a line end or another control character" },
         { "spec.cluster.apiServerEndpoint", is_endpoint,
           "must be https:// or http://, a host, maybe a port and a path, and nothing else" },

@@ -12,7 +12,7 @@ spec:
   cluster:
     name: training
     apiServerEndpoint: https://A1B2C3D4.gr7.us-west-2.eks.amazonaws.com
-    certificateAuthority: Y2VydGlmaWNhdGVBdXRob3JpdHk=
+    certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==
     cidr: 10.100.0.0/16
   kubelet:
     config: {registryPullQPS: 20, staticPodURLHeader: {Authorization: [$canary]}}

@@ -26,7 +26,7 @@ good() {
 	  featureGates: {InstanceIdNodeName: true}
 	  instance:
 	    environment:
-	      default: {HTTPS_PROXY: "http://me:CANARYproxy@127.0.0.1:9", no_proxy: 127.0.0.1, DB: CANARYdefault}
+	      default: {HTTPS_PROXY: "http://me:CANARYproxy@127.0.0.1:9", no_proxy: "127.0.0.1,.example", DB: CANARYdefault}
 	      kubelet: {TOKEN: CANARYkubelet}
 	  containerd:
 	    config: |

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #define HEAD "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
-#define CLUSTER "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: Y2E=, cidr: 10.100.0.0/16}\n"
+#define CLUSTER "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16}\n"
 #define GOOD HEAD "spec:\n" CLUSTER
 
 /* What config_load() made of some texts, each a source of its own: "a", "b", … */
@@ -95,7 +95,7 @@ TEST(refuses_other_versions) {
 TEST(binds_every_field) {
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD
                 "spec:\n"
-                "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: Y2E=, cidr: 10.100.0.0/16, enableOutpost: yes, id: i}\n"
+                "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16, enableOutpost: yes, id: i}\n"
                 "  kubelet: {config: {maxPods: 5}, flags: [--v=2, 5], maxPodsExpression: 1 + 1}\n"
                 "  containerd: {config: 'a = 1', baseRuntimeSpec: {process: {x: 1}}}\n"
                 "  instance:\n"
@@ -119,7 +119,7 @@ TEST(binds_every_field) {
         ASSERT_EQ(l.r, 0);
         ASSERT_STREQ(c->cluster.name, "c");
         ASSERT_STREQ(c->cluster.endpoint, "https://e");
-        ASSERT_STREQ(c->cluster.certificate_authority, "ca");
+        ASSERT_STREQ(c->cluster.certificate_authority, "-----BEGIN CERTIFICATE-----\n");
         ASSERT_EQ(c->cluster.certificate_authority_size, 2);
         ASSERT_STREQ(c->cluster.cidr, "10.100.0.0/16");
         ASSERT_TRUE(c->cluster.outpost);
@@ -342,7 +342,7 @@ TEST(items_keep_their_numbers) {
 TEST(what_could_not_be_decoded_is_not_missed) {
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD "spec: {cluster: [a]}\n");
         ASSERT_STREQ(l.messages, "a, line 3: spec.cluster: must be a map, and is a list\n");
-        _cleanup_(loaded_done) Loaded m = LOAD(HEAD "spec: {cluster: {name: [a], apiServerEndpoint: https://e, certificateAuthority: Y2E=, cidr: 1}}\n");
+        _cleanup_(loaded_done) Loaded m = LOAD(HEAD "spec: {cluster: {name: [a], apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 1}}\n");
         ASSERT_EQ(m.diag.n, 2);
 }
 
@@ -557,6 +557,49 @@ TEST(flags_that_config_sets_too) {
 }
 
 /* No message repeats what may be a secret. */
+static void expect_cluster(const char *key, const char *value, int r, const char *part) {
+        static const char *const good[][2] = { { "name", "c" }, { "apiServerEndpoint", "https://e" }, { "certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==" }, { "cidr", "10.100.0.0/16" } };
+        _cleanup_(text_done) Text t = {};
+        for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+                text_add(&t, "    %s: %s\n", good[i][0], streq(good[i][0], key) ? value : good[i][1]);
+        _cleanup_(freep) char *text = xasprintf(HEAD "spec:\n  cluster:\n%s", t.data);
+        _cleanup_(loaded_done) Loaded l = LOAD(text);
+        if (l.r != r || !strstr(l.messages, part))
+                FAIL("%s: %s gives %d, \"%s\", and not \"%s\"", key, value, l.r, l.messages, part);
+}
+
+TEST(clusters_that_cannot_be) {
+        static const char *const keys[] = { "name", "apiServerEndpoint", "certificateAuthority", "cidr" },
+                                 *const values[] = { "${name}", "'{{ .Name }}'", "<CLUSTER>", "https://$ENDPOINT" };
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                for (size_t k = 0; k < ARRAY_SIZE(values); k++) {
+                        _cleanup_(freep) char *said = xasprintf("spec.cluster.%s: is a placeholder that nobody filled in", keys[i]);
+                        expect_cluster(keys[i], values[k], -EINVAL, said);
+                }
+        expect_cluster("name", "-a", 0, "a, line 5: spec.cluster.name: cluster-name: is no name that an EKS cluster can have");
+        expect_cluster("name", "a.b", 0, "cluster-name");
+        expect_cluster("name", "0_a-B", 0, "");
+        expect_cluster("certificateAuthority", "Y2E=", 0, "spec.cluster.certificateAuthority: no-certificate: holds no certificate in PEM: kubelet does not start");
+        expect_cluster("certificateAuthority", "TFMwdExTMUNSVWRKVGlCRFJWSlVTVVpKUTBGVVJTMHRMUzB0Q2c9PQ==", 0, "no-certificate: holds no certificate in PEM but base64 of base64 of one");
+}
+
+#define ENVIRONMENT(text) "  instance: {environment: {" text "}}\n"
+TEST(proxies_and_services) {
+        expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, https_proxy: http://p}"),
+                        "a, line 5: spec.instance.environment.default: no-proxy: sets a proxy, and NO_PROXY lacks 169.254.169.254, the host of the cluster's API server: ");
+        expect_accepted(ENVIRONMENT("default: {HTTPS_PROXY: http://p, NO_PROXY: 169.254.0.0/16}"), "lacks the host of the cluster's API server: ");
+        expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, NO_PROXY: '10.0.0.0/8,169.254.0.0/15'}"), NULL);
+        expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, no_proxy: '*'}"), NULL);
+        expect_accepted(ENVIRONMENT("default: {NO_PROXY: ' 169.254.169.254 ,E'}, kubelet: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p}"), NULL);
+        expect_accepted(ENVIRONMENT("kubelet: {HTTP_PROXY: http://p, NO_PROXY: 169.254.169.25}"), "environment.kubelet: no-proxy: ");
+        _cleanup_(loaded_done) Loaded six = LOAD(HEAD "spec:\n  cluster: {name: c, apiServerEndpoint: 'https://A.gr7.eks.amazonaws.com:443', certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 'fd00::/108'}\n"
+                ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, NO_PROXY: '169.254.169.254,.eks.amazonaws.com'}"));
+        ASSERT_CONTAINS(six.messages, "lacks fd00:ec2::254: ");
+        expect_accepted(ENVIRONMENT("kublet: {A: b}"), "environment.kublet: unknown-service: is the name of no service that is known here; did you mean kubelet?");
+        expect_accepted(ENVIRONMENT("container.service: {A: b}"), "did you mean containerd?");
+        expect_accepted(ENVIRONMENT("my-agent: {A: b}, kubelet.service: {A: b}, kube-proxy: {A: b}, crond: {A: b}, nvidia-gridd: {A: b}"), NULL);
+}
+
 #define SETTING(text) "  kubelet:\n    config:\n      " text "\n"
 /* What kubelet 1.37 itself said of each: "failed to unmarshal merged JSON", "invalid configuration", "failed to parse quantity". */
 TEST(settings_that_kubelet_refuses) {
