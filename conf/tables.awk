@@ -39,12 +39,12 @@ table == "instance-types" {
               number(cards[1], -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " word($11) ", " word($12) ", " number($13, -1) ", " hex($14) ", " step " },"
 }
 table == "gpus" {
-        fields(9)
+        fields(10)
         if (length($1) != 4) fail("not a device id: " $1)
         ordered($1)
         if (n == 1) print "const GpuModel gpu_models[] = {"
         board = $7 == "" ? "NONE" : $7 == "pci" ? "NVSWITCH" : $7 == "nvlink5" ? "NVLINK5" : $7 == "tray" ? "TRAY" : fail("no such board: " $7)
-        print "        { " hex($1) ", " word($2) ", " word($3) ", " word($4) ", " yes($5) ", " yes($6) ", GPU_CLASS_" board ", " number($8, 0) ", " number($9, 0) " },"
+        print "        { " hex($1) ", " word($2) ", " word($3) ", " word($4) ", " yes($5) ", " yes($6) ", GPU_CLASS_" board ", " number($8, 0) ", " number($9, 0) ", " word($10) " },"
 }
 table == "pci-devices" {
         fields(5)

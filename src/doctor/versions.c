@@ -29,41 +29,25 @@ static Check *add_of(const Comparison *c, CheckVerdict verdict, const char *code
 
 /* ---- what GPUs want of the driver ---- */
 
-typedef struct Minimum {
-        unsigned device, major, minor;
-        const char *version;
-} Minimum;
-/* A100, H100, B200 and B300: fabric manager's guide, "Supported platforms"; H200, RTX PRO 6000: MIG's guide,
- * "Deployment considerations"; RTX PRO 4500: Amazon EKS user guide, "ml-eks-optimized-ami"; GB200: DRA
- * driver's prerequisites (kubernetes-sigs/dra-driver-nvidia-gpu); GB300: awslabs/amazon-eks-ami,
- * nvidia-fabricmanager-condition.sh. */
-static const Minimum minima[] = {
-        { 0x20b0, 450, 80, "450.80" }, { 0x20b2, 450, 80, "450.80" }, { 0x2330, 525, 85, "525.85" },
-        { 0x2335, 550, 90, "550.90" }, { 0x2901, 570, 0, "570" },     { 0x3182, 570, 0, "570" },
-        { 0x2941, 565, 0, "565" },     { 0x31c2, 580, 0, "580" },     { 0x2bb5, 575, 51, "575.51" },
-        { 0x2c3a, 595, 0, "595" },
-};
-
 static unsigned gpu_of(const char *type) {
         const InstanceType *t = instance_type_find(type);
         const char *colon = t && t->gpu_pci ? strchr(t->gpu_pci, ':') : NULL;
         return colon ? (unsigned)strtoul(colon + 1, NULL, 16) : 0;
 }
 
-static const Minimum *minimum_of(unsigned device) {
-        for (size_t i = 0; i < ARRAY_SIZE(minima); i++)
-                if (minima[i].device == device)
-                        return &minima[i];
-        return NULL;
+/* NULL: not known */
+static const char *minimum_of(unsigned device) {
+        const GpuModel *m = gpu_model_find(device);
+        return m ? m->driver : NULL;
 }
 
-static bool is_too_old(const Driver *d, const Minimum *m) {
-        return m && is_before(d->version, m->major, m->minor);
+static bool is_too_old(const Driver *d, const char *minimum) {
+        return minimum && d->version && version_compare(d->version, minimum) < 0;
 }
 
 /* Of several a boot chooses the first that knows its GPUs; NULL: none does, or none is known. */
 static const Driver *driver_for(const Image *image, unsigned device) {
-        const Minimum *m = minimum_of(device);
+        const char *m = minimum_of(device);
         for (size_t i = 0; i < image->n_drivers; i++)
                 if (!is_too_old(&image->drivers[i], m))
                         return &image->drivers[i];
@@ -339,17 +323,17 @@ static void tell_types(const Comparison *c, const Need *need, char **types, Caus
 
 static void compare_minima(const Comparison *c, const Need *need) {
         _cleanup_(strv_freep) char **types = types_where(c, need, drivers_are_old);
-        const Minimum *highest = NULL;
+        const char *highest = NULL;
         for (char **type = types; type && *type; type++) {
-                const Minimum *m = minimum_of(gpu_of(*type));
-                if (!highest || m->major > highest->major)
+                const char *m = minimum_of(gpu_of(*type));
+                if (!highest || version_compare(m, highest) > 0)
                         highest = m;
         }
         if (!highest)
                 return;
         _cleanup_(freep) char *text = xasprintf("it does not know the GPUs of these types: they want %s or "
                                                 "newer",
-                                                highest->version),
+                                                highest),
                               *found = image_drivers_text(c->image);
         tell_types(c, need, types, CAUSE_DRIVER, "NVIDIA's driver", found, text);
 }

@@ -145,6 +145,7 @@ typedef struct GpuModel {
         unsigned switches;              /* that such a board shows on the PCI bus: NVSwitches,
                                          * or ConnectX functions that lead to them */
         unsigned nvlinks;               /* of each of them; 0: it has none */
+        const char *driver;             /* the first version that knows it; NULL: not documented */
 } GpuModel;
 /* NULL for one that the table does not know */
 const GpuModel *gpu_model_find(unsigned device);

@@ -289,6 +289,21 @@ static int check_flags(const Config *config, const Host *host, Diag *diag) {
         return r;
 }
 
+static void warn_of_versions(Plan *plan, const Host *host) {
+        const char *version = host->kubelet_version;
+        if (version_at_least(version, 1, KUBELET_TABLES_TO + 1))
+                diag_warn(&plan->warnings, "kubelet-version",
+                          "kubelet %s is newer than all that this nodestrap knows (1.%d): what it takes, and "
+                          "refuses, may differ",
+                          version, KUBELET_TABLES_TO);
+        /* kubernetes/kubernetes#139121: it asks containerd for the cgroup driver, which 1.x does not tell */
+        if (version_at_least(version, 1, 38) && host->containerd_version &&
+            !version_at_least(host->containerd_version, 2, 0))
+                diag_warn(&plan->warnings, "containerd-version",
+                          "kubelet %s does not start with containerd %s: 1.38 and newer want containerd 2",
+                          version, host->containerd_version);
+}
+
 int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag) {
         _cleanup_(freep) char *dns = NULL;
         _cleanup_(strv_freep) char **flags = NULL;
@@ -301,6 +316,7 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
         if (r < 0 || k < 0)
                 return r < 0 ? r : k;
 
+        warn_of_versions(plan, host);
         MaxPods pods = max_pods_choose(config, host, &plan->warnings);
         plan_settings(plan, config, host, options, &pods, dns);
         add_flag(&flags, "config", CONFIG_FILE);

@@ -3,6 +3,7 @@
  * nvidia-steps.c. */
 #include "plan/nvidia.h"
 #include "base/str.h"
+#include "base/version.h"
 #include <errno.h>
 
 void stack_done(Stack *s) {
@@ -118,6 +119,16 @@ static void warn_of_license(const Stack *s) {
                           "fails");
 }
 
+static void warn_of_driver(const Stack *s) {
+        const GpuModel *m = s->host->gpus.model;
+        const char *version = s->host->driver_version;
+        if (m && m->driver && version && version_compare(version, m->driver) < 0)
+                diag_warn(&s->plan->warnings, "driver-version",
+                          "NVIDIA's driver %s does not know this GPU (%s), which wants %s or newer: it finds "
+                          "no device",
+                          version, m->name, m->driver);
+}
+
 static bool asks_for_something(const Nvidia *n) {
         return (n->n_mig > 0 && !nvidia_mig_is_off(n)) || n->imex == IMEX_HOST || n->imex == IMEX_DRA ||
                n->fabric_manager == FABRIC_MANAGER_ON || n->clocks != CLOCKS_AUTO || n->imex_label;
@@ -154,6 +165,7 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
                 return r < 0 ? r : k;
         warn_of_imex(s);
         warn_of_license(s);
+        warn_of_driver(s);
         plan_options(s);
         if (stack_runs_imex(s))
                 plan_imex_files(s->plan, s->want, s->host);

@@ -192,6 +192,20 @@ TEST(flags_that_this_kubelet_does_not_know) {
         }
 }
 
+TEST(versions_that_are_too_new_or_do_not_go_together) {
+        static const struct { const char *kubelet, *containerd; bool new, apart; } cases[] = {
+                { "1.37.2", "1.7.27", false, false }, { "1.38.0", "2.1.5", true, false }, { "1.38.0", "1.7.27", true, true },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                s.host.kubelet_version = (char *)cases[i].kubelet;
+                s.host.containerd_version = (char *)cases[i].containerd;
+                sample_plan(&s);
+                ASSERT_EQ(sample_warned(&s, "kubelet-version"), cases[i].new);
+                ASSERT_EQ(sample_warned(&s, "containerd-version"), cases[i].apart);
+        }
+}
+
 TEST(expression) {
         static const struct { const char *text; unsigned pods; bool warned; } cases[] = {
                 { "(default_enis - 1) * (ips_per_eni - 1) + 2", 205, false }, { "max_pods * 2", 468, false }, { "vcpus + memory_mib", 65552, false }, { "vcpus + physical_memory_mib", 65552, false },

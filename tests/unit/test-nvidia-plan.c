@@ -351,6 +351,21 @@ TEST(a_node_does_without_persistenced) {
         ASSERT_TRUE(!action(&b, "start-unit:" FM)->lenient);
 }
 
+TEST(a_driver_that_is_too_old) {
+        static const struct { const char *type, *version; bool old; } cases[] = {
+                { "p6-b200.48xlarge", "565.57.01", true }, { "p6-b200.48xlarge", "570.133.20", false }, { "p6e-gb200.36xlarge", "560.35.03", true },
+                { "p5.48xlarge", "525.85.12", false }, { "g5.xlarge", "450.51", false }, { "p6-b200.48xlarge", NULL, false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                BOX(b, cases[i].type);
+                char *was = b.s.host.driver_version;
+                b.s.host.driver_version = (char *)cases[i].version;
+                sample_plan(&b.s);
+                ASSERT_EQ(sample_warned(&b.s, "driver-version"), cases[i].old);
+                b.s.host.driver_version = was;
+        }
+}
+
 TEST(options_of_the_driver) {
         BOX(b, "p6e-gb200.36xlarge");
         const char *file = "/etc/modprobe.d/zz-nodestrap-nvidia.conf";
