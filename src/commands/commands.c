@@ -49,7 +49,7 @@ static const Command commands[_COMMAND_MAX] = {
         },
         [CONFIG_CHECK] = {
                 .words = "config check",
-                .help = "validate the configuration",
+                .help = "validate the configuration, or each FILE by itself",
                 .names = BOTH, .flags = LOADS | BIT(OUTPUT) | BIT(PARTIAL), .finds = true,
                 .last = STAGE_ROOT, .run = command_config_check, .done = "The configuration is valid.",
         },

@@ -29,10 +29,11 @@ static int check_sources(Run *run) {
 static void name_source(Run *run) {
         const char *uri = run->options.sources[0];
         _cleanup_(freep) char *path = source_file_path(uri);
-        const char *name = run->blobs.n > 0 ? run->blobs.items[0].at.source
-                           : path           ? path
-                           : streq(uri, "-") ? "stdin"
-                                             : "user-data";
+        const char *name = run->blobs.n > 0      ? run->blobs.items[0].at.source
+                           : path                ? path
+                           : streq(uri, "-")     ? "stdin"
+                           : source_is_imds(uri) ? "user-data"
+                                                 : uri;
         for (size_t i = 0; i < run->diag.n; i++) {
                 Diagnostic *item = &run->diag.items[i];
                 if (item->source)

@@ -88,7 +88,7 @@ static json_t *location_of(const Diagnostic *i) {
 
 /* The number of the rule in rules, where it is put if it is not there yet. */
 static size_t rule_of(json_t *rules, const char *code) {
-        static const char help[] = "nodestrap(8) says under EXIT STATUS AND CAUSES what each code means.";
+        static const char help[] = "nodestrap-codes(7) says what each code comes of and what to do.";
         const json_t *rule;
         size_t n;
         json_array_foreach(rules, n, rule) {

@@ -175,6 +175,8 @@ with tempfile.TemporaryDirectory() as folder:
     got = said("--partial", "bad.yaml", "drop.yaml")
     result(got == (11, [("EINVALID", "bad.yaml")] * 2), "what stands in it is judged", got)
     result(said("--partial", "script")[0] == 10, "it is a NodeConfig all the same")
+    got = said("s3://bucket"), said("-c", "s3://bucket")
+    result(got == ((2, [("EUSAGE", "s3://bucket")]),) * 2, "what is no source is said to machines, too", got)
     result(run("config", "check", "good.yaml", "-c", "good.yaml").returncode == 2, "files or --config-source")
     result(run("config", "check", "--output", "svg", "good.yaml").returncode == 2 and run("status", "--output", "sarif").returncode == 2, "svg and sarif are not for all")
 
@@ -199,10 +201,10 @@ with tempfile.TemporaryDirectory() as folder:
     result(piped("config", "check", None, name="/proc/self/fd/%d") == 0, "by its other name")
     result(piped("config", "dump", "-c", None) == 0, "config dump, too")
     os.mkfifo("fifo")
-    writer = threading.Thread(target=lambda: open("fifo", "wb").write(GOOD))
+    writer = threading.Thread(target=lambda: open("fifo", "wb").write(GOOD), daemon=True)
     writer.start()
     result(said("fifo") == (0, []), "a FIFO, whose writer comes late or early")
-    writer.join()
+    writer.join(60)
     os.makedirs("root/etc")
     os.mkfifo("root/fifo")
     for argv, code, words in ((["init", "--root", "root", "-c", "file:///fifo"], 2, b"is a pipe or a descriptor"),
