@@ -61,7 +61,7 @@ static ExitCode tell_one(Run *run, int r, const char *source) {
         report_tell(&run->diag);
         if (r < 0)
                 return report_tell_failure(&report);
-        log_info("%s: valid.", source);
+        log_info("%s: valid.", streq(source, "-") ? "stdin" : source);
         return EXIT_DONE;
 }
 

@@ -204,7 +204,8 @@ static void warn_of_pages(const Merge *m, Diag *diag) {
         const json_t *huge = json_object_get(
                 json_object_get(json_object_get(m->document, "spec"), "instance"), "hugePages");
         const char *mode = json_get_text(huge, "mode"), *path = "spec.instance.hugePages.pages";
-        if (json_array_size(json_object_get(huge, "pages")) > 0 && !streq(mode, "explicit"))
+        bool elsewhere = m->partial && !*mode;
+        if (json_array_size(json_object_get(huge, "pages")) > 0 && !streq(mode, "explicit") && !elsewhere)
                 diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
                              "has no effect without mode: explicit");
 }

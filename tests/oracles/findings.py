@@ -170,6 +170,10 @@ with tempfile.TemporaryDirectory() as folder:
     result(said("-c", "drop.yaml", "-c", "good.yaml") == (0, []), "merged with the rest it is")
     result(said("folder", "good.yaml") == (0, []), "a folder is one configuration")
     result(said("--partial", "drop.yaml") == (0, []), "--partial takes it alone")
+    with open("pages.yaml", "wb") as f:
+        f.write(DROP.replace(b"localStorage: {strategy: RAID0}", b"hugePages: {pages: [{size: 2Mi, count: 1}]}"))
+    got = said("--partial", "pages.yaml"), said("pages.yaml")[1][0]
+    result(got == ((0, []), ("no-effect", "pages.yaml")), "what has an effect beside another document is not warned of", got)
     with open("bad.yaml", "wb") as f:
         f.write(DROP.replace(b"RAID0", b"RAID6").replace(b"instance", b"cluster: {cidr: x}\n  instance"))
     got = said("--partial", "bad.yaml", "drop.yaml")
