@@ -27,8 +27,8 @@ static const char *const formats[_OUTPUT_MAX] = {
 
 static const struct FlagRow { const char *name, *argument, *help; char letter; } flags[_FLAG_MAX] = {
         [FLAG_CONFIG_SOURCE]      = { "config-source", "URI",
-                "imds://user-data (default but of doctor), file://PATH or a directory; repeatable; "
-                "but of init also PATH, or - for stdin",
+                "imds://user-data (default but of doctor), file://PATH or a directory, but of init also "
+                "PATH, or - for stdin; repeatable",
                 .letter = 'c' },
         [FLAG_CONFIG_CACHE]       = { "config-cache", "FILE",
                                       "keep the merged configuration here; used when no source has one" },
