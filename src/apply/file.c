@@ -154,8 +154,7 @@ int block_read(const Root *root, const char *path, const char *content, Block *r
         if (r < 0)
                 return r;
         b.new = block_merge(b.old ?: "", b.old_size, content, &b.new_size);
-        *ret = b;
-        b = (Block){ .fd = -1 };
+        *ret = (Block){ TAKE_FD(b.fd), TAKE_PTR(b.old), TAKE_PTR(b.new), b.old_size, b.new_size };
         return 0;
 }
 

@@ -128,8 +128,7 @@ int look_texts(const Root *root, const Action *a, Texts *ret) {
                 t.new = xmemdup(a->file.content ?: "", a->file.size);
                 t.new_size = a->file.size;
         }
-        *ret = t;
-        t = (Texts){};
+        *ret = (Texts){ TAKE_PTR(t.old), TAKE_PTR(t.new), t.old_size, t.new_size, t.private };
         return 0;
 }
 

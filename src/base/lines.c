@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define AROUND    3             /* lines of context */
+#define APART     (2 * AROUND + 1)
 #define TABLE_MAX (4 << 20)     /* its fields: 2048 changed lines on either side */
 
 typedef struct Line { const char *text; size_t size; } Line;    /* with its end, where it has one */
@@ -111,11 +112,11 @@ void lines_diff(Text *to, const char *old, size_t old_size, const char *new, siz
         Lines a = lines_of(old, old_size), b = lines_of(new, new_size);
         Edits e = edits_of(&a, &b);
         for (size_t i = 0; i < e.n; i++) {
-                size_t end = i, last = i;
+                size_t last = i;
                 if (e.items[i].mark == ' ')
                         continue;
                 /* as far as the next change is near enough to be in the same hunk */
-                for (end = i; end < e.n && end <= last + 2 * AROUND + 1; end++)
+                for (size_t end = i; end < e.n && end - last <= APART; end++)
                         if (e.items[end].mark != ' ')
                                 last = end;
                 add_hunk(to, &e, i > AROUND ? i - AROUND : 0, MIN(last + 1 + AROUND, e.n), indent);

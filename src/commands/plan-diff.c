@@ -336,7 +336,7 @@ int plan_diff(Run *run) {
         const Options *o = &run->options;
         _cleanup_(json_decrefp) json_t *old = NULL, *new = plan_to_json(run->plan);
         int r = read_old(o->diff, &old, &run->diag);
-        if (r < 0)
+        if (r < 0 || !old)
                 return r;
         _cleanup_(json_decrefp) json_t *all = plan_compare(old, new);
         if (o->detailed_exitcode && !json_is_true(json_object_get(all, "same")))

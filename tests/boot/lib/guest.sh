@@ -64,6 +64,7 @@ check_node() {
 # The same input a second time: no file, no process changes.
 check_second_run() {
         local files kubelet containerd; files=$(stamp); kubelet=$(property kubelet MainPID) containerd=$(property containerd MainPID)
+        try "a plan finds that nothing is to be done" sh -c "nodestrap plan $(sources) --detailed-exitcode >out/plan-then 2>&1 || { grep -E '\\[(create|change|remove|unknown)|^[0-9]* as' out/plan-then; tail -3 out/plan-then; false; }"
         try "a second init succeeds" sh -c "nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json 2>out/second-init"
         try "it says that nothing changed" python3 compare.py unchanged /run/nodestrap/status.json
         try "it wrote no file" is "$(stamp)" "$files"
