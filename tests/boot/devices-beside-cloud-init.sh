@@ -9,6 +9,8 @@
 # tree: enabled gpu watcher
 # watcher: { for u in nodestrap-devices cloud-final nodestrap-run kubelet; do systemctl show -P ActiveState $u; done; ls /run/cdi/nvidia.yaml; } >/run/watched 2>&1
 # watcher: cp /run/fakes/events /run/events-then; cp /run/nodestrap/status.json /run/status-then
+# watcher: nodestrap status --exit-code >/run/status-waiting; echo "$?" >>/run/status-waiting
+# watcher: systemd-run -q --unit follower -p User=nobody -p SupplementaryGroups=systemd-journal -p RemainAfterExit=yes -p StandardOutput=file:/run/followed nodestrap status --follow
 # watcher: echo >/run/go
 # console: NODESTRAP verdict=ok
 # A p5.48xlarge with real cloud-init and a user script that waits until the devices phase is over: a devices phase that waits for
@@ -33,6 +35,11 @@ try "by systemd's clock, too" before "$(property nodestrap-devices ExecMainExitT
 try "the devices phase came behind the configuration" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(property nodestrap-devices ExecMainStartTimestampMonotonic)"
 try "the run phase found the devices done" found_all_done
 try "the devices phase keeps its part of the record" sh -c "nodestrap status | grep -E '^devices: ok, '"
+try "until then status said what the boot waits for" sh -c "head -n 1 /run/status-waiting | grep '^waiting: ' && grep -x '  run      waiting  ' /run/status-waiting && tail -n 1 /run/status-waiting | grep -x 3"
+follower_ends() { local i; for i in {1..300}; do [ "$(property follower SubState)" != running ] && return; sleep .2; done; cat /run/followed; false; }
+try "who may read the journal could follow it to its end" follower_ends
+try "with its exit status" is "$(property follower Result) $(property follower ExecMainStatus)" "success 0"
+try "each step as it came, then the verdict" sh -c "grep -E '^ *[0-9.]+ m?s  devices,run +begun' /run/followed && grep -E '  devices,run +(done|unchanged) +start-unit:kubelet.service' /run/followed && grep '^ok: ' /run/followed || { cat /run/followed; false; }"
 try "and its entry in the journal" sh -c "journalctl -b -o json NODESTRAP_PHASES=devices OBJECT_SYSTEMD_UNIT=nodeadm-run.service | grep -q NODESTRAP_VERDICT"
 check_cloud_init
 check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
