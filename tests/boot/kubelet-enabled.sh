@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
-# imds: imds-m5
+# imds: imds-m5 conf/examples/plain-ipv6.userdata
+# metadata: network/interfaces/macs/0e:f4:9a:2b:6c:11/ipv6s 2001:db8::10
 # tree: enabled kubelet_enabled
 # A kubelet that the image enables by itself waits for the run phase all the same.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"

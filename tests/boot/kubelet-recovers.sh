@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S bookworm -d 0
-# imds: imds-m5
+# imds: imds-m5 conf/examples/plain-outpost.userdata
+# spec: {cluster: {apiServerEndpoint: "https://localhost"}, featureGates: {InstanceIdNodeName: true}}
 # tree: enabled
 # A kubelet that systemd is about to restart when another run comes, as after a mistake that somebody has mended: it is up, and that is a success.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"

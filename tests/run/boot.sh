@@ -7,6 +7,7 @@
 #                                 with -A arm64 the programs are those of build-arm64, which cross.sh makes here
 #   # type: TYPE                  the instance type that the metadata service says
 #   # imds: NAME [USER-DATA]        metadata from tests/fixtures/NAME, user data from tests/fixtures/user-data/USER-DATA, or a path from conf/ on
+#   # metadata: PATH VALUE          and this below meta-data/; may stand several times
 #   # gpu: FIXTURE [WORD…]          with tree: gpu: the machine (tests/fixtures/FIXTURE.txt) and what else is so there, functions gpu_WORD
 #   # spec: {KEY: …}                one more part of the NodeConfig, in YAML; may stand several times
 #   # interfaces: N OPTION…         with tree: interfaces: a card for each interface of tests/fakes/interfaces.py OPTION…, the first N from power-on
@@ -418,6 +419,7 @@ if [ -n "$imds" ]; then
         cp -a "$here/fixtures/$imds" "$W/imds"; ln -s latest "$W/imds/2009-04-04"       # the version that cloud-init asks for
         case $userdata in '') ;; conf/*) cp "$top/$userdata" "$W/imds/latest/user-data";; *) cp "$here/fixtures/user-data/$userdata" "$W/imds/latest/user-data";; esac
         head_of script >"$W/script"; [ ! -s "$W/script" ] || sed -i -e "/^systemctl is-active --quiet kubelet/r $W/script" "$W/imds/latest/user-data"
+        while read -r path value; do printf %s "$value" >"$W/imds/latest/meta-data/$path"; done < <(head_of metadata)
         [ -z "$type" ] || "$here/fakes/imds.sh" "$W/imds" "$type"
         [ -z "$(head_of signed)" ] || sign_user_data "$tree/etc/nodestrap/trusted.d" "$W/imds/latest" || fails "the user data cannot be signed"
         options+=" -i $W/imds"
