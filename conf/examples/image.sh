@@ -29,4 +29,5 @@ status=0
 nodestrap doctor --root /run/image -c file:///var/tmp/userdata --instance-type "$TYPES" || status=$?
 rm /run/image/var/tmp/userdata
 umount /run/image
+rmdir /run/image
 exit $status

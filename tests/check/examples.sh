@@ -34,7 +34,7 @@ what_for() { # NAME: the words of in_fixture behind TYPE
         plain-ipv6)             set -- m5-large "" 'cluster DNS fd12:3456:789a::a' 'set-sysctl';;
         plain-outpost)          set -- m5-large "" 'write-block +/etc/hosts';;
         plain-proxy)            set -- m5-large "" 'environment';;
-        plain-volume)           set -- m5-volumes "" 'make-filesystem +/mnt/k8s-volumes/xvdb xfs' 'make-filesystem +/mnt/k8s-volumes/xvdc ext4' 'bind +/data ';;
+        plain-volume)           set -- m5-volume "" 'make-filesystem +/mnt/k8s-volumes/xvdb xfs' 'bind +/var/lib/containerd ';;
         trn2-48xlarge)          set -- trn2 no-driver '16 Neuron devices' 'check-efa .*16 devices';;
         *)                      echo "tests/check/examples.sh does not say which machine $1 is an example for" >&2; return 1;;
         esac
