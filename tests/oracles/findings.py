@@ -47,7 +47,7 @@ spec:
   cluster:
     name: CANARYname
     apiServerEndpoint: https://example.com
-    certificateAuthority: Y2VydA==
+    certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tClkyRT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=
     cidr: 10.100.0.0/16
 """
 DROP = b"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  instance: {localStorage: {strategy: RAID0}}\n"
