@@ -176,7 +176,7 @@ int plan_matrix(Run *run) {
         int r = find_types(o->matrix, &types, &run->diag);
         if (r >= 0)
                 r = hash_load(&run->diag);
-        for (char **type = types; r >= 0 && *type; type++) {
+        for (char **type = types; r >= 0 && type && *type; type++) {
                 json_t *row = NULL;
                 int code = make_row(run, *type, &row);
                 json_array_append_new(rows, row);
