@@ -1106,7 +1106,7 @@ TEST(text_and_json_say_what_is_done) {
         ASSERT_CONTAINS(text, "create-raid    /dev/md/kubernetes raid0 3 disks ");
         ASSERT_CONTAINS(text, "make-filesystem /dev/md/kubernetes xfs ");
         ASSERT_CONTAINS(text, "mount          /mnt/k8s-disks/0 noatime ");
-        ASSERT_CONTAINS(text, "bind           /var/lib/kubelet /mnt/k8s-disks/0/kubelet ");
+        ASSERT_CONTAINS(text, "bind           /var/lib/kubelet /mnt/k8s-disks/0/kubelet\n");
         json_t *json = plan_to_json(m->s.plan), *a;
         size_t i, seen = 0;
         json_array_foreach(json_object_get(json, "actions"), i, a) {
