@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #define PROGRESS_MODE 0640              /* as status.json: for who may read the journal */
-#define PROGRESS_MAX  (1 << 20)         /* of many runs by hand the last ones are enough */
+#define PROGRESS_MAX  (64 << 10)        /* of many runs by hand the last ones are enough */
 
 void progress_add(Text *t, uint64_t usec, const char *word, const char *what) {
         text_add(t, "%llu\t%d\t%s\t", (unsigned long long)usec, (int)getpid(), word);
@@ -26,8 +26,7 @@ static int progress_open(const Root *root) {
         if (fd == -ENOENT && root_make_dirs(root, RUN_DIR, 0755) >= 0)
                 fd = root_open(root, PROGRESS_FILE, flags);
         if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-            ((st.st_mode & 07777) == PROGRESS_MODE || fchmod(fd, PROGRESS_MODE) == 0) &&
-            (st.st_size <= PROGRESS_MAX || ftruncate(fd, 0) == 0))
+            ((st.st_mode & 07777) == PROGRESS_MODE || fchmod(fd, PROGRESS_MODE) == 0))
                 return fd;
         close_fd(&fd);
         return -1;
@@ -43,7 +42,9 @@ void progress_write(const Root *root, int *fd, Text *t) {
 
 void progress_note(const Root *root, const char *word, const char *what) {
         Text t = {};
-        int fd = -1;
+        int fd = progress_open(root);
+        if (fd >= 0 && streq(word, "start") && lseek(fd, 0, SEEK_END) > PROGRESS_MAX)
+                (void)!ftruncate(fd, 0);
         progress_add(&t, now_usec(), word, what);
         progress_write(root, &fd, &t);
         close_fd(&fd);

@@ -101,17 +101,19 @@ static void node_show(const json_t *status) {
         printf("%s%s%s\n", streq(before, ", ") ? ")" : "", *cluster ? " of cluster " : "", cluster);
 }
 
-/* What goes on in a phase that has not ended. */
-static void steps_show(const json_t *entry) {
+/* What goes on in a phase that has not ended; now 0: nobody knows for how long. */
+static void steps_show(const json_t *entry, int64_t now) {
         const json_t *step;
         size_t i;
         json_array_foreach(json_object_get(entry, "steps"), i, step) {
-                _cleanup_(freep) char *since = usec_text(status_number(step, "beginUsec"));
-                printf("%s %s (since %s)", i > 0 ? "," : ":", json_get_text(step, "id"), since);
+                int64_t begin = status_number(step, "beginUsec");
+                _cleanup_(freep) char *span = usec_text(now > 0 ? now - begin : begin);
+                printf("%s %s (%s %s)", i > 0 ? "," : ":", json_get_text(step, "id"),
+                       now > 0 ? "for" : "since", span);
         }
 }
 
-static void phase_show(const json_t *entry) {
+static void phase_show(const json_t *entry, int64_t now) {
         int64_t begin = status_number(entry, "beginUsec"), end = status_number(entry, "endUsec");
         _cleanup_(freep) char *took = usec_text(end - begin), *since = usec_text(begin);
         printf("  %-8s %-9s", json_get_text(entry, "phase"), json_get_text(entry, "verdict"));
@@ -119,7 +121,7 @@ static void phase_show(const json_t *entry) {
                 printf(" %9s", took);
         if (begin > 0)
                 printf("%s from %s after power-on", end > 0 ? "," : "", since);
-        steps_show(entry);
+        steps_show(entry, now);
         printf("\n");
 }
 
@@ -127,7 +129,7 @@ static void phases_show(const json_t *status) {
         const json_t *entry;
         size_t i;
         json_array_foreach(json_object_get(status, "phases"), i, entry)
-                phase_show(entry);
+                phase_show(entry, status_number(status, "nowUsec"));
 }
 
 static void longest_show(const json_t *status) {
