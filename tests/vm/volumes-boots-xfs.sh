@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: vmboot.sh -S bookworm -d 3 -v /dev/sdb -t 600
-# imds: imds-m5 storage-raid0
-# spec: {instance: {storage: {volumes: [{device: /dev/xvdb, mountTarget: /var/lib/containerd}]}}}
+# imds: imds-m5 conf/examples/plain-volume.userdata
+# spec: {featureGates: {InstanceIdNodeName: true}, instance: {localStorage: {strategy: RAID0, filesystem: xfs, expectedDisks: 3}}}
 # tree: storage storage_units enabled containerd_enabled kubelet_enabled containerd_version
 # console: NODESTRAP verdict=ok
 # From power-on, with real reboots and a real containerd, whose directory is on a volume and the rest of the node on instance stores:
