@@ -77,6 +77,12 @@ try "nor do presets enable them" in_root systemctl preset $units
 try "they are still not" is "$(state)" disabled
 try "they can be enabled" in_root systemctl enable $units
 try "they are enabled then" is "$(state)" enabled
+recipe() { # of an image that lacks kubelet: it says so, and leaves nothing of its own
+        cp "$top"/conf/examples/{image.sh,plain-proxy.userdata} "$m/tmp/"
+        unshare -m sh -c 'mount -t proc proc "$1/proc" && chroot "$1" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin PACKAGE=none USERDATA=/tmp/plain-proxy.userdata TYPES=m5.large bash /tmp/image.sh; rc=$?; rmdir "$1/run/mount"; exit $rc' sh "$m" >"$W/recipe" 2>&1      # libmount's
+        [ $? = 70 ] && tail -1 "$W/recipe" | grep -q '^nodestrap: failed (70 EIMAGE) at doctor' && [ ! -e "$m/run/image" ] || { cat "$W/recipe"; return 1; }
+}
+try "the recipe of an image ends with what doctor finds of it" recipe
 link=$(cd "$m" && find etc -name nodestrap-boot-hook.service)
 for file in udev/rules.d/90-nodestrap.rules systemd/system/{nodeadm-boot-hook,udev-net-manager@}.service.d/10-nodestrap.conf; do
         try "which $file looks for" grep -qF "/$link" "$m/usr/lib/$file"
