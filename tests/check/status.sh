@@ -68,16 +68,15 @@ if [ "$(id -u)" = 0 ]; then
         ok 'others are told who may' eval '! setpriv --reuid 65534 --regid 65534 --clear-groups "$tmp/nodestrap" status --root "$tmp/running" --follow >"$tmp/out" 2>&1; shows "be of the group systemd-journal"'
 fi
 
-picture() { # KIND WORD...
-        local kind=$1; shift; status "$kind" --output svg && cp "$tmp/out" "$tmp/$kind.svg" && python3 "$oracle" picture "$tmp/$kind.svg" "$@"
-}
 if python3 -c 'import shutil, sys; sys.exit(not any(map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))))'; then
         facts=('host ip-10-0-3-17' i-0123456789abcdef0 'cluster training' 'booted 2026-11-23T22:09:51Z' sha256:4b1f0c2d5a77a9e0d3b8c6f1e2a3948576bdc0e1f2a3b4c5d6e7f8091a2b3c4d)
-        ok 'a browser shows a boot' picture ok 'nodestrap: ok' "${facts[@]}" '47.9 s' 'devices ok (60.7 s)' '> await-fabric:fabric' 'join: ok' await-ready
-        ok 'one that has failed, red, with its sentence' picture failed 'nodestrap: failed (33 EFABRIC) at await-fabric:fabric' "${facts[@]}" \
-                'are still "In Progress" after 300 s' 'and a <stop> & start of the instance brings other hardware' '297.9 s' 'devices: failed'
-        ok 'one that is at work' picture running 'nodestrap: running' 'devices: running' await-fabric:fabric '7.90 s'
-        ok 'and one of many steps with long names' picture long 'nodestrap: ok' set-sysctl:net.ipv4.conf.eth0.rp_filter35
+        for kind in ok failed running long; do status $kind --output svg; cp "$tmp/out" "$tmp/$kind.svg"; done
+        ok 'a browser shows a boot, one that has failed with its sentence, one at work, and one of many steps with long names' python3 "$oracle" pictures \
+                "$tmp/ok.svg" 'nodestrap: ok' "${facts[@]}" '47.9 s' 'devices ok (60.7 s)' '> await-fabric:fabric' 'join: ok' await-ready -- \
+                "$tmp/failed.svg" 'nodestrap: failed (33 EFABRIC) at await-fabric:fabric' "${facts[@]}" 'are still "In Progress" after 300 s' \
+                'and a <stop> & start of the instance brings other hardware' '297.9 s' 'devices: failed' -- \
+                "$tmp/running.svg" 'nodestrap: running' 'devices: running' await-fabric:fabric '7.90 s' -- \
+                "$tmp/long.svg" 'nodestrap: ok' set-sysctl:net.ipv4.conf.eth0.rp_filter35
 else
         count=$((count + 1)); echo "ok $count - a browser shows a boot # SKIP no chromium here"
 fi

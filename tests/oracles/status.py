@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `nodestrap status` has to show, and whether a browser shows it.
 usage: status.py boot KIND ROOT         below ROOT what a boot of that kind leaves: ok, failed, running, long, config
-       status.py picture FILE WORD...   opens an SVG in Debian's chromium: every word is on it, no text leaves the
-                                        picture, lies on another or on a bar, and what failed is red; exit 77 without it"""
+       status.py pictures FILE WORD... [-- FILE WORD...]...
+                                        opens SVGs in Debian's chromium, all in one page: every word is on it, no text leaves
+                                        the picture, lies on another or on a bar, and what failed is red; exit 77 without it"""
 import html, json, os, shutil, subprocess, sys, tempfile
 
 SECOND, PLAN = 1000000, 'sha256:4b1f0c2d5a77a9e0d3b8c6f1e2a3948576bdc0e1f2a3b4c5d6e7f8091a2b3c4d'
@@ -74,22 +75,26 @@ def boot(kind, root):
 
 # Every text and every rectangle as they are drawn.
 LOOK = '''<script>
-const svg = document.querySelector('svg'), all = (name) => Array.from(svg.querySelectorAll(name)), found = { width: svg.viewBox.baseVal.width, height: svg.viewBox.baseVal.height };
 const box = (e) => { const b = e.getBBox(); return { x: b.x, y: b.y, w: b.width, h: b.height, fill: getComputedStyle(e).fill, opacity: getComputedStyle(e).fillOpacity }; };
-found.texts = all('text').map(e => ({ text: e.textContent, group: e.parentElement.getAttribute('class') || '', kind: e.getAttribute('class') || '', ...box(e) }));
-found.bars = all('g rect').map(e => ({ group: e.parentElement.getAttribute('class'), ...box(e) }));
+const found = Array.from(document.querySelectorAll('svg')).map(svg => ({ width: svg.viewBox.baseVal.width, height: svg.viewBox.baseVal.height,
+  texts: Array.from(svg.querySelectorAll('text')).map(e => ({ text: e.textContent, group: e.parentElement.getAttribute('class') || '', kind: e.getAttribute('class') || '', ...box(e) })),
+  bars: Array.from(svg.querySelectorAll('g rect')).map(e => ({ group: e.parentElement.getAttribute('class'), ...box(e) })) }));
 document.body.innerHTML = '<pre></pre>'; document.querySelector('pre').textContent = 'FOUND' + JSON.stringify(found) + 'END';
 </script>'''
 
-def look(path):
+def look(paths):
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if not browser:
         print('skip: no chromium here')
         sys.exit(77)
     with tempfile.TemporaryDirectory() as work:
         page = work + '/page.html'
-        with open(path) as svg, open(page, 'w') as f:
-            f.write('<!DOCTYPE html><meta charset="utf-8"><body>' + svg.read() + LOOK)
+        with open(page, 'w') as f:
+            f.write('<!DOCTYPE html><meta charset="utf-8"><body>')
+            for path in paths:
+                with open(path) as svg:
+                    f.write(svg.read())
+            f.write(LOOK)
         shown = subprocess.run([browser, '--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', f'--user-data-dir={work}/user', '--dump-dom', 'file://' + page],
                                capture_output=True, text=True, timeout=120, env={**os.environ, 'HOME': work})
     if 'FOUND' not in shown.stdout:
@@ -99,27 +104,35 @@ def look(path):
 def overlap(a, b):
     return a['x'] + 1 < b['x'] + b['w'] and b['x'] + 1 < a['x'] + a['w'] and a['y'] + 4 < b['y'] + b['h'] and b['y'] + 4 < a['y'] + a['h']
 
-def picture(path, words):
-    found = look(path)
-    texts, bars, wrong = found['texts'], found['bars'], []
-    whole = ' '.join(t['text'] for t in texts)
-    wrong += [f'lacks "{w}": {whole}' for w in words if w not in whole]
+def judge(found, words):
+    texts, bars = found['texts'], found['bars']
+    whole, red = ' '.join(t['text'] for t in texts), 'rgb(208, 52, 44)'
+    wrong = [f'lacks "{w}": {whole}' for w in words if w not in whole]
     wrong += [f'leaves the picture: {t}' for t in texts if t['x'] < 0 or t['x'] + t['w'] > found['width'] or t['y'] < 0 or t['y'] + t['h'] > found['height']]
     wrong += [f'lies on another: {a["text"]} {b["text"]}' for i, a in enumerate(texts) for b in texts[:i] if overlap(a, b)]
     wrong += [f'lies on a bar: {t["text"]}' for t in texts for b in bars if overlap(t, b)]
-    red = 'rgb(208, 52, 44)'
     failed = [e for e in texts + bars if 'failed' in e['group'].split()]
     wrong += [f'is not red: {e}' for e in failed if e['fill'] != red or float(e['opacity']) != 1]
     wrong += [f'is red: {e}' for e in texts + bars if e['fill'] == red and e not in failed and 'bad' not in e.get('kind', '').split()]
-    if not texts or ('failed' in whole.split('grey')[0] and 'nodestrap: failed' in whole and not failed):
+    if 'nodestrap: failed' in whole and not failed:
         wrong.append('nothing of it has failed')
+    return wrong
+
+def pictures(arguments):
+    asked = [[]]
+    for argument in arguments:
+        asked.append([]) if argument == '--' else asked[-1].append(argument)
+    found = look([one[0] for one in asked])
+    wrong = [f'{one[0]} {what}' for one, seen in zip(asked, found) for what in judge(seen, one[1:])]
+    if len(found) != len(asked):
+        wrong.append(f'{len(found)} pictures')
     if wrong:
         sys.exit('\n'.join(wrong[:20]))
 
 if __name__ == '__main__':
     if len(sys.argv) == 4 and sys.argv[1] == 'boot':
         boot(sys.argv[2], sys.argv[3])
-    elif len(sys.argv) > 2 and sys.argv[1] == 'picture':
-        picture(sys.argv[2], sys.argv[3:])
+    elif len(sys.argv) > 2 and sys.argv[1] == 'pictures':
+        pictures(sys.argv[2:])
     else:
         sys.exit(__doc__)
