@@ -14,8 +14,8 @@ bool plan_uses_efa(const Config *config, const Host *host) {
         return o->efa == EFA_REQUIRE || (o->efa == EFA_AUTO && (o->expected_efa > 0 || host_efa(host) > 0));
 }
 
-/* More than the table of types knows of, and than there are, cannot come: kubelet's turn does not, unless it
- * may join with a taint. */
+/* More than the table of types knows of cannot come, and then kubelet's turn does not, unless it may join with
+ * a taint; on the machine itself the census counts. */
 static int check_promise(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const InstanceType *type = host->type;
         const InstanceOptions *o = &config->instance;
@@ -23,7 +23,7 @@ static int check_promise(Plan *plan, const Config *config, const Host *host, Dia
                                                : "spec.instance.network.efa.mode";
         unsigned said = MAX(o->expected_efa, (unsigned)(o->efa == EFA_REQUIRE));
         if (o->efa == EFA_OFF || !type || type->max_efa < 0 || said <= (unsigned)type->max_efa ||
-            (!host->modelled && said <= host_efa(host)))
+            !host->modelled)
                 return 0;
         _cleanup_(freep) char *text =
                 xasprintf("asks for %u EFA device%s, and a %s can have %d: the boot fails", said,

@@ -545,14 +545,14 @@ static void plan_each(Plan *plan, Stores *s) {
                 need_mkfs(s, s->config->instance.storage.filesystem);
 }
 
-/* Where the table of types knows better than the configuration, before an instance is paid for; of disks that
- * were looked at their own number counts. A node may join with a taint for them only where nothing is made of
+/* Where the table of types knows better than the configuration, before an instance is paid for; on the machine
+ * itself its own disks count. A node may join with a taint for them only where nothing is made of
  * them. */
 static void check_promise(Plan *plan, Stores *s) {
         const InstanceType *type = s->host->type;
         const char *path = "spec.instance.localStorage.expectedDisks";
         unsigned said = s->config->instance.storage.expected_disks;
-        if (said == 0 || !type || type->disks < 0 || (unsigned)type->disks >= said || s->seen->looked)
+        if (said == 0 || !type || type->disks < 0 || (unsigned)type->disks >= said || !s->host->modelled)
                 return;
         _cleanup_(freep) char *text =
                 xasprintf("%u instance stores are asked for, and a %s has %d: the boot fails", said,

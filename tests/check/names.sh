@@ -116,7 +116,7 @@ ok "it is not valid, though" called nodeadm 11 config check -c file://part.yaml
 # ---- the cache ----
 # What nodeadm writes: every struct, empty or not; the authority in one line; no kind; the facts of the instance.
 spec='{"cluster": {"name": "training", "apiServerEndpoint": "https://A1B2C3D4.gr7.us-west-2.eks.amazonaws.com",
- "certificateAuthority": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==", "cidr": "10.100.0.0/16"}, "containerd": {},
+ "certificateAuthority": "Y2VydGlmaWNhdGVBdXRob3JpdHk=", "cidr": "10.100.0.0/16"}, "containerd": {},
  "instance": {"localStorage": {}, "network": {}},
  "kubelet": {"config": {"evictionSoft": {"memory.available": "500Mi"}, "maxPods": 42}, "flags": ["--node-labels=a=b"]}}'
 status='{"instance": {"id": "i-0f1e2d3c4b5a69788", "region": "us-west-2", "type": "m5.large", "availabilityZone": "us-west-2c", "mac": "02:aa:aa:aa:aa:aa",

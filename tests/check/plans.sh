@@ -110,7 +110,7 @@ ok "an error holds no secret" silent plan
 cp "$tmp/other.yaml" "$tmp/node.yaml"
 only_in() { rm -rf "$tmp/secret"; silent planned --write-to "$tmp/secret" && [ -s "$tmp/out" ] && grep -qF "$canary" "$tmp/secret/$1" && [ "$(stat -c %a "$tmp/secret/$1")" = 600 ] || { ls -lR "$tmp/secret"; cat "$tmp/err"; false; }; }
 # one at a time: any of them alone makes the file that it is in a secret one
-for words in "--cloud-token=$canary" "--login-password,$canary" "--manifest-url=http://u:$canary@h/x"; do
+for words in "--storage-driver-password=$canary" "--storage-driver-password,$canary" "--manifest-url=http://u:$canary@h/x"; do
         sed "s|--v=2|--v=2,${words//,/\",\"}|; s|\[\(--v=2\),\(.*\)\]$|[\1, \"\2\"]|; s/, staticPodURLHeader.*}}/}/" "$tmp/other.yaml" >"$tmp/node.yaml"
         ok "kubelet's flags are a secret with ${words%%[=,]*}" only_in etc/eks/kubelet/environment
 done
@@ -238,7 +238,7 @@ ok "whose whole road is there" same "['create-raid raid0 8 disks', 'make-filesys
 ok "under one id in all phases" same "$(id <"$tmp/disks")$(id <"$tmp/disks")" "$(id <"$tmp/disks-config")$(id <"$tmp/disks-run")"
 
 sed 's/cidr:/sider: x\n    cidr:/' "$tmp/other.yaml" >"$tmp/node.yaml"
-ok "what is wrong with the input is in it" same "['unknown-field: spec.cluster.sider']" \
+ok "what is wrong with the input is in it" same "['unknown-field: spec.cluster.sider', 'no-proxy: spec.instance.environment.default']" \
         "$(planned | of '[w["code"] + ": " + w["path"] for w in plan["warnings"] if "where" in w]')"
 ok "also in the text" grep -q 'spec.cluster.sider: .*unknown-field' <(plan 2>/dev/null | tr -s '\n ' ' ')
 ok "and not said twice" test ! -s "$tmp/err"

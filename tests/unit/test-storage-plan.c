@@ -663,6 +663,7 @@ TEST(a_promise_that_the_table_denies_is_refused) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
         m->s.host.type = &sample_type;
         m->s.host.storage.looked = false;
+        m->s.host.modelled = true;
         m->s.config.instance.storage.expected_disks = 1;
         ASSERT_PLANNED(m);
         m->s.config.instance.storage.expected_disks = 2;
