@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Does a service receive, byte for byte, the variables and arguments that were asked for? A container is booted with the planned files, so
 # that the real systemd reads EnvironmentFile= of ours, system.conf and a drop-in as nodeadm writes them, and $NODEADM_KUBELET_ARGS, and services
-# write down what they got.
+# write down what they got. Their kubelet is of a version whose flags nobody knows yet, so that it may have these.
 here=$(dirname "$(readlink -f "$0")")
 tool=${HELPERS:-build/tests/helpers}/plan-tool
 boot=$here/../tools/nsboot.sh
@@ -27,8 +27,8 @@ json.dump(orders | {'words': [w for _, words in flags for w in words]}, open(sys
 PY
 tree=$tmp/tree
 mkdir -p "$tree/etc/systemd/system" "$tree/usr/local/bin"
-"$tool" 1.33.4 2.1.5 "$tree" nodeadm "environment=default:$tmp/other" "environment=theirs:$tmp/theirs" &&
-        "$tool" 1.33.4 2.1.5 "$tree" "environment=default:$tmp/containerd" "environment=kubelet:$tmp/kubelet" || exit 1
+"$tool" 1.99.0 2.1.5 "$tree" nodeadm "environment=default:$tmp/other" "environment=theirs:$tmp/theirs" &&
+        "$tool" 1.99.0 2.1.5 "$tree" "environment=default:$tmp/containerd" "environment=kubelet:$tmp/kubelet" || exit 1
 rm -rf "$tree/etc/containerd" "$tree/run"
 printf '#!/bin/bash\ncat /proc/self/environ >/vmtest/out/$1.environ; name=$1; shift; printf "%%s\\0" "$@" >/vmtest/out/$name.words\n' >"$tree/usr/local/bin/tell"
 chmod 755 "$tree/usr/local/bin/tell"

@@ -19,11 +19,11 @@ LINKED = {"libjansson.so.4", "libyaml-0.so.2", "libexpat.so.1", "libz.so.1", "li
 # Where a library does not say, the first release that has it: jansson's CHANGES.rst and the headers of each of its tags; libyaml's and
 # zlib's headers; expat's Changes; libcurl's docs/libcurl/symbols-in-versions and man pages ("Added-in"); the manual pages of section 2.
 SINCE = """
-jansson 1.0 json_array json_array_get json_array_size json_delete json_dumps json_false json_integer json_integer_value json_loads
- json_null json_object json_object_del json_object_get json_object_iter json_object_iter_key json_object_iter_next
+jansson 1.0 json_array json_array_get json_array_size json_delete json_dumps json_false json_integer json_integer_value json_loadf
+ json_loads json_null json_number_value json_object json_object_del json_object_get json_object_iter json_object_iter_key json_object_iter_next
  json_object_iter_value json_real json_real_value json_string json_string_value json_true
-jansson 1.1 json_array_append_new json_array_extend json_array_insert_new json_array_set_new json_object_set_new json_object_size
- json_object_update
+jansson 1.1 json_array_append_new json_array_extend json_array_insert_new json_array_remove json_array_set_new json_object_set_new
+ json_object_size json_object_update
 jansson 1.2 json_copy json_deep_copy json_equal json_object_set_new_nocheck
 jansson 2.0 json_pack json_set_alloc_funcs json_unpack
 jansson 2.1 json_loadb
