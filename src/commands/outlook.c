@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json, locks and systemd's jobs → is there anything left to wait for? A devices phase that failed
- * is done again by the run phase, a failed boot by whoever calls init by hand: what init said last counts
- * only when nobody is at it. A kubelet that runs all the same was started by somebody else, and may well
- * join. */
+ * status.json, locks and systemd's jobs → what goes on, and is there anything left to wait for? A devices
+ * phase that failed is done again by the run phase, a failed boot by whoever calls init by hand: what init
+ * said last counts only when nobody is at it. A kubelet that runs all the same was started by somebody else,
+ * and may well join. */
 #include "commands/outlook.h"
 
 #include "base/json.h"
@@ -13,6 +13,7 @@
 #include "report/progress.h"
 #include "report/status.h"
 
+#include <errno.h>
 #include <systemd/sd-bus.h>
 
 #define SYSTEMD "org.freedesktop.systemd1"
@@ -163,4 +164,55 @@ bool outlook_is_lost(const Root *root, JoinOutcome *ret) {
         if (failure)
                 take_failure(failure, ret);
         return failure;
+}
+
+/* ---- what `nodestrap status` says ---- */
+
+static bool is_idle(const Ongoing *ongoing) {
+        for (size_t i = 0; i < _ONGOING_MAX; i++)
+                if (ongoing->units[i] != UNIT_IDLE)
+                        return false;
+        return json_array_size(ongoing->processes) == 0;
+}
+
+/* Another boot's phases say nothing of this one's. */
+static bool is_of_this_boot(const Root *root, const json_t *status) {
+        _cleanup_(freep) char *boot_id = NULL;
+        return !root_is_host(root) || root_boot_id(root, &boot_id) < 0 ||
+               streq(json_get_text(status, "bootId"), boot_id);
+}
+
+static int refuse(int r, Diag *diag) {
+        if (r == -ENOENT)
+                return diag_error(diag, r, CAUSE_USAGE,
+                                  "there is no " REPORT_STATUS
+                                  ": nodestrap init has not run since this machine booted");
+        if (r == -EACCES)
+                return diag_error(diag, r, CAUSE_FILE,
+                                  REPORT_STATUS " is for root and who may read the journal: sudo nodestrap "
+                                                "status, or be of the group systemd-journal");
+        return diag_error(diag, r, CAUSE_FILE, REPORT_STATUS " cannot be shown: %s", strerror(-r));
+}
+
+int status_now(const Root *root, bool any, json_t **ret, Diag *diag) {
+        _cleanup_(ongoing_done) Ongoing ongoing = {};
+        int r = status_read(root, ret);
+        outlook_ongoing(root, &ongoing);
+        if (r == -ENOENT && (any || !is_idle(&ongoing)))
+                *ret = json_pack("{ss}", "version", VERSION);
+        else if (r < 0)
+                return refuse(r, diag);
+        phases_put(*ret, is_of_this_boot(root, *ret) ? &ongoing : NULL);
+        next_put(*ret);
+        return 0;
+}
+
+ExitCode status_exit(const json_t *status) {
+        const char *verdict = json_get_text(status, "verdict");
+        if (streq(verdict, "ok") || streq(verdict, "tainted"))
+                return EXIT_DONE;
+        if (!streq(verdict, "failed"))
+                return EXIT_UNFINISHED;
+        int64_t code = status_number(status, "exit");
+        return code > 0 && code < 128 ? (ExitCode)code : EXIT_INTERNAL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What `nodestrap wait` can still hope for from init. */
+/* What became of this boot's inits, what goes on now, and what `nodestrap wait` can still hope for. */
 #include "kube/kube.h"
 #include "report/phases.h"
 
@@ -12,3 +12,9 @@ _must_check_ _nonnull_ bool outlook_is_lost(const Root *root, JoinOutcome *ret);
 /* What each phase's units and processes do now; as much of it as the caller may know. */
 _nonnull_ void outlook_ongoing(const Root *root, Ongoing *ret);
 _nonnull_ void ongoing_done(Ongoing *ongoing);
+/* What was written, and what goes on now; an init that has yet to end its first phase has written nothing,
+ * which any says is no error. -ENOENT and whatever keeps it from being read, with a diagnostic. */
+_must_check_ _nonnull_ int status_now(const Root *root, bool any, json_t **ret, Diag *diag);
+/* Of init: a node that joins tainted has ended well by its policy. EXIT_UNFINISHED where the boot has no
+ * verdict yet. */
+_must_check_ _nonnull_ ExitCode status_exit(const json_t *status);
