@@ -168,7 +168,8 @@ install: $(BINARY)
 	$(INSTALL) -D -m 0644 units/nodestrap.tmpfiles $(DESTDIR)$(prefix)/lib/tmpfiles.d/nodestrap.conf
 	for p in debian/*.[578]; do $(INSTALL) -D -m 0644 $$p $(DESTDIR)$(mandir)/man$${p##*.}/$${p##*/} || exit; done
 	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
-	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir) README.md conf/*.schema.json
+	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir) README.md conf/*.schema.json debian/boot.svg
+	sed -i 's,conf/examples,examples,g; s,debian/boot\.svg,boot.svg,g' $(DESTDIR)$(docdir)/README.md       # as they lie there
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir)/examples conf/examples/*
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir)/monitoring conf/monitoring/*
 	$(INSTALL) -d $(DESTDIR)/etc/eks/nodeadm.d
