@@ -270,6 +270,19 @@ static int on_stop_signal(_unused_ sd_event_source *s, const struct signalfd_sig
         return 0;
 }
 
+/* Before all else: the loop takes a signal from where apply_stopping() would see it, and what it runs first
+ * may wait for long (bus_renew()). */
+static int signal_watch(sd_event *e, int signal, Apply *a) {
+        sd_event_source *source = NULL;
+        int r = sd_event_add_signal(e, &source, signal, on_stop_signal, a);
+        if (r >= 0)
+                r = sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IMPORTANT);
+        if (r >= 0)
+                r = sd_event_source_set_floating(source, true);
+        sd_event_source_unref(source);
+        return r;
+}
+
 int apply_event(Apply *a, sd_event **ret) {
         if (!a->event) {
                 _cleanup_(sd_event_unrefp) sd_event *e = NULL;
@@ -278,7 +291,7 @@ int apply_event(Apply *a, sd_event **ret) {
                 stop_signals(&signals);
                 for (int n = 1; r >= 0 && n < SIGRTMIN; n++)
                         if (sigismember(&signals, n) == 1)
-                                r = sd_event_add_signal(e, NULL, n, on_stop_signal, a);
+                                r = signal_watch(e, n, a);
                 if (r < 0)
                         return r;
                 a->event = TAKE_PTR(e);

@@ -25,14 +25,21 @@ try "an init goes on with another connection" sh -c "cat out/reexec; exit $rc"
 try "containerd and kubelet are active" is "$(property containerd ActiveState) $(property kubelet ActiveState)" "active active"
 try "without a word of it" no grep -i 'connection' out/reexec
 
-# A systemd that is not to be had again: it listens where this init does not look. To be stopped meanwhile is no failure of the connection.
-systemctl stop kubelet containerd; rm /run/begun /run/go
-unshare -m sh -c "exec nodestrap init $(sources)" 2>out/stopped & init=$!
-until [ -e /run/begun ]; do sleep 0.1; done
-nsenter -m -t $init sh -c 'mount -t tmpfs tmpfs /run/systemd && mkdir /run/systemd/system && mount -t tmpfs tmpfs /run/dbus'
-systemctl daemon-reexec; kill -TERM $init; wait $init; rc=$?
-try "one that waits for a connection is stopped by a signal" sh -c "cat out/stopped; [ $rc = 1 ] && tail -n 1 out/stopped | grep -F '(1 EINTERRUPTED) at start-unit:containerd.service: stopped by SIGTERM'"
-touch /run/go
+# A systemd that is not to be had again: it listens where this init does not look. To be stopped meanwhile is no failure of the connection;
+# nor where the init learns of both at once.
+stopped_without_systemd() {     # FILE [COMMAND]: around the loss and the signal
+        systemctl stop kubelet containerd; rm -f /run/begun /run/go
+        # shellcheck disable=SC2046 # sources are words
+        unshare -m sh -c "exec nodestrap init $(sources)" 2>"out/$1" & init=$!
+        until [ -e /run/begun ]; do sleep 0.1; done
+        nsenter -m -t $init sh -c 'mount -t tmpfs tmpfs /run/systemd && mkdir /run/systemd/system && mount -t tmpfs tmpfs /run/dbus'
+        [ -z "${2-}" ] || kill -STOP $init
+        systemctl daemon-reexec; kill -TERM $init; kill -CONT $init; wait $init; rc=$?
+        touch /run/go
+        cat "out/$1"; [ $rc = 1 ] && tail -n 1 "out/$1" | grep -F '(1 EINTERRUPTED) at start-unit:containerd.service: stopped by SIGTERM'
+}
+try "one that waits for a connection is stopped by a signal" stopped_without_systemd stopped
+try "and one that learns of the signal as it loses the connection" stopped_without_systemd stopped-at-once held
 
 # Of the commands before the daemon's the one is named whose end counts.
 printf '[Service]\nExecStartPre=-/bin/false\nExecStartPre=/bin/sh -c "kill -KILL $$$$"\nRestart=no\n' >/etc/systemd/system/containerd.service.d/waits.conf
