@@ -58,10 +58,11 @@ bool kubelet_flag_find(const char *flag, KubeletFlag *ret) {
 }
 
 char *kubelet_flag_name(const char *flag) {
-        size_t dashes = startswith(flag, "--") ? 2 : startswith(flag, "-v") ? 1 : 0;
-        if (dashes == 0)
+        if (startswith(flag, "-v"))             /* the one short flag; its value may follow at once: -v2 */
+                return xstrdup("v");
+        if (!startswith(flag, "--"))
                 return NULL;
-        char *name = xstrndup(flag + dashes, strcspn(flag + dashes, "= \t"));
+        char *name = xstrndup(flag + 2, strcspn(flag + 2, "= \t"));
         for (char *p = name; *p; p++)
                 if (*p == '_')
                         *p = '-';

@@ -646,7 +646,7 @@ TEST(flags_of_kubelet) {
         expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "--container-runtime is gone from kubelet 1.27 on");
         expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces what nodestrap gives kubelet: the node's name");
         expect_accepted("  kubelet: {flags: [\"--node-labels='x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");
-        expect_accepted("  kubelet: {flags: [\"--node-labels='x --nope'\", -v=2, nope, --root-dir, /x]}\n", NULL);
+        expect_accepted("  kubelet: {flags: [\"--node-labels='x --nope'\", -v=2, -v2, nope, --root-dir, /x]}\n", NULL);
 }
 
 TEST(values_are_not_repeated) {
