@@ -631,7 +631,7 @@ TEST(settings_that_kubelet_refuses) {
                 _cleanup_(freep) char *more = xasprintf(SETTING("%s"), bad[i].text);
                 expect_error(more, bad[i].said);
         }
-        expect_accepted(SETTING("{maxPods: 20.0, nodeStatusUpdateFrequency: 1h1.5m, kubeReserved: {cpu: '0.5', memory: ~}, clusterDNS: [x], podPidsLimit: 99999999999,\n"
+        expect_accepted(SETTING("{maxPods: 20.0, nodeStatusUpdateFrequency: 1h1.5m, kubeReserved: {cpu: '0.5', memory: ~}, clusterDNS: [x], podPidsLimit: 9223372036854775807,\n"
                                 "       evictionHard: {memory.available: 10%, nodefs.available: 1.5Gi}, shutdownGracePeriod: '0', featureGates: {Nope: off}, maxOpenFiles: ~, hairpinMode: ''}"), NULL);
         /* valid to nodeadm */
         expect_accepted(SETTING("maxPods: '58'"), "spec.kubelet.config.maxPods: kubelet-setting: is a number in quotes");
