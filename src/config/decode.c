@@ -44,11 +44,11 @@ static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const c
 static char *without_blanks(const char *key, const char **ret_name) {
         Text t = {};
         *ret_name = NULL;
-        for (size_t n; *key; key += n) {
-                const char *name = utf8_false_blank(key, strlen(key));
-                n = utf8_length(key, strlen(key)) ?: 1;
+        for (size_t room = strlen(key), n; room > 0; key += n, room -= n) {
+                const char *name = utf8_false_blank(key, room);
+                n = utf8_length(key, room) ?: 1;
                 *ret_name = name ?: *ret_name;
-                text_add(&t, "%.*s", name || *key == ' ' ? 0 : (int)n, key);
+                text_add_bytes(&t, key, name || *key == ' ' ? 0 : n);
         }
         return text_take(&t);
 }
