@@ -238,14 +238,23 @@ json_t *plan_compare(json_t *old, json_t *new) {
 
 /* ---- text ---- */
 
-static char *value_text(const json_t *value) {
+/* The earlier plan is a file of anybody's. */
+static char *shown(const char *text, size_t limit) {
         Text t = {};
+        text_add_shown(&t, text, strlen(text), limit, 0);
+        return text_take(&t);
+}
+
+static char *shown_of(const json_t *object, const char *key) {
+        return shown(json_get_text(object, key), SIZE_MAX);
+}
+
+static char *value_text(const json_t *value) {
         _cleanup_(freep) char *text = json_is_string(value) ? xstrdup(json_string_value(value))
                                       : json_is_null(value)
                                               ? xstrdup("none")
                                               : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-        text_add_shown(&t, text, strlen(text), VALUE_MAX, 0);
-        return text_take(&t);
+        return shown(text, VALUE_MAX);
 }
 
 static bool array_has(const json_t *array, const json_t *value) {
@@ -269,8 +278,8 @@ static void add_only(Text *t, const char *mark, const json_t *one, const json_t 
 }
 
 static void add_field(Text *t, const char *key, const json_t *old, const json_t *new) {
-        _cleanup_(freep) char *was = value_text(old), *is = value_text(new);
-        _cleanup_(freep) char *lead = xasprintf("    %s: ", key);
+        _cleanup_(freep) char *was = value_text(old), *is = value_text(new), *name = shown(key, VALUE_MAX);
+        _cleanup_(freep) char *lead = xasprintf("    %s: ", name);
         _cleanup_(text_done) Text all = {};
         if (json_is_array(old) && json_is_array(new)) {
                 add_only(&all, "-", old, new);
@@ -283,7 +292,8 @@ static void add_field(Text *t, const char *key, const json_t *old, const json_t 
 static void add_change(Text *t, const json_t *change) {
         json_t *value;
         const char *key, *content = json_get_text(change, "content");
-        text_add(t, "~ %s\n", json_get_text(change, "id"));
+        _cleanup_(freep) char *id = shown_of(change, "id");
+        text_add(t, "~ %s\n", id);
         json_object_foreach(json_object_get(change, "fields"), key, value)
                 add_field(t, key, json_object_get(value, "old"), json_object_get(value, "new"));
         if (*content)
@@ -295,12 +305,11 @@ static void add_list(Text *t, const json_t *all, const char *key, const char *ma
         const json_t *item;
         size_t i;
         json_array_foreach(json_object_get(all, key), i, item) {
-                const char *more = json_get_text(item, with);
+                _cleanup_(freep) char *id = shown_of(item, "id"), *more = shown_of(item, with);
                 bool place = *more && streq(with, "behind");
-                _cleanup_(freep) char *id = xasprintf("%s %s%s", mark, json_get_text(item, "id"),
-                                                      *more ? ": " : ""),
+                _cleanup_(freep) char *lead = xasprintf("%s %s%s", mark, id, *more ? ": " : ""),
                                       *text = xasprintf("%s%s", place ? "now behind " : "", more);
-                text_add_folded(t, id, 4, text);
+                text_add_folded(t, lead, 4, text);
         }
 }
 
@@ -311,8 +320,8 @@ char *plan_compare_text(const json_t *all) {
         Text t = {};
         for (size_t k = 0; k < 2; k++) {
                 const json_t *side = json_object_get(all, k == 0 ? "old" : "new");
-                text_add(&t, "%s  %s %s\n", k == 0 ? "old" : "new", json_get_text(side, "planId"),
-                         json_get_text(side, "type"));
+                _cleanup_(freep) char *id = shown_of(side, "planId"), *type = shown_of(side, "type");
+                text_add(&t, "%s  %s %s\n", k == 0 ? "old" : "new", id, type);
         }
         text_add(&t, "\n");
         add_list(&t, all, "removed", "-", "why");

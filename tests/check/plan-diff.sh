@@ -100,6 +100,13 @@ plan = json.load(open(sys.argv[1])); actions = plan['actions']
 actions.insert(3, actions.pop(9)); actions[5]['after'].append('write-file:/x'); json.dump(plan, open(sys.argv[2], 'w'))
 PY
 ok "one that moved is one" eval 'two --diff "$tmp/moved.json" --output json; same "1 1" "$(told "str(len(diff[\"moved\"])) + \" \" + str(len(diff[\"changed\"]))")"'
+python3 - "$tmp/old.json" "$tmp/odd.json" <<'PY'
+import json, sys
+plan = json.load(open(sys.argv[1])); odd = 'x\x1b[31m\n\x7f'
+plan['planId'] += odd; plan['facts']['instance']['type'] = odd; plan['actions'][0]['id'] = odd; plan['actions'][0]['why'] = odd; plan['actions'][1][odd] = odd
+json.dump(plan, open(sys.argv[2], 'w'))
+PY
+ok "what the earlier one says cannot garble a terminal" eval 'two --diff "$tmp/odd.json"; ! LC_ALL=C grep -q "[^ -~]" "$tmp/out" && grep -qxF -- "- x\x1b[31m\x0a\x7f: x\x1b[31m\x0a\x7f" "$tmp/out" && grep -qxF "    x\x1b[31m\x0a\x7f: x\x1b[31m\x0a\x7f -> none" "$tmp/out"'
 refused() { two --diff "$tmp/bad.json"; [ $status = 2 ] && says "$1"; }
 head -c 5000 "$tmp/old.json" >"$tmp/bad.json"; ok "a plan that was cut off is refused" refused 'it ends in the middle, at line '
 echo hello >"$tmp/bad.json"; ok "so is what is no JSON" refused 'it is no JSON, at line 1'
