@@ -159,7 +159,7 @@ static void add_all(Chart *c, const json_t *status) {
 
 /* ---- rows → SVG ---- */
 
-/* As XML: what it has no way to say becomes \x1b. */
+/* As XML: what it has no way to say becomes \x1b, and of U+FFFE and U+FFFF (w3.org/TR/xml, 2.2) nothing. */
 static void add_xml(Text *t, const char *s, size_t size, size_t limit) {
         static const char *const names[] = {
                 ['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;", ['"'] = "&quot;"
@@ -168,6 +168,10 @@ static void add_xml(Text *t, const char *s, size_t size, size_t limit) {
         text_add_shown(&shown, s, size, limit, 0);
         for (const char *p = shown.data; p && *p; p++) {
                 const char *name = (unsigned char)*p < ARRAY_SIZE(names) ? names[(unsigned char)*p] : NULL;
+                if (startswith(p, "\xef\xbf\xbe") || startswith(p, "\xef\xbf\xbf")) {
+                        p += 2;
+                        continue;
+                }
                 text_add_bytes(t, name ?: p, name ? strlen(name) : 1);
         }
 }

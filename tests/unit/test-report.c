@@ -754,8 +754,9 @@ TEST(any_status_can_be_drawn) {
         static const char *const any[] = {
                 "{}", "{\"runs\": 3, \"joined\": []}", "{\"runs\": {\"run\": {}}, \"verdict\": \"<\", \"code\": 7}",
                 "{\"runs\": {\"run\": {\"beginUsec\": -5, \"endUsec\": 9223372036854775807, \"actions\": [1, {}, {\"id\": \"x\", \"beginUsec\": 9223372036854775807}]}}}",
+                "{\"verdict\": \"failed\\ufffe\\uffff\", \"code\": \"\\ufffd\"}",
         };
-        static const unsigned rows[] = { 0, 1, 1, 4 };
+        static const unsigned rows[] = { 0, 1, 1, 4, 0 };
         for (size_t i = 0; i < ARRAY_SIZE(any); i++) {
                 BOX(b);
                 _cleanup_(drawn_done) Drawn d = {};
