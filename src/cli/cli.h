@@ -59,7 +59,9 @@ typedef enum Flag {
         _FLAG_MAX,
 } Flag;
 
-typedef enum Output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, OUTPUT_METRICS, OUTPUT_SARIF, _OUTPUT_MAX } Output;
+typedef enum Output {
+        OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, OUTPUT_METRICS, OUTPUT_SARIF, _OUTPUT_MAX
+} Output;
 
 /* How far a command goes on the road that main.c walks. */
 typedef enum Stage {

@@ -299,7 +299,8 @@ static int unknown_command(const char *words, ProgramName name, const CommandTab
         return r;
 }
 
-/* "config", "check", "a.yaml" → what stands behind the words of the command; nodeadm takes nothing there. */
+/* "config", "check", "a.yaml" → what stands behind the words of the command; nodeadm takes nothing
+ * there. */
 static bool takes_sources(const Command *c, char *const *words, const char *joined, Options *o) {
         size_t n = 1;
         for (const char *p = c->words; *p; p++)
@@ -545,5 +546,6 @@ void options_print_help(const Options *o, const CommandTable *commands) {
                         printf("  %-16s %s\n", commands->items[i].words, commands->items[i].help);
         printf("\nOptions of every command:\n");
         print_flags(commands->help->flags);
-        puts("\nSee nodestrap COMMAND --help, nodestrap(8), NodeConfig(5), and nodestrap-codes(7) for every code.");
+        puts("\nSee nodestrap COMMAND --help, nodestrap(8), NodeConfig(5), and nodestrap-codes(7) for every "
+             "code.");
 }

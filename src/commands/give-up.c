@@ -38,8 +38,9 @@ static uint64_t needed_by_line(const Options *o) {
         }
         return all | needed_by_environment() | needed(o, o->cache, true, R_OK) |
                needed(o, o->key, true, R_OK) | needed(o, o->diff, false, R_OK) |
-               needed(o, o->matrix && strchr(o->matrix, '/') ? o->matrix : NULL, false, R_OK) | needed(o, o->output_file, false, W_OK) |
-               needed(o, o->write_to, false, W_OK) | needed(o, o->bundle, false, W_OK);
+               needed(o, o->matrix && strchr(o->matrix, '/') ? o->matrix : NULL, false, R_OK) |
+               needed(o, o->output_file, false, W_OK) | needed(o, o->write_to, false, W_OK) |
+               needed(o, o->bundle, false, W_OK);
 }
 
 /* The names of EBS volumes are asked for ahead, where that will be refused. */

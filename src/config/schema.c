@@ -2,9 +2,9 @@
  * The field table → JSON Schema (draft 2020-12) of one NodeConfig document, for editors and pipelines. It
  * takes what the decoder takes: null for absent, unknown keys (which the decoder warns about), numbers where
  * text belongs. It knows types, names, ranges and the plainer formats; what the merged whole must have, only
- * `config check` can tell. The strict one is for who writes a whole NodeConfig in an editor: closed, with what
- * it must have, and names as plain lists, of which a language server offers the next one; what a document may
- * be, but nobody would write, is refused (null, another case, "" for not said). */
+ * `config check` can tell. The strict one is for who writes a whole NodeConfig in an editor: closed, with
+ * what it must have, and names as plain lists, of which a language server offers the next one; what a
+ * document may be, but nobody would write, is refused (null, another case, "" for not said). */
 #include "config/fields.h"
 
 #include "base/str.h"

@@ -112,7 +112,8 @@ static json_t *pci_json(const Host *h) {
                 json_decref(kind);
                 row = json_array_get(rows, k);
                 const char *before = json_get_text(row, "addresses");
-                _cleanup_(freep) char *all = xasprintf("%s%s%s", before, *before ? " " : "", h->pci[i].address);
+                _cleanup_(freep) char *all =
+                        xasprintf("%s%s%s", before, *before ? " " : "", h->pci[i].address);
                 set_number(row, "count", (uint64_t)json_integer_value(json_object_get(row, "count")) + 1);
                 json_set_text(row, "addresses", all);
         }

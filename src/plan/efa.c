@@ -14,8 +14,8 @@ bool plan_uses_efa(const Config *config, const Host *host) {
         return o->efa == EFA_REQUIRE || (o->efa == EFA_AUTO && (o->expected_efa > 0 || host_efa(host) > 0));
 }
 
-/* More than the table of types knows of cannot come, and then kubelet's turn does not, unless it may join with
- * a taint; on the machine itself the census counts. */
+/* More than the table of types knows of cannot come, and then kubelet's turn does not, unless it may join
+ * with a taint; on the machine itself the census counts. */
 static int check_promise(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const InstanceType *type = host->type;
         const InstanceOptions *o = &config->instance;

@@ -545,8 +545,8 @@ static void plan_each(Plan *plan, Stores *s) {
                 need_mkfs(s, s->config->instance.storage.filesystem);
 }
 
-/* Where the table of types knows better than the configuration, before an instance is paid for; on the machine
- * itself its own disks count. A node may join with a taint for them only where nothing is made of
+/* Where the table of types knows better than the configuration, before an instance is paid for; on the
+ * machine itself its own disks count. A node may join with a taint for them only where nothing is made of
  * them. */
 static void check_promise(Plan *plan, Stores *s) {
         const InstanceType *type = s->host->type;

@@ -4,8 +4,8 @@
 #include "base/str.h"
 #include <jansson.h>
 
-/* "criticalPath" of status.json, first to last: {run, id, phase, beginUsec, endUsec}, where "cloud-init" is no
- * action but the wait between the configuration phase and the run phase. Nothing where no kubelet was
+/* "criticalPath" of status.json, first to last: {run, id, phase, beginUsec, endUsec}, where "cloud-init" is
+ * no action but the wait between the configuration phase and the run phase. Nothing where no kubelet was
  * started. */
 _nonnull_ void critical_put(json_t *status, json_t *runs);
 /* Does it lead over this action of this run? */
