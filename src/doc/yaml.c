@@ -125,9 +125,10 @@ static bool tab_indents(const Blob *blob, size_t line) {
 static const char *false_blank_in(const Blob *blob, size_t line, size_t *ret_offset) {
         const char *s = line_at(blob, line);
         size_t n = line_length(s, blob->data + blob->size);
-        for (size_t i = line == 0 ? 3 : 0; i < n; i++) {        /* a byte order mark may begin the text */
+        size_t front = line == 0 && n >= 3 && startswith(s, "\xef\xbb\xbf") ? 3 : 0;   /* a byte order mark */
+        for (size_t i = front; i < n; i++) {
                 const char *name = utf8_false_blank(s + i, n - i);
-                if (name && (i == 0 || strchr(" \t:-", s[i - 1]))) {
+                if (name && (i == front || strchr(" \t:-", s[i - 1]))) {
                         *ret_offset = (size_t)(s - blob->data) + i;
                         return name;
                 }

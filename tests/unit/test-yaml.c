@@ -130,6 +130,12 @@ TEST(d4_merge_keys) {
         ASSERT_REFUSED("<<: [{a: b}, c]\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 1: the merge key");
 }
 
+TEST(a_first_line_with_what_looks_like_a_blank) {
+        ASSERT_REFUSED("\u00a0a: b\n  c: d\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 1: not YAML: a no-break space");
+        ASSERT_REFUSED("\ufeff\u00a0a: b\n  c: d\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 2: not YAML: a no-break space");
+        ASSERT_REFUSED("\ufeffa: b\n  c: d\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 4: not YAML: ");
+}
+
 TEST(d5_tabs_that_are_refused) {
         ASSERT_REFUSED("a:\n\tb: c\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 1: not YAML: a tab");
         ASSERT_REFUSED("a:\n  b: c\n\td: e\n", EBADMSG, CAUSE_SYNTAX, "line 3, column 1: not YAML: a tab");
