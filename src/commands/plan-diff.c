@@ -6,11 +6,12 @@
 
 #include "base/json.h"
 #include "base/lines.h"
+#include "base/root.h"
 #include "commands/output.h"
 #include "report/scrub.h"
 
 #include <errno.h>
-#include <sys/stat.h>
+#include <fcntl.h>
 
 #define OLD_MAX   (64 << 20)
 #define VALUE_MAX 200           /* characters of one in a text */
@@ -22,18 +23,15 @@ static int refuse(const char *path, const char *why, Diag *diag) {
                           path, why);
 }
 
-static int load(FILE *f, const char *path, json_t **ret, Diag *diag) {
+static int parse(const char *path, const char *text, size_t size, json_t **ret, Diag *diag) {
         json_error_t e;
-        struct stat st;
-        if (fstat(fileno(f), &st) < 0 || S_ISDIR(st.st_mode) || st.st_size > OLD_MAX)
-                return refuse(path, "it is a directory, or too large for a plan", diag);
-        *ret = json_loadf(f, JSON_REJECT_DUPLICATES, &e);
+        *ret = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
         if (*ret)
                 return 0;
         bool cut = json_error_code(&e) == json_error_premature_end_of_input;
         _cleanup_(freep) char *why =
                 xasprintf("it %s, at line %d", cut ? "ends in the middle" : "is no JSON", e.line);
-        return refuse(path, st.st_size == 0 && S_ISREG(st.st_mode) ? "it is empty" : why, diag);
+        return refuse(path, size == 0 ? "it is empty" : why, diag);
 }
 
 static int check(const char *path, const json_t *old, Diag *diag) {
@@ -55,12 +53,15 @@ static int check(const char *path, const json_t *old, Diag *diag) {
         return 0;
 }
 
+/* Also a pipe, but not without an end. */
 static int read_old(const char *path, json_t **ret, Diag *diag) {
-        FILE *f = fopen(path, "re");
-        if (!f)
-                return refuse(path, strerror(errno), diag);
-        int r = load(f, path, ret, diag);
-        fclose(f);
+        _cleanup_(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        _cleanup_(freep) char *text = NULL;
+        size_t size = 0;
+        int r = fd < 0 ? -errno : fd_read(fd, OLD_MAX, &text, &size);
+        if (r < 0)
+                return refuse(path, r == -EFBIG ? "it is too large for a plan" : strerror(-r), diag);
+        r = parse(path, text, size, ret, diag);
         return r < 0 ? r : check(path, *ret, diag);
 }
 

@@ -113,6 +113,7 @@ echo hello >"$tmp/bad.json"; ok "so is what is no JSON" refused 'it is no JSON, 
 : >"$tmp/bad.json"; ok "and nothing" refused 'it is empty'
 echo '{"planId": "x"}' >"$tmp/bad.json"; ok "and what is no plan" refused 'it is no plan, or one of a version before'
 sed 's/"formatVersion": 1/"formatVersion": 7/' "$tmp/old.json" >"$tmp/bad.json"; ok "and another format" refused 'its formatVersion is 7, and this version reads 1'
+ok "and what does not end" eval 'two --diff <(printf "{\"a\": \""; yes x | tr -d "\n"); [ $status = 2 ] && says "it is too large for a plan"'
 rm "$tmp/bad.json"; ok "and one that is not there" refused 'No such file or directory'
 
 # ---- many types ----
