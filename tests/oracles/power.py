@@ -168,17 +168,26 @@ def check_user():
     ok(p.returncode and 'status.json is for root and who may read the journal' in p.stderr, 'and is told what he waits without', p.returncode, p.stderr)
 
 
+def reports():
+    return [(entry.name, entry.stat().st_mtime_ns) for entry in os.scandir('/run/nodestrap')] if os.path.isdir('/run/nodestrap') else []
+
+
 def check_refusal():
     """A setting that only CAP_SYS_ADMIN may write, and a value that it does not take."""
-    def apply(*before):
-        return subprocess.run([*before, arguments.apply_tool], input='set-sysctl kernel.dmesg_restrict with=7\n', capture_output=True, text=True, env=environment)
+    if subprocess.run(['unshare', '-m', 'true'], stderr=subprocess.DEVNULL).returncode:
+        return skip('what is refused', 'no mount namespaces here')
+    def apply(*before):     # with a /run of its own: it reports as init does
+        alone = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /run && exec "$@"', 'sh']
+        return subprocess.run([*alone, *before, arguments.apply_tool], input='set-sysctl kernel.dmesg_restrict with=7\n', capture_output=True, text=True, env=environment)
     hint = "may not do all that root may: SystemCallFilter= and CapabilityBoundingSet="
+    kept = reports()
     refused = apply('setpriv', '--bounding-set', '-all', '--inh-caps', '-all')
     if 'Read-only' in refused.stderr:
         return skip('what is refused', '/proc/sys is read-only here')
     ok('Operation not permitted' in refused.stderr and hint in refused.stderr, 'what a unit refuses is said to be that', refused.stderr)
     other = apply()
     ok('Operation not permitted' in other.stderr or hint not in other.stderr, 'and nothing else is', other.stderr)
+    ok(reports() == kept, "and this machine's own reports stay as they are", reports())
 
 
 arguments = argparse.ArgumentParser()
