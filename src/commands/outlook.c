@@ -182,11 +182,10 @@ static bool is_of_this_boot(const Root *root, const json_t *status) {
                streq(json_get_text(status, "bootId"), boot_id);
 }
 
-static int refuse(int r, Diag *diag) {
+static int refuse(const Root *root, int r, Diag *diag) {
         if (r == -ENOENT)
-                return diag_error(diag, r, CAUSE_USAGE,
-                                  "there is no " REPORT_STATUS
-                                  ": nodestrap init has not run since this machine booted");
+                return diag_error(diag, r, CAUSE_SOURCE, "there is no " REPORT_STATUS " below %s",
+                                  root_path(root));
         if (r == -EACCES)
                 return diag_error(diag, r, CAUSE_FILE,
                                   REPORT_STATUS " is for root and who may read the journal: sudo nodestrap "
@@ -198,10 +197,10 @@ int status_now(const Root *root, bool any, json_t **ret, Diag *diag) {
         _cleanup_(ongoing_done) Ongoing ongoing = {};
         int r = status_read(root, ret);
         outlook_ongoing(root, &ongoing);
-        if (r == -ENOENT && (any || !is_idle(&ongoing)))
+        if (r == -ENOENT && (any || root_is_host(root) || !is_idle(&ongoing)))
                 *ret = json_pack("{ss}", "version", VERSION);
         else if (r < 0)
-                return refuse(r, diag);
+                return refuse(root, r, diag);
         phases_put(*ret, is_of_this_boot(root, *ret) ? &ongoing : NULL);
         next_put(*ret);
         return 0;

@@ -12,8 +12,8 @@ _must_check_ _nonnull_ bool outlook_is_lost(const Root *root, JoinOutcome *ret);
 /* What each phase's units and processes do now; as much of it as the caller may know. */
 _nonnull_ void outlook_ongoing(const Root *root, Ongoing *ret);
 _nonnull_ void ongoing_done(Ongoing *ongoing);
-/* What was written, and what goes on now; an init that has yet to end its first phase has written nothing,
- * which any says is no error. -ENOENT and whatever keeps it from being read, with a diagnostic. */
+/* What was written, and what goes on now. No init may have ended yet, on the machine itself or where any
+ * says so; else -ENOENT. That, and whatever keeps it from being read, with a diagnostic. */
 _must_check_ _nonnull_ int status_now(const Root *root, bool any, json_t **ret, Diag *diag);
 /* Of init: a node that joins tainted has ended well by its policy. EXIT_UNFINISHED where the boot has no
  * verdict yet. */

@@ -154,6 +154,10 @@ static void counts_show(json_t *runs) {
 static void verdict_show(const json_t *status) {
         const char *verdict = json_get_text(status, "verdict"), *code = json_get_text(status, "code");
         bool ended = streq(verdict, "failed") || streq(verdict, "tainted");
+        if (streq(verdict, "unfinished") && json_object_size(json_object_get(status, "runs")) == 0) {
+                printf("unfinished: nodestrap init has not run since this machine booted\n");
+                return;
+        }
         if (!ended)
                 printf("%s: ", *verdict ? verdict : "unfinished");
         if (!ended && (!*code || streq(code, "OK"))) {

@@ -64,7 +64,7 @@ ok 'and says so' tells about.txt 'nodestrap init has not run since this machine 
 ok 'what is missing is told' tells errors.txt 'status.json: /run/nodestrap/status.json is not there'
 ok 'the machine is told' has machine/pci.txt
 ok 'with its disks, by model and serial' tells machine/block.txt 'device/model=Amazon EC2 NVMe Instance Storage'
-ok 'status alone still fails there' eval '! "$nodestrap" status --root "$root" 2>"$tmp/err" && says "has not run since this machine booted"'
+ok 'status alone still fails there' eval '! "$nodestrap" status --root "$root" 2>"$tmp/err" && says "there is no /run/nodestrap/status.json below $root"'
 
 # ---- secrets everywhere ----
 cat >"$tmp/secrets" <<'END'

@@ -28,7 +28,16 @@ ok 'a configuration phase alone is no boot' eval 'ends 3 config --exit-code && s
 ok 'nor is one that is at work' eval 'ends 3 running --exit-code && shows "^running: " && shows "^next: nodestrap status --follow$"'
 ok 'whose steps in hand are told' eval 'shows "^  devices  running   from 5.80 s after power-on: await-fabric:fabric \(since 17.2 s\)$" && shows "^  run      running .*: take-turn:devices"'
 ok 'a process that is gone is not at work, nor one that has ended' shows '^  config   ok '
-ok 'where nothing has run there is no status' eval '! status none && says "nodestrap init has not run since this machine booted"'
+ok 'below a root where nothing has run there is no status' eval 'ends 12 none && says "(12 ESOURCE) at start: there is no /run/nodestrap/status.json below $tmp/none"'
+if unshare -m true 2>/dev/null; then
+        fresh() { unshare -m sh -c 'mount -t tmpfs none /run && exec "$@"' sh "$nodestrap" status "$@" >"$tmp/out" 2>"$tmp/err"; }
+        ok 'on the machine it is a boot that has yet to begin, which is told' eval 'fresh && shows "^unfinished: nodestrap init has not run since this machine booted$" && shows "^  config   not begun$"'
+        ok 'with what to look at' shows '^next: systemctl status nodestrap-config.service$'
+        ok 'and the status that says so' eval 'fresh --exit-code; [ $? = 3 ]'
+        ok 'as JSON, too' eval 'fresh --output json --exit-code; [ $? = 3 ] && shows "\"verdict\": \"unfinished\"" && shows "\"next\""'
+else
+        count=$((count + 1)); echo "ok $count - a boot that has yet to begin # SKIP no mount namespaces here"
+fi
 ok 'as JSON the same' eval 'ends 33 failed --output json --exit-code && python3 -c "
 import json, sys
 d = json.load(open(sys.argv[1]))
