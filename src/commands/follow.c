@@ -117,7 +117,8 @@ static int follow(Follow *f, json_t **status, Diag *diag) {
         for (uint64_t next = 0;;) {
                 int r = watch(f);
                 if (r < 0)
-                        return diag_error(diag, r, CAUSE_INTERNAL, RUN_DIR " cannot be watched: %s",
+                        return diag_error(diag, r, r == -ENOENT ? CAUSE_SOURCE : CAUSE_INTERNAL,
+                                          RUN_DIR " below %s cannot be watched: %s", root_path(f->root),
                                           strerror(-r));
                 read_lines(f);
                 if (fflush(stdout) != 0)
