@@ -7,6 +7,7 @@
 #include "commands/plan-parts.h"
 #include "commands/run.h"
 #include "report/report.h"
+#include "report/verdict.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -29,6 +30,13 @@ static int walk(Run *run) {
         if (r >= 0 && command->last >= STAGE_PLAN && !run->options.matrix)       /* which makes many */
                 r = run_make_plan(run);
         return r < 0 ? r : command->run(run);
+}
+
+/* What somebody has mistyped, so that nothing was begun, is no verdict of this boot; what a unit's file says
+ * is. */
+static bool is_slip(const Run *run) {
+        const Diagnostic *error = diag_first_error(&run->diag);
+        return error && error->cause == CAUSE_USAGE && !verdict_is_of_unit();
 }
 
 /* The last line on stderr carries the first root cause. A command of nodeadm-internal that fails ends with 1,
@@ -56,7 +64,7 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 .ec2_requests = ec2_requests(),
                 .internal = parsed && o->name == PROGRAM_NODEADM_INTERNAL,
         };
-        if (run->step && run_changes_machine(run)) {
+        if (run->step && run_changes_machine(run) && !is_slip(run)) {
                 _cleanup_(node_name_done) NodeName name = {};
                 if (run->config)
                         init_find_name(run, &name);

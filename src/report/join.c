@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #define JOINED_MAX     (1 << 20)
 #define JOINED_FILE    RUN_DIR "/joined.json"
@@ -137,15 +136,6 @@ static void files_write(const Root *root, const json_t *joined, const Verdict *v
                         " and joined.prom beside it are not up to date, as they cannot be written");
 }
 
-/* The console is for who cannot log in: what somebody types there is none of its business. systemd tells the
- * process that it starts for a unit its own number (systemd.exec(5), SYSTEMD_EXEC_PID, since 248); what a
- * script or a shell starts inherits another one at most. */
-static bool is_started_by_unit(void) {
-        const char *text = getenv("SYSTEMD_EXEC_PID");
-        uint64_t pid;
-        return text && parse_u64(text, &pid) >= 0 && pid == (uint64_t)getpid();
-}
-
 ExitCode report_join(const Root *root, const JoinReport *join) {
         const JoinOutcome *o = &join->outcome;
         Verdict v = { .word = o->cause == CAUSE_NONE ? "ok" : "failed", .code = cause_word(o->cause),
@@ -158,7 +148,7 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
         _cleanup_(freep) char *console = xasprintf("NODESTRAP verdict=%s code=%s step=join t=%.1fs plan=%s%s",
                                                    v.word, v.code, seconds, plan_id ?: "-", times);
 
-        bool by_unit = is_started_by_unit();
+        bool by_unit = verdict_is_of_unit();    /* what somebody types is no business of the console's */
         files_write(root, joined, &v);
         if (by_unit)
                 event_of_join(root, &v);

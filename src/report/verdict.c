@@ -119,6 +119,14 @@ void verdict_announce(const Verdict *v, const char *phases, const char *plan_id,
         console_write(whole);
 }
 
+/* systemd tells the process that it starts for a unit its own number (systemd.exec(5), SYSTEMD_EXEC_PID,
+ * since 248); what a script or a shell starts inherits another one at most. */
+bool verdict_is_of_unit(void) {
+        const char *text = getenv("SYSTEMD_EXEC_PID");
+        uint64_t pid;
+        return text && parse_u64(text, &pid) >= 0 && pid == (uint64_t)getpid();
+}
+
 void verdict_tell(const Verdict *v, const char *line) {
         _cleanup_(freep) char *priority =
                 log_to_journal() ? xasprintf("<%d>", verdict_level(v)) : xstrdup("");

@@ -25,6 +25,8 @@ _nonnull_ void verdict_record(const Verdict *v, const char *phases, const char *
 /* The same, and the line on the console. */
 _nonnull_ void verdict_announce(const Verdict *v, const char *phases, const char *plan_id, double seconds,
                                 const char *line);
+/* Has systemd started this process for a unit? */
+_must_check_ bool verdict_is_of_unit(void);
 /* The last line on stderr. */
 _nonnull_ void verdict_tell(const Verdict *v, const char *line);
 /* "2026-01-02T03:04:05Z", of seconds since 1970. */
