@@ -111,7 +111,7 @@ refused() { two --diff "$tmp/bad.json"; [ $status = 2 ] && says "$1"; }
 head -c 5000 "$tmp/old.json" >"$tmp/bad.json"; ok "a plan that was cut off is refused" refused 'it ends in the middle, at line '
 echo hello >"$tmp/bad.json"; ok "so is what is no JSON" refused 'it is no JSON, at line 1'
 : >"$tmp/bad.json"; ok "and nothing" refused 'it is empty'
-echo '{"planId": "x"}' >"$tmp/bad.json"; ok "and what is no plan" refused 'it is no plan, or one of a version before'
+echo '{"planId": "x"}' >"$tmp/bad.json"; ok "and what is no plan" refused 'it is no plan;'
 sed 's/"formatVersion": 1/"formatVersion": 7/' "$tmp/old.json" >"$tmp/bad.json"; ok "and another format" refused 'its formatVersion is 7, and this version reads 1'
 ok "and what does not end" eval 'two --diff <(printf "{\"a\": \""; yes x | tr -d "\n"); [ $status = 2 ] && says "it is too large for a plan"'
 rm "$tmp/bad.json"; ok "and one that is not there" refused 'No such file or directory'
@@ -121,7 +121,7 @@ matrix() { "$nodestrap" plan -c "file://$tmp/node.yaml" --matrix "$@" >"$tmp/out
 ok "all types are planned" eval 'exits 0 matrix all; [ "$(grep -c " ok  *[a-z]" "$tmp/out")" -gt 90 ]'
 ok "as each alone is" eval 'matrix p5.48xlarge,g6.xlarge --output json; same "$(told "diff[\"types\"][0][\"planId\"]")" "$(python3 -c "import json; print(json.load(open(\"$tmp/old.json\"))[\"planId\"])")"'
 ok "and told" same "p5.48xlarge OK 8 nvswitch 32 8 100" "$(told '" ".join(str(diff["types"][0][k]) for k in ("type", "code", "gpus", "class", "efa", "instanceStores", "maxPods"))')"
-cp "$tmp/out" "$tmp/matrix.json"
+cp "$tmp/out" "$tmp/matrix.json"; cp "$tmp/out" "$tmp/bad.json"; ok "no plan is compared with that" refused 'it is a table of --matrix;'; rm "$tmp/bad.json"
 printf 'g6.xlarge # cheap\n\np5.48xlarge\n' >"$tmp/types"
 ok "a file names them, too" eval 'exits 0 matrix "$tmp/types" && same "g6.xlarge p5.48xlarge" "$(awk "\$2 == \"ok\" { print \$1 }" "$tmp/out" | xargs)"'
 node training '  instance: {localStorage: {strategy: RAID0}, hugePages: {mode: explicit, pages: [{size: 1Gi, count: 20}]}}'
