@@ -4,6 +4,8 @@
  * and where they go in struct Config; decode, merge, validate, bind and schema all walk it. A new key is a
  * new row in fields.c. */
 #include "config/config.h"
+#include "base/str.h"
+#include "config/kubelet.h"
 
 typedef enum FieldType {
         FIELD_MAP,              /* known keys: fields */
@@ -136,6 +138,12 @@ _nonnull_ void conflicts_warn(const Merge *m, Diag *diag);
 _must_check_ _nonnull_ bool kubelet_validate(const Merge *m, Diag *diag);
 /* Keys and flags that it does not know, flags that it calls deprecated or takes in place of ours. */
 _nonnull_ void kubelet_warn(const Merge *m, Diag *diag);
+/* Of a value that is not null: what is wrong with it, or NULL; room is for a sentence that is made. */
+_nonnull(1, 3) const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Text *room);
+_nonnull_ const json_t *kubelet_options(const Merge *m);                /* spec.kubelet, or NULL */
+
+/* ---- kubelet-flags.c ---- */
+_nonnull_ void kubelet_warn_of_flags(const Merge *m, Diag *diag);
 
 /* ---- bind.c ---- */
 _nonnull_ Config *config_bind(const Merge *m);

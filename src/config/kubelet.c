@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * spec.kubelet.config and .flags as kubelet will read them. A value of another type than kubelet's, or one
- * that it refuses by itself, ends kubelet at its start, and is refused here. Quoted numbers are only warned
- * about, for a document with one is valid to nodeadm, and what no kubelet of the tables knows, since a newer
- * one may. Read with kubelet 1.37: its drop-ins are merged as JSON, and unknown keys of them passed over. */
+ * spec.kubelet.config as kubelet will read it, and the tables, those of flags too. A value of another type
+ * than kubelet's, or one that it refuses by itself, ends kubelet at its start, and is refused here. Quoted
+ * numbers are only warned about, for a document with one is valid to nodeadm, and what no kubelet of the
+ * tables knows, since a newer one may. Read with kubelet 1.37: its drop-ins are merged as JSON, and unknown
+ * keys of them passed over. */
 #include "config/kubelet.h"
 
 #include "base/json.h"
@@ -14,7 +15,6 @@
 #include <math.h>
 
 #define CONFIG "spec.kubelet.config"
-#define FLAGS  "spec.kubelet.flags"
 
 /* ---- the tables ---- */
 
@@ -177,8 +177,7 @@ static const char *integer_fault(const json_t *value, const char *limits, Text *
         return room->data;
 }
 
-/* Of a value that is not null and no map; room: for a sentence that is made. */
-static const char *value_fault(const KubeletSetting *s, const json_t *value, Text *room) {
+const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Text *room) {
         size_t i;
         json_t *item;
         switch (s->type) {
@@ -233,7 +232,7 @@ static bool fail(const Merge *m, Diag *diag, const char *path, const char *fault
 static bool validate_setting(const Merge *m, const KubeletSetting *s, const json_t *value, Diag *diag) {
         _cleanup_(freep) char *path = xasprintf(CONFIG ".%s", s->name);
         _cleanup_(text_done) Text room = {};
-        const char *fault = value_fault(s, value, &room), *key;
+        const char *fault = kubelet_value_fault(s, value, &room), *key;
         bool good = true;
         json_t *member;
         if (is_quoted_number(s, value)) {
@@ -255,7 +254,7 @@ static bool validate_setting(const Merge *m, const KubeletSetting *s, const json
         return good;
 }
 
-static const json_t *kubelet_options(const Merge *m) {
+const json_t *kubelet_options(const Merge *m) {
         return json_object_get(json_object_get(m->document, "spec"), "kubelet");
 }
 
@@ -296,91 +295,7 @@ static void warn_of_keys(const Merge *m, Diag *diag) {
         }
 }
 
-static bool has_key(const json_t *config, const char *key) {
-        for (;;) {
-                size_t n = strcspn(key, ".");
-                _cleanup_(freep) char *part = xstrndup(key, n);
-                config = json_object_get(config, part);
-                if (!config || !key[n])
-                        return config != NULL;
-                key += n + 1;
-        }
-}
-
-/* What nodestrap says itself on kubelet's command line: the user's words stand behind it, and kubelet takes
- * the last one. */
-static const char *overridden(const char *name) {
-        static const struct { const char *flag, *what; } ours[] = {
-                { "bootstrap-kubeconfig", "how kubelet reaches the API server" },
-                { "cloud-provider", "that another program looks after the cloud" },
-                { "config", "the file with all settings of nodestrap, and spec.kubelet.config with it" },
-                { "config-dir", "the folder that spec.kubelet.config is written to" },
-                { "hostname-override", "the node's name, which the cluster lets it in by" },
-                { "image-credential-provider-bin-dir", "where the program that logs in to ECR is" },
-                { "image-credential-provider-config", "which program logs in to ECR" },
-                { "kubeconfig", "how kubelet reaches the API server" },
-                { "node-ip", "the node's address, of the family that the cluster's services have" },
-                { "provider-id", "which instance the node is" },
-                { "runtime-cgroups", "where containerd's metrics come from" },
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
-                if (streq(ours[i].flag, name))
-                        return ours[i].what;
-        return NULL;
-}
-
-static void warn_of_flag(const Merge *m, const char *flag, const char *path, Diag *diag) {
-        const Position *at = origins_find(&m->origins, path);
-        const json_t *config = json_object_get(kubelet_options(m), "config");
-        _cleanup_(freep) char *name = kubelet_flag_name(flag);
-        KubeletFlag f;
-        if (!name || !*name)
-                return;
-        if (!kubelet_flag_find(flag, &f)) {
-                const char *near = kubelet_flag_nearest(name);
-                _cleanup_(freep) char *shown = text_quote(name, strlen(name));
-                diag_warn_at(diag, "kubelet-flag", at, path,
-                             "%s is no flag of kubelet in Kubernetes 1.%d to 1.%d: with one that it does not "
-                             "know kubelet exits",
-                             shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
-                if (near)
-                        diag_suggest(diag, "--%s", near);
-                return;
-        }
-        if (overridden(f.name))
-                diag_warn_at(diag, "kubelet-flag", at, path, "--%s replaces what nodestrap gives kubelet: %s",
-                             f.name, overridden(f.name));
-        if (*f.key && has_key(config, f.key))
-                diag_warn_at(diag, "flag-and-config", at, path,
-                             "--%s sets the same as " CONFIG ".%s; kubelet takes the flag", f.name, f.key);
-        else if (f.until)
-                diag_warn_at(diag, "kubelet-flag", at, path,
-                             "--%s is gone from kubelet 1.%u on, which exits with it", f.name, f.until);
-        else if (f.deprecated && *f.key) {
-                diag_warn_at(diag, "deprecated-flag", at, path, "kubelet calls --%s deprecated", f.name);
-                diag_suggest(diag, CONFIG ".%s", f.key);
-        } else if (f.deprecated)
-                diag_warn_at(diag, "deprecated-flag", at, path, "kubelet calls --%s deprecated", f.name);
-}
-
-/* One element may hold several flags; a blank and two hyphens begin another one, but in quotes. */
-static void warn_of_flags(const Merge *m, Diag *diag) {
-        json_t *flag;
-        size_t i;
-        json_array_foreach(json_object_get(kubelet_options(m), "flags"), i, flag) {
-                const char *text = json_string_value(flag) ?: "";
-                _cleanup_(freep) char *path = xasprintf(FLAGS "[%zu]", i);
-                char quote = 0;
-                for (const char *s = text; *s; s++) {
-                        if (!quote && (s == text || s[-1] == ' ' || s[-1] == '\t'))
-                                warn_of_flag(m, s, path, diag);
-                        if (*s == '"' || *s == '\'')
-                                quote = !quote ? *s : quote == *s ? 0 : quote;
-                }
-        }
-}
-
 void kubelet_warn(const Merge *m, Diag *diag) {
         warn_of_keys(m, diag);
-        warn_of_flags(m, diag);
+        kubelet_warn_of_flags(m, diag);
 }

@@ -27,3 +27,6 @@ _nonnull_ bool kubelet_flag_find(const char *name, KubeletFlag *ret);
 _must_check_ _nonnull_ char *kubelet_flag_name(const char *flag);
 /* The nearest name; NULL. */
 _nonnull_ const char *kubelet_flag_nearest(const char *name);
+/* What a list of flags written for nodeadm means as an argument vector; kubelet-flags.c says how. A new
+ * vector, or NULL. */
+char **kubelet_words(char *const *flags);

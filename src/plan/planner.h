@@ -96,9 +96,6 @@ _must_check_ _nonnull_ int cluster_dns(const char *cidr, char **ret_address, boo
 /* The taints that the user's flags or settings register the node with: "key=value:NoSchedule". A new vector,
  * or NULL. */
 _nonnull_ char **kubelet_taints(const Config *config);
-/* What a list of flags written for nodeadm means as an argument vector; kubelet-arguments.c says how. A new
- * vector, or NULL. */
-char **kubelet_words(char *const *flags);
 /* The file with kubelet's command line: flags are this program's, the user's come behind them. */
 _nonnull(1, 2, 3) void kubelet_arguments(Plan *plan, const Config *config, const Host *host,
                                          char *const *flags);

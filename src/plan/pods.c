@@ -4,6 +4,7 @@
  * gives counts for the reservations too. */
 #include "plan/planner.h"
 #include "base/str.h"
+#include "config/kubelet.h"
 #include <limits.h>
 
 #define DEFAULT_MAX_PODS 110    /* kubelet's own default */

@@ -5,6 +5,7 @@
 #include "plan/planner.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "config/kubelet.h"
 
 #define FLAG "--register-with-taints"
 

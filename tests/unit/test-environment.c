@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample.h"
+#include "config/kubelet.h"
 
 static char *words(const char *flag) {
         char *flags[] = { (char *)flag, NULL };
