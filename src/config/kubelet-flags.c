@@ -92,6 +92,108 @@ static const char *overridden(const char *name) {
         return NULL;
 }
 
+/* ---- values ---- */
+
+/* The setting that a flag sets, for its type; false where the table has none. */
+static bool flag_setting(const KubeletFlag *f, KubeletSetting *ret) {
+        *ret = (KubeletSetting){ .type = 'i', .name = f->name, .limits = "0:" };
+        return streq(f->name, "v") || (*f->key && kubelet_setting_find(f->key, ret));
+}
+
+/* As Go's strconv reads it for a flag (pkg.go.dev/github.com/spf13/pflag): a number also with 0x. NULL where
+ * it does not. */
+static json_t *flag_json(char type, const char *text) {
+        static const char *const yes[] = { "1", "t", "T", "true", "TRUE", "True" },
+                                 *const no[] = { "0", "f", "F", "false", "FALSE", "False" };
+        char *end;
+        long long n = strtoll(text, &end, 0);
+        if (type == 'i')
+                return *text && !*end && !isspace((unsigned char)*text) ? json_integer(n) : NULL;
+        for (size_t i = 0; type == 'b' && i < ARRAY_SIZE(yes); i++)
+                if (streq(text, yes[i]) || streq(text, no[i]))
+                        return json_boolean(streq(text, yes[i]));
+        return type == 'd' || type == 's' ? json_string(text) : NULL;
+}
+
+/* A name of Kubernetes without what may stand before a slash (k8s.io/apimachinery pkg/util/validation). */
+static bool is_label_word(const char *s, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (!isalnum((unsigned char)s[i]) && (i == 0 || i == n - 1 || !strchr("-_.", s[i])))
+                        return false;
+        return n > 0 && n <= 63;
+}
+
+static bool in_domain(const char *name, size_t n, const char *domain) {
+        size_t length = strlen(domain);
+        return n >= length && strncmp(name + n - length, domain, length) == 0 &&
+               (n == length || name[n - length - 1] == '.');
+}
+
+/* Of those domains kubelet gives itself these alone (k8s.io/kubelet pkg/apis/well_known_labels.go). */
+static bool is_kept_from_kubelet(const char *key, size_t prefix) {
+        static const char *const given[] = {
+                "beta.kubernetes.io/arch", "beta.kubernetes.io/instance-type", "beta.kubernetes.io/os",
+                "failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
+                "kubernetes.io/arch", "kubernetes.io/hostname", "kubernetes.io/os",
+                "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(given); i++)
+                if (streq(given[i], key))
+                        return false;
+        return (in_domain(key, prefix, "kubernetes.io") || in_domain(key, prefix, "k8s.io")) &&
+               !in_domain(key, prefix, "node.kubernetes.io") &&
+               !in_domain(key, prefix, "kubelet.kubernetes.io");
+}
+
+/* One of --node-labels: "key=value", "key=" or "key". */
+static const char *label_fault(const char *label) {
+        const char *equals = strchrnul(label, '='), *value = *equals ? equals + 1 : equals;
+        _cleanup_(freep) char *key = xstrndup(label, (size_t)(equals - label));
+        const char *slash = strchr(key, '/'), *name = slash ? slash + 1 : key;
+        if (slash && is_kept_from_kubelet(key, (size_t)(slash - key)))
+                return "names a label of kubernetes.io or k8s.io that a node must not give itself; another "
+                       "prefix, or kubectl label, does it";
+        return !is_label_word(name, strlen(name)) || (*value && !is_label_word(value, strlen(value)))
+                       ? "holds what is no label (letters, digits, - _ and ., up to 63, on both sides of =)"
+                       : NULL;
+}
+
+/* One of --register-with-taints: "key=value:effect" or "key:effect"; "key:effect-" takes one away. */
+static const char *taint_fault(const char *taint) {
+        const char *colon = strchr(taint, ':'), *effect = colon ? colon + 1 : "";
+        if (endswith(taint, "-") || streq(effect, "NoSchedule") || streq(effect, "PreferNoSchedule") ||
+            streq(effect, "NoExecute"))
+                return NULL;
+        return "holds a taint without one of the effects NoSchedule, PreferNoSchedule and NoExecute";
+}
+
+static const char *list_fault(const char *list, const char *(*fault)(const char *)) {
+        const char *found = NULL;
+        for (; *list && !found; list += strspn(list, ",")) {
+                size_t n = strcspn(list, ",");
+                _cleanup_(freep) char *raw = xstrndup(list, n), *item = str_strip(raw);
+                found = n > 0 ? fault(item) : NULL;
+                list += n;
+        }
+        return found;
+}
+
+/* What is wrong with the value of a flag, or NULL; room is for a sentence that is made. */
+static const char *flag_fault(const KubeletFlag *f, const char *value, Text *room) {
+        KubeletSetting s;
+        if (streq(f->name, "node-labels"))
+                return list_fault(value, label_fault);
+        if (streq(f->name, "register-with-taints"))
+                return list_fault(value, taint_fault);
+        if (!flag_setting(f, &s) || !strchr("bids", s.type))
+                return NULL;
+        json_t *json = flag_json(s.type, value);
+        const char *fault = json ? kubelet_value_fault(&s, json, room)
+                                 : s.type == 'b' ? "must be true or false" : "must be a whole number";
+        json_decref(json);
+        return fault;
+}
+
 static void warn_of_flag(const Merge *m, const char *flag, const char *path, Diag *diag) {
         const Position *at = origins_find(&m->origins, path);
         const json_t *config = json_object_get(kubelet_options(m), "config");
@@ -126,19 +228,79 @@ static void warn_of_flag(const Merge *m, const char *flag, const char *path, Dia
                 diag_warn_at(diag, "deprecated-flag", at, path, "kubelet calls --%s deprecated", f.name);
 }
 
-/* One element may hold several flags; a blank and two hyphens begin another one, but in quotes. */
+/* ---- one after another ---- */
+
+/* The words of all elements, and which element each is of. */
+typedef struct Words { char **text; size_t *element, n; } Words;
+
+static void words_done(Words *w) {
+        strv_free(w->text);
+        free(w->element);
+}
+
+static void words_add(Words *w, const char *text, size_t element) {
+        _cleanup_(strv_freep) char **more = kubelet_words((char *[]){ (char *)text, NULL });
+        size_t n = strv_length(more);
+        strv_extend(&w->text, more);
+        w->element = xrealloc(w->element, w->n + n + 1, sizeof *w->element);
+        while (n-- > 0)
+                w->element[w->n++] = element;
+}
+
+static void warn_of_word(const Merge *m, const char *word, const char *path, Diag *diag) {
+        _cleanup_(freep) char *flag = xasprintf("--%s", word);
+        KubeletFlag f;
+        diag_warn_at(diag, "kubelet-flag", origins_find(&m->origins, path), path,
+                     "is no flag: kubelet's begin with --, and with a word that none of them takes it exits");
+        if (kubelet_flag_find(flag, &f))
+                diag_suggest(diag, "--%s", f.name);
+}
+
+/* The flag and its value, which may be the next word: how many words that was. */
+static size_t warn_of_value(const Merge *m, const char *word, const char *next, const char *path,
+                            Diag *diag) {
+        const char *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL, *fault = NULL;
+        bool apart = false, typed;
+        _cleanup_(text_done) Text room = {};
+        KubeletFlag f;
+        KubeletSetting s;
+        if (!kubelet_flag_find(word, &f))
+                return !equals && next && *next != '-' ? 2 : 1;
+        typed = flag_setting(&f, &s);
+        if (!equals && !(typed && s.type == 'b')) {
+                apart = next && (*next != '-' || (typed && !startswith(next, "--")));
+                value = apart ? next : NULL;
+                fault = !apart && (typed || streq(f.name, "node-labels")) ? "has no value" : NULL;
+        }
+        if (value)
+                fault = flag_fault(&f, value, &room);
+        if (fault)
+                diag_warn_at(diag, "kubelet-flag", origins_find(&m->origins, path), path,
+                             "--%s %s: kubelet exits", f.name, fault);
+        return apart ? 2 : 1;
+}
+
 void kubelet_warn_of_flags(const Merge *m, Diag *diag) {
+        _cleanup_(words_done) Words w = {};
         json_t *flag;
         size_t i;
         json_array_foreach(json_object_get(kubelet_options(m), "flags"), i, flag) {
                 const char *text = json_string_value(flag) ?: "";
                 _cleanup_(freep) char *path = xasprintf(FLAGS "[%zu]", i);
-                char quote = 0;
-                for (const char *s = text; *s; s++) {
-                        if (!quote && (s == text || s[-1] == ' ' || s[-1] == '\t'))
-                                warn_of_flag(m, s, path, diag);
-                        if (*s == '"' || *s == '\'')
-                                quote = !quote ? *s : quote == *s ? 0 : quote;
+                if (strstr(text, " - -"))
+                        diag_warn_at(diag, "kubelet-flag", origins_find(&m->origins, path), path,
+                                     "holds \" - -\": a list item that is indented deeper than the one "
+                                     "before it is a part of that one");
+                else
+                        words_add(&w, text, i);
+        }
+        for (i = 0; i < w.n;) {
+                _cleanup_(freep) char *path = xasprintf(FLAGS "[%zu]", w.element[i]);
+                if (*w.text[i] != '-') {
+                        warn_of_word(m, w.text[i++], path, diag);
+                        continue;
                 }
+                warn_of_flag(m, w.text[i], path, diag);
+                i += warn_of_value(m, w.text[i], w.text[i + 1], path, diag);
         }
 }

@@ -97,7 +97,7 @@ TEST(binds_every_field) {
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD
                 "spec:\n"
                 "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16, enableOutpost: yes, id: i}\n"
-                "  kubelet: {config: {maxPods: 5}, flags: [--v=2, 5], maxPodsExpression: 1 + 1}\n"
+                "  kubelet: {config: {maxPods: 5}, flags: [--v, 5], maxPodsExpression: 1 + 1}\n"
                 "  containerd: {config: 'a = 1', baseRuntimeSpec: {process: {x: 1}}}\n"
                 "  instance:\n"
                 "    localStorage: {strategy: raid10, mountPath: /mnt/x, disabledMounts: [SOCI, Kubelet], filesystem: ext4, expectedDisks: 4}\n"
@@ -329,7 +329,7 @@ TEST(what_is_missing_is_named_in_order) {
 }
 
 TEST(items_keep_their_numbers) {
-        _cleanup_(loaded_done) Loaded l = load_with("  kubelet:\n    flags:\n    - {a: b}\n    - ok\n    - [c]\n    - \"x\\ny\"\n");
+        _cleanup_(loaded_done) Loaded l = load_with("  kubelet:\n    flags:\n    - {a: b}\n    - --v=2\n    - [c]\n    - \"--v=1\\n\"\n");
         ASSERT_CONTAINS(l.messages, "a, line 7: spec.kubelet.flags[0]: must be text");
         ASSERT_CONTAINS(l.messages, "a, line 9: spec.kubelet.flags[2]: must be text");
         ASSERT_CONTAINS(l.messages, "a, line 10: spec.kubelet.flags[3]: holds a line end");
@@ -658,7 +658,40 @@ TEST(flags_of_kubelet) {
         expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "--container-runtime is gone from kubelet 1.27 on");
         expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces what nodestrap gives kubelet: the node's name");
         expect_accepted("  kubelet: {flags: [\"--node-labels='x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");
-        expect_accepted("  kubelet: {flags: [\"--node-labels='x --nope'\", -v=2, -v2, nope, --root-dir, /x]}\n", NULL);
+        expect_accepted("  kubelet: {flags: [\"--root-dir='x --nope'\", -v=2, -v2, --cert-dir, /x]}\n", NULL);
+}
+
+/* What kubelet reads by pflag, and cmd/kubelet/app/options:ValidateKubeletFlags of the labels. */
+TEST(flags_that_kubelet_exits_with) {
+        static const struct { const char *flags, *said; } bad[] = {
+                { "--v=high", "a, line 5: spec.kubelet.flags[0]: kubelet-flag: --v must be a whole number: kubelet exits\n" },
+                { "--max-pods=twenty", "--max-pods must be a whole number" },
+                { "--max-pods=", "--max-pods must be a whole number" },
+                { "--max-pods", "--max-pods has no value" },
+                { "--max-pods, --v=3", "flags[0]: kubelet-flag: --max-pods has no value" },
+                { "--v=3, --max_pods, '-5'", "flags[1]: kubelet-flag: --max-pods must be from 0 to 2147483647" },
+                { "--register-node=maybe", "--register-node must be true or false" },
+                { "--register-node, 'false'", "flags[1]: kubelet-flag: is no flag" },
+                { "--cpu-manager-policy=stattic", "--cpu-manager-policy is not one of none" },
+                { "--sync-frequency=10", "--sync-frequency must be a duration" },
+                { "v=3", "is no flag: kubelet's begin with --, and with a word that none of them takes it exits; did you mean --v?" },
+                { "--node-labels=a=b, word", "flags[1]: kubelet-flag: is no flag: kubelet's begin with --, and with a word that none of them takes it exits\n" },
+                { "'--node-labels=a=b,node-role.kubernetes.io/gpu=true'", "--node-labels names a label of kubernetes.io or k8s.io that a node must not give itself" },
+                { "--node-labels=kubernetes.io/x=", "names a label" }, { "--node-labels=x.k8s.io/x", "names a label" },
+                { "'--node-labels=a=b c'", "--node-labels holds what is no label" }, { "--node-labels=a/b/c=d", "holds what is no label" },
+                { "--node-labels=a=-b", "holds what is no label" }, { "--node-labels==b", "holds what is no label" }, { "--node-labels", "has no value" },
+                { "'--register-with-taints=a=b:NoSchedule,c:NoSchedul'", "--register-with-taints holds a taint without one of the effects" },
+                { "--node-labels=a=b - --v=3", "flags[0]: kubelet-flag: holds \" - -\": a list item that is indented deeper" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+                _cleanup_(freep) char *more = xasprintf("  kubelet: {flags: [%s]}\n", bad[i].flags);
+                expect_accepted(more, bad[i].said);
+        }
+        expect_accepted("  kubelet:\n    flags:\n    - --node-labels=a=b\n     - --v=3\n", "a, line 7: spec.kubelet.flags[0]: kubelet-flag: holds");
+        expect_accepted("  kubelet: {flags: [--node-labels=gpu, '--node-labels=a=,b=c, kubernetes.io/os=linux,node.kubernetes.io/x=y,x.node.kubernetes.io/y,topology.k8s.aws/x=1',\n"
+                        "    --v, '0x4', --vmodule=a=2, --root-dir, x, '--node-labels a=b', --cert-dir, -1]}\n", NULL);
+        _cleanup_(loaded_done) Loaded l = load_with("  kubelet: {flags: [--register-node, --max-pods=0x10, --oom-score-adj, '-999', '--register-with-taints=a:NoSchedule,b=c:NoExecute,d-', --sync-frequency=1m]}\n");
+        ASSERT_TRUE(!strstr(l.messages, "kubelet exits"));
 }
 
 TEST(values_are_not_repeated) {
