@@ -120,19 +120,22 @@ static char *position_format(const Position *at, bool column) {
         return text_take(&t);
 }
 
+void diagnostic_locate(Diagnostic *i, const Position *at) {
+        if (i->where || !at->source)
+                return;
+        i->where = position_format(at, i->cause == CAUSE_SYNTAX);
+        i->source = xstrdup(at->source);
+        i->part = at->part;
+        i->line = at->line;
+        i->column = at->column;
+}
+
 static Diagnostic *diag_add(Diag *d, Cause cause, const Position *at, const char *path) {
-        static const Position nowhere;
         if ((d->n & (d->n + 1)) == 0)
                 d->items = xrealloc(d->items, 2 * d->n + 1, sizeof *d->items);
-        if (!at || !at->source)
-                at = &nowhere;
-        d->items[d->n] = (Diagnostic){ .cause = cause,
-                                       .where = position_format(at, cause == CAUSE_SYNTAX),
-                                       .path = path ? xstrdup(path) : NULL,
-                                       .source = at->source ? xstrdup(at->source) : NULL,
-                                       .part = at->part,
-                                       .line = at->line,
-                                       .column = at->column };
+        d->items[d->n] = (Diagnostic){ .cause = cause, .path = path ? xstrdup(path) : NULL };
+        if (at)
+                diagnostic_locate(&d->items[d->n], at);
         return &d->items[d->n++];
 }
 

@@ -133,6 +133,8 @@ int diag_error_at(Diag *d, int r, Cause cause, const Position *at, const char *p
 void diag_warn(Diag *d, const char *code, const char *format, ...) _nonnull(1, 2, 3) _printf_(3, 4);
 void diag_warn_at(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...)
         _nonnull(1, 2, 5) _printf_(5, 6);
+/* Where it stands, of an item that was added without a place. */
+void diagnostic_locate(Diagnostic *i, const Position *at) _nonnull(1, 2);
 /* What to write instead, of the item added last: behind its sentence as a question, where people read, and by
  * itself for machines. Once an item, and no value of the configuration. */
 void diag_suggest(Diag *d, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);

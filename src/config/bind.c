@@ -224,16 +224,21 @@ static void bind_fields(const Field *fields, const json_t *map, Config *c) {
         }
 }
 
-Config *config_bind(const Merge *m) {
+Config *config_bind(Merge *m) {
         const Field *spec = fields_find(nodeconfig_fields, "spec");
         Config *c = xcalloc(1, sizeof *c);
 
         bind_fields(spec->fields, json_object_get(m->document, "spec"), c);
         c->containerd.config = json_object_size(m->toml) > 0 ? json_incref(m->toml) : NULL;
-        const Position *max_pods_at = origins_find(&m->origins, "spec.kubelet.maxPodsExpression");
-        c->kubelet.max_pods_at = max_pods_at ? *max_pods_at : (Position){};
         c->document = json_incref(m->document);
+        c->origins = xcalloc(1, sizeof *c->origins);
+        *c->origins = m->origins;
+        m->origins = (Origins){};
         return c;
+}
+
+const Position *config_position(const Config *c, const char *path) {
+        return c->origins ? origins_find(c->origins, path) : NULL;
 }
 
 static void variables_free(Variable *list, size_t n) {
@@ -283,6 +288,9 @@ Config *config_free(Config *c) {
         instance_done(&c->instance);
         nvidia_done(&c->nvidia);
         json_decref(c->document);
+        if (c->origins)
+                origins_done(c->origins);
+        free(c->origins);
         free(c);
         return NULL;
 }

@@ -76,8 +76,7 @@ typedef struct Cluster {
 typedef struct KubeletOptions {
         json_t *config;                 /* free-form KubeletConfiguration, or NULL */
         char **flags;
-        char *max_pods_expression;      /* CEL, or NULL, */
-        Position max_pods_at;           /* and where it stands */
+        char *max_pods_expression;      /* CEL, or NULL */
 } KubeletOptions;
 
 typedef struct ContainerdOptions {
@@ -163,9 +162,13 @@ typedef struct Config {
         FailurePolicy failure_policy;
         json_t *document;               /* the merged NodeConfig: {"apiVersion", "kind",
                                          * "spec"}, what `config dump` prints */
+        struct Origins *origins;        /* for config_position(), or NULL */
 } Config;
 Config *config_free(Config *c);
 DEFINE_CLEANUP(Config *, config_free)
+/* Where it stands, or what it would stand in: of "spec.kubelet.flags[1]". The name of its source belongs to
+ * the documents. NULL: not known. */
+_nonnull_ const Position *config_position(const Config *c, const char *path);
 
 /* Documents → the one merged, valid Config. All errors are reported, not only the first. -ENODATA with
  * CAUSE_NO_CONFIG when no document is meant for us. */

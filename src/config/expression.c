@@ -36,8 +36,8 @@ int config_check_expression(const Config *config, Diag *diag) {
                         return 0;
                 }
         }
-        diag_warn_at(diag, "max-pods-expression", &config->kubelet.max_pods_at,
-                     "spec.kubelet.maxPodsExpression", "%s; the standard value is used",
+        const char *path = "spec.kubelet.maxPodsExpression";
+        diag_warn_at(diag, "max-pods-expression", config_position(config, path), path, "%s; the standard value is used",
                      why ?: "its result is no number from 1 to 2147483647, whatever the instance type");
         free(why);
         return 0;

@@ -146,7 +146,7 @@ _nonnull_ const json_t *kubelet_options(const Merge *m);                /* spec.
 _nonnull_ void kubelet_warn_of_flags(const Merge *m, Diag *diag);
 
 /* ---- bind.c ---- */
-_nonnull_ Config *config_bind(const Merge *m);
+_nonnull_ Config *config_bind(Merge *m);                        /* takes the origins */
 int bind_authority(const Field *f, const json_t *value, void *into);
 int bind_disabled_mounts(const Field *f, const json_t *value, void *into);
 int bind_mount_path(const Field *f, const json_t *value, void *into);

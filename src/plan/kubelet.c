@@ -269,8 +269,8 @@ static bool knows_flag(const char *version, const char *word, KubeletFlag *ret) 
                version_at_least(version, 1, KUBELET_TABLES_TO + 1);
 }
 
-static int check_flags(const Config *config, const Host *host, Diag *diag) {
-        _cleanup_(strv_freep) char **words = kubelet_words(config->kubelet.flags);
+static int check_element(char *element, const char *path, const Host *host, Diag *diag) {
+        _cleanup_(strv_freep) char **words = kubelet_words((char *[]){ element, NULL });
         int r = 0;
         for (char **w = words; w && *w; w++) {
                 KubeletFlag f;
@@ -278,13 +278,22 @@ static int check_flags(const Config *config, const Host *host, Diag *diag) {
                         continue;
                 _cleanup_(freep) char *name = kubelet_flag_name(*w);
                 const char *near = f.name ? NULL : kubelet_flag_nearest(name);
-                r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.kubelet.flags",
+                r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
                                   "kubelet %s does not know --%s, and exits with it", host->kubelet_version,
                                   f.name ?: name);
                 if (near)
                         diag_suggest(diag, "--%s", near);
                 else if (*f.key && !f.from)
                         diag_suggest(diag, "spec.kubelet.config.%s", f.key);
+        }
+        return r;
+}
+
+static int check_flags(const Config *config, const Host *host, Diag *diag) {
+        int r = 0;
+        for (size_t i = 0; i < strv_length(config->kubelet.flags); i++) {
+                _cleanup_(freep) char *path = xasprintf("spec.kubelet.flags[%zu]", i);
+                r = MIN(check_element(config->kubelet.flags[i], path, host, diag), r);
         }
         return r;
 }

@@ -308,7 +308,18 @@ static int check_facts(const Host *host, Diag *diag) {
         return r;
 }
 
-int plan_make(const Config *config, const Host *host, const PlanOptions *options, Plan **ret, Diag *diag) {
+/* The planners name a field of the configuration alone: here is where it stands. */
+static void locate_errors(Diag *d, size_t from, const Config *config) {
+        for (size_t i = from; i < d->n; i++) {
+                const char *path = d->items[i].path;
+                const Position *at =
+                        path && startswith(path, "spec.") ? config_position(config, path) : NULL;
+                if (at && !d->items[i].warning)
+                        diagnostic_locate(&d->items[i], at);
+        }
+}
+
+static int make(const Config *config, const Host *host, const PlanOptions *options, Plan **ret, Diag *diag) {
         _cleanup_(plan_freep) Plan *plan = xcalloc(1, sizeof(Plan));
         int r = check_facts(host, diag);
         if (r < 0)
@@ -343,5 +354,12 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
         r = plan_finish(plan, diag);
         if (r >= 0)
                 *ret = TAKE_PTR(plan);
+        return r;
+}
+
+int plan_make(const Config *config, const Host *host, const PlanOptions *options, Plan **ret, Diag *diag) {
+        size_t before = diag->n;
+        int r = make(config, host, options, ret, diag);
+        locate_errors(diag, before, config);
         return r;
 }

@@ -7,6 +7,7 @@
 #include "config/kubelet.h"
 #include <limits.h>
 
+#define EXPRESSION       "spec.kubelet.maxPodsExpression"
 #define DEFAULT_MAX_PODS 110    /* kubelet's own default */
 
 /* The last --max-pods wins, as it does in kubelet, and flags win over files. */
@@ -68,8 +69,8 @@ static void apply_expression(MaxPods *pods, const Config *config, const Host *ho
         if (r >= 0 && value > 0 && value <= INT_MAX)
                 *pods = (MaxPods) { (unsigned)value, "by maxPodsExpression" };
         else
-                diag_warn_at(warnings, "max-pods-expression", &config->kubelet.max_pods_at,
-                             "spec.kubelet.maxPodsExpression", "%s; the standard value of %u is used",
+                diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION),
+                             EXPRESSION, "%s; the standard value of %u is used",
                              r < 0 ? why ?: "it cannot be evaluated"
                                    : "its result is no number from 1 to 2147483647",
                              pods->pods);
@@ -79,8 +80,8 @@ MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) 
         MaxPods pods = {};
         if (from_user(config, &pods.pods, &pods.source)) {
                 if (config->kubelet.max_pods_expression)
-                        diag_warn_at(warnings, "max-pods-expression", &config->kubelet.max_pods_at,
-                                     "spec.kubelet.maxPodsExpression",
+                        diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION),
+                                     EXPRESSION,
                                      "has no effect, since the number of pods is set directly as well");
                 return pods;
         }
@@ -88,8 +89,8 @@ MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) 
         if (config->kubelet.max_pods_expression && are_limits_known(host))
                 apply_expression(&pods, config, host, warnings);
         else if (config->kubelet.max_pods_expression)
-                diag_warn_at(warnings, "max-pods-expression", &config->kubelet.max_pods_at,
-                             "spec.kubelet.maxPodsExpression",
+                diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION),
+                             EXPRESSION,
                              "is not evaluated: the limits of the interfaces are not known");
         return pods;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "config/fields.h"
 #include "sample.h"
 
 #define CONFIG "/etc/kubernetes/kubelet/config.json"
@@ -190,6 +191,25 @@ TEST(flags_that_this_kubelet_does_not_know) {
                 plan_free(plan);
                 strv_free(s.config.kubelet.flags);
         }
+}
+
+TEST(errors_of_the_plan_say_where) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        _cleanup_(origins_done) Origins o = {};
+        origins_add(&o, "spec", (Position){ .source = "a", .line = 3 });
+        origins_add(&o, "spec.kubelet.flags[1]", (Position){ .source = "a", .line = 7 });
+        s.config.origins = &o;
+        s.config.kubelet.flags = LIST("--v=2", "--node-lables=a=b");
+        s.host.kubelet_version = (char *)"1.33.1";
+        Plan *plan = NULL;
+        ASSERT_EQ(plan_make(&s.config, &s.host, &s.options, &plan, &s.diag), -EINVAL);
+        const Diagnostic *e = diag_first_error(&s.diag);
+        ASSERT_STREQ(e->where, "a, line 7");
+        ASSERT_STREQ(e->path, "spec.kubelet.flags[1]");
+        ASSERT_STREQ(e->source, "a");
+        ASSERT_EQ(e->line, 7);
+        strv_free(s.config.kubelet.flags);
+        s.config.origins = NULL;
 }
 
 TEST(versions_that_are_too_new_or_do_not_go_together) {
