@@ -8,6 +8,7 @@
 #include "commands/output.h"
 #include "host/tables.h"
 #include "report/findings.h"
+#include "report/verdict.h"
 
 #include <errno.h>
 
@@ -93,7 +94,7 @@ static int make_row(Run *run, const char *type, json_t **ret) {
                 diag_move(&diag, &plan->warnings);
         const Diagnostic *error = diag_first_error(&diag);
         Cause cause = r >= 0 ? CAUSE_NONE : error ? error->cause : CAUSE_INTERNAL;
-        json_t *row = json_pack("{ss ss si}", "type", type, "code", cause_word(cause), "exit",
+        json_t *row = json_pack("{so ss si}", "type", text_json(type), "code", cause_word(cause), "exit",
                                 (int)cause_exit_code(cause));
         if (host)
                 put_host(row, host);

@@ -129,6 +129,7 @@ ok "the first that cannot be is the exit code" exits 11 matrix g6.xlarge,p5.48xl
 ok "and a row, with its sentence below" eval 'grep -q "^g6.xlarge  *EINVALID " "$tmp/out" && grep -q "^  \* g6.xlarge.*: " "$tmp/out" && grep -q "^p5.48xlarge  *ok .* 20Gi 1Gi " "$tmp/out" && grep -qx "3 types, of 2 no plan can be made" "$tmp/out"'
 ok "no line is longer than 100 columns" eval '! grep -E "^.{101,}" "$tmp/out"'
 ok "a type that nobody knows is such a row" eval 'exits 2 matrix p5.48xlarge,p5.96xlarge; grep -q "^p5.96xlarge  *EUSAGE" "$tmp/out"'
+ok "also where its name is no UTF-8" eval 'exits 2 matrix $(printf "p5.48xlarge,\\377") && grep -qx "2 types, of 1 no plan can be made" "$tmp/out"'
 ok "it goes with nothing else" exits 2 matrix all --instance-type p5.48xlarge
 node training
 
