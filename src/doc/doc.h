@@ -72,7 +72,8 @@ typedef struct Documents {
         Document *items; size_t n;
         char *origin;           /* for a message that nothing was found: what they came
                                  * from, "user-data (empty), …"; owned, or NULL */
-        char *unread;           /* the first MIME_NEAR as a text, for the same; owned, or NULL */
+        char *unread;           /* the first MIME_NEAR, or what is packed twice, as a text, for the same;
+                                 * owned, or NULL */
 } Documents;
 void documents_done(Documents *d);
 

@@ -180,9 +180,18 @@ static void warn_not_yaml(Diag *found, Diag *diag) {
         diag_move(diag, found);
 }
 
+/* What a tool or a template has packed once more than is undone (E4); NULL: it has not. */
+static const char *packing(const Blob *b) {
+        _cleanup_(freep) char *plain = NULL;
+        size_t size = 0;
+        if (b->size >= 2 && memcmp(b->data, "\x1f\x8b", 2) == 0)
+                return "gzip";
+        return base64_decode(b->data, b->size, true, &plain, &size) >= 0 && size > 0 ? "base64" : NULL;
+}
+
 /* notes: worth saying only when nothing is found at all. */
 static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
-        const char *kind = foreign_kind(b);
+        const char *kind = foreign_kind(b), *packed = packing(b);
         Documents documents = {};
         Diag found = {};
         int r;
@@ -190,6 +199,11 @@ static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         if (kind) {
                 diag_warn_at(notes, "foreign-data", &(Position){ .source = b->at.source }, NULL,
                              "this is %s by its first line, so it is not read as a NodeConfig", kind);
+                return 0;
+        }
+        if (packed) {
+                ret->unread = ret->unread ?: xasprintf("%s: this is %s once more, behind the layer that is "
+                                                       "undone; do that once", b->at.source, packed);
                 return 0;
         }
         r = yaml_parse(b, &documents, &found);

@@ -18,6 +18,10 @@ none='put one into the user data of the launch template'
 bad 'an empty user data' 10 ENOCONFIG source "no NodeConfig found in user-data (empty)" </dev/null
 bad 'a script alone' 10 ENOCONFIG source "$none" <<<$'#!/bin/sh\nexport PASSWORD=CANARYscript'
 ok 'a script alone: it is called a script' says 'user-data: foreign-data: this is a script by its first line'
+none='user-data: this is base64 once more, behind the layer that is undone'
+bad 'base64 twice' 10 ENOCONFIG source "$none" < <(good | base64 | base64 -w 0)
+bad 'gzip twice' 10 ENOCONFIG source "${none/base64/gzip}" < <(good | gzip | gzip | base64)
+none='put one into the user data of the launch template'
 bad 'a message of a script alone' 10 ENOCONFIG source "$none" <"$fixtures/user-data/shell-only"
 bad 'another kind' 10 ENOCONFIG source 'the first one is of kind "Secret"' <<<$'apiVersion: v1\nkind: Secret\ndata: {a: CANARYsecret}'
 typed() { printf '%s\n' 'MIME-Version: 1.0' 'Content-Type: multipart/mixed; boundary="//"' '' '--//' "$1" ''; good; printf '\n--//--\n'; }
