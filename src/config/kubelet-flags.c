@@ -264,10 +264,12 @@ static size_t warn_of_value(const Merge *m, const char *word, const char *next, 
         _cleanup_(text_done) Text room = {};
         KubeletFlag f;
         KubeletSetting s;
+        if (!equals && startswith(word, "-v"))
+                value = word[2] ? word + 2 : NULL;
         if (!kubelet_flag_find(word, &f))
                 return !equals && next && *next != '-' ? 2 : 1;
         typed = flag_setting(&f, &s);
-        if (!equals && !(typed && s.type == 'b')) {
+        if (!value && !(typed && s.type == 'b')) {
                 apart = next && (*next != '-' || (typed && !startswith(next, "--")));
                 value = apart ? next : NULL;
                 fault = !apart && (typed || streq(f.name, "node-labels")) ? "has no value" : NULL;
