@@ -148,6 +148,25 @@ static void look_at_sysctl(const Root *root, Action *a) {
         }
 }
 
+static void look_at_pages(const Root *root, Action *a) {
+        uint64_t have = 0;
+        int r = pages_have(root, a, &have);
+        if (r < 0)
+                tell_error(a, r);
+        else
+                tell(a, r > 0 ? LIVE_KEEP : LIVE_CHANGE,
+                     r > 0 ? NULL : xasprintf("there are %llu", (unsigned long long)have));
+}
+
+/* With which options is seen by the one that loads it. */
+static void look_at_module(const Root *root, Action *a) {
+        int r = module_is_loaded(root, a->target);
+        if (r < 0)
+                tell_error(a, r);
+        else
+                tell(a, r > 0 ? LIVE_KEEP : LIVE_CHANGE, r > 0 ? NULL : xstrdup("it is not loaded"));
+}
+
 /* The disks were looked at before the plan was made. grow-filesystem only looks when it is its turn. */
 static void look_at_step(Action *a) {
         StepState state = a->storage.state;
@@ -253,6 +272,10 @@ static void look_at(const Root *root, const Plan *plan, Action *a) {
                 look_at_manifest(root, plan, a);
         else if (a->type == ACTION_SET_SYSCTL && root_is_host(root))
                 look_at_sysctl(root, a);
+        else if (a->type == ACTION_RESERVE_PAGES && root_is_host(root))
+                look_at_pages(root, a);
+        else if (a->type == ACTION_LOAD_MODULE && root_is_host(root))
+                look_at_module(root, a);
         else if (action_is(a, ACTION_OF_STORAGE) && root_is_host(root))
                 look_at_step(a);
 }

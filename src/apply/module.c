@@ -18,25 +18,25 @@ static char *kernel_name(const char *name) {
 }
 
 /* Whoever loads one is not done while the state is not "live"; what is built in has no state. */
-static int is_live(Work *w, const char *name) {
+static int is_live(const Root *root, const char *name) {
         _cleanup_(freep) char *directory = xasprintf("/sys/module/%s", name),
                               *path = xasprintf("%s/initstate", directory), *state = NULL;
-        int r = root_exists(w->root, directory);
+        int r = root_exists(root, directory);
         if (r <= 0)
                 return r;
-        r = root_read_line(w->root, path, &state);
+        r = root_read_line(root, path, &state);
         return r == -ENOENT ? 1 : r < 0 ? r : streq(state, "live");
 }
 
 /* "kernel/drivers/infiniband/core/ib_core.ko": modules that are part of the kernel, of which those without
  * parameters are not in /sys. */
-static int is_builtin(Work *w, const char *name) {
+static int is_builtin(const Root *root, const char *name) {
         _cleanup_(freep) char *release = NULL, *path = NULL, *list = NULL;
-        int r = root_read_line(w->root, "/proc/sys/kernel/osrelease", &release);
+        int r = root_read_line(root, "/proc/sys/kernel/osrelease", &release);
         if (r < 0)
                 return r;
         path = xasprintf("/lib/modules/%s/modules.builtin", release);
-        r = root_read(w->root, path, BUILTIN_MAX, &list, NULL);
+        r = root_read(root, path, BUILTIN_MAX, &list, NULL);
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
         char *rest = list;
@@ -52,10 +52,14 @@ static int is_builtin(Work *w, const char *name) {
         return 0;
 }
 
+int module_is_loaded(const Root *root, const char *name) {
+        _cleanup_(freep) char *spelt = kernel_name(name);
+        int r = is_live(root, spelt);
+        return r == 0 ? is_builtin(root, spelt) : r;
+}
+
 static int is_loaded(Work *w, Cause cause, const char *name) {
-        int r = is_live(w, name);
-        if (r == 0)
-                r = is_builtin(w, name);
+        int r = module_is_loaded(w->root, name);
         return r < 0 ? work_fail(w, r, cause, "whether the kernel module %s is loaded cannot be seen: %s",
                                  name, strerror(-r))
                      : r;

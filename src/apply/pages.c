@@ -339,22 +339,39 @@ static void tell_what_is_in_use(Work *w, const Pool *pool) {
                              (unsigned long long)pool->surplus, size);
 }
 
+/* Is all as the action wants it? What there is, there and where none may be. */
+static int pool_look(const Root *root, const Action *a, const Place *place, Pool *ret, Pool *ret_stray) {
+        int r = pool_read(root, place->pools, ret);
+        if (r >= 0)
+                r = pool_read(root, place->others, ret_stray);
+        return r < 0 ? r
+                     : (ret->reserved == a->pages.count && ret_stray->reserved == 0) ||
+                               (a->pages.if_none && ret->reserved > 0);
+}
+
+int pages_have(const Root *root, const Action *a, uint64_t *ret_have) {
+        _cleanup_(place_done) Place place;
+        Pool pool = {}, stray = {};
+        place_find(&place, root, a);
+        int r = pool_look(root, a, &place, &pool, &stray);
+        *ret_have = pool.reserved + stray.reserved;
+        return r == -ENOENT && a->pages.count == 0 ? 1 : r;
+}
+
 int pages_work(Work *w) {
         const Action *a = w->action;
         _cleanup_(place_done) Place place;
         unsigned tries = 0;
-        Pool pool, stray = {};
+        Pool pool = {}, stray = {};
         place_find(&place, w->root, a);
-        int r = pool_read(w->root, place.pools, &pool);
-        if (r == -ENOENT)
+        int r = pool_look(w->root, a, &place, &pool, &stray);
+        if (r == -ENOENT && pool.reserved == 0)
                 return no_such_pool(w, &place);
-        if (r >= 0)
-                r = pool_read(w->root, place.others, &stray);
         if (r < 0)
                 return fail_to_reserve(w, r, place.pools[0]);
         uint64_t before = pool.reserved;
         note(w, &pool);
-        if ((before == a->pages.count && stray.reserved == 0) || (a->pages.if_none && before > 0))
+        if (r > 0)
                 return 0;
         r = pages_reserve(w, &place, &pool, &tries);
         if (r < 0)

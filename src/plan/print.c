@@ -200,6 +200,8 @@ static void add_live(Text *t, const Plan *plan) {
         for (int live = LIVE_NONE + 1; live < _LIVE_MAX; live++)
                 text_add(t, "%s%zu %s", live > LIVE_NONE + 1 ? ", " : "", plan_count(plan, (Live)live),
                          words[live]);
+        if (plan_count(plan, LIVE_NONE) > 0)
+                text_add(t, "; %zu look when it is their turn", plan_count(plan, LIVE_NONE));
         text_add(t, "\n");
 }
 
