@@ -105,8 +105,8 @@ static void add_disks(Host *h, const InstanceType *t, unsigned otherwise) {
                          t ? t->disk_gb * 1000000000ULL : 0);
 }
 
-/* vCPUs by the size in a type's name, where the table has no row: "large" 2, "xlarge" 4, "12xlarge" 48; 0 if
- * it does not say. */
+/* vCPUs by the size in a type's name, where the table has no row: "large" 2, "xlarge" 4, "12xlarge" 48; 0,
+ * not known, if it does not say, as "metal" does not. */
 static unsigned size_cpus(const char *type) {
         const char *size = strchr(type, '.');
         char *end = NULL;
@@ -124,8 +124,6 @@ static void add_processors(Host *h, const InstanceType *t) {
         h->cpus = t && t->vcpus ? t->vcpus : size_cpus(h->instance.type);
         if (!t || !t->vcpus)
                 assume(h, "cpus");
-        if (h->cpus == 0)
-                h->cpus = 1;
         h->memory_bytes = t ? (uint64_t)t->memory_gib << 30 : 0;
         assume(h, "memoryBytes");       /* what the kernel keeps for itself is not taken off */
         unsigned nodes = t && t->numa_nodes > 0 ? (unsigned)t->numa_nodes : 1;
@@ -134,7 +132,7 @@ static void add_processors(Host *h, const InstanceType *t) {
         h->nodes = xcalloc(nodes, sizeof *h->nodes);
         for (; h->n_nodes < nodes; h->n_nodes++)
                 h->nodes[h->n_nodes] = (NumaNode){ .id = (unsigned)h->n_nodes,
-                                                   .cpus = h->cpus / nodes,
+                                                   .cpus = MAX(h->cpus / nodes, 1U),
                                                    .memory_bytes = h->memory_bytes / nodes };
         h->arch = xstrdup(t && streq(t->arch ?: "", "arm64") ? "aarch64" : "x86_64");
         if (!t || !t->arch)

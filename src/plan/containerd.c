@@ -202,8 +202,9 @@ bool plan_sandbox_is_users(const Config *config) {
 
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason) {
         /* 0: not known */
-        bool small = host->memory_bytes < 7 * GIBIBYTE && !(host->modelled && host->memory_bytes == 0);
-        const char *why_not = host->cpus < 4 ? "it needs 4 CPUs" : small ? "it needs 7 GiB of memory"
+        bool small = host->memory_bytes < 7 * GIBIBYTE && !(host->modelled && host->memory_bytes == 0),
+             few = host->cpus < 4 && !(host->modelled && host->cpus == 0);
+        const char *why_not = few ? "it needs 4 CPUs" : small ? "it needs 7 GiB of memory"
                 : !host->soci_snapshotter ? "the SOCI snapshotter is not installed" : NULL;
         *ret_reason = config->gates.fast_image_pull ? why_not : NULL;
         return config->gates.fast_image_pull && !why_not;

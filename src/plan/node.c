@@ -116,7 +116,7 @@ static void reserve_of(Expected *e, Resource *r, const char *signal) {
 static void add_pods(Expected *e, const Host *host) {
         uint64_t most = node_setting_number(e->settings, "maxPods"),
                  per_core = node_setting_number(e->settings, "podsPerCore");
-        add(e, xstrdup("pods"), per_core > 0 ? MIN(most, per_core * host->cpus) : most, false);
+        add(e, xstrdup("pods"), per_core > 0 && host->cpus > 0 ? MIN(most, per_core * host->cpus) : most, false);
 }
 
 static void add_memory(Expected *e, const Config *config, const Host *host) {
@@ -274,7 +274,9 @@ static json_t *node_json(const Expected *e, const Config *config) {
 void plan_node(Plan *plan, const Config *config, const Host *host) {
         _cleanup_(expected_done) Expected e = { .settings = node_settings(plan, host),
                                                 .warnings = &plan->warnings };
-        Resource *cpu = add(&e, xstrdup("cpu"), host->cpus, false);
+        Resource *cpu = add(&e, xstrdup("cpu"), host->cpus > 0 ? host->cpus : UINT64_MAX, false);
+        if (host->cpus == 0)
+                cpu->doubt = "the table of instance types does not say it";
         reserve_of(&e, cpu, NULL);
         add_memory(&e, config, host);
         add_pages(&e, plan, host);

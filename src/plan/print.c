@@ -31,8 +31,8 @@ static void describe_nodes(Text *t, const Host *host) {
 
 static void describe_machine(Text *t, const Host *host) {
         unsigned gpus = host->gpus.count;
-        text_add(t, "%s%s: %u CPUs", host->instance.type ?: "unknown type",
-                 host->modelled ? ", as modelled" : "", host->cpus);
+        text_add(t, "%s%s: ", host->instance.type ?: "unknown type", host->modelled ? ", as modelled" : "");
+        text_add(t, host->cpus > 0 ? "%u CPUs" : "CPUs not known", host->cpus);
         if (host->memory_bytes > 0)     /* the table of types does not have it for all */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
         describe_nodes(t, host);

@@ -1170,6 +1170,15 @@ TEST(model_of_an_ordinary_type) {
         ASSERT_EQ(r.host->n_disks, 1);
 }
 
+TEST(model_of_a_type_whose_name_says_no_cpus) {
+        RUN(r, "none");
+        r.options.instance_type = "m5.metal";
+        run_ok(&r);
+        ASSERT_EQ(r.host->cpus, 0);
+        ASSERT_EQ(r.host->n_nodes, 1);
+        ASSERT_TRUE(r.host->nodes[0].cpus > 0);         /* it is no node of memory alone */
+}
+
 TEST(unknown_type_names_the_nearest) {
         RUN(r, "none");
         r.options.instance_type = "p5.48xlrage";

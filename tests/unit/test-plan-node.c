@@ -91,6 +91,17 @@ TEST(what_ec2_and_kubelet_say_of_a_node) {
         ASSERT_EQ(json_object_size(json_object_get(s.plan->node, "unknown")), 0);
 }
 
+TEST(cpus_that_are_not_known) {
+        _cleanup_(sample_done) Sample s = machine("1.33.4");
+        s.host.cpus = 0;
+        sample_plan(&s);
+        ASSERT_STREQ(node_text(&s, "capacity", "cpu"), "");
+        ASSERT_STREQ(node_text(&s, "unknown", "cpu"), "the table of instance types does not say it");
+        ASSERT_STREQ(node_text(&s, "capacity", "pods"), "234");
+        ASSERT_TRUE(sample_warned(&s, "no-cpu-count"));
+        ASSERT_CONTAINS(s.plan->machine, "CPUs not known");
+}
+
 TEST(newer_kubelets_write_bytes_of_disks) {
         _cleanup_(sample_done) Sample s = machine("1.37.0");
         sample_plan(&s);
