@@ -22,8 +22,16 @@ static int check_promise(Plan *plan, const Config *config, const Host *host, Dia
         const char *path = o->expected_efa > 0 ? "spec.instance.network.efa.expectedDevices"
                                                : "spec.instance.network.efa.mode";
         unsigned said = MAX(o->expected_efa, (unsigned)(o->efa == EFA_REQUIRE));
-        if (o->efa == EFA_OFF || !type || type->max_efa < 0 || said <= (unsigned)type->max_efa ||
-            !host->modelled)
+        if (o->efa == EFA_OFF || said == 0 || !host->modelled)
+                return 0;
+        if (!type || type->max_efa < 0) {
+                diag_warn_at(&plan->warnings, "efa-unknown", NULL, path,
+                             "how many EFA devices a %s can have is not known here: a boot that finds fewer "
+                             "than %u fails",
+                             host->instance.type, said);
+                return 0;
+        }
+        if (said <= (unsigned)type->max_efa)
                 return 0;
         _cleanup_(freep) char *text =
                 xasprintf("asks for %u EFA device%s, and a %s can have %d: the boot fails", said,

@@ -552,7 +552,16 @@ static void check_promise(Plan *plan, Stores *s) {
         const InstanceType *type = s->host->type;
         const char *path = "spec.instance.localStorage.expectedDisks";
         unsigned said = s->config->instance.storage.expected_disks;
-        if (said == 0 || !type || type->disks < 0 || (unsigned)type->disks >= said || !s->host->modelled)
+        if (said == 0 || !s->host->modelled)
+                return;
+        if (!type || type->disks < 0) {
+                diag_warn_at(&plan->warnings, "disks-unknown", NULL, path,
+                             "how many instance stores a %s has is not known here: a boot that finds fewer "
+                             "than %u fails",
+                             s->host->instance.type, said);
+                return;
+        }
+        if ((unsigned)type->disks >= said)
                 return;
         _cleanup_(freep) char *text =
                 xasprintf("%u instance stores are asked for, and a %s has %d: the boot fails", said,

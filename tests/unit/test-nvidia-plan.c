@@ -786,8 +786,12 @@ TEST(efa) {
         sample_plan(&b.s);
         ASSERT_EQ(action(&b, "check-efa:efa")->device.count, 4);
         ASSERT_TRUE(has(&b, "check-machine:devices"));
+        ASSERT_TRUE(sample_warned(&b.s, "efa-unknown"));
 
         box_model(&b, "p5.48xlarge");
+        b.s.config.instance.expected_efa = 32;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!sample_warned(&b.s, "efa-unknown"));
         b.s.config.instance.expected_efa = 64;
         refused(&b, CAUSE_EFA, "spec.instance.network.efa.expectedDevices", "asks for 64 EFA devices, and a p5.48xlarge can have 32: the boot fails");
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
