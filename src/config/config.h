@@ -181,6 +181,8 @@ _must_check_ _nonnull_ int config_load_partial(const Documents *documents, Confi
 _must_check_ _nonnull_ int config_load_unchecked(const Documents *documents, Config **ret, Diag *diag);
 /* The same from a document that config_load() made once (the cache's .spec). */
 _must_check_ _nonnull_ int config_from_json(json_t *document, const char *source, Config **ret, Diag *diag);
+/* Does systemd take it as the name of a variable? */
+_nonnull_ bool variable_name_is_valid(const char *name);
 /* A name for a block device in the form that two names of one device have in common: without /dev/, "xvdb"
  * for "sdb", "vol-0123" for "vol0123". */
 _malloc_ _nonnull_ char *volume_canonical(const char *device);

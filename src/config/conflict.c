@@ -164,6 +164,13 @@ static void warn_of_environment(const Merge *m, Diag *diag) {
         }
 }
 
+/* What systemd takes for a variable's name (env_name_is_valid() of its env-util.c); it drops any other
+ * assignment with a line in the journal that nobody reads. */
+bool variable_name_is_valid(const char *name) {
+        static const char valid[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+        return *name && !(*name >= '0' && *name <= '9') && !name[strspn(name, valid)];
+}
+
 /* As nodeadm, which writes NAME=VALUE whatever the name is. */
 static void warn_of_variables(const Merge *m, Diag *diag) {
         const json_t *environment = json_object_get(
@@ -173,9 +180,14 @@ static void warn_of_variables(const Merge *m, Diag *diag) {
         json_object_foreach((json_t *)environment, service, variables) {
                 _cleanup_(freep) char *path = xasprintf("spec.instance.environment.%s", service);
                 json_object_foreach(variables, name, unused) {
+                        _cleanup_(freep) char *at = xasprintf("%s.%s", path, name);
                         if (strchr(name, '='))
                                 diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
                                              "a variable's name holds an equals sign, and ends there");
+                        else if (!variable_name_is_valid(name))
+                                diag_warn_at(diag, "environment-name", origins_find(&m->origins, at), at,
+                                             "systemd ignores this variable: a name has letters, digits and "
+                                             "underscores only, and no digit in front");
                 }
         }
 }

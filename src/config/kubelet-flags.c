@@ -206,7 +206,7 @@ static void warn_of_flag(const Merge *m, const char *flag, const char *path, Dia
                 _cleanup_(freep) char *shown = text_quote(name, strlen(name));
                 diag_warn_at(diag, "kubelet-flag", at, path,
                              "%s is no flag of kubelet in Kubernetes 1.%d to 1.%d: with one that it does not "
-                             "know kubelet exits",
+                             "know kubelet exits, and plan --kubelet-version refuses it",
                              shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
                 if (near)
                         diag_suggest(diag, "--%s", near);
@@ -220,7 +220,9 @@ static void warn_of_flag(const Merge *m, const char *flag, const char *path, Dia
                              "--%s sets the same as " CONFIG ".%s; kubelet takes the flag", f.name, f.key);
         else if (f.until)
                 diag_warn_at(diag, "kubelet-flag", at, path,
-                             "--%s is gone from kubelet 1.%u on, which exits with it", f.name, f.until);
+                             "--%s is gone from kubelet 1.%u on, which exits with it: plan "
+                             "--kubelet-version says of which",
+                             f.name, f.until);
         else if (f.deprecated && *f.key) {
                 diag_warn_at(diag, "deprecated-flag", at, path, "kubelet calls --%s deprecated", f.name);
                 diag_suggest(diag, CONFIG ".%s", f.key);

@@ -12,13 +12,6 @@
 
 /* ---- environment ---- */
 
-/* What systemd takes for a variable's name (env_name_is_valid() of its env-util.c); it drops any other
- * assignment with a line in the journal that nobody reads. */
-static bool is_variable_name(const char *name) {
-        static const char valid[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-        return *name && !(*name >= '0' && *name <= '9') && !name[strspn(name, valid)];
-}
-
 /* What systemd takes for a value (unichar_is_valid() of its utf8.c). For another it writes the value to its
  * journal, and leaves the service without any variable of the file. */
 static bool is_value(const char *value) {
@@ -48,11 +41,9 @@ static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) 
                         r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
                                           "a line break cannot stand in a unit's environment; write the text "
                                           "to a file and name the file here");
-                if (!is_variable_name(name))
-                        diag_warn_at(&plan->warnings, "environment-name", NULL, path,
-                                     "systemd ignores this variable: a name has letters, digits and "
-                                     "underscores only, and no digit in front");
-                else if (!is_value(e->variables[i].value))
+                if (!variable_name_is_valid(name))
+                        continue;               /* conflict.c says it */
+                if (!is_value(e->variables[i].value))
                         diag_warn_at(&plan->warnings, "environment-value", NULL, path,
                                      "is left out: a character in it is one that Unicode gives to nobody "
                                      "(such as U+FFFE), and systemd takes no value with it");
@@ -86,7 +77,7 @@ static void plan_variables(Plan *plan, const ServiceEnvironment *e, const char *
         for (size_t i = 0; i < e->n; i++) {
                 const Variable *v = &e->variables[i];
                 _cleanup_(freep) char *line = assignment_line(v->name, v->value);
-                if (is_variable_name(v->name) && is_value(v->value) && !is_kubelets(v->name))
+                if (variable_name_is_valid(v->name) && is_value(v->value) && !is_kubelets(v->name))
                         text_add(&t, "%s", line);
         }
         plan_file(plan, PHASE_CONFIG, "system", file, why, t.data ?: "", 0600)->secret = true;

@@ -411,8 +411,9 @@ TEST(names_of_services_and_variables) {
         expect_error("  instance: {environment: {kubelet: {\"A\\\"B\": b}}}\n", "spec.instance.environment.kubelet: ");
         expect_error("  instance: {environment: {kubelet: {\"A\\tB\": b}}}\n", "spec.instance.environment.kubelet: ");
         expect_accepted("  instance: {environment: {kubelet: {\"A=B\": b}}}\n", "an equals sign, and ends there");
+        expect_accepted("  instance:\n    environment:\n      default:\n        MY-VAR: x\n", "a, line 8: spec.instance.environment.default.MY-VAR: environment-name: systemd ignores this variable");
         expect_error("  instance: {environment: {kubelet: {A: \"b\\nc\"}}}\n", "spec.instance.environment.kubelet.A: holds a line end");
-        expect_accepted("  instance: {environment: {a.b-c@d: {A.B: \"%h \\\\ ' \\\"\"}}}\n", NULL);
+        expect_accepted("  instance: {environment: {a.b-c@d: {A_B: \"%h \\\\ ' \\\"\"}}}\n", NULL);
         expect_error("  instance: {sysctl: {../x: 1}}\n", "spec.instance.sysctl: ");
         expect_error("  instance: {sysctl: {vm.x: \"1\\n2\"}}\n", "spec.instance.sysctl.vm.x: ");
         expect_error("  instance: {network: {nameservers: [\"1.1.1.1\\nDNS=2.2.2.2\"]}}\n", "spec.instance.network.nameservers[0]: ");
@@ -654,7 +655,7 @@ TEST(settings_that_kubelet_refuses) {
 TEST(flags_of_kubelet) {
         expect_accepted("  kubelet: {flags: ['--v 4 --register_with_taints=a=b:NoSchedule']}\n", "a, line 5: spec.kubelet.flags[0]: deprecated-flag: kubelet calls --register-with-taints deprecated; did you mean spec.kubelet.config.registerWithTaints?");
         expect_accepted("  kubelet: {flags: [--maximum-dead-containers=1]}\n", "kubelet calls --maximum-dead-containers deprecated\n");
-        expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is no flag of kubelet in Kubernetes 1.28 to 1.37: with one that it does not know kubelet exits; did you mean --node-labels?");
+        expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is no flag of kubelet in Kubernetes 1.28 to 1.37: with one that it does not know kubelet exits, and plan --kubelet-version refuses it; did you mean --node-labels?");
         expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "--container-runtime is gone from kubelet 1.27 on");
         expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces what nodestrap gives kubelet: the node's name");
         expect_accepted("  kubelet: {flags: [\"--node-labels='x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");

@@ -109,19 +109,12 @@ TEST(one_service_under_two_names_is_refused) {
         ASSERT_STREQ(diag_first_error(&s.diag)->path, "spec.instance.environment.kubelet.service");
 }
 
-TEST(names_that_systemd_ignores_are_told) {
+TEST(names_that_systemd_ignores) {
         static const struct { const char *name; bool taken; } names[] = {
-                { "HTTP_PROXY", true }, { "_x1", true }, { "my-var", false }, { "my.var", false }, { "1X", false }, { "MIT BLANK", false }, { "Ä", false },
+                { "HTTP_PROXY", true }, { "_x1", true }, { "my-var", false }, { "my.var", false }, { "1X", false }, { "MIT BLANK", false }, { "Ä", false }, { "", false },
         };
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                _cleanup_(sample_done) Sample s = sample_new();
-                Variable v[] = { { (char *)names[i].name, (char[]){"1"} } };
-                ServiceEnvironment e[] = { { (char[]){"kubelet"}, v, 1 } };
-                s.config.instance.environment = e;
-                s.config.instance.n_environment = 1;
-                sample_plan(&s);
-                ASSERT_EQ(sample_warned(&s, "environment-name"), !names[i].taken);
-        }
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                ASSERT_EQ(variable_name_is_valid(names[i].name), names[i].taken);
 }
 
 /* As systemd's own parser of such files takes them or not (load_env_file() of 252). */
