@@ -116,9 +116,9 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
         if (http && !list_covers(none, "169.254.169.254"))
                 text_add(&missing, "169.254.169.254");
         if (http && six && !list_covers(none, "fd00:ec2::254"))
-                text_add(&missing, "%sfd00:ec2::254", missing.size > 0 ? ", " : "");
+                text_add(&missing, "%sfd00:ec2::254", missing.size > 0 ? " and " : "");
         if (https && *name && *host != '[' && !list_covers(none, name))
-                text_add(&missing, "%sthe host of the cluster's API server", missing.size > 0 ? ", " : "");
+                text_add(&missing, "%sthe host of the cluster's API server", missing.size > 0 ? " and " : "");
         if (missing.size > 0)
                 diag_warn_at(diag, "no-proxy", origins_find(&m->origins, path), path,
                              "sets a proxy, and NO_PROXY lacks %s: kubelet and what logs in to ECR would ask "
