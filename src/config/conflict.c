@@ -23,6 +23,8 @@ static void warn_of_name(const Merge *m, const json_t *cluster, Diag *diag) {
         const char *path = "spec.cluster.name", *name = json_get_text(cluster, "name"),
                    *letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
         size_t n = strlen(name);
+        if (strpbrk(name, "$<") || strstr(name, "{{"))  /* validate.c refuses it */
+                return;
         if (n > 0 && (n > 100 || strspn(name, letters) < n || *name == '-' || *name == '_'))
                 diag_warn_at(diag, "cluster-name", origins_find(&m->origins, path), path,
                              "is no name that an EKS cluster can have: letters, digits, - and _, up to 100, "

@@ -37,7 +37,11 @@ static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const c
                          : node->plain             ? "a plain word"
                                                    : "quoted text";
         _cleanup_(freep) char *text = xasprintf("must be %s, and is %s", wanted, is);
-        return decode_fail(d, node, path, text);
+        decode_fail(d, node, path, text);
+        /* a variable where the services stand */
+        if (path->up && path->up->key && streq(path->up->key, "environment") && node->type == NODE_SCALAR)
+                diag_suggest(d->diag, "default: {%s: ...}", path->key);
+        return NULL;
 }
 
 /* Without what only looks like a blank, or is one. *ret_name: the last of those, or NULL. */
@@ -254,9 +258,17 @@ static bool check_identity(Decoder *d, const Node *root, const char *key, const 
         const Node *node = node_get(root, key);
         Position at = node_position(d, node ?: root);
 
-        if (!node || is_null(node))
+        if (!node || is_null(node)) {
+                const Member *near = NULL;
+                for (size_t i = 0; i < root->n; i++)
+                        if (!node && strcasecmp(root->members[i].key, key) == 0)
+                                near = &root->members[i];
+                if (near)
+                        at = mark_position(d, near->at);
                 diag_error_at(d->diag, -EINVAL, CAUSE_INVALID, &at, key, "is missing; it must be %s", wanted);
-        else if (node->type != NODE_SCALAR)
+                if (near)       /* apiversion */
+                        diag_suggest(d->diag, "%s in the place of %s", key, near->key);
+        } else if (node->type != NODE_SCALAR)
                 fail_type(d, node, &(Path){ NULL, key, 0 }, wanted);
         else if (node->n != strlen(wanted) || memcmp(node->text, wanted, node->n) != 0) {
                 _cleanup_(freep) char *is = text_quote(node->text, node->n);

@@ -187,10 +187,12 @@ const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Te
                 if (!*s->limits || !json_string_length(value) ||
                     is_among(json_string_value(value), s->limits))
                         return NULL;
-                text_add(room, "is not one of %s", s->limits);
-                for (char *p = room->data; *p; p++)
+                text_add(room, "is not one of ");
+                for (const char *p = s->limits; *p; p++)
                         if (*p == '|')
-                                *p = ' ';
+                                text_add(room, ", ");
+                        else
+                                text_add_bytes(room, p, 1);
                 return room->data;
         case 'b':
                 return json_is_boolean(value) ? NULL : "must be true or false, without quotes";

@@ -85,7 +85,9 @@ TEST(refuses_other_versions) {
         ASSERT_STREQ(version.messages, "a, line 1: apiVersion: is \"node.eks.aws/v2\"; it must be node.eks.aws/v1alpha1\n");
         _cleanup_(loaded_done) Loaded kind = LOAD("apiVersion: node.eks.aws/v1alpha1\nspec:\n" CLUSTER);
         ASSERT_ERROR(kind.r, EINVAL);
-        ASSERT_CONTAINS(kind.messages, "kind: is missing; it must be NodeConfig");
+        ASSERT_STREQ(kind.messages, "a, line 1: kind: is missing; it must be NodeConfig\n");
+        _cleanup_(loaded_done) Loaded small = LOAD("kind: NodeConfig\napiversion: node.eks.aws/v1alpha1\n");
+        ASSERT_STREQ(small.messages, "a, line 2: apiVersion: is missing; it must be node.eks.aws/v1alpha1; did you mean apiVersion in the place of apiversion?\n");
         _cleanup_(loaded_done) Loaded group = LOAD("apiVersion: v1\nkind: NodeConfig\n", GOOD);
         ASSERT_ERROR(group.r, EINVAL);
         ASSERT_CONTAINS(group.messages, "apiVersion: is \"v1\"");
@@ -412,6 +414,7 @@ TEST(names_of_services_and_variables) {
         expect_error("  instance: {environment: {kubelet: {\"A\\tB\": b}}}\n", "spec.instance.environment.kubelet: ");
         expect_accepted("  instance: {environment: {kubelet: {\"A=B\": b}}}\n", "an equals sign, and ends there");
         expect_accepted("  instance:\n    environment:\n      default:\n        MY-VAR: x\n", "a, line 8: spec.instance.environment.default.MY-VAR: environment-name: systemd ignores this variable");
+        expect_error("  instance: {environment: {HTTPS_PROXY: x}}\n", "spec.instance.environment.HTTPS_PROXY: must be a map, and is a plain word; did you mean default: {HTTPS_PROXY: ...}?");
         expect_error("  instance: {environment: {kubelet: {A: \"b\\nc\"}}}\n", "spec.instance.environment.kubelet.A: holds a line end");
         expect_accepted("  instance: {environment: {a.b-c@d: {A_B: \"%h \\\\ ' \\\"\"}}}\n", NULL);
         expect_error("  instance: {sysctl: {../x: 1}}\n", "spec.instance.sysctl: ");
@@ -589,6 +592,8 @@ TEST(clusters_that_cannot_be) {
                         _cleanup_(freep) char *said = xasprintf("spec.cluster.%s: is a placeholder that nobody filled in", keys[i]);
                         expect_cluster(keys[i], values[k], -EINVAL, said);
                 }
+        _cleanup_(loaded_done) Loaded l = LOAD(HEAD "spec:\n  cluster: {name: '${CLUSTER}'}\n");
+        ASSERT_TRUE(!strstr(l.messages, "cluster-name"));
         expect_cluster("name", "-a", 0, "a, line 5: spec.cluster.name: cluster-name: is no name that an EKS cluster can have");
         expect_cluster("name", "a.b", 0, "cluster-name");
         expect_cluster("name", "0_a-B", 0, "");
@@ -636,7 +641,7 @@ TEST(settings_that_kubelet_refuses) {
                 { "featureGates: {A: 'true'}", "featureGates[A]: must be true or false" },
                 { "registerWithTaints: a=b:NoSchedule", "registerWithTaints: must be a list" },
                 { "authentication: yes", "authentication: must be a map" },
-                { "topologyManagerPolicy: best", "topologyManagerPolicy: is not one of none best-effort restricted single-numa-node" },
+                { "topologyManagerPolicy: best", "topologyManagerPolicy: is not one of none, best-effort, restricted, single-numa-node" },
                 { "memoryThrottlingFactor: '0.9'", "memoryThrottlingFactor: must be a number" },
                 { "providerID: 5", "providerID: must be text" },
         };
