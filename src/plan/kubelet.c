@@ -302,8 +302,8 @@ static void warn_of_versions(Plan *plan, const Host *host) {
         const char *version = host->kubelet_version;
         if (host->containerd_version && version_at_least(host->containerd_version, 3, 0))
                 diag_warn(&plan->warnings, "containerd-version",
-                          "containerd %s is newer than all that this nodestrap knows (2): what it takes of its "
-                          "configuration may differ",
+                          "containerd %s is newer than all that this nodestrap knows (2): what it takes of "
+                          "its configuration may differ",
                           host->containerd_version);
         if (version_at_least(version, 1, KUBELET_TABLES_TO + 1))
                 diag_warn(&plan->warnings, "kubelet-version",
@@ -312,8 +312,8 @@ static void warn_of_versions(Plan *plan, const Host *host) {
                           version, KUBELET_TABLES_TO);
         else if (!version_at_least(version, 1, KUBELET_TABLES_FROM))
                 diag_warn(&plan->warnings, "kubelet-version",
-                          "kubelet %s is older than those whose settings and flags this nodestrap knows (1.%d "
-                          "and newer): what it takes, and refuses, may differ",
+                          "kubelet %s is older than those whose settings and flags this nodestrap knows "
+                          "(1.%d and newer): what it takes, and refuses, may differ",
                           version, KUBELET_TABLES_FROM);
         /* kubernetes/kubernetes#139121: it asks containerd for the cgroup driver, which 1.x does not tell */
         if (version_at_least(version, 1, 38) && host->containerd_version &&

@@ -116,7 +116,9 @@ static void reserve_of(Expected *e, Resource *r, const char *signal) {
 static void add_pods(Expected *e, const Host *host) {
         uint64_t most = node_setting_number(e->settings, "maxPods"),
                  per_core = node_setting_number(e->settings, "podsPerCore");
-        add(e, xstrdup("pods"), per_core > 0 && host->cpus > 0 ? MIN(most, per_core * host->cpus) : most, false);
+        if (per_core > 0 && host->cpus > 0)
+                most = MIN(most, per_core * host->cpus);
+        add(e, xstrdup("pods"), most, false);
 }
 
 static void add_memory(Expected *e, const Config *config, const Host *host) {
