@@ -339,13 +339,27 @@ static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned 
                              "needs boundary=\"...\"");
 }
 
-/* Somebody's idea of a NodeConfig's type; or one that any text can have, of a text that says that it is one.
- * A script may well write such a text. */
+static bool line_begins(Line l, const char *word) {
+        size_t n = strlen(word);
+        return l.size >= n && memcmp(l.text, word, n) == 0;
+}
+
+/* Is the first line, but for comments, one of those that a NodeConfig begins with? A script's is not, nor that
+ * of a cloud-config, which may well write such a text. */
+static bool begins_as_ours(Cursor c) {
+        Line l;
+        for (; line_peek(&c, &l) && !line_begins(l, "#!"); line_skip(&c))
+                if (!line_is_blank(l) && *l.text != '#' && *l.text != '-')
+                        return line_begins(l, "apiVersion:") || line_begins(l, "kind:");
+        return false;
+}
+
+/* Somebody's idea of a NodeConfig's type; or one that any text can have, of a text that says that it is one. */
 static bool is_near(const Cursor *body, const char *type) {
         static const char *const names[] = { "eks", "nodeconfig", "node-config" },
                                  *const any[] = { "yaml", "json", "text/plain", "octet-stream" };
         size_t size = (size_t)(body->end - body->next);
-        bool is = !type;
+        bool is = !type || begins_as_ours(*body);
         for (size_t i = 0; type && i < ARRAY_SIZE(names); i++)
                 if (strcasestr(type, names[i]))
                         return true;

@@ -25,12 +25,12 @@ none='put one into the user data of the launch template'
 bad 'a message of a script alone' 10 ENOCONFIG source "$none" <"$fixtures/user-data/shell-only"
 bad 'another kind' 10 ENOCONFIG source 'the first one is of kind "Secret"' <<<$'apiVersion: v1\nkind: Secret\ndata: {a: CANARYsecret}'
 typed() { printf '%s\n' 'MIME-Version: 1.0' 'Content-Type: multipart/mixed; boundary="//"' '' '--//' "$1" ''; good; printf '\n--//--\n'; }
-for type in application/node.eks.awz text/x-nodeconfig application/yaml text/plain; do
+for type in application/node.eks.awz text/x-nodeconfig application/yaml text/plain text/cloud-config text/x-shellscript text/jinja2; do
         bad "a part of type $type" 10 ENOCONFIG source "user-data, part 1, line 5: this part is of type \"$type\", so it is not read as a NodeConfig; did you mean application/node.eks.aws?" \
                 < <(typed "Content-Type: $type; charset=utf-8")
 done
 bad 'a part without a type' 10 ENOCONFIG source 'user-data, part 1, line 5: this part is without a type' < <(typed 'X-Mine: yes')
-bad 'a script that writes a NodeConfig' 10 ENOCONFIG source "$none" < <(typed 'Content-Type: text/x-shellscript')
+bad 'a script that writes a NodeConfig' 10 ENOCONFIG source "$none" < <(typed $'Content-Type: text/x-shellscript\n\n#!/bin/sh\ncat >/x <<EOF')
 settled
 
 message() {

@@ -136,6 +136,25 @@ TEST(m7_no_boundary) {
         ASSERT_PARTS("Content-Type: multipart/mixed; boundary=C\n\n--B\n" OURS "\na: b\n--B--\n", "");
 }
 
+TEST(a_nodeconfig_in_a_part_of_another_type) {
+        static const char *const types[] = { "text/cloud-config", "text/x-shellscript", "text/jinja2", "text/plain" };
+#define PART(type, body) HEAD "--B\nContent-Type: " type "\n\n" body "--B--\n"
+#define CONFIG "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
+        for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+                _cleanup_(freep) char *m = xasprintf(PART("%s", "# ours\n\n---\n" CONFIG), types[i]);
+                ASSERT_WARNED(m, MIME_NEAR, "so it is not read as a NodeConfig; did you mean " TYPE "?");
+        }
+        static const char *const others[] = {
+                PART("text/x-shellscript", "#!/bin/sh\ncat <<E\n" CONFIG), PART("text/cloud-config", "#cloud-config\nwrite_files:\n- content: |\n" CONFIG),
+                PART("text/x-shellscript", "\n#! /bin/sh\nkind: x\n" CONFIG), PART("text/jinja2", "apiVersion:\n"),
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+                _cleanup_(split_done) Split s = split_bytes(others[i], strlen(others[i]));
+                ASSERT_OK(s.r);
+                ASSERT_EQ(s.diag.n, 0);
+        }
+}
+
 TEST(m8_types) {
         static const char *const good[] = { TYPE, "APPLICATION/Node.EKS.aws", TYPE ";", TYPE "; charset", TYPE "; charset=\"utf-8", TYPE " ; x=y", "\t" TYPE " " };
         static const char *const bad[] = { "text/yaml", "application/node.eks.aws.x", "application/yaml", "", "text/plain; x=" TYPE, "\"" TYPE "\"" };
