@@ -299,39 +299,58 @@ static int unknown_command(const char *words, ProgramName name, const CommandTab
         return r;
 }
 
+/* The command whose words these are, or begin with; then *ret_rest is what stands behind them. */
+static const Command *command_of(const char *joined, ProgramName name, const CommandTable *commands,
+                                 const char **ret_rest) {
+        for (size_t i = 0; i < commands->n; i++) {
+                const Command *c = &commands->items[i];
+                size_t n = strlen(c->words);
+                bool ends = startswith(joined, c->words) && (!joined[n] || joined[n] == ' ');
+                if (!ends || !(c->names & BIT(name)))
+                        continue;
+                *ret_rest = joined[n] ? joined + n + 1 : NULL;
+                return c;
+        }
+        return NULL;
+}
+
 /* "config", "check", "a.yaml" → what stands behind the words of the command; nodeadm takes nothing
  * there. */
-static bool takes_sources(const Command *c, char *const *words, const char *joined, Options *o) {
+static bool takes_sources(const Command *c, char *const *words, Options *o) {
         size_t n = 1;
         for (const char *p = c->words; *p; p++)
                 n += *p == ' ';
-        _cleanup_(freep) char *begin = xasprintf("%s ", c->words);
-        if (!c->finds || o->name != PROGRAM_NODESTRAP || strv_length(words) <= n ||
-            !startswith(joined, begin))
-                return false;
-        o->each = true;
-        return true;
+        o->each = c->finds && o->name == PROGRAM_NODESTRAP && strv_length(words) > n;
+        return o->each;
+}
+
+static int refuse_rest(const Command *c, const char *rest, const Options *o, Diag *diag) {
+        if (c->flags & BIT(FLAG_CONFIG_SOURCE))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "%s takes no \"%s\" behind its name; a source is named by -c, as in "
+                                  "-c file://PATH",
+                                  c->words, rest);
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, "%s takes no \"%s\" behind its name; see %s %s --help",
+                          c->words, rest, program_names[o->name], c->words);
 }
 
 /* "config", "check" → the row of that command; "config" alone is a question for help. */
 static int find_command(char *const *words, const CommandTable *commands, Options *o, Diag *diag) {
         _cleanup_(freep) char *joined = strv_join(words, " "), *group = xasprintf("%s ", joined);
-        bool is_group = false;
+        const char *rest = NULL;
 
         if (!words)
                 return 0;
-        for (size_t i = 0; i < commands->n; i++) {
-                const Command *c = &commands->items[i];
-                if (!(c->names & BIT(o->name)))
-                        continue;
-                if (streq(c->words, joined) || takes_sources(c, words, joined, o)) {
-                        o->command = c;
-                        return 0;
-                }
-                is_group = is_group || startswith(c->words, group);
-        }
-        if (is_group || streq(joined, commands->help->words))
+        const Command *c = command_of(joined, o->name, commands, &rest);
+        if (c && rest && !takes_sources(c, words, o))
+                return refuse_rest(c, rest, o, diag);
+        if (c)
+                o->command = c;
+        if (c || streq(joined, commands->help->words))
                 return 0;
+        for (size_t i = 0; i < commands->n; i++)
+                if (commands->items[i].names & BIT(o->name) && startswith(commands->items[i].words, group))
+                        return 0;
         return unknown_command(joined, o->name, commands, diag);
 }
 
