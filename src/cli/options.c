@@ -261,30 +261,6 @@ static Flag flag_of(int value) {
         return (Flag)i;
 }
 
-/* value is what getopt_long() returned, word where it stopped; optopt is 0 for a name that it does not
- * know. */
-static int refuse_flag(int value, const char *word, const char *program, Diag *diag) {
-        const char *names[_FLAG_MAX + 1] = {}, *near;
-        int n = (int)strcspn(word, "=");
-        if (value == ':')
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "option %.*s lacks its value; see %s --help", n, word, program);
-        if (optopt && flag_of(optopt) == _FLAG_MAX)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, "option -%c is unknown; see %s --help", optopt,
-                                  program);
-        if (optopt)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "option %.*s takes no value; see %s --help", n, word, program);
-        for (size_t i = 0; i < _FLAG_MAX; i++)
-                names[i] = flags[i].name;
-        near = nearest_name(word + strspn(word, "-"), names);
-        int r = diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s is unknown; see %s --help", n, word,
-                           program);
-        if (near)
-                diag_suggest(diag, "--%s", near);
-        return r;
-}
-
 static int unknown_command(const char *words, ProgramName name, const CommandTable *commands, Diag *diag) {
         _cleanup_(freep) const char **known = xcalloc(commands->n + 1, sizeof *known);
         size_t n = 0;
@@ -354,6 +330,33 @@ static int find_command(char *const *words, const CommandTable *commands, Option
         return unknown_command(joined, o->name, commands, diag);
 }
 
+/* value is what getopt_long() returned, word where it stopped, words what came before it; optopt is 0 for a
+ * name that it does not know. */
+static int refuse_flag(int value, const char *word, char *const *words, const CommandTable *commands,
+                       const Options *o, Diag *diag) {
+        const char *names[_FLAG_MAX + 1] = {}, *near, *rest;
+        _cleanup_(freep) char *joined = strv_join(words, " ");
+        const Command *c = words ? command_of(joined, o->name, commands, &rest) : NULL;
+        _cleanup_(freep) char *see = xasprintf("see %s%s%s --help", program_names[o->name], c ? " " : "",
+                                               c ? c->words : "");
+        int n = (int)strcspn(word, "=");
+        if (value == ':')
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s lacks its value; %s", n, word,
+                                  see);
+        if (optopt && flag_of(optopt) == _FLAG_MAX)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "option -%c is unknown; %s", optopt, see);
+        if (optopt)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s takes no value; %s", n, word, see);
+        for (size_t i = 0, k = 0; i < _FLAG_MAX; i++)
+                if (!c || c->flags & BIT(i))
+                        names[k++] = flags[i].name;
+        near = nearest_name(word + strspn(word, "-"), names);
+        int r = diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s is unknown; %s", n, word, see);
+        if (near)
+                diag_suggest(diag, "--%s", near);
+        return r;
+}
+
 static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
         const char *words = o->command->words;
         for (size_t i = 0; i < _FLAG_MAX; i++)
@@ -405,7 +408,8 @@ static void parsed_done(Parsed *p) {
         strv_free(p->words);
 }
 
-static int parse_argv(int argc, char **argv, Options *o, Parsed *p, Diag *diag) {
+static int parse_argv(int argc, char **argv, const CommandTable *commands, Options *o, Parsed *p,
+                      Diag *diag) {
         struct option longs[_FLAG_MAX + 1] = {};
         char shorts[2 * _FLAG_MAX + 3];
         int r = 0;
@@ -418,7 +422,7 @@ static int parse_argv(int argc, char **argv, Options *o, Parsed *p, Diag *diag) 
                 if (value == -1)
                         break;
                 if (value == '?' || value == ':')
-                        return refuse_flag(value, argv[optind - 1], program_names[o->name], diag);
+                        return refuse_flag(value, argv[optind - 1], p->words, commands, o, diag);
                 if (value == 1) {
                         strv_add(&p->words, argument);
                         continue;
@@ -519,7 +523,7 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
         }
         /* also where what stands before it cannot be read: it says what that comes to */
         o->detailed_exitcode = strv_contains(argv, "--detailed-exitcode");
-        int r = parse_argv(argc, argv, o, &p, diag);
+        int r = parse_argv(argc, argv, commands, o, &p, diag);
         if (r >= 0)
                 r = find_command(p.words, commands, o, diag);
         if (r < 0)

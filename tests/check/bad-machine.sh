@@ -163,8 +163,10 @@ usage 'start: there is no command "innit"; see nodestrap --help; did you mean in
 usage 'start: plan takes no "user-data.yaml" behind its name; a source is named by -c, as in -c file://PATH' plan user-data.yaml
 usage 'start: status takes no "it all" behind its name; see nodestrap status --help' status it all
 usage 'start: no command given; nodestrap --help lists them'
-usage 'start: option --skpi is unknown; see nodestrap --help; did you mean --skip?' init --skpi run
-usage 'start: option --config-source lacks its value; see nodestrap --help' init --config-source
+usage 'start: option --skpi is unknown; see nodestrap init --help; did you mean --skip?' init --skpi run
+usage 'start: option --timoeut is unknown; see nodestrap plan --help' plan --output json --timoeut 5m
+usage 'start: option --timoeut is unknown; see nodestrap --help; did you mean --timeout?' --timoeut 5m plan
+usage 'start: option --config-source lacks its value; see nodestrap init --help' init --config-source
 usage 'start: --skip takes config, devices or run, not "both"' init --skip both
 usage 'start: --daemon takes containerd or kubelet, not "docker"' init --daemon docker
 usage 'start: init does not take --instance-type; see nodestrap init --help' init --instance-type m5.large

@@ -374,7 +374,7 @@ machine p5.48xlarge --count 4
 ok "called nodeadm-internal" eval '"$internal" udev-net-manager -i ens6 -a add --root "$root" && has ens6 RouteMetric=613 && decided ens6 io.systemd.Network'
 ok "it ends with 1 where it fails" eval '"$internal" udev-net-manager --action=add --interface=ens60 --root "$root"; [ $? = 1 ]'
 "$internal" udev-net-manager -x 2>"$tmp/err"
-ok "its messages name it" eval 'says "see nodeadm-internal --help"'
+ok "its messages name it" eval 'says "see nodeadm-internal udev-net-manager --help"'
 "$internal" 2>"$tmp/err"
 ok "also without a command" eval 'says "no command given; nodeadm-internal --help lists them"'
 ok "and the code that it ends with" eval '"$internal" udev-net-manager -a nix -i ens6 2>"$tmp/err"; [ $? = 1 ] && says "failed (1 EUSAGE)"'
