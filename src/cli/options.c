@@ -27,8 +27,8 @@ static const char *const formats[_OUTPUT_MAX] = {
 
 static const struct FlagRow { const char *name, *argument, *help; char letter; } flags[_FLAG_MAX] = {
         [FLAG_CONFIG_SOURCE]      = { "config-source", "URI",
-                "imds://user-data (default but of doctor), file://PATH or a directory, but of init also "
-                "PATH, or - for stdin; repeatable",
+                "imds://user-data (default), file://PATH, PATH, each a file or directory, or - for stdin; "
+                "repeatable",
                 .letter = 'c' },
         [FLAG_CONFIG_CACHE]       = { "config-cache", "FILE",
                                       "keep the merged configuration here; used when no source has one" },
@@ -40,7 +40,7 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
                                       .letter = 'd' },
         [FLAG_DRY_RUN]            = { "dry-run", NULL, "show the plan, and do nothing of it" },
         [FLAG_STRICT]             = { "strict", NULL,
-                                      "warnings about the input are errors; schema: closed, for editors" },
+                                      "warnings about the input are errors" },
         [FLAG_PARTIAL]            = { "partial", NULL,
                                       "a drop-in: what only the merged whole must have may be missing" },
         [FLAG_STRICT_NODE_NAME]   = { "strict-node-name", NULL,
@@ -97,6 +97,15 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_HELP]               = { "help", NULL,
                                       "this text; COMMAND --help for one command", .letter = 'h' },
         [FLAG_VERSION]            = { "version", NULL, "print the version" },
+};
+
+/* Where an option is another one than of the other commands. */
+static const struct { const char *words; Flag flag; const char *help; } own_help[] = {
+        { "init", FLAG_CONFIG_SOURCE,
+          "imds://user-data (default) or file://PATH, a file or directory; repeatable" },
+        { "doctor", FLAG_CONFIG_SOURCE,
+          "imds://user-data, file://PATH, PATH, each a file or directory, or - for stdin; repeatable" },
+        { "config schema", FLAG_STRICT, "a closed one, for editors" },
 };
 
 void options_done(Options *o) {
@@ -545,22 +554,29 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
 
 /* ---- help ---- */
 
-static void print_flags(uint64_t mask) {
+static const char *help_of(size_t flag, const char *words) {
+        for (size_t i = 0; i < ARRAY_SIZE(own_help); i++)
+                if (own_help[i].flag == flag && streq(own_help[i].words, words))
+                        return own_help[i].help;
+        return flags[flag].help;
+}
+
+static void print_flags(const Command *c) {
         for (size_t i = 0; i < _FLAG_MAX; i++) {
                 const struct FlagRow *f = &flags[i];
                 char letter[] = { '-', f->letter, ',', ' ', 0 };
-                if (!(mask & BIT(i)))
+                if (!(c->flags & BIT(i)))
                         continue;
                 _cleanup_(freep) char *spelled = xasprintf("%s--%s%s%s", f->letter ? letter : "    ", f->name,
                                                            f->argument ? " " : "", f->argument ?: "");
-                printf("  %-32s %s\n", spelled, f->help);
+                printf("  %-32s %s\n", spelled, help_of(i, c->words));
         }
 }
 
 void options_print_help(const Options *o, const CommandTable *commands) {
         if (o->help_for) {
                 printf("nodestrap %s: %s\n\nOptions:\n", o->help_for->words, o->help_for->help);
-                print_flags(o->help_for->flags);
+                print_flags(o->help_for);
                 return;
         }
         printf("nodestrap turns a bare EC2 instance into a working node of an EKS cluster.\n\nCommands:\n");
@@ -568,7 +584,7 @@ void options_print_help(const Options *o, const CommandTable *commands) {
                 if (commands->items[i].names & BIT(o->name))
                         printf("  %-16s %s\n", commands->items[i].words, commands->items[i].help);
         printf("\nOptions of every command:\n");
-        print_flags(commands->help->flags);
+        print_flags(commands->help);
         puts("\nSee nodestrap COMMAND --help, nodestrap(8), NodeConfig(5), and nodestrap-codes(7) for every "
              "code.");
 }
