@@ -385,6 +385,10 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
                                   "%s takes files, each a configuration by itself, or --config-source, for "
                                   "one that is merged; not both",
                                   words);
+        if (o->instance_type && strchr(o->instance_type, ',') && o->command->flags & BIT(FLAG_MATRIX))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--instance-type takes one type here; --matrix %s makes a table of several",
+                                  o->instance_type);
         if (o->bundle && (seen[FLAG_OUTPUT] || o->exit_code || o->follow))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
                                   "--bundle takes all that there is: leave out --%s",

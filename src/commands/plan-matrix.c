@@ -40,7 +40,7 @@ static int find_types(const char *given, char ***ret, Diag *diag) {
                 if (r < 0)
                         return diag_error(diag, r, CAUSE_USAGE, "--matrix %s: %s", given, strerror(-r));
                 add_types(ret, text, "\n");
-        } else if (!*ret) {
+        } else if (!*ret && strchr(given, '.')) {       /* as every type has one; a file would lack its "/" */
                 text = xstrdup(given);
                 add_types(ret, text, ",");
         }
@@ -84,8 +84,7 @@ static int make_row(Run *run, const char *type, json_t **ret) {
         HostOptions options = { .instance_type = type, .kubelet_version = o->kubelet_version,
                                 .containerd_version = o->containerd_version,
                                 .driver_version = o->driver_version, .storage = !o->skip_run };
-        PlanOptions how = { .plugin = (CredentialPlugin)credential_plugin_from_string(o->credential_plugin),
-                            .interfaces = o->interfaces };
+        PlanOptions how = { .plugin = (CredentialPlugin)credential_plugin_from_string(o->credential_plugin) };
         const bool skip[_PHASE_MAX] = { o->skip_config, o->skip_devices, o->skip_run };
         int r = host_detect(run->root, run->config, &options, &host, &diag);
         if (r >= 0)

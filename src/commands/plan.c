@@ -103,8 +103,10 @@ static int refuse_mixture(const Options *o, Diag *diag) {
                            : o->write_to      ? "write-to"
                            : o->instance_type ? "instance-type"
                            : o->show_diff     ? "show-diff"
+                           : o->interfaces    ? "interfaces"
                                               : "detailed-exitcode";
-        if (o->matrix && (o->diff || o->write_to || o->instance_type || o->show_diff || o->detailed_exitcode))
+        if (o->matrix && (o->diff || o->write_to || o->instance_type || o->show_diff || o->interfaces ||
+                          o->detailed_exitcode))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE, "--matrix makes a table, without --%s", with);
         if (o->diff && o->show_diff)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,

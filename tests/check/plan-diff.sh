@@ -131,6 +131,9 @@ ok "no line is longer than 100 columns" eval '! grep -E "^.{101,}" "$tmp/out"'
 ok "a type that nobody knows is such a row" eval 'exits 2 matrix p5.48xlarge,p5.96xlarge; grep -q "^p5.96xlarge  *EUSAGE" "$tmp/out"'
 ok "also where its name is no UTF-8" eval 'exits 2 matrix $(printf "p5.48xlarge,\\377") && grep -qx "2 types, of 1 no plan can be made" "$tmp/out"'
 ok "it goes with nothing else" exits 2 matrix all --instance-type p5.48xlarge
+ok "also not with what it would not show" eval 'exits 2 matrix all --interfaces 4 && says "--matrix makes a table, without --interfaces"'
+ok "a file without a slash is told from types" eval 'exits 2 matrix types && says "a file with one a line (./types)"'
+ok "and several types from one" eval '! "$nodestrap" plan -c "file://$tmp/node.yaml" --instance-type p5.48xlarge,g6.xlarge 2>"$tmp/err" && says "--matrix p5.48xlarge,g6.xlarge makes a table of several"'
 node training
 
 # ---- what is written ----
