@@ -206,6 +206,13 @@ static int set_bundle(Options *o, const char *file, Diag *diag) {
         return 0;
 }
 
+static int set_write_to(Options *o, const char *dir, Diag *diag) {
+        if (!*dir)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--write-to takes the name of a directory");
+        o->write_to = dir;
+        return 0;
+}
+
 static int set_type(Options *o, const char *type) {
         o->instance_type = type;
         strv_add(&o->instance_types, type);
@@ -224,7 +231,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_STRICT_NODE_NAME:   o->strict_node_name = true; return 0;
         case FLAG_CREDENTIAL_PLUGIN:  return set_plugin(o, argument, diag);
         case FLAG_OUTPUT:             return set_output(o, argument, diag);
-        case FLAG_WRITE_TO:           o->write_to = argument; return 0;
+        case FLAG_WRITE_TO:           return set_write_to(o, argument, diag);
         case FLAG_SHOW_SECRETS:       o->show_secrets = true; return 0;
         case FLAG_SHOW_DIFF:          o->show_diff = true; return 0;
         case FLAG_DIFF:               o->diff = argument; return 0;

@@ -154,10 +154,10 @@ int plan_write(const char *target, const Plan *plan, Diag *diag) {
                 r = write_below(dir, plan, &foreign);
         if (r > 0 && foreign)
                 return diag_error(diag, -EEXIST, CAUSE_USAGE,
-                                  "--write-to %s: %s in it was not written by this, so nothing is written "
+                                  "--write-to %s: %s%s was not written by this, so nothing is written "
                                   "there; name a directory that is empty, not there yet, or of an earlier "
                                   "--write-to",
-                                  target, foreign + 1);
+                                  target, target, endswith(target, "/") ? foreign + 1 : foreign);
         return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: the planned files cannot be written there: %s",
                                   target, strerror(-r))
                      : 0;

@@ -138,6 +138,7 @@ node training
 
 # ---- what is written ----
 ok "a directory that is not there is made" eval 'exits 0 two --write-to "$tmp/tree" && [ -s "$tmp/tree$kubelet" ]'
+ok "none is no name of a directory" eval 'exits 2 two --write-to "" && says "--write-to takes the name of a directory"'
 touch "$tmp/before"
 ok "what was written before is written again" eval 'type=m5.large exits 0 two --write-to "$tmp/tree"'
 ok "and what is planned no more is gone, with its directories" eval '[ -e "$tmp/tree$kubelet" ] && [ ! -e "$tmp/tree/run/nodestrap/fabric-may-start" ]'
@@ -145,7 +146,7 @@ ok "the list beside it has the rest" same "$(cd "$tmp/tree" && find . -type f ! 
         "$(python3 -c 'import json, sys; print("\n".join(sorted(json.load(open(sys.argv[1]))["files"])))' "$tmp/tree/.nodestrap-plan.json")"
 foreign() { # PATH: what is there is refused, and nothing is changed
         find "$tmp/tree" -printf '%p %s %T@\n' | sort >"$tmp/was"
-        exits 2 two --write-to "$tmp/tree" && says ": $1 in it was not written by this" && find "$tmp/tree" -printf '%p %s %T@\n' | sort | diff "$tmp/was" -
+        exits 2 two --write-to "$tmp/tree" && says "--write-to $tmp/tree: $tmp/tree/$1 was not written by this" && find "$tmp/tree" -printf '%p %s %T@\n' | sort | diff "$tmp/was" -
 }
 touch "$tmp/tree/etc/mine"; ok "a file of somebody else's keeps it from all" foreign etc/mine; rm "$tmp/tree/etc/mine"
 mkdir "$tmp/tree/empty"; ok "so does a directory" foreign empty; rmdir "$tmp/tree/empty"
