@@ -20,7 +20,7 @@ help_says() { "${NODESTRAP:-$top/build/nodestrap}" "${@:2}" --help | grep -F -- 
 try "help is of the command: init takes URIs alone" help_says '--config-source URI          imds://user-data (default) or file://PATH, a file or directory; repeatable' init
 try "others also a path" help_says 'file://PATH, PATH, each a file or directory, or - for stdin' plan
 try "a schema is strict otherwise" help_says '--strict                     a closed one, for editors' config schema
-try "the manual has every option" mentions "$(sed 's/\\-/-/g' "$manual") --help --version"
+try "the manual has every option, among OPTIONS" mentions "$(sed -n '/^\.SH OPTIONS/,/^\.SH PLANS/{s/\\-/-/g;/^\.B/p}' "$manual") --help --version"
 try "the completion has every option" mentions "$(cat "$completion")"
 try "the manual has every command" commands_in "$manual"
 try "the completion has every command" commands_in "$completion"
