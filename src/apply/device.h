@@ -10,7 +10,7 @@ _must_check_ _nonnull_ int sysctl_work(Work *w);
 /* Has the setting at path its value? 1, 0 or a negative errno; what it has to *ret_have, which is new. */
 _must_check_ _nonnull_ int sysctl_has(const Root *root, const Action *a, const char *path, char **ret_have);
 _must_check_ _nonnull_ int pages_work(Work *w);
-/* Are the pages reserved as the action wants them? 1, 0 or a negative errno; how many there are to *ret_have. */
+/* Are they as the action wants them? 1, 0 or a negative errno; how many there are to *ret_have. */
 _must_check_ _nonnull_ int pages_have(const Root *root, const Action *a, uint64_t *ret_have);
 _must_check_ _nonnull_ int module_work(Work *w);
 /* Is it loaded, or a part of the kernel? 1, 0 or a negative errno. */

@@ -46,7 +46,8 @@ static int check(const char *path, const json_t *old, Diag *diag) {
                 return refuse(path, "it tells why no plan could be made", diag);
         if (!json_is_integer(version) || !*json_get_text(old, "planId") ||
             !json_is_array(json_object_get(old, "actions")) || !json_is_array(json_object_get(old, "files")))
-                return refuse(path, json_object_get(old, "types") ? "it is a table of --matrix" : "it is no plan",
+                return refuse(path,
+                              json_object_get(old, "types") ? "it is a table of --matrix" : "it is no plan",
                               diag);
         json_array_foreach(json_object_get(old, "actions"), i, action)
                 if (!*json_get_text(action, "id"))

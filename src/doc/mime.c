@@ -344,8 +344,8 @@ static bool line_begins(Line l, const char *word) {
         return l.size >= n && memcmp(l.text, word, n) == 0;
 }
 
-/* Is the first line, but for comments, one of those that a NodeConfig begins with? A script's is not, nor that
- * of a cloud-config, which may well write such a text. */
+/* Is the first line, but for comments, one of those that a NodeConfig begins with? A script's is not, nor
+ * that of a cloud-config, which may well write such a text. */
 static bool begins_as_ours(Cursor c) {
         Line l;
         for (; line_peek(&c, &l) && !line_begins(l, "#!"); line_skip(&c))
@@ -354,7 +354,8 @@ static bool begins_as_ours(Cursor c) {
         return false;
 }
 
-/* Somebody's idea of a NodeConfig's type; or one that any text can have, of a text that says that it is one. */
+/* Somebody's idea of a NodeConfig's type; or one that any text can have, of a text that says that it
+ * is one. */
 static bool is_near(const Cursor *body, const char *type) {
         static const char *const names[] = { "eks", "nodeconfig", "node-config" },
                                  *const any[] = { "yaml", "json", "text/plain", "octet-stream" };

@@ -2,9 +2,9 @@
 /* kubelet's command line, as EKS's kubelet.service reads it: EnvironmentFile=/etc/eks/kubelet/environment,
  * ExecStart=kubelet $NODEADM_KUBELET_ARGS.
  *
- * nodeadm joins the flags with blanks and lets systemd split and unquote the line. What it means by that keeps
- * its meaning (config/kubelet-flags.c). What systemd would damage survives: backslashes, quotes inside a
- * value, and blanks in a value, where kubelet would refuse the rest as a command. */
+ * nodeadm joins the flags with blanks and lets systemd split and unquote the line. What it means by that
+ * keeps its meaning (config/kubelet-flags.c). What systemd would damage survives: backslashes, quotes inside
+ * a value, and blanks in a value, where kubelet would refuse the rest as a command. */
 #include "plan/planner.h"
 #include "base/str.h"
 #include "config/kubelet.h"
