@@ -213,6 +213,9 @@ const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Te
                                                             : "must be a list of texts";
                 return NULL;
         case 'a':
+                json_array_foreach(value, i, item)
+                        if (!json_is_object(item) && !streq(s->name, "tlsCurvePreferences"))
+                                return "must be a list of maps";
                 return json_is_array(value) ? NULL : "must be a list";
         default:
                 return json_is_object(value) ? NULL : "must be a map";
@@ -297,7 +300,37 @@ static void warn_of_keys(const Merge *m, Diag *diag) {
         }
 }
 
+static void warn_of_setting(const Merge *m, const char *path, const char *fault, Diag *diag) {
+        diag_warn_at(diag, "kubelet-setting", origins_find(&m->origins, path), path,
+                     "%s: kubelet does not start with it, unless a flag replaces it", fault);
+}
+
+/* What kubelet ends at behind its decoder: validation.go of its configuration, cpuset.Parse() and
+ * pkg/kubelet/eviction/helpers.go:ParseThresholdConfig. A flag may replace each of them. */
+static void warn_of_settings(const Merge *m, Diag *diag) {
+        const json_t *config = json_object_get(kubelet_options(m), "config"),
+                     *grace = json_object_get(config, "evictionSoftGracePeriod");
+        const char *cpus = json_get_text(config, "reservedSystemCPUs"), *signal;
+        json_t *item;
+        size_t i;
+        json_array_foreach(json_object_get(config, "registerWithTaints"), i, item) {
+                _cleanup_(freep) char *path = xasprintf(CONFIG ".registerWithTaints[%zu]", i);
+                if (!is_among(json_get_text(item, "effect"), "NoSchedule|PreferNoSchedule|NoExecute"))
+                        warn_of_setting(m, path,
+                                        "has none of the effects NoSchedule, PreferNoSchedule and NoExecute",
+                                        diag);
+        }
+        json_object_foreach(json_object_get(config, "evictionSoft"), signal, item) {
+                _cleanup_(freep) char *path = xasprintf(CONFIG ".evictionSoft[%s]", signal);
+                if (!json_object_get(grace, signal))
+                        warn_of_setting(m, path, "has no evictionSoftGracePeriod", diag);
+        }
+        if (cpus[strspn(cpus, "0123456789,-")])
+                warn_of_setting(m, CONFIG ".reservedSystemCPUs", "is no list of CPUs, such as 0-3,8", diag);
+}
+
 void kubelet_warn(const Merge *m, Diag *diag) {
         warn_of_keys(m, diag);
+        warn_of_settings(m, diag);
         kubelet_warn_of_flags(m, diag);
 }

@@ -640,6 +640,7 @@ TEST(settings_that_kubelet_refuses) {
                 { "evictionHard: {nodefs.avail: 5%}", "evictionHard[nodefs.avail]: is no eviction signal" },
                 { "featureGates: {A: 'true'}", "featureGates[A]: must be true or false" },
                 { "registerWithTaints: a=b:NoSchedule", "registerWithTaints: must be a list" },
+                { "registerWithTaints: [a=b:NoSchedule]", "registerWithTaints: must be a list of maps" },
                 { "authentication: yes", "authentication: must be a map" },
                 { "topologyManagerPolicy: best", "topologyManagerPolicy: is not one of none, best-effort, restricted, single-numa-node" },
                 { "memoryThrottlingFactor: '0.9'", "memoryThrottlingFactor: must be a number" },
@@ -651,6 +652,12 @@ TEST(settings_that_kubelet_refuses) {
         }
         expect_accepted(SETTING("{maxPods: 20.0, nodeStatusUpdateFrequency: 1h1.5m, kubeReserved: {cpu: '0.5', memory: ~}, clusterDNS: [x], podPidsLimit: 9223372036854775807,\n"
                                 "       evictionHard: {memory.available: 10%, nodefs.available: 1.5Gi}, shutdownGracePeriod: '0', featureGates: {Nope: off}, maxOpenFiles: ~, hairpinMode: ''}"), NULL);
+        expect_accepted(SETTING("registerWithTaints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedul}]"),
+                        "spec.kubelet.config.registerWithTaints[1]: kubelet-setting: has none of the effects NoSchedule, PreferNoSchedule and NoExecute: kubelet does not start");
+        expect_accepted(SETTING("{evictionSoft: {memory.available: 5%, pid.available: 5%}, evictionSoftGracePeriod: {memory.available: 1m}}"),
+                        "spec.kubelet.config.evictionSoft[pid.available]: kubelet-setting: has no evictionSoftGracePeriod");
+        expect_accepted(SETTING("reservedSystemCPUs: 0-a"), "a, line 7: spec.kubelet.config.reservedSystemCPUs: kubelet-setting: is no list of CPUs");
+        expect_accepted(SETTING("{tlsCurvePreferences: [29], reservedSystemCPUs: '0-3,8', registerWithTaints: [{key: a, effect: NoSchedule}], evictionSoft: {pid.available: 5%}, evictionSoftGracePeriod: {pid.available: 1m}}"), NULL);
         /* valid to nodeadm */
         expect_accepted(SETTING("maxPods: '58'"), "spec.kubelet.config.maxPods: kubelet-setting: is a number in quotes");
         expect_accepted(SETTING("maxpods: 58"), "a, line 7: spec.kubelet.config.maxpods: kubelet-setting: is no key of KubeletConfiguration in Kubernetes 1.28 to 1.37; did you mean maxPods?");
