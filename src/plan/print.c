@@ -95,14 +95,17 @@ static void add_marks_of(Text *t, const Action *a) {
 /* critical: on the longest chain to kubelet's start. */
 static void add_action(Text *t, const Action *a, bool critical) {
         const char *with = a->secret ? NULL : a->with;
-        _cleanup_(freep) char *head = xasprintf("  %c %-14s %s%s%s", critical ? '>' : ' ',
-                                                action_type_to_string(a->type), a->target, with ? " " : "",
-                                                with ?: "");
+        _cleanup_(freep) char *type = xasprintf("  %c %-14s ", critical ? '>' : ' ',
+                                                action_type_to_string(a->type)),
+                              *what = xasprintf("%s%s%s", a->target, with ? " " : "", with ?: ""),
+                              *head = xasprintf("%s%s", type, what);
         _cleanup_(text_done) Text why = {};
         add_marks_of(&why, a);
         text_add(&why, "%s", a->why);
         bool fits = strlen(head) + 2 <= COLUMN;
-        if (!fits)
+        if (strlen(head) > TEXT_WIDTH)
+                text_add_folded(t, type, strlen(type), what);
+        else if (!fits)
                 text_add(t, "%s\n", head);
         _cleanup_(freep) char *lead = xasprintf("%-*s", COLUMN, fits ? head : "");
         text_add_folded(t, lead, COLUMN, why.data);

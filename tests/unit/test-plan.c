@@ -192,6 +192,17 @@ TEST(text_tells_what_is_missing) {
         ASSERT_CONTAINS(text, s.plan->id);
 }
 
+TEST(long_actions_are_folded) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        sample_plan(&s);
+        Action *a = &s.plan->actions[0];
+        free(a->with);
+        a->with = xstrdup("one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen");
+        _cleanup_(freep) char *text = plan_to_text(s.plan), *end = xstrdup(strstr(text, "thirteen") ?: "");
+        ASSERT_CONTAINS(text, ",\n                   ");
+        ASSERT_CONTAINS(end, "fourteen\n");
+}
+
 TEST(a_second_bootstrapper_is_named_and_changes_nothing) {
         _cleanup_(sample_done) Sample s = sample_new();
         _cleanup_(freep) char *id = xstrdup(sample_plan(&s)->id);
