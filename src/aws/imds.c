@@ -244,6 +244,11 @@ static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *
         return 0;
 }
 
+/* Who reads user data may be somebody with a file. */
+static const char *elsewhere(const char *path) {
+        return streq(path, "user-data") ? "; a machine outside EC2 needs a file: -c file://PATH" : "";
+}
+
 static int imds_try_until(Imds *i, const char *path, uint64_t deadline, HttpResponse *ret, char **why) {
         for (unsigned n = 0;; n++) {
                 int r = stop_signal() ? -EINTR : imds_try(i, path, deadline, ret, why);
@@ -254,8 +259,8 @@ static int imds_try_until(Imds *i, const char *path, uint64_t deadline, HttpResp
                         return -EINTR;
                 if (now >= deadline)
                         return -ETIMEDOUT;
-                log_line(n == 0 ? LOG_INFO : LOG_DEBUG, "Instance metadata, %s: %s; trying again for %u s.",
-                         path, *why, (unsigned)((deadline - now) / USEC_PER_SEC));
+                log_line(n == 0 ? LOG_INFO : LOG_DEBUG, "Instance metadata, %s: %s; trying again for %u s%s.",
+                         path, *why, (unsigned)((deadline - now) / USEC_PER_SEC), elsewhere(path));
                 uint64_t pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
                 sleep_usec(MIN(pause, deadline - now));
         }
@@ -278,8 +283,7 @@ static int report_failure(const Imds *i, int r, const char *path, unsigned reque
                           "requests in %.1f s; the last one: %s. Check the network of this instance and its "
                           "metadata options%s",
                           i->url.authority, path, requests, (double)usec / USEC_PER_SEC, why,
-                          streq(path, "user-data") ? "; a machine outside EC2 needs a file: -c file://PATH"
-                                                   : "");
+                          elsewhere(path));
 }
 
 int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag) {

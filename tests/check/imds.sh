@@ -70,6 +70,8 @@ mock
 mock_stop
 ok 'a port where nobody listens' fails 1 meta-data/mac
 ok 'is tried until the budget is spent' says 'Connection refused'
+ok 'for user data, too' fails 1 user-data
+ok 'and who has it in a file is told at once' eval 'head -n 1 "$tmp/err" | grep -F "trying again for " | grep -F "needs a file: -c file://PATH"'
 AWS_EC2_METADATA_SERVICE_ENDPOINT=ftp://x fails 1 meta-data/mac
 ok 'an endpoint of another kind is named by its variable' says 'AWS_EC2_METADATA_SERVICE_ENDPOINT in the environment'
 unset AWS_EC2_METADATA_SERVICE_ENDPOINT
