@@ -293,7 +293,8 @@ static int check_flags(const Config *config, const Host *host, Diag *diag) {
         int r = 0;
         for (size_t i = 0; i < strv_length(config->kubelet.flags); i++) {
                 _cleanup_(freep) char *path = xasprintf("spec.kubelet.flags[%zu]", i);
-                r = MIN(check_element(config->kubelet.flags[i], path, host, diag), r);
+                int k = check_element(config->kubelet.flags[i], path, host, diag);
+                r = k < 0 ? k : r;
         }
         return r;
 }

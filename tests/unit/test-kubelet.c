@@ -204,6 +204,7 @@ TEST(errors_of_the_plan_say_where) {
         Plan *plan = NULL;
         ASSERT_EQ(plan_make(&s.config, &s.host, &s.options, &plan, &s.diag), -EINVAL);
         const Diagnostic *e = diag_first_error(&s.diag);
+        ASSERT_EQ(diag_count(&s.diag, false), 1);
         ASSERT_STREQ(e->where, "a, line 7");
         ASSERT_STREQ(e->path, "spec.kubelet.flags[1]");
         ASSERT_STREQ(e->source, "a");
