@@ -38,8 +38,9 @@ static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const c
                                                    : "quoted text";
         _cleanup_(freep) char *text = xasprintf("must be %s, and is %s", wanted, is);
         decode_fail(d, node, path, text);
+        const char *within = path && path->up ? path->up->key : NULL;
         /* a variable where the services stand */
-        if (path->up && path->up->key && streq(path->up->key, "environment") && node->type == NODE_SCALAR)
+        if (within && streq(within, "environment") && path->key && node->type == NODE_SCALAR)
                 diag_suggest(d->diag, "default: {%s: ...}", path->key);
         return NULL;
 }
