@@ -177,6 +177,7 @@ usage 'detect: --kubelet-version: "new" is not a version such as 1.33.4' plan --
 "$nodestrap" plan --root "$root" -c file:///none.yaml >"$tmp/out" 2>"$tmp/err"; code=$?
 ok 'a source that is not there' same_word $code 12
 ok 'is named' says_last "nodestrap: failed (12 ESOURCE) at source: /none.yaml: cannot be opened as a configuration source below $root: No such file or directory"
+settled
 init -c http://x
 ok 'what is mistyped by hand is no verdict of the boot' eval '[ "$code" = 2 ] && says_last "at source: configuration source" && [ "$(verdict verdict)" = ok ] && unchanged'
 bash -c 'export SYSTEMD_EXEC_PID=$$; exec "$@"' bash "$nodestrap" init --root "$root" -c http://x 2>"$tmp/err"; code=$?
