@@ -140,7 +140,9 @@ static int look_failed(Storage *s, int r, const char *path, Diag *diag) {
                 return diag_error(diag, r, CAUSE_INTERRUPTED,
                                   "stopped by %s while it waited for what lies on %s; nothing was changed",
                                   stop_name(stop_signal()), path);
-        return r == -EACCES || r == -EPERM || r == -ENOENT ? cannot_look(s, r, path) : r;
+        if (r == -EACCES || r == -EPERM || r == -ENOENT)
+                return cannot_look(s, r, path);
+        return fact_error(diag, r, path, "what lies on this disk is not known");
 }
 
 /* All at once, and one deadline for all: a disk that does not answer takes nothing from the others. Meanwhile
