@@ -149,7 +149,7 @@ tree_any_cuts() {                       # the power goes in one of the phases or
         local phase d; mkdir -p "$tree/vmtest" "$tree/etc/systemd/system/sysinit.target.wants"; echo "${CUTS:-cuts=1 seed=1}" >"$tree/vmtest/cuts-words"
         for phase in config devices run; do
                 d=$tree/etc/systemd/system/nodestrap-$phase.service.d; mkdir -p "$d"
-                sed -n "s/^ExecStart=/[Service]\nNoNewPrivileges=no\nCapabilityBoundingSet=~\nSystemCallFilter=\nMemoryDenyWriteExecute=no\nExecStart=\nExecStart=\/usr\/bin\/python3 \/vmtest\/any_cuts.py run $phase /p" "$top/units/nodestrap-$phase.service" >"$d/cut.conf"
+                sed -n "s/^ExecStart=/[Service]\nNoNewPrivileges=no\nCapabilityBoundingSet=~\nSystemCallFilter=\nMemoryDenyWriteExecute=no\nDevicePolicy=auto\nDeviceAllow=\nExecStart=\nExecStart=\/usr\/bin\/python3 \/vmtest\/any_cuts.py run $phase /p" "$top/units/nodestrap-$phase.service" >"$d/cut.conf"
         done
         printf '[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/python3 /vmtest/any_cuts.py clock\n' >"$tree/etc/systemd/system/cut-clock.service"
         ln -s ../cut-clock.service "$tree/etc/systemd/system/sysinit.target.wants/"
