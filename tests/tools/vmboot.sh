@@ -194,8 +194,7 @@ rm -f "$OUT"/console.*
 if [ -n "$STOCK" ]; then QEMU=qemu-system-$MACHINE; else QEMU=$here/qemu-ec2.sh; export QEMU_EC2=$MACHINE; "$QEMU" --version >/dev/null || skip "no EC2 model strings (-q does without)"; fi
 VERSION=$("$QEMU" --version | sed -n '1s/.*version \([^ ]*\).*/\1/p')
 # All CPUs take turns in one thread: with a thread each, one may still meet the breakpoint of a jump label that another has patched already
-# ("Oops: int3", and the guest is dead), and interrupts of the disks or the terminal may be lost for good. Two guests at once on two CPUs
-# take as long either way.
+# ("Oops: int3", and the guest is dead). Two guests at once on two CPUs take as long either way.
 ACCEL=(-M pc -accel tcg,thread=single -cpu max); [ "${NODESTRAP_TEST_ACCEL:-tcg}" = kvm ] && ACCEL=(-M pc -accel kvm -cpu host)
 # no_timer_check: beside other load the kernel may see no tick while it looks for one, and then leaves the timer's interrupt in service
 # for good, which holds back those of the disks (as under KVM, where the kernel does not look: arch/x86/kernel/kvm.c).
