@@ -21,6 +21,14 @@ char *usec_text(int64_t usec) {
         return xasprintf("%.*f s", usec < 10 * (int64_t)USEC_PER_SEC ? 2 : 1, (double)usec / USEC_PER_SEC);
 }
 
+char *time_text(int64_t seconds) {
+        char text[32];
+        time_t t = (time_t)seconds;
+        struct tm utc;
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &utc));
+        return xstrdup(text);
+}
+
 int parse_timespan(const char *s, uint64_t *ret_usec) {
         static const struct { const char *unit; uint64_t usec; } units[] = {
                 { "ms", USEC_PER_MSEC },

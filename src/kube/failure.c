@@ -20,14 +20,6 @@ static void add_message(Text *t, const char *message) {
         text_add_shown(t, message, strlen(message), MESSAGE_MAX, 0);
 }
 
-static char *time_text(int64_t seconds) {
-        char text[32];
-        time_t t = (time_t)seconds;
-        struct tm utc;
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &utc));
-        return xstrdup(text);
-}
-
 static char *span_text(int64_t seconds) {
         if (seconds < 7200)
                 return xasprintf("%lld s", (long long)seconds);

@@ -27,13 +27,6 @@ static int verdict_level(const Verdict *v) {
         return v->exit_code == EXIT_DONE ? LOG_NOTICE : v->tolerated ? LOG_WARNING : LOG_ERR;
 }
 
-char *time_text(time_t seconds) {
-        char when[32];
-        struct tm utc;
-        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
-        return xstrdup(when);
-}
-
 char *verdict_time(void) {
         return time_text(time(NULL));
 }

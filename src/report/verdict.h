@@ -29,7 +29,5 @@ _nonnull_ void verdict_announce(const Verdict *v, const char *phases, const char
 _must_check_ bool verdict_is_of_unit(void);
 /* The last line on stderr. */
 _nonnull_ void verdict_tell(const Verdict *v, const char *line);
-/* "2026-01-02T03:04:05Z", of seconds since 1970. */
-_malloc_ char *time_text(time_t seconds);
-/* The same of now, by a clock that may not be set yet. */
+/* "2026-01-02T03:04:05Z", now, by a clock that may not be set yet. */
 _malloc_ char *verdict_time(void);

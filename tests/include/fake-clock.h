@@ -29,6 +29,10 @@ char *usec_text(int64_t usec) {
         return xasprintf("%lld us", (long long)usec);
 }
 
+char *time_text(int64_t seconds) {
+        return xasprintf("%lld s after 1970", (long long)seconds);
+}
+
 int parse_timespan(const char *s, uint64_t *ret_usec) {
         return parse_u64(s, ret_usec);
 }
