@@ -251,7 +251,7 @@ ok 'a directory that is not there' refused 40 'b.tar.gz cannot be written: No su
 ok 'which is told before anybody is asked' test ! -e "$tmp/asked"
 mkfifo "$tmp/fifo"
 ok 'a pipe that nobody reads' refused 40 'fifo cannot be written: No such device or address' "$tmp/fifo"
-ok 'a pipe of ours' eval 'exec 3<>"$tmp/fifo"; timeout 60 cat "$tmp/fifo" >"$tmp/b.tar.gz" 3>&- & "$nodestrap" status --root "$root" --bundle "$tmp/fifo" 2>"$tmp/err"; rc=$?; exec 3>&-; wait $!; [ $rc = 0 ] && unpack'
+ok 'a pipe of ours' eval 'exec 3<>"$tmp/fifo" 4<"$tmp/fifo"; timeout 60 cat <&4 >"$tmp/b.tar.gz" 3>&- & "$nodestrap" status --root "$root" --bundle "$tmp/fifo" 2>"$tmp/err"; rc=$?; exec 3>&- 4<&-; wait $!; [ $rc = 0 ] && unpack'
 ok 'no name' refused 2 '--bundle takes the name of a file' ''
 ok 'two wishes' eval '"$nodestrap" status --root "$root" --output json --bundle "$tmp/b.tar.gz" 2>"$tmp/err"; [ $? = 2 ] && says "leave out --output"'
 ok 'other commands do not take it' eval '"$nodestrap" plan --bundle x 2>"$tmp/err"; [ $? = 2 ] && says "plan does not take --bundle"'
