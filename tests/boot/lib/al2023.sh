@@ -10,7 +10,8 @@ next_boot() { [ "$bad" = 0 ] || finish; cp out/stdout out/report; systemctl rebo
 cat out/report 2>/dev/null
 
 calls() { is "$(cat $SOMEBODY/nodeadm 2>/dev/null | wc -l)" "$1"; }
-internal_calls() { is "$(sort $SOMEBODY/nodeadm-internal 2>/dev/null | sed 's/^nodeadm-internal //' | paste -sd,)" "$1"; }
+# Once or more: udev may tell of an interface when it comes and again when systemd-udev-trigger asks for all.
+internal_calls() { is "$(sort -u $SOMEBODY/nodeadm-internal 2>/dev/null | sed 's/^nodeadm-internal //' | paste -sd,)" "$1"; }
 ended_well() { is "$(property "$1" Result) $(property "$1" ConditionResult) $(property "$1" ExecMainStatus)" "success yes 0"; }
 # It has "started" when its program was begun (Type=simple), which may be before it has recorded anything.
 kubelet_began() { timeout 30 tail -n +1 -F /run/recording-kubelet/starts 2>/dev/null | grep -qm1 start; }
