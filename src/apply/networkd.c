@@ -151,28 +151,16 @@ static void begin_reload(void *userdata) {
         reload->stamp = stamp_now(reload->root);
 }
 
-/* Where another file has configured a secondary interface before its own came, systemd 257 keeps on reloading
- * what that has made, a route of its subnet in the main table among it. Another process's reload may have
- * been the one; so of what networkd has now it is not known who made it. */
-static void reconfigure_links(const Work *w) {
-        for (char **name = w->given; name && *name; name++) {
-                int r = networkd_reconfigure(*name, work_patience(w));
-                if (r < 0)
-                        log_debug("systemd-networkd does not configure %s anew: %s", *name, strerror(-r));
-        }
-}
-
-static int reload_work(Work *w) {
+/* Each needs one that began after its own files were written: another's will do. */
+static int reload_in_turn(Work *w) {
         uint64_t written = now_usec(), tick = coarse_usec();
         Diag diag = {};
         _cleanup_(close_fd) int fd = reload_lock(w);
         if (fd < 0)
                 return fd;
         Stamp last = stamp_read(w->root);
-        if (last.began_usec > written) {
-                reconfigure_links(w);
-                return 1;
-        }
+        if (last.began_usec > written)
+                return 0;
         /* in a later tick than the files, so that the next look finds them older */
         while (coarse_usec() == tick && work_pause(w, PAUSE_USEC / 10))
                 ;
@@ -184,9 +172,27 @@ static int reload_work(Work *w) {
                 (void)work_fail(w, r, CAUSE_INTERFACE, "%s", error ? error->text : strerror(-r));
         else if (stamp_write(w->root, &reload.stamp) < 0)
                 log_debug(RELOAD_STAMP " cannot be written; the next one reloads once more");
+        diag_done(&diag);
+        return r;
+}
+
+/* Where another file has configured a secondary interface before its own came, systemd 257 keeps on reloading
+ * what that has made, a route of its subnet in the main table among it. Another process's reload may have
+ * been the one; so of what networkd has now it is not known who made it. */
+static void reconfigure_links(Work *w) {
+        for (char **name = w->given; name && *name; name++) {
+                _cleanup_(freep) char *file = xasprintf(NETWORK_FILE "%s.network", *name);
+                work_at(w, "systemd-networkd configures %s anew", *name);
+                int r = networkd_reconfigure(*name, file, work_patience(w));
+                if (r < 0)
+                        log_debug("systemd-networkd does not configure %s anew: %s", *name, strerror(-r));
+        }
+}
+
+static int reload_work(Work *w) {
+        int r = reload_in_turn(w);
         if (r >= 0)
                 reconfigure_links(w);
-        diag_done(&diag);
         return r < 0 ? r : 1;
 }
 

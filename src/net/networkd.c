@@ -36,6 +36,8 @@
 #define LOOK_USEC   (250 * USEC_PER_MSEC)       /* what done() looks at beside the links has no signals */
 #define PAUSE_USEC  (20 * USEC_PER_MSEC)        /* 32 links that come up make hundreds of signals */
 #define BUS_USEC    (2 * USEC_PER_SEC)  /* for a bus that is about to come */
+#define TAKEN_USEC  (15 * USEC_PER_SEC) /* DHCP answers at once, or is asked again after some seconds */
+#define OTHER_USEC  USEC_PER_SEC        /* up to systemd 255 a reload ends before its links begin */
 #define LIST_LIMIT  (16U << 20)         /* some kB a link */
 
 /* ActiveState of systemd-networkd.service: its process is ready, or there is one at all. */
@@ -376,40 +378,6 @@ bool networkd_has(const char *name) {
         return has;
 }
 
-static int networkd_reconfigure_link(Networkd *n, int index, uint64_t deadline_usec) {
-        sd_bus_message *call = NULL, *answer = NULL;
-        int r = sd_bus_message_new_method_call(n->bus, &call, NETWORKD, OBJECT, NETWORKD ".Manager",
-                                               "ReconfigureLink");
-        if (r >= 0)
-                r = sd_bus_message_append(call, "i", index);
-        if (r >= 0)
-                r = networkd_send(n, n->bus, call, deadline_usec, &answer);
-        if (r >= 0)
-                r = sd_bus_message_is_method_error(answer, NULL) ? -sd_bus_message_get_errno(answer) : 1;
-        sd_bus_message_unref(call);
-        sd_bus_message_unref(answer);
-        return r;
-}
-
-int networkd_reconfigure(const char *name, uint64_t deadline_usec) {
-        _cleanup_(networkd_close) Networkd n = { .interfaces_fd = -1 };
-        Diag diag = {};
-        sd_bus *pid1 = NULL;
-        unsigned index = if_nametoindex(name);
-        int r = networkd_open(&n, &diag);
-        if (r >= 0)
-                r = networkd_open_pid1(&n, &pid1);
-        if (r >= 0)
-                r = service_is(&n, pid1, PID1 ".Service", "Type", BY_SIGNAL, deadline_usec);
-        sd_bus_close_unref(pid1);
-        if (r > 0)
-                r = networkd_connect(&n);
-        if (r > 0 && index > 0)
-                r = networkd_reconfigure_link(&n, (int)index, deadline_usec);
-        diag_done(&diag);
-        return r;
-}
-
 /* ---- wait ---- */
 
 static int on_interfaces(_unused_ sd_event_source *s, int fd, _unused_ uint32_t events, void *userdata) {
@@ -510,4 +478,67 @@ int networkd_wait(LinksDone done, void *userdata, uint64_t deadline_usec, Diag *
                 if (now >= deadline_usec)
                         return -ETIMEDOUT;
         }
+}
+
+/* ---- one link, anew ---- */
+
+static int networkd_reconfigure_link(Networkd *n, int index, uint64_t deadline_usec) {
+        sd_bus_message *call = NULL, *answer = NULL;
+        int r = sd_bus_message_new_method_call(n->bus, &call, NETWORKD, OBJECT, NETWORKD ".Manager",
+                                               "ReconfigureLink");
+        if (r >= 0)
+                r = sd_bus_message_append(call, "i", index);
+        if (r >= 0)
+                r = networkd_send(n, n->bus, call, deadline_usec, &answer);
+        if (r >= 0)
+                r = sd_bus_message_is_method_error(answer, NULL) ? -sd_bus_message_get_errno(answer) : 1;
+        sd_bus_message_unref(call);
+        sd_bus_message_unref(answer);
+        return r;
+}
+
+typedef struct Taken { const char *name, *file; uint64_t other_usec; } Taken;
+
+/* By this file; or by another one still, so that it is not for this one to wait. */
+static int taken_is_configured(const Links *links, void *userdata) {
+        const Taken *t = userdata;
+        for (size_t i = 0; i < links->n; i++) {
+                const Link *l = &links->items[i];
+                if (streq(l->name, t->name))
+                        return streq(l->setup, "configured") &&
+                               ((l->file && streq(l->file, t->file)) || now_usec() >= t->other_usec);
+        }
+        return 1;
+}
+
+/* Between a reload and its new DHCP client's start there is nobody who would give an old lease back: an
+ * address that is then made again keeps the kernel's route of its subnet
+ * (systemd:src/network/networkd-dhcp4.c, link_drop_dhcp4_config()). So not before it has come to an end;
+ * or where it does not, as late as may be. */
+static int networkd_await_taken(const char *name, const char *file, uint64_t deadline_usec, Diag *diag) {
+        Taken taken = { name, file, now_usec() + OTHER_USEC };
+        int r = networkd_wait(taken_is_configured, &taken, MIN(now_usec() + TAKEN_USEC, deadline_usec), diag);
+        return r == -ETIMEDOUT ? 0 : r;
+}
+
+int networkd_reconfigure(const char *name, const char *file, uint64_t deadline_usec) {
+        _cleanup_(networkd_close) Networkd n = { .interfaces_fd = -1 };
+        Diag diag = {};
+        sd_bus *pid1 = NULL;
+        unsigned index = if_nametoindex(name);
+        int r = networkd_open(&n, &diag);
+        if (r >= 0)
+                r = networkd_open_pid1(&n, &pid1);
+        if (r >= 0)
+                r = service_is(&n, pid1, PID1 ".Service", "Type", BY_SIGNAL, deadline_usec);
+        sd_bus_close_unref(pid1);
+        if (r > 0)
+                r = networkd_connect(&n);
+        if (r > 0 && index > 0) {
+                r = networkd_await_taken(name, file, deadline_usec, &diag);
+                if (r >= 0)
+                        r = networkd_reconfigure_link(&n, (int)index, deadline_usec);
+        }
+        diag_done(&diag);
+        return r;
 }

@@ -31,9 +31,10 @@ typedef void (*ReloadBegins)(void *userdata);
 _must_check_ _nonnull(4) int networkd_reload(uint64_t deadline_usec, ReloadBegins begins, void *userdata,
                                              Diag *diag);
 /* Has a networkd that does not do so by itself (from systemd 253 on) take away from a link what another file
- * than the present one has given it, and begin again. 1: done; 0: nothing to do, or nobody there to ask,
- * as before there is a bus; or a negative errno, without a diagnostic. */
-_must_check_ _nonnull_ int networkd_reconfigure(const char *name, uint64_t deadline_usec);
+ * than this, the present one, has given it, and begin again; for that it is waited until the link is
+ * configured, 15 s at most. 1: done; 0: nothing to do, or nobody there to ask, as before there is a bus; or a
+ * negative errno, without a diagnostic. */
+_must_check_ _nonnull_ int networkd_reconfigure(const char *name, const char *file, uint64_t deadline_usec);
 /* Has networkd configured a link of that name, by whatever file? As it has written down itself. */
 _must_check_ _nonnull_ bool networkd_has(const char *name);
 

@@ -13,11 +13,26 @@
 comes_to_all() { local name; for name; do comes_to "$name" configured || return; done; }
 # shellcheck disable=SC2046 # names
 taken() { links && systemctl start systemd-networkd && comes_to_all $(names) && add $(names); }
+both_up() { links && systemctl start systemd-networkd && comes_to_all eth0 eth1; }
 instance_new --cards 4 --count 4 --subnets 2
 try "the image's file has them all, then they were added" taken
 check_interfaces "taken over"
 instance_new --cards 2 --count 2
 try "both at about the same time" instance_up
 check_interfaces "at the same time"
+
+# networkd keeps an address over a reload, and has nobody to give its lease back until it asks again: begun anew in between, it makes the same
+# address once more, with which the route of the subnet stays in the main table.
+instance_new --cards 2 --count 2 --subnets 2
+try "the image's file has both" both_up
+: >$VPC/hold/eth1
+add eth1 & adding=$!
+try "the other one is not given an address again yet" comes_to eth1 configuring
+# its own file is read by then: what else there is to do is done here first
+try "so that it is not begun anew yet" eval 'add eth0 && kill -0 $adding'
+rm $VPC/hold/eth1
+wait $adding
+try "it is when it has one" is $? 0
+check_interfaces "an address that was kept"
 
 finish
