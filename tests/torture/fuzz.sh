@@ -19,7 +19,7 @@ nice make -j"$(nproc)" CC=clang O=$B "${all[@]/#/$B/fuzzers/}" >"$W/log" 2>&1 ||
 grep -ohE '"[A-Za-z]{4,24}"' conf/nodeconfig.schema.json | sort -u >"$W/config.dict"
 for f in "${all[@]}"; do
         case $f in fuzz-decode | fuzz-plan | fuzz-source) cp "$W/config.dict" "$W/$f.dict"; continue;; esac
-        grep -aohE '[A-Za-z_][A-Za-z_0-9-]{3,23}' "tests/fuzz/corpus/$f"/* | sort | uniq -c | sort -rn | awk 'NR <= 400 { print "\"" $2 "\"" }' >"$W/$f.dict"
+        grep -aohE '[A-Za-z_][A-Za-z_0-9-]{3,47}' "tests/fuzz/corpus/$f"/* | sort | uniq -c | sort -rn | awk 'NR <= 400 { print "\"" $2 "\"" }' >"$W/$f.dict"
 done
 mkdir -p "$B/found"; echo "1..$((${#all[@]} + 1))"
 
