@@ -16,6 +16,9 @@
 #define STRUCT_VERSION(type, number) ((unsigned)sizeof(type) | (unsigned)(number) << 24)
 #define PROFILES_MAX 32                 /* indexes of profiles that are asked for; 17 had a name in R580 */
 #define CLOCKS_MAX 1024
+/* More are no answer: machines have 16 GPUs, and each of those seven instances in one of eight places. */
+#define GPUS_MAX 256
+#define LIST_MAX 256
 
 /* ---- what the library takes and gives ---- */
 
@@ -129,6 +132,12 @@ static struct { NVML_FUNCTIONS(POINTER) } nvml;
 enum { CLOCK_GRAPHICS = 0, CLOCK_MEMORY = 2 };  /* nvmlClockType_t */
 #define CALL(member, ...) (nvml.member ? (int)nvml.member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND)
 
+/* A library that finds more than there is room for says so by its code. Where one does so by the count alone,
+ * what would lie behind is not looked at. */
+static int list_code(int code, unsigned count, unsigned room) {
+        return code == NVML_OK && count > room ? NVML_INSUFFICIENT_SIZE : code;
+}
+
 /* ---- loading ---- */
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;   /* executors run on threads */
@@ -214,6 +223,12 @@ int nvml_open(NvmlGpus *ret, NvmlTrouble *ret_trouble) {
         if (code != NVML_OK) {
                 nvml_close(&g);
                 return open_failed(ret_trouble, code, xstrdup("nvmlDeviceGetCount_v2"));
+        }
+        if (count > GPUS_MAX) {
+                nvml_close(&g);
+                *ret_trouble = (NvmlTrouble){ NVML_UNKNOWN,
+                                              xasprintf("nvmlDeviceGetCount_v2 says %u GPUs", count) };
+                return -EIO;
         }
         code = gpus_take(&g, count, &call, &index);
         if (code != NVML_OK) {
@@ -361,9 +376,10 @@ static int by_place(const void *a, const void *b) {
 }
 
 static int instances_of(NvmlDevice device, const NvmlProfile *profile, NvmlInstances *to) {
-        unsigned count = MAX(profile->instances, PROFILES_MAX);
-        _cleanup_(freep) void **handles = xcalloc(count, sizeof *handles);
+        unsigned room = MIN(MAX(profile->instances, PROFILES_MAX), LIST_MAX), count = room;
+        _cleanup_(freep) void **handles = xcalloc(room, sizeof *handles);
         int code = CALL(instances, device, profile->id, handles, &count);
+        code = list_code(code, count, room);
         for (unsigned i = 0; code == NVML_OK && i < count; i++) {
                 InstanceInfo info = {};
                 code = CALL(instance_info, handles[i], &info);
@@ -391,10 +407,13 @@ int nvml_mig_instances(NvmlDevice device, const NvmlProfile *profiles, size_t n,
 int nvml_mig_places(NvmlDevice device, unsigned profile, NvmlInstances *ret) {
         unsigned count = 0;
         int code = CALL(places, device, profile, NULL, &count);
+        code = list_code(code, count, LIST_MAX);
         if (code != NVML_OK)
                 return code;
-        _cleanup_(freep) Placement *places = xcalloc(count + 1, sizeof *places);
+        unsigned room = count;
+        _cleanup_(freep) Placement *places = xcalloc(room, sizeof *places);
         code = CALL(places, device, profile, places, &count);
+        code = list_code(code, count, room);
         if (code != NVML_OK)
                 return code;
         NvmlInstances found = { .items = xcalloc(count + 1, sizeof *found.items) };
@@ -453,6 +472,7 @@ static int compute_destroy_all(void *instance, unsigned profile) {
         void *handles[PROFILES_MAX] = {};
         unsigned count = PROFILES_MAX;
         int code = CALL(compute_instances, instance, profile, handles, &count);
+        code = list_code(code, count, PROFILES_MAX);
         for (unsigned i = 0; code == NVML_OK && i < count; i++)
                 code = CALL(compute_destroy, handles[i]);
         return code;
@@ -471,7 +491,12 @@ int nvml_mig_destroy(const NvmlInstance *instance) {
 }
 
 int nvml_mig_most(NvmlDevice device, unsigned *ret) {
-        return CALL(mig_most, device, ret);
+        unsigned most = 0;
+        int code = CALL(mig_most, device, &most);
+        code = list_code(code, most, LIST_MAX);
+        if (code == NVML_OK)
+                *ret = most;
+        return code;
 }
 
 /* Of numbers in between that nobody has R450 said "invalid argument". */
@@ -517,13 +542,15 @@ static unsigned highest(const unsigned *clocks, unsigned n) {
 }
 
 int nvml_highest_clocks(NvmlDevice device, unsigned *ret_memory, unsigned *ret_graphics) {
-        unsigned clocks[CLOCKS_MAX], n = CLOCKS_MAX;
+        unsigned clocks[CLOCKS_MAX] = {}, n = CLOCKS_MAX;
         int code = CALL(memory_clocks, device, &n, clocks);
+        code = list_code(code, n, CLOCKS_MAX);
         if (code != NVML_OK)
                 return code;
         unsigned memory = highest(clocks, n);
         n = CLOCKS_MAX;
         code = CALL(graphics_clocks, device, memory, &n, clocks);
+        code = list_code(code, n, CLOCKS_MAX);
         if (code != NVML_OK)
                 return code;
         *ret_memory = memory;
