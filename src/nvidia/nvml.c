@@ -336,8 +336,8 @@ static int profile_at(NvmlDevice device, unsigned index, NvmlProfile *ret) {
         if (code != NVML_OK)
                 return code;
         *ret = (NvmlProfile){ .id = info.id, .slices = info.slices, .instances = info.instances };
-        const char *name = startswith(info.name, "MIG ") ? info.name + strlen("MIG ") : info.name;
-        memccpy(ret->name, name, 0, sizeof ret->name - 1);
+        size_t skipped = startswith(info.name, "MIG ") ? strlen("MIG ") : 0;
+        snprintf(ret->name, sizeof ret->name, "%.*s", (int)(sizeof info.name - skipped), info.name + skipped);
         return NVML_OK;
 }
 
