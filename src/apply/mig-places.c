@@ -3,6 +3,8 @@
  * not help. */
 #include "apply/mig-places.h"
 
+#define TRIES_MAX 1000000U
+
 void places_done(Places *p) {
         for (size_t i = 0; i < p->n; i++)
                 nvml_instances_done(&p->possible[i]);
@@ -17,18 +19,20 @@ static bool is_free(const Places *p, size_t n, const NvmlInstance *place) {
 }
 
 /* At most eight places for each of seven instances, and the memory they lie in has eight slices: this ends
- * soon. */
-static bool choose_from(Places *p, size_t i) {
+ * soon, or the library has told nonsense. */
+static bool choose_from(Places *p, size_t i, unsigned *tries) {
         if (i == p->n)
                 return true;
-        for (size_t k = 0; k < p->possible[i].n; k++) {
+        for (size_t k = 0; k < p->possible[i].n && *tries < TRIES_MAX; k++) {
+                ++*tries;
                 p->chosen[i] = &p->possible[i].items[k];
-                if (is_free(p, i, p->chosen[i]) && choose_from(p, i + 1))
+                if (is_free(p, i, p->chosen[i]) && choose_from(p, i + 1, tries))
                         return true;
         }
         return false;
 }
 
 bool places_choose(Places *p) {
-        return choose_from(p, 0);
+        unsigned tries = 0;
+        return choose_from(p, 0, &tries);
 }
