@@ -130,7 +130,7 @@ static int miss(Work *w, int asked) {
         return 0;
 }
 
-static int image_work(Work *w) {
+int image_work(Work *w) {
         const Action *a = w->action;
         Found found = FOUND_NOTHING;
         int there = root_exists(w->root, a->target);

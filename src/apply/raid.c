@@ -436,7 +436,7 @@ static int repair(Work *w, LockedDisks *all) {
         return r < 0 ? r : array_is_up(w);
 }
 
-static int raid_work(Work *w) {
+int raid_work(Work *w) {
         static int (*const steps[_STEP_MAX])(Work *, LockedDisks *) = {
                 [STEP_MAKE] = make,
                 [STEP_REMAKE] = remake,

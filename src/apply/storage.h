@@ -59,6 +59,8 @@ _must_check_ _nonnull_ int filling_end(Work *w, const char *place);
 _must_check_ _nonnull_ int layout_check(Work *w, int fd, const Move *first, bool none);
 
 /* The same without the event loop, as work_start() calls them on a thread: > 0 done, 0 unchanged. */
+_must_check_ _nonnull_ int raid_work(Work *w);
+_must_check_ _nonnull_ int image_work(Work *w);
 _must_check_ _nonnull_ int mount_work(Work *w);
 _must_check_ _nonnull_ int move_work(Work *w);
 _must_check_ _nonnull_ int bind_work(Work *w);

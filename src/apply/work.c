@@ -275,6 +275,10 @@ void work_wait(Apply *a) {
 
 void work_keep(Work *w, int fd) {
         Job *j = w->job;
+        if (!j) {
+                close(fd);
+                return;
+        }
         j->kept = xrealloc(j->kept, j->n_kept + 1, sizeof *j->kept);
         j->kept[j->n_kept++] = fd;
 }
