@@ -35,14 +35,16 @@ int driver_note_options(Work *w) {
 
 /* ---- out and in again ---- */
 
-/* Those that stand on it first: nvidia_drm, nvidia_modeset, nvidia_uvm, gdrdrv, nvidia. */
-static void add_users(const Work *w, const char *module, char ***to) {
+/* Those that stand on it first: nvidia_drm, nvidia_modeset, nvidia_uvm, gdrdrv, nvidia. Each is looked at
+ * once, whatever it is said to stand on. */
+static void add_users(const Work *w, const char *module, char ***seen, char ***to) {
         _cleanup_(freep) char *path = xasprintf("/sys/module/%s/holders", module);
         _cleanup_(strv_freep) char **users = NULL;
-        if (strv_length(*to) < USERS_MAX && root_list(w->root, path, &users) >= 0)
+        strv_add(seen, module);
+        if (strv_length(*seen) < USERS_MAX && root_list(w->root, path, &users) >= 0)
                 for (char **user = users; user && *user; user++)
-                        if (!strv_contains(*to, *user))
-                                add_users(w, *user, to);
+                        if (!strv_contains(*seen, *user))
+                                add_users(w, *user, seen, to);
         strv_add(to, module);
 }
 
@@ -69,9 +71,9 @@ static void warn(Work *w, const char *file, const char *why) {
 }
 
 static int reload(Work *w, const char *file, const char *now) {
-        _cleanup_(strv_freep) char **modules = NULL;
+        _cleanup_(strv_freep) char **modules = NULL, **seen = NULL;
         work_progress(w, "%s has other options than the driver was loaded with: it is loaded anew", file);
-        add_users(w, DRIVER, &modules);
+        add_users(w, DRIVER, &seen, &modules);
         bool noted = holders_note(w, modules);
         if (noted)
                 holders_stop(w, true);
