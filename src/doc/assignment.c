@@ -252,12 +252,12 @@ static void add_escaped(Text *t, const char *text, const char *escaped) {
 }
 
 /* Plain where it can be, since people grep and patch this line; else in double quotes, inside which the
- * shell's four need a backslash. */
+ * shell's four need a backslash, and a line break ends nothing. */
 char *assignment_join(char *const *words) {
         _cleanup_(text_done) Text plain = {};
         for (char *const *w = words; w && *w; w++) {
                 text_add(&plain, "%s%s", w == words ? "" : " ", **w ? "" : "\"\"");
-                add_escaped(&plain, *w, " \t\"'\\");
+                add_escaped(&plain, *w, SPACE "\"'\\");
         }
         const char *value = plain.data ?: "";
         if (!strpbrk(value, "\\\"'"))

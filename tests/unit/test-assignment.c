@@ -61,6 +61,7 @@ TEST(words_for_the_environment_file) {
                 { { "--a=\"b" },                "\"--a=\\\\\\\"b\"" },
                 { { "--a=b\\" },                "\"--a=b\\\\\\\\\"" },
                 { { "--a=`b", "c d" },          "\"--a=\\`b c\\\\ d\"" },
+                { { "--a=b\nc", "--d" },        "\"--a=b\\\\\nc --d\"" },
                 { { "" },                       "\"\\\"\\\"\"" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
