@@ -45,7 +45,9 @@ void waited_write(const Root *root, const Plan *plan, const Results *results) {
         for (size_t i = 0; i < results->n && !plan_has_phase(plan, PHASE_RUN); i++)
                 result_put(steps, &results->items[i]);
         size_t n = json_array_size(steps);
-        json_t *all = json_pack("{s:s, s:o}", "bootId", boot, "steps", steps);
+        json_t *all = json_object();
+        json_set_text(all, "bootId", boot);
+        json_object_set_new(all, "steps", steps);
         text = json_dumps(all, JSON_INDENT(1));
         json_decref(all);
         int r = n == 0 ? root_remove(root, WAITED_FILE)
