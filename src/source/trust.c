@@ -62,7 +62,7 @@ static int add_certificates(const Root *root, const char *path, Trust *t, Diag *
 static int add_file(const Root *root, const char *name, Trust *t, Diag *diag) {
         _cleanup_(freep) char *path = xasprintf(TRUSTED_DIR "/%s", name), *why = NULL;
         bool key = endswith(name, ".pub");
-        if (!key && !endswith(name, ".pem"))
+        if (*name == '.' || (!key && !endswith(name, ".pem")))
                 return 0;
         int r = path_is_guarded(root, path, &why);
         if (r <= 0)
@@ -80,16 +80,45 @@ static int check_anything(const Trust *t, Diag *diag) {
                                                  "one there, or remove the directory");
 }
 
+/* A link to where nothing is, or is not yet, as on a file system that is mounted later, was made by somebody
+ * who wants the check. */
+static int check_absent(const Root *root, Diag *diag) {
+        static const char *const paths[] = { "/etc/nodestrap", TRUSTED_DIR };
+        for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+                _cleanup_(freep) char *to = NULL;
+                if (root_read_link(root, paths[i], &to) >= 0 && root_exists(root, paths[i]) <= 0)
+                        return diag_error(diag, -ENOKEY, CAUSE_TRUST,
+                                          "%s is a symbolic link to where nothing is, so that it is not known "
+                                          "who may sign configurations: make " TRUSTED_DIR
+                                          " a directory of the image's own, or remove the link",
+                                          paths[i]);
+        }
+        return 0;
+}
+
+static int list_names(const Root *root, char ***ret, Diag *diag) {
+        int r = root_list(root, TRUSTED_DIR, ret);
+        if (r == -ENOENT)
+                return check_absent(root, diag);
+        return r < 0 ? diag_error(diag, r, CAUSE_TRUST,
+                                  TRUSTED_DIR " says who may sign configurations, and cannot be read: %s",
+                                  strerror(-r))
+                     : 0;
+}
+
+/* ".keep" keeps a directory in git. A hidden key is none that counts, and still a wish to have the check. */
+static bool counts(const char *name) {
+        return *name != '.' || endswith(name, ".pub") || endswith(name, ".pem");
+}
+
 int trust_load(const Root *root, Trust **ret, Diag *diag) {
         _cleanup_(strv_freep) char **names = NULL;
         _cleanup_(trust_freep) Trust *t = NULL;
-        int r = root_list(root, TRUSTED_DIR, &names);
-        if (r < 0 && r != -ENOENT)
-                return diag_error(diag, r, CAUSE_TRUST,
-                                  TRUSTED_DIR " says who may sign configurations, and cannot be read: %s",
-                                  strerror(-r));
+        int r = list_names(root, &names, diag);
+        if (r < 0)
+                return r;
         for (char **name = names; name && *name; name++) {
-                if (**name == '.')
+                if (!counts(*name))
                         continue;
                 if (!t)
                         r = hash_load(diag);

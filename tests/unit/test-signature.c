@@ -355,6 +355,32 @@ TEST(no_directory) {
         ASSERT_DISTRUSTED(&f, "cannot be read");
 }
 
+TEST(links_to_nothing) {
+        _cleanup_(fixture_done) Fixture f = fixture_new();
+        ASSERT_OK(root_link(f.root, TRUSTED_DIR, "/nowhere"));
+        ASSERT_DISTRUSTED(&f, TRUSTED_DIR " is a symbolic link to where nothing is");
+        ASSERT_OK(root_remove(f.root, TRUSTED_DIR));
+        ASSERT_OK(trust_load(f.root, &f.trust, &f.diag));
+        ASSERT_OK(root_remove_dir(f.root, "/etc/nodestrap"));
+        ASSERT_OK(root_link(f.root, "/etc/nodestrap", "/mnt/conf"));
+        ASSERT_DISTRUSTED(&f, "/etc/nodestrap is a symbolic link to where nothing is");
+        ASSERT_OK(root_make_dirs(f.root, "/mnt/conf", 0755));
+        ASSERT_OK(trust_load(f.root, &f.trust, &f.diag));       /* it leads somewhere, and there is no key */
+        ASSERT_TRUE(!f.trust);
+}
+
+TEST(hidden_keys) {
+        _cleanup_(fixture_done) Fixture f = fixture_new();
+        write_key(&f, TRUSTED_DIR "/.a.pub");
+        ASSERT_DISTRUSTED(&f, "has no key");
+        write_key(&f, TRUSTED_DIR "/b.pub");
+        write_file(&f, TRUSTED_DIR "/.x.pem", "one\n");
+        ASSERT_OK(trust_load(f.root, &f.trust, &f.diag));
+        ASSERT_EQ(f.trust->n, 1);
+        ASSERT_STREQ(f.trust->keys[0].file, "b.pub");
+        ASSERT_TRUE(!f.trust->certificates);
+}
+
 TEST(others_may_not_write) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
         const char *const paths[] = { "/etc", "/etc/nodestrap", TRUSTED_DIR, TRUSTED_DIR "/a.pub" };
