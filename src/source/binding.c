@@ -18,6 +18,18 @@ static int refuse(const Signature *s, const char *what, const char *bound, const
                              what, bound, here);
 }
 
+/* What the sources come to, the image's drop-ins among them: by these alone a machine knows its cluster better
+ * than what is signed does. */
+static int check_cluster(const Signature *s, const char *cluster, Diag *diag) {
+        if (!s->cluster || streq(s->cluster, cluster))
+                return 0;
+        if (*cluster)
+                return refuse(s, "cluster", s->cluster, cluster, diag);
+        return diag_error_at(diag, -EKEYREJECTED, CAUSE_BINDING, &(Position){ .source = s->source }, NULL,
+                             "is signed for cluster %s, and no source names one: set spec.cluster.name",
+                             s->cluster);
+}
+
 static int check_identity(const Signature *s, const Trust *trust, Imds *imds, bool only_looks, Diag *diag) {
         const Position at = { .source = s->source };
         _cleanup_(freep) char *account = NULL, *region = NULL;
@@ -100,8 +112,8 @@ int signatures_check(const Root *root, const Signatures *signatures, const Trust
         for (size_t i = 0; r >= 0 && i < signatures->n; i++) {
                 const Signature *s = &signatures->items[i];
                 r = check_serial(s, serials, diag);
-                if (r >= 0 && s->cluster && !streq(s->cluster, cluster))
-                        r = refuse(s, "cluster", s->cluster, cluster, diag);
+                if (r >= 0)
+                        r = check_cluster(s, cluster, diag);
                 if (r >= 0)
                         r = check_identity(s, trust, imds, only_looks, diag);
         }

@@ -155,6 +155,9 @@ rm "$trusted/z.pub"; chmod 664 "$trusted/ours.pub"; boot
 ok 'one that others can write' refused ETRUST source 'trusted.d/ours.pub may be written by others than root'
 mv "$trusted/ours.pub" "$trusted/ours.pub.old"; boot
 ok 'none where there should be one' refused ETRUST source 'it has no key (*.pub)'
+rm -r "$trusted"; ln -s /mnt/keys "$trusted"; boot
+ok 'a link to where nothing is' refused ETRUST source 'trusted.d is a symbolic link to where nothing is'
+rm "$trusted"
 
 # ---- an account and a region ----
 # The same name and number, and another key: it is that which counts.
@@ -194,6 +197,15 @@ sed 's/name: demo, //' "$tmp/config" >"$tmp/part"; echo '{apiVersion: node.eks.a
 "$nodestrap" config sign -k "$tmp/ours.pem" -c "file://$tmp/part" --cluster other --serial 7 >"$tmp/user-data" 2>"$tmp/err"
 boot -c imds://user-data -c file:///etc/eks/nodeadm.d/
 ok 'another cluster than all sources come to' refused EBINDING validate 'is signed for cluster other, and this is demo'
+sed 's/name: demo/name: other/' "$tmp/config" >"$tmp/elsewhere"
+"$nodestrap" config sign -k "$tmp/ours.pem" -c "file://$tmp/elsewhere" --cluster other --serial 7 >"$tmp/user-data" 2>"$tmp/err"
+boot -c imds://user-data -c file:///etc/eks/nodeadm.d/
+ok "nor is one of another cluster, that says so itself, taken by an image that names its own" refused EBINDING validate 'is signed for cluster other, and this is demo'
+rm "$root/etc/eks/nodeadm.d/a.yaml"
+"$nodestrap" config sign -k "$tmp/ours.pem" -c "file://$tmp/part" --cluster other --serial 7 >"$tmp/user-data" 2>"$tmp/err"
+ln -sf "$(realpath "$nodestrap")" "$tmp/bin/nodeadm"
+"$tmp/bin/nodeadm" config dump --root "$root" >"$tmp/out" 2>"$tmp/err"
+ok 'where no source names one it is said so' says 'is signed for cluster other, and no source names one'
 
 # ---- no Ed25519 ----
 printf 'openssl_conf = s\n[s]\nproviders = p\nalg_section = a\n[p]\ndefault = d\n[d]\nactivate = 1\n[a]\ndefault_properties = fips=yes\n' >"$tmp/fips"
