@@ -190,7 +190,10 @@ static int refuse(const Root *root, int r, Diag *diag) {
                 return diag_error(diag, r, CAUSE_FILE,
                                   REPORT_STATUS " is for root and who may read the journal: sudo nodestrap "
                                                 "status, or be of the group systemd-journal");
-        return diag_error(diag, r, CAUSE_FILE, REPORT_STATUS " cannot be shown: %s", strerror(-r));
+        return diag_error(diag, r, CAUSE_SOURCE,
+                          REPORT_STATUS "%s%s cannot be shown: %s; the next init writes it anew",
+                          root_is_host(root) ? "" : " below ", root_is_host(root) ? "" : root_path(root),
+                          r == -EBADMSG ? "it is no JSON" : strerror(-r));
 }
 
 int status_now(const Root *root, bool any, json_t **ret, Diag *diag) {

@@ -29,6 +29,8 @@ ok 'nor is one that is at work' eval 'ends 3 running --exit-code && shows "^runn
 ok 'whose steps in hand are told' eval 'shows "^  devices  running   from 5.80 s after power-on: await-fabric:fabric \(since 17.2 s\)$" && shows "^  run      running .*: take-turn:devices"'
 ok 'a process that is gone is not at work, nor one that has ended' shows '^  config   ok '
 ok 'below a root where nothing has run there is no status' eval 'ends 12 none && says "(12 ESOURCE) at start: there is no /run/nodestrap/status.json below $tmp/none"'
+mkdir -p "$tmp/damaged/run/nodestrap"; echo '{' >"$tmp/damaged/run/nodestrap/status.json"
+ok 'a damaged one is called that' eval 'ends 12 damaged && says "(12 ESOURCE) at start: /run/nodestrap/status.json below $tmp/damaged cannot be shown: it is no JSON"'
 ok 'nor anything to follow where there is no /run' eval 'ends 12 none --follow && says "(12 ESOURCE) at start: /run/nodestrap below $tmp/none cannot be watched: No such file or directory"'
 if unshare -m true 2>/dev/null; then
         fresh() { unshare -m sh -c 'mount -t tmpfs none /run && exec "$@"' sh "$nodestrap" status "$@" >"$tmp/out" 2>"$tmp/err"; }
