@@ -84,8 +84,7 @@ static bool is_free(const Content *c) {
 
 /* What an array of ours has left, from whatever host. */
 static bool is_remains(const Content *c) {
-        return c->kind == CONTENT_RAID_MEMBER && c->raid.uuid && c->raid.name &&
-               raid_is_ours(c->raid.name);
+        return c->kind == CONTENT_RAID_MEMBER && raid_is_ours(&c->raid);
 }
 
 static bool is_of_array(const Content *c, const char *uuid) {

@@ -95,6 +95,7 @@ char *blank_look(int fd, uint64_t size, uint64_t *ret_first, bool *ret_marked) {
 static int mark_each(int fd, bool member, bool set) {
         off_t size = lseek(fd, 0, SEEK_END);
         _cleanup_(freep) char *data = xcalloc(BLOCK, 1);
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);     /* an array writes below its page cache */
         for (size_t i = 0; size > 0 && i < (member ? 1 : MARKS); i++) {
                 size_t step = parts((uint64_t)size) / MARKS;
                 uint64_t at = member ? 0 : place((uint64_t)size, step * i + step / 2);

@@ -72,8 +72,9 @@ _nonnull_ bool content_unfinished(const Content *c);
 #define RAID_NAME        "kubernetes"
 #define RAID_OTHER_NAME  "nodestrap"
 #define RAID_DEVICE      "/dev/md/" RAID_NAME
-/* Is the array of such a name (RaidMember.name) ours? */
-_nonnull_ bool raid_is_ours(const char *name);
+/* Is it a member of an array of ours, by its name, and by metadata 1.2, before which the start of the disk is
+ * nobody's: mdadm's default, by which AWS's script makes its arrays, too? */
+_nonnull_ bool raid_is_ours(const RaidMember *m);
 
 /* The 4096 bytes at offset of a device as an md superblock of metadata 1.x; -EINVAL where they are none, or a
  * damaged one. The strings are the caller's. */

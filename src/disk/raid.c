@@ -70,9 +70,11 @@ int raid_member_parse(const void *block, uint64_t offset, RaidMember *ret) {
         return 0;
 }
 
-bool raid_is_ours(const char *name) {
-        const char *s = raid_short_name(name);
-        return streq(s, RAID_NAME) || streq(s, RAID_OTHER_NAME);
+#define SUPER_1_2 4096  /* md(4): 1.0 stands at the end, 1.1 at the start, 1.2 4 KiB behind it */
+
+bool raid_is_ours(const RaidMember *m) {
+        const char *s = m->uuid && m->name ? raid_short_name(m->name) : "";
+        return m->super_offset == SUPER_1_2 && (streq(s, RAID_NAME) || streq(s, RAID_OTHER_NAME));
 }
 
 const char *raid_short_name(const char *name) {

@@ -18,8 +18,7 @@ static bool is_member(const Disk *d) {
 }
 
 static bool is_ours(const Disk *d) {
-        return is_member(d) && d->content.raid.uuid &&
-               raid_is_ours(d->content.raid.name ?: "");
+        return is_member(d) && raid_is_ours(&d->content.raid);
 }
 
 static bool same_array(const Disk *a, const Disk *b) {
@@ -115,7 +114,7 @@ static void refuse_foreign(Stores *s, const Disk *d) {
         _cleanup_(freep) char *members = members_text(s, d);
         stores_refuse(s, CAUSE_DISK_USED,
                       "%s. An array that has another name than " RAID_NAME
-                      ", or metadata older than 1.0, is somebody else's and is left alone; "
+                      ", or other metadata than 1.2, is somebody else's and is left alone; "
                       "if it is not needed, stop it and `blkdiscard --force` its members",
                       members);
 }

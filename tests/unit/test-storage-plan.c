@@ -65,11 +65,11 @@ static void set_filesystem(Machine *m, Content *c, const char *type, const char 
 
 static void set_member(Machine *m, Content *c, const char *uuid, const char *name, int level, unsigned disks, int role, uint64_t events) {
         *c = (Content) { .kind = CONTENT_RAID_MEMBER, .type = TEXT(m, "linux_raid_member"),
-                         .raid = { .uuid = uuid ? TEXT(m, "%s", uuid) : NULL, .name = TEXT(m, "%s", name), .level = level, .layout = level == 10 ? 0x102 : 0, .disks = disks, .role = role, .events = events } };
+                         .raid = { .uuid = uuid ? TEXT(m, "%s", uuid) : NULL, .name = TEXT(m, "%s", name), .level = level, .layout = level == 10 ? 0x102 : 0, .disks = disks, .role = role, .events = events, .super_offset = 4096 } };
 }
 
 /* b blank, D data without a signature, R what we were making, x xfs, e ext4, u one that was cut off, U in the middle of its superblock, v btrfs, 0-7 member of ours with this role, S one that stayed behind, P a spare,
- * H member by another host name, N of the array with a name of its own, F of an array of another name, K of a second kubernetes, O of old metadata, o LVM, p partitions,
+ * H member by another host name, N of the array with a name of its own, F of an array of another name, K of a second kubernetes, A of one with metadata 1.0, O of old metadata, o LVM, p partitions,
  * h held by dm, m mounted, r read-only, f failing, q not known, n no serial */
 static void set_disk(Machine *m, size_t i, char letter, int level, unsigned of) {
         Disk *d = &m->disks[i];
@@ -96,6 +96,7 @@ static void set_disk(Machine *m, size_t i, char letter, int level, unsigned of) 
         case 'N': set_member(m, c, UUID_OURS, "any:nodestrap", level, of, (int)role, 20); break;
         case 'F': set_member(m, c, UUID_OTHER, "data", level, of, (int)role, 7); break;
         case 'K': set_member(m, c, UUID_OTHER, "old:kubernetes", level, of, (int)role, 7); break;
+        case 'A': set_member(m, c, UUID_OURS, "kubernetes", level, of, (int)role, 20); c->raid.super_offset = DISK_BYTES - 8192; break;
         case 'O': set_member(m, c, NULL, "", level, of, (int)role, 0); break;
         case 'p': d->partitions = keep_list(m, sample_list((const char *[]) { TEXT(m, "%sp1", d->name), NULL })); __attribute__((fallthrough));
         case 'o': *c = (Content) { .kind = CONTENT_OTHER, .type = TEXT(m, letter == 'p' ? "gpt" : "LVM2_member") }; break;
@@ -265,7 +266,8 @@ static const Row rows[] = {
         { STORAGE_RAID0, "012", .of = 4, .cause = CAUSE_DISKS, .says = { "has 4 members, and only 3 instance stores are here (of the raid0 array kubernetes of 4 the member 3)", "nvme1n1" } },
         { STORAGE_RAID0, "01b", .of = 2, .cause = CAUSE_ARRAY, .says = { "has 2 members, and 3 instance stores are here", "nvme2n1" } },
         { STORAGE_RAID0, "011", .cause = CAUSE_ARRAY, .says = { "contradict each other", "nvme3n1" } },
-        { STORAGE_RAID0, "OOO", .cause = CAUSE_DISK_USED, .says = { "older than 1.0", "nvme1n1", "nvme2n1", "nvme3n1" } },
+        { STORAGE_RAID0, "OOO", .cause = CAUSE_DISK_USED, .says = { "other metadata than 1.2", "nvme1n1", "nvme2n1", "nvme3n1" } },
+        { STORAGE_RAID0, "AAA", "r012:b", .cause = CAUSE_DISK_USED, .says = { "other metadata than 1.2", "nvme1n1", "nvme3n1", "blkdiscard --force" } },
         { STORAGE_RAID0, "012", "r012E", .cause = CAUSE_ARRAY, .says = { "md127", "nvme0n1", "no instance store", "for the instance stores among" } },
         { STORAGE_RAID0, "012", "r012:o", .cause = CAUSE_DISK_USED, .says = { "array md127", "`mdadm --stop /dev/md127`, and `blkdiscard --force`" } },
         { STORAGE_RAID0, "012", "r012:f", .cause = CAUSE_DISK_ERROR, .says = { "array md127", "Input/output error" } },

@@ -258,6 +258,18 @@ def two_arrays(node):
         raise Problem(f'not all is said: {node.last.err}')
 
 
+def array_of_metadata(version):
+    def case(node):
+        names = [d.name for d in disks()]
+        sh(MDADM, '--create', '/dev/md/kubernetes', '--run', '--homehost=any', '--name=kubernetes', f'--metadata={version}', '--level=0',
+           f'--raid-devices={len(names)}', *('/dev/' + n for n in names))
+        settle()
+        yield 'EDISKUSED', ['other metadata than 1.2', *names], False
+    case.__doc__ = f'an array named kubernetes, with metadata {version}'
+    case.__name__ = f'array_of_metadata_{version.replace(".", "_")}'
+    return case
+
+
 def partitioned(node):
     """a disk with partitions"""
     victim = disks()[1]
@@ -423,7 +435,7 @@ def pod_mount(node):
 
 CASES = (raid10_of_two, idle_controller, path_is_file, path_below_file, path_not_empty, path_read_only, path_into_proc, disk_with_errors,
          disk_with_errors_later, disk_that_hangs, disk_read_only, no_mkfs, no_mkfs_ext4, no_mdadm, no_cp, too_much_to_move, no_space, two_arrays,
-         partitioned, lvm, luks, swap, unknown_data, superblock_of_member_lost, superblock_of_file_system_lost, their_file_system, mounted_elsewhere, held, pod_mount)
+         array_of_metadata('1.0'), array_of_metadata('1.1'), partitioned, lvm, luks, swap, unknown_data, superblock_of_member_lost, superblock_of_file_system_lost, their_file_system, mounted_elsewhere, held, pod_mount)
 
 
 def fresh(node):
