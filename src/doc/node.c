@@ -182,7 +182,9 @@ static int check_key(Builder *b, NodeType type, Mark at) {
         if (type == NODE_SCALAR || !wants_key(b))
                 return 0;
         return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &where, NULL,
-                             "a key must be a text, and this one is a %s", type == NODE_MAP ? "map" : "list");
+                             type == NODE_MAP ? "a key must be a text, and this one is a map: {{ }} is a "
+                                                "placeholder that nobody filled in, or needs quotes"
+                                              : "a key must be a text, and this one is a list");
 }
 
 /* A finished node finds its place: the root, an item of a list, a key, or the value of the last key. */

@@ -45,6 +45,12 @@ _nonnull_ Document builder_take(Builder *b);
 _nonnull_ bool node_is_null(const Node *n);
 _nonnull(1) void documents_add(Documents *d, Document item);
 
+/* Where a line of the blob begins, counted from 0; its end where there are fewer. */
+_must_check_ _nonnull_ const char *blob_line(const Blob *blob, size_t line);
+/* What was most likely overlooked where libyaml says problem at that line and column, in a context that began
+ * there (all from 0): a clause for a person, the caller's; NULL: nobody knows. */
+_must_check_ _nonnull_ char *yaml_slip(const Blob *blob, const char *problem, size_t line, size_t column,
+                                       size_t context, size_t context_column);
 /* One JSON text (RFC 8259) and nothing else → one document. -EBADMSG, without a diagnostic, when it is not
  * JSON; then it may still be YAML. start is where the text begins in blob, behind a byte order mark. */
 _must_check_ _nonnull_ int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag);

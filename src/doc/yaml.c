@@ -107,8 +107,7 @@ static bool blank_with_tab(const char *line, const char *end) {
         return false;
 }
 
-/* Lines are counted from 0. */
-static const char *line_at(const Blob *blob, size_t line) {
+const char *blob_line(const Blob *blob, size_t line) {
         const char *s = blob->data, *end = blob->data + blob->size;
         for (; line > 0 && s < end; line--)
                 s += line_length(s, end);
@@ -117,13 +116,13 @@ static const char *line_at(const Blob *blob, size_t line) {
 
 /* Does a tab stand in front of this line? */
 static bool tab_indents(const Blob *blob, size_t line) {
-        return blank_with_tab(line_at(blob, line), blob->data + blob->size);
+        return blank_with_tab(blob_line(blob, line), blob->data + blob->size);
 }
 
 /* What stands there, as text from a web page has it, where YAML wants a blank: in front of the line, or
  * behind a blank, a colon or a hyphen. *ret_offset: in the blob. */
 static const char *false_blank_in(const Blob *blob, size_t line, size_t *ret_offset) {
-        const char *s = line_at(blob, line);
+        const char *s = blob_line(blob, line);
         size_t n = line_length(s, blob->data + blob->size);
         size_t front = line == 0 && n >= 3 && startswith(s, "\xef\xbb\xbf") ? 3 : 0;   /* a byte order mark */
         for (size_t i = front; i < n; i++) {
@@ -205,6 +204,13 @@ static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, 
             (streq(problem, "found character that cannot start any token") && tab_indents(blob, line)))
                 return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
                                      "not YAML: a tab stands where only blanks can indent; use blanks");
+        _cleanup_(freep) char *slip = p->error == YAML_READER_ERROR
+                                              ? NULL
+                                              : yaml_slip(blob, problem, line, p->problem_mark.column,
+                                                          context, p->context_mark.column);
+        if (slip)
+                return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s (%s)", slip,
+                                     problem);
         if (p->error == YAML_READER_ERROR || !p->context || context == line)
                 return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", problem);
         return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,

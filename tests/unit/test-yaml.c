@@ -168,7 +168,7 @@ TEST(keys_that_are_no_text) {
         ASSERT_REFUSED("a: b\n? [c]\n: d\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 3: a key must be a text");
         ASSERT_REFUSED("a: {{b: c}: d}\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 5: a key must be a text");
         ASSERT_REFUSED("a: &a [b]\n*a : c\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 1: a key must be a text, and this one is a list");
-        ASSERT_REFUSED("- {{d: 1, d: 2}: a}\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 4: a key must be a text, and this one is a map");
+        ASSERT_REFUSED("- {{d: 1, d: 2}: a}\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 4: a key must be a text, and this one is a map: {{ }} is a placeholder");
         ASSERT_REFUSED("\"a\\0b\": c\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 1: a key has a NUL");
         ASSERT_REFUSED("{\"a\\u0000b\": 1}\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 2: a key has a NUL");
 }
@@ -370,6 +370,26 @@ TEST(resolve_wants_a_scalar) {
         ASSERT_OK(p.r);
         ASSERT_ERROR(yaml_resolve(p.documents.items[0].root, &value), EINVAL);
         ASSERT_TRUE(node_get(p.documents.items[0].root, "a") == NULL);
+}
+
+TEST(what_was_overlooked) {
+        static const struct { const char *text, *says; } cases[] = {
+                { "kind:NodeConfig\nspec: {}\n",   "line 2, column 5: not YAML: a blank is missing behind the colon on line 1" },
+                { "a:\n  b:c\n  d: e\n",          "line 3, column 4: not YAML: a blank is missing behind the colon on line 2" },
+                { "a:\n  b: c\n   d: e\n",        "line 3, column 5: not YAML: 3 blanks stand in front, and 2 on line 2: the keys" },
+                { "a:\n  b:\n    c: d\n   e: f\n", "line 4, column 4: not YAML: 3 blanks stand in front, and 2 on line 2: the keys" },
+                { "a: b: c\n",                     "line 1, column 5: not YAML: two keys stand on one line" },
+                { "a: @b\n",                       "line 1, column 4: not YAML: a text that begins with @ needs quotes" },
+                { "a: `b\n",                       "line 1, column 4: not YAML: a text that begins with ` needs quotes" },
+                { "a: %(b)s\n",                    "line 1, column 4: not YAML: a text that begins with % needs quotes" },
+                { "a: {{ .b }}\n",                 "line 1, column 5: a key must be a text, and this one is a map: {{ }} is a placeholder" },
+                /* nothing is said where it may be something else */
+                { "a: \"b: c\n",                   "line 1: not YAML: found unexpected end of stream" },
+                { "a:\n- b\nc\n",                  "not YAML: could not find expected ':'" },
+                { "u: http://x: y\n  v: w\n",      "not YAML: two keys" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                ASSERT_REFUSED(cases[i].text, EBADMSG, CAUSE_SYNTAX, cases[i].says);
 }
 
 TEST_MAIN

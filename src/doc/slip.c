@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A YAML that libyaml has refused → what the person who wrote it has most likely overlooked. libyaml tells
+ * which of its rules is broken, often a line late: a key without a blank behind its colon is the beginning of
+ * a text to it, which goes on. */
+#include "doc/node.h"
+
+#include "base/str.h"
+
+#include <ctype.h>
+
+typedef struct Line { const char *s; size_t n, indent; } Line;  /* without its end; n is 0: there is none */
+
+static Line line_of(const Blob *blob, size_t number) {
+        const char *s = blob_line(blob, number), *end = blob->data + blob->size;
+        const char *newline = memchr(s, '\n', (size_t)(end - s));
+        Line l = { .s = s, .n = (size_t)((newline ?: end) - s) };
+        while (l.n > 0 && isspace((unsigned char)l.s[l.n - 1]))
+                l.n--;
+        while (l.indent < l.n && l.s[l.indent] == ' ')
+                l.indent++;
+        return l;
+}
+
+/* The nearest line above that says something. */
+static bool line_above(const Blob *blob, size_t *number, Line *ret) {
+        while (*number > 0) {
+                *ret = line_of(blob, --*number);
+                if (ret->n > 0 && ret->s[ret->indent] != '#')
+                        return true;
+        }
+        return false;
+}
+
+/* Where the key of the line ends: at its first colon behind nothing but what keys have; n: it has none. */
+static size_t key_end(const Line *l) {
+        size_t i = l->indent;
+        while (i < l->n && (isalnum((unsigned char)l->s[i]) || memchr("_.-/\"", l->s[i], 5)))
+                i++;
+        return i > l->indent && i < l->n && l->s[i] == ':' ? i : l->n;
+}
+
+static bool lacks_blank(const Line *l) {
+        size_t colon = key_end(l);
+        return colon + 1 < l->n && !isspace((unsigned char)l->s[colon + 1]) && l->s[colon + 1] != '/';
+}
+
+static bool has_value(const Line *l) {
+        size_t colon = key_end(l);
+        return colon + 1 < l->n;
+}
+
+/* "name: a: b". What stands in quotes or brackets may have colons of its own. */
+static bool has_two_keys(const Line *l) {
+        for (size_t i = key_end(l) + 1; i + 1 < l->n && !memchr("\"'[{", l->s[i], 4); i++)
+                if (l->s[i] == ':' && isspace((unsigned char)l->s[i + 1]))
+                        return true;
+        return key_end(l) + 1 < l->n && l->s[l->n - 1] == ':' && key_end(l) != l->n - 1;
+}
+
+static char *misplaced(const Line *l, size_t column, unsigned other) {
+        return xasprintf("%zu blank%s in front, and %zu on line %u: the keys of a map begin in one column",
+                         l->indent, l->indent == 1 ? " stands" : "s stand", column, other);
+}
+
+static char *slip_of_value(const Blob *blob, size_t line, unsigned first) {
+        Line here = line_of(blob, line), above = {};
+        size_t number = line;
+        if (has_two_keys(&here))
+                return xstrdup("two keys stand on one line; each needs one of its own, or both braces around them");
+        if (!line_above(blob, &number, &above))
+                return NULL;
+        if (lacks_blank(&above))
+                return xasprintf("a blank is missing behind the colon on line %u", first + (unsigned)number);
+        return here.indent > above.indent && has_value(&above)
+                       ? misplaced(&here, above.indent, first + (unsigned)number)
+                       : NULL;
+}
+
+char *yaml_slip(const Blob *blob, const char *problem, size_t line, size_t column, size_t context,
+                size_t context_column) {
+        unsigned first = MAX(blob->at.line, 1u);
+        Line here = line_of(blob, line);
+        if (streq(problem, "mapping values are not allowed in this context"))
+                return slip_of_value(blob, line, first);
+        Line begin = line_of(blob, context);
+        if (streq(problem, "could not find expected ':'") && lacks_blank(&begin))
+                return xasprintf("a blank is missing behind the colon on line %u", first + (unsigned)context);
+        if (startswith(problem, "did not find expected") && context < line && here.n > 0 &&
+            here.indent != context_column)
+                return misplaced(&here, context_column, first + (unsigned)context);
+        if (streq(problem, "found character that cannot start any token") && column < here.n &&
+            memchr("@`%", here.s[column], 3))
+                return xasprintf("a text that begins with %c needs quotes", here.s[column]);
+        return NULL;
+}
