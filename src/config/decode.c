@@ -63,8 +63,12 @@ static void warn_unknown(Decoder *d, const Field *fields, Mark mark, const Path 
         const char *blank;
         _cleanup_(freep) char *name = path_format(path), *key = without_blanks(path->key, &blank),
                               *near = fields_suggest(fields, key);
+        const char *colon = strchr(path->key, ':');
         diag_warn_at(d->diag, "unknown-field", &at, name, "is not known and is ignored%s%s%s",
-                     blank ? ": " : "", blank ?: "", blank ? " stands in it, which looks like a blank" : "");
+                     blank   ? ": "
+                     : colon ? ": a blank is missing behind the colon in it"
+                             : "",
+                     blank ?: "", blank ? " stands in it, which looks like a blank" : "");
         if (near)
                 diag_suggest(d->diag, "%s", near);
 }

@@ -376,7 +376,22 @@ static char *find_elsewhere(const Field *fields, const char *key, const char *pr
         return NULL;
 }
 
+/* What one branch calls otherwise than another: the sibling is meant. */
+static const char *sibling_of(const Field *fields, const char *key) {
+        static const struct { const char *key, *sibling; } table[] = {
+                { "filesystem", "fsType" },     { "fsType", "filesystem" }, { "mountPath", "mountTarget" },
+                { "mountTarget", "mountPath" }, { "name", "device" },       { "volumeId", "device" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+                if (streq(table[i].key, key) && fields_find(fields, table[i].sibling))
+                        return table[i].sibling;
+        return NULL;
+}
+
 char *fields_suggest(const Field *fields, const char *key) {
+        const char *sibling = sibling_of(fields, key);
+        if (sibling)
+                return xstrdup(sibling);
         size_t n = fields_count(fields);
         _cleanup_(freep) const char **names = xcalloc(n + 1, sizeof *names);
         for (size_t i = 0; i < n; i++)
