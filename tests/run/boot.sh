@@ -146,10 +146,12 @@ tree_faults() {                         # where the nth call fails (tests/vm/lib
         mkdir -p "$tree/vmtest" && cp "$HELPERS/fault-tool" "$tree/vmtest/" && echo "${FAULTS-}" >"$tree/vmtest/faults-words"
 }
 tree_any_cuts() {                       # the power goes in one of the phases or beside them (tests/vm/lib/any_cuts.py); $CUTS: how often
-        local phase d; mkdir -p "$tree/vmtest" "$tree/etc/systemd/system/sysinit.target.wants"; echo "${CUTS:-cuts=1 seed=1}" >"$tree/vmtest/cuts-words"
+        local phase d devices; mkdir -p "$tree/vmtest" "$tree/etc/systemd/system/sysinit.target.wants"; echo "${CUTS-}" >"$tree/vmtest/cuts-words"
         for phase in config devices run; do
                 d=$tree/etc/systemd/system/nodestrap-$phase.service.d; mkdir -p "$d"
-                sed -n "s/^ExecStart=/[Service]\nNoNewPrivileges=no\nCapabilityBoundingSet=~\nSystemCallFilter=\nMemoryDenyWriteExecute=no\nDevicePolicy=auto\nDeviceAllow=\nExecStart=\nExecStart=\/usr\/bin\/python3 \/vmtest\/any_cuts.py run $phase /p" "$top/units/nodestrap-$phase.service" >"$d/cut.conf"
+                # as the unit has it, and what the tool wants: a filter of its own, memory of a process that may not be dumped, the kernel's log (DeviceAllow= closes what is open)
+                devices=''; ! grep -q ^DevicePolicy "$top/units/nodestrap-$phase.service" || devices='DeviceAllow=\/dev\/kmsg w\n'
+                sed -n "s/^ExecStart=/[Service]\nCapabilityBoundingSet=CAP_SYS_PTRACE\nSystemCallFilter=seccomp\n${devices}ExecStart=\nExecStart=\/usr\/bin\/python3 \/vmtest\/any_cuts.py run $phase /p" "$top/units/nodestrap-$phase.service" >"$d/cut.conf"
         done
         printf '[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/python3 /vmtest/any_cuts.py clock\n' >"$tree/etc/systemd/system/cut-clock.service"
         ln -s ../cut-clock.service "$tree/etc/systemd/system/sysinit.target.wants/"

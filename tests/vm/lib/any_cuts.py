@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: any_cuts.py [cuts=2] [seed=1]
+"""usage: any_cuts.py [cuts=2] [seed=1] [calls=0]
 
 The power goes at a random moment of a boot from power-on, with nodestrap's units enabled: so many seconds after power-on, or at the nth
 call of a phase that changes something (tests/helpers/fault-tool.c). The boot after it must end with a node, with all that lay on the
-disks before; then the next is prepared, on the same disks or on blank ones.
+disks before; then the next is prepared, on the same disks or on blank ones. So many cuts at a time or at a call; and it is a failure if
+fewer than calls of them were at a call.
 
   any_cuts.py run PHASE COMMAND…   what the units of the phases execute: COMMAND, or into the cut
   any_cuts.py clock                a unit beside them: the cut at a time
@@ -65,7 +66,7 @@ def ended():
 def main(*words):
     options = dict(w.split('=', 1) for w in words)
     number = int(os.environ['VMTEST_BOOT'])
-    state = natural.load(STATE, {'done': 0, 'pending': None, 'missed': 0})
+    state = natural.load(STATE, {'done': 0, 'calls': 0, 'pending': None, 'missed': 0})
     chance = random.Random(f'{options.get("seed", "1")} {number}')
     plan = ours()
     if plan:                            # it was over before the moment came
@@ -80,11 +81,15 @@ def main(*words):
         found += [f'nodestrap-{unit} ended with {code}'] * (code != '0')
     if state['pending']:
         state['done'] += 1
+        state['calls'] += ' call ' in state['pending']
     name = f'the power went {state["pending"]}: the next boot is a node' if state['pending'] else f'boot {number}: undisturbed'
     report.line(f'seed {options.get("seed", "1")}: {name}', found, node.describe)
     if found or state['done'] >= int(options.get('cuts', '2')) or number >= 19:
         if not found:
-            report.line('the power went at all', [] if state['done'] else [f'{state["missed"]} boots were over before their moment'])
+            missed = [f'{state["missed"]} boots were over before their moment']
+            report.line('the power went at all', [] if state['done'] else missed)
+            least = int(options.get('calls', '0'))
+            report.line(f'at a call of a phase at least {least} times', [] if state['calls'] >= least else missed)
         print(f'# figure: {state["done"]} power cuts\n# {state["missed"]} boots were over before their moment')
         report.finish()
     boots.user_data(node, f'boot{number}')
