@@ -156,11 +156,13 @@ tree_any_cuts() {                       # the power goes in one of the phases or
         printf '[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/python3 /vmtest/any_cuts.py clock\n' >"$tree/etc/systemd/system/cut-clock.service"
         ln -s ../cut-clock.service "$tree/etc/systemd/system/sysinit.target.wants/"
 }
-tree_endurance() {                      # what tests/torture/endurance preloads
-        "${CC:-cc}" -shared -fPIC -O1 -o "$tree/vmtest/endurance.so" "$here/torture/endurance/preload.c" && echo "INITS=${INITS:-1000}" >"$tree/vmtest/endurance.env"
+tree_endurance() {                      # what tests/torture/endurance preloads, and its scripts for short forms; $INITS, $PARTS, $SIGNALS: how much
+        cp "$here"/torture/endurance/{container,machine}.sh "$tree/vmtest/" && printf '%s=%q\n' INITS "${INITS:-1000}" PARTS "${PARTS-}" SIGNALS "${SIGNALS-}" >"$tree/vmtest/endurance.env" || return
+        "${CC:-cc}" -shared -fPIC -O1 -o "$tree/vmtest/endurance.so" "$here/torture/endurance/preload.c"
 }
-tree_disturbed() {                      # /vmtest/next says what disturbs the next boot (tests/torture/endurance/disturb)
-        mkdir -p "$tree/etc/systemd/system/sysinit.target.wants"; cp "$here/torture/endurance/disturb" "$tree/vmtest/"; echo storm >"$tree/vmtest/next"
+tree_disturbed() {                      # /vmtest/next has a line for each boot: what disturbs it (tests/torture/endurance/disturb); $DISTURBED: other ones
+        mkdir -p "$tree/etc/systemd/system/sysinit.target.wants"; cp "$here/torture/endurance/disturb" "$tree/vmtest/"
+        tr ';' '\n' <<<"${DISTURBED:-storm;oom;unplug;reboot nodestrap-run 0.5;reboot nodestrap-devices 0}" >"$tree/vmtest/next"
         printf '[Unit]\nDefaultDependencies=no\nAfter=systemd-remount-fs.service\nBefore=nodestrap-config.service\n[Service]\nType=exec\nExecStart=/bin/bash /vmtest/disturb\n' >"$tree/etc/systemd/system/disturb.service"
         ln -s ../disturb.service "$tree/etc/systemd/system/sysinit.target.wants/"
 }

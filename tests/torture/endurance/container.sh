@@ -4,7 +4,8 @@
 # imds: imds-m5
 # tree: enabled endurance
 # Inits beside a systemd of their own: hundreds of them under account, signals in each phase, two at once, restarts of D-Bus and systemd in
-# the middle, and what is killed as by the kernel for want of memory. KEEP/…/figures tells what was done.
+# the middle, and what is killed as by the kernel for want of memory. KEEP/…/figures tells what was done. PARTS="together killed" runs those
+# parts alone, SIGNALS="TERM KILL" has these signals alone; tests/boot/endurance.sh is a short form.
 [ -d /vmtest ] || exec "$(dirname "$0")/../../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/endurance.env
@@ -16,6 +17,7 @@ says() { tail -n 1 "$1" | grep -qE -- "$2" || { tail -n 3 "$1"; return 1; }; }
 no_jobs() { is "$(systemctl list-jobs --no-legend | grep -v vmtest)" ''; }
 no_lock() { flock -n /run/nodestrap/lock true && flock -n /run/nodestrap/devices.lock true; }
 check_node
+for unit in kubelet containerd nodestrap-config nodestrap-run; do mkdir -p $U/$unit.service.d; printf '[Unit]\nStartLimitIntervalSec=0\n' >$U/$unit.service.d/often.conf; done; systemctl daemon-reload
 
 # ---- hundreds of inits, and what is left of them ----
 preload=/vmtest/endurance.so
@@ -28,10 +30,9 @@ system_counts() {       # what systemd, the bus, the kernel and the journal keep
         find /run /tmp /var/tmp /var/lib/nodestrap /etc /var/lib/kubelet -xdev \( -path /run/log -o -path /run/systemd -o -path /run/udev -o -path /run/containerd -o -path '/tmp/*containerd*' -o -path '/tmp/systemd-private*' -o -path '/var/tmp/systemd-private*' \) -prune -o -print 2>/dev/null | sort
 }
 pid1_fds() { find /proc/1/fd -mindepth 1 | wc -l; }
-inits() {
-        local n file unit bad=0
+part_inits() {
+        local n file bad=0
         printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: {flags: [--v=5]}}\n' >/run/b.yaml
-        for unit in kubelet containerd nodestrap-config nodestrap-run; do mkdir -p $U/$unit.service.d; printf '[Unit]\nStartLimitIntervalSec=0\n' >$U/$unit.service.d/often.conf; done; systemctl daemon-reload
         : >/run/account
         for ((n = 1; n <= INITS; n++)); do
                 rm -f /etc/eks/nodeadm.d/90-b.yaml; [ $((n / 10 % 2)) = 0 ] || cp /run/b.yaml /etc/eks/nodeadm.d/90-b.yaml
@@ -50,15 +51,15 @@ inits() {
         try "systemd, the bus, the kernel and the journal keep no more than after the fortieth" diff out/counts.40 "out/counts.$INITS"
         try "PID 1 has no more descriptors but for three" test "$(cat "out/pid1.$INITS")" -le $(($(cat out/pid1.40) + 3))
         figure "$INITS inits beside systemd"
+        init 2>/run/err
 }
-inits
-init 2>/run/err
 
 # ---- signals, in each phase ----
 # The configuration phase is held by the lock of another init, what comes behind it by a unit that starts for ever.
 hold_start() { mkdir -p $U/containerd.service.d; printf '[Service]\nExecStartPre=/bin/sh -c ": >/run/begun; exec sleep 1000"\nTimeoutStartSec=infinity\n' >$U/containerd.service.d/holds.conf; systemctl daemon-reload; systemctl stop kubelet containerd; rm -f /run/begun; }
 hold_end() { rm -f $U/containerd.service.d/holds.conf; systemctl daemon-reload; }
 until_is() { local _; for _ in {1..600}; do "$@" >/dev/null 2>&1 && return; sleep 0.05; done; echo "never: $*"; return 1; }
+state_is() { is "$(property "$1" ActiveState)" "$2"; }
 signals=0
 again() { # NAME: what comes behind a phase that was ended
         try "$1: nothing is locked" no_lock
@@ -67,71 +68,86 @@ again() { # NAME: what comes behind a phase that was ended
         try "$1: the next init is well" sh -c "nodestrap init $(sources) 2>/run/err || { cat /run/err; false; }"
         try "$1: kubelet is active" until_is active kubelet
 }
+# What systemd has answered so far is in the hands of process PID, which waits for more: in between it would not know the job that it began, and leave it.
+idle() { busctl get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager Version && [ "$(awk '{ print $3 }' "/proc/$1/stat")" = S ]; }
 typed() { # SIGNAL NAME UNTIL… : a typed init that is held gets it
         local signal=$1 name=$2 p rc; shift 2
         # shellcheck disable=SC2046
         setsid nodestrap init $(sources) "${skips[@]}" 2>/run/err & p=$!
-        until_is "$@"; kill "-$signal" $p; wait $p; rc=$?; signals=$((signals + 1))
+        until_is "$@"; until_is idle $p; kill "-$signal" $p; wait $p; rc=$?; signals=$((signals + 1))
         if [ "$signal" = KILL ]; then try "$name: it is gone" is $rc 137
         elif [ "$signal" = PIPE ]; then :
         else try "$name: it ends with a report" is $rc 1 && try "$name: which says so" says /run/err "\\(1 EINTERRUPTED\\) at .*SIG$signal"; fi
 }
-for signal in TERM INT HUP KILL; do
-        skips=(); hold_start; typed $signal "SIG$signal in the run phase" test -e /run/begun; hold_end
-        [ $signal != KILL ] || systemctl stop containerd
-        again "SIG$signal in the run phase"
-        skips=(--skip devices --skip run); exec 9>/run/nodestrap/lock; flock 9; typed $signal "SIG$signal behind another init" grep -q 'Another nodestrap' /run/err; exec 9>&-
-        again "SIG$signal behind another init"
-done
-# A unit that is stopped, or whose machine goes down
-for phase in config run; do
-        hold_start; [ $phase = run ] || { exec 9>/run/nodestrap/lock; flock 9; }
-        systemctl stop nodestrap-run nodestrap-config; systemctl start --no-block nodestrap-$phase
-        if [ $phase = run ]; then until_is test -e /run/begun; else until_is is "$(property nodestrap-config ActiveState)" activating; fi
-        begin=$SECONDS; systemctl stop nodestrap-run nodestrap-config; signals=$((signals + 1))
-        try "systemctl stop ends nodestrap-$phase within ten seconds" test $((SECONDS - begin)) -le 10
-        try "and not by SIGKILL" no is "$(property nodestrap-$phase ExecMainStatus)" 9
-        exec 9>&-; hold_end; systemctl stop containerd
-        again "nodestrap-$phase stopped"
-done
-figure "$signals signals in a phase"
+part_signals() {
+        local signal phase begin
+        for signal in ${SIGNALS:-TERM INT HUP KILL}; do
+                skips=(); hold_start; typed $signal "SIG$signal in the run phase" test -e /run/begun; hold_end
+                [ $signal != KILL ] || systemctl stop containerd
+                again "SIG$signal in the run phase"
+                skips=(--skip devices --skip run); exec 9>/run/nodestrap/lock; flock 9; typed $signal "SIG$signal behind another init" grep -q 'Another nodestrap' /run/err; exec 9>&-
+                again "SIG$signal behind another init"
+        done
+        # A unit that is stopped, or whose machine goes down
+        for phase in config run; do
+                hold_start; [ $phase = run ] || { exec 9>/run/nodestrap/lock; flock 9; }
+                systemctl stop nodestrap-run nodestrap-config; systemctl start --no-block nodestrap-$phase
+                if [ $phase = run ]; then until_is test -e /run/begun; else until_is state_is nodestrap-config activating; fi
+                begin=$SECONDS; systemctl stop nodestrap-run nodestrap-config; signals=$((signals + 1))
+                try "systemctl stop ends nodestrap-$phase within ten seconds" test $((SECONDS - begin)) -le 10
+                try "and not by SIGKILL" no is "$(property nodestrap-$phase ExecMainStatus)" 9
+                exec 9>&-; hold_end; systemctl stop containerd
+                again "nodestrap-$phase stopped"
+        done
+        figure "$signals signals in a phase"
+}
 
 # ---- two at once ----
-hold_start; sed -i 's/exec sleep 1000/until [ -e \/run\/go ]; do sleep 0.1; done/' $U/containerd.service.d/holds.conf; systemctl daemon-reload; rm -f /run/go
-init 2>/run/first & first=$!; until_is test -e /run/begun
-ln -sf "$(command -v nodestrap)" /vmtest/nodeadm
-init 2>/run/second & second=$!
-# shellcheck disable=SC2046 # sources are words
-/vmtest/nodeadm init $(sources) 2>/run/third & third=$!
-try "the second says that it waits" until_is grep -q 'Another nodestrap is at work' /run/second
-try "so does nodeadm" until_is grep -q 'Another nodestrap is at work' /run/third
-touch /run/go; wait $first; a=$?; wait $second; b=$?; wait $third; c=$?
-try "all end well" is "$a $b $c" "0 0 0"
-hold_end; figure "3 inits at once"
+part_together() {
+        local first second third a b c
+        hold_start; sed -i 's/exec sleep 1000/until [ -e \/run\/go ]; do sleep 0.1; done/' $U/containerd.service.d/holds.conf; systemctl daemon-reload; rm -f /run/go
+        init 2>/run/first & first=$!; until_is test -e /run/begun
+        ln -sf "$(command -v nodestrap)" /vmtest/nodeadm
+        init 2>/run/second & second=$!
+        # shellcheck disable=SC2046 # sources are words
+        /vmtest/nodeadm init $(sources) 2>/run/third & third=$!
+        try "the second says that it waits" until_is grep -q 'Another nodestrap is at work' /run/second
+        try "so does nodeadm" until_is grep -q 'Another nodestrap is at work' /run/third
+        touch /run/go; wait $first; a=$?; wait $second; b=$?; wait $third; c=$?
+        try "all end well" is "$a $b $c" "0 0 0"
+        hold_end; figure "3 inits at once"
+}
 
 # ---- restarts of the bus and of systemd, in the middle ----
-hold_start; sed -i 's/exec sleep 1000/until [ -e \/run\/go ]; do sleep 0.1; done/' $U/containerd.service.d/holds.conf; systemctl daemon-reload
-restarts=0
-for what in 'systemctl daemon-reload' 'systemctl daemon-reexec' 'systemctl restart dbus' 'systemctl kill -s KILL dbus' 'sh -c "systemctl stop dbus.socket dbus; rm -f /run/dbus/system_bus_socket; systemctl start dbus.socket dbus"' 'systemctl restart systemd-journald'; do
-        systemctl stop kubelet containerd; rm -f /run/begun /run/go; systemctl reset-failed dbus 2>/dev/null
-        init 2>/run/err & p=$!; until_is test -e /run/begun
-        for _ in {1..5}; do eval "$what" >/dev/null 2>&1; restarts=$((restarts + 1)); done
-        touch /run/go; wait $p; rc=$?
-        try "$what in the middle: init is well" sh -c "cat /run/err; exit $rc"
-done
-hold_end; figure "$restarts restarts of systemd and D-Bus under an init"
+part_restarts() {
+        local restarts what p rc _
+        hold_start; sed -i 's/exec sleep 1000/until [ -e \/run\/go ]; do sleep 0.1; done/' $U/containerd.service.d/holds.conf; systemctl daemon-reload
+        restarts=0
+        for what in 'systemctl daemon-reload' 'systemctl daemon-reexec' 'systemctl restart dbus' 'systemctl kill -s KILL dbus' 'sh -c "systemctl stop dbus.socket dbus; rm -f /run/dbus/system_bus_socket; systemctl start dbus.socket dbus"' 'systemctl restart systemd-journald'; do
+                systemctl stop kubelet containerd; rm -f /run/begun /run/go; systemctl reset-failed dbus 2>/dev/null
+                init 2>/run/err & p=$!; until_is test -e /run/begun
+                for _ in {1..5}; do eval "$what" >/dev/null 2>&1; restarts=$((restarts + 1)); done
+                touch /run/go; wait $p; rc=$?
+                try "$what in the middle: init is well" sh -c "cat /run/err; exit $rc"
+        done
+        hold_end; figure "$restarts restarts of systemd and D-Bus under an init"
+}
 
 # ---- what is killed as for want of memory ----
-printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "kill -KILL $$$$"\nRestart=no\nType=notify\n' >$U/containerd.service.d/killed.conf; systemctl daemon-reload; systemctl stop kubelet containerd
-init 2>/run/err; try "a unit that is killed: init fails" is $? 50
-try "and says what may be behind it" says /run/err "containerd.service .*signal 9/KILL, by somebody or by the kernel for want of memory"
-rm $U/containerd.service.d/killed.conf; systemctl daemon-reload; systemctl reset-failed containerd
-again "a unit that was killed"
-hold_start; systemctl stop nodestrap-run; systemctl start --no-block nodestrap-run; until_is test -e /run/begun
-systemctl kill -s KILL nodestrap-run
-try "an init that is killed: its unit has failed" until_is failed nodestrap-run
-try "by the signal" is "$(property nodestrap-run ExecMainStatus)" 9
-try "and kubelet is not started" no active kubelet
-hold_end; systemctl stop containerd; again "an init that was killed"
-figure "3 processes killed by SIGKILL under systemd"
+part_killed() {
+        printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "kill -KILL $$$$"\nRestart=no\nType=notify\n' >$U/containerd.service.d/killed.conf; systemctl daemon-reload; systemctl stop kubelet containerd
+        init 2>/run/err; try "a unit that is killed: init fails" is $? 50
+        try "and says what may be behind it" says /run/err "containerd.service .*signal 9/KILL, by somebody or by the kernel for want of memory"
+        rm $U/containerd.service.d/killed.conf; systemctl daemon-reload; systemctl reset-failed containerd
+        again "a unit that was killed"
+        hold_start; systemctl stop nodestrap-run; systemctl start --no-block nodestrap-run; until_is test -e /run/begun
+        systemctl kill -s KILL nodestrap-run
+        try "an init that is killed: its unit has failed" until_is failed nodestrap-run
+        try "by the signal" is "$(property nodestrap-run ExecMainStatus)" 9
+        try "and kubelet is not started" no active kubelet
+        hold_end; systemctl stop containerd; again "an init that was killed"
+        figure "3 processes killed by SIGKILL under systemd"
+}
+
+for part in ${PARTS:-inits signals together restarts killed}; do "part_$part"; done
 finish

@@ -5,8 +5,10 @@
 usage: flapping.py TARGET-PORT SEED
 For some seconds all is well, then for some each connection has one of these fates, or all have the same: it is reset, closed at once, never
 answered, answered by half, by bytes that are no HTTP, by an error (500, 503, 401, 429), after a while, or refused, since nobody listens.
+After SIGUSR1 all is well for good, and how many connections had another fate until then is printed.
 """
 import random
+import signal
 import socket
 import struct
 import sys
@@ -15,7 +17,8 @@ import time
 
 target, fate_of = int(sys.argv[1]), random.Random(int(sys.argv[2]))
 FATES = ['reset', 'close', 'silent', 'half', 'garbage', '500', '503', '401', '429', 'slow', 'well', 'well']
-now = {'fates': ['well'], 'down': False}
+now = {'fates': ['well'], 'down': False, 'ill': 0}
+calm = threading.Event()
 
 
 def reset(conn):
@@ -76,11 +79,12 @@ def converse(conn, fate):
 
 
 def weather():
-    while True:
+    while not calm.is_set():
         kind = fate_of.random()
         now['down'] = kind < 0.1
         now['fates'] = ['well'] if kind > 0.6 else FATES if kind > 0.2 else [fate_of.choice(FATES)]
-        time.sleep(fate_of.uniform(0.2, 20 if kind < 0.03 else 4))
+        calm.wait(fate_of.uniform(0.2, 20 if kind < 0.03 else 4))
+    now.update(fates=['well'], down=False)
 
 
 def listen(port):
@@ -94,6 +98,7 @@ def listen(port):
 s = listen(0)
 port = s.getsockname()[1]
 s.listen(64)
+signal.signal(signal.SIGUSR1, lambda *_: (calm.set(), print(now['ill'], flush=True)))
 print(port, flush=True)
 threading.Thread(target=weather, daemon=True).start()
 while True:
@@ -108,4 +113,6 @@ while True:
     except TimeoutError:
         continue
     conn.settimeout(60)
-    threading.Thread(target=converse, args=(conn, fate_of.choice(now['fates'])), daemon=True).start()
+    fate = fate_of.choice(now['fates'])
+    now['ill'] += fate != 'well'
+    threading.Thread(target=converse, args=(conn, fate), daemon=True).start()

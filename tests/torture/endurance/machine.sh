@@ -7,6 +7,7 @@
 # A machine with two instance stores, which are blank before most boots, and what comes between its phases: a clock that jumps for
 # the whole boot, a reboot in the middle of a phase, events of udev without end, disks that go and come back while they are waited for,
 # children that are killed for want of memory. The next boot, or the next run, is right each time. out/figures tells what was done.
+# DISTURBED="oom;unplug" are the boots, one after the other; tests/vm/endurance.sh is a short form.
 [ -d /vmtest ] || exec "$(dirname "$0")/../../run/boot.sh" "$0"
 . /vmtest/guest.sh
 figure() { echo "$*" >>out/figures; }
@@ -26,8 +27,12 @@ well() { # WHAT
         try "$1: no job is left" until_is no_jobs
         try "$1: no half file" is "$(find /etc /var/lib/kubelet /var/lib/nodestrap /run/nodestrap -name '.*.tmp')" ''
 }
-# next WHAT…: what disturbs the next boot (disturb), which begins with blank disks; what was found so far, for whoever waits outside
-next() { cat out/stdout >/dev/ttyS0; echo "$*" >/vmtest/next; sync; echo 'VMTEST blank-drives' >/dev/ttyS0; systemctl reboot; exit; }
+# /vmtest/next has a line for each boot that is left, from this one on: what disturbs it (disturb). What was found so far, for whoever waits outside
+next() {
+        sed -i 1d next; [ -s next ] || finish
+        [ "$(head -n 1 next)" != oom ] || small_run
+        cat out/stdout >/dev/ttyS0; sync; echo 'VMTEST blank-drives' >/dev/ttyS0; systemctl reboot; exit
+}
 now=$(cat /vmtest/now)
 
 # Signals to init in the phase of the devices, and to its unit
@@ -47,35 +52,28 @@ signals_in_devices() {
         well "after signals in the devices phase"
 }
 small=/etc/systemd/system/nodestrap-run.service.d/small.conf
-moments=("nodestrap-run 0.5" "nodestrap-devices 0")
-case $VMTEST_BOOT in
-1)      systemctl stop disturb; date -s "@$now" >/dev/null
-        well "a clock that jumps and udev's events without end"
-        figure "$(cat out/jumps) clock jumps in a machine"; figure "$(cat out/triggers) events of udev for each disk"
-        # for the next: a mkfs that wants more than its unit may have
+small_run() {           # a mkfs that wants more than its unit may have
         printf '#!/bin/sh\nexec python3 -c "x = bytearray(1 << 28)"\n' >/usr/local/sbin/mkfs.xfs; chmod 755 /usr/local/sbin/mkfs.xfs
         mkdir -p "${small%/*}"; printf '[Service]\nEnvironment=PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin\nMemoryMax=64M\nMemorySwapMax=0\n' >$small
-        next oom;;
-2)      try "a child that is killed for want of memory: the run phase fails" failed nodestrap-run
+}
+read -r what moment <next
+case $what in
+storm)  systemctl stop disturb; date -s "@$now" >/dev/null
+        well "a clock that jumps and udev's events without end"
+        figure "$(cat out/jumps) clock jumps in a machine"; figure "$(cat out/triggers) events of udev for each disk";;
+oom)    try "a child that is killed for want of memory: the run phase fails" failed nodestrap-run
         try "the kernel did it" sh -c 'journalctl -k -b -o cat --no-pager | grep -E "Memory cgroup out of memory: Killed process"'
         try "and its last line says so" in_journal 'nodestrap: failed \([0-9]+ E[A-Z]+\) at make-filesystem.*mkfs.xfs was killed by signal 9.*memory'
         try "kubelet was not started" no active kubelet
         rm $small /usr/local/sbin/mkfs.xfs; systemctl daemon-reload; systemctl reset-failed; systemctl start nodestrap-run kubelet
         well "after a child that was killed for want of memory"
         figure "1 children killed by the kernel for want of memory"
-        signals_in_devices
-        next unplug;;
-3)      try "what went is waited for and comes" test -s out/gone
+        signals_in_devices;;
+unplug) try "what went is waited for and comes" test -s out/gone
         well "instance stores that go and come back"
-        figure "$(cat out/gone) instance stores that went and came"
-        # shellcheck disable=SC2086 # words
-        next reboot ${moments[0]};;
-*)      try "boot $((VMTEST_BOOT - 1)) was ended by a reboot" test -s rebooted
+        figure "$(cat out/gone) instance stores that went and came";;
+reboot) try "boot $((VMTEST_BOOT - 1)) was ended by a reboot" test -s rebooted
         ! grep -q activating rebooted || figure "1 reboots in a phase"        # one that is over in no time is so before the reboot begins
-        rm rebooted; reboots=$(($(cat out/reboots 2>/dev/null || echo 0) + 1)); echo $reboots >out/reboots
-        well "after a reboot in $(cut -d" " -f2 next)"
-        [ $reboots -lt ${#moments[@]} ] || { rm -f next; finish; }
-        # shellcheck disable=SC2086 # words
-        next reboot ${moments[reboots]};;
+        rm rebooted; well "after a reboot in $moment";;
 esac
-finish
+next
