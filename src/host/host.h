@@ -257,6 +257,7 @@ typedef struct Host {
 Host *host_free(Host *h);
 DEFINE_CLEANUP(Host *, host_free)
 unsigned host_efa(const Host *host);                            /* how many EFA functions */
+bool host_efa_is_known(const Host *host);                       /* or, of a model, that many are assumed */
 bool pci_is_efa(const PciDevice *d);                            /* vendor 1d0f, device efaX */
 bool pci_is_neuron(const PciDevice *d);                         /* Trainium, Inferentia */
 bool pci_is_store(const PciDevice *d);                          /* an instance store's controller */

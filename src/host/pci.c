@@ -172,6 +172,10 @@ unsigned count_devices(const Host *h, bool (*is)(const PciDevice *)) {
         return n;
 }
 
+bool host_efa_is_known(const Host *host) {
+        return !host->modelled || (host->type && host->type->max_efa >= 0);
+}
+
 unsigned host_efa(const Host *host) {
         return count_devices(host, pci_is_efa);
 }

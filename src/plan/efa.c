@@ -83,7 +83,8 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         Action *check = plan_add(plan, ACTION_CHECK_EFA, PHASE_DEVICES, GROUP, "efa",
                                  "its driver runs every EFA device that the launch template attached");
         if (count > 0)
-                check->with = xasprintf("%u device%s", count, count == 1 ? "" : "s");
+                check->with = xasprintf("%s%u device%s", o->expected_efa > 0 ? "" : "at least ", count,
+                                        count == 1 ? "" : "s");
         check->device.count = count;
         check->lenient = is_extra(o);
         devices_seen(check, host, pci_is_efa);

@@ -44,6 +44,8 @@ static void describe_machine(Text *t, const Host *host) {
                          gpu_class_to_string(host->gpus.class));
         add_count(t, host->neuron.count, "Neuron device");
         add_count(t, host_efa(host), "EFA device");
+        if (host_efa(host) > 0 && !host_efa_is_known(host))
+                text_add(t, " assumed");
         add_count(t, host_instance_stores(host), "instance store");
         add_count(t, host->n_nics, "network interface");
 }
