@@ -20,7 +20,7 @@ for document in "$folder"/*.userdata; do
         if [ -z "$type" ]; then
                 echo "$name: which type is it for? A comment with --instance-type TYPE says it"
                 bad=1
-        elif ! plan=$(nodestrap plan -c "file://$document" --instance-type "$type" "${versions[@]}" 2>&1); then
+        elif ! plan=$(nodestrap plan --strict -c "file://$document" --instance-type "$type" "${versions[@]}" 2>&1); then
                 echo "$name, as $type: $plan"
                 bad=1
         else

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 
+#include <errno.h>
 #include <stdarg.h>
 
 static const struct { const char *word; ExitCode exit_code; } causes[_CAUSE_MAX] = {
@@ -181,6 +182,20 @@ void diag_warn_at(Diag *d, const char *code, const Position *at, const char *pat
         va_start(ap, format);
         add_warning(d, code, at, path)->text = format_text(format, ap);
         va_end(ap);
+}
+
+void diag_foretell(Diag *d, Cause cause) {
+        d->items[d->n - 1].cause = cause;
+}
+
+int diag_judge(Diag *d) {
+        int r = 0;
+        for (size_t i = 0; i < d->n; i++)
+                if (d->items[i].warning && d->items[i].cause != CAUSE_NONE) {
+                        d->items[i].warning = false;
+                        r = -EINVAL;
+                }
+        return r;
 }
 
 void diag_suggest(Diag *d, const char *format, ...) {

@@ -110,7 +110,7 @@ typedef struct Position { const char *source; unsigned part, line, column; } Pos
 
 typedef struct Diagnostic {
         bool warning;
-        Cause cause;            /* of an error */
+        Cause cause;            /* of an error; of a warning what it certainly comes to, or CAUSE_NONE */
         char *code;             /* of a warning: "unknown-field" */
         char *where;            /* "user-data, part 2, line 14", or NULL;
                                  * ", column 7" where the syntax is wrong, which a line alone may not show */
@@ -133,6 +133,11 @@ int diag_error_at(Diag *d, int r, Cause cause, const Position *at, const char *p
 void diag_warn(Diag *d, const char *code, const char *format, ...) _nonnull(1, 2, 3) _printf_(3, 4);
 void diag_warn_at(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...)
         _nonnull(1, 2, 5) _printf_(5, 6);
+/* Of the warning added last: what it tells of ends a boot for certain, with this cause. Whoever answers for
+ * the whole makes an error of it. */
+void diag_foretell(Diag *d, Cause cause) _nonnull(1);
+/* Makes errors of such warnings. -EINVAL where there are any, else 0. */
+_must_check_ int diag_judge(Diag *d) _nonnull(1);
 /* Where it stands, of an item that was added without a place. */
 void diagnostic_locate(Diagnostic *i, const Position *at) _nonnull(1, 2);
 /* What to write instead, of the item added last: behind its sentence as a question, where people read, and by

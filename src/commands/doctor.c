@@ -139,7 +139,8 @@ static void tell(Doctor *d, CheckVerdict verdict, const char *code, const Diagno
 static void tell_warnings(Doctor *d, const Diag *diag, const char *type) {
         for (size_t i = 0; i < diag->n; i++)
                 if (diag->items[i].warning && !is_of_model(&diag->items[i]))
-                        tell(d, CHECK_WARNING, diag->items[i].code, &diag->items[i], type);
+                        tell(d, diag->items[i].cause == CAUSE_NONE ? CHECK_WARNING : CHECK_FAILED,
+                             diag->items[i].code, &diag->items[i], type);
 }
 
 static int make_plan(Doctor *d, const char *type, Host **ret_host, Plan **ret_plan, Diag *diag) {
@@ -156,7 +157,7 @@ static int make_plan(Doctor *d, const char *type, Host **ret_host, Plan **ret_pl
                 .storage = true,
         };
         int r = host_detect(image->root, d->run->config, &options, ret_host, diag);
-        PlanOptions how = { .plugin = PLUGIN_NODESTRAP };
+        PlanOptions how = { .plugin = PLUGIN_NODESTRAP, .foretell = true };
         return r < 0 ? r : plan_make(d->run->config, *ret_host, &how, ret_plan, diag);
 }
 

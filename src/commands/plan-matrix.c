@@ -64,7 +64,8 @@ static json_t *huge_pages(const json_t *node) {
 static void put_host(json_t *row, const Host *h) {
         json_object_set_new(row, "class", json_string(gpu_class_to_string(h->gpus.class)));
         json_object_set_new(row, "gpus", json_integer(h->gpus.count));
-        json_object_set_new(row, "efa", json_integer((json_int_t)host_efa(h)));
+        if (host_efa_is_known(h))
+                json_object_set_new(row, "efa", json_integer((json_int_t)host_efa(h)));
         json_object_set_new(row, "instanceStores", json_integer((json_int_t)host_instance_stores(h)));
 }
 
@@ -74,6 +75,17 @@ static void put_plan(json_t *row, const Plan *plan) {
         json_set_text(row, "maxPods", json_string_value(json_object_get(capacity, "pods")));
         json_set_text(row, "planId", plan->id);
         json_object_set_new(row, "actions", json_integer((json_int_t)plan->n));
+}
+
+/* In one word: why there is no plan, or the first thing that will not work. */
+static const char *verdict(const Diag *diag, Cause cause) {
+        const Diagnostic *error = diag_first_error(diag);
+        if (cause != CAUSE_NONE)
+                return cause == CAUSE_STRICT && error ? finding_code(error) : cause_word(cause);
+        for (size_t i = 0; i < diag->n; i++)
+                if (plan_warning_fails(&diag->items[i]))
+                        return diag->items[i].code;
+        return "ok";
 }
 
 static int make_row(Run *run, const char *type, json_t **ret) {
@@ -91,10 +103,12 @@ static int make_row(Run *run, const char *type, json_t **ret) {
                 r = plan_make(run->config, host, &how, &plan, &diag);
         if (plan)
                 diag_move(&diag, &plan->warnings);
+        if (r >= 0 && o->strict)
+                r = plan_be_strict(&diag);
         const Diagnostic *error = diag_first_error(&diag);
         Cause cause = r >= 0 ? CAUSE_NONE : error ? error->cause : CAUSE_INTERNAL;
-        json_t *row = json_pack("{so ss si}", "type", text_json(type), "code", cause_word(cause), "exit",
-                                (int)cause_exit_code(cause));
+        json_t *row = json_pack("{so ss ss si}", "type", text_json(type), "code", cause_word(cause),
+                                "verdict", verdict(&diag, cause), "exit", (int)cause_exit_code(cause));
         if (host)
                 put_host(row, host);
         if (plan) {
@@ -108,18 +122,21 @@ static int make_row(Run *run, const char *type, json_t **ret) {
 
 /* ---- text ---- */
 
-static void add_row(Text *t, const json_t *row) {
+#define VERDICT_WIDTH 12
+
+static void add_row(Text *t, const json_t *row, int width) {
         json_t *pages = json_object_get(row, "hugePages"), *value;
         const json_t *findings = json_object_get(row, "findings");
         const char *size, *pods = json_get_text(row, "maxPods"), *id = json_get_text(row, "planId");
+        const json_t *efa = json_object_get(row, "efa");
+        _cleanup_(freep) char *efas = xasprintf("%lld", (long long)json_integer_value(efa));
         _cleanup_(text_done) Text huge = {};
         json_object_foreach(pages, size, value)
                 text_add(&huge, "%s%s %s", huge.size > 0 ? ", " : "", json_string_value(value), size);
-        text_add(t, "%-19s %-12s %-10s %4lld %4lld %5lld  %-14s %5s  %-12.12s %4zu\n",
-                 json_get_text(row, "type"),
-                 streq(json_get_text(row, "code"), "OK") ? "ok" : json_get_text(row, "code"),
+        text_add(t, "%-19s %-*s %-10s %4lld %4s %5lld  %-14s %5s  %-12.12s %4zu\n",
+                 json_get_text(row, "type"), width, json_get_text(row, "verdict"),
                  json_get_text(row, "class"), (long long)json_integer_value(json_object_get(row, "gpus")),
-                 (long long)json_integer_value(json_object_get(row, "efa")),
+                 json_is_integer(efa) ? efas : "?",
                  (long long)json_integer_value(json_object_get(row, "instanceStores")),
                  huge.size > 0 ? huge.data : "-", *pods ? pods : "-", *id ? id + strlen("sha256:") : "-",
                  json_array_size(findings));
@@ -157,11 +174,14 @@ static void add_findings(Text *t, const json_t *rows) {
 static char *matrix_text(const json_t *rows, size_t failed) {
         const json_t *row;
         size_t i;
+        size_t width = VERDICT_WIDTH;
         Text t = {};
-        text_add(&t, "%-19s %-12s %-10s %4s %4s %5s  %-14s %5s  %-12s %4s\n", "TYPE", "VERDICT", "CLASS",
-                 "GPUS", "EFA", "DISKS", "HUGE PAGES", "PODS", "PLAN", "SAID");
         json_array_foreach(rows, i, row)
-                add_row(&t, row);
+                width = MAX(width, strlen(json_get_text(row, "verdict")));
+        text_add(&t, "%-19s %-*s %-10s %4s %4s %5s  %-14s %5s  %-12s %4s\n", "TYPE", (int)width, "VERDICT",
+                 "CLASS", "GPUS", "EFA", "DISKS", "HUGE PAGES", "PODS", "PLAN", "SAID");
+        json_array_foreach(rows, i, row)
+                add_row(&t, row, (int)width);
         text_add(&t, "\n");
         add_findings(&t, rows);
         text_add(&t, "\n%zu types, of %zu no plan can be made\n", json_array_size(rows), failed);

@@ -6,6 +6,10 @@
 /* With --output json: why there is no plan, on stdout; code is what the process ends with. */
 _nonnull_ void plan_tell_failure(const Run *run, ExitCode code);
 
+/* --strict: makes errors of the warnings that tell of something that will not work. -EINVAL where there are
+ * any, else 0. */
+_must_check_ _nonnull_ int plan_be_strict(Diag *diag);
+
 /* --diff: the plan beside an earlier one. -EINVAL where that is none. */
 _must_check_ _nonnull_ int plan_diff(Run *run);
 /* Two plans as plan_to_json() has them: what differs, as JSON (a new reference) and that as text. Both must

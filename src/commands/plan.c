@@ -97,6 +97,13 @@ void plan_tell_failure(const Run *run, ExitCode code) {
         (void)!output_json(json, NULL, &ignored);
 }
 
+int plan_be_strict(Diag *diag) {
+        for (size_t i = 0; i < diag->n; i++)
+                if (plan_warning_fails(&diag->items[i]))
+                        diag->items[i].cause = CAUSE_STRICT;
+        return diag_judge(diag);
+}
+
 /* Each of these is an answer of its own. */
 static int refuse_mixture(const Options *o, Diag *diag) {
         const char *with = o->diff            ? "diff"
@@ -124,6 +131,9 @@ int command_plan(Run *run) {
                 return plan_matrix(run);
         /* What became of the input belongs into what is reviewed, before what planning has to say. */
         diag_move(&run->diag, &run->plan->warnings);
+        r = o->strict ? plan_be_strict(&run->diag) : 0;
+        if (r < 0)
+                return r;
         diag_move(&run->plan->warnings, &run->diag);
         r = o->write_to ? plan_write(o->write_to, run->plan, &run->diag) : 0;
         if (r >= 0 && o->show_secrets)

@@ -319,7 +319,7 @@ static void warn_of_versions(Plan *plan, const Host *host) {
         /* kubernetes/kubernetes#139121: it asks containerd for the cgroup driver, which 1.x does not tell */
         if (version_at_least(version, 1, 38) && host->containerd_version &&
             !version_at_least(host->containerd_version, 2, 0))
-                diag_warn(&plan->warnings, "containerd-version",
+                diag_warn(&plan->warnings, "containerd-too-old",
                           "kubelet %s does not start with containerd %s: 1.38 and newer want containerd 2",
                           version, host->containerd_version);
 }

@@ -12,6 +12,7 @@ typedef struct Resource {
         char *name;                     /* as in a Node: "memory", "hugepages-2Mi" */
         int64_t capacity, reserved;
         bool binary;                    /* how it is written; kubelet's own choice */
+        bool is_most;                   /* the machine has no more than that */
         const char *doubt;              /* why the machine may say something else; NULL: it will say this */
 } Resource;
 #define RESOURCES_MAX 32
@@ -19,6 +20,7 @@ typedef struct Expected {
         Resource items[RESOURCES_MAX];
         size_t n;
         json_t *settings;
+        const char *users;              /* where the configuration itself says what is kept from pods; or NULL */
         Diag *warnings;
 } Expected;
 
@@ -91,6 +93,20 @@ static int64_t threshold(const Expected *e, const char *signal, int64_t capacity
         return percent ? share_of(capacity, amount) : amount;
 }
 
+/* Of its settings, or of its flags in any of their forms. Where it does not, the amounts are this program's,
+ * and an image may have a file with others behind them. */
+static const char *config_reserves(const Config *config) {
+        static const char *const keys[] = { "kubeReserved", "systemReserved", "evictionHard",
+                                            "reservedSystemCPUs" };
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                if (json_object_get(config->kubelet.config, keys[i]))
+                        return "spec.kubelet.config";
+        for (char **flag = config->kubelet.flags; flag && *flag; flag++)
+                if (strstr(*flag, "reserved") || strstr(*flag, "eviction"))
+                        return "spec.kubelet.flags";
+        return NULL;
+}
+
 /* signal: of eviction, or NULL. A list of CPUs that are set apart counts in the place of both numbers. */
 static void reserve_of(Expected *e, Resource *r, const char *signal) {
         const char *cpus = json_get_text(e->settings, "reservedSystemCPUs");
@@ -105,10 +121,12 @@ static void reserve_of(Expected *e, Resource *r, const char *signal) {
                 return;
         _cleanup_(freep) char *has = quantity_text(r->capacity, r->binary),
                               *keeps = quantity_text(r->reserved, r->binary);
-        diag_warn(e->warnings, "reserved-too-much",
-                  "kubelet will not start: of %s it is to keep %s from pods (kubeReserved, systemReserved, "
-                  "evictionHard), and the machine has %s%s",
-                  r->name, keeps, r->doubt ? "about " : "", has);
+        diag_warn_at(e->warnings, "reserved-too-much", NULL, e->users,
+                     "kubelet will not start: of %s it is to keep %s from pods (kubeReserved, systemReserved, "
+                     "evictionHard), and the machine has %s%s",
+                     r->name, keeps, r->doubt ? "about " : "", has);
+        if (e->users && r->is_most)
+                diag_foretell(e->warnings, CAUSE_INVALID);
 }
 
 /* ---- resources ---- */
@@ -132,6 +150,7 @@ static void add_memory(Expected *e, const Config *config, const Host *host) {
                 r->doubt = "at most: the kernel keeps some of it for itself";
         else if (shared && !there)
                 r->doubt = "at least: the GPUs' memory comes to it when their driver is loaded";
+        r->is_most = !shared || there;
         reserve_of(e, r, "memory.available");
 }
 
@@ -198,6 +217,7 @@ static void add_storage(Expected *e, const Plan *plan, const Config *config, con
                           /* kubernetes/kubernetes#137652 */
                           !version_at_least(host->kubelet_version, 1, 37));
         r->doubt = doubt;
+        r->is_most = !doubt;
         reserve_of(e, r, "nodefs.available");
 }
 
@@ -275,10 +295,12 @@ static json_t *node_json(const Expected *e, const Config *config) {
 
 void plan_node(Plan *plan, const Config *config, const Host *host) {
         _cleanup_(expected_done) Expected e = { .settings = node_settings(plan, host),
+                                                .users = config_reserves(config),
                                                 .warnings = &plan->warnings };
         Resource *cpu = add(&e, xstrdup("cpu"), host->cpus > 0 ? host->cpus : UINT64_MAX, false);
         if (host->cpus == 0)
                 cpu->doubt = "the table of instance types does not say it";
+        cpu->is_most = true;
         reserve_of(&e, cpu, NULL);
         add_memory(&e, config, host);
         add_pages(&e, plan, host);

@@ -79,6 +79,13 @@ static void plan_options(Stack *s) {
 
 /* ---- contradictions ---- */
 
+/* Of a model that has just what is planned for it; on the machine itself a step finds it out, and somebody's own
+ * unit may have seen to it. A failed step of the devices is no end where the node joins with a taint. */
+static void foretell(const Stack *s, Cause cause) {
+        if (s->host->modelled && s->policy != FAILURE_JOIN_TAINTED)
+                diag_foretell(&s->plan->warnings, cause);
+}
+
 static int check_manager(const Stack *s, Diag *diag) {
         if (s->want->fabric_manager == FABRIC_MANAGER_ON && !stack_has_switches(s))
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, NVIDIA_PATH ".fabric.manager",
@@ -86,10 +93,12 @@ static int check_manager(const Stack *s, Diag *diag) {
                                      "fabric manager would only fail here; leave it at auto",
                                      gpu_class_to_string(s->class));
         if (s->want->fabric_manager == FABRIC_MANAGER_OFF && stack_gates_fabric(s) && stack_has_switches(s) &&
-            s->want->fabric_gate == FABRIC_GATE_REQUIRE)
+            s->want->fabric_gate == FABRIC_GATE_REQUIRE) {
                 diag_warn_at(&s->plan->warnings, "fabric-gate", NULL, NVIDIA_PATH ".fabric.gate",
                              "kubelet waits for a fabric that nothing on this host brings up, since manager "
                              "is off; where fabric manager runs in a pod, set gate: off or warn");
+                foretell(s, CAUSE_FABRIC);
+        }
         return 0;
 }
 
@@ -122,11 +131,13 @@ static void warn_of_license(const Stack *s) {
 static void warn_of_driver(const Stack *s) {
         const GpuModel *m = s->host->gpus.model;
         const char *version = s->host->driver_version;
-        if (m && m->driver && version && version_compare(version, m->driver) < 0)
+        if (m && m->driver && version && version_compare(version, m->driver) < 0) {
                 diag_warn(&s->plan->warnings, "driver-version",
                           "NVIDIA's driver %s does not know this GPU (%s), which wants %s or newer: it finds "
                           "no device",
                           version, m->name, m->driver);
+                foretell(s, CAUSE_DRIVER);
+        }
 }
 
 static bool asks_for_something(const Nvidia *n) {
@@ -191,7 +202,8 @@ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag) 
                 return 0;
         }
         _cleanup_(stack_done) Stack s = {
-                .plan = plan, .want = want, .host = host, .class = host->gpus.class, .gpus = gpus,
+                .plan = plan, .want = want, .host = host, .policy = config->failure_policy,
+                .class = host->gpus.class, .gpus = gpus,
                 .efa = plan_uses_efa(config, host),
                 .imex = want->imex == IMEX_AUTO && tray ? IMEX_DRA : want->imex,
         };

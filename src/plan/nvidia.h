@@ -11,6 +11,7 @@ typedef struct Stack {
         Plan *plan;
         const Nvidia *want;
         const Host *host;
+        FailurePolicy policy;
         GpuClass class;
         unsigned gpus;                  /* that there must be */
         ImexMode imex;                  /* IMEX_AUTO: left as the image has it */

@@ -319,6 +319,27 @@ static void locate_errors(Diag *d, size_t from, const Config *config) {
         }
 }
 
+/* What is known of the rest is said beside it. */
+static int judge(Plan *plan, Diag *diag) {
+        int r = diag_judge(&plan->warnings);
+        if (r < 0)
+                diag_move(diag, &plan->warnings);
+        return r;
+}
+
+/* By their codes; nodestrap-codes(7) says of each what is to be done. */
+bool plan_warning_fails(const Diagnostic *warning) {
+        static const char *const codes[] = {
+                "containerd-too-old",  "driver-version",   "environment-name",  "environment-value",
+                "expected-disks",      "fabric-gate",      "imex-nodes",        "imex-without-domain",
+                "kubelet-quantity",    "kubelet-setting",  "max-pods-expression", "no-cdi",
+                "no-effect",           "no-fast-image-pull", "no-huge-pages",   "no-instance-stores",
+                "no-license-daemon",   "no-memory-left",   "not-executable",    "numa-nodes",
+                "reserved-too-much",   "too-many-efa",     NULL
+        };
+        return warning->warning && strv_contains((char *const *)codes, warning->code);
+}
+
 static int make(const Config *config, const Host *host, const PlanOptions *options, Plan **ret, Diag *diag) {
         _cleanup_(plan_freep) Plan *plan = xcalloc(1, sizeof(Plan));
         int r = check_facts(host, diag);
@@ -352,6 +373,8 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
         plan_node(plan, config, host);
         plan_quieten(plan);
         r = plan_finish(plan, diag);
+        if (r >= 0 && !options->foretell)
+                r = judge(plan, diag);
         if (r >= 0)
                 *ret = TAKE_PTR(plan);
         return r;

@@ -34,12 +34,18 @@ DECLARE_STRING_TABLE(credential_plugin, CredentialPlugin);
 typedef struct PlanOptions {
         CredentialPlugin plugin;        /* of the kubeconfig's exec plugin */
         bool as_nodeadm;                /* called by its name: its files, also where kubelet warns of them */
+        bool foretell;                  /* what certainly fails stays a warning that has its cause, for who
+                                         * wants the rest of the plan, too */
         unsigned interfaces;            /* of how many network interfaces to tell where they go; 0: of none */
 } PlanOptions;
 
-/* Decides everything. -EINVAL with diagnostics when configuration and machine contradict each other. */
+/* Decides everything. -EINVAL with diagnostics when configuration and machine contradict each other,
+ * or when it is certain that a boot fails. */
 _must_check_ _nonnull_ int plan_make(const Config *config, const Host *host, const PlanOptions *options,
                                      Plan **ret, Diag *diag);
+/* Does a warning of planning tell of something that will not work? Others tell of what was assumed, is not
+ * known, or is only worse than it could be. */
+_must_check_ _nonnull_ bool plan_warning_fails(const Diagnostic *warning);
 /* Leaves out actions of skipped phases and of daemons not named; what depended on them no longer does. NULL:
  * keep all. The id stays that of the whole plan, so that both halves of a boot name the one that was
  * reviewed. */

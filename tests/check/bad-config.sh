@@ -157,6 +157,8 @@ refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, and this machine (cla
 refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: asks for 1 EFA device, and a g6.xlarge can have 0: the boot fails' < <(instance 'network: {efa: {mode: require}}')
 refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: asks for 64 EFA devices, and a p5.48xlarge can have 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')
 refused p5.48xlarge 30 EDISKS 'spec.instance.localStorage.expectedDisks: 9 instance stores are asked for, and a p5.48xlarge has 8: the boot fails' < <(instance 'localStorage: {expectedDisks: 9}')
+refused p5.48xlarge 33 EFABRIC "$gpu.fabric.gate: fabric-gate: kubelet waits for a fabric that nothing on this host brings up" < <(nvidia 'fabric: {manager: off}')
+refused p5.48xlarge 11 EINVALID 'spec.kubelet.config: reserved-too-much: kubelet will not start: of cpu it is to keep 640 from pods' < <(kubelet '{config: {kubeReserved: {cpu: "640"}}}')
 
 # What is only doubtful is told, and done.
 told() { # TYPE CODE PATH: stdin is the NodeConfig
@@ -168,7 +170,7 @@ told() { # TYPE CODE PATH: stdin is the NodeConfig
 }
 told m5.large no-effect spec.instance.hugePages.pages < <(instance 'hugePages: {mode: auto, pages: [{size: 2Mi, count: 1}]}')
 told m5.large no-effect "$gpu" < <(nvidia 'mig: "19"')
-told p5.48xlarge fabric-gate "$gpu.fabric.gate" < <(nvidia 'fabric: {manager: off}')
+told p5.48xlarge fabric-gate "$gpu.fabric.gate" < <(nvidia 'fabric: {manager: off}' && echo '  failurePolicy: join-tainted')
 told p5.48xlarge no-effect "$gpu.memoryMode" < <(nvidia 'memoryMode: numa')
 told p5.48xlarge imex-without-domain "$gpu.imex.mode" < <(nvidia 'imex: {mode: dra}')
 told p5.48xlarge no-effect "$gpu.mig" < <(nvidia 'mig: []')

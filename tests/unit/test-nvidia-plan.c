@@ -81,7 +81,7 @@ static void refused(Box *b, Cause cause, const char *path, const char *words) {
         ASSERT_TRUE(plan_make(&b->s.config, &b->s.host, &b->s.options, &plan, &b->s.diag) < 0);
         const Diagnostic *e = diag_first_error(&b->s.diag);
         ASSERT_EQ(e->cause, cause);
-        ASSERT_STREQ(e->path, path);
+        ASSERT_STREQ(e->path ?: "", path);
         ASSERT_CONTAINS(e->text, words);
         diag_done(&b->s.diag);
 }
@@ -296,6 +296,11 @@ TEST(what_is_extra_is_only_told) {
         b.s.config.instance.expected_efa = 32;
         sample_plan(&b.s);
         ASSERT_TRUE(!action(&b, "check-efa:efa")->lenient && !action(&b, "load-module:efa")->lenient);
+        ASSERT_STREQ(action(&b, "check-efa:efa")->with, "32 devices");
+        b.s.config.instance.expected_efa = 0;
+        b.s.config.instance.efa = EFA_REQUIRE;
+        sample_plan(&b.s);
+        ASSERT_STREQ(action(&b, "check-efa:efa")->with, "at least 1 device");
 }
 
 /* ---- what the configuration changes ---- */
@@ -321,7 +326,14 @@ TEST(the_gate) {
 
         b.s.config.nvidia.fabric_gate = FABRIC_GATE_REQUIRE;
         b.s.config.nvidia.fabric_manager = FABRIC_MANAGER_OFF;
+        refused(&b, CAUSE_FABRIC, "spec.accelerator.nvidia.fabric.gate", "nothing on this host brings up");
+        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
+        ASSERT_TRUE(sample_warned(&b.s, "fabric-gate"));
+        b.s.config.failure_policy = FAILURE_HOLD;
+        b.s.options.foretell = true;
+        sample_plan(&b.s);
+        b.s.options.foretell = false;
         ASSERT_TRUE(has(&b, "mask-unit:" FM) && !has(&b, "start-unit:" FM) && !has(&b, "write-file:" FABRIC_TURN) && !has(&b, "check-versions:nvidia"));
         ASSERT_TRUE(sample_warned(&b.s, "fabric-gate"));
         b.s.config.nvidia.fabric_manager = FABRIC_MANAGER_ON;
@@ -360,6 +372,9 @@ TEST(a_driver_that_is_too_old) {
                 BOX(b, cases[i].type);
                 char *was = b.s.host.driver_version;
                 b.s.host.driver_version = (char *)cases[i].version;
+                if (cases[i].old)
+                        refused(&b, CAUSE_DRIVER, "", "finds no device");
+                b.s.options.foretell = true;
                 sample_plan(&b.s);
                 ASSERT_EQ(sample_warned(&b.s, "driver-version"), cases[i].old);
                 b.s.host.driver_version = was;

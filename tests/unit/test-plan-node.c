@@ -159,10 +159,37 @@ TEST(what_kubelet_does_not_start_with) {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = machine("1.33.4");
                 s.config.kubelet.config = sample_json(&s, cases[i].settings);
+                s.options.foretell = true;
                 sample_plan(&s);
                 ASSERT_EQ(s.plan->warnings.n, 1);
                 ASSERT_STREQ(s.plan->warnings.items[0].code, cases[i].code);
                 ASSERT_CONTAINS(s.plan->warnings.items[0].text, cases[i].words);
+                ASSERT_TRUE(plan_warning_fails(&s.plan->warnings.items[0]));
+        }
+}
+
+/* Where the configuration itself asks for more than there is: what this program computes an image may change,
+ * and what is on an image's disk is not certain. */
+TEST(more_than_there_is_cannot_be_planned) {
+        static const struct { const char *settings, *flags[2]; bool certain; } cases[] = {
+                { "{'kubeReserved':{'cpu':'640'}}", {}, true },
+                { "{'systemReserved':{'memory':'40Gi'}}", {}, true },
+                { "{}", { "--kube-reserved=cpu=9" }, true },
+                { "{'systemReserved':{'cpu':'1'}}", {}, false },
+                { "{'maxPods':4000}", {}, false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = machine("1.33.4");
+                _cleanup_(strv_freep) char **flags = sample_list(cases[i].flags);
+                s.config.kubelet.config = sample_json(&s, cases[i].settings);
+                s.config.kubelet.flags = flags;
+                ASSERT_EQ(plan_make(&s.config, &s.host, &s.options, &s.plan, &s.diag), cases[i].certain ? -EINVAL : 0);
+                const Diagnostic *error = diag_first_error(&s.diag);
+                ASSERT_EQ(error != NULL, cases[i].certain);
+                if (error)
+                        ASSERT_STREQ(error->code, "reserved-too-much");
+                if (error)
+                        ASSERT_EQ(error->cause, CAUSE_INVALID);
         }
 }
 
