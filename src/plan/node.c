@@ -20,7 +20,8 @@ typedef struct Expected {
         Resource items[RESOURCES_MAX];
         size_t n;
         json_t *settings;
-        const char *users;              /* where the configuration itself says what is kept from pods; or NULL */
+        const char *users;              /* where the configuration itself says what is kept from
+                                         * pods; or NULL */
         Diag *warnings;
 } Expected;
 
@@ -122,8 +123,8 @@ static void reserve_of(Expected *e, Resource *r, const char *signal) {
         _cleanup_(freep) char *has = quantity_text(r->capacity, r->binary),
                               *keeps = quantity_text(r->reserved, r->binary);
         diag_warn_at(e->warnings, "reserved-too-much", NULL, e->users,
-                     "kubelet will not start: of %s it is to keep %s from pods (kubeReserved, systemReserved, "
-                     "evictionHard), and the machine has %s%s",
+                     "kubelet will not start: of %s it is to keep %s from pods (kubeReserved, "
+                     "systemReserved, evictionHard), and the machine has %s%s",
                      r->name, keeps, r->doubt ? "about " : "", has);
         if (e->users && r->is_most)
                 diag_foretell(e->warnings, CAUSE_INVALID);

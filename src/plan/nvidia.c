@@ -79,8 +79,9 @@ static void plan_options(Stack *s) {
 
 /* ---- contradictions ---- */
 
-/* Of a model that has just what is planned for it; on the machine itself a step finds it out, and somebody's own
- * unit may have seen to it. A failed step of the devices is no end where the node joins with a taint. */
+/* Of a model, which has just what is planned for it; on the machine itself a step finds it out, and
+ * somebody's own unit may have seen to it. A step of the devices that fails is no end where the node joins
+ * with a taint. */
 static void foretell(const Stack *s, Cause cause) {
         if (s->host->modelled && s->policy != FAILURE_JOIN_TAINTED)
                 diag_foretell(&s->plan->warnings, cause);

@@ -92,7 +92,8 @@ static int check_node(const Host *host, int id, Diag *diag) {
                                      "names NUMA node %d, which has no CPUs: its memory is a GPU's, and huge "
                                      "pages there would be taken from it; name a node that has CPUs",
                                      id);
-        if (!node && id >= 0 && host->n_nodes > 0 && !host->modelled)   /* a model's nodes are assumed */
+        bool assumed = host->modelled && strv_contains(host->assumed, "numaNodes");
+        if (!node && id >= 0 && host->n_nodes > 0 && !assumed)
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
                                      "names NUMA node %d, which this machine does not have", id);
         return 0;
@@ -136,6 +137,19 @@ static void warn_of_kernel(Plan *plan, const Host *host) {
                              there);
 }
 
+/* Of the pages of all sizes that are to lie on one node. */
+static int check_share(const NumaNode *node, const PageRequest *pages, size_t n, Diag *diag) {
+        uint64_t all = 0;
+        for (size_t i = 0; i < n; i++)
+                all += pages[i].numa_node == (int)node->id ? pages[i].size * pages[i].count : 0;
+        if (all == 0 || node->memory_bytes == 0 || all < node->memory_bytes)
+                return 0;
+        return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
+                             "asks for %llu MiB on NUMA node %u, which has %llu MiB of memory in all",
+                             (unsigned long long)(all / MEBIBYTE), node->id,
+                             (unsigned long long)(node->memory_bytes / MEBIBYTE));
+}
+
 static int check_requests(const Host *host, const PageRequest *pages, size_t n, Diag *diag) {
         uint64_t all = 0, memory = memory_of_cpus(host);
         int r = 0;
@@ -145,6 +159,10 @@ static int check_requests(const Host *host, const PageRequest *pages, size_t n, 
                 r = k < 0 ? k : r;
                 if (!has_size(host, pages[i].size))
                         r = refuse_size(host, pages[i].size, diag);
+        }
+        for (size_t i = 0; i < host->n_nodes; i++) {
+                int k = check_share(&host->nodes[i], pages, n, diag);
+                r = k < 0 ? k : r;
         }
         if (memory > 0 && all >= memory)
                 r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",

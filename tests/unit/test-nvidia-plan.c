@@ -735,6 +735,21 @@ TEST(pages_larger_ones_first) {
         refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 5136 MiB, and the machine has 5120 MiB");
 }
 
+/* Also of a model, whose nodes the table has, each with its share of memory. */
+TEST(pages_of_one_node) {
+        BOX(b, "p5.48xlarge");
+        PageRequest pages[] = { { 2ULL << 20, 4, 1000 }, { 1ULL << 30, 1, 0 } };
+        b.s.config.instance.hugepages = (HugePages){ HUGEPAGES_EXPLICIT, pages, 2, POLICY_FAIL };
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 1000, which this machine does not have");
+        pages[0].numa_node = 1;
+        pages[1].count = 1800;
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 1843200 MiB on NUMA node 0, which has 1048576 MiB of memory in all");
+        pages[1].count = 1000;
+        sample_plan(&b.s);
+        pages[0] = (PageRequest){ 2ULL << 20, 24 * 512, 0 };
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 1048576 MiB on NUMA node 0");
+}
+
 /* Memory of GPUs is no place for them, nor is it the machine's to give. */
 TEST(pages_on_nodes_that_have_cpus) {
         BOX(b, "p6e-gb200.36xlarge");
