@@ -35,7 +35,8 @@ static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
 /* ---- with which inputs was it started last? ---- */
 
 /* By what the plan says of the files, and by which files they are: one that somebody has edited since, or
- * that was written anew over such an edit, is another than the unit has read. */
+ * that was written anew over such an edit, is another than the unit has read. For root alone: of a file of
+ * 0600, whose inode, size and time everybody may see, it is a digest to guess from. */
 static void inputs_find(const Root *root, const Action *a, char inputs[65]) {
         Text all = {};
         text_add(&all, "%s\n", a->unit.inputs);
@@ -74,7 +75,7 @@ static bool record_same(const Unit *u) {
 
 static void record_write(const Unit *u) {
         _cleanup_(freep) char *path = record_path(u->name), *line = xasprintf("%s\n", u->inputs);
-        int r = root_replace_volatile(u->task->apply->root, path, line, strlen(line), 0644);
+        int r = root_replace_volatile(u->task->apply->root, path, line, strlen(line), 0600);
         if (r < 0)
                 diag_warn_at(u->task->apply->diag, "record-not-written", NULL, path,
                              "%s; the next run restarts %s once more", strerror(-r), u->name);
