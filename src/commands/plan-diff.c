@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * An earlier `plan --output json` and the plan that was made now, both as that JSON → which actions were
- * added, removed, changed or moved, down to the lines of files. What the one or the other does not show is
- * compared by its digest. What only the machine says (live) is no difference of plans. */
+ * added, removed, changed or moved, down to the lines of files. What the one or the other keeps secret may
+ * differ where their ids do, and no more is known of it: a digest would be one to guess from. What only the
+ * machine says (live) is no difference of plans. */
 #include "commands/plan-parts.h"
 
 #include "base/json.h"
@@ -82,37 +83,49 @@ static json_t *index_of(const json_t *list, const char *key) {
         return index;
 }
 
-static bool is_compared(const char *key) {
-        return !streq(key, "live") && !streq(key, "content");
+/* Whether a value is shown says who has made the plan, and nothing of the node. */
+static bool is_compared(const char *key, bool hidden) {
+        static const char *const never[] = { "live", "content", "secret", "revealed", NULL },
+                                 *const secrets[] = { "with", "sha256", "size", "inputs", NULL };
+        return !strv_contains((char *const *)never, key) &&
+               !(hidden && strv_contains((char *const *)secrets, key));
 }
 
 /* {"mode": {"old": "0644", "new": "0600"}}; a key that one of them lacks is null there. */
-static json_t *changed_fields(json_t *old, json_t *new) {
+static json_t *changed_fields(json_t *old, json_t *new, bool hidden) {
         json_t *fields = json_object(), *value;
         const char *key;
         json_object_foreach(old, key, value) {
                 json_t *other = json_object_get(new, key);
-                if (is_compared(key) && !json_equal(value, other))
+                if (is_compared(key, hidden) && !json_equal(value, other))
                         json_object_set_new(fields, key,
                                             json_pack("{sO so}", "old", value, "new",
                                                       other ? json_incref(other) : json_null()));
         }
         json_object_foreach(new, key, value)
-                if (is_compared(key) && !json_object_get(old, key))
+                if (is_compared(key, hidden) && !json_object_get(old, key))
                         json_object_set_new(fields, key, json_pack("{sn sO}", "old", "new", value));
         return fields;
 }
 
-typedef struct Side { json_t *plan, *actions, *files; } Side;
+typedef struct Side {
+        json_t *plan, *actions, *files;
+        bool show_secrets;
+} Side;
 
-static Side side_of(json_t *plan) {
-        return (Side){ .plan = plan, .actions = index_of(actions_of(plan), "id"),
+static Side side_of(json_t *plan, bool show_secrets) {
+        return (Side){ .plan = plan, .show_secrets = show_secrets, .actions = index_of(actions_of(plan), "id"),
                        .files = index_of(json_object_get(plan, "files"), "path") };
 }
 
 static void side_done(Side *s) {
         json_decref(s->actions);
         json_decref(s->files);
+}
+
+static bool is_secret(const Side *s, const json_t *action) {
+        return json_is_true(json_object_get(action, "secret")) ||
+               (!s->show_secrets && json_is_true(json_object_get(action, "revealed")));
 }
 
 /* NULL where it is not shown, or the action has none. */
@@ -132,7 +145,7 @@ static char *diff_contents(const json_t *old, const json_t *new) {
         return text_take(&t);
 }
 
-/* The digests of a hidden one stand in its fields. A block has none, so that nothing is known of it. */
+/* The digests of one that is no text stand in its fields. A block has none, so that nothing is known of it. */
 static void compare_contents(const Side *a, const Side *b, json_t *old, json_t *new, json_t *into) {
         const json_t *was = content_of(a, old), *is = content_of(b, new);
         bool digest = json_object_get(old, "sha256") && json_object_get(new, "sha256"),
@@ -147,10 +160,22 @@ static void compare_contents(const Side *a, const Side *b, json_t *old, json_t *
                 json_set_text(into, "content", "hidden, not known");
 }
 
+/* Of files and settings. What is secret of a unit are digests of such files. */
+static bool may_differ(const Side *a, const Side *b, const json_t *old, const json_t *new) {
+        const char *type = json_get_text(new, "type");
+        bool same = streq(json_get_text(a->plan, "planId"), json_get_text(b->plan, "planId"));
+        return !same && (is_secret(a, old) || is_secret(b, new)) && !endswith(type, "-unit");
+}
+
+/* NULL: nothing differs that is shown. */
 static json_t *compare_action(const Side *a, const Side *b, json_t *old, json_t *new) {
         json_t *change = json_pack("{ss}", "id", json_get_text(new, "id"));
-        _cleanup_(json_decrefp) json_t *fields = changed_fields(old, new);
-        compare_contents(a, b, old, new, change);
+        bool hidden = is_secret(a, old) || is_secret(b, new);
+        _cleanup_(json_decrefp) json_t *fields = changed_fields(old, new, hidden);
+        if (!hidden)
+                compare_contents(a, b, old, new, change);
+        else if (may_differ(a, b, old, new))
+                json_set_text(change, "content", "hidden, not known");
         if (json_object_get(change, "diff")) {  /* which says the same, and more */
                 json_object_del(fields, "sha256");
                 json_object_del(fields, "size");
@@ -221,22 +246,24 @@ static json_t *named(const json_t *plan) {
         return o;
 }
 
-json_t *plan_compare(json_t *old, json_t *new) {
-        _cleanup_(side_done) Side a = side_of(old), b = side_of(new);
-        json_t *changed = json_array(), *action, *added = missing_in(&b, &a), *removed = missing_in(&a, &b),
-               *moved = moved_actions(&a, &b);
+json_t *plan_compare(json_t *old, json_t *new, bool show_secrets) {
+        _cleanup_(side_done) Side a = side_of(old, show_secrets), b = side_of(new, show_secrets);
+        json_t *changed = json_array(), *hidden = json_array(), *action, *added = missing_in(&b, &a),
+               *removed = missing_in(&a, &b), *moved = moved_actions(&a, &b);
         size_t i;
         json_array_foreach(actions_of(new), i, action) {
                 json_t *was = json_object_get(a.actions, json_get_text(action, "id")),
                        *change = was ? compare_action(&a, &b, was, action) : NULL;
                 if (change)
                         json_array_append_new(changed, change);
+                else if (was && may_differ(&a, &b, was, action))
+                        json_array_append_new(hidden, json_pack("{ss}", "id", json_get_text(action, "id")));
         }
         bool same = json_array_size(changed) + json_array_size(added) + json_array_size(removed) +
-                            json_array_size(moved) == 0;
-        return json_pack("{si sb so so so so so so}", "formatVersion", PLAN_FORMAT, "same", same, "old",
+                            json_array_size(moved) + json_array_size(hidden) == 0;
+        return json_pack("{si sb so so so so so so so}", "formatVersion", PLAN_FORMAT, "same", same, "old",
                          named(old), "new", named(new), "added", added, "removed", removed, "changed",
-                         changed, "moved", moved);
+                         changed, "moved", moved, "hidden", hidden);
 }
 
 /* ---- text ---- */
@@ -316,8 +343,22 @@ static void add_list(Text *t, const json_t *all, const char *key, const char *ma
         }
 }
 
+static void add_counts(Text *t, const json_t *all) {
+        static const char *const keys[] = { "added", "removed", "changed", "moved", "hidden" };
+        size_t shown = 0;
+        text_add(t, "\n");
+        for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
+                size_t n = json_array_size(json_object_get(all, keys[k]));
+                bool hidden = k + 1 == ARRAY_SIZE(keys);
+                shown += hidden ? 0 : n;
+                if (n > 0 || !hidden)
+                        text_add(t, "%s%zu %s", k > 0 ? ", " : "", n, keys[k]);
+        }
+        text_add(t, "\n%s",
+                 shown > 0 ? "" : "Nothing that is shown differs, but the ids do: what is hidden differs.\n");
+}
+
 char *plan_compare_text(const json_t *all) {
-        static const char *const keys[] = { "added", "removed", "changed", "moved" };
         const json_t *change;
         size_t i;
         Text t = {};
@@ -332,15 +373,14 @@ char *plan_compare_text(const json_t *all) {
         json_array_foreach(json_object_get(all, "changed"), i, change)
                 add_change(&t, change);
         add_list(&t, all, "moved", ">", "behind");
+        json_array_foreach(json_object_get(all, "hidden"), i, change) {
+                _cleanup_(freep) char *id = shown_of(change, "id");
+                text_add(&t, "? %s: hidden, not known\n", id);
+        }
         if (json_is_true(json_object_get(all, "same")))
                 text_add(&t, "Nothing differs.\n");
-        else {
-                text_add(&t, "\n");
-                for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
-                        text_add(&t, "%s%zu %s", k > 0 ? ", " : "",
-                                 json_array_size(json_object_get(all, keys[k])), keys[k]);
-                text_add(&t, "\n");
-        }
+        else
+                add_counts(&t, all);
         return text_take(&t);
 }
 
@@ -350,7 +390,7 @@ int plan_diff(Run *run) {
         int r = read_old(o->diff, &old, &run->diag);
         if (r < 0 || !old)
                 return r;
-        _cleanup_(json_decrefp) json_t *all = plan_compare(old, new);
+        _cleanup_(json_decrefp) json_t *all = plan_compare(old, new, o->show_secrets);
         if (o->detailed_exitcode && !json_is_true(json_object_get(all, "same")))
                 run->exit_code = EXIT_CHANGES;
         if (o->output == OUTPUT_JSON)

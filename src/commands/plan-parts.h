@@ -13,8 +13,9 @@ _must_check_ _nonnull_ int plan_be_strict(Diag *diag);
 /* --diff: the plan beside an earlier one. -EINVAL where that is none. */
 _must_check_ _nonnull_ int plan_diff(Run *run);
 /* Two plans as plan_to_json() has them: what differs, as JSON (a new reference) and that as text. Both must
- * have actions with ids, and files. */
-_nonnull_ json_t *plan_compare(json_t *old, json_t *new);
+ * have actions with ids, and files. What one of them keeps secret is not compared, nor, without show_secrets,
+ * what one of them reveals. */
+_nonnull_ json_t *plan_compare(json_t *old, json_t *new, bool show_secrets);
 _malloc_ _nonnull_ char *plan_compare_text(const json_t *all);
 
 /* --matrix: the configuration planned for many types, a row each; run->exit_code is that of the first that no

@@ -30,8 +30,11 @@ static int reveal(const Run *run, Diag *diag) {
                                           "and with --instance-type for files: %s is none of yours; sudo "
                                           "nodestrap plan --show-secrets shows it",
                                           *uri);
-        for (size_t i = 0; i < run->plan->n; i++)
-                run->plan->actions[i].secret = false;
+        for (size_t i = 0; i < run->plan->n; i++) {
+                Action *a = &run->plan->actions[i];
+                a->revealed = a->secret;
+                a->secret = false;
+        }
         return 0;
 }
 

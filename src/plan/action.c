@@ -37,6 +37,7 @@ static void put_flag(json_t *into, const char *key, bool flag) {
 static void put_common(json_t *into, const Action *a) {
         json_set_text(into, "with", a->secret ? NULL : a->with);
         put_flag(into, "secret", a->secret);
+        put_flag(into, "revealed", a->revealed);
         json_set_list(into, "afterAny", a->after_any);
         json_set_text(into, "timedFrom", a->timed_from);
         put_flag(into, "optional", a->optional);
@@ -73,10 +74,13 @@ static json_t *content_json(const Action *a) {
         return text ?: json_null();
 }
 
+/* Of a secret neither digest nor size: a short one is soon guessed from them. */
 static void put_file(json_t *into, const Action *a) {
         put_mode(into, a);
-        put_digest(into, "sha256", a);
-        json_object_set_new(into, "size", json_integer((json_int_t)a->file.size));
+        if (!a->secret) {
+                put_digest(into, "sha256", a);
+                json_object_set_new(into, "size", json_integer((json_int_t)a->file.size));
+        }
         put_common(into, a);
         json_object_set_new(into, "secret", json_boolean(a->secret));
 }
@@ -102,7 +106,7 @@ static const Family blocks = {
 json_t *action_file_to_json(const Action *a) {
         json_t *j = json_pack("{ss so}", "path", a->target, "content", content_json(a));
         put_mode(j, a);
-        if (json_is_null(json_object_get(j, "content")))
+        if (!a->secret && json_is_null(json_object_get(j, "content")))
                 put_digest(j, "sha256", a);
         return j;
 }
@@ -114,7 +118,7 @@ static void unit_done(Action *a) {
 }
 
 static void put_unit(json_t *into, const Action *a) {
-        if (*a->unit.inputs)
+        if (*a->unit.inputs && !a->secret)
                 json_set_text(into, "inputs", a->unit.inputs);
         put_common(into, a);
 }

@@ -152,8 +152,10 @@ typedef struct Action {
                                  * again, with back-off, until the deadline */
         bool lenient;           /* what does not come true is a warning, not a failure
                                  * (onShortfall: warn, gate: warn, persistenced) */
-        bool secret;            /* what the user wrote as he liked stands in the file, or in with: nobody is
-                                 * shown it who does not ask for it */
+        bool secret;            /* what the user wrote as he liked stands in the file, in with, or in a file
+                                 * that the unit reads: nobody is shown it, or a digest to guess it from,
+                                 * who does not ask for it */
+        bool revealed;          /* it would be secret, and somebody asked */
         bool quiet;             /* what its unit or program says is not repeated: it reads such files, and may
                                  * quote them */
         GpuClass class;         /* of the machine, in steps that its GPUs need */
@@ -247,8 +249,8 @@ _nonnull_ uint64_t action_more_usec(const Action *a);
 _nonnull_ json_t *action_to_json(const Action *a);
 /* What apply will do, and nothing that only explains it: what the plan's id is made of; a new reference. */
 _nonnull_ json_t *action_canonical(const Action *a);
-/* The file of a write-file, with its content where it is no secret and UTF-8, else with its digest; a new
- * reference. */
+/* The file of a write-file, with its content; where that is no UTF-8 with its digest, where it is a secret
+ * with neither; a new reference. */
 _nonnull_ json_t *action_file_to_json(const Action *a);
 /* frees what it holds, whatever of it is set */
 _nonnull_ void action_done(Action *a);

@@ -89,6 +89,7 @@ void action_reads(const Plan *plan, Action *start, bool (*is_read)(const Action 
                 sha256_hex(a->file.content, a->file.size, digest);
                 text_add(&inputs, "%s %s\n", digest, a->target);
                 strv_add(&start->unit.reads, a->target);
+                start->secret = start->secret || a->secret;
                 action_after(start, a->id);
         }
         sha256_hex(inputs.data ?: "", inputs.size, start->unit.inputs);

@@ -87,8 +87,8 @@ char *plan_describe_host(const Host *host) {
 /* In brackets before the reason: what is not shown, and what the machine says. */
 static void add_marks_of(Text *t, const Action *a) {
         if (a->secret && action_is(a, ACTION_OF_FILES))
-                text_add(t, "[%04o, %zu bytes, not shown] ", (unsigned)a->file.mode, a->file.size);
-        else if (a->secret)
+                text_add(t, "[%04o, not shown] ", (unsigned)a->file.mode);
+        else if (a->secret && a->with)
                 text_add(t, "[not shown] ");
         if (a->live != LIVE_NONE)
                 text_add(t, "[%s%s%s] ", live_to_string(a->live), a->live_why ? ": " : "", a->live_why ?: "");

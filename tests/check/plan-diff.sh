@@ -88,12 +88,28 @@ ok "with another configuration they differ" exits 2 two --diff "$tmp/old.json" -
 cp "$tmp/out" "$tmp/diff.json"
 ok "by what was added" same "True []" "$(told 'str(any(a["id"] == "write-file:/etc/nodestrap/environment/default" for a in diff["added"])) + " " + str(diff["removed"])')"
 ok "by lines" same '-    "maxPods": 100,+    "maxPods": 42,' "$(told '"".join(l for c in diff["changed"] if c["id"].endswith("kubelet/config.json") for l in c["diff"].splitlines() if "maxPods" in l)')"
-ok "and of what is hidden that it differs" same "hidden, differs" "$(told '[c["content"] for c in diff["changed"] if c["id"].endswith("/containerd/config.toml")][0]')"
+ok "and of what is hidden that it may" same "hidden, not known" "$(told '[c["content"] for c in diff["changed"] if c["id"].endswith("/containerd/config.toml")][0]')"
 ok "and no more" eval '! grep -F "$canary" "$tmp/out"'
+ok "no digest either" eval '! grep -oE "(sha256|inputs)\"?: .{0,20}[0-9a-f]{64}" "$tmp/out"'
 two --output json; cp "$tmp/out" "$tmp/secret.json"
 sed -i "s/$canary/another/" "$tmp/node.yaml"
-ok "two that are hidden, too" eval 'two --diff "$tmp/secret.json"; grep -qx "    content: hidden, differs" "$tmp/out" && grep -q "^0 added, 0 removed, [12] changed, 0 moved" "$tmp/out"'
+ok "of two that are hidden, too" eval 'exits 2 two --diff "$tmp/secret.json" --detailed-exitcode; grep -qx "? write-file:/etc/containerd/config.toml: hidden, not known" "$tmp/out"'
+ok "and that it is something hidden that differs" eval 'grep -q "^0 added, 0 removed, 0 changed, 0 moved, [0-9]* hidden$" "$tmp/out" && grep -q "^Nothing that is shown differs, but the ids do: what is hidden differs.$" "$tmp/out"'
+ok "in JSON, too" eval 'two --diff "$tmp/secret.json" --output json; cp "$tmp/out" "$tmp/hidden.json"; same "False True" "$(told "str(diff[\"same\"]) + \" \" + str(\"write-file:/etc/containerd/config.toml\" in [h[\"id\"] for h in diff[\"hidden\"]])")"'
+# ---- one that was made with --show-secrets, and is kept where it should not be ----
+node training "  kubelet: {config: {maxPods: 42}}
+  containerd: {config: \"[plugins.'io.containerd.cri.v1.images'.registry.configs.'r.example'.auth]\\npassword = '$canary'\\n\"}
+  instance: {sysctl: {kernel.domainname: $canary}, environment: {default: {A: $canary}}}"
+two --output json; cp "$tmp/out" "$tmp/hides.json"
+two --show-secrets --output json; cp "$tmp/out" "$tmp/revealed.json"
+ok "an earlier plan that shows secrets has them" grep -qF "$canary" "$tmp/revealed.json"
+ok "and is the same" eval 'two --diff "$tmp/revealed.json"; grep -qx "Nothing differs." "$tmp/out"'
+sed -i "s/$canary/other-word/" "$tmp/node.yaml"
+ok "what differs from it is not shown" eval 'two --diff "$tmp/revealed.json"; ! grep -E "$canary|other-word|secret|revealed|[0-9a-f]{64} ->" "$tmp/out" && grep -qx "? set-sysctl:kernel.domainname: hidden, not known" "$tmp/out"'
+ok "but to who asks for it" eval 'two --show-secrets --diff "$tmp/revealed.json"; grep -qx "    with: $canary -> other-word" "$tmp/out" && grep -q "^-.*$canary" "$tmp/out" && grep -q "^+.*other-word" "$tmp/out" && ! grep -q hidden "$tmp/out"'
+ok "save what the earlier one hides" eval 'two --show-secrets --diff "$tmp/hides.json"; ! grep -F other-word "$tmp/out" && grep -qx "? set-sysctl:kernel.domainname: hidden, not known" "$tmp/out"'
 node training
+ok "nor is it shown where nothing is secret any more" eval 'two --diff "$tmp/revealed.json"; grep -qx "~ write-file:/etc/containerd/config.toml" "$tmp/out" && ! grep -F "$canary" "$tmp/out"'
 python3 - "$tmp/old.json" "$tmp/moved.json" <<'PY'
 import json, sys
 plan = json.load(open(sys.argv[1])); actions = plan['actions']
@@ -189,8 +205,8 @@ print(len(sys.argv) - 3, *bad, sep='\n'); sys.exit(bool(bad) or len(sys.argv) < 
 PY
 }
 plan --show-diff --output json; cp "$tmp/out" "$tmp/live.json"
-ok "a plan is as its schema says" sound plan "$tmp/old.json" "$tmp/secret.json" "$tmp/live.json"
-ok "a difference, too" sound diff "$tmp/diff.json"
+ok "a plan is as its schema says" sound plan "$tmp/old.json" "$tmp/secret.json" "$tmp/live.json" "$tmp/revealed.json" "$tmp/hides.json"
+ok "a difference, too" sound diff "$tmp/diff.json" "$tmp/hidden.json"
 ok "a table" sound matrix "$tmp/matrix.json"
 ok "and a failure" sound failure "$tmp/failure.json"
 cases() { # the plans of all cases, and failures where none is

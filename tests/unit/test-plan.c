@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample.h"
+#include "base/hash.h"
 
 static size_t position(const Plan *plan, const char *id) {
         for (size_t i = 0; i < plan->n; i++)
@@ -146,11 +147,39 @@ TEST(secrets_are_in_no_output) {
         size_t i, hidden = 0;
         json_array_foreach(files, i, file)
                 if (json_is_null(json_object_get(file, "content"))) {
-                        ASSERT_EQ(json_string_length(json_object_get(file, "sha256")), 64);
+                        ASSERT_TRUE(!json_object_get(file, "sha256"));
                         ASSERT_STREQ(json_string_value(json_object_get(file, "mode")), "0600");
                         hidden++;
                 }
         ASSERT_EQ(hidden, 2);
+        json_decref(json);
+}
+
+/* A digest, or a digest of digests, tells who guesses a secret whether he is right. */
+TEST(digests_of_secrets_are_in_no_output) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        Variable v[] = { { (char[]){"PIN"}, (char[]){"4711"} } };
+        ServiceEnvironment e[] = { { (char[]){"default"}, v, 1 } };
+        s.config.instance.environment = e;
+        s.config.instance.n_environment = 1;
+        sample_plan(&s);
+        const Action *file = plan_find(s.plan, "write-file:" ENVIRONMENT_DIR "/default"),
+                     *start = plan_find(s.plan, "start-unit:containerd.service");
+        char digest[65];
+        sha256_hex(file->file.content, file->file.size, digest);
+        json_t *json = plan_to_json(s.plan);
+        _cleanup_(freep) char *dump = json_dumps(json, 0), *text = plan_to_text(s.plan);
+        ASSERT_TRUE(strlen(start->unit.inputs) == 64 && start->secret);
+        ASSERT_TRUE(!strstr(dump, digest) && !strstr(dump, start->unit.inputs));
+        ASSERT_TRUE(!strstr(text, digest) && !strstr(text, start->unit.inputs));
+        json_decref(json);
+        /* those of others are there */
+        s.config.instance.n_environment = 0;
+        sample_plan(&s);
+        start = plan_find(s.plan, "start-unit:containerd.service");
+        json = plan_to_json(s.plan);
+        _cleanup_(freep) char *shown = json_dumps(json, 0);
+        ASSERT_CONTAINS(shown, start->unit.inputs);
         json_decref(json);
 }
 
