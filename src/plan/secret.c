@@ -87,12 +87,12 @@ static bool reads_secret(const Plan *plan, const Action *a) {
                         return true;
         }
         _cleanup_(freep) char *id = xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", a->target);
-        return plan_find(plan, id);
+        return plan_find(plan, id) || plan_find(plan, "write-file:" SYSTEM_ENVIRONMENT);
 }
 
 /* NVIDIA's daemons read what the image has, and what this program writes of it; so they may be quoted, unless
- * they were given variables. Others read more than is known here: certificates, credentials, imports. ctr
- * repeats what containerd answers. */
+ * they were given variables: their own or, under nodeadm's name, those of all services. Others read more than
+ * is known here: certificates, credentials, imports. ctr repeats what containerd answers. */
 void plan_quieten(Plan *plan) {
         const Action *config = plan_find(plan, "write-file:" CONTAINERD_CONFIG);
         for (size_t i = 0; i < plan->n; i++) {

@@ -987,4 +987,19 @@ TEST(units_that_may_repeat_a_secret_are_quiet) {
         ASSERT_TRUE(plan_find(b.s.plan, "import-image:" SANDBOX_ARCHIVE)->quiet);
 }
 
+/* Under nodeadm's name by systemd itself; else by the drop-ins of those that it is for. */
+TEST(what_is_for_all_services_makes_all_of_nodeadm_s_quiet) {
+        Variable v[] = { { (char[]){"A"}, (char[]){"1"} } };
+        ServiceEnvironment e[] = { { (char[]){"default"}, v, 1 } };
+        BOX(b, "p5.48xlarge");
+        b.s.config.instance.environment = e;
+        b.s.config.instance.n_environment = 1;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!plan_find(b.s.plan, "start-unit:" FM)->quiet && !plan_find(b.s.plan, "check-unit:" FM)->quiet);
+        b.s.options.as_nodeadm = true;
+        sample_plan(&b.s);
+        ASSERT_TRUE(plan_find(b.s.plan, "start-unit:" FM)->quiet && plan_find(b.s.plan, "check-unit:" FM)->quiet);
+        ASSERT_TRUE(plan_find(b.s.plan, "start-unit:" PERSISTENCED)->quiet);
+}
+
 TEST_MAIN
