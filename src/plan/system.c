@@ -150,8 +150,11 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
                 r = r < 0 ? r : k;
                 if (r < 0 || e->n == 0 || !streq(e->service, "default"))
                         continue;
-                _cleanup_(freep) char *why =
-                        xasprintf("%zu variable%s for every service", e->n, e->n == 1 ? "" : "s");
+                _cleanup_(freep) char *why = xasprintf(
+                        "%zu variable%s for %s", e->n, e->n == 1 ? "" : "s",
+                        plan->as_nodeadm
+                                ? "every service"
+                                : "containerd, kubelet, SOCI and the services with variables of their own");
                 all = true;
                 if (plan->as_nodeadm)
                         plan_default(plan, e, why);
