@@ -30,7 +30,8 @@ env = ["secret_key=CANARY-toml-env"]
 FREE = {
     'kubelet.config': {'staticPodURL': 'http://u:CANARY-kubelet-url@h.example/x', 'staticPodURLHeader': {'X': ['CANARY-kubelet-header']},
                        'volumePluginDir': 'CANARY-kubelet-word'},
-    'kubelet.flags': ['--manifest-url-header=X:CANARY-flag-header', '--root-dir', 'CANARY-flag-word', '--node-labels=a.example/b=CANARY-label'],
+    'kubelet.flags': ['--manifest-url-header=X:CANARY-flag-header', '--root-dir', 'CANARY-flag-word', '--node-labels=a.example/b=CANARY-label',
+                      '--hostname-override=CANARY-name', '--provider-id=aws:///x/CANARY-provider', '--register-with-taints=a.example/t=CANARY-taint:NoSchedule'],
     'kubelet.maxPodsExpression': f'110 + 0 * {NUMBER}',
     'containerd.config': toml(),
     'containerd.baseRuntimeSpec': {'process': {'env': ['A=CANARY-spec-env']}, 'annotations': {'a': 'CANARY-spec-annotation'},
