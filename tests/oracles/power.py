@@ -87,6 +87,25 @@ def check_status(words, keep, *arguments):
         ok(f['NoNewPrivs'] == '1' and (not filters or f['Seccomp'] == '2'), f'{words}: nothing new comes, by a filter', f)
 
 
+def await_request(p):
+    """p asks the metadata service; those that asked before it are no more."""
+    service.settimeout(.1)
+    while p.poll() is None:
+        try:
+            return service.accept()
+        except TimeoutError:
+            pass
+
+
+def forget_requests():
+    service.setblocking(False)
+    try:
+        while True:
+            service.accept()[0].close()
+    except BlockingIOError:
+        pass
+
+
 def look_inside(*arguments):
     """What its parent, of the same ordinary user (whom Yama would let), gets of a command that waits, and whether there is a core file."""
     r, w = os.pipe()
@@ -98,14 +117,18 @@ def look_inside(*arguments):
         os.setresgid(OTHER, OTHER, OTHER)
         os.setresuid(OTHER, OTHER, OTHER)
         resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
+        forget_requests()
         p = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-        while p.poll() is None and fields(p.pid)['NoNewPrivs' if 'token' in arguments else 'Name'] not in ('1', 'sleep'):
+        asks = await_request(p) if 'init' in arguments else None        # it gives up nothing by itself: its units do
+        while not asks and p.poll() is None and fields(p.pid)['NoNewPrivs' if 'token' in arguments else 'Name'] not in ('1', 'sleep'):
             time.sleep(.01)
         try:
             open(f'/proc/{p.pid}/mem', 'rb').close()
             os.write(w, b'mem ')
         except PermissionError:
             os.write(w, b'- ')
+        except FileNotFoundError:
+            os.write(w, b'ended ')
         p.send_signal(signal.SIGQUIT)
         os.write(w, b'core' if os.WCOREDUMP(os.waitpid(p.pid, 0)[1]) else b'-')
         os._exit(0)
@@ -156,12 +179,15 @@ def check_root():
 
     inside = look_inside(nodestrap, 'token', '--cluster-name', 'x')
     ok(inside == ['-', '-'], "token's memory: neither for its user's other processes, nor in a core file", inside)
+    init = [nodestrap, 'init', '--root', f'{other}/node', '-c', 'file:///config.yaml', '-c', 'imds://user-data']
+    inside = look_inside(*init)
+    ok(inside == ['-', '-'], "nor that of init, which has read a NodeConfig and asks for more", inside)
     control = look_inside('/bin/sleep', '60')
-    inside = look_inside(nodestrap, 'token', '--cluster-name', 'x', '--development')
+    inside, inits = look_inside(nodestrap, 'token', '--cluster-name', 'x', '--development'), look_inside(*init, '--development')
     with open(nodestrap, 'rb') as f:
         if b'__asan_init' in f.read():          # which makes no core files
             control[1] = '-'
-    ok(inside == ['mem', control[1]], 'but with --development', inside, control)
+    ok(inside == inits == ['mem', control[1]], 'but with --development', inside, inits, control)
 
 
 def check_user():
@@ -211,13 +237,14 @@ try:
     os.makedirs(other := f'{tmp}/other')
     os.makedirs(f'{other}/private', 0o700)
     os.makedirs(f'{other}/open')
+    os.makedirs(f'{other}/node')
     os.makedirs(f'{tmp}/root/run/nodestrap')
-    texts = {f'{tmp}/config.yaml': CONFIG, f'{other}/private/config.yaml': CONFIG, f'{other}/open/config.yaml': CONFIG, f'{other}/private/key.pem': KEY,
-             f'{other}/private/empty': ''}
+    texts = {f'{tmp}/config.yaml': CONFIG, f'{other}/private/config.yaml': CONFIG, f'{other}/open/config.yaml': CONFIG,
+             f'{other}/node/config.yaml': CONFIG, f'{other}/private/key.pem': KEY, f'{other}/private/empty': ''}
     for path, text in texts.items():
         with open(path, 'w', opener=lambda p, f: os.open(p, f, 0o600)) as f:
             f.write(text)
-    for path in (other, f'{other}/private', *(p for p in texts if p.startswith(other))):
+    for path in (other, f'{other}/private', f'{other}/node', *(p for p in texts if p.startswith(other))):
         os.chown(path, OTHER, OTHER)
     with open(f'{tmp}/root/run/nodestrap/status.json', 'w') as f:
         os.fchmod(f.fileno(), 0o640)
