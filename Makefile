@@ -57,7 +57,8 @@ HARDENING    += $(if $(SAN),,-fno-asynchronous-unwind-tables -fno-unwind-tables)
 MODEL         = $(eval MODEL := $(if $(SAN),,$(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),\
                   $(if $(filter -Oz -Os,$(lastword $(filter -O%,$(CFLAGS)))),-mcmodel=tiny))))$(MODEL)
 # Returns and indirect jumps lead where the compiler has put marks, which the processor sees to where it can (CET; PAC and BTI). It does so
-# for a program all of whose objects have them, those of the C library, too: tests/check/libraries.sh.
+# for a program all of whose objects have them, those of the C library, too: tests/check/libraries.sh. On x86-64 Debian 12's start files have
+# none, so that a program that is linked there is not marked, whatever its own objects say.
 PROTECTION    = $(eval MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null))$(eval PROTECTION := $(if $(filter x86_64%,$(MACHINE)),\
                   -fcf-protection,$(if $(filter aarch64%,$(MACHINE)),-mbranch-protection=standard)))$(PROTECTION)
 SECTIONS     := -ffunction-sections -fdata-sections     # so that the linker leaves out what nobody calls
