@@ -143,7 +143,10 @@ _nonnull(1, 3) const char *kubelet_value_fault(const KubeletSetting *s, const js
 _nonnull_ const json_t *kubelet_options(const Merge *m);                /* spec.kubelet, or NULL */
 
 /* ---- kubelet-flags.c ---- */
+_must_check_ _nonnull_ bool kubelet_validate_flags(const Merge *m, Diag *diag);
 _nonnull_ void kubelet_warn_of_flags(const Merge *m, Diag *diag);
+/* "${NAME}" and "{{ name }}", as templates have them. */
+_nonnull_ bool has_placeholder(const char *text);
 
 /* ---- bind.c ---- */
 _nonnull_ Config *config_bind(Merge *m);                        /* takes the origins */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * spec.kubelet.flags as kubelet will read them. nodeadm joins them with blanks and lets systemd split and
  * unquote the line, so people have written several flags into one list element, a flag and its value apart,
- * and values in quotes (Karpenter does: --node-labels="a=b"). All three keep their meaning. Whatever is wrong
- * is only warned of: nodeadm takes it, and kubelet alone says which it refuses. */
+ * and values in quotes (Karpenter does: --node-labels="a=b"). All three keep their meaning. What kubelet of any
+ * version cannot read is an error; what a version, or another flag, would decide is only warned of. */
 #include "base/str.h"
 #include "config/fields.h"
 
 #include <ctype.h>
+#include <errno.h>
 
 #define CONFIG "spec.kubelet.config"
 #define FLAGS  "spec.kubelet.flags"
@@ -57,7 +58,23 @@ char **kubelet_words(char *const *flags) {
         return words;
 }
 
-/* ---- what is doubtful ---- */
+/* ---- what is wrong ---- */
+
+/* The flags are read twice: for what no kubelet starts with, and for what is doubtful. */
+typedef struct Reading { const Merge *merge; Diag *diag; bool certain, found; } Reading;
+
+/* False where that is not what is looked for now. */
+static bool reading_report(Reading *r, bool certain, const char *path, const char *text) {
+        const Position *at = origins_find(&r->merge->origins, path);
+        if (certain != r->certain)
+                return false;
+        r->found = true;
+        if (certain)
+                diag_error_at(r->diag, -EINVAL, CAUSE_INVALID, at, path, "%s", text);
+        else
+                diag_warn_at(r->diag, "kubelet-flag", at, path, "%s", text);
+        return true;
+}
 
 static bool has_key(const json_t *config, const char *key) {
         for (;;) {
@@ -100,13 +117,18 @@ static bool flag_setting(const KubeletFlag *f, KubeletSetting *ret) {
         return streq(f->name, "v") || (*f->key && kubelet_setting_find(f->key, ret));
 }
 
+/* Go takes more of what begins with a digit than flag_json() does, such as 1_000 and 0b1. */
+static bool is_no_number(const char *text) {
+        return !isdigit((unsigned char)text[*text == '-' || *text == '+']);
+}
+
 /* As Go's strconv reads it for a flag (pkg.go.dev/github.com/spf13/pflag): a number also with 0x. NULL where
  * it does not. */
-static json_t *flag_json(char type, const char *text) {
+static json_t *flag_json(char type, const char *text, int base) {
         static const char *const yes[] = { "1", "t", "T", "true", "TRUE", "True" },
                                  *const no[] = { "0", "f", "F", "false", "FALSE", "False" };
         char *end;
-        long long n = strtoll(text, &end, 0);
+        long long n = strtoll(text, &end, base);
         if (type == 'i')
                 return *text && !*end && !isspace((unsigned char)*text) ? json_integer(n) : NULL;
         for (size_t i = 0; type == 'b' && i < ARRAY_SIZE(yes); i++)
@@ -147,8 +169,9 @@ static bool is_kept_from_kubelet(const char *key, size_t prefix) {
 
 /* One of --node-labels: "key=value", "key=" or "key". */
 static const char *label_fault(const char *label) {
-        const char *equals = strchrnul(label, '='), *value = *equals ? equals + 1 : equals;
-        _cleanup_(freep) char *key = xstrndup(label, (size_t)(equals - label));
+        const char *equals = strchrnul(label, '=');
+        _cleanup_(freep) char *raw = xstrndup(label, (size_t)(equals - label)), *key = str_strip(raw),
+                              *value = str_strip(*equals ? equals + 1 : equals);
         const char *slash = strchr(key, '/'), *name = slash ? slash + 1 : key;
         if (slash && is_kept_from_kubelet(key, (size_t)(slash - key)))
                 return "names a label of kubernetes.io or k8s.io that a node must not give itself; another "
@@ -178,20 +201,42 @@ static const char *list_fault(const char *list, const char *(*fault)(const char 
         return found;
 }
 
-/* What is wrong with the value of a flag, or NULL; room is for a sentence that is made. */
-static const char *flag_fault(const KubeletFlag *f, const char *value, Text *room) {
+/* What is wrong with the value of a flag, or NULL; room is for a sentence that is made. Certain is what kubelet
+ * ends at while it reads the flag, which no later one mends, and its check of labels
+ * (kubernetes/kubernetes cmd/kubelet/app/options/options.go:ValidateKubeletFlags). */
+static const char *flag_fault(const KubeletFlag *f, const char *value, Text *room, bool *ret_certain) {
         KubeletSetting s;
+        *ret_certain = true;
         if (streq(f->name, "node-labels"))
                 return list_fault(value, label_fault);
         if (streq(f->name, "register-with-taints"))
                 return list_fault(value, taint_fault);
         if (!flag_setting(f, &s) || !strchr("bids", s.type))
                 return NULL;
-        json_t *json = flag_json(s.type, value);
+        json_t *json = flag_json(s.type, value, streq(f->name, "v") ? 10 : 0);
         const char *fault = json ? kubelet_value_fault(&s, json, room)
                                  : s.type == 'b' ? "must be true or false" : "must be a whole number";
+        *ret_certain = json ? s.type == 'd' : s.type == 'b' || is_no_number(value);
         json_decref(json);
         return fault;
+}
+
+/* pflag reads what follows one dash letter by letter, and v and h (help) are the only ones. */
+static bool is_one_dash(const char *word) {
+        const char *name = word + 1;
+        size_t n = strcspn(name, "=");
+        return word[0] == '-' && isalpha((unsigned char)*name) && n > 1 &&
+               !(*name == 'v' && 1 + strspn(name + 1, "0123456789") == n);
+}
+
+static void check_dash(Reading *r, const char *word, const char *path) {
+        _cleanup_(freep) char *flag = xasprintf("-%s", word), *name = kubelet_flag_name(flag);
+        const char *near = kubelet_flag_nearest(name);
+        if (reading_report(r, true, path,
+                           "begins with one dash: kubelet reads each letter behind it as a flag of its own, "
+                           "knows v alone, and exits; its other flags begin with --") &&
+            near)
+                diag_suggest(r->diag, "--%s", near);
 }
 
 static void warn_of_flag(const Merge *m, const char *flag, const char *path, Diag *diag) {
@@ -249,20 +294,26 @@ static void words_add(Words *w, const char *text, size_t element) {
                 w->element[w->n++] = element;
 }
 
-static void warn_of_word(const Merge *m, const char *word, const char *path, Diag *diag) {
+/* Only a warning: a number in the list is one to nodeadm (T1 of tests/userdata/README.md). */
+static void check_word(Reading *r, const char *word, const char *path) {
         _cleanup_(freep) char *flag = xasprintf("--%s", word);
         KubeletFlag f;
-        diag_warn_at(diag, "kubelet-flag", origins_find(&m->origins, path), path,
-                     "is no flag: kubelet's begin with --, and with a word that none of them takes it exits");
-        if (kubelet_flag_find(flag, &f))
-                diag_suggest(diag, "--%s", f.name);
+        if (reading_report(r, false, path,
+                           "is no flag: kubelet's begin with --, and with a word that none of them takes it "
+                           "exits") &&
+            kubelet_flag_find(flag, &f))
+                diag_suggest(r->diag, "--%s", f.name);
+}
+
+/* Nothing stands behind the words of a whole NodeConfig. */
+static bool is_certainly_without(const Reading *r, const char *next, bool typed, const KubeletSetting *s) {
+        return next ? typed && strchr("id", s->type) : !r->merge->partial;
 }
 
 /* The flag and its value, which may be the next word: how many words that was. */
-static size_t warn_of_value(const Merge *m, const char *word, const char *next, const char *path,
-                            Diag *diag) {
+static size_t check_value(Reading *r, const char *word, const char *next, const char *path) {
         const char *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL, *fault = NULL;
-        bool apart = false, typed;
+        bool apart = false, typed, certain = false;
         _cleanup_(text_done) Text room = {};
         KubeletFlag f;
         KubeletSetting s;
@@ -275,36 +326,58 @@ static size_t warn_of_value(const Merge *m, const char *word, const char *next, 
                 apart = next && (*next != '-' || (typed && !startswith(next, "--")));
                 value = apart ? next : NULL;
                 fault = !apart && (typed || streq(f.name, "node-labels")) ? "has no value" : NULL;
+                certain = is_certainly_without(r, next, typed, &s);
         }
         if (value)
-                fault = flag_fault(&f, value, &room);
-        if (fault)
-                diag_warn_at(diag, "kubelet-flag", origins_find(&m->origins, path), path,
-                             "--%s %s: kubelet exits", f.name, fault);
+                fault = flag_fault(&f, value, &room, &certain);
+        _cleanup_(freep) char *text = fault ? xasprintf("--%s %s: kubelet exits", f.name, fault) : NULL;
+        if (text)
+                reading_report(r, certain, path, text);
         return apart ? 2 : 1;
 }
 
-void kubelet_warn_of_flags(const Merge *m, Diag *diag) {
+static void read_words(Reading *r, const Words *w) {
+        for (size_t i = 0; i < w->n;) {
+                _cleanup_(freep) char *path = xasprintf(FLAGS "[%zu]", w->element[i]);
+                const char *word = w->text[i];
+                if (*word != '-') {
+                        check_word(r, word, path);
+                        i++;
+                } else if (is_one_dash(word)) {
+                        check_dash(r, word, path);
+                        i += !strchr(word, '=') && w->text[i + 1] && *w->text[i + 1] != '-' ? 2 : 1;
+                } else {
+                        if (!r->certain)
+                                warn_of_flag(r->merge, word, path, r->diag);
+                        i += check_value(r, word, w->text[i + 1], path);
+                }
+        }
+}
+
+/* Of a flag that waits to be filled in the rules of validate.c say so. */
+static void read_flags(Reading *r) {
         _cleanup_(words_done) Words w = {};
         json_t *flag;
         size_t i;
-        json_array_foreach(json_object_get(kubelet_options(m), "flags"), i, flag) {
+        json_array_foreach(json_object_get(kubelet_options(r->merge), "flags"), i, flag) {
                 const char *text = json_string_value(flag) ?: "";
                 _cleanup_(freep) char *path = xasprintf(FLAGS "[%zu]", i);
                 if (strstr(text, " - -"))
-                        diag_warn_at(diag, "kubelet-flag", origins_find(&m->origins, path), path,
-                                     "holds \" - -\": a list item that is indented deeper than the one "
-                                     "before it is a part of that one");
-                else
+                        reading_report(r, false, path,
+                                       "holds \" - -\": a list item that is indented deeper than the one "
+                                       "before it is a part of that one");
+                else if (!has_placeholder(text))
                         words_add(&w, text, i);
         }
-        for (i = 0; i < w.n;) {
-                _cleanup_(freep) char *path = xasprintf(FLAGS "[%zu]", w.element[i]);
-                if (*w.text[i] != '-') {
-                        warn_of_word(m, w.text[i++], path, diag);
-                        continue;
-                }
-                warn_of_flag(m, w.text[i], path, diag);
-                i += warn_of_value(m, w.text[i], w.text[i + 1], path, diag);
-        }
+        read_words(r, &w);
+}
+
+bool kubelet_validate_flags(const Merge *m, Diag *diag) {
+        Reading r = { .merge = m, .diag = diag, .certain = true };
+        read_flags(&r);
+        return !r.found;
+}
+
+void kubelet_warn_of_flags(const Merge *m, Diag *diag) {
+        read_flags(&(Reading){ .merge = m, .diag = diag });
 }

@@ -272,7 +272,7 @@ bool kubelet_validate(const Merge *m, Diag *diag) {
                 if (value && !json_is_null(value))
                         good = validate_setting(m, &s, value, diag) && good;
         }
-        return good;
+        return kubelet_validate_flags(m, diag) && good;
 }
 
 /* ---- what is doubtful ---- */

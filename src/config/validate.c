@@ -118,6 +118,15 @@ static bool is_filled_in(const json_t *value, _unused_ const json_t *spec) {
         return !strpbrk(text_of(value), "$<") && !strstr(text_of(value), "{{");
 }
 
+bool has_placeholder(const char *text) {
+        const char *dollar = strstr(text, "${");
+        return (dollar && strchr(dollar, '}')) || strstr(text, "{{");
+}
+
+static bool is_rendered(const json_t *value, _unused_ const json_t *spec) {
+        return !has_placeholder(text_of(value));
+}
+
 static bool is_base64(const json_t *value, const json_t *spec) {
         _cleanup_(freep) char *pem = NULL;
         size_t size = 0, length = json_string_length(value);
@@ -383,6 +392,9 @@ static const Rule rules[] = {
           "must be an IPv4 or IPv6 address and a prefix length, such as 10.100.0.0/16" },
         { "spec.cluster.id", is_clean, "holds a line end or another control character" },
         { "spec.kubelet.flags[]", is_on_one_line, "holds a line end: it would start another setting" },
+        { "spec.kubelet.flags[]", is_rendered,
+          "holds a placeholder that nobody filled in: the user data was not rendered (templatefile, Fn::Sub, "
+          "envsubst)" },
         { "spec.kubelet.flags[]", is_flag_without_huge_pages,
           "reserves huge pages: kubelet refuses to start with huge pages in its reserved memory" },
         { "spec.kubelet.config.reservedMemory[].limits", is_without_huge_pages,

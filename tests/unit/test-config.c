@@ -670,39 +670,50 @@ TEST(flags_of_kubelet) {
         expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is no flag of kubelet in Kubernetes 1.28 to 1.37: with one that it does not know kubelet exits, and plan --kubelet-version refuses it; did you mean --node-labels?");
         expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "--container-runtime is gone from kubelet 1.27 on");
         expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces what nodestrap gives kubelet: the node's name");
-        expect_accepted("  kubelet: {flags: [\"--node-labels='x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");
+        expect_accepted("  kubelet: {flags: [\"--root-dir='x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");
         expect_accepted("  kubelet: {flags: [\"--root-dir='x --nope'\", -v=2, -v2, --cert-dir, /x]}\n", NULL);
 }
 
 /* What kubelet reads by pflag, and cmd/kubelet/app/options:ValidateKubeletFlags of the labels. */
 TEST(flags_that_kubelet_exits_with) {
-        static const struct { const char *flags, *said; } bad[] = {
-                { "--v=high", "a, line 5: spec.kubelet.flags[0]: kubelet-flag: --v must be a whole number: kubelet exits\n" },
+        static const struct { const char *flags, *said; bool taken; } bad[] = {
+                { "--v=high", "a, line 5: spec.kubelet.flags[0]: --v must be a whole number: kubelet exits\n" },
                 { "--max-pods=twenty", "--max-pods must be a whole number" },
                 { "--max-pods=", "--max-pods must be a whole number" },
                 { "--max-pods", "--max-pods has no value" },
-                { "--max-pods, --v=3", "flags[0]: kubelet-flag: --max-pods has no value" },
-                { "--v=3, --max_pods, '-5'", "flags[1]: kubelet-flag: --max-pods must be from 0 to 2147483647" },
+                { "--max-pods, --v=3", "flags[0]: --max-pods has no value: kubelet exits" },
+                { "--cgroup-root, --v=3", "flags[0]: kubelet-flag: --cgroup-root has no value", true },
+                { "--v=5x", "kubelet-flag: --v must be a whole number", true },
+                { "--v=0x4", "kubelet-flag: --v must be a whole number", true },
+                { "'--node-labels=${labels}'", "flags[0]: holds a placeholder that nobody filled in: the user data" },
+                { "'--register-with-taints={{ .Taints }}'", "flags[0]: holds a placeholder that nobody filled in" },
+                { "-node-labels=a=b", "a, line 5: spec.kubelet.flags[0]: begins with one dash: kubelet reads each letter behind it as a flag of its own, knows v alone, and exits; its other flags begin with --; did you mean --node-labels?\n" },
+                { "--v=3, -max_pods, '5'", "flags[1]: begins with one dash" }, { "-vmodule=a=2", "did you mean --vmodule?" },
+                { "-volume-plugin-dir=/x", "did you mean --volume-plugin-dir?" },
+                { "--v=3, --max_pods, '-5'", "flags[1]: kubelet-flag: --max-pods must be from 0 to 2147483647", true },
                 { "--register-node=maybe", "--register-node must be true or false" },
-                { "--register-node, 'false'", "flags[1]: kubelet-flag: is no flag" },
-                { "--cpu-manager-policy=stattic", "--cpu-manager-policy is not one of none" },
+                { "--register-node, 'false'", "flags[1]: kubelet-flag: is no flag", true },
+                { "--cpu-manager-policy=stattic", "--cpu-manager-policy is not one of none", true },
                 { "--sync-frequency=10", "--sync-frequency must be a duration" },
-                { "v=3", "is no flag: kubelet's begin with --, and with a word that none of them takes it exits; did you mean --v?" },
-                { "--node-labels=a=b, word", "flags[1]: kubelet-flag: is no flag: kubelet's begin with --, and with a word that none of them takes it exits\n" },
+                { "v=3", "is no flag: kubelet's begin with --, and with a word that none of them takes it exits; did you mean --v?", true },
+                { "--node-labels=a=b, word", "flags[1]: kubelet-flag: is no flag: kubelet's begin with --, and with a word that none of them takes it exits\n", true },
                 { "'--node-labels=a=b,node-role.kubernetes.io/gpu=true'", "--node-labels names a label of kubernetes.io or k8s.io that a node must not give itself" },
                 { "--node-labels=kubernetes.io/x=", "names a label" }, { "--node-labels=x.k8s.io/x", "names a label" },
                 { "'--node-labels=a=b c'", "--node-labels holds what is no label" }, { "--node-labels=a/b/c=d", "holds what is no label" },
                 { "--node-labels=a=-b", "holds what is no label" }, { "--node-labels==b", "holds what is no label" }, { "--node-labels", "has no value" },
                 { "'--register-with-taints=a=b:NoSchedule,c:NoSchedul'", "--register-with-taints holds a taint without one of the effects" },
-                { "--node-labels=a=b - --v=3", "flags[0]: kubelet-flag: holds \" - -\": a list item that is indented deeper" },
+                { "--node-labels=a=b - --v=3", "flags[0]: kubelet-flag: holds \" - -\": a list item that is indented deeper", true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 _cleanup_(freep) char *more = xasprintf("  kubelet: {flags: [%s]}\n", bad[i].flags);
-                expect_accepted(more, bad[i].said);
+                if (bad[i].taken)
+                        expect_accepted(more, bad[i].said);
+                else
+                        expect_error(more, bad[i].said);
         }
         expect_accepted("  kubelet:\n    flags:\n    - --node-labels=a=b\n     - --v=3\n", "a, line 7: spec.kubelet.flags[0]: kubelet-flag: holds");
         expect_accepted("  kubelet: {flags: [--node-labels=gpu, '--node-labels=a=,b=c, kubernetes.io/os=linux,node.kubernetes.io/x=y,x.node.kubernetes.io/y,topology.k8s.aws/x=1',\n"
-                        "    --v, '0x4', --vmodule=a=2, --root-dir, x, '--node-labels a=b', --cert-dir, -1]}\n", NULL);
+                        "    --v, '4', -v2, -v=2, -v, '2', -h, '--node-labels=a = b, c', --vmodule=a=2, --root-dir, x, '--node-labels a=b', --cert-dir, -1]}\n", NULL);
         _cleanup_(loaded_done) Loaded l = load_with("  kubelet: {flags: [--register-node, --max-pods=0x10, --oom-score-adj, '-999', '--register-with-taints=a:NoSchedule,b=c:NoExecute,d-', --sync-frequency=1m]}\n");
         ASSERT_TRUE(!strstr(l.messages, "kubelet exits"));
 }
