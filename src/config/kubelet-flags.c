@@ -265,9 +265,7 @@ static void warn_of_flag(const Merge *m, const char *flag, const char *path, Dia
                              "--%s sets the same as " CONFIG ".%s; kubelet takes the flag", f.name, f.key);
         else if (f.until)
                 diag_warn_at(diag, "kubelet-flag", at, path,
-                             "--%s is gone from kubelet 1.%u on, which exits with it: plan "
-                             "--kubelet-version says of which",
-                             f.name, f.until);
+                             "no kubelet from 1.%u on knows --%s; it exits with it", f.until, f.name);
         else if (f.deprecated && *f.key) {
                 diag_warn_at(diag, "deprecated-flag", at, path, "kubelet calls --%s deprecated", f.name);
                 diag_suggest(diag, CONFIG ".%s", f.key);

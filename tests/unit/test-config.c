@@ -668,7 +668,7 @@ TEST(flags_of_kubelet) {
         expect_accepted("  kubelet: {flags: ['--v 4 --register_with_taints=a=b:NoSchedule']}\n", "a, line 5: spec.kubelet.flags[0]: deprecated-flag: kubelet calls --register-with-taints deprecated; did you mean spec.kubelet.config.registerWithTaints?");
         expect_accepted("  kubelet: {flags: [--maximum-dead-containers=1]}\n", "kubelet calls --maximum-dead-containers deprecated\n");
         expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is no flag of kubelet in Kubernetes 1.28 to 1.37: with one that it does not know kubelet exits, and plan --kubelet-version refuses it; did you mean --node-labels?");
-        expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "--container-runtime is gone from kubelet 1.27 on");
+        expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "spec.kubelet.flags[0]: kubelet-flag: no kubelet from 1.27 on knows --container-runtime; it exits with it\n");
         expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces what nodestrap gives kubelet: the node's name");
         expect_accepted("  kubelet: {flags: [\"--root-dir='x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");
         expect_accepted("  kubelet: {flags: [\"--root-dir='x --nope'\", -v=2, -v2, --cert-dir, /x]}\n", NULL);
