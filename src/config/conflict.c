@@ -31,23 +31,70 @@ static void warn_of_name(const Merge *m, const json_t *cluster, Diag *diag) {
                              "and first a letter or a digit");
 }
 
-/* kubelet reads it as the authority of its clients (kubernetes/kubernetes cmd/kubelet/app/server.go). It is
- * no error, for to nodeadm any base64 will do. */
-static void warn_of_authority(const Merge *m, const json_t *cluster, Diag *diag) {
+/* Is a certificate shorter than its first bytes say (X.690, 8.1.3)? All real ones begin with a sequence whose
+ * length takes two bytes, "MI" in base64; whatever else stands there is a sample that somebody made up. */
+static bool is_cut(const char *body, size_t size) {
+        _cleanup_(freep) char *der = NULL, *text = xcalloc(size + 1, 1);
+        size_t n = 0, length = 0;
+        for (size_t i = 0; i < size; i++)       /* Go does without blanks, too */
+                if (!strchr(" \t\r\n", body[i]))
+                        text[length++] = body[i];
+        if (length < 64 || !startswith(text, "MI"))
+                return false;
+        if (base64_decode(text, length, false, &der, &n) < 0 || n < 4)
+                return true;
+        const unsigned char *head = (const unsigned char *)der;
+        return head[0] == 0x30 && head[1] == 0x82 && n - 4 != ((size_t)head[2] << 8 | head[3]);
+}
+
+/* What keeps kubelet from reading a certificate out of PEM, or NULL. Go passes over a block without its end
+ * (pkg.go.dev/encoding/pem#Decode), and finds none. */
+static const char *pem_fault(const char *pem, size_t size) {
+        static const char begin[] = "-----BEGIN CERTIFICATE-----", end[] = "-----END CERTIFICATE-----";
+        const char *body = memmem(pem, size, begin, strlen(begin)), *stop;
+        if (!body)
+                return "holds no certificate in PEM";
+        body += strlen(begin);
+        stop = memmem(body, size - (size_t)(body - pem), end, strlen(end));
+        if (!stop)
+                return "holds a certificate whose end is missing";
+        return is_cut(body, (size_t)(stop - body)) ? "holds a certificate that was cut, or has more behind it "
+                                                     "than belongs to it"
+                                                   : NULL;
+}
+
+/* What people have put there by mistake, and no kubelet starts with. */
+bool authority_is_encoded_once(const char *text) {
         static const char begin[] = "-----BEGIN CERTIFICATE-----";
+        _cleanup_(freep) char *pem = NULL, *twice = NULL;
+        size_t size = 0, n = 0;
+        return base64_decode(text, strlen(text), true, &pem, &size) < 0 ||
+               base64_decode(pem, size, true, &twice, &n) < 0 || !memmem(twice, n, begin, strlen(begin));
+}
+
+bool authority_is_public(const char *text) {
+        static const char begin[] = "-----BEGIN CERTIFICATE-----", key[] = "PRIVATE KEY-----";
+        _cleanup_(freep) char *pem = NULL;
+        size_t n = 0;
+        return base64_decode(text, strlen(text), true, &pem, &n) < 0 ||
+               memmem(pem, n, begin, strlen(begin)) || !memmem(pem, n, key, strlen(key));
+}
+
+/* kubelet reads it as the authority of its clients (kubernetes/kubernetes cmd/kubelet/app/server.go). It is
+ * no error where somebody may have made it up, for to nodeadm any base64 will do. */
+static void warn_of_authority(const Merge *m, const json_t *cluster, Diag *diag) {
         const char *path = "spec.cluster.certificateAuthority",
                    *text = json_get_text(cluster, "certificateAuthority");
-        _cleanup_(freep) char *pem = NULL, *twice = NULL;
-        size_t size = 0, ignored = 0;
-        if (base64_decode(text, strlen(text), true, &pem, &size) < 0 || size == 0 ||
-            memmem(pem, size, begin, strlen(begin)))
+        _cleanup_(freep) char *pem = NULL;
+        size_t size = 0;
+        if (base64_decode(text, strlen(text), true, &pem, &size) < 0 || size == 0)
                 return;
-        bool again = base64_decode(pem, size, true, &twice, &ignored) >= 0 &&
-                     memmem(twice, ignored, begin, strlen(begin));
-        diag_warn_at(diag, "no-certificate", origins_find(&m->origins, path), path,
-                     "holds no certificate in PEM%s: kubelet does not start without one; take what aws eks "
-                     "describe-cluster shows",
-                     again ? " but base64 of base64 of one" : "");
+        const char *fault = pem_fault(pem, size);
+        if (fault && authority_is_encoded_once(text) && authority_is_public(text))
+                diag_warn_at(diag, "no-certificate", origins_find(&m->origins, path), path,
+                             "%s: kubelet does not start without one; take what aws eks describe-cluster "
+                             "shows",
+                             fault);
 }
 
 static void warn_of_cluster(const Merge *m, Diag *diag) {

@@ -132,6 +132,9 @@ _must_check_ _nonnull_ bool volumes_validate(const Merge *m, Diag *diag);
 /* ---- conflict.c ---- */
 /* Warns of what is valid and has no effect, or another one than is meant. */
 _nonnull_ void conflicts_warn(const Merge *m, Diag *diag);
+/* Of spec.cluster.certificateAuthority: no base64 of base64 of a certificate, no private key alone. */
+_nonnull_ bool authority_is_encoded_once(const char *text);
+_nonnull_ bool authority_is_public(const char *text);
 
 /* ---- kubelet.c ---- */
 /* Values of spec.kubelet.config that kubelet does not start with; false: it was reported. */

@@ -134,6 +134,14 @@ static bool is_base64(const json_t *value, const json_t *spec) {
                (base64_decode(text_of(value), length, true, &pem, &size) >= 0 && size > 0);
 }
 
+static bool is_encoded_once(const json_t *value, _unused_ const json_t *spec) {
+        return authority_is_encoded_once(text_of(value));
+}
+
+static bool is_public(const json_t *value, _unused_ const json_t *spec) {
+        return authority_is_public(text_of(value));
+}
+
 static bool is_cidr(const json_t *value, const json_t *spec) {
         return !*text_of(value) || !is_filled_in(value, spec) || cidr_is_valid(text_of(value));
 }
@@ -387,6 +395,12 @@ static const Rule rules[] = {
           "must be https:// or http://, a host, maybe a port and a path, and nothing else" },
         { "spec.cluster.certificateAuthority", is_base64,
           "must be base64 with its padding, of something that is not empty: take what aws eks "
+          "describe-cluster shows" },
+        { "spec.cluster.certificateAuthority", is_encoded_once,
+          "is base64 of base64 of a certificate, and kubelet does not start with it: take what aws eks "
+          "describe-cluster shows, as it is" },
+        { "spec.cluster.certificateAuthority", is_public,
+          "is a private key and no certificate, and kubelet does not start with it: take what aws eks "
           "describe-cluster shows" },
         { "spec.cluster.cidr", is_cidr,
           "must be an IPv4 or IPv6 address and a prefix length, such as 10.100.0.0/16" },

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define HEAD "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
-#define CLUSTER "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16}\n"
+#define CLUSTER "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16}\n"
 #define GOOD HEAD "spec:\n" CLUSTER
 
 /* What config_load() made of some texts, each a source of its own: "a", "b", … */
@@ -98,7 +98,7 @@ TEST(refuses_other_versions) {
 TEST(binds_every_field) {
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD
                 "spec:\n"
-                "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16, enableOutpost: yes, id: i}\n"
+                "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16, enableOutpost: yes, id: i}\n"
                 "  kubelet: {config: {maxPods: 5}, flags: [--v, 5], maxPodsExpression: 1 + 1}\n"
                 "  containerd: {config: 'a = 1', baseRuntimeSpec: {process: {x: 1}}}\n"
                 "  instance:\n"
@@ -122,8 +122,8 @@ TEST(binds_every_field) {
         ASSERT_EQ(l.r, 0);
         ASSERT_STREQ(c->cluster.name, "c");
         ASSERT_STREQ(c->cluster.endpoint, "https://e");
-        ASSERT_STREQ(c->cluster.certificate_authority, "-----BEGIN CERTIFICATE-----\n");
-        ASSERT_EQ(c->cluster.certificate_authority_size, strlen("-----BEGIN CERTIFICATE-----\n"));
+        ASSERT_STREQ(c->cluster.certificate_authority, "-----BEGIN CERTIFICATE-----\nsample\n-----END CERTIFICATE-----\n");
+        ASSERT_EQ(c->cluster.certificate_authority_size, strlen(c->cluster.certificate_authority));
         ASSERT_STREQ(c->cluster.cidr, "10.100.0.0/16");
         ASSERT_TRUE(c->cluster.outpost);
         ASSERT_STREQ(c->cluster.id, "i");
@@ -345,7 +345,7 @@ TEST(items_keep_their_numbers) {
 TEST(what_could_not_be_decoded_is_not_missed) {
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD "spec: {cluster: [a]}\n");
         ASSERT_STREQ(l.messages, "a, line 3: spec.cluster: must be a map, and is a list\n");
-        _cleanup_(loaded_done) Loaded m = LOAD(HEAD "spec: {cluster: {name: [a], apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 1}}\n");
+        _cleanup_(loaded_done) Loaded m = LOAD(HEAD "spec: {cluster: {name: [a], apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 1}}\n");
         ASSERT_EQ(m.diag.n, 2);
 }
 
@@ -574,7 +574,7 @@ TEST(flags_that_config_sets_too) {
 
 /* No message repeats what may be a secret. */
 static void expect_cluster(const char *key, const char *value, int r, const char *part) {
-        static const char *const good[][2] = { { "name", "c" }, { "apiServerEndpoint", "https://e" }, { "certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==" }, { "cidr", "10.100.0.0/16" } };
+        static const char *const good[][2] = { { "name", "c" }, { "apiServerEndpoint", "https://e" }, { "certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==" }, { "cidr", "10.100.0.0/16" } };
         _cleanup_(text_done) Text t = {};
         for (size_t i = 0; i < ARRAY_SIZE(good); i++)
                 text_add(&t, "    %s: %s\n", good[i][0], streq(good[i][0], key) ? value : good[i][1]);
@@ -598,7 +598,19 @@ TEST(clusters_that_cannot_be) {
         expect_cluster("name", "a.b", 0, "cluster-name");
         expect_cluster("name", "0_a-B", 0, "");
         expect_cluster("certificateAuthority", "Y2E=", 0, "spec.cluster.certificateAuthority: no-certificate: holds no certificate in PEM: kubelet does not start");
-        expect_cluster("certificateAuthority", "TFMwdExTMUNSVWRKVGlCRFJWSlVTVVpKUTBGVVJTMHRMUzB0Q2c9PQ==", 0, "no-certificate: holds no certificate in PEM but base64 of base64 of one");
+        expect_cluster("certificateAuthority", "TFMwdExTMUNSVWRKVGlCRFJWSlVTVVpKUTBGVVJTMHRMUzB0Q2c9PQ==", -EINVAL, "certificateAuthority: is base64 of base64 of a certificate");
+        expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS0tLS0tCkFBQUEKLS0tLS1FTkQgRUMgUFJJVkFURSBLRVktLS0tLQo=", -EINVAL, "certificateAuthority: is a private key and no certificate");
+}
+
+/* One that OpenSSL made, whole, without its end, and without the middle of its body. */
+TEST(authorities_that_are_cut) {
+        _cleanup_(loaded_done) Loaded whole = LOAD(HEAD "spec:\n  cluster: {name: c, apiServerEndpoint: https://e, cidr: 10.100.0.0/16, certificateAuthority: "
+                "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPClBRTUJCd05DQUFUT0I3K3FpQWVTcEkzZzk0NjdOM2RNa21qd0dLS1RZSTRNWlF5ZzdJV1dwMXVvNzhveTZ3OGEKTVMwbGJ6dFBPdjNtVGE3Y1FkZVRjNkJIYjU1c3RMR1VvMU13VVRBZEJnTlZIUTRFRmdRVU9veVN3dHZQVkh4SApNWTJRejJaZDJhcHdPWUV3SHdZRFZSMGpCQmd3Rm9BVU9veVN3dHZQVkh4SE1ZMlF6MlpkMmFwd09ZRXdEd1lEClZSMFRBUUgvQkFVd0F3RUIvekFLQmdncWhrak9QUVFEQWdOSUFEQkZBaUVBNHh6RHRXbXRCZzBySFkxTHVaUGcKVWJzSU1ZVklvQXR3TDlDZzJ3eC82TGtDSURxdUVNTUlyalUyV3RkVXEyU1BjYmNUbFBDcHZYU01peXZ6aTNZZQpPOGZ2Ci0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K}\n");
+        ASSERT_STREQ(whole.messages, "");
+        expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1Q=",
+                       0, "spec.cluster.certificateAuthority: no-certificate: holds a certificate whose end is missing: kubelet does not start");
+        expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K",
+                       0, "no-certificate: holds a certificate that was cut");
 }
 
 #define ENVIRONMENT(text) "  instance: {environment: {" text "}}\n"
@@ -610,7 +622,7 @@ TEST(proxies_and_services) {
         expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, no_proxy: '*'}"), NULL);
         expect_accepted(ENVIRONMENT("default: {NO_PROXY: ' 169.254.169.254 ,E'}, kubelet: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p}"), NULL);
         expect_accepted(ENVIRONMENT("kubelet: {HTTP_PROXY: http://p, NO_PROXY: 169.254.169.25}"), "environment.kubelet: no-proxy: ");
-        _cleanup_(loaded_done) Loaded six = LOAD(HEAD "spec:\n  cluster: {name: c, apiServerEndpoint: 'https://A.gr7.eks.amazonaws.com:443', certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 'fd00::/108'}\n"
+        _cleanup_(loaded_done) Loaded six = LOAD(HEAD "spec:\n  cluster: {name: c, apiServerEndpoint: 'https://A.gr7.eks.amazonaws.com:443', certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 'fd00::/108'}\n"
                 ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, NO_PROXY: '169.254.169.254,.eks.amazonaws.com'}"));
         ASSERT_CONTAINS(six.messages, "lacks fd00:ec2::254: ");
         expect_accepted(ENVIRONMENT("kublet: {A: b}"), "environment.kublet: unknown-service: is the name of no service that is known here; did you mean kubelet?");
