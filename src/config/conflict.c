@@ -141,6 +141,19 @@ static bool list_covers(const char *list, const char *host) {
         return false;
 }
 
+/* Go splits at commas alone, and takes the blanks around an entry away: one with a blank in it covers nothing
+ * (golang.org/x/net/http/httpproxy: config.init()). */
+static bool has_blank_within(const char *list) {
+        for (; *list; list += *list == ',') {
+                size_t n = strcspn(list, ",");
+                _cleanup_(freep) char *raw = xstrndup(list, n), *entry = str_strip(raw);
+                if (strpbrk(entry, " \t"))
+                        return true;
+                list += n;
+        }
+        return false;
+}
+
 /* In capitals or not, as programs read both. */
 static const char *variable(const json_t *variables, const char *large, const char *small) {
         const char *value = json_get_text(variables, large);
@@ -162,6 +175,11 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
              http = *variable(variables, "HTTP_PROXY", "http_proxy"),
              https = *variable(variables, "HTTPS_PROXY", "https_proxy");
         Text missing = {};
+        if ((http || https) && has_blank_within(none))
+                diag_warn_at(diag, "no-proxy", origins_find(&m->origins, path), path,
+                             "sets a proxy, and NO_PROXY holds a blank where a comma belongs: kubelet and what "
+                             "logs in to ECR split it at commas alone, and ask the proxy for what stands on "
+                             "both sides");
         if (http && !list_covers(none, "169.254.169.254"))
                 text_add(&missing, "169.254.169.254");
         if (http && six && !list_covers(none, "fd00:ec2::254"))

@@ -621,6 +621,9 @@ TEST(proxies_and_services) {
         expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, NO_PROXY: '10.0.0.0/8,169.254.0.0/15'}"), NULL);
         expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, no_proxy: '*'}"), NULL);
         expect_accepted(ENVIRONMENT("default: {NO_PROXY: ' 169.254.169.254 ,E'}, kubelet: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p}"), NULL);
+        expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, NO_PROXY: '169.254.169.254 E'}"),
+                        "a, line 5: spec.instance.environment.default: no-proxy: sets a proxy, and NO_PROXY holds a blank where a comma belongs: ");
+        expect_accepted(ENVIRONMENT("default: {NO_PROXY: 'a b'}"), NULL);
         expect_accepted(ENVIRONMENT("kubelet: {HTTP_PROXY: http://p, NO_PROXY: 169.254.169.25}"), "environment.kubelet: no-proxy: ");
         _cleanup_(loaded_done) Loaded six = LOAD(HEAD "spec:\n  cluster: {name: c, apiServerEndpoint: 'https://A.gr7.eks.amazonaws.com:443', certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 'fd00::/108'}\n"
                 ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, NO_PROXY: '169.254.169.254,.eks.amazonaws.com'}"));
