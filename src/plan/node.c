@@ -22,6 +22,7 @@ typedef struct Expected {
         json_t *settings;
         const char *users;              /* where the configuration itself says what is kept from
                                          * pods; or NULL */
+        bool modelled;                  /* what it comes to is known before there is a node */
         Diag *warnings;
 } Expected;
 
@@ -126,7 +127,7 @@ static void reserve_of(Expected *e, Resource *r, const char *signal) {
                      "kubelet will not start: of %s it is to keep %s from pods (kubeReserved, "
                      "systemReserved, evictionHard), and the machine has %s%s",
                      r->name, keeps, r->doubt ? "about " : "", has);
-        if (e->users && r->is_most)
+        if (e->users && r->is_most && e->modelled)      /* of the machine itself kubelet says so */
                 diag_foretell(e->warnings, CAUSE_INVALID);
 }
 
@@ -297,6 +298,7 @@ static json_t *node_json(const Expected *e, const Config *config) {
 void plan_node(Plan *plan, const Config *config, const Host *host) {
         _cleanup_(expected_done) Expected e = { .settings = node_settings(plan, host),
                                                 .users = config_reserves(config),
+                                                .modelled = host->modelled,
                                                 .warnings = &plan->warnings };
         Resource *cpu = add(&e, xstrdup("cpu"), host->cpus > 0 ? host->cpus : UINT64_MAX, false);
         if (host->cpus == 0)

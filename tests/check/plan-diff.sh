@@ -154,7 +154,7 @@ node training '  kubelet: {config: {systemReserved: {cpu: 150}}}'; sed -i 's/150
 old_containerd="p5.48xlarge,g6.xlarge --kubelet-version 1.38.0 --containerd-version 1.7.1"
 ok "what certainly fails is no plan" eval 'exits 11 matrix $old_containerd && grep -q "^g6.xlarge  *EINVALID " "$tmp/out" && grep -q "has 4 \[reserved-too-much\]" "$tmp/out"'
 ok "what will not work is a verdict" grep -q '^p5.48xlarge  *containerd-too-old nvswitch ' "$tmp/out"
-node training; sed -i 's/Y2VydGlmaWNhdGVBdXRob3JpdHk=/LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==/' "$tmp/node.yaml"
+node training; sed -i 's/Y2VydGlmaWNhdGVBdXRob3JpdHk=/LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==/' "$tmp/node.yaml"
 ok "and an end only for who is strict" eval 'exits 0 matrix $old_containerd && exits 11 matrix $old_containerd --strict && exits 0 matrix p5.48xlarge,g6.xlarge --strict'
 ok "of a plan alone, too" eval '! "$nodestrap" plan --strict -c "file://$tmp/node.yaml" --kubelet-version 1.38.0 --containerd-version 1.7.1 --instance-type g6.xlarge >"$tmp/out" 2>"$tmp/err" && says "(11 ESTRICT) at plan: containerd-too-old: "'
 ok "how many EFA devices is not known of all" eval 'exits 0 matrix trn2.3xlarge,p6e-gb200.36xlarge && [ "$(grep -c " [0-9]    ? " "$tmp/out")" = 2 ]'

@@ -214,9 +214,9 @@ TEST(errors_of_the_plan_say_where) {
 }
 
 TEST(versions_that_are_not_known_or_do_not_go_together) {
-        static const struct { const char *kubelet, *containerd; bool kubelet_told, containerd_told; } cases[] = {
-                { "1.37.2", "1.7.27", false, false }, { "1.38.0", "2.1.5", true, false }, { "1.38.0", "1.7.27", true, true },
-                { "1.28.0", "2.9.0", false, false }, { "1.27.16", "2.1.5", true, false }, { "1.20.0", "3.0", true, true },
+        static const struct { const char *kubelet, *containerd; bool kubelet_told, containerd_told, too_old; } cases[] = {
+                { "1.37.2", "1.7.27", false, false, false }, { "1.38.0", "2.1.5", true, false, false }, { "1.38.0", "1.7.27", true, false, true },
+                { "1.28.0", "2.9.0", false, false, false }, { "1.27.16", "2.1.5", true, false, false }, { "1.20.0", "3.0", true, true, false },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
@@ -225,6 +225,7 @@ TEST(versions_that_are_not_known_or_do_not_go_together) {
                 sample_plan(&s);
                 ASSERT_EQ(sample_warned(&s, "kubelet-version"), cases[i].kubelet_told);
                 ASSERT_EQ(sample_warned(&s, "containerd-version"), cases[i].containerd_told);
+                ASSERT_EQ(sample_warned(&s, "containerd-too-old"), cases[i].too_old);
         }
 }
 

@@ -169,10 +169,11 @@ TEST(what_kubelet_does_not_start_with) {
 }
 
 /* Where the configuration itself asks for more than there is: what this program computes an image may change,
- * and what is on an image's disk is not certain. */
+ * what is on an image's disk is not certain, and on the machine itself kubelet has the word. */
 TEST(more_than_there_is_cannot_be_planned) {
-        static const struct { const char *settings, *flags[2]; bool certain; } cases[] = {
+        static const struct { const char *settings, *flags[2]; bool certain, there; } cases[] = {
                 { "{'kubeReserved':{'cpu':'640'}}", {}, true },
+                { "{'kubeReserved':{'cpu':'640'}}", {}, false, .there = true },
                 { "{'systemReserved':{'memory':'40Gi'}}", {}, true },
                 { "{}", { "--kube-reserved=cpu=9" }, true },
                 { "{'systemReserved':{'cpu':'1'}}", {}, false },
@@ -183,6 +184,7 @@ TEST(more_than_there_is_cannot_be_planned) {
                 _cleanup_(strv_freep) char **flags = sample_list(cases[i].flags);
                 s.config.kubelet.config = sample_json(&s, cases[i].settings);
                 s.config.kubelet.flags = flags;
+                s.host.modelled = !cases[i].there;
                 ASSERT_EQ(plan_make(&s.config, &s.host, &s.options, &s.plan, &s.diag), cases[i].certain ? -EINVAL : 0);
                 const Diagnostic *error = diag_first_error(&s.diag);
                 ASSERT_EQ(error != NULL, cases[i].certain);
