@@ -81,11 +81,11 @@ function minor(s) { if (s !~ /^([1-9][0-9])?$/) fail("no minor version: " s); re
 table == "kubelet-settings" {
         fields(4)
         ordered($1)
-        if (split("string bool int float duration strings map gates quantities signals object list", types, " ") != 12) fail("types")
-        for (i = 1; i <= 12 && types[i] != $2; i++);
-        if (i > 12) fail("no such type: " $2)
-        if ($1 !~ /^[a-zA-Z0-9]+$/ || $4 !~ /^[a-zA-Z0-9.|:-]*$/) fail("not a key and limits: " $0)
-        print (n == 1 ? "const char kubelet_known_settings[] =\n" : "") "        \"" substr("sbifdlmgqeoa", i, 1) minor($3) $1 "\\0\" \"" $4 "\\0\""
+        if (split("string bool int float duration strings map gates quantities signals object list quantity", types, " ") != 13) fail("types")
+        for (i = 1; i <= 13 && types[i] != $2; i++);
+        if (i > 13) fail("no such type: " $2)
+        if ($1 !~ /^[a-zA-Z0-9]+$/ || $4 !~ /^[a-zA-Z0-9.|:\/-]*$/) fail("not a key and limits: " $0)
+        print (n == 1 ? "const char kubelet_known_settings[] =\n" : "") "        \"" substr("sbifdlmgqeoaz", i, 1) minor($3) $1 "\\0\" \"" $4 "\\0\""
 }
 table == "kubelet-flags" {
         fields(5)

@@ -134,7 +134,7 @@ static json_t *flag_json(char type, const char *text, int base) {
         for (size_t i = 0; type == 'b' && i < ARRAY_SIZE(yes); i++)
                 if (streq(text, yes[i]) || streq(text, no[i]))
                         return json_boolean(streq(text, yes[i]));
-        return type == 'd' || type == 's' ? json_string(text) : NULL;
+        return strchr("dsz", type) ? json_string(text) : NULL;
 }
 
 /* A name of Kubernetes without what may stand before a slash (k8s.io/apimachinery pkg/util/validation). */
@@ -211,12 +211,12 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
                 return list_fault(value, label_fault);
         if (streq(f->name, "register-with-taints"))
                 return list_fault(value, taint_fault);
-        if (!flag_setting(f, &s) || !strchr("bids", s.type))
+        if (!flag_setting(f, &s) || !strchr("bidsz", s.type))
                 return NULL;
         json_t *json = flag_json(s.type, value, streq(f->name, "v") ? 10 : 0);
         const char *fault = json ? kubelet_value_fault(&s, json, room)
                                  : s.type == 'b' ? "must be true or false" : "must be a whole number";
-        *ret_certain = json ? s.type == 'd' : s.type == 'b' || is_no_number(value);
+        *ret_certain = json ? s.type == 'd' && !*s.limits : s.type == 'b' || is_no_number(value);
         json_decref(json);
         return fault;
 }

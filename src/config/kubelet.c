@@ -95,13 +95,17 @@ static const char *setting_nearest(const char *name) {
 
 /* ---- values ---- */
 
-/* A Go duration: "1h30m", "0.5s" (pkg.go.dev/time#ParseDuration). */
-static bool is_duration(const char *s) {
+/* A Go duration: "1h30m", "0.5s" (pkg.go.dev/time#ParseDuration), in seconds. */
+static bool parse_duration(const char *s, double *ret) {
         static const char *const units[] = { "ns", "us", "\xc2\xb5s", "\xce\xbcs", "ms", "s", "m", "h" };
+        static const double seconds[] = { 1e-9, 1e-6, 1e-6, 1e-6, 1e-3, 1, 60, 3600 };
+        double sign = *s == '-' ? -1 : 1, sum = 0;
         s += *s == '+' || *s == '-';
+        *ret = 0;
         if (streq(s, "0"))
                 return true;
         do {
+                double number = strtod(s, NULL);
                 size_t digits = strspn(s, "0123456789"), fraction = 0, unit = 0, n;
                 s += digits;
                 if (*s == '.')
@@ -111,8 +115,10 @@ static bool is_duration(const char *s) {
                                 unit = strlen(units[n]);
                 if (digits + fraction == 0 || unit == 0)
                         return false;
+                sum += number * seconds[n - 1];
                 s += unit;
         } while (*s);
+        *ret = sign * sum;
         return true;
 }
 
@@ -177,6 +183,35 @@ static const char *integer_fault(const json_t *value, const char *limits, Text *
         return room->data;
 }
 
+static const char *float_fault(const json_t *value, const char *limits) {
+        double n = json_number_value(value);
+        if (!json_is_number(value))
+                return "must be a number, without quotes";
+        return *limits && !(n > strtod(limits, NULL) && n <= strtod(strchr(limits, ':') + 1, NULL))
+                       ? "is out of its range, which begins above 0 and ends with 1" : NULL;
+}
+
+static const char *duration_fault(const json_t *value, const char *limits, Text *room) {
+        const char *colon = strchr(limits, ':');
+        double n, low, high;
+        if (!json_is_string(value) || !parse_duration(json_string_value(value), &n))
+                return "must be a duration with its unit, such as 10s or 1h30m";
+        if (!colon)
+                return NULL;
+        _cleanup_(freep) char *least = xstrndup(limits, (size_t)(colon - limits));
+        if (parse_duration(least, &low) && n >= low && (!parse_duration(colon + 1, &high) || n <= high))
+                return NULL;
+        text_add(room, "must be at least %s", least);
+        if (colon[1])
+                text_add(room, " and at most %s", colon + 1);
+        return room->data;
+}
+
+static const char *quantity_fault(const json_t *value) {
+        return json_is_string(value) && is_quantity(json_string_value(value), false)
+                       ? NULL : "must be a quantity in quotes, such as 50Mi";
+}
+
 const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Text *room) {
         size_t i;
         json_t *item;
@@ -199,10 +234,11 @@ const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Te
         case 'i':
                 return integer_fault(value, s->limits, room);
         case 'f':
-                return json_is_number(value) ? NULL : "must be a number, without quotes";
+                return float_fault(value, s->limits);
         case 'd':
-                return json_is_string(value) && is_duration(json_string_value(value))
-                               ? NULL : "must be a duration with its unit, such as 10s or 1h30m";
+                return duration_fault(value, s->limits, room);
+        case 'z':
+                return quantity_fault(value);
         case 'l':
                 if (!json_is_array(value))
                         return "must be a list of texts";
@@ -278,15 +314,11 @@ bool kubelet_validate(const Merge *m, Diag *diag) {
 /* ---- what is doubtful ---- */
 
 static void warn_of_keys(const Merge *m, Diag *diag) {
-        static const char *const others[] = { "apiVersion", "kind", "maxPodsExpression" };
         const char *key;
         json_t *unused;
         KubeletSetting s;
         json_object_foreach(json_object_get(kubelet_options(m), "config"), key, unused) {
-                bool known = kubelet_setting_find(key, &s);
-                for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-                        known |= streq(key, others[i]);
-                if (known)
+                if (kubelet_setting_find(key, &s) || streq(key, "maxPodsExpression"))
                         continue;
                 const Path spec = { NULL, "spec", 0 }, kubelet = { &spec, "kubelet", 0 },
                            config = { &kubelet, "config", 0 };

@@ -660,11 +660,22 @@ TEST(settings_that_kubelet_refuses) {
                 { "topologyManagerPolicy: best", "topologyManagerPolicy: is not one of none, best-effort, restricted, single-numa-node" },
                 { "memoryThrottlingFactor: '0.9'", "memoryThrottlingFactor: must be a number" },
                 { "providerID: 5", "providerID: must be text" },
+                { "containerLogMaxSize: 50MB", "containerLogMaxSize: must be a quantity in quotes, such as 50Mi" }, { "containerLogMaxSize: 50", "containerLogMaxSize: must be a quantity" },
+                { "containerLogMaxFiles: 1", "containerLogMaxFiles: must be from 2 to 2147483647" },
+                { "containerLogMaxWorkers: 0", "containerLogMaxWorkers: must be from 1 to" }, { "maxParallelImagePulls: 0", "maxParallelImagePulls: must be from 1 to" },
+                { "containerLogMonitorInterval: 1s", "containerLogMonitorInterval: must be at least 3s; with" },
+                { "cpuCFSQuotaPeriod: 1m0.5s", "cpuCFSQuotaPeriod: must be at least 1ms and at most 1s" }, { "cpuCFSQuotaPeriod: '0'", "cpuCFSQuotaPeriod: must be at least 1ms" },
+                { "cpuCFSQuotaPeriod: -10ms", "cpuCFSQuotaPeriod: must be at least 1ms" },
+                { "memoryThrottlingFactor: 0", "memoryThrottlingFactor: is out of its range" }, { "memoryThrottlingFactor: 1.1", "memoryThrottlingFactor: is out of its range" },
+                { "tlsMinVersion: '1.2'", "tlsMinVersion: is not one of VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13" },
+                { "imagePullCredentialsVerificationPolicy: Always", "is not one of NeverVerify" }, { "memoryReservationPolicy: Tiered", "is not one of None, TieredReservation" },
+                { "kind: KubeletConfig", "spec.kubelet.config.kind: is not one of KubeletConfiguration" }, { "apiVersion: kubelet.config.k8s.io/v1", "apiVersion: is not one of kubelet.config.k8s.io/v1beta1" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 _cleanup_(freep) char *more = xasprintf(SETTING("%s"), bad[i].text);
                 expect_error(more, bad[i].said);
         }
+        expect_accepted(SETTING("{containerLogMaxSize: 50Mi, containerLogMaxFiles: 2, containerLogMonitorInterval: 3s, cpuCFSQuotaPeriod: 5ms, memoryThrottlingFactor: 1, tlsMinVersion: VersionTLS13}"), NULL);
         expect_accepted(SETTING("{maxPods: 20.0, nodeStatusUpdateFrequency: 1h1.5m, kubeReserved: {cpu: '0.5', memory: ~}, clusterDNS: [x], podPidsLimit: 9223372036854775807,\n"
                                 "       evictionHard: {memory.available: 10%, nodefs.available: 1.5Gi}, shutdownGracePeriod: '0', featureGates: {Nope: off}, maxOpenFiles: ~, hairpinMode: ''}"), NULL);
         expect_accepted(SETTING("registerWithTaints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedul}]"),
