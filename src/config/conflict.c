@@ -58,9 +58,8 @@ static const char *pem_fault(const char *pem, size_t size) {
         stop = memmem(body, size - (size_t)(body - pem), end, strlen(end));
         if (!stop)
                 return "holds a certificate whose end is missing";
-        return is_cut(body, (size_t)(stop - body)) ? "holds a certificate that was cut, or has more behind it "
-                                                     "than belongs to it"
-                                                   : NULL;
+        return is_cut(body, (size_t)(stop - body))
+                       ? "holds a certificate that was cut, or has more behind it than belongs to it" : NULL;
 }
 
 /* What people have put there by mistake, and no kubelet starts with. */
@@ -177,9 +176,9 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
         Text missing = {};
         if ((http || https) && has_blank_within(none))
                 diag_warn_at(diag, "no-proxy", origins_find(&m->origins, path), path,
-                             "sets a proxy, and NO_PROXY holds a blank where a comma belongs: kubelet and what "
-                             "logs in to ECR split it at commas alone, and ask the proxy for what stands on "
-                             "both sides");
+                             "sets a proxy, and NO_PROXY holds a blank where a comma belongs: kubelet and "
+                             "what logs in to ECR split it at commas alone, and ask the proxy for what stands "
+                             "on both sides");
         if (http && !list_covers(none, "169.254.169.254"))
                 text_add(&missing, "169.254.169.254");
         if (http && six && !list_covers(none, "fd00:ec2::254"))

@@ -146,6 +146,8 @@ _nonnull(1, 3) const char *kubelet_value_fault(const KubeletSetting *s, const js
 _nonnull_ const json_t *kubelet_options(const Merge *m);                /* spec.kubelet, or NULL */
 
 /* ---- kubelet-flags.c ---- */
+/* Does a flag set what this key of the configuration file does? */
+_must_check_ _nonnull_ bool kubelet_flags_set(const Merge *m, const char *key);
 _must_check_ _nonnull_ bool kubelet_validate_flags(const Merge *m, Diag *diag);
 _nonnull_ void kubelet_warn_of_flags(const Merge *m, Diag *diag);
 /* "${NAME}" and "{{ name }}", as templates have them. */

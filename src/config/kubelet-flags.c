@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * spec.kubelet.flags as kubelet will read them. nodeadm joins them with blanks and lets systemd split and
  * unquote the line, so people have written several flags into one list element, a flag and its value apart,
- * and values in quotes (Karpenter does: --node-labels="a=b"). All three keep their meaning. What kubelet of any
- * version cannot read is an error; what a version, or another flag, would decide is only warned of. */
+ * and values in quotes (Karpenter does: --node-labels="a=b"). All three keep their meaning. What kubelet of
+ * any version cannot read is an error; what a version, or another flag, would decide is only warned of. */
 #include "base/str.h"
 #include "config/fields.h"
 
@@ -201,8 +201,8 @@ static const char *list_fault(const char *list, const char *(*fault)(const char 
         return found;
 }
 
-/* What is wrong with the value of a flag, or NULL; room is for a sentence that is made. Certain is what kubelet
- * ends at while it reads the flag, which no later one mends, and its check of labels
+/* What is wrong with the value of a flag, or NULL; room is for a sentence that is made. Certain is what
+ * kubelet ends at while it reads the flag, which no later one mends, and its check of labels
  * (kubernetes/kubernetes cmd/kubelet/app/options/options.go:ValidateKubeletFlags). */
 static const char *flag_fault(const KubeletFlag *f, const char *value, Text *room, bool *ret_certain) {
         KubeletSetting s;
@@ -368,6 +368,19 @@ static void read_flags(Reading *r) {
                         words_add(&w, text, i);
         }
         read_words(r, &w);
+}
+
+bool kubelet_flags_set(const Merge *m, const char *key) {
+        _cleanup_(words_done) Words w = {};
+        json_t *flag;
+        KubeletFlag f;
+        size_t i;
+        json_array_foreach(json_object_get(kubelet_options(m), "flags"), i, flag)
+                words_add(&w, json_string_value(flag) ?: "", i);
+        for (i = 0; i < w.n; i++)
+                if (kubelet_flag_find(w.text[i], &f) && streq(f.key, key))
+                        return true;
+        return false;
 }
 
 bool kubelet_validate_flags(const Merge *m, Diag *diag) {

@@ -295,6 +295,110 @@ static bool validate_setting(const Merge *m, const KubeletSetting *s, const json
         return good;
 }
 
+/* ---- values beside one another, and within maps ---- */
+
+static double seconds_of(const json_t *config, const char *key) {
+        double n = 0;
+        return parse_duration(json_get_text(config, key), &n) ? n : 0;
+}
+
+static double percent_of(const json_t *config, const char *key, double without) {
+        const json_t *value = json_object_get(config, key);
+        return json_is_number(value) ? json_number_value(value) : without;
+}
+
+/* kubelet's own: 80 and 85 (pkg/kubelet/apis/config/v1beta1/defaults.go). */
+static bool has_low_threshold(const json_t *config) {
+        return percent_of(config, "imageGCLowThresholdPercent", 80) <
+               percent_of(config, "imageGCHighThresholdPercent", 85);
+}
+
+static bool has_serial_pulls(const json_t *config) {
+        return !json_is_true(json_object_get(config, "serializeImagePulls")) ||
+               json_number_value(json_object_get(config, "maxParallelImagePulls")) <= 1;
+}
+
+/* Of one alone the other is nodestrap's, by version. */
+static bool has_short_end(const json_t *config) {
+        return !json_object_get(config, "shutdownGracePeriod") ||
+               seconds_of(config, "shutdownGracePeriodCriticalPods") <=
+                       seconds_of(config, "shutdownGracePeriod");
+}
+
+static bool has_none_alone(const json_t *config) {
+        const json_t *list = json_object_get(config, "enforceNodeAllocatable");
+        bool none = false;
+        json_t *word;
+        size_t i;
+        json_array_foreach(list, i, word)
+                none |= streq(json_string_value(word) ?: "", "none");
+        return !none || json_array_size(list) == 1;
+}
+
+static bool has_cgroups(const json_t *config) {
+        const json_t *list = json_object_get(config, "enforceNodeAllocatable");
+        const char *first = json_string_value(json_array_get(list, 0));
+        return !json_is_false(json_object_get(config, "cgroupsPerQOS")) || (list && !first) ||
+               (first && streq(first, "none"));
+}
+
+/* Go's filepath.Clean() leaves it as it is. */
+static bool has_clean_logs(const json_t *config) {
+        const char *dir = json_get_text(config, "podLogsDir");
+        return !*dir || (*dir == '/' && !strstr(dir, "//") && !strstr(dir, "/./") && !strstr(dir, "/../") &&
+                         !endswith(dir, "/.") && !endswith(dir, "/..") && (!dir[1] || !endswith(dir, "/")));
+}
+
+static bool has_log_format(const json_t *config) {
+        const char *format = json_get_text(json_object_get(config, "logging"), "format");
+        return !*format || is_among(format, "text|json");
+}
+
+static bool has_authorizer(const json_t *config) {
+        const char *mode = json_get_text(json_object_get(config, "authorization"), "mode");
+        return !*mode || is_among(mode, "AlwaysAllow|Webhook");
+}
+
+/* What kubelet's validation.go, and what reads these, refuses at a start. A flag for the one or the other
+ * is looked for: it would take its place. whole: the rest of the NodeConfig may mend it. */
+static const struct {
+        const char *key, *other;
+        bool (*holds)(const json_t *config);
+        const char *fault;
+        bool whole;
+} pairs[] = {
+        { "imageGCLowThresholdPercent", "imageGCHighThresholdPercent", has_low_threshold,
+          "imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (80 and 85 where they are "
+          "not given)", true },
+        { "maxParallelImagePulls", "serializeImagePulls", has_serial_pulls,
+          "must be 1 where serializeImagePulls is true", false },
+        { "shutdownGracePeriodCriticalPods", "shutdownGracePeriod", has_short_end,
+          "must not be longer than shutdownGracePeriod, which it is a part of", false },
+        { "enforceNodeAllocatable", NULL, has_none_alone, "must hold nothing else where it holds none",
+          false },
+        { "cgroupsPerQOS", "enforceNodeAllocatable", has_cgroups,
+          "must be true where enforceNodeAllocatable is not [none]", true },
+        { "podLogsDir", NULL, has_clean_logs,
+          "must be an absolute path without doubled slashes, . and .. in it", false },
+        { "logging", "logging.format", has_log_format, "its format must be text or json", false },
+        { "authorization", "authorization.mode", has_authorizer,
+          "its mode must be Webhook or AlwaysAllow", false },
+};
+
+static bool validate_pairs(const Merge *m, const json_t *config, Diag *diag) {
+        bool good = true;
+        for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+                const char *key = pairs[i].key, *other = pairs[i].other ?: key;
+                if (pairs[i].holds(config) || (pairs[i].whole && m->partial) || kubelet_flags_set(m, key) ||
+                    kubelet_flags_set(m, other))
+                        continue;
+                _cleanup_(freep) char *path =
+                        xasprintf(CONFIG ".%s", json_object_get(config, key) ? key : other);
+                good = fail(m, diag, path, pairs[i].fault);
+        }
+        return good;
+}
+
 const json_t *kubelet_options(const Merge *m) {
         return json_object_get(json_object_get(m->document, "spec"), "kubelet");
 }
@@ -308,6 +412,7 @@ bool kubelet_validate(const Merge *m, Diag *diag) {
                 if (value && !json_is_null(value))
                         good = validate_setting(m, &s, value, diag) && good;
         }
+        good = validate_pairs(m, config, diag) && good;
         return kubelet_validate_flags(m, diag) && good;
 }
 
@@ -357,6 +462,12 @@ static void warn_of_settings(const Merge *m, Diag *diag) {
                 if (!json_object_get(grace, signal))
                         warn_of_setting(m, path, "has no evictionSoftGracePeriod", diag);
         }
+        if (streq(json_get_text(config, "memoryManagerPolicy"), "Static") && !m->partial &&
+            json_array_size(json_object_get(config, "reservedMemory")) == 0 &&
+            !kubelet_flags_set(m, "reservedMemory"))
+                warn_of_setting(m, CONFIG ".memoryManagerPolicy",
+                                "is Static without reservedMemory, which has to be what is kept from pods",
+                                diag);
         if (cpus[strspn(cpus, "0123456789,-")])
                 warn_of_setting(m, CONFIG ".reservedSystemCPUs", "is no list of CPUs, such as 0-3,8", diag);
 }

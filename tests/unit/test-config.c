@@ -669,6 +669,13 @@ TEST(settings_that_kubelet_refuses) {
                 { "memoryThrottlingFactor: 0", "memoryThrottlingFactor: is out of its range" }, { "memoryThrottlingFactor: 1.1", "memoryThrottlingFactor: is out of its range" },
                 { "tlsMinVersion: '1.2'", "tlsMinVersion: is not one of VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13" },
                 { "imagePullCredentialsVerificationPolicy: Always", "is not one of NeverVerify" }, { "memoryReservationPolicy: Tiered", "is not one of None, TieredReservation" },
+                { "{imageGCHighThresholdPercent: 70, imageGCLowThresholdPercent: 80}", "imageGCLowThresholdPercent: imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (80" },
+                { "imageGCHighThresholdPercent: 80", "spec.kubelet.config.imageGCHighThresholdPercent: imageGCLow" },
+                { "{serializeImagePulls: true, maxParallelImagePulls: 5}", "a, line 7: spec.kubelet.config.maxParallelImagePulls: must be 1 where serializeImagePulls is true; with" },
+                { "{shutdownGracePeriod: 59s, shutdownGracePeriodCriticalPods: 1m}", "shutdownGracePeriodCriticalPods: must not be longer" },
+                { "enforceNodeAllocatable: [pods, none]", "enforceNodeAllocatable: must hold nothing else" }, { "cgroupsPerQOS: false", "cgroupsPerQOS: must be true where" },
+                { "podLogsDir: pods", "podLogsDir: must be an absolute path" }, { "podLogsDir: /var/log/../pods", "podLogsDir: must be" }, { "podLogsDir: /var/log/", "podLogsDir: must be" },
+                { "logging: {format: xml}", "logging: its format must be text or json" }, { "authorization: {mode: RBAC}", "authorization: its mode must be" },
                 { "kind: KubeletConfig", "spec.kubelet.config.kind: is not one of KubeletConfiguration" }, { "apiVersion: kubelet.config.k8s.io/v1", "apiVersion: is not one of kubelet.config.k8s.io/v1beta1" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -676,6 +683,10 @@ TEST(settings_that_kubelet_refuses) {
                 expect_error(more, bad[i].said);
         }
         expect_accepted(SETTING("{containerLogMaxSize: 50Mi, containerLogMaxFiles: 2, containerLogMonitorInterval: 3s, cpuCFSQuotaPeriod: 5ms, memoryThrottlingFactor: 1, tlsMinVersion: VersionTLS13}"), NULL);
+        expect_accepted(SETTING("{imageGCHighThresholdPercent: 82, maxParallelImagePulls: 5, serializeImagePulls: false, shutdownGracePeriod: 1m, shutdownGracePeriodCriticalPods: 60s,\n"
+                                "       cgroupsPerQOS: false, enforceNodeAllocatable: [none], podLogsDir: /var/log/pods.d, logging: {format: json}, authorization: {mode: Webhook}}"), NULL);
+        expect_accepted("  kubelet: {flags: [--image-gc-high-threshold=90], config: {imageGCLowThresholdPercent: 86}}\n", "deprecated");
+        expect_accepted(SETTING("memoryManagerPolicy: Static"), "memoryManagerPolicy: kubelet-setting: is Static without reservedMemory");
         expect_accepted(SETTING("{maxPods: 20.0, nodeStatusUpdateFrequency: 1h1.5m, kubeReserved: {cpu: '0.5', memory: ~}, clusterDNS: [x], podPidsLimit: 9223372036854775807,\n"
                                 "       evictionHard: {memory.available: 10%, nodefs.available: 1.5Gi}, shutdownGracePeriod: '0', featureGates: {Nope: off}, maxOpenFiles: ~, hairpinMode: ''}"), NULL);
         expect_accepted(SETTING("registerWithTaints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedul}]"),
