@@ -349,6 +349,12 @@ static bool has_clean_logs(const json_t *config) {
                          !endswith(dir, "/.") && !endswith(dir, "/..") && (!dir[1] || !endswith(dir, "/")));
 }
 
+/* As cpuset.Parse() reads it. */
+static bool has_cpus(const json_t *config) {
+        const char *cpus = json_get_text(config, "reservedSystemCPUs");
+        return !cpus[strspn(cpus, "0123456789,-")];
+}
+
 static bool has_log_format(const json_t *config) {
         const char *format = json_get_text(json_object_get(config, "logging"), "format");
         return !*format || is_among(format, "text|json");
@@ -378,6 +384,7 @@ static const struct {
           false },
         { "cgroupsPerQOS", "enforceNodeAllocatable", has_cgroups,
           "must be true where enforceNodeAllocatable is not [none]", true },
+        { "reservedSystemCPUs", NULL, has_cpus, "must be a list of CPUs, such as 0-3,8", false },
         { "podLogsDir", NULL, has_clean_logs,
           "must be an absolute path without doubled slashes, . and .. in it", false },
         { "logging", "logging.format", has_log_format, "its format must be text or json", false },
@@ -399,6 +406,25 @@ static bool validate_pairs(const Merge *m, const json_t *config, Diag *diag) {
         return good;
 }
 
+/* One without an effect is let through at a start, and the API server refuses the node with it
+ * (pkg/util/taints/taints.go:CheckTaintValidation). */
+static bool validate_taints(const Merge *m, const json_t *config, Diag *diag) {
+        bool good = true;
+        json_t *taint;
+        size_t i;
+        if (kubelet_flags_set(m, "registerWithTaints"))
+                return true;
+        json_array_foreach(json_object_get(config, "registerWithTaints"), i, taint) {
+                _cleanup_(freep) char *path = xasprintf(CONFIG ".registerWithTaints[%zu]", i);
+                const char *effect = json_get_text(taint, "effect");
+                if (*effect && !is_among(effect, "NoSchedule|PreferNoSchedule|NoExecute"))
+                        good = fail(m, diag, path,
+                                    "must have one of the effects NoSchedule, PreferNoSchedule and "
+                                    "NoExecute");
+        }
+        return good;
+}
+
 const json_t *kubelet_options(const Merge *m) {
         return json_object_get(json_object_get(m->document, "spec"), "kubelet");
 }
@@ -413,6 +439,7 @@ bool kubelet_validate(const Merge *m, Diag *diag) {
                         good = validate_setting(m, &s, value, diag) && good;
         }
         good = validate_pairs(m, config, diag) && good;
+        good = validate_taints(m, config, diag) && good;
         return kubelet_validate_flags(m, diag) && good;
 }
 
@@ -442,20 +469,20 @@ static void warn_of_setting(const Merge *m, const char *path, const char *fault,
                      "%s: kubelet does not start with it, unless a flag replaces it", fault);
 }
 
-/* What kubelet ends at behind its decoder: validation.go of its configuration, cpuset.Parse() and
- * pkg/kubelet/eviction/helpers.go:ParseThresholdConfig. A flag may replace each of them. */
+/* What kubelet ends at when it has containerd: pkg/kubelet/eviction/helpers.go:ParseThresholdConfig and
+ * memory_manager.go:validateReservedMemory. A flag may replace each of them. */
 static void warn_of_settings(const Merge *m, Diag *diag) {
         const json_t *config = json_object_get(kubelet_options(m), "config"),
                      *grace = json_object_get(config, "evictionSoftGracePeriod");
-        const char *cpus = json_get_text(config, "reservedSystemCPUs"), *signal;
+        const char *signal;
         json_t *item;
         size_t i;
         json_array_foreach(json_object_get(config, "registerWithTaints"), i, item) {
                 _cleanup_(freep) char *path = xasprintf(CONFIG ".registerWithTaints[%zu]", i);
-                if (!is_among(json_get_text(item, "effect"), "NoSchedule|PreferNoSchedule|NoExecute"))
-                        warn_of_setting(m, path,
-                                        "has none of the effects NoSchedule, PreferNoSchedule and NoExecute",
-                                        diag);
+                if (!*json_get_text(item, "effect"))
+                        diag_warn_at(diag, "kubelet-setting", origins_find(&m->origins, path), path,
+                                     "has no effect, and the API server refuses a node with such a taint: "
+                                     "NoSchedule, PreferNoSchedule or NoExecute");
         }
         json_object_foreach(json_object_get(config, "evictionSoft"), signal, item) {
                 _cleanup_(freep) char *path = xasprintf(CONFIG ".evictionSoft[%s]", signal);
@@ -468,8 +495,6 @@ static void warn_of_settings(const Merge *m, Diag *diag) {
                 warn_of_setting(m, CONFIG ".memoryManagerPolicy",
                                 "is Static without reservedMemory, which has to be what is kept from pods",
                                 diag);
-        if (cpus[strspn(cpus, "0123456789,-")])
-                warn_of_setting(m, CONFIG ".reservedSystemCPUs", "is no list of CPUs, such as 0-3,8", diag);
 }
 
 void kubelet_warn(const Merge *m, Diag *diag) {

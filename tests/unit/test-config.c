@@ -689,11 +689,13 @@ TEST(settings_that_kubelet_refuses) {
         expect_accepted(SETTING("memoryManagerPolicy: Static"), "memoryManagerPolicy: kubelet-setting: is Static without reservedMemory");
         expect_accepted(SETTING("{maxPods: 20.0, nodeStatusUpdateFrequency: 1h1.5m, kubeReserved: {cpu: '0.5', memory: ~}, clusterDNS: [x], podPidsLimit: 9223372036854775807,\n"
                                 "       evictionHard: {memory.available: 10%, nodefs.available: 1.5Gi}, shutdownGracePeriod: '0', featureGates: {Nope: off}, maxOpenFiles: ~, hairpinMode: ''}"), NULL);
-        expect_accepted(SETTING("registerWithTaints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedul}]"),
-                        "spec.kubelet.config.registerWithTaints[1]: kubelet-setting: has none of the effects NoSchedule, PreferNoSchedule and NoExecute: kubelet does not start");
+        expect_error(SETTING("registerWithTaints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedul}]"),
+                     "a, line 7: spec.kubelet.config.registerWithTaints[1]: must have one of the effects NoSchedule, PreferNoSchedule and NoExecute; with");
+        expect_accepted(SETTING("registerWithTaints: [{key: a}]"), "registerWithTaints[0]: kubelet-setting: has no effect, and the API server refuses");
+        expect_accepted("  kubelet: {flags: ['--register-with-taints=a:NoSchedule'], config: {registerWithTaints: [{key: b}]}}\n", "flag-and-config");
         expect_accepted(SETTING("{evictionSoft: {memory.available: 5%, pid.available: 5%}, evictionSoftGracePeriod: {memory.available: 1m}}"),
                         "spec.kubelet.config.evictionSoft[pid.available]: kubelet-setting: has no evictionSoftGracePeriod");
-        expect_accepted(SETTING("reservedSystemCPUs: 0-a"), "a, line 7: spec.kubelet.config.reservedSystemCPUs: kubelet-setting: is no list of CPUs");
+        expect_error(SETTING("reservedSystemCPUs: 0-a"), "a, line 7: spec.kubelet.config.reservedSystemCPUs: must be a list of CPUs");
         expect_accepted(SETTING("{tlsCurvePreferences: [29], reservedSystemCPUs: '0-3,8', registerWithTaints: [{key: a, effect: NoSchedule}], evictionSoft: {pid.available: 5%}, evictionSoftGracePeriod: {pid.available: 1m}}"), NULL);
         /* valid to nodeadm */
         expect_accepted(SETTING("maxPods: '58'"), "spec.kubelet.config.maxPods: kubelet-setting: is a number in quotes");
