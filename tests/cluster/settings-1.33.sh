@@ -11,5 +11,6 @@
 . "$(dirname "$(realpath "$0")")/lib/settings.sh"
 
 check_settings NFTablesProxyMode
+check_verdicts
 
 finish

@@ -11,5 +11,6 @@
 . "$(dirname "$(realpath "$0")")/lib/settings.sh"
 
 check_settings DynamicResourceAllocation
+check_verdicts
 
 finish
