@@ -131,8 +131,10 @@ _must_check_ _nonnull_ int name_check(const Config *config, const HostOptions *o
 _nonnull_ void name_ask(const Config *config, const HostOptions *options, const Host *h, bool aside,
                         NameQuestion *q);
 _must_check_ _nonnull_ int name_take(NameQuestion *q, Host *h, Diag *diag);
-/* Everything of h for a machine of options->instance_type. */
-_must_check_ _nonnull_ int model_host(const Config *config, const HostOptions *options, Host *h, Diag *diag);
+/* Everything of h for a machine of options->instance_type; versions of programs are the image's below root,
+ * where that is not this machine's. */
+_must_check_ _nonnull_ int model_host(const Root *root, const Config *config, const HostOptions *options,
+                                       Host *h, Diag *diag);
 
 /* Instance facts nobody was asked for; each goes to h->assumed. What is set already stays. */
 _nonnull_ void assume_identity(const Config *config, Host *h);

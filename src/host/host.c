@@ -146,7 +146,7 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
 
 int host_detect(const Root *root, const Config *config, const HostOptions *options, Host **ret, Diag *diag) {
         _cleanup_(host_freep) Host *h = xcalloc(1, sizeof *h);
-        int r = options->instance_type ? model_host(config, options, h, diag)
+        int r = options->instance_type ? model_host(root, config, options, h, diag)
                                        : read_machine(root, config, options, h, diag);
         if (r >= 0 && h->imaged)
                 r = detect_programs(root, h, diag);

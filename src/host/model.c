@@ -180,18 +180,29 @@ static void add_pools(const Config *config, Host *h) {
         assume(h, "hugePages");
 }
 
-/* The versions given; what was not given is assumed, but for the driver: a machine may well have none yet. */
-static int add_versions(Host *h, const HostOptions *o, Diag *diag) {
-        const struct { const char *option, *given, *fact, *assumed; char **slot;
+/* What an image says that is mounted somewhere; of this machine it is nothing to the model. */
+static char *image_version(const Root *root, const char *program) {
+        _cleanup_(diag_done) Diag tried = {};
+        char *version = NULL;
+        return !root_is_host(root) && host_program_version(root, program, NULL, &version, &tried) >= 0
+                       ? version : NULL;
+}
+
+/* The versions given, or the image's; else one is assumed, but for the driver: a machine may well have none
+ * yet. */
+static int add_versions(const Root *root, Host *h, const HostOptions *o, Diag *diag) {
+        const struct { const char *option, *given, *program, *fact, *assumed; char **slot;
         } versions[] = {
                 { .option = "--kubelet-version",
                   .given = o->kubelet_version,
                   .slot = &h->kubelet_version,
+                  .program = "kubelet",
                   .fact = "programs.kubelet",
                   .assumed = KUBELET_VERSION },
                 { .option = "--containerd-version",
                   .given = o->containerd_version,
                   .slot = &h->containerd_version,
+                  .program = "containerd",
                   .fact = "programs.containerd",
                   .assumed = CONTAINERD_VERSION },
                 { .option = "--driver-version", .given = o->driver_version, .slot = &h->driver_version },
@@ -204,14 +215,17 @@ static int add_versions(Host *h, const HostOptions *o, Diag *diag) {
                         return r;
                 if (versions[i].given || !versions[i].fact)
                         continue;
+                *versions[i].slot = image_version(root, versions[i].program);
+                if (*versions[i].slot)
+                        continue;
                 *versions[i].slot = xstrdup(versions[i].assumed);
                 assume(h, versions[i].fact);
         }
         return 0;
 }
 
-static int add_programs(Host *h, const HostOptions *o, Diag *diag) {
-        int r = add_versions(h, o, diag);
+static int add_programs(const Root *root, Host *h, const HostOptions *o, Diag *diag) {
+        int r = add_versions(root, h, o, diag);
         if (r < 0)
                 return r;
         h->imaged = o->image_kernel;
@@ -239,7 +253,7 @@ static int refuse_type(const char *type, Diag *diag) {
         return r;
 }
 
-int model_host(const Config *config, const HostOptions *options, Host *h, Diag *diag) {
+int model_host(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
         unsigned enis, addresses;
 
         h->modelled = true;
@@ -258,5 +272,5 @@ int model_host(const Config *config, const HostOptions *options, Host *h, Diag *
         add_disks(h, h->type, options->stores);
         if (storage_wanted(config, options))
                 h->storage.not_looked = xstrdup("a model has no disks to look at");
-        return add_programs(h, options, diag);
+        return add_programs(root, h, options, diag);
 }

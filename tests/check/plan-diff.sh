@@ -160,6 +160,15 @@ ok "of a plan alone, too" eval '! "$nodestrap" plan --strict -c "file://$tmp/nod
 ok "how many EFA devices is not known of all" eval 'exits 0 matrix trn2.3xlarge,p6e-gb200.36xlarge && [ "$(grep -c " [0-9]    ? " "$tmp/out")" = 2 ]'
 node training
 
+# ---- an image ----
+mkdir -p "$tmp/image/etc/eks"; echo "Kubernetes v1.34.2-eks-113cf36" >"$tmp/image/etc/eks/kubelet-version.txt"; echo "containerd github.com/containerd/containerd/v2 2.2.1 abc" >"$tmp/image/etc/eks/containerd-version.txt"
+image() { "$nodestrap" plan --root "$tmp/image" -c "file:///node.yaml" "$@" >"$tmp/out" 2>"$tmp/err"; status=$?; }; cp "$tmp/node.yaml" "$tmp/image"
+ok "its versions are those of the plan" eval 'exits 0 image --instance-type p5.48xlarge && grep -q "^software  *kubelet 1.34.2, containerd 2.2.1" "$tmp/out"; ! grep -q "^assumed.*programs\.kubelet" "$tmp/out"'
+ok "unless options say others" eval 'exits 0 image --instance-type p5.48xlarge --kubelet-version 1.33.1 && grep -q "^software  *kubelet 1.33.1, containerd 2.2.1" "$tmp/out"'
+rm "$tmp/image/etc/eks/containerd-version.txt"
+ok "what it does not tell is assumed" eval 'exits 0 image --matrix p5.48xlarge --output json && exits 0 image --instance-type p5.48xlarge && grep -q "^software  *kubelet 1.34.2, containerd 2.1.5" "$tmp/out"'
+ok "it is no machine" eval 'exits 20 image; says "/proc/meminfo: No such file or directory: the size of memory is not known: an image has none; say by --instance-type which"'
+
 # ---- what is written ----
 ok "a directory that is not there is made" eval 'exits 0 two --write-to "$tmp/tree" && [ -s "$tmp/tree$kubelet" ]'
 ok "none is no name of a directory" eval 'exits 2 two --write-to "" && says "--write-to takes the name of a directory"'
