@@ -80,8 +80,8 @@ static const Field kubelet_fields[] = {
           .flags = FIELD_APPEND, .fields = string_item, AT(kubelet.flags),
           NODEADM("[\"--node-labels=nodegroup=p5\", \"--v=3\"]") },
         { FIELD("maxPodsExpression", STRING,
-                "CEL for the number of pods, from default_enis, ips_per_eni and max_pods; "
-                "config.maxPods wins."),
+                "CEL for the number of pods, from default_enis, ips_per_eni, max_pods, vcpus, memory_mib and "
+                "physical_memory_mib; config.maxPods wins."),
           AT(kubelet.max_pods_expression),
           NODEADM("default_enis * (ips_per_eni - 1) + 2") },
         {}
