@@ -152,7 +152,7 @@ refused p4d.24xlarge 33 EMIG "$gpu.mig: GPU all (a100-40gb) cannot hold 3 x 3g.2
 refused p4d.24xlarge 33 EMIG "$gpu.mig: 1g.10mb is no profile of this GPU (a100-40gb), which has 7g.40gb, 4g.20gb" < <(nvidia 'mig: "1g.10mb"')
 refused p4d.24xlarge 33 EMIG "$gpu.mig: names GPU 8, and the 8 of this machine are counted from 0" < <(nvidia 'mig: [{devices: [8], profiles: {1g.5gb: 1}}]')
 refused g5.xlarge 33 EMIG "$gpu.mig: this GPU (a10g) has no MIG" < <(nvidia 'mig: "19"')
-refused g6.xlarge 11 EINVALID 'spec.kubelet.flags[0]: kubelet 1.35.0 does not know --node-lables, and exits with it; did you mean --node-labels?' < <(kubelet '{flags: [--node-lables=CANARY]}')
+refused g6.xlarge 11 EINVALID 'spec.kubelet.flags[0]: kubelet 1.33.4 does not know --node-lables, and exits with it; did you mean --node-labels?' < <(kubelet '{flags: [--node-lables=CANARY]}')
 refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, and this machine (class single) has no NVSwitch of its own" < <(nvidia 'fabric: {manager: on}')
 refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: asks for 1 EFA device, and a g6.xlarge can have 0: the boot fails' < <(instance 'network: {efa: {mode: require}}')
 refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: asks for 64 EFA devices, and a p5.48xlarge can have 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')
