@@ -114,7 +114,9 @@ typedef struct Side {
 } Side;
 
 static Side side_of(json_t *plan, bool show_secrets) {
-        return (Side){ .plan = plan, .show_secrets = show_secrets, .actions = index_of(actions_of(plan), "id"),
+        return (Side){ .plan = plan,
+                       .show_secrets = show_secrets,
+                       .actions = index_of(actions_of(plan), "id"),
                        .files = index_of(json_object_get(plan, "files"), "path") };
 }
 
@@ -145,7 +147,8 @@ static char *diff_contents(const json_t *old, const json_t *new) {
         return text_take(&t);
 }
 
-/* The digests of one that is no text stand in its fields. A block has none, so that nothing is known of it. */
+/* The digests of one that is no text stand in its fields. A block has none, so that nothing is known of
+ * it. */
 static void compare_contents(const Side *a, const Side *b, json_t *old, json_t *new, json_t *into) {
         const json_t *was = content_of(a, old), *is = content_of(b, new);
         bool digest = json_object_get(old, "sha256") && json_object_get(new, "sha256"),

@@ -177,8 +177,8 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
         if ((http || https) && has_blank_within(none))
                 diag_warn_at(diag, "no-proxy", origins_find(&m->origins, path), path,
                              "sets a proxy, and NO_PROXY holds a blank where a comma belongs: kubelet and "
-                             "what logs in to ECR split it at commas alone, and ask the proxy for what stands "
-                             "on both sides");
+                             "what logs in to ECR split it at commas alone, and ask the proxy for what "
+                             "stands on both sides");
         if (http && !list_covers(none, "169.254.169.254"))
                 text_add(&missing, "169.254.169.254");
         if (http && six && !list_covers(none, "fd00:ec2::254"))

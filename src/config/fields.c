@@ -207,10 +207,10 @@ static const Field instance_fields[] = {
         { FIELD("hugePages", MAP, "Huge pages, reserved before kubelet counts them."),
           .fields = huge_pages_fields,
           OURS("{\"mode\": \"auto\"}") },
-        { FIELD("environment", DICT, "Environment variables by service, whose name may go without .service; what "
-                                     "stands below default reaches containerd, kubelet, SOCI and the services "
-                                     "named here (called nodeadm, all services). A variable's name is of "
-                                     "letters, digits and _."),
+        { FIELD("environment", DICT,
+                "Environment variables by service, whose name may go without .service; what stands below "
+                "default reaches containerd, kubelet, SOCI and the services named here (called nodeadm, all "
+                "services). A variable's name is of letters, digits and _."),
           .fields = environment_item, AT(instance), .bind = bind_environment,
           NODEADM("{\"default\": {\"HTTPS_PROXY\": \"http://10.0.0.8:3128\"}}") },
         { FIELD("network", MAP, "Name resolution and network devices."), .fields = network_fields,

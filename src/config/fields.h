@@ -61,8 +61,8 @@ extern const Field feature_gates[];     /* the known names */
 
 size_t fields_count(const Field *fields);
 const Field *fields_find(const Field *fields, const char *key);
-/* The known key that is nearest to an unknown one: among its siblings, by what it means or how it is spelt, or
- * else the same key elsewhere. Text or NULL. */
+/* The known key that is nearest to an unknown one: among its siblings, by what it means or how it is spelt,
+ * or else the same key elsewhere. Text or NULL. */
 char *fields_suggest(const Field *fields, const char *key);
 int field_enum_index(const Field *f, const char *text);         /* -EINVAL */
 char *field_enum_list(const Field *f);                          /* "RAID0, RAID10, Mount" */

@@ -66,7 +66,8 @@ static char *slip_of_value(const Blob *blob, size_t line, unsigned first) {
         Line here = line_of(blob, line), above = {};
         size_t number = line;
         if (has_two_keys(&here))
-                return xstrdup("two keys stand on one line; each needs one of its own, or both braces around them");
+                return xstrdup("two keys stand on one line; each needs one of its own, or both braces around "
+                               "them");
         if (!line_above(blob, &number, &above))
                 return NULL;
         if (lacks_blank(&above))

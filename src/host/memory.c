@@ -216,8 +216,8 @@ int detect_memory(const Root *root, Host *h, Diag *diag) {
                 r = parse_meminfo(meminfo, "MemTotal:", &h->memory_bytes);
         if (r == -ENOENT && !root_is_host(root))
                 return fact_error(diag, r, "/proc/meminfo",
-                                  "the size of memory is not known: an image has none; say by --instance-type "
-                                  "which machine it is planned for");
+                                  "the size of memory is not known: an image has none; say by "
+                                  "--instance-type which machine it is planned for");
         if (r < 0)
                 return fact_error(diag, r, "/proc/meminfo", "the size of memory is not known");
         r = parse_meminfo(meminfo, "Hugepagesize:", &h->page_size);

@@ -18,8 +18,8 @@ static int refuse(const Signature *s, const char *what, const char *bound, const
                              what, bound, here);
 }
 
-/* What the sources come to, the image's drop-ins among them: by these alone a machine knows its cluster better
- * than what is signed does. */
+/* What the sources come to, the image's drop-ins among them: by these alone a machine knows its cluster
+ * better than what is signed does. */
 static int check_cluster(const Signature *s, const char *cluster, Diag *diag) {
         if (!s->cluster || streq(s->cluster, cluster))
                 return 0;

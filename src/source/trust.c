@@ -88,8 +88,8 @@ static int check_absent(const Root *root, Diag *diag) {
                 _cleanup_(freep) char *to = NULL;
                 if (root_read_link(root, paths[i], &to) >= 0 && root_exists(root, paths[i]) <= 0)
                         return diag_error(diag, -ENOKEY, CAUSE_TRUST,
-                                          "%s is a symbolic link to where nothing is, so that it is not known "
-                                          "who may sign configurations: make " TRUSTED_DIR
+                                          "%s is a symbolic link to where nothing is, so that it is not "
+                                          "known who may sign configurations: make " TRUSTED_DIR
                                           " a directory of the image's own, or remove the link",
                                           paths[i]);
         }

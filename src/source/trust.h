@@ -13,8 +13,8 @@ typedef struct Trust {
 Trust *trust_free(Trust *t);
 DEFINE_CLEANUP(Trust *, trust_free)
 /* *ret is NULL, and anything is taken unsigned, only where the directory is not there or empty (names that
- * begin with a dot do not count, but for hidden keys). Where it cannot be read, as behind a link to nothing, a
- * key cannot be used, or others than root could change one, a negative errno with a diagnostic. */
+ * begin with a dot do not count, but for hidden keys). Where it cannot be read, as behind a link to nothing,
+ * a key cannot be used, or others than root could change one, a negative errno with a diagnostic. */
 _must_check_ _nonnull_ int trust_load(const Root *root, Trust **ret, Diag *diag);
 /* The one key of a file of the caller's, whoever owns it. */
 _must_check_ _nonnull_ int trust_load_file(const Root *root, const char *path, Trust **ret, Diag *diag);
