@@ -335,7 +335,7 @@ static size_t check_value(Reading *r, const char *word, const char *next, const 
 }
 
 static void read_words(Reading *r, const Words *w) {
-        for (size_t i = 0; i < w->n;) {
+        for (size_t i = 0; i < w->n && w->text[i];) {
                 _cleanup_(freep) char *path = xasprintf(FLAGS "[%zu]", w->element[i]);
                 const char *word = w->text[i];
                 if (*word != '-') {

@@ -31,10 +31,14 @@ static bool line_above(const Blob *blob, size_t *number, Line *ret) {
         return false;
 }
 
+static bool is_among(char c, const char *set) {
+        return c && strchr(set, c);
+}
+
 /* Where the key of the line ends: at its first colon behind nothing but what keys have; n: it has none. */
 static size_t key_end(const Line *l) {
         size_t i = l->indent;
-        while (i < l->n && (isalnum((unsigned char)l->s[i]) || memchr("_.-/\"", l->s[i], 5)))
+        while (i < l->n && (isalnum((unsigned char)l->s[i]) || is_among(l->s[i], "_.-/\"")))
                 i++;
         return i > l->indent && i < l->n && l->s[i] == ':' ? i : l->n;
 }
@@ -51,7 +55,7 @@ static bool has_value(const Line *l) {
 
 /* "name: a: b". What stands in quotes or brackets may have colons of its own. */
 static bool has_two_keys(const Line *l) {
-        for (size_t i = key_end(l) + 1; i + 1 < l->n && !memchr("\"'[{", l->s[i], 4); i++)
+        for (size_t i = key_end(l) + 1; i + 1 < l->n && !is_among(l->s[i], "\"'[{"); i++)
                 if (l->s[i] == ':' && isspace((unsigned char)l->s[i + 1]))
                         return true;
         return key_end(l) + 1 < l->n && l->s[l->n - 1] == ':' && key_end(l) != l->n - 1;
@@ -90,7 +94,7 @@ char *yaml_slip(const Blob *blob, const char *problem, size_t line, size_t colum
             here.indent != context_column)
                 return misplaced(&here, context_column, first + (unsigned)context);
         if (streq(problem, "found character that cannot start any token") && column < here.n &&
-            memchr("@`%", here.s[column], 3))
+            is_among(here.s[column], "@`%"))
                 return xasprintf("a text that begins with %c needs quotes", here.s[column]);
         return NULL;
 }

@@ -151,6 +151,7 @@ ok "also not with what it would not show" eval 'exits 2 matrix all --interfaces 
 ok "a file without a slash is told from types" eval 'exits 2 matrix types && says "a file with one a line (./types)"'
 ok "and several types from one" eval '! "$nodestrap" plan -c "file://$tmp/node.yaml" --instance-type p5.48xlarge,g6.xlarge 2>"$tmp/err" && says "--matrix p5.48xlarge,g6.xlarge makes a table of several"'
 node training '  kubelet: {config: {systemReserved: {cpu: 150}}}'; sed -i 's/150/"150"/' "$tmp/node.yaml"
+# shellcheck disable=SC2034      # below, in eval
 old_containerd="p5.48xlarge,g6.xlarge --kubelet-version 1.38.0 --containerd-version 1.7.1"
 ok "what certainly fails is no plan" eval 'exits 11 matrix $old_containerd && grep -q "^g6.xlarge  *EINVALID " "$tmp/out" && grep -q "has 4 \[reserved-too-much\]" "$tmp/out"'
 ok "what will not work is a verdict" grep -q '^p5.48xlarge  *containerd-too-old nvswitch ' "$tmp/out"
