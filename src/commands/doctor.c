@@ -20,10 +20,13 @@
 
 /* Where no source is given: a cluster that is none, and what most of this program's steps are for. */
 #define SAMPLE_SOURCE "a plain NodeConfig with localStorage RAID0"
+/* "sample", in PEM: no warning is of what nobody wrote */
+#define SAMPLE_AUTHORITY \
+        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg=="
 static json_t *sample_config(void) {
         return json_pack("{ss ss s{s{ss ss ss ss} s{s{ss}}}}", "apiVersion", CONFIG_API_VERSION, "kind",
                          CONFIG_KIND, "spec", "cluster", "name", "doctor", "apiServerEndpoint",
-                         "https://doctor.invalid", "certificateAuthority", "ZG9jdG9yCg==", "cidr",
+                         "https://doctor.invalid", "certificateAuthority", SAMPLE_AUTHORITY, "cidr",
                          "10.100.0.0/16", "instance", "localStorage", "strategy", "RAID0");
 }
 
