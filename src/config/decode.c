@@ -60,13 +60,14 @@ static char *without_blanks(const char *key, const char **ret_name) {
 
 static void warn_unknown(Decoder *d, const Field *fields, Mark mark, const Path *path) {
         Position at = mark_position(d, mark);
-        const char *blank;
-        _cleanup_(freep) char *name = path_format(path), *key = without_blanks(path->key, &blank),
-                              *near = fields_suggest(fields, key);
-        const char *colon = strchr(path->key, ':');
+        const char *blank, *colon = strchr(path->key, ':');
+        /* without a blank behind the colon the value is a part of the key, and not for everybody to read */
+        _cleanup_(freep) char *key_alone = xstrndup(path->key, strcspn(path->key, ":")),
+                              *name = path_format(&(Path){ path->up, key_alone, path->index }),
+                              *key = without_blanks(key_alone, &blank), *near = fields_suggest(fields, key);
         diag_warn_at(d->diag, "unknown-field", &at, name, "is not known and is ignored%s%s%s",
                      blank   ? ": "
-                     : colon ? ": a blank is missing behind the colon in it"
+                     : colon ? ": a blank is missing behind the colon"
                              : "",
                      blank ?: "", blank ? " stands in it, which looks like a blank" : "");
         if (near)

@@ -91,6 +91,10 @@ ok 'two mistakes: and counted' says_last '(the first of 2 errors)'
 init --strict --config-cache "$cache"
 ok 'a misspelt key with --strict' fails 11 ESTRICT validate
 ok 'a misspelt key with --strict: the warning is the error' says_last 'user-data, line 14: spec.kubelt: unknown-field: is not known and is ignored; did you mean kubelet?'
+good | sed 's/{name: /{"TOKEN:CANARYtoken": 1, name: /' >"$tmp/user-data"
+init --strict --config-cache "$cache"
+ok 'a value that a blank is missing before is no part of the key' fails 11 ESTRICT validate
+ok 'which is named alone' says_last 'user-data, line 4: spec.cluster.TOKEN: unknown-field: is not known and is ignored: a blank is missing behind the colon'
 # ---- contradictions ----
 # instance TEXT, nvidia TEXT, kubelet TEXT: the good one with lines below instance, accelerator.nvidia, kubelet; line 7 is the first of instance
 instance() { set_to '^  instance:' "  instance:\\n    $1"; }
