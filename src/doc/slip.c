@@ -10,10 +10,8 @@
 
 typedef struct Line { const char *s; size_t n, indent; } Line;  /* without its end; n is 0: there is none */
 
-static Line line_of(const Blob *blob, size_t number) {
-        const char *s = blob_line(blob, number), *end = blob->data + blob->size;
-        const char *newline = memchr(s, '\n', (size_t)(end - s));
-        Line l = { .s = s, .n = (size_t)((newline ?: end) - s) };
+static Line line_at(const char *s, const char *end) {
+        Line l = { .s = s, .n = (size_t)(end - s) };
         while (l.n > 0 && isspace((unsigned char)l.s[l.n - 1]))
                 l.n--;
         while (l.indent < l.n && l.s[l.indent] == ' ')
@@ -21,10 +19,18 @@ static Line line_of(const Blob *blob, size_t number) {
         return l;
 }
 
-/* The nearest line above that says something. */
-static bool line_above(const Blob *blob, size_t *number, Line *ret) {
-        while (*number > 0) {
-                *ret = line_of(blob, --*number);
+static Line line_of(const Blob *blob, size_t number) {
+        const char *s = blob_line(blob, number), *end = blob->data + blob->size;
+        const char *newline = memchr(s, '\n', (size_t)(end - s));
+        return line_at(s, newline ?: end);
+}
+
+/* The nearest line above s that says something; there may be a million that do not. */
+static bool line_above(const Blob *blob, const char *s, size_t *number, Line *ret) {
+        for (; *number > 0 && s > blob->data; s = ret->s) {
+                const char *end = s - 1, *newline = memrchr(blob->data, '\n', (size_t)(end - blob->data));
+                *ret = line_at(newline ? newline + 1 : blob->data, end);
+                --*number;
                 if (ret->n > 0 && ret->s[ret->indent] != '#')
                         return true;
         }
@@ -53,12 +59,12 @@ static bool has_value(const Line *l) {
         return colon + 1 < l->n;
 }
 
-/* "name: a: b". What stands in quotes or brackets may have colons of its own. */
+/* "name: a: b". What stands in quotes, brackets or a comment may have colons of its own. */
 static bool has_two_keys(const Line *l) {
-        for (size_t i = key_end(l) + 1; i + 1 < l->n && !is_among(l->s[i], "\"'[{"); i++)
+        for (size_t i = key_end(l) + 1; i + 1 < l->n && !is_among(l->s[i], "\"'[{#"); i++)
                 if (l->s[i] == ':' && isspace((unsigned char)l->s[i + 1]))
                         return true;
-        return key_end(l) + 1 < l->n && l->s[l->n - 1] == ':' && key_end(l) != l->n - 1;
+        return false;
 }
 
 static char *misplaced(const Line *l, size_t column, unsigned other) {
@@ -72,7 +78,7 @@ static char *slip_of_value(const Blob *blob, size_t line, unsigned first) {
         if (has_two_keys(&here))
                 return xstrdup("two keys stand on one line; each needs one of its own, or both braces around "
                                "them");
-        if (!line_above(blob, &number, &above))
+        if (!line_above(blob, here.s, &number, &above))
                 return NULL;
         if (lacks_blank(&above))
                 return xasprintf("a blank is missing behind the colon on line %u", first + (unsigned)number);

@@ -383,6 +383,7 @@ TEST(what_was_overlooked) {
                 { "a: `b\n",                       "line 1, column 4: not YAML: a text that begins with ` needs quotes" },
                 { "a: %(b)s\n",                    "line 1, column 4: not YAML: a text that begins with % needs quotes" },
                 { "a: {{ .b }}\n",                 "line 1, column 5: a key must be a text, and this one is a map: {{ }} is a placeholder" },
+                { "a: b\n   c: d # e: f\n",         "line 2, column 5: not YAML: 3 blanks stand in front, and 0 on line 1" },
                 /* nothing is said where it may be something else */
                 { "a: \"b: c\n",                   "line 1: not YAML: found unexpected end of stream" },
                 { "a:\n- b\nc\n",                  "not YAML: could not find expected ':'" },
@@ -390,6 +391,12 @@ TEST(what_was_overlooked) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 ASSERT_REFUSED(cases[i].text, EBADMSG, CAUSE_SYNTAX, cases[i].says);
+}
+
+/* The key that the line is out of column with may stand a million lines above it. */
+TEST(what_was_overlooked_far_above) {
+        _cleanup_(freep) char *blanks = repeat("\n", 1000000), *text = xasprintf("a:\n  b: c\n%s   d: e\n", blanks);
+        ASSERT_REFUSED(text, EBADMSG, CAUSE_SYNTAX, "line 1000003, column 5: not YAML: 3 blanks stand in front, and 2 on line 2");
 }
 
 TEST_MAIN
