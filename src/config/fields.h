@@ -129,6 +129,11 @@ _nonnull_ void config_report(const Merge *m, Diag *diag, const char *path, const
 /* What the entries of spec.instance.storage.volumes say each and of each other; false: it was reported. */
 _must_check_ _nonnull_ bool volumes_validate(const Merge *m, Diag *diag);
 
+/* ---- sysctl.c ---- */
+/* Kernel settings that are not ours to make, that kubelet does not start with, or that are said twice; false:
+ * it was reported. */
+_must_check_ _nonnull_ bool sysctl_validate(const Merge *m, Diag *diag);
+
 /* ---- conflict.c ---- */
 /* Warns of what is valid and has no effect, or another one than is meant. */
 _nonnull_ void conflicts_warn(const Merge *m, Diag *diag);

@@ -11,6 +11,11 @@
 
 extern const char kubelet_known_settings[], kubelet_known_flags[];
 
+/* What kubelet finds in the kernel, or does not start: where protectKernelDefaults is on, as EKS has it. */
+typedef struct Tunable { const char *path, *value; } Tunable;
+extern const Tunable kubelet_tunables[];
+extern const size_t n_kubelet_tunables;
+
 /* type: as in the CSV, by one letter each; since: the first 1.N that has it, 0: all; limits: "" where none */
 typedef struct KubeletSetting { char type; unsigned since; const char *name, *limits; } KubeletSetting;
 _nonnull_ bool kubelet_setting_find(const char *name, KubeletSetting *ret);

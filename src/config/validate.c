@@ -493,21 +493,6 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
                 walk_rule(v, rule, rest + n, json_object_get(value, name), &(Path){ path, name, 0 });
 }
 
-/* Each by its own line. An image's maker knows which program is meant, a reader of user data does not. */
-static void check_programs(Validator *v) {
-        const Path spec = { NULL, "spec", 0 }, instance = { &spec, "instance", 0 },
-                   sysctl = { &instance, "sysctl", 0 };
-        const char *name;
-        json_t *value, *all = json_object_get(json_object_get(v->spec, "instance"), "sysctl");
-        json_object_foreach(all, name, value) {
-                _cleanup_(freep) char *path = path_format(&(Path){ &sysctl, name, 0 });
-                if (sysctl_name_is_valid(name) && sysctl_names_program(name, text_of(value)))
-                        report(v, path,
-                               "names a program that the kernel would start as root: have the image set "
-                               "it, by a file in /etc/sysctl.d");
-        }
-}
-
 static void check_enum(Validator *v, const Field *f, const json_t *value, const Path *path) {
         const char *text = text_of(value);
         if (field_enum_index(f, text) >= 0 || (!*text && f->key))
@@ -556,8 +541,8 @@ int config_validate(const Merge *m, Diag *diag) {
         for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
                 if (!m->partial || !is_of_the_whole(&rules[i]))
                         walk_rule(&v, &rules[i], rules[i].path, m->document, NULL);
-        check_programs(&v);
         check_field(&v, &whole, m->document, NULL);
+        v.broken = !sysctl_validate(m, diag) || v.broken;
         v.broken = !volumes_validate(m, diag) || v.broken;
         v.broken = !kubelet_validate(m, diag) || v.broken;
         return v.broken ? -EINVAL : 0;

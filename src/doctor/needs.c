@@ -8,6 +8,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "base/sysctl.h"
+#include "config/kubelet.h"
 
 /* ---- the list ---- */
 

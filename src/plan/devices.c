@@ -10,9 +10,10 @@ void devices_seen(Action *a, const Host *host, bool (*is)(const PciDevice *)) {
 }
 
 int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag) {
-        int r = plan_sysctl(plan, config, diag), k = plan_pages(plan, config, host, diag);
-        if (r < 0 || k < 0)
-                return r < 0 ? r : k;
+        plan_sysctl(plan, config);
+        int r = plan_pages(plan, config, host, diag);
+        if (r < 0)
+                return r;
         r = plan_efa(plan, config, host, diag);
         if (r < 0)
                 return r;

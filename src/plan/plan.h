@@ -57,10 +57,6 @@ _nonnull_ bool plan_has_phase(const Plan *plan, Phase phase);
  * their places in the plan, first to last, in a new *ret, and all of it together in *ret_usec. How many they
  * are: 0 where the plan starts no kubelet. */
 _must_check_ _nonnull_ size_t plan_critical_path(const Plan *plan, size_t **ret, uint64_t *ret_usec);
-/* What kubelet finds in the kernel, or does not start: where protectKernelDefaults is on, as EKS has it. */
-typedef struct Tunable { const char *path, *value; } Tunable;
-extern const Tunable kubelet_tunables[];
-extern const size_t n_kubelet_tunables;
 /* A switch of kubelet's, by its name in KubeletConfiguration, as its files and command line in the plan come
  * to; otherwise: what it is where they do not say. */
 _nonnull_ bool plan_kubelet_switch(const Plan *plan, const char *name, bool otherwise);

@@ -118,19 +118,19 @@ bad 'huge pages in the flag for reserved memory' 11 EINVALID validate 'spec.kube
                 < <(kubelet '{flags: ["--reserved-memory=0:hugepages-1Gi=2Gi"]}')
 bad 'a word for a number of kubelet' 11 EINVALID validate 'user-data, line 16: spec.kubelet.config.maxPods: must be a whole number, without quotes; with anything else kubelet does not start' \
                 < <(kubelet $'\n    config:\n      maxPods: CANARY')
-bad 'huge pages in two ways' 11 EINVALID plan 'spec.instance.sysctl.vm.nr_hugepages: reserves huge pages, and so does spec.instance.hugePages' \
+bad 'huge pages in two ways' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.vm.nr_hugepages: reserves huge pages, and so does spec.instance.hugePages' \
                 < <(instance 'sysctl: {vm.nr_hugepages: "8"}\n    hugePages: {mode: off}')
 for name in ../etc/passwd vm..x vm//x /vm.x 'vm.x/../../y' 'vm x'; do
         bad "the kernel setting $name" 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl: a name is not one of a kernel setting' < <(instance "sysctl: {\"$name\": \"1\"}")
 done
-bad 'a kernel setting that is a secret' 11 EINVALID plan 'spec.instance.sysctl.net.ipv4.tcp_fastopen_key: is a secret, and what is set here stands in plans' \
+bad 'a kernel setting that is a secret' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.net.ipv4.tcp_fastopen_key: is a secret, and what is set here stands in plans' \
         < <(instance 'sysctl: {net.ipv4.tcp_fastopen_key: "00000001-00000002-00000003-00000004"}')
 bad 'a line end in a kernel setting' 11 EINVALID validate 'spec.instance.sysctl.vm.x: holds a line end' < <(instance 'sysctl: {vm.x: "1\\nkernel.y = 2"}')
 bad 'a kernel setting that names a program' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.kernel.modprobe: names a program that the kernel would start as root: have the image set it' \
         < <(instance 'sysctl: {kernel.modprobe: /tmp/hunter2}')
-bad 'a kernel setting by two names' 11 EINVALID plan 'spec.instance.sysctl: vm/max_map_count is set twice, under two names' \
+bad 'a kernel setting by two names' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.vm/max_map_count: is set twice, under two names' \
                 < <(instance 'sysctl: {vm.max_map_count: "1", vm/max_map_count: "2"}')
-bad 'a kernel setting that kubelet refuses' 11 EINVALID plan 'spec.instance.sysctl.vm.overcommit_memory: kubelet starts with no other value than 1 here' \
+bad 'a kernel setting that kubelet refuses' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.vm.overcommit_memory: kubelet starts with no other value than 1 here' \
                 < <(instance 'sysctl: {vm.overcommit_memory: "2"}')
 gpu='spec.accelerator.nvidia'
 bad 'IMEX without nodes' 11 EINVALID validate "$gpu.imex.nodes: is missing or empty" < <(nvidia 'imex: {mode: host}')

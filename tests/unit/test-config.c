@@ -507,6 +507,21 @@ TEST(contradictions) {
         expect_error("  accelerator: {nvidia: {fabric: {timeout: 5 minutes}}}\n", "spec.accelerator.nvidia.fabric.timeout: ");
 }
 
+/* A value that kubelet refuses is refused here, unless kubelet is told not to look. */
+TEST(kernel_settings) {
+        expect_accepted("  instance: {sysctl: {net/ipv4/conf/eth0.1/rp_filter: 2, vm.panic_on_oom: ' 0'}}\n", NULL);
+        expect_error("  instance: {sysctl: {net/ipv4/conf/eth0.1/rp_filter: 2, net.ipv4.conf.eth0/1.rp_filter: 2}}\n",   /* sysctl.d(5): the same */
+                     "a, line 5: spec.instance.sysctl.net.ipv4.conf.eth0/1.rp_filter: is set twice, under two names");
+        expect_error("  instance: {sysctl: {vm/panic_on_oom: 1}}\n", "spec.instance.sysctl.vm/panic_on_oom: kubelet starts with no other value than 0 here");
+        expect_error("  instance: {sysctl: {vm/panic_on_oom: 1}}\n  kubelet: {config: {protectKernelDefaults: true}}\n", "no other value than 0");
+        expect_accepted("  instance: {sysctl: {vm/panic_on_oom: 1}}\n  kubelet: {config: {protectKernelDefaults: false}}\n", NULL);
+        expect_accepted("  instance: {sysctl: {vm/panic_on_oom: 1}}\n  kubelet: {flags: [--protect-kernel-defaults=false]}\n", "protect-kernel-defaults");
+        expect_accepted("  instance: {sysctl: {vm.nr_hugepages: 1}}\n", NULL);
+        expect_accepted("  instance: {sysctl: {vm.nr_hugepages: 1}, hugePages: {mode: keep}}\n", NULL);
+        expect_error("  instance: {sysctl: {vm.nr_hugepages: 1}, hugePages: {mode: auto}}\n", "spec.instance.sysctl.vm.nr_hugepages: reserves huge pages");
+        expect_error("  instance: {sysctl: {net.ipv6.conf.all.stable_secret: '::1'}}\n", "spec.instance.sysctl.net.ipv6.conf.all.stable_secret: is a secret");
+}
+
 TEST(toml_that_is_folded_or_wrong) {
         _cleanup_(loaded_done) Loaded literal = load_with("  containerd:\n    config:\n      |2-\n\n        a = 1\n        b\n");
         ASSERT_CONTAINS(literal.messages, "a, line 10: spec.containerd.config: is not TOML: ");

@@ -836,17 +836,6 @@ TEST(kernel_settings) {
         b.s.config.instance.n_sysctl = 2;
         sample_plan(&b.s);
         ASSERT_STREQ(action(&b, "set-sysctl:net/ipv4/conf/eth0.1/rp_filter")->with, "2");
-        v[1].name = (char *)"net.ipv4.conf.eth0/1.rp_filter";           /* sysctl.d(5): the same */
-        refused(&b, CAUSE_INVALID, "spec.instance.sysctl", "is set twice, under two names");
-        v[1] = (Variable){ (char *)"vm/panic_on_oom", (char *)"1" };
-        refused(&b, CAUSE_INVALID, "spec.instance.sysctl.vm/panic_on_oom", "no other value than 0");
-        b.s.config.kubelet.config = sample_json(&b.s, "{'protectKernelDefaults': false}");
-        sample_plan(&b.s);
-        v[1] = (Variable){ (char *)"vm.nr_hugepages", (char *)"1" };
-        sample_plan(&b.s);
-        b.s.config.instance.hugepages.mode = HUGEPAGES_AUTO;
-        refused(&b, CAUSE_INVALID, "spec.instance.sysctl.vm.nr_hugepages", "keep one of the two");
-        b.s.config.kubelet.config = NULL;
 }
 
 /* ---- what a failure means ---- */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * spec.instance.sysctl → is each a setting that this program may make, and that kubelet starts with? */
+#include "base/json.h"
+#include "base/str.h"
+#include "base/sysctl.h"
+#include "config/fields.h"
+#include "config/kubelet.h"
+
+#define PATH "spec.instance.sysctl"
+
+/* kubernetes/kubernetes pkg/kubelet/cm/container_manager_linux.go: setupKernelTunables, the same in all
+ * releases that EKS has. */
+const Tunable kubelet_tunables[] = {
+        { SYSCTL_DIR "vm/overcommit_memory",      "1"        },
+        { SYSCTL_DIR "vm/panic_on_oom",           "0"        },
+        { SYSCTL_DIR "kernel/panic",              "10"       },
+        { SYSCTL_DIR "kernel/panic_on_oops",      "1"        },
+        { SYSCTL_DIR "kernel/keys/root_maxkeys",  "1000000"  },
+        { SYSCTL_DIR "kernel/keys/root_maxbytes", "25000000" },
+};
+const size_t n_kubelet_tunables = ARRAY_SIZE(kubelet_tunables);
+
+static const json_t *instance_of(const Merge *m) {
+        return json_object_get(json_object_get(m->document, "spec"), "instance");
+}
+
+/* Of a drop-in alone the rest may say that it does not. */
+static bool protects_kernel_defaults(const Merge *m) {
+        const json_t *kubelet = kubelet_options(m);
+        json_t *flag;
+        size_t i;
+        json_array_foreach(json_object_get(kubelet, "flags"), i, flag)
+                if (strstr(json_string_value(flag) ?: "", "--protect-kernel-defaults"))
+                        return false;           /* it says so itself, one way or the other */
+        return !m->partial && !json_is_false(json_object_get(json_object_get(kubelet, "config"),
+                                                             "protectKernelDefaults"));
+}
+
+static const char *wanted_by_kubelet(const char *path) {
+        for (size_t i = 0; i < n_kubelet_tunables; i++)
+                if (streq(path, kubelet_tunables[i].path))
+                        return kubelet_tunables[i].value;
+        return NULL;
+}
+
+static bool reserves_pages(const Merge *m) {
+        const char *mode = json_get_text(json_object_get(instance_of(m), "hugePages"), "mode");
+        return *mode && !streq(mode, "keep");
+}
+
+/* What is wrong with it, in a new text, or NULL. */
+static char *setting_fault(const Merge *m, const char *name, const char *text) {
+        _cleanup_(freep) char *path = sysctl_path(name), *value = str_strip(text);
+        const char *wanted = wanted_by_kubelet(path);
+        /* an image's maker knows which program is meant, a reader of user data does not */
+        if (sysctl_names_program(name, text))
+                return xstrdup("names a program that the kernel would start as root: have the image set it, "
+                               "by a file in /etc/sysctl.d");
+        if (wanted && !streq(value, wanted) && protects_kernel_defaults(m))
+                return xasprintf("kubelet starts with no other value than %s here: leave it out, or set "
+                                 "spec.kubelet.config.protectKernelDefaults: false",
+                                 wanted);
+        if (endswith(path, "/tcp_fastopen_key") || endswith(path, "/stable_secret"))
+                return xstrdup("is a secret, and what is set here stands in plans and logs: set it by a part "
+                               "of the user data that only root can read");
+        if (startswith(path, SYSCTL_DIR "vm/nr_hugepages") && reserves_pages(m))
+                return xstrdup("reserves huge pages, and so does spec.instance.hugePages: keep one of the "
+                               "two");
+        return NULL;
+}
+
+bool sysctl_validate(const Merge *m, Diag *diag) {
+        _cleanup_(strv_freep) char **paths = NULL;
+        bool good = true;
+        const char *name;
+        json_t *value;
+        json_object_foreach(json_object_get(instance_of(m), "sysctl"), name, value) {
+                if (!sysctl_name_is_valid(name))
+                        continue;               /* a rule of validate.c says so */
+                _cleanup_(freep) char *path = sysctl_path(name), *at = xasprintf(PATH ".%s", name),
+                                      *fault = setting_fault(m, name, json_string_value(value) ?: "");
+                if (!fault && strv_contains(paths, path))
+                        fault = xstrdup("is set twice, under two names");
+                if (fault)
+                        config_report(m, diag, at, fault);
+                good &= !fault;
+                strv_add(&paths, path);
+        }
+        return good;
+}
