@@ -277,15 +277,51 @@ static void warn_of_resolver(const Merge *m, Diag *diag) {
                 }
 }
 
-/* Pages that are listed in a mode that does not look at the list. */
-static void warn_of_pages(const Merge *m, Diag *diag) {
-        const json_t *huge = json_object_get(
-                json_object_get(json_object_get(m->document, "spec"), "instance"), "hugePages");
-        const char *mode = json_get_text(huge, "mode"), *path = "spec.instance.hugePages.pages";
-        bool elsewhere = m->partial && !*mode;
-        if (json_array_size(json_object_get(huge, "pages")) > 0 && !streq(mode, "explicit") && !elsewhere)
-                diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
-                             "has no effect without mode: explicit");
+/* ---- what is looked at only where something else says so ---- */
+
+#define IMEX "spec.accelerator.nvidia.imex"
+
+static const struct Dependent {
+        const char *path, *on;          /* fields; path is idle */
+        const char *unless, *when;      /* where on is not this, or is this */
+        const char *text;
+} dependents[] = {
+        { "spec.instance.hugePages.pages", "spec.instance.hugePages.mode", "explicit", NULL,
+          "has no effect without mode: explicit" },
+        { "spec.instance.network.efa.expectedDevices", "spec.instance.network.efa.mode", NULL, "off",
+          "has no effect with mode: off" },
+        { IMEX ".nodes", IMEX ".mode", "host", NULL, "has no effect without mode: host" },
+        { IMEX ".label", "spec.accelerator.nvidia.fabric.gate", NULL, "off",
+          "has no effect with fabric.gate: off, which alone sees the clique" },
+};
+
+static const json_t *find(const Merge *m, const char *path) {
+        const json_t *value = m->document;
+        for (size_t n; value && *path; path += n + (path[n] == '.')) {
+                n = strcspn(path, ".");
+                _cleanup_(freep) char *key = xstrndup(path, n);
+                value = json_object_get(value, key);
+        }
+        return value;
+}
+
+static bool says_something(const json_t *value) {
+        return json_is_true(value) || json_integer_value(value) > 0 || json_array_size(value) > 0;
+}
+
+/* What a drop-in does not say may stand elsewhere. */
+static bool is_idle(const Merge *m, const struct Dependent *d) {
+        const char *word = json_string_value(find(m, d->on)) ?: "";
+        if (!says_something(find(m, d->path)))
+                return false;
+        return d->when ? streq(word, d->when) : !streq(word, d->unless) && (*word || !m->partial);
+}
+
+static void warn_of_idle(const Merge *m, Diag *diag) {
+        for (const struct Dependent *d = dependents; d < dependents + ARRAY_SIZE(dependents); d++)
+                if (is_idle(m, d))
+                        diag_warn_at(diag, "no-effect", origins_find(&m->origins, d->path), d->path, "%s",
+                                     d->text);
 }
 
 static void warn_of_mig(const Merge *m, Diag *diag) {
@@ -305,7 +341,7 @@ void conflicts_warn(const Merge *m, Diag *diag) {
         warn_of_variables(m, diag);
         warn_of_environment(m, diag);
         warn_of_resolver(m, diag);
-        warn_of_pages(m, diag);
+        warn_of_idle(m, diag);
         warn_of_mig(m, diag);
         kubelet_warn(m, diag);
 }

@@ -497,8 +497,19 @@ static void warn_of_settings(const Merge *m, Diag *diag) {
                                 diag);
 }
 
+static void warn_of_expression(const Merge *m, Diag *diag) {
+        const char *path = "spec.kubelet.maxPodsExpression";
+        const json_t *options = kubelet_options(m);
+        if (*json_get_text(options, "maxPodsExpression") &&
+            (json_integer_value(json_object_get(json_object_get(options, "config"), "maxPods")) > 0 ||
+             kubelet_flags_set(m, "maxPods")))
+                diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
+                             "has no effect, since the number of pods is set directly as well");
+}
+
 void kubelet_warn(const Merge *m, Diag *diag) {
         warn_of_keys(m, diag);
+        warn_of_expression(m, diag);
         warn_of_settings(m, diag);
         kubelet_warn_of_flags(m, diag);
 }

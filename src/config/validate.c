@@ -323,6 +323,13 @@ static bool is_given_for_imex_host(const json_t *nodes, const json_t *spec) {
                 !streq(text_of(json_object_get(at(spec, "accelerator", "nvidia", "imex"), "mode")), "host");
 }
 
+static bool is_enough_for_channel0(const json_t *channels, const json_t *spec) {
+        const json_t *imex = at(spec, "accelerator", "nvidia", "imex");
+        return !json_is_integer(channels) || json_integer_value(channels) > 0 ||
+               (!json_is_true(json_object_get(imex, "createChannel0")) &&
+                !streq(text_of(json_object_get(imex, "mode")), "host"));
+}
+
 static bool is_given_for_explicit(const json_t *pages, const json_t *spec) {
         return json_array_size(pages) > 0 ||
                !streq(text_of(at(spec, "instance", "hugePages", "mode")), "explicit");
@@ -442,6 +449,8 @@ static const Rule rules[] = {
         { "spec.accelerator.nvidia.imex.nodes", is_given_for_imex_host,
           "is missing or empty: mode host needs the addresses of all nodes of the domain" },
         { "spec.accelerator.nvidia.imex.nodes[]", is_one_word, "must be one address" },
+        { "spec.accelerator.nvidia.imex.channels", is_enough_for_channel0,
+          "is 0, and createChannel0 and mode host need a channel 0" },
         { "spec.accelerator.nvidia.mig", is_mig,
           "must be profiles with commas between them, such as 1g.5gb,1g.5gb or 19,19, or a list, or off" },
         { "spec.accelerator.nvidia.mig", is_not_zero,

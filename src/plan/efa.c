@@ -43,14 +43,6 @@ static int check_promise(Plan *plan, const Config *config, const Host *host, Dia
 }
 
 static void warn_of_efa(Plan *plan, const Config *config, const Host *host) {
-        unsigned expected = config->instance.expected_efa;
-        if (config->instance.efa == EFA_OFF) {
-                if (expected > 0)
-                        diag_warn_at(&plan->warnings, "no-effect", NULL,
-                                     "spec.instance.network.efa.expectedDevices",
-                                     "has no effect with mode off");
-                return;
-        }
         if (host->ptrace_scope > 0 && plan_uses_efa(config, host))
                 diag_warn(&plan->warnings, "ptrace-scope",
                           "kernel.yama.ptrace_scope is %d: libfabric does without shared memory between the "

@@ -108,17 +108,11 @@ static void warn_of_imex(const Stack *s) {
                 diag_warn_at(&s->plan->warnings, "imex-without-domain", NULL, NVIDIA_PATH ".imex.mode",
                              "is %s, and no NVLink of this machine (class %s) leads to another one",
                              imex_mode_to_string(s->want->imex), gpu_class_to_string(s->class));
-        if (s->want->imex != IMEX_HOST && s->want->imex_nodes)
-                diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.nodes",
-                             "has no effect without mode host");
         if (s->want->imex_label && !stack_is_tray(s))
                 diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.label",
                              "has no effect here: no NVLink of this machine (class %s) leads to another one, "
                              "so that its GPUs are in no clique",
                              gpu_class_to_string(s->class));
-        else if (s->want->imex_label && !stack_gates_fabric(s))
-                diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.label",
-                             "has no effect with fabric.gate off, which alone sees the clique");
 }
 
 static void warn_of_license(const Stack *s) {

@@ -78,13 +78,8 @@ static void apply_expression(MaxPods *pods, const Config *config, const Host *ho
 
 MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) {
         MaxPods pods = {};
-        if (from_user(config, &pods.pods, &pods.source)) {
-                if (config->kubelet.max_pods_expression)
-                        diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION),
-                                     EXPRESSION,
-                                     "has no effect, since the number of pods is set directly as well");
+        if (from_user(config, &pods.pods, &pods.source))
                 return pods;
-        }
         pods.pods = standard(host, &pods.source, warnings);
         if (config->kubelet.max_pods_expression && are_limits_known(host))
                 apply_expression(&pods, config, host, warnings);

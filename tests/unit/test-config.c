@@ -98,7 +98,7 @@ TEST(binds_every_field) {
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD
                 "spec:\n"
                 "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16, enableOutpost: yes, id: i}\n"
-                "  kubelet: {config: {maxPods: 5}, flags: [--v, 5], maxPodsExpression: 1 + 1}\n"
+                "  kubelet: {config: {podsPerCore: 5}, flags: [--v, 5], maxPodsExpression: 1 + 1}\n"
                 "  containerd: {config: 'a = 1', baseRuntimeSpec: {process: {x: 1}}}\n"
                 "  instance:\n"
                 "    localStorage: {strategy: raid10, mountPath: /mnt/x, disabledMounts: [SOCI, Kubelet], filesystem: ext4, expectedDisks: 4}\n"
@@ -126,7 +126,7 @@ TEST(binds_every_field) {
         ASSERT_STREQ(c->cluster.cidr, "10.100.0.0/16");
         ASSERT_TRUE(c->cluster.outpost);
         ASSERT_STREQ(c->cluster.id, "i");
-        ASSERT_EQ(json_integer_value(json_object_get(c->kubelet.config, "maxPods")), 5);
+        ASSERT_EQ(json_integer_value(json_object_get(c->kubelet.config, "podsPerCore")), 5);
         ASSERT_EQ(strv_length(c->kubelet.flags), 2);
         ASSERT_STREQ(c->kubelet.flags[1], "5");
         ASSERT_STREQ(c->kubelet.max_pods_expression, "1 + 1");
@@ -504,6 +504,10 @@ TEST(contradictions) {
         expect_error("  accelerator: {nvidia: {mig: [{devices: all}]}}\n", "mig[0].profiles: ");
         expect_error("  accelerator: {nvidia: {mig: [{profiles: {1g/5gb: 7}}]}}\n", "mig[0].profiles: ");
         expect_error("  accelerator: {nvidia: {mig: '19,,19'}}\n", "spec.accelerator.nvidia.mig: must be profiles");
+        expect_error("  accelerator: {nvidia: {imex: {channels: 0, createChannel0: true}}}\n", "spec.accelerator.nvidia.imex.channels: is 0, and ");
+        expect_error("  accelerator: {nvidia: {imex: {channels: 0, mode: host, nodes: [a]}}}\n", "spec.accelerator.nvidia.imex.channels: is 0, and ");
+        expect_accepted("  accelerator: {nvidia: {imex: {channels: 0}}}\n", NULL);
+        expect_accepted("  accelerator: {nvidia: {imex: {createChannel0: true}}}\n", NULL);
         expect_error("  accelerator: {nvidia: {fabric: {timeout: 5 minutes}}}\n", "spec.accelerator.nvidia.fabric.timeout: ");
 }
 
@@ -532,6 +536,35 @@ TEST(toml_that_is_folded_or_wrong) {
 
 TEST(what_looks_like_a_blank) {
         expect_accepted("\u00a0 instance:\n    sysctl: {a.b: 1}\n", "instance: unknown-field: is not known and is ignored: a no-break space (U+00A0) stands in it, which looks like a blank; did you mean ");
+}
+
+TEST(what_waits_for_another_word) {
+        static const struct { const char *field, *with; } idle[] = {
+                { "spec.instance.hugePages.pages", "instance: {hugePages: {mode: auto, pages: [{size: 2Mi, count: 1}]}}" },
+                { "spec.instance.network.efa.expectedDevices", "instance: {network: {efa: {mode: off, expectedDevices: 4}}}" },
+                { "spec.accelerator.nvidia.imex.nodes", "accelerator: {nvidia: {imex: {nodes: [10.0.0.1]}}}" },
+                { "spec.accelerator.nvidia.imex.nodes", "accelerator: {nvidia: {imex: {mode: dra, nodes: [10.0.0.1]}}}" },
+                { "spec.accelerator.nvidia.imex.label", "accelerator: {nvidia: {imex: {label: true}, fabric: {gate: off}}}" },
+                { "spec.kubelet.maxPodsExpression", "kubelet: {maxPodsExpression: max_pods + 1, config: {maxPods: 9}}" },
+                { "spec.kubelet.maxPodsExpression", "kubelet: {maxPodsExpression: max_pods + 1, flags: [--v=2 --max_pods=9]}" },
+        };
+        static const char *const not[] = {
+                "instance: {hugePages: {mode: explicit, pages: [{size: 2Mi, count: 1}]}}",
+                "instance: {network: {efa: {mode: off, expectedDevices: 0}}}",
+                "instance: {network: {efa: {expectedDevices: 4}}}",
+                "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.0.1]}}}",
+                "accelerator: {nvidia: {imex: {label: false}, fabric: {gate: off}}}",
+                "accelerator: {nvidia: {imex: {label: true}}}",
+                "kubelet: {maxPodsExpression: max_pods + 1}",
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(idle); i++) {
+                _cleanup_(freep) char *more = xasprintf("  %s\n", idle[i].with), *want = xasprintf("%s: no-effect: has no effect", idle[i].field);
+                expect_accepted(more, want);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(not); i++) {
+                _cleanup_(freep) char *more = xasprintf("  %s\n", not[i]);
+                expect_accepted(more, NULL);
+        }
 }
 
 /* Compressed, it is a kilobyte of user data. */
