@@ -376,10 +376,15 @@ static int refuse_flag(int value, const char *word, char *const *words, const Co
 static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
         const char *words = o->command->words;
         for (size_t i = 0; i < _FLAG_MAX; i++)
-                if (seen[i] && !(o->command->flags & BIT(i)))
-                        return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                          "%s does not take --%s; see %s %s --help", words,
-                                          flags[i].name, program_names[o->name], words);
+                if (seen[i] && !(o->command->flags & BIT(i))) {
+                        int r = diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                           "%s does not take --%s; see %s %s --help", words, flags[i].name,
+                                           program_names[o->name], words);
+                        /* nodeadm's -o is a file; most other programs' is how they print */
+                        if (i == FLAG_CONFIG_OUTPUT && o->command->flags & BIT(FLAG_OUTPUT))
+                                diag_suggest(diag, "--%s", flags[FLAG_OUTPUT].name);
+                        return r;
+                }
         if ((o->output == OUTPUT_SVG || o->output == OUTPUT_METRICS) && !o->command->draws)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
                                   "%s cannot be %s: --output takes text or json here", words,

@@ -43,13 +43,18 @@ char *version_find(const char *text) {
         return NULL;
 }
 
+static const char *sample_version(const char *option) {
+        return streq(option, "--driver-version")       ? "580.159.04"
+               : streq(option, "--containerd-version") ? "2.1.5" : "1.33.4";
+}
+
 int version_option(const char *option, const char *text, char **ret, Diag *diag) {
         const char *digits = text + (*text == 'v');
         size_t n = version_length(digits, true);
         /* Behind it a build may be named, as in 1.33.4-eks-99d6cc0 or 2.1.5~1. */
         if (n == 0 || (digits[n] && !strchr("-+~", digits[n])) || digits[strcspn(digits, " \t\r\n")])
                 return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, option,
-                                     "\"%s\" is not a version such as 1.33.4", text);
+                                     "\"%s\" is not a version such as %s", text, sample_version(option));
         _cleanup_(freep) char *version = xstrndup(digits, n);
         *ret = version_length(version, false) > 0 ? TAKE_PTR(version) : xasprintf("%s.0", version);
         return 0;

@@ -174,6 +174,8 @@ usage "start: --root $tmp/none: No such file or directory" plan --root "$tmp/non
 usage 'source: configuration source "http://x" is neither imds://user-data nor file://PATH' plan --root "$root" -c http://x
 usage 'detect: --instance-type: "m5.lagre" is not an instance type this version knows; did you mean m5.large?' plan --root "$root" -c file:///good.yaml --instance-type m5.lagre
 usage 'detect: --kubelet-version: "new" is not a version such as 1.33.4' plan --root "$root" -c file:///good.yaml --instance-type m5.large --kubelet-version new
+usage 'detect: --driver-version: "new" is not a version such as 580.159.04' plan --root "$root" -c file:///good.yaml --instance-type g5.xlarge --driver-version new
+usage 'start: plan does not take --config-output; see nodestrap plan --help; did you mean --output?' plan -o json
 "$nodestrap" plan --root "$root" -c file:///none.yaml >"$tmp/out" 2>"$tmp/err"; code=$?
 ok 'a source that is not there' same_word $code 12
 ok 'is named' says_last "nodestrap: failed (12 ESOURCE) at source: /none.yaml: cannot be opened as a configuration source below $root: No such file or directory"
