@@ -33,6 +33,8 @@
  *   hang CALL [GPU]                it does not return
  *   mig activates | reset | stuck  what setting the mode does: at once (default from Hopper on), after a
  *                                  reset (default on Ampere), or not even then: see fakeNvmlReset()
+ *   profile ID NAME                what the GPU instance profile is called, as the library says it, blanks
+ *                                  and all: "MIG 1g.10gb"; 96 bytes leave no room for a NUL
  *   mig in-use [3x]                activation fails with NVML_ERROR_IN_USE, always or so often, and the mode
  *                                  is not pending: of a CUDA program, on any model
  *   held-by PATH                   so it does while somebody else holds flock(2) on this file
@@ -85,6 +87,7 @@
 #define INSTANCES_MAX 8
 #define CALLS_MAX 1024
 #define CLOCKS_MAX 16
+#define PROFILE_NAME 96         /* NVML_DEVICE_NAME_V2_BUFFER_SIZE */
 #define USEC 1000000ULL
 
 enum {
@@ -185,6 +188,7 @@ typedef struct Fake {
         unsigned memory[CLOCKS_MAX], n_memory, graphics[CLOCKS_MAX], n_graphics;
         bool no_clocks, no_boost, old_clocks, no_recovery, stuck, at_once, after_reset;
         int in_use;             /* -1: always */
+        unsigned named; char name[PROFILE_NAME + 1];    /* the profile of that id; "": as the model has it */
         unsigned long long since;
         int fd;
 } Fake;
@@ -400,7 +404,10 @@ static void script_line(Fake *f, char *line) {
                 f->no_recovery = true;
         else if (words[2] && is_health(key))
                 set_health(f, key, gpu_number(words[1]), words[2], words[3]);
-        else if (strcmp(key, "error") == 0 && words[2])
+        else if (strcmp(key, "profile") == 0 && words[2]) {
+                f->named = (unsigned)atoi(words[1]);
+                snprintf(f->name, sizeof f->name, "%s", all + (words[2] - line));
+        } else if (strcmp(key, "error") == 0 && words[2])
                 add_rule(f, words[1], false, (unsigned)atoi(words[2]), words[3], words[4]);
         else if (strcmp(key, "hang") == 0)
                 add_rule(f, words[1], true, OK, words[2], NULL);
@@ -777,7 +784,7 @@ static const Profile *profile_by_id(const Fake *f, unsigned id) {
 typedef struct ProfileInfo {
         unsigned version, id, p2p, slices, instances, processors, copy, decoders, encoders, jpeg, ofa;
         unsigned long long memory;
-        char name[96];
+        char name[PROFILE_NAME];
 } ProfileInfo;
 FUNCTION(nvmlDeviceGetGpuInstanceProfileInfoV, Device d, unsigned index, ProfileInfo *ret) {
         BEGIN("nvmlDeviceGetGpuInstanceProfileInfoV", gpu_of(d), NULL);
@@ -790,7 +797,9 @@ FUNCTION(nvmlDeviceGetGpuInstanceProfileInfoV, Device d, unsigned index, Profile
                                               .id = p->id,
                                               .slices = p->slices,
                                               .instances = p->instances };
-                        snprintf(ret->name, sizeof ret->name, "MIG %s", f.model->names[i]);
+                        if (!*f.name || f.named != p->id)
+                                snprintf(f.name, sizeof f.name, "MIG %s", f.model->names[i]);
+                        memcpy(ret->name, f.name, sizeof ret->name);
                         END(OK);
                 }
         END(index < 17 ? NOT_SUPPORTED : INVALID_ARGUMENT);

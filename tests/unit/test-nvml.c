@@ -151,6 +151,30 @@ TEST(mig_leaves_no_half_of_an_instance) {
         nvml_close(&g);
 }
 
+/* The profile 19, which the library calls so, is called so by us. */
+static void profile_is(const char *said, const char *wanted) {
+        _cleanup_(freep) char *script = xasprintf("gpus 1\nprofile 19 %s\n", said);
+        MACHINE(m, script);
+        OPEN(g);
+        _cleanup_(freep) NvmlProfile *profiles = NULL;
+        size_t n = 0;
+        ASSERT_EQ(nvml_mig_profiles(g.items[0].device, &profiles, &n), NVML_OK);
+        ASSERT_EQ(n, 7);
+        ASSERT_EQ(profiles[0].id, 19);
+        ASSERT_STREQ(profiles[0].name, wanted);
+        nvml_close(&g);
+}
+
+#define LETTERS_45 "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrs"
+
+/* Behind it is no NUL then, and what lies there is no part of it: seen by the sanitizers' build. */
+TEST(the_name_of_a_profile_may_fill_its_place) {
+        profile_is("MIG 1g.10gb+me", "1g.10gb+me");
+        profile_is("MIG " LETTERS_45 LETTERS_45 "1", LETTERS_45 LETTERS_45 "1");
+        profile_is("MIG " LETTERS_45 LETTERS_45 "12", LETTERS_45 LETTERS_45 "12");      /* 96 bytes */
+        profile_is(LETTERS_45 LETTERS_45 "123456", LETTERS_45 LETTERS_45 "12345");
+}
+
 TEST(mig_where_there_is_none) {
         MACHINE(m, "model l4\ngpus 1\n");
         OPEN(g);
