@@ -19,6 +19,7 @@
 #define NEVER_USEC (3600 * USEC_PER_SEC)     /* a call ends with its action's deadline,
                                               * not with the bus's own 25 s */
 #define ANSWER_USEC (200 * USEC_PER_MSEC)
+#define PATIENCE_USEC (3 * USEC_PER_SEC)     /* at the end of the run */
 #define TAIL_LINES 5
 #define PAUSE_USEC (50 * USEC_PER_MSEC)
 
@@ -42,7 +43,7 @@ void bus_broken(Apply *a, const char *why) {
 
 static int on_disconnected(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Apply *a = userdata;
-        if (sd_bus_message_get_bus(m) == a->bus->bus)
+        if (a->n > 0 && sd_bus_message_get_bus(m) == a->bus->bus)       /* else the run is over */
                 (void)bus_renew(a);
         return 0;
 }
@@ -73,9 +74,24 @@ static int on_job_removed(sd_bus_message *m, void *userdata, _unused_ sd_bus_err
         return 0;
 }
 
+/* systemd answers in the order of the calls: with this answer all that were left have theirs. */
+static void bus_settle(Bus *b) {
+        uint64_t end = now_usec() + PATIENCE_USEC;
+        sd_bus_message *call = NULL;
+        int r = sd_bus_message_new_method_call(b->bus, &call, SYSTEMD, MANAGER_PATH,
+                                               "org.freedesktop.DBus.Peer", "Ping");
+        if (r >= 0)
+                r = sd_bus_call(b->bus, call, PATIENCE_USEC, NULL, NULL);
+        while (r > 0 && now_usec() < end)
+                r = sd_bus_process(b->bus, NULL);
+        sd_bus_message_unref(call);
+}
+
 Bus *bus_free(Bus *b) {
         if (!b)
                 return NULL;
+        if (b->left && bus_is_open(b))
+                bus_settle(b);
         sd_bus_flush_close_unref(b->bus);
         free(b->own_unit);
         free(b);
@@ -178,9 +194,8 @@ void unit_tell(Unit *u, const char *member, const char *name) {
                                        NULL, NULL, "s", name);
 }
 
-void job_cancel(Unit *u) {
-        (void)sd_bus_call_method_async(u->task->apply->bus->bus, NULL, SYSTEMD, u->job, SYSTEMD ".Job",
-                                       "Cancel", NULL, NULL, "");
+void job_cancel(sd_bus *bus, const char *job) {
+        (void)sd_bus_call_method_async(bus, NULL, SYSTEMD, job, SYSTEMD ".Job", "Cancel", NULL, NULL, "");
 }
 
 int unit_reply(Unit *u, sd_bus_message *m) {
@@ -376,7 +391,7 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
                         return 0;
                 }
                 if (!u->foreign)
-                        job_cancel(u);
+                        job_cancel(u->task->apply->bus->bus, u->job);
                 (void)task_fail(u->task, -EDEADLK, CAUSE_UNIT,
                                 "%s is ordered after %s, which would wait for it for ever; remove that "
                                 "After= (or the Before= in %s)",

@@ -22,6 +22,13 @@ void unit_forget_call(Unit *u) {
         u->message = sd_bus_message_unref(u->message);
 }
 
+void unit_leave_call(Unit *u) {
+        (void)sd_bus_slot_set_userdata(u->call, NULL);
+        if (sd_bus_slot_set_floating(u->call, true) >= 0)       /* it is the bus's, until the answer */
+                u->task->apply->bus->left = true;
+        unit_forget_call(u);
+}
+
 /* Its job may have ended meanwhile, and nobody tells any more how; the unit's state does. */
 static int on_found(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;

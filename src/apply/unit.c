@@ -319,6 +319,11 @@ void unit_job_removed(Unit *u, const char *result) {
 int unit_on_queued(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         const char *job;
+        if (!u) {
+                if (!sd_bus_message_is_method_error(m, NULL) && sd_bus_message_read(m, "o", &job) >= 0)
+                        job_cancel(sd_bus_message_get_bus(m), job);
+                return 0;
+        }
         int r = unit_reply(u, m);
         if (r < 0)
                 return 0;
@@ -406,11 +411,14 @@ char *unit_waiting(Task *t) {
                          u->state.active, u->state.sub, u->name);
 }
 
-/* Or systemd would start it behind our back when we have given up. */
+/* Or systemd would start it behind our back when we have given up. A job that systemd has not told of yet is
+ * withdrawn when it does; but not that of a restart: in its middle it would leave a unit stopped that ran. */
 void unit_cancel(Task *t) {
         Unit *u = t->data;
         if (u && u->job && !u->foreign)
-                job_cancel(u);
+                job_cancel(t->apply->bus->bus, u->job);
+        else if (u && u->call && u->reply == unit_on_queued && !streq(u->method, "RestartUnit"))
+                unit_leave_call(u);
 }
 
 Cause unit_late(const Task *t) {

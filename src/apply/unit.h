@@ -54,7 +54,8 @@ struct Unit {
         unsigned calls;                                 /* starts that failed; steps of a mask */
         sd_bus_slot *call, *changed, *blockers[BLOCKERS_MAX];
         sd_bus_message *message;                        /* of the call, until it is answered */
-        sd_bus_message_handler_t reply;                 /* to that */
+        sd_bus_message_handler_t reply;                 /* to that; without a Unit:
+                                                         * unit_leave_call() */
         size_t n_blockers;
         sd_event_source *timer;                         /* of a look a little later, or of another start */
 };
@@ -63,12 +64,20 @@ struct Unit {
  * task has failed. */
 _must_check_ int unit_look(Task *t, const UnitKind *kind, sd_bus_message_handler_t reply);
 bool state_runs(const UnitState *s);
-/* Keeps the job that the reply names, and ends the task where that job would wait for us. */
+/* Keeps the job that the reply names, and ends the task where that job would wait for us. Without a Unit, of
+ * a task that is over: withdraws it. */
 int unit_on_queued(sd_bus_message *m, void *userdata, sd_bus_error *e);
 
 /* sender: systemd's name on a bus; NULL on the direct line, where nobody else can speak and messages carry no
  * name. lost_usec: since when nothing has come from it; 0: it answers. */
-struct Bus { sd_bus *bus; const char *sender; char *own_unit; uint64_t lost_usec; bool broken; };
+struct Bus {
+        sd_bus *bus;
+        const char *sender;
+        char *own_unit;
+        uint64_t lost_usec;
+        bool broken;
+        bool left;              /* calls of tasks that are over may not be answered yet */
+};
 bool bus_is_open(const Bus *b);
 /* For systemd to take connections again: one with thousands of units needs a second or two. */
 #define BUS_RENEW_USEC (15 * USEC_PER_SEC)
@@ -80,6 +89,8 @@ int bus_renew(Apply *a);
 void bus_broken(Apply *a, const char *why);
 bool task_is_unit(const Task *t);
 void unit_forget_call(Unit *u);
+/* The task is about to end; reply is called all the same, with no Unit. */
+void unit_leave_call(Unit *u);
 
 /* Opens the bus if it is not open yet; with signals, PropertiesChanged of the unit leads to
  * unit_changed(). */
@@ -96,7 +107,7 @@ _must_check_ int unit_reply(Unit *u, sd_bus_message *m);
 /* The same, and takes all properties of the unit. */
 _must_check_ int unit_read_all(Unit *u, sd_bus_message *m);
 void unit_tell(Unit *u, const char *member, const char *name);  /* a call whose answer does not matter */
-void job_cancel(Unit *u);
+void job_cancel(sd_bus *bus, const char *job);
 /* "a.service, b.mount": whose jobs must end before this one begins; NULL when none. Waits up to 200 ms for
  * the answer. */
 char *job_blockers(Unit *u);

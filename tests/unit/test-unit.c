@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What becomes of a job whose start nobody waits for any more. A child of the test speaks for systemd, where its private socket
+ * is: it answers when the test wants it to, and tells what it was asked. (A real systemd: tests/check/units.sh.) */
+#include "mounts.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <systemd/sd-bus.h>
+
+#define JOB "/org/freedesktop/systemd1/job/7"
+
+/* What it does when it is asked for a job. */
+typedef enum Manners {
+        STOPS_US,               /* SIGTERM, and then the answer */
+        STOPS_US_AND_REFUSES,
+        STOPS_US_AND_HANGS_UP,
+        STOPS_US_AND_IS_SILENT, /* until we hang up */
+        IS_LATE,                /* answers when it is asked about another unit */
+} Manners;
+
+typedef struct Manager {
+        Manners manners;
+        const char *active;     /* ActiveState of all units but b.service, which is active */
+        int told;
+        sd_bus *bus;
+        sd_bus_message *late;
+} Manager;
+
+static void must(int r) {
+        if (r < 0)
+                _exit(1);
+}
+
+/* Who does not want it may have hung up already. */
+static void answer_with_job(sd_bus_message *call) {
+        (void)!sd_bus_reply_method_return(call, "o", JOB);
+}
+
+static void silence(const Manager *m) {
+        struct pollfd p = { .fd = sd_bus_get_fd(m->bus) };
+        while (!(p.revents & POLLHUP))
+                must(poll(&p, 1, -1));
+        _exit(0);
+}
+
+static void asked_for_job(Manager *m, sd_bus_message *call) {
+        const char *name;
+        must(sd_bus_message_read(call, "s", &name));
+        dprintf(m->told, "%s %s\n", sd_bus_message_get_member(call), name);
+        if (m->manners == IS_LATE) {
+                m->late = sd_bus_message_ref(call);
+                return;
+        }
+        kill(getppid(), SIGTERM);
+        if (m->manners == STOPS_US_AND_HANGS_UP)
+                _exit(0);
+        if (m->manners == STOPS_US_AND_IS_SILENT)
+                silence(m);
+        if (m->manners == STOPS_US_AND_REFUSES)
+                must(sd_bus_reply_method_errorf(call, "org.freedesktop.systemd1.NoSuchUnit", "no"));
+        else
+                answer_with_job(call);
+}
+
+static void asked_for_state(Manager *m, sd_bus_message *call) {
+        const char *active = strstr(sd_bus_message_get_path(call), "/b_2eservice") ? "active" : m->active;
+        sd_bus_message *reply;
+        if (m->late)
+                answer_with_job(m->late);
+        m->late = sd_bus_message_unref(m->late);
+        must(sd_bus_message_new_method_return(call, &reply));
+        must(sd_bus_message_append(reply, "a{sv}", 4, "LoadState", "s", "loaded", "ActiveState", "s", active, "SubState", "s", "x", "Type", "s", "notify"));
+        must(sd_bus_send(m->bus, reply, NULL));
+        sd_bus_message_unref(reply);
+}
+
+static void asked(Manager *m, sd_bus_message *call) {
+        const char *member = sd_bus_message_get_member(call);
+        if (endswith(member, "Unit") && !streq(member, "ResetFailedUnit"))
+                asked_for_job(m, call);
+        else if (streq(member, "GetAll"))
+                asked_for_state(m, call);
+        else if (streq(member, "Subscribe"))
+                must(sd_bus_reply_method_return(call, ""));
+        else {
+                dprintf(m->told, "%s %s\n", member, sd_bus_message_get_path(call));
+                must(sd_bus_reply_method_return(call, ""));
+        }
+}
+
+/* One connection, until it is closed. */
+_noreturn_ static void manage(Manager *m, int listener) {
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r = fd;
+        alarm(60);
+        must(fd);
+        must(sd_bus_new(&m->bus));
+        must(sd_bus_set_fd(m->bus, fd, fd));
+        must(sd_bus_set_server(m->bus, true, (sd_id128_t){ .bytes = { 1 } }));
+        must(sd_bus_start(m->bus));
+        while (r >= 0) {
+                sd_bus_message *call = NULL;
+                r = sd_bus_process(m->bus, &call);
+                if (r > 0 && sd_bus_message_is_method_call(call, NULL, NULL) > 0)
+                        asked(m, call);
+                sd_bus_message_unref(call);
+                if (r == 0)
+                        r = sd_bus_wait(m->bus, UINT64_MAX);
+        }
+        _exit(0);
+}
+
+/* ---- one run of a plan ---- */
+
+typedef struct Run { Root *root; Plan *plan; Results results; Diag diag; char *told; } Run;
+
+static void run_done(Run *r) {
+        results_done(&r->results);
+        diag_done(&r->diag);
+        plan_free(r->plan);
+        root_free(r->root);
+        free(r->told);
+        umount2("/run", MNT_DETACH);
+}
+
+/* systemd is the host's, whose /run is ours here. */
+static void run_init(Run *r) {
+        *r = (Run){ .plan = xcalloc(1, sizeof(Plan)) };
+        ASSERT_EQ(mount("test", "/run", "tmpfs", 0, "mode=0755"), 0);
+        ASSERT_OK(root_new("/", &r->root));
+        ASSERT_OK(root_make_dirs(r->root, "/run/systemd", 0755));
+        alarm(120);                     /* a run that waits for what never comes ends */
+}
+#define RUN(name) _cleanup_(run_done) Run name; run_init(&name)
+
+static Action *add(Run *r, ActionType type, const char *unit) {
+        r->plan->actions = xrealloc(r->plan->actions, r->plan->n + 1, sizeof(Action));
+        Action *a = &r->plan->actions[r->plan->n++];
+        *a = (Action){ .id = xasprintf("%s:%s", action_type_to_string(type), unit), .type = type, .target = xstrdup(unit) };
+        return a;
+}
+
+static int listen_as_systemd(void) {
+        static const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/systemd/private" };
+        (void)unlink(address.sun_path);
+        int fd = ASSERT_OK(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        ASSERT_EQ(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+        ASSERT_EQ(listen(fd, 1), 0);
+        return fd;
+}
+
+/* What systemd was asked for, but for the state of units, into told. */
+static int apply(Run *r, Manners manners, const char *active) {
+        char told[4096] = "";
+        size_t n = 0;
+        int pipe_fds[2], listener = listen_as_systemd(), status;
+        sigset_t before;
+        ASSERT_OK(pipe(pipe_fds));
+        pid_t pid = ASSERT_OK(fork());
+        if (pid == 0)
+                manage(&(Manager){ .manners = manners, .active = active, .told = pipe_fds[1] }, listener);
+        close(pipe_fds[1]);
+        close(listener);                /* one connection is all there is */
+        sigprocmask(SIG_BLOCK, NULL, &before);
+        results_done(&r->results);
+        diag_done(&r->diag);
+        int result = apply_plan(r->root, r->plan, &r->results, &r->diag);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        for (ssize_t k; (k = read(pipe_fds[0], told + n, sizeof told - 1 - n)) > 0;)
+                n += (size_t)k;
+        close(pipe_fds[0]);
+        ASSERT_EQ(waitpid(pid, &status, 0), pid);
+        ASSERT_EQ(status, 0);
+        r->told = (free(r->told), xstrdup(told));
+        return result;
+}
+
+/* The run of one action, which ends by the signal. */
+static void assert_stopped(ActionType type, Manners manners, const char *active, const char *told) {
+        RUN(r);
+        add(&r, type, "a.service")->storage.state = STEP_MAKE;
+        ASSERT_TRUE(apply(&r, manners, active) < 0);
+        ASSERT_STREQ(r.results.items[0].text, "stopped by SIGTERM");
+        ASSERT_STREQ(r.told, told);
+}
+
+TEST(a_signal_before_the_answer_withdraws_the_job) {
+        assert_stopped(ACTION_START_UNIT, STOPS_US, "inactive", "StartUnit a.service\nCancel " JOB "\n");
+}
+
+TEST(also_that_of_a_stop) {
+        assert_stopped(ACTION_MASK_UNIT, STOPS_US, "active", "StopUnit a.service\nCancel " JOB "\n");
+}
+
+/* In its middle the unit, which ran before, is down. */
+TEST(but_not_that_of_a_restart) {
+        assert_stopped(ACTION_RESTART_UNIT, STOPS_US, "active", "RestartUnit a.service\n");
+}
+
+TEST(a_refusal_leaves_nothing_to_withdraw) {
+        assert_stopped(ACTION_START_UNIT, STOPS_US_AND_REFUSES, "inactive", "StartUnit a.service\n");
+}
+
+TEST(a_connection_that_is_lost_then_is_not_made_again) {
+        assert_stopped(ACTION_START_UNIT, STOPS_US_AND_HANGS_UP, "inactive", "StartUnit a.service\n");
+}
+
+TEST(an_answer_that_never_comes_is_not_waited_for_for_ever) {
+        assert_stopped(ACTION_START_UNIT, STOPS_US_AND_IS_SILENT, "inactive", "StartUnit a.service\n");
+}
+
+/* The other unit, which runs already, is asked about when the first one's time is over. */
+TEST(a_job_that_is_told_of_after_the_deadline_is_withdrawn) {
+        RUN(r);
+        add(&r, ACTION_START_UNIT, "a.service");
+        add(&r, ACTION_START_UNIT, "b.service");
+        strv_add(&r.plan->actions[1].after_any, r.plan->actions[0].id);
+        for (uint64_t limit = 100 * USEC_PER_MSEC; !r.told || !*r.told; limit *= 2) {   /* until it was asked for before */
+                r.plan->actions[0].deadline_usec = limit;
+                ASSERT_TRUE(apply(&r, IS_LATE, "inactive") < 0);
+                ASSERT_STREQ(outcome_to_string(r.results.items[1].outcome), "unchanged");
+        }
+        ASSERT_CONTAINS(r.results.items[0].text, "systemd did not answer about a.service");
+        ASSERT_STREQ(r.told, "StartUnit a.service\nCancel " JOB "\n");
+}
+
+TEST_MAIN
