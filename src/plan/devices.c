@@ -9,6 +9,20 @@ void devices_seen(Action *a, const Host *host, bool (*is)(const PciDevice *)) {
                         strv_add(&a->device.seen, host->pci[i].address);
 }
 
+#define NUMBERS "-0123456789 \t\n"        /* a value that is made of these alone is no secret */
+
+/* As config/sysctl.c has found them good. */
+static void plan_sysctl(Plan *plan, const Config *config) {
+        const InstanceOptions *instance = &config->instance;
+        for (size_t i = 0; i < instance->n_sysctl; i++) {
+                const Variable *v = &instance->sysctl[i];
+                Action *set = plan_add(plan, ACTION_SET_SYSCTL, PHASE_DEVICES, "sysctl", v->name,
+                                       "as asked for, before kubelet looks");
+                set->with = xstrdup(v->value);
+                set->secret = v->value[strspn(v->value, NUMBERS)];
+        }
+}
+
 int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         plan_sysctl(plan, config);
         int r = plan_pages(plan, config, host, diag);

@@ -7,7 +7,6 @@
 #define CENSUS_ID   "check-machine:devices"
 #define NVIDIA_PATH "spec.accelerator.nvidia"
 
-_nonnull_ void plan_sysctl(Plan *plan, const Config *config);
 _must_check_ _nonnull_ int plan_pages(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _must_check_ _nonnull_ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _nonnull_ void plan_census(Plan *plan, const Config *config, const Host *host);
