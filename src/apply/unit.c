@@ -411,13 +411,16 @@ char *unit_waiting(Task *t) {
                          u->state.active, u->state.sub, u->name);
 }
 
-/* Or systemd would start it behind our back when we have given up. A job that systemd has not told of yet is
- * withdrawn when it does; but not that of a restart: in its middle it would leave a unit stopped that ran. */
+/* Or systemd would start it behind our back when we have given up. But a restart goes on: what is withdrawn
+ * in its middle leaves a unit stopped that ran. A job that systemd has not told of yet is withdrawn when it
+ * does. */
 void unit_cancel(Task *t) {
         Unit *u = t->data;
-        if (u && u->job && !u->foreign)
+        if (!u || (u->method && streq(u->method, "RestartUnit")))
+                return;
+        if (u->job && !u->foreign)
                 job_cancel(t->apply->bus->bus, u->job);
-        else if (u && u->call && u->reply == unit_on_queued && !streq(u->method, "RestartUnit"))
+        else if (u->call && u->reply == unit_on_queued)
                 unit_leave_call(u);
 }
 

@@ -18,6 +18,7 @@ typedef enum Manners {
         STOPS_US_AND_REFUSES,
         STOPS_US_AND_HANGS_UP,
         STOPS_US_AND_IS_SILENT, /* until we hang up */
+        ANSWERS,                /* and its job does not end */
         IS_LATE,                /* answers when it is asked about another unit */
 } Manners;
 
@@ -54,7 +55,8 @@ static void asked_for_job(Manager *m, sd_bus_message *call) {
                 m->late = sd_bus_message_ref(call);
                 return;
         }
-        kill(getppid(), SIGTERM);
+        if (m->manners != ANSWERS)
+                kill(getppid(), SIGTERM);
         if (m->manners == STOPS_US_AND_HANGS_UP)
                 _exit(0);
         if (m->manners == STOPS_US_AND_IS_SILENT)
@@ -224,6 +226,23 @@ TEST(a_job_that_is_told_of_after_the_deadline_is_withdrawn) {
         }
         ASSERT_CONTAINS(r.results.items[0].text, "systemd did not answer about a.service");
         ASSERT_STREQ(r.told, "StartUnit a.service\nCancel " JOB "\n");
+}
+
+/* What the job waits for is asked when its time is over. */
+static bool job_is_withdrawn(ActionType type, const char *active) {
+        RUN(r);
+        add(&r, type, "a.service");
+        for (uint64_t limit = 100 * USEC_PER_MSEC; !r.told || !strstr(r.told, "GetBefore " JOB); limit *= 2) {
+                r.plan->actions[0].deadline_usec = limit;
+                ASSERT_TRUE(apply(&r, ANSWERS, active) < 0);
+        }
+        ASSERT_CONTAINS(r.results.items[0].text, "job of a.service was ");
+        return strstr(r.told, "Cancel " JOB);
+}
+
+TEST(a_job_that_was_told_of_is_withdrawn_likewise) {
+        ASSERT_TRUE(job_is_withdrawn(ACTION_START_UNIT, "inactive"));
+        ASSERT_TRUE(!job_is_withdrawn(ACTION_RESTART_UNIT, "active"));
 }
 
 TEST_MAIN
