@@ -15,6 +15,8 @@ check_second_run
 # daemon-reexec, as of an update of systemd in a user script, closes every connection to systemd. It comes while containerd starts, and
 # once more before anybody has heard of that.
 mkdir -p /etc/systemd/system/containerd.service.d
+# All its starts come within some seconds, and where systemd still knows of all of them it has refused the last.
+printf '[Unit]\nStartLimitIntervalSec=0\n' >/etc/systemd/system/containerd.service.d/often.conf
 printf '[Service]\nExecStartPre=/bin/sh -c ": >/run/begun; until [ -e /run/go ]; do sleep 0.1; done"\n' >/etc/systemd/system/containerd.service.d/waits.conf
 systemctl daemon-reload; systemctl stop kubelet containerd
 # shellcheck disable=SC2046 # sources are words
