@@ -43,6 +43,18 @@ stopped_without_systemd() {     # FILE [COMMAND]: around the loss and the signal
 try "one that waits for a connection is stopped by a signal" stopped_without_systemd stopped
 try "and one that learns of the signal as it loses the connection" stopped_without_systemd stopped-at-once held
 
+# A daemon that runs and has to be started again: who is stopped between the end of the one and the start of the other leaves none down.
+until [ "$(property containerd ActiveState)" = active ]; do sleep 0.1; done
+printf '[Service]\nExecStop=/bin/sh -c ": >/run/ends; until [ -e /run/ended ]; do sleep 0.1; done"\n' >/etc/systemd/system/containerd.service.d/waits.conf
+systemctl daemon-reload
+# shellcheck disable=SC2046 # sources are words
+nodestrap init $(sources) 2>out/restart & init=$!
+until [ -e /run/ends ]; do sleep 0.1; done
+kill -TERM $init; wait $init; before=$(property containerd MainPID); touch /run/ended
+for _ in $(seq 300); do [ "$(property containerd ActiveState)" != active ] || [ "$(property containerd MainPID)" = "$before" ] || break; sleep 0.1; done
+try "one that is stopped in a restart" grep -F '(1 EINTERRUPTED) at start-unit:containerd.service: stopped by SIGTERM' out/restart
+try "leaves the daemon up" is "$(property containerd ActiveState)" active
+
 # Of the commands before the daemon's the one is named whose end counts.
 printf '[Service]\nExecStartPre=-/bin/false\nExecStartPre=/bin/sh -c "kill -KILL $$$$"\nRestart=no\n' >/etc/systemd/system/containerd.service.d/waits.conf
 systemctl stop containerd; systemctl daemon-reload
