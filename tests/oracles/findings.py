@@ -174,6 +174,10 @@ with tempfile.TemporaryDirectory() as folder:
         f.write(DROP.replace(b"localStorage: {strategy: RAID0}", b"hugePages: {pages: [{size: 2Mi, count: 1}]}"))
     got = said("--partial", "pages.yaml"), said("pages.yaml")[1][0]
     result(got == ((0, []), ("no-effect", "pages.yaml")), "what has an effect beside another document is not warned of", got)
+    with open("kernel.yaml", "wb") as f:
+        f.write(DROP.replace(b"localStorage: {strategy: RAID0}", b"sysctl: {vm.overcommit_memory: 2}"))
+    got = said("--partial", "kernel.yaml"), said("-c", "kernel.yaml", "-c", "good.yaml")
+    result(got == ((0, []), (11, [("EINVALID", "kernel.yaml")])), "nor what another may have kubelet put up with", got)
     with open("bad.yaml", "wb") as f:
         f.write(DROP.replace(b"RAID0", b"RAID6").replace(b"instance", b"cluster: {cidr: x}\n  instance"))
     got = said("--partial", "bad.yaml", "drop.yaml")
