@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make install DESTDIR=…
 # make CC=aarch64-linux-gnu-gcc (make deps ARCH=arm64 brings what that needs) | make deb [ARCH=arm64] | make rpm [ARCH=arm64] [RELEASE=2]
-# make deps-test images | make lint | make check-boot | make check-vm | make check-cluster | make check-arm64 | make package | make check-all (everything that CI runs)
-# make check-exhaustive | make torture | make test T="tests/unit/test-toml.c tests/boot/no-config.sh" (tests/README.md)
+# make deps-test images | make lint | make check-boot | make check-vm | make check-cluster | make check-arm64 | make package
+# make check-everyday | make check-rest [PART=2] (both are what CI runs) | make torture | make test T="tests/unit/test-toml.c tests/boot/no-config.sh" (tests/README.md)
 prefix       ?= /usr
 bindir       ?= $(prefix)/bin
 unitdir      ?= $(prefix)/lib/systemd/system
@@ -84,7 +84,7 @@ say           = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
 all: $(O)/nodestrap
-.PHONY: all demo check check-unit check-boot check-vm check-cluster check-arm64 check-all check-exhaustive check-exhaustive-vm torture test test-programs guest-programs \
+.PHONY: all demo check check-unit check-plain check-files check-guests check-boot check-vm check-cluster check-arm64 check-everyday check-rest torture test test-programs guest-programs \
         images package deb rpm bench fuzz install clean sizes pure lint valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
@@ -116,7 +116,8 @@ in_order      = $(filter $(SLOW),$(1)) $(filter-out $(SLOW),$(1))
 WAITING      := %/check/bad-services.sh %/check/bundle.sh %/check/boot-hook.sh %/check/interfaces.sh %/check/plan-diff.sh %/check/token.sh %/check/wait.sh \
                 %/test-apply %/test-fabric %/test-health-gpu %/test-mig %/test-run %/test-storage-host %/test-sysctl %/test-unit %/test-work \
                 %/gpu-hangs.sh %/gpu-license.sh %/network-never.sh %/imds-down.sh %/devices-fabric-never.sh %/volumes-never.sh
-scripts       = $(sort $(wildcard tests/$(1)/*.sh))
+# LEFT_OUT names scripts that another run has.
+scripts       = $(filter-out $(LEFT_OUT),$(sort $(wildcard tests/$(1)/*.sh)))
 run_all       = $(TAP) -j 2 -w "$(filter $(WAITING),$(1))" $(call in_order,$(filter-out $(WAITING),$(1)))
 
 guest-programs: $(O)/nodestrap $(HELPERS) $(FAKES)
@@ -126,6 +127,12 @@ check: test-programs pure                # what is not made yet for guests is no
 	  $(call run_all,$(call scripts,check) $(TESTS) $(FUZZ))
 check-unit: test-programs pure
 	$(Q)$(call run_all,$(TESTS) $(FUZZ))
+# What tells of the program itself: how it is linked, what it costs, what its units allow it. A build with SAN=1 skips that or says nothing of it.
+PLAIN        := endurance libraries protections
+check-plain: guest-programs pure
+	$(Q)$(call run_all,$(PLAIN:%=tests/check/%.sh))
+check-files: guest-programs $(patsubst %.c,$(O)/%,$(filter %.c,$(T)))  # make check-files T="tests/vm/storage-mount.sh tests/boot/slice.sh": as the suites run them
+	$(Q)$(call run_all,$(patsubst %.c,$(O)/%,$(T)))
 test: guest-programs $(patsubst %.c,$(O)/%,$(filter %.c,$(T)))  # make test T="tests/unit/test-toml.c tests/check/token.sh": these alone, all of their lines
 	$(if $(T),,$(error make test T="tests/unit/test-toml.c tests/check/token.sh"))
 	$(Q)$(TAP) -v $(patsubst %.c,$(O)/%,$(T))
@@ -189,8 +196,9 @@ NEEDED       := pkg-config libjansson-dev libyaml-dev libexpat1-dev zlib1g-dev l
 deps:                                    # what `make` needs; ARCH=arm64: and what a build for that needs here
 	$(if $(OTHER),dpkg --add-architecture $(OTHER) && apt-get -q update)
 	$(APT) gcc libc6-dev $(NEEDED) $(if $(OTHER),crossbuild-essential-$(OTHER) $(NEEDED:=:$(OTHER)))
-# Of Kubernetes what check-all needs, or check-exhaustive, from its Go modules, once: ten minutes. `make images` brings the other versions.
-KUBE_VERSION ?= $(shell tests/tools/kube.sh --list | $(if $(filter check-exhaustive,$(MAKECMDGOALS)),head,tail) -n 1)
+# Of Kubernetes what check-everyday needs, from its Go modules, once: ten minutes. `make images` brings the other versions, and so do the parts of
+# check-rest that want them.
+KUBE_VERSION ?= $(shell tests/tools/kube.sh --list | tail -n 1)
 deps-test: deps                          # what the tests, the package, the boots and the cluster need
 	$(APT) clang libclang-rt-dev llvm clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-jsonschema containerd \
 	  build-essential debhelper lintian rpm cpio bash-completion man-db mandoc systemd faketime chromium-headless-shell
@@ -199,8 +207,8 @@ deps-test: deps                          # what the tests, the package, the boot
 
 lint:                                    # clang-tidy, cppcheck, shellcheck
 	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) tests/run/tap.sh tests/run/lint.sh
-package:                                 # both packages for this machine, built twice, installed and removed in roots of their own
-	$(Q)tests/run/tap.sh tests/run/package.sh tests/run/rpm.sh
+package:                                 # both packages for this machine, installed and removed in roots of their own; TWICE=1: built twice, to the same bytes
+	$(Q)TWICE=$(TWICE) tests/run/tap.sh tests/run/package.sh tests/run/rpm.sh
 deb:                                     # build/package/nodestrap_*.deb for this machine, or for ARCH=arm64
 	$(Q)conf/packaging/deb.sh $(addprefix -a ,$(ARCH))
 rpm:                                     # build/package/nodestrap-*.rpm, likewise; an image gets RELEASE=2 in the place of 1 by dnf upgrade
@@ -211,21 +219,22 @@ check-boot: guest-programs               # containers, two at a time
 	$(Q)$(call run_all,$(call scripts,boot))
 check-vm: guest-programs                 # virtual machines, two at a time
 	$(Q)$(call run_all,$(call scripts,vm))
+CLUSTER       = $(filter-out $(LEFT_OUT),$(shell tests/run/cluster.sh --list))
 check-cluster: guest-programs            # beside a real API server, two at a time; NODESTRAP_TEST_KUBE=1.37.0 limits the versions
-	$(Q)$(TAP) -j 2 $$(tests/run/cluster.sh --list)
-# As arm64, by qemu-user (tests/tools/cross.sh): unit tests, what is planned, beside what x86-64 plans, and what comes from outside;
-# or what make is told by ARM64="SAN=1 check-unit".
-ARM64_CHECKS := cases examples imds toml
+	$(Q)$(TAP) -j 2 $(CLUSTER)
+check-guests: guest-programs             # all three
+	$(Q)$(call run_all,$(CLUSTER) $(call scripts,vm) $(call scripts,boot))
+# As arm64, by qemu-user (tests/tools/cross.sh): unit tests, what is planned, beside what x86-64 plans, and what comes from outside
+# (ARM64_CHECKS=all: every check); or what make is told by ARM64="SAN=1 check-unit".
+ARM64_CHECKS ?= cases examples imds toml
 check-arm64: $(O)/nodestrap
 	$(Q)VERSION=$(VERSION) NATIVE=$(abspath $(O)/nodestrap) tests/run/arm64.sh $(or $(ARM64),check-emulated)
 check-emulated: test-programs pure
-	$(Q)$(call run_all,$(call scripts,arm64) $(ARM64_CHECKS:%=tests/check/%.sh) $(TESTS) $(FUZZ))
-check-exhaustive-vm: guest-programs
-	$(Q)$(call run_all,$(call scripts,exhaustive))
-check-all:                               # everything that CI runs
-	$(Q)tests/run/all.sh
-check-exhaustive:                        # what check-all leaves out, for it repeats something with other numbers, compiler or Kubernetes
-	$(Q)SUITES="clang-check exhaustive-vm cluster-oldest arm64-check arm64-san arm64-types" tests/run/all.sh
+	$(Q)$(call run_all,$(call scripts,arm64) $(if $(filter all,$(ARM64_CHECKS)),$(call scripts,check),$(ARM64_CHECKS:%=tests/check/%.sh)) $(TESTS) $(FUZZ))
+check-everyday:                          # what README calls all tests: half an hour at most
+	$(Q)tests/run/proof.sh everyday
+check-rest:                              # what that leaves out (tests/run/rest): PART=2, or one part after the other
+	$(Q)tests/run/proof.sh rest $(PART)
 torture: guest-programs                  # campaigns of hours (tests/torture): calls killed, faults injected, power cuts, executions of the fuzzers
 	$(Q)$(TEST_ENV) tests/run/torture.sh $(call scripts,torture)
 BENCH        := $(patsubst %.c,$(O)/%,$(wildcard tests/bench/*.c))

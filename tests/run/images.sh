@@ -1,16 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: tests/run/images.sh
-# Makes what the guests of tests/boot, tests/vm, tests/exhaustive and tests/cluster boot, what they get of other suites, the root for cross
-# builds, and Kubernetes. What is there costs nothing;
-# whoever wants the same at the same time waits for it. Exit 1: something could not be made, and whoever wants it says so once more.
+# usage: tests/run/images.sh [SCRIPT... [arm64]]
+# Makes what these scripts boot, what they get of other suites, the root for cross builds where one is for arm64 (or the word is given), and
+# Kubernetes; without a SCRIPT what all tests want. What is there costs nothing; a test that wants the same at the same time waits for it.
+# Exit 1: something could not be made, and the test that wants it says so once more.
 set -u; cd "$(dirname "$0")/../.." || exit 1; tools=tests/tools bad=0
 unset NODESTRAP_TEST_NO_BUILD
+all=''; [ $# -gt 0 ] || { all=1; set -- tests/{boot,vm,exhaustive,cluster}/*.sh arm64; }
+scripts=(); for word; do [ "$word" = arm64 ] || scripts+=("$word"); done
+head_of() { sed -n "s/^# $1: //p" "${scripts[@]:-/dev/null}"; }
+peer() { $tools/peers.sh --cached "$@" >/dev/null || bad=1; }
 
 # "SUITE [PACKAGES]" of every script, most wanted first
 images() {
         printf '%s\n' bookworm trixie
-        sed -n 's/^# run: //p' tests/{boot,vm,exhaustive,cluster}/*.sh | grep -v ^host | awk '{
+        head_of run | grep -v ^host | awk '{
                 suite = "bookworm"; packages = ""
                 for (i = 2; i < NF; i++) { if ($i == "-S") suite = $(i + 1); if ($i == "-a") packages = $(i + 1) }
                 print suite, packages }' | sort
@@ -18,17 +22,19 @@ images() {
 while read -r suite packages; do
         $tools/vmboot.sh --build -S "$suite" ${packages:+-a "$packages"} </dev/null >/dev/null || bad=1
 done < <(images | awk '{ sub(/ $/, "") } !seen[$0]++')
-$tools/cross.sh --build >/dev/null || bad=1
-$tools/peers.sh --cached qemu-user trixie qemu-user >/dev/null || bad=1
-$tools/peers.sh --cached containerd2 sid containerd >/dev/null || bad=1
-$tools/peers.sh --cached amazon-ec2-utils trixie amazon-ec2-utils >/dev/null || bad=1
-$tools/peers.sh --cached valgrind trixie valgrind >/dev/null || bad=1
-$tools/peers.sh --cached prometheus bookworm prometheus prometheus-node-exporter >/dev/null || bad=1
-$tools/peers.sh --cached openssl-fips trixie openssl-provider-fips >/dev/null || bad=1
-$tools/libcurl.sh >/dev/null || bad=1
-$tools/peers.sh --cached cni trixie containernetworking-plugins >/dev/null || bad=1
-$tools/vmboot.sh --build -A arm64 >/dev/null || bad=1
-versions=$($tools/kube.sh --list)
+arm64_guests() { head_of run | grep -q -- '-A arm64'; }
+! arm64_guests || $tools/vmboot.sh --build -A arm64 >/dev/null || bad=1
+if arm64_guests || [ "${!#}" = arm64 ]; then $tools/cross.sh --build >/dev/null || bad=1; peer qemu-user trixie qemu-user; fi
+! head_of tree | grep -qw containerd2 || peer containerd2 sid containerd
+! head_of tree | grep -qw kube || peer cni trixie containernetworking-plugins
+if [ -n "$all" ]; then
+        peer amazon-ec2-utils trixie amazon-ec2-utils
+        peer valgrind trixie valgrind
+        peer prometheus bookworm prometheus prometheus-node-exporter
+        peer openssl-fips trixie openssl-provider-fips
+        $tools/libcurl.sh >/dev/null || bad=1
+fi
+versions=$(if [ -n "$all" ]; then $tools/kube.sh --list; else head_of kube | sort -uV; fi | xargs)
 # shellcheck disable=SC2086 # words
 [ -z "$versions" ] || $tools/kube.sh $versions >/dev/null || bad=1
 exit $bad
