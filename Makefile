@@ -109,7 +109,7 @@ $(O)/conf/%.c: conf/%.csv conf/tables.awk
 # What the scripts of the tests find the programs by.
 TEST_ENV     := NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) FAKES=$(abspath $(O)/tests/fakes)
 TAP          := $(TEST_ENV) tests/run/tap.sh
-# The long ones begin first.
+# The long ones begin first: these, until tap.sh has seen how long each takes.
 SLOW         := %/storage-vm.sh %/gpu-failures.sh %/gpu-naive.sh %/storage-bad.sh %-cuts.sh %-matrix-raid0.sh %-matrix-raid10.sh
 in_order      = $(filter $(SLOW),$(1)) $(filter-out $(SLOW),$(1))
 # These mostly wait, for a time to be over or for somebody who never answers: beside the others they cost nothing.

@@ -6,7 +6,7 @@ set -u; cd "$(dirname "$0")/../.." || exit 1
 FIGURES=$(mktemp) || exit 1; export FIGURES NODESTRAP_TEST_REQUIRE="${NODESTRAP_TEST_REQUIRE:-1}" NODESTRAP_TEST_NO_BUILD=0
 W=$(mktemp -d) || exit 1
 trap 'rm -rf "$FIGURES" "$W"' EXIT; trap 'exit 130' INT TERM
-tests/run/tap.sh -v "$@" | tee "$W/log" | sed '$d'; rc=${PIPESTATUS[0]}
+NODESTRAP_TEST_TRIES=1 tests/run/tap.sh -v "$@" | tee "$W/log" | sed '$d'; rc=${PIPESTATUS[0]}
 awk '{ n = $1; sub(/^[0-9]+ /, ""); if (!($0 in sum)) order[++count] = $0; sum[$0] += n }
      END { for (i = 1; i <= count; i++) print "torture: " sum[order[i]] " " order[i] }' "$FIGURES"
 tail -n 1 "$W/log"
