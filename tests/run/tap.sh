@@ -7,7 +7,7 @@
 # beside those, twice as many at a time.
 # A file that fails is run once more, alone, when the others are done: the second verdict counts, and the lines before the counts name
 # each file that passes then. Two files may have that, and none with -v, nor where a second try would hide something (never_again).
-# Environment: NODESTRAP_TEST_TRIES=1 (no second try), JSON=FILE (an object a line for each file, and one with the sums). From all.sh:
+# Environment: NODESTRAP_TEST_TRIES=1 (no second try), JSON=FILE (an object a line for each file, and one with the sums). From proof.sh:
 # NODESTRAP_TEST_PROOF (a directory for what the suites of one proof share), NODESTRAP_TEST_SUITE, NODESTRAP_TEST_PROGRESS=1 (stdout
 # leads to a terminal).
 verbose='' jobs=1 waiting=()
@@ -18,7 +18,7 @@ progress=${NODESTRAP_TEST_PROGRESS-}; [ -n "$progress" ] || { [ -t 1 ] && [ "${T
 [ -z "$verbose" ] || progress='' NODESTRAP_TEST_TRIES=1
 export -n JSON NODESTRAP_TEST_PROOF NODESTRAP_TEST_SUITE NODESTRAP_TEST_PROGRESS     # a test that starts this script has its own
 mkdir -p "$proof" && { [ -z "$json" ] || [ "$proof" != "$W" ] || : >"$json"; } || exit 1
-[ -z "$json" ] || [ "$proof" = "$W" ] || json=$proof/json        # all.sh hands it on: not all of a proof sees the same files
+[ -z "$json" ] || [ "$proof" = "$W" ] || json=$proof/json        # proof.sh hands it on: not all of a proof sees the same files
 passed=0 failed=0 skipped=0 ended=0 try=1 again=() late=() tries=''
 declare -A names lane begun running=([turn]=0 [beside]=0) queued=([turn]=0 [beside]=0) usual first said kept
 # shellcheck source=tests/run/tap/progress.sh
