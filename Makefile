@@ -42,7 +42,7 @@ WARNINGS     := -Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wwrite-str
                 -Werror=return-type -Werror=int-conversion -Werror=implicit-function-declaration \
                 -Werror=incompatible-pointer-types $(if $(WERROR),-Werror)
 ifeq ($(findstring clang,$(shell $(CC) --version)),)     # gcc alone knows these
-WARNINGS     += -Wlogical-op -Wduplicated-cond -Wduplicated-branches
+GCC_WARNINGS := -Wlogical-op -Wduplicated-cond -Wduplicated-branches
 endif
 ifdef SAN
 SANFLAGS     := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -67,7 +67,7 @@ PKG_LIBS      = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS)))$(
 INCLUDES      = $(eval INCLUDES := -Isrc -Itests/include $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(INCLUDES)
 # The same bytes wherever the tree lies and whatever the build directory is called: no debug information names either.
 MAPS         := -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(O)/conf/=conf/
-COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(PROTECTION) $(SECTIONS) \
+COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(GCC_WARNINGS) $(HARDENING) $(PROTECTION) $(SECTIONS) \
                 $(SANFLAGS) $(MODEL) $(MAPS) -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed,--gc-sections $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
 
@@ -205,8 +205,8 @@ deps-test: deps                          # what the tests, the package, the boot
 	tests/tools/vmboot.sh --deps
 	tests/tools/kube.sh $(KUBE_VERSION) >/dev/null || [ $$? = 77 ]      # said why; what wants it says so, too
 
-lint:                                    # clang-tidy, cppcheck, shellcheck
-	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) tests/run/tap.sh tests/run/lint.sh
+lint:                                    # clang-tidy with the warnings of clang, cppcheck, shellcheck, over what is new since it was clean; FULL=1: over all
+	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) WARNINGS='$(WARNINGS)' FULL=$(FULL) tests/run/tap.sh tests/run/lint.sh
 package:                                 # both packages for this machine, installed and removed in roots of their own; TWICE=1: built twice, to the same bytes
 	$(Q)TWICE=$(TWICE) tests/run/tap.sh tests/run/package.sh tests/run/rpm.sh
 deb:                                     # build/package/nodestrap_*.deb for this machine, or for ARCH=arm64
