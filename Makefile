@@ -85,7 +85,7 @@ endif
 
 all: $(O)/nodestrap
 .PHONY: all demo check check-unit check-plain check-files check-guests check-boot check-vm check-cluster check-arm64 check-everyday check-rest torture test test-programs guest-programs \
-        images package deb rpm bench fuzz install clean sizes pure lint valgrind deps deps-test
+        images package deb rpm bench fuzz install clean sizes pure lint words valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
@@ -207,6 +207,8 @@ deps-test: deps                          # what the tests, the package, the boot
 
 lint:                                    # clang-tidy with the warnings of clang, cppcheck, shellcheck, over what is new since it was clean; FULL=1: over all
 	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) WARNINGS='$(WARNINGS)' FULL=$(FULL) tests/run/tap.sh tests/run/lint.sh
+words:                                   # the forms of words that `make lint` counts; UPDATE=1 lowers the numbers of tests/oracles/words.csv
+	$(Q)UPDATE=$(UPDATE) python3 tests/oracles/words.py
 package:                                 # both packages for this machine, installed and removed in roots of their own; TWICE=1: built twice, to the same bytes
 	$(Q)TWICE=$(TWICE) tests/run/tap.sh tests/run/package.sh tests/run/rpm.sh
 deb:                                     # build/package/nodestrap_*.deb for this machine, or for ARCH=arm64

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# clang-tidy and cppcheck over the program and its tests, shellcheck over the scripts. Prints TAP: one line a file for clang-tidy.
+# clang-tidy and cppcheck over the program and its tests, shellcheck over the scripts, forms of words counted. Prints TAP: one line a file
+# for clang-tidy.
 # A file that was found clean before is not checked again (tests/run/stamps.py), save with FULL=1. WARNINGS comes from the Makefile.
 set -u; cd "$(dirname "$0")/../.." || exit 1; count=0 bad=0
 result() { count=$((count + 1)); if [ "$1" = 0 ]; then echo "ok $count - $2"; else bad=1; echo "not ok $count - $2"; head -60 "$3" | sed 's/^/# /'; fi; }
@@ -47,5 +48,6 @@ check programs 0 "$("$CPPCHECK" --version; cat tests/run/cppcheck.txt /usr/inclu
         "$CPPCHECK" --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j "$jobs" "${DEFINES[@]}" \
         --suppressions-list=tests/run/cppcheck.txt --include=/usr/include/jansson.h {}; whole programs cppcheck
 check scripts 16 "$(shellcheck --version)" shellcheck -x -S warning {}; whole scripts shellcheck
+UPDATE='' python3 tests/oracles/words.py >"$W/words" 2>&1; r=$?; result $r "forms of words: tests/oracles/words.csv" "$W/words"; [ $r != 0 ] || sed 's/^/# /' "$W/words"
 echo "# checked: $news; the others were found clean before (FULL=1 checks all)"
 echo "1..$count"; exit $bad
