@@ -131,7 +131,7 @@ check-unit: test-programs pure
 PLAIN        := endurance libraries protections
 check-plain: guest-programs pure
 	$(Q)$(call run_all,$(PLAIN:%=tests/check/%.sh))
-check-files: guest-programs $(patsubst %.c,$(O)/%,$(filter %.c,$(T)))  # make check-files T="tests/vm/storage-mount.sh tests/boot/slice.sh": as the suites run them
+check-files: guest-programs $(patsubst %.c,$(O)/%,$(filter %.c,$(T)))  # make check-files T="tests/vm/modules.sh tests/boot/slice.sh": as the suites run them
 	$(Q)$(call run_all,$(patsubst %.c,$(O)/%,$(T)))
 test: guest-programs $(patsubst %.c,$(O)/%,$(filter %.c,$(T)))  # make test T="tests/unit/test-toml.c tests/check/token.sh": these alone, all of their lines
 	$(if $(T),,$(error make test T="tests/unit/test-toml.c tests/check/token.sh"))

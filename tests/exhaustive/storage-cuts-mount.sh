@@ -5,4 +5,4 @@
 # tree: storage storage_units storage_stubs enabled containerd_enabled kubelet_enabled
 # The power goes at every place of disks that are mounted alone that tests/vm/lib/cuts.py knows.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
-exec python3 /vmtest/cuts.py Mount all
+exec python3 /vmtest/cuts.py Mount

@@ -5,4 +5,4 @@
 # tree: storage storage_units storage_stubs enabled containerd_enabled kubelet_enabled
 # The power goes at every place of a RAID10 that tests/vm/lib/cuts.py knows.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
-exec python3 /vmtest/cuts.py RAID10 all
+exec python3 /vmtest/cuts.py RAID10

@@ -6,4 +6,4 @@
 # The power goes at every place that tests/vm/lib/cuts.py knows: inside mdadm, mkfs and the copy, between them, and where nodestrap itself
 # writes.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
-exec python3 /vmtest/cuts.py RAID0 all
+exec python3 /vmtest/cuts.py RAID0

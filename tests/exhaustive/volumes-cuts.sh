@@ -6,4 +6,4 @@
 # The power goes at every place that tests/vm/lib/volumes_cuts.py knows: in mkfs, in the copy to the volume, among its renames,
 # among the originals that go, and in a volume with data that grows.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
-exec python3 /vmtest/volumes_cuts.py all
+exec python3 /vmtest/volumes_cuts.py

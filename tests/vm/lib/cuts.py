@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: cuts.py STRATEGY [all]
+"""usage: cuts.py STRATEGY [few]
 
 The power goes, again and again, each time at another place of the run phase; the boot that follows, with nodestrap's units enabled,
 must end with a node whose files are complete, and its plan must say what it found.
 
 Boot k judges what became of the cut in boot k - 1 and runs into the next one. Where the power goes is a system call of a program: strace
 stops it there (or in its place, so that it never happens), and what reads strace's output tells the world outside to cut. Each kind of
-place has its turn once; with "all" also the others.
+place has its turn once; with "few" those that the everyday proof has.
 """
 import collections
 import mmap
@@ -27,55 +27,55 @@ from storage import BINDS, CACHE, CONTAINERD, HERE, Problem, disks, read, sh, wr
 # where it has to do with this; count: the how manieth. flush: all that was written so far reaches the disks. states: what the next plan
 # must have found.
 # stale: which disks are blank by now, of those of an array, or alone, that an earlier boot has filled. dirty: nothing runs, the node is up and
-# writes. other: only with "all", for another cut is of the same kind.
-Cut = collections.namedtuple('Cut', 'what tool call count path before flush fs states stale dirty other',
+# writes. few: also with "few".
+Cut = collections.namedtuple('Cut', 'what tool call count path before flush fs states stale dirty few',
                              defaults=(None, False, False, 'xfs', {}, (), False, False))
 FIRST, SECOND, THIRD, FOURTH = 'DISK1', 'DISK2', 'DISK3', 'DISK4'
 MARKED = storage.MOUNT_PATH + '/0'
 RAID0 = (
-    Cut('in mdadm, when one of three disks is a member', 'mdadm', 'write', 1, SECOND, True, states={'create-raid': 'remake'}),
-    Cut('in mdadm, when all disks are members', 'mdadm', 'fsync', 1, THIRD, states={'create-raid': 'keep', 'make-filesystem': 'make'}, other=True),
-    Cut('between mdadm and mkfs.xfs', 'mkfs.xfs', 'execve', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'make'}, other=True),
-    Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True, states={'create-raid': 'keep'}, other=True),
-    Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, states={'create-raid': 'keep'}, other=True),
-    Cut('in mkfs.ext4, when half is written', 'mkfs.ext4', 'pwrite64', 60, flush=True, fs='ext4', states={'create-raid': 'keep'}, other=True),
+    Cut('in mdadm, when one of three disks is a member', 'mdadm', 'write', 1, SECOND, True, states={'create-raid': 'remake'}, few=True),
+    Cut('in mdadm, when all disks are members', 'mdadm', 'fsync', 1, THIRD, states={'create-raid': 'keep', 'make-filesystem': 'make'}),
+    Cut('between mdadm and mkfs.xfs', 'mkfs.xfs', 'execve', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'make'}),
+    Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True, states={'create-raid': 'keep'}),
+    Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, states={'create-raid': 'keep'}),
+    Cut('in mkfs.ext4, when half is written', 'mkfs.ext4', 'pwrite64', 60, flush=True, fs='ext4', states={'create-raid': 'keep'}),
     Cut('in mkfs.ext4, before it is flushed', 'mkfs.ext4', 'fsync', 1, before=True, fs='ext4', states={'create-raid': 'keep'}),
-    Cut('before the new file system is marked as finished', None, 'ioctl', 1, MARKED, True, states={'create-raid': 'keep', 'make-filesystem': 'remake'}),
-    Cut('when the new file system is marked as finished', None, 'ioctl', 1, MARKED, fs='ext4', states={'create-raid': 'keep'}, other=True),
+    Cut('before the new file system is marked as finished', None, 'ioctl', 1, MARKED, True, states={'create-raid': 'keep', 'make-filesystem': 'remake'}, few=True),
+    Cut('when the new file system is marked as finished', None, 'ioctl', 1, MARKED, fs='ext4', states={'create-raid': 'keep'}),
     Cut('in cp', 'cp', 'utimensat', 5, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
-    Cut('in cp, flushed', 'cp', 'utimensat', 9, flush=True, fs='ext4', states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
-    Cut('when all is copied and nothing renamed', None, 'renameat2', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
-    Cut('when one directory is renamed', None, 'renameat2', 1, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
-    Cut('before the first original is deleted', None, 'unlinkat', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
-    Cut('when one stale member is marked', None, 'fsync', 1, FIRST, stale=(1,), states={'create-raid': 'remake', 'make-filesystem': 'remake'}, other=True),
-    Cut('when the data of one stale member is wiped', None, 'fsync', 2, FIRST, stale=(1,), states={'create-raid': 'remake', 'make-filesystem': 'remake'}, other=True),
+    Cut('in cp, flushed', 'cp', 'utimensat', 9, flush=True, fs='ext4', states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
+    Cut('when all is copied and nothing renamed', None, 'renameat2', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
+    Cut('when one directory is renamed', None, 'renameat2', 1, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, few=True),
+    Cut('before the first original is deleted', None, 'unlinkat', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
+    Cut('when one stale member is marked', None, 'fsync', 1, FIRST, stale=(1,), states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
+    Cut('when the data of one stale member is wiped', None, 'fsync', 2, FIRST, stale=(1,), states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
     Cut('when one stale member is wiped', None, 'fsync', 3, FIRST, stale=(1,), states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
-    Cut('when some originals are deleted', None, 'unlinkat', 6, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
+    Cut('when some originals are deleted', None, 'unlinkat', 6, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
 )
 # What a RAID10 meets in another way: its array can do without some of its members, and has a bitmap.
 RAID10 = (
     Cut('in mdadm, when one of four disks is a member', 'mdadm', 'write', 1, SECOND, True, states={'create-raid': 'remake'}),
-    Cut('in mdadm, when three of four disks are members', 'mdadm', 'write', 1, FOURTH, True, states={'create-raid': 'repair'}, other=True),
-    Cut('in mdadm, when all disks are members', 'mdadm', 'fsync', 1, FOURTH, states={'create-raid': 'keep', 'make-filesystem': 'make'}, other=True),
-    Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, states={'create-raid': 'keep'}, other=True),
-    Cut('before the new file system is marked as finished', None, 'ioctl', 1, MARKED, True, fs='ext4', states={'create-raid': 'keep', 'make-filesystem': 'remake'}, other=True),
-    Cut('in cp, flushed', 'cp', 'utimensat', 9, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
-    Cut('when one directory is renamed', None, 'renameat2', 1, fs='ext4', states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
-    Cut('before a blank member joins', 'mdadm', 'write', 1, SECOND, True, stale=(1,), states={'create-raid': 'repair'}, other=True),
-    Cut('when a blank member has joined', 'mdadm', 'fsync', 1, SECOND, stale=(1,), other=True),
-    Cut('when the data of one stale member is wiped', None, 'fsync', 2, FIRST, stale=(2, 3), states={'create-raid': 'remake', 'make-filesystem': 'remake'}, other=True),
-    Cut('when one stale member is wiped', None, 'fsync', 3, FIRST, stale=(2, 3), states={'create-raid': 'remake', 'make-filesystem': 'remake'}, other=True),
+    Cut('in mdadm, when three of four disks are members', 'mdadm', 'write', 1, FOURTH, True, states={'create-raid': 'repair'}),
+    Cut('in mdadm, when all disks are members', 'mdadm', 'fsync', 1, FOURTH, states={'create-raid': 'keep', 'make-filesystem': 'make'}),
+    Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, states={'create-raid': 'keep'}),
+    Cut('before the new file system is marked as finished', None, 'ioctl', 1, MARKED, True, fs='ext4', states={'create-raid': 'keep', 'make-filesystem': 'remake'}),
+    Cut('in cp, flushed', 'cp', 'utimensat', 9, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
+    Cut('when one directory is renamed', None, 'renameat2', 1, fs='ext4', states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
+    Cut('before a blank member joins', 'mdadm', 'write', 1, SECOND, True, stale=(1,), states={'create-raid': 'repair'}),
+    Cut('when a blank member has joined', 'mdadm', 'fsync', 1, SECOND, stale=(1,)),
+    Cut('when the data of one stale member is wiped', None, 'fsync', 2, FIRST, stale=(2, 3), states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
+    Cut('when one stale member is wiped', None, 'fsync', 3, FIRST, stale=(2, 3), states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
     Cut('while one region of the array is written', None, None, 0, dirty=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
 )
 # Each disk has its own file system: what lies on the first is none of what is done to the second.
 MOUNT = (
-    Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True, stale=(1,), other=True),
+    Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True, stale=(1,)),
     Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, stale=(1,)),
-    Cut('in mkfs.ext4, before it is flushed', 'mkfs.ext4', 'fsync', 1, before=True, fs='ext4', stale=(1,), other=True),
-    Cut('before the new file system is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/2', True, stale=(1,), states={'make-filesystem': ['keep', 'remake']}, other=True),
-    Cut('when the new file system is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/2', fs='ext4', stale=(1,), other=True),
-    Cut('among two file systems that are made at the same time', 'mkfs.ext4', 'pwrite64', 60, flush=True, fs='ext4', other=True),
-    Cut('before one of two is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/2', True, other=True),
+    Cut('in mkfs.ext4, before it is flushed', 'mkfs.ext4', 'fsync', 1, before=True, fs='ext4', stale=(1,)),
+    Cut('before the new file system is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/2', True, stale=(1,), states={'make-filesystem': ['keep', 'remake']}),
+    Cut('when the new file system is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/2', fs='ext4', stale=(1,)),
+    Cut('among two file systems that are made at the same time', 'mkfs.ext4', 'pwrite64', 60, flush=True, fs='ext4'),
+    Cut('before one of two is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/2', True),
 )
 ALL = {'RAID0': RAID0, 'RAID10': RAID10, 'Mount': MOUNT}
 REGION = 512 << 20
@@ -242,7 +242,7 @@ def judge(node, cut, saved):
 
 
 def main(strategy, extent=None):
-    cuts = [c for c in ALL[strategy] if extent == 'all' or not c.other]
+    cuts = [c for c in ALL[strategy] if extent != 'few' or c.few]
     node, report = natural.start(strategy, len(disks()), 'xfs')
     saved = natural.load(NEXT)
     number = 0
@@ -259,7 +259,7 @@ def main(strategy, extent=None):
         os.sync()
         report.line(f'a power cut {cuts[number].what}', run_into(node, cuts[number], number))
         number += 1
-    if strategy == 'RAID10' and extent != 'all':
+    if strategy == 'RAID10':
         report.line('unused blocks are discarded', complaints_trim())
     report.finish()
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: matrix.py STRATEGY [DISKS FILESYSTEM] [short|own]
+"""usage: matrix.py STRATEGY [DISKS FILESYSTEM] [short]
 
 Every situation that a machine can boot into, for 1, 3, 4 and 8 disks, xfs and ext4, or for these alone: one line each. Where no file system is looked at
 (the name of an array, another host name, somebody else's disks) either of both is enough: xfs with 1 and 4 disks, ext4 with 3 and 8.
 nodeadm makes xfs alone: where xfs is asked for its units have mounted it, where ext4 is asked for they have not. The machine is
 switched off and on by taking the drives from their driver and giving them back, so that udev sees them come and assembles what it finds.
-"own": only situations that this strategy meets in another way than RAID0.
 """
 import os
 import sys
@@ -22,7 +21,7 @@ UNITS, OLD_DISK = '/etc/systemd/system/', '/dev/disk/by-uuid/5c1c3e0d-2b6b-4a57-
 
 class Matrix:
     def __init__(self, strategy):
-        self.report, self.node, self.strategy, self.situations = storage.Report(), storage.Node(), strategy, SITUATIONS
+        self.report, self.node, self.strategy = storage.Report(), storage.Node(), strategy
         self.hostname = os.uname().nodename
         sh('modprobe', 'md-mod')
         write('/proc/sys/dev/raid/speed_limit_max', '2000')     # KB/s: a new RAID10 is made the same on all its disks, for as long as it stands
@@ -48,7 +47,7 @@ class Matrix:
         self.node.configure(self.strategy, n, fs)
         if self.strategy == 'RAID10' and n < 4:
             return self.case('fewer disks than RAID10 needs', self.too_few)
-        for function in self.situations:
+        for function in SITUATIONS:
             if self.is_wanted(function):
                 self.case(function.__doc__, function)
 
@@ -411,11 +410,6 @@ ARRAYS_ONLY = (Matrix.named_md127, Matrix.named_underscore, Matrix.not_assembled
 ANY_FS = (Matrix.named_md127, Matrix.named_underscore, Matrix.other_hostname, Matrix.foreign_array)
 ONE_FS = {Matrix.nodeadms_mounts: 'xfs', Matrix.nodeadms_disks: 'ext4'}
 LEAVES_RUINS = (Matrix.foreign_array,)
-# What differs by level: the array is made in another way, misses a disk in another way, is somebody else's by another level; nodeadm's is one of xfs.
-OWN = {'RAID10': (Matrix.first_boot, Matrix.second_run, Matrix.rebooted, Matrix.not_assembled, Matrix.member_missing, Matrix.member_blank,
-                  Matrix.nodeadms_mounts, Matrix.foreign_array)}
-# Alone each disk has its file system, its mount and its unit of nodeadm's, and the others go on without it.
-OWN['Mount'] = (Matrix.first_boot, Matrix.second_run, Matrix.rebooted, Matrix.member_missing, Matrix.stop_start, Matrix.member_blank)
 
 
 def create(strategy, members):
@@ -457,8 +451,6 @@ def foreign_complaints():
 
 def main(strategy, n=None, fs=None, extent=None):
     matrix = Matrix(strategy)
-    if extent == 'own':
-        matrix.situations = OWN[strategy]
     if extent == 'short':
         matrix.short(int(n), fs)
     elif n:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: volumes_cuts.py [all]
+"""usage: volumes_cuts.py
 
 As cuts.py, for volumes: the power goes while a volume gets its file system, takes in what a directory holds, grows, or is brought up to
 date at a later boot; the boot that follows, with nodestrap's units enabled, must end with a node whose directories are complete.
@@ -7,7 +7,6 @@ date at a later boot; the boot that follows, with nodestrap's units enabled, mus
 import collections
 import os
 import subprocess
-import sys
 
 import cuts
 import natural
@@ -16,29 +15,29 @@ from storage import BINDS, CONTAINERD, HERE, KUBELET, Problem, Report, sh, write
 from volumes import BELOW, SDB, Entry, after_boot, finish, top, volume
 
 # entry: whole or shared. used: it was filled by an earlier boot. The rest is as in cuts.py.
-Cut = collections.namedtuple('Cut', 'what tool call count path before flush entry used other', defaults=(None, False, False, 'whole', False, False))
+Cut = collections.namedtuple('Cut', 'what tool call count path before flush entry used', defaults=(None, False, False, 'whole', False))
 ENTRIES = {'whole': Entry('/dev/sdb', CONTAINERD, 'xfs', SDB), 'shared': Entry('/dev/xvdb', [KUBELET, CONTAINERD], 'ext4', SDB)}
 PLACE = '/mnt/k8s-volumes/xvdb'
 CUTS = (
-    Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True, other=True),
-    Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, other=True),
-    Cut('in mkfs.ext4, when half is written', 'mkfs.ext4', 'pwrite64', 60, flush=True, entry='shared', other=True),
-    Cut('in mkfs.ext4, before it is flushed', 'mkfs.ext4', 'fsync', 1, before=True, entry='shared', other=True),
-    Cut('before the new file system is marked as finished', None, 'ioctl', 1, PLACE, True, other=True),
-    Cut('when the new file system is marked as finished', None, 'ioctl', 1, PLACE, entry='shared', other=True),
-    Cut('when nothing is copied yet', 'cp', 'execve', 1, before=True, other=True),
-    Cut('in cp', 'cp', 'utimensat', 5, other=True),
+    Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True),
+    Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True),
+    Cut('in mkfs.ext4, when half is written', 'mkfs.ext4', 'pwrite64', 60, flush=True, entry='shared'),
+    Cut('in mkfs.ext4, before it is flushed', 'mkfs.ext4', 'fsync', 1, before=True, entry='shared'),
+    Cut('before the new file system is marked as finished', None, 'ioctl', 1, PLACE, True),
+    Cut('when the new file system is marked as finished', None, 'ioctl', 1, PLACE, entry='shared'),
+    Cut('when nothing is copied yet', 'cp', 'execve', 1, before=True),
+    Cut('in cp', 'cp', 'utimensat', 5),
     Cut('in cp, flushed', 'cp', 'utimensat', 9, flush=True),
-    Cut('in the first of two copies, flushed', 'cp', 'utimensat', 1, flush=True, entry='shared', other=True),
-    Cut('when all is copied and nothing renamed', None, 'renameat2', 1, before=True, other=True),
+    Cut('in the first of two copies, flushed', 'cp', 'utimensat', 1, flush=True, entry='shared'),
+    Cut('when all is copied and nothing renamed', None, 'renameat2', 1, before=True),
     Cut('when one entry of a directory that becomes the whole volume is renamed', None, 'renameat2', 1, flush=True),
-    Cut('when one of two directories is renamed', None, 'renameat2', 1, flush=True, entry='shared', other=True),
-    Cut('before the first original is deleted', None, 'unlinkat', 2, before=True, other=True),
+    Cut('when one of two directories is renamed', None, 'renameat2', 1, flush=True, entry='shared'),
+    Cut('before the first original is deleted', None, 'unlinkat', 2, before=True),
     Cut('when some originals are deleted', None, 'unlinkat', 6, flush=True),
-    Cut('when some originals of two directories are deleted', None, 'unlinkat', 9, flush=True, entry='shared', other=True),
-    Cut('before a volume with data grows', None, 'ioctl', 2, PLACE, True, used=True, other=True),
-    Cut('when a volume with data has grown', None, 'ioctl', 2, PLACE, used=True, other=True),
-    Cut('when a volume with data has grown, flushed', None, 'ioctl', 1, PLACE, flush=True, used=True, entry='shared', other=True),
+    Cut('when some originals of two directories are deleted', None, 'unlinkat', 9, flush=True, entry='shared'),
+    Cut('before a volume with data grows', None, 'ioctl', 2, PLACE, True, used=True),
+    Cut('when a volume with data has grown', None, 'ioctl', 2, PLACE, used=True),
+    Cut('when a volume with data has grown, flushed', None, 'ioctl', 1, PLACE, flush=True, used=True, entry='shared'),
 )
 NEXT = HERE + '/cut'
 
@@ -98,26 +97,25 @@ def judge(node, cut, saved):
     return [w for w in node.complaints_up() if not (cut.used and BELOW in w)]
 
 
-def main(extent=None):
-    wanted = CUTS if extent == 'all' else [c for c in CUTS if not c.other]
+def main():
     report, saved, number = Report(), natural.load(NEXT), 0
     node = after_boot(ENTRIES['whole'])
     if saved:
-        cut = wanted[saved['number']]
+        cut = CUTS[saved['number']]
         number = saved['number'] + 1
         node.configure(ENTRIES[cut.entry])
         found = judge(node, cut, saved) if node.last else ['the run phase has not begun', sh('journalctl', '-b', '-o', 'cat', '--no-pager', '-u', 'nodestrap-config')]
         report.line(f'the power went {cut.what}: the next boot is a node again', found, node.describe)
-    while number < len(wanted):
+    while number < len(CUTS):
         os.sync()
-        report.line(f'a power cut {wanted[number].what}', run_into(node, wanted[number], number))
+        report.line(f'a power cut {CUTS[number].what}', run_into(node, CUTS[number], number))
         number += 1
     finish(report)
 
 
 if __name__ == '__main__':
     try:
-        main(*sys.argv[1:])
+        main()
     except (Problem, OSError, KeyError, subprocess.TimeoutExpired) as e:
         Report().line(f'boot {os.environ["VMTEST_BOOT"]}', [f'{type(e).__name__}: {e}'])
         finish(Report())

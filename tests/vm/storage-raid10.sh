@@ -1,7 +1,0 @@
-#!/bin/bash
-# SPDX-License-Identifier: Apache-2.0
-# run: vmboot.sh -s -S bookworm -d 4 -b 4096 -e -t 1200
-# tree: storage storage_stubs
-# RAID10 over four disks of 4096-byte sectors with xfs in the situations that it meets in another way than RAID0 (tests/vm/lib/matrix.py).
-[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
-exec python3 /vmtest/matrix.py RAID10 4 xfs own

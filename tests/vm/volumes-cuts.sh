@@ -1,9 +1,0 @@
-#!/bin/bash
-# SPDX-License-Identifier: Apache-2.0
-# run: vmboot.sh -s -d 0 -v /dev/sdb -t 600 -K CUT-HERE
-# imds: imds-m5
-# tree: storage storage_units storage_stubs enabled containerd_enabled kubelet_enabled
-# The power goes once at each kind of place that instance stores have not: in the copy to the volume, among its renames, among the originals
-# that go (tests/vm/lib/volumes_cuts.py); in mkfs it is storage-cuts.sh's.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
-exec python3 /vmtest/volumes_cuts.py
