@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -a cloud-init -t 120
+# run: nsboot.sh -S trixie -d 0 -a cloud-init
 # imds: imds-m5
 # environment: IMDS_TOKEN=optional
 # gpu: p5-48xlarge gen2
@@ -36,8 +36,8 @@ try "the devices phase came behind the configuration" before "$(property nodestr
 try "the run phase found the devices done" found_all_done
 try "the devices phase keeps its part of the record" sh -c "nodestrap status | grep -E '^devices: ok, '"
 try "until then status said what the boot waits for" sh -c "head -n 1 /run/status-waiting | grep '^waiting: ' && grep -x '  run      waiting  ' /run/status-waiting && tail -n 1 /run/status-waiting | grep -x 3"
-follower_ends() { for _ in {1..300}; do [ "$(property follower SubState)" != running ] && return; sleep .2; done; cat /run/followed; false; }
-try "who may read the journal could follow it to its end" follower_ends
+follower_ended() { [ "$(property follower SubState)" != running ] || { cat /run/followed; return 1; }; }
+try "who may read the journal could follow it to its end" eventually follower_ended
 try "with its exit status" is "$(property follower Result) $(property follower ExecMainStatus)" "success 0"
 try "each step as it came, then the verdict" sh -c "grep -E '^ *[0-9.]+ m?s  devices,run +begun' /run/followed && grep -E '  devices,run +(done|unchanged) +start-unit:kubelet.service' /run/followed && grep '^ok: ' /run/followed || { cat /run/followed; false; }"
 try "and its entry in the journal" sh -c "journalctl -b -o json NODESTRAP_PHASES=devices OBJECT_SYSTEMD_UNIT=nodeadm-run.service | grep -q NODESTRAP_VERDICT"

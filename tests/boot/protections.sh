@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -t 120
+# run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # tree: enabled
 # What the inits of the three units have while they are at work, as the kernel has it, and how much systemd says that the loaded units may do,
@@ -8,7 +8,6 @@
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
-until_is() { local _; for _ in {1..600}; do "$@" >/dev/null 2>&1 && return; sleep 0.05; done; echo "never: $*"; return 1; }
 waits() { journalctl -b -o cat --no-pager "_PID=$(property "$1" MainPID)" | grep 'Another nodestrap is at work'; }
 status() { awk -v key="$2:" '$1 == key { print $2 }' "/proc/$1/status"; }
 # has UNIT CAPABILITY…: numbers of linux/capability.h; less what this container's own PID 1 lacks
@@ -27,7 +26,7 @@ filtered() {    # UNIT: system calls by filters of its own, and no privileges fr
 exposed() { systemd-analyze security --no-pager --threshold="$2" "$1.service" | tail -1; return "${PIPESTATUS[0]}"; }   # not more than that, in tenths
 held() { # UNIT EXPOSURE CAPABILITY…
         local unit=$1 exposure=$2; shift 2
-        try "$unit waits for the lock" until_is waits "$unit"
+        try "$unit waits for the lock" eventually waits "$unit"
         try "$unit: its init has the capabilities that it needs, and no other" has "$unit" "$@"
         try "$unit: it can gain none, and its system calls are filtered" filtered "$unit"
         try "$unit: its exposure, as loaded, is $exposure at most" exposed "$unit" "$exposure"
@@ -35,14 +34,14 @@ held() { # UNIT EXPOSURE CAPABILITY…
 locked() { exec 8>/run/nodestrap/lock 9>/run/nodestrap/devices.lock; flock 8; flock 9; }
 unlocked() { exec 8>&- 9>&-; }
 
-until_is active nodestrap-run
+eventually active nodestrap-run
 systemctl stop nodestrap-run nodestrap-devices nodestrap-config
 locked; systemctl start --no-block nodestrap-config
 held nodestrap-config 41 0 1 3 4
-unlocked; until_is active nodestrap-config
+unlocked; eventually active nodestrap-config
 locked; systemctl start --no-block nodestrap-devices nodestrap-run
 held nodestrap-devices 56 0 1 3 4 12 16 19 21 24 27 34
 held nodestrap-run 58 0 1 3 4 12 16 19 21 24 27 31 34
 unlocked
-for unit in config devices run; do try "nodestrap-$unit ends well behind it" until_is active nodestrap-$unit; done
+for unit in config devices run; do try "nodestrap-$unit ends well behind it" eventually active nodestrap-$unit; done
 finish

@@ -14,7 +14,7 @@ calls() { is "$(cat $SOMEBODY/nodeadm 2>/dev/null | wc -l)" "$1"; }
 internal_calls() { is "$(sort -u $SOMEBODY/nodeadm-internal 2>/dev/null | sed 's/^nodeadm-internal //' | paste -sd,)" "$1"; }
 ended_well() { is "$(property "$1" Result) $(property "$1" ConditionResult) $(property "$1" ExecMainStatus)" "success yes 0"; }
 # It has "started" when its program was begun (Type=simple), which may be before it has recorded anything.
-kubelet_began() { timeout 30 tail -n +1 -F /run/recording-kubelet/starts 2>/dev/null | grep -qm1 start; }
+kubelet_began() { timeout 120 tail -n +1 -F /run/recording-kubelet/starts 2>/dev/null | grep -qm1 start; }
 kubelet_has() { kubelet_began; grep -zqxE -- "$1" /run/recording-kubelet/argv || { tr '\0' '\n' </run/recording-kubelet/argv; return 1; }; }
 kubelet_planned() { active kubelet && nodestrap plan "$@" --credential-plugin aws --show-secrets --output json >plan.json && python3 compare.py kubelet plan.json /run/recording-kubelet/argv; }
 

@@ -19,14 +19,21 @@ finish() {
 }
 
 no() { ! "$@"; }
+# eventually COMMAND…: it succeeds, sooner or later, within 2 minutes; the output is that of the last time
+eventually() {
+        local end=$((SECONDS + 120)) said
+        until said=$("$@" 2>&1); do [ $SECONDS -lt $end ] || { printf '%s\n' "$said"; return 1; }; sleep 0.05; done
+        [ -z "$said" ] || printf '%s\n' "$said"
+}
 property() { systemctl show -P "$2" "$1"; }                             # property UNIT NAME
 is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; return 1; }; }
 before() { [ "$1" -gt 0 ] && [ "$1" -lt "$2" ] || { echo "$1 is not before $2"; return 1; }; }
 active() { is "$(property "$1" ActiveState)" active; }
 exited() { is "$(property "$1" ExecMainStatus)" "$2"; }                 # exited UNIT STATUS
 failed() { is "$(property "$1" ActiveState)" failed; }
-in_journal() { journalctl -b -o cat --no-pager | grep -E -- "$1" || { echo "no line with $1"; return 1; }; }
-not_in_journal() { ! journalctl -b -o cat --no-pager | grep -iE -- "$1"; }
+# The last words of a unit may reach the journal after its end is known.
+in_journal() { journalctl --sync; journalctl -b -o cat --no-pager | grep -E -- "$1" || { echo "no line with $1"; return 1; }; }
+not_in_journal() { journalctl --sync; ! journalctl -b -o cat --no-pager | grep -iE -- "$1"; }
 no_cycle() { not_in_journal 'ordering cycle|breaking ordering|deleted to break'; }
 runs_in() { local path; path=$(property "$2" ControlGroup); [[ $path = *"$1" ]] || { echo "is \"$path\", want \"$1\""; return 1; }; }
 starts() { is "$(wc -l 2>/dev/null </run/recording-kubelet/starts)" "$1"; }
@@ -47,7 +54,7 @@ check_node() {
         try "kubelet.service is active" active kubelet
         try "no ordering cycle was broken" no_cycle
         try "the first phase ended before the second began" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(property nodestrap-run ExecMainStartTimestampMonotonic)"
-        try "CRI answers" ctr --connect-timeout 20s version
+        try "CRI answers" ctr --connect-timeout 120s version
         try "the plan can be shown again" sh -c "nodestrap plan $(sources) --show-secrets --output json >plan.json"
         try "the plan that ran is the plan that is shown" python3 compare.py applied plan.json /run/nodestrap/status.json
         try "every planned file is there" python3 compare.py files plan.json

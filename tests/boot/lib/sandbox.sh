@@ -6,12 +6,12 @@
 . /vmtest/guest.sh
 
 image=localhost/kubernetes/pause:latest archive=/etc/eks/pause.tar
-import() { echo "import-image ${1-$archive} with=$image ${3-}" | timeout 60 env PATH="${2-$PATH}" /opt/apply-tool >outcome 2>&1; rc=$?; cat outcome; return $rc; }
+import() { echo "import-image ${1-$archive} with=$image ${3-}" | timeout 180 env PATH="${2-$PATH}" /opt/apply-tool >outcome 2>&1; rc=$?; cat outcome; return $rc; }
 soci() { import "${1-$archive}" "$PATH" "snapshotter=${snapshotter-native} words=--local,--discard-unpacked-layers=false ${2-}"; }
 ends() { local want=$1; shift; "$@"; grep -q "^$want import-image" outcome; }
 fails() { local code=$1 text=$2; shift 2; "$@"; is "$rc" "$code" && grep -F -- "$text" outcome; }
 warns() { ends unchanged "$@" && is "$rc" 0 && grep -F "no-sandbox-archive" outcome; }
-ctr_images() { ctr --connect-timeout 20s --namespace k8s.io images "$@"; }
+ctr_images() { ctr --connect-timeout 120s --namespace k8s.io images "$@"; }
 names() { ctr_images ls -q | grep -v ^sha256: | sort | xargs; }
 pinned() { ctr_images ls "name==$1" | tee -a out/images | grep -E "^$1 .*io\.cri-containerd\.pinned=pinned"; }
 forget() { local name; for name in $(ctr_images ls -q); do ctr_images rm --sync "$name" >/dev/null; done; }
