@@ -259,7 +259,7 @@ def differences(what, found, wanted):
         yield f'{what}: missing: {row}'
 
 
-def eventually(differs, seconds=15):
+def eventually(differs, seconds=120):
     """A link is "configured" when it has the addresses of one family: those of the other one may come later."""
     until = time.monotonic() + seconds
     while True:
@@ -335,7 +335,7 @@ def checksum(data):
     return ~(total + (total >> 16)) & 0xffff
 
 
-def echo(source, peer, seconds=5):
+def echo(source, peer, seconds=60):
     """None, or why there was no answer. The source address alone decides where it leaves: the socket is bound to no interface. It asks
     each second: the first may be lost to the discovery of neighbours."""
     v6 = peer.version == 6

@@ -68,7 +68,7 @@ boot_hook() { $HOOK 2>&1; }
 
 state() { networkctl list --no-pager --no-legend "$1" | awk '{ print $NF }'; }
 states() { local name; for name in "${@:2}"; do is "$name $(state "$name")" "$name $1" || return; done; }       # states STATE NAME…
-comes_to() { timeout 30 sh -c "until networkctl list --no-pager --no-legend $1 | grep -q ' $2 *\$'; do sleep 0.1; done" || { networkctl list --no-pager "$1"; return 1; }; }
+comes_to() { eventually states "$2" "$1"; }      # comes_to NAME STATE
 decided() { grep -qF -- "$2" "$DECISIONS/$INSTANCE/$1" || { head -50 "$DECISIONS/$INSTANCE"/*; return 1; }; }        # decided NAME MANAGER
 requests_at_most() {
         [ "$(wc -l <$REQUESTS)" -le "$1" ] && return
@@ -76,7 +76,7 @@ requests_at_most() {
 }
 cursor() { journalctl -b -n 0 --show-cursor --no-pager | sed -n 's/^-- cursor: //p'; }
 network_stamp() { find $NETWORKS $DECISIONS ! -type d -printf '%p %i %T@ %s %l\n' | sort; }
-log_since() { journalctl -b -u systemd-networkd -o cat --no-pager --after-cursor="$1"; }
+log_since() { journalctl --sync; journalctl -b -u systemd-networkd -o cat --no-pager --after-cursor="$1"; }
 
 # check_interfaces WHOSE [INDEX…] : of those that networkd has, all that are there without INDEX
 check_interfaces() {
@@ -104,20 +104,15 @@ check_instance() {
         try "$n interfaces: the decisions are kept" decided eth$((n - 1)) io.systemd.Network
 }
 # A second event for each: no file is written, no interface configured again. What networkd was asked for at the first one it may still have been
-# doing, and then does no more at the next.
+# doing, and then does no more at one of the next.
 quiet_again() {
-        local since
-        for _ in 1 2 3; do
-                since=$(cursor)
-                # shellcheck disable=SC2046 # names
-                add $(names) || return
-                [ -n "$(log_since "$since" | grep -iE 'reconfigur|eth[0-9]')" ] || return 0
-        done
-        is "$(log_since "$since" | grep -iE 'reconfigur|eth[0-9]')" ''
+        local since; since=$(cursor)
+        # shellcheck disable=SC2046 # names
+        add $(names) && is "$(log_since "$since" | grep -iE 'reconfigur|eth[0-9]')" ''
 }
 check_again() {
         local stamp; stamp=$(network_stamp)
-        try "$1: added again, networkd does nothing" quiet_again
+        try "$1: added again, networkd does nothing" eventually quiet_again
         try "$1: nothing is written" diff <(echo "$stamp") <(network_stamp)
 }
 # networkd starts again. The primary interface's routes are not compared: of those 252 leaves one without its metric.
@@ -151,7 +146,7 @@ check_late_primary() {
         try "a primary interface without an address yet: all were added" instance_up
         comes_to eth1 configured
         $HOOK >out/late-hook 2>&1 & hook=$!
-        try "it is not configured" states configuring eth0
+        try "it is not configured" comes_to eth0 configuring
         try "the hook waits for it" kill -0 $hook
         rm $VPC/hold/eth0
         wait $hook
@@ -199,14 +194,16 @@ check_cni() {
         try "after a reboot: nobody has given it an address" is "$(ip -o address show dev eth2 scope global)$(ip -4 route show table all dev eth2 type unicast)" ''
         check_interfaces "after a reboot" 0 1
 }
+alias_is_there() { ip -o address show dev eth1 | grep ' 10.11.0.99/32 ' || { ip address show dev eth1; return 1; }; }
 check_drop_ins() {
         instance_new --cards 2 --count 2
         mkdir -p /usr/lib/systemd/network/70-eth1.network.d
         printf '[Network]\nAddress=10.11.0.99/32\n' >/usr/lib/systemd/network/70-eth1.network.d/alias.conf
         try "an image with settings of its own: both were added" instance_up
-        try "they hold" timeout 20 sh -c "until ip -o address show dev eth1 | grep -q ' 10.11.0.99/32 '; do sleep 0.1; done"
+        try "they hold" eventually alias_is_there
         check_interfaces "settings of the image"
 }
+has_default() { local routes; routes=$(ip route show table "$2"); grep "^default.* dev $1 " <<<"$routes" || { echo "$routes"; return 1; }; }     # has_default NAME TABLE
 check_renamed() {
         local mac table; read -r mac table < <(awk '$1 == 1 { print $2, 10000 + 100 * $3 + $4 }' $TABLE)
         ip link set eth1 down; ip link set eth1 name ens9; match_of ens9 "$mac"
@@ -214,7 +211,7 @@ check_renamed() {
         try "renamed: added" add ens9
         try "renamed: its decision went with it" decided ens9 io.systemd.Network
         try "renamed: its file has the new name alone" is "$(cd $NETWORKS && ls -d 70-eks-e*.network)" "$(printf '70-eks-%s.network\n' ens9 eth0)"
-        try "renamed: networkd configures it" timeout 20 sh -c "until ip route show table $table | grep -q '^default.* dev ens9 '; do sleep 0.1; done"
+        try "renamed: networkd configures it" eventually has_default ens9 "$table"
 }
 check_removed() { # NAME
         ip link delete "$1"
