@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S bookworm -d 0 -t 120
+# run: nsboot.sh -S bookworm -d 0
 # imds: imds-m5 schema-3
 # vpc: --cards 1 --count 1
 # tree: al2023 vpc package containerd2

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -t 120
+# run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # vpc: --cards 1 --count 1
 # tree: al2023 vpc kept_results

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -t 120
+# run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # gpu: p5-48xlarge gen2
 # tree: enabled gpu

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -a cloud-init -t 120
+# run: nsboot.sh -S trixie -d 0 -a cloud-init
 # imds: imds-m5
 # environment: IMDS_TOKEN=optional
 # gpu: p4d-24xlarge gen1 reset-fails=unsupported

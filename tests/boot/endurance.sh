@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -t 300
+# run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # tree: enabled endurance
 # The short form of tests/torture/endurance/container.sh: signals in a phase, several inits at once, what is killed as for want of memory.

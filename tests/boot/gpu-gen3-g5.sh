@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S bookworm -d 0 -t 120
+# run: nsboot.sh -S bookworm -d 0
 # imds: imds-m5
 # gpu: g5 gen3 highest-clocks=6251,2040
 # spec: {accelerator: {nvidia: {clocks: default}}}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S bookworm -d 0 -t 120
+# run: nsboot.sh -S bookworm -d 0
 # imds: imds-m5
 # gpu: g6e gen3 no-drop-ins refresh-gives-up=yes
 # tree: enabled gpu containerd_version

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -t 120
+# run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # gpu: g7e gen3 no-drop-ins refresh-takes=240
 # spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.24gb: 4}}]}}}

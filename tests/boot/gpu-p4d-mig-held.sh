@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -t 240
+# run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # gpu: p4d-24xlarge gen1 monitor
 # spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -t 240
+# run: nsboot.sh -S trixie -d 0
 # imds: imds-m5 conf/examples/p4d-24xlarge-mig.userdata
 # gpu: p4d-24xlarge gen2 dcgm
 # spec: {featureGates: {InstanceIdNodeName: true}, instance: {localStorage: {strategy: ""}, hugePages: {mode: keep}}}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -t 180
+# run: nsboot.sh -S trixie -d 0
 # tree: enabled
 # console: NODESTRAP verdict=failed code=EIMDS
 # No metadata service: the whole budget of 60 s is spent, then the boot fails with 12.

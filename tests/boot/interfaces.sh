@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -t 180
+# run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # tree: network
 # environment: IMDS_LOG=/vmtest/requests

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -t 120
+# run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # vpc: --cards 2 --count 2
 # tree: enabled hook_enabled vpc kept_results

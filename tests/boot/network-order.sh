@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -a cloud-init,systemd-resolved -t 180
+# run: nsboot.sh -S trixie -d 0 -a cloud-init,systemd-resolved
 # imds: imds-m5
 # environment: IMDS_TOKEN=optional
 # vpc: --cards 2 --count 2

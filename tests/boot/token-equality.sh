@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -a awscli,kubectl,libfaketime -t 300
+# run: nsboot.sh -S trixie -d 0 -a awscli,kubectl,libfaketime
 # imds: imds-m5
 # tree: cluster
 # The token beside the AWS CLI's of Debian 13, at the same second with the same credentials: byte for byte the same output. Then kubectl

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S bookworm -d 0 -t 120
+# run: nsboot.sh -S bookworm -d 0
 # imds: imds-m5
 # gpu: p4d-24xlarge gen3 reset-fails=no query-takes=30
 # spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}

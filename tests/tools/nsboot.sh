@@ -8,7 +8,7 @@
 #   -d N        N loop devices named /dev/nvme1n1, ... with EC2's by-id links (default 2, sparse, 1 GiB)
 #   -i DIR      answer IMDSv2 at 169.254.169.254 from this directory (see imds.py and its IMDS_* variables), from before sysinit.target on
 #   -b PATH     bind a file or directory of this machine read-only to the same path (repeatable): a fresh build of the program
-#   -S SUITE    Debian suite (default bookworm)       -a PKG,...  more packages       -t SECONDS  time limit (default 60)
+#   -S SUITE    Debian suite (default bookworm)       -a PKG,...  more packages       -t SECONDS  time limit (default 300)
 #   -o OUT      results: stdout, stderr, rc, journal, console, mdadm.calls, and all that SCRIPT leaves in /vmtest/out
 #   --deps      install what is needed on this machine      --help
 # Real: systemd as PID 1, D-Bus, units and their order, journald, mounts, xfs, containerd, an own network namespace, sysctl net.*.
@@ -18,7 +18,7 @@
 # Exit status: SCRIPT's; 77 skipped (reason on stderr), 97 no result, 98 time limit, 99 no image.
 
 set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
-TREE= ND=2 IMDS= BINDS=() SUITE=bookworm EXTRA= LIMIT=60 OUT= KEEP=1 W= C= LOOPS=() ARGS=("$@")
+TREE= ND=2 IMDS= BINDS=() SUITE=bookworm EXTRA= LIMIT=300 OUT= KEEP=1 W= C= LOOPS=() ARGS=("$@")
 case ${1-} in --deps) deps; exit;; --help|'') usage; exit;; esac
 while getopts p:d:i:b:S:a:t:o: o; do case $o in
         p) TREE=$(realpath -e "$OPTARG") || exit 2;; d) ND=$OPTARG;; i) IMDS=$(realpath -e "$OPTARG") || exit 2;;
