@@ -60,13 +60,13 @@ try "with the Node's times" says late "nodestrap: ok: Node $NODE of cluster trai
 kubectl delete node $NODE >/dev/null
 
 # ---- the role is mapped ----
-begin absent --timeout 20s
-machine name; sed -i 's/=ip-10-0-2-15/=ip-10-0-2-99/' name/etc/eks/kubelet/environment; begin name --timeout 20s
-machine cluster; sed -i 's/training/another/' cluster/var/lib/kubelet/kubeconfig; begin cluster --timeout 20s
-machine ca other; begin ca --timeout 20s
-clock=-1h begin behind --timeout 20s
-clock=+1h begin ahead --timeout 20s
-clock=-15d begin far-behind --timeout 20s
+begin absent --timeout 40s
+machine name; sed -i 's/=ip-10-0-2-15/=ip-10-0-2-99/' name/etc/eks/kubelet/environment; begin name --timeout 40s
+machine cluster; sed -i 's/training/another/' cluster/var/lib/kubelet/kubeconfig; begin cluster --timeout 40s
+machine ca other; begin ca --timeout 40s
+clock=-1h begin behind --timeout 40s
+clock=+1h begin ahead --timeout 40s
+clock=-15d begin far-behind --timeout 40s
 end absent name cluster ca behind ahead far-behind
 try "no Node" fails absent ENOTREGISTERED "cluster training has no Node $NODE: kubelet has not registered it"
 try "one request is enough for that" says absent '(1 request in '
@@ -93,17 +93,20 @@ restart_authenticator
 
 # ---- a webhook that is slow ----
 try "the node registers once more" register
-restart_aws --fault sts:delay=3; begin slow --timeout 60s; end slow
+# STS, which the authenticator asks, says nothing as long as that file is there.
+hold=$PWD/hold; sts_holds() { grep ' sts .* held$' "$CLUSTER/log/aws.requests"; }
+: >"$hold"; restart_aws --fault "sts:hold=$hold"; begin slow --timeout 2m; comes aws sts_holds; rm "$hold"; end slow
 try "who is asked whose token it is, is slow" ended_with slow 0
 try "meanwhile nothing is said that is not so" no told slow "Not yet"
-restart_aws --fault sts:delay=13; begin slower --timeout 2m; end slower
-try "so slow that no answer is waited for" told slower "Not yet (EAPISILENT): $API is reached and does not answer, for 10.0 s: the API server is overloaded or itself waits, for etcd or for who tells it whose token this is"
+next_second; : >"$hold"; begin slower --timeout 2m
+try "so slow that no answer is waited for" until_told slower "Not yet (EAPISILENT): $API is reached and does not answer, for 10.0 s: the API server is overloaded or itself waits, for etcd or for who tells it whose token this is"
+rm "$hold"; end slower
 try "but it is asked again" ended_with slower 0
 restart_aws
 
 # ---- errors of its own ----
 front_says status=503; learns 503 EAPIERROR
-front_says status=429,retry-after=60; begin 429 --timeout 20s; until_told 429 "Not yet"; front_says pass; end 429
+front_says status=429,retry-after=60; begin 429 --timeout 40s; until_told 429 "Not yet"; front_says pass; end 429
 try "503" named 503 EAPIERROR "$API answers HTTP 503 (the front says no): the API server is overloaded or not whole; look at the cluster's health in EKS's console"
 try "429" fails 429 EAPIERROR "$API answers HTTP 429 (the front says no): the API server is overloaded or not whole"
 try "is asked again when it says" says 429 "(1 request in "

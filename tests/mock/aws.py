@@ -25,7 +25,7 @@ listens, then serves until killed.
   --log FILE            a line for each request: SECONDS SERVICE CONNECTION METHOD PATH-OR-ACTION STATUS
   --fault [imds:|ec2:|sts:|container:]KIND[=VALUE][*COUNT][@PATH]   may be given often; COUNT requests (default: all) whose path begins with PATH,
                         or matches it where it has a * (or EC2 action is PATH) get it; faults are taken in the order given, delays go with others
-    all:   delay=SECONDS   status=CODE   redirect   silent (no answer)   hang (half an answer, then nothing)
+    all:   delay=SECONDS   hold=FILE (no answer as long as FILE is there; the log says "held" before)   status=CODE   redirect   silent (no answer)   hang (half an answer, then nothing)
            close (half an answer, then closed)   refuse (closed without an answer)   garbage (no HTTP)
            short / long (Content-Length says less / more than is sent)   chunked   until-close (no length, then closed)
            no-keepalive (Connection: close)   drop (closed after the answer without saying so)   surplus (bytes behind the answer)
@@ -78,7 +78,7 @@ def faults_for(service, path):
     found = {}
     with lock:
         for f in options.fault:
-            kind = 'framing' if f.kind in FRAMINGS else f.kind if f.kind in ('delay', 'skew', 'retry-after') else 'answer'
+            kind = 'framing' if f.kind in FRAMINGS else f.kind if f.kind in ('delay', 'hold', 'skew', 'retry-after') else 'answer'
             if kind not in found and f.takes(service, path):
                 found[kind] = f
     return found
@@ -427,6 +427,10 @@ def serve_connection(conn, service, number):
             found = faults_for(service, what)
             if 'delay' in found:
                 time.sleep(float(found['delay'].value))
+            if 'hold' in found and os.path.exists(found['hold'].value):
+                note(service, number, method, what, 'held')
+                while os.path.exists(found['hold'].value):
+                    time.sleep(0.05)
             code, text, more = SERVICES[service](method, path, headers, body, found.get('answer'))
             if 'retry-after' in found:
                 more = more + [('Retry-After', found['retry-after'].value)]
