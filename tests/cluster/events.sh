@@ -96,7 +96,7 @@ kubectl delete nodes --all >/dev/null; well; init --skip config 2>said; send
 as_unit() { bash -c 'export SYSTEMD_EXEC_PID=$$; exec "$NODESTRAP" "$@"' bash "$@"; }
 try "a wait that was typed" no nodestrap wait --root root --timeout 300ms
 try "leaves nothing to tell" is "$(waiting)" 0
-try "one of a unit does" no as_unit wait --root root --timeout 15s
+try "one of a unit does" no as_unit wait --root root --timeout 30s
 try "that is sent" send
 try "it says why" grep -E "^ENOTREGISTERED at join: cluster training has no Node $NODE: kubelet has not registered it" <(event NodestrapNotJoined .message)
 

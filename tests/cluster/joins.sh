@@ -15,6 +15,6 @@ try "under its name" kubectl get node $NODE
 another() { ! as_node create -f - <<<'{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "another"}}' 2>said && grep -F "is not allowed to modify node" said; }
 try "and under no other" another
 machine root
-try "nodestrap wait sees it Ready" nodestrap wait --root root --timeout 10s
+try "nodestrap wait sees it Ready" nodestrap wait --root root --timeout 2m
 
 finish

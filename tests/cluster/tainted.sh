@@ -50,7 +50,7 @@ kubectl delete node $NODE >/dev/null
 
 # ---- of another instance ----
 try "an instance that had the name before" registers i-00000000000000001 "$taint"
-look 15
+look 30
 try "its Node is not joined, tainted or not" holds "^ENOTREGISTERED: Node $NODE of cluster training is another instance's \(aws:///us-west-2a/i-00000000000000001, and this is $INSTANCE\)"
 patched() { ! kubectl patch node $NODE -p "{\"spec\": {\"providerID\": \"aws:///us-west-2a/$INSTANCE\"}}" 2>said && grep -i 'providerID' said; }
 try "and is that one's for good" patched
@@ -64,14 +64,14 @@ try "until the cluster has seen that it is gone" goes_on '"exists": false'
 # ---- nobody answers ----
 unknown() { holds "^$1: .*; so nobody knows whether Node $NODE exists, over which kubelet would join without the taint nodestrap/unhealthy: kubelet stays down; nodestrap init, or a reboot, asks again"; }
 api_stop
-look 15
+look 30
 try "without an API server kubelet stays down" unknown EAPIROUTE
 look 100 &
 api_start
 wait $!
 try "one that comes is waited for" goes_on '"exists": false'
 authenticator_stop; authenticator_start unmapped
-look 15
+look 30
 try "a role that is mapped to nobody" unknown ENOTMAPPED
 authenticator_stop; authenticator_start
 

@@ -8,7 +8,7 @@
 kubelet_says() { journalctl -b -u kubelet --no-pager -o cat | grep -E '^[EF]' | tail -12 | cut -c1-400 | sed 's/^/# /'; }
 node_field() { host kubectl get node "$NODE" -o "jsonpath=$1{\"\\n\"}"; }
 # kubelet PATH: as an administrator, who is let in by the cluster's CA and by what the API server says of them
-kubelet() { curl -sSf --noproxy '*' --max-time 20 --resolve "$NODE:10250:10.0.2.15" --cacert /etc/kubernetes/pki/ca.crt --cert admin.crt --key admin.key "https://$NODE:10250/$1"; }
+kubelet() { curl -sSf --noproxy '*' --max-time 60 --resolve "$NODE:10250:10.0.2.15" --cacert /etc/kubernetes/pki/ca.crt --cert admin.crt --key admin.key "https://$NODE:10250/$1"; }
 # within SECONDS COMMAND…: it succeeds, sooner or later; the output is that of the last time
 within() {
         local end=$((SECONDS + $1)) said; shift
@@ -17,8 +17,8 @@ within() {
 }
 
 # ---- kubelet registers, and nodestrap-joined, for which nothing waits, says when (tree: joined_enabled pods_network_later) ----
-join_not_ready() { nodestrap wait --timeout 20s 2>out/not-ready; is $? 60 || { cat out/not-ready; return 1; }; }
-join_gone() { nodestrap wait --timeout 20s 2>out/gone; is $? 60 && grep -F "$1" out/gone || { cat out/gone; return 1; }; }
+join_not_ready() { nodestrap wait --timeout 40s 2>out/not-ready; is $? 60 || { cat out/not-ready; return 1; }; }
+join_gone() { nodestrap wait --timeout 40s 2>out/gone; is $? 60 && grep -F "$1" out/gone || { cat out/gone; return 1; }; }
 # A Node's creation is known to the second below (metav1.Time has no more), so it may seem up to one second early.
 join_times() { python3 -c 'import json, sys
 j, s = (json.load(open("/run/nodestrap/" + f)) for f in ("joined.json", "status.json"))

@@ -43,7 +43,7 @@ class Target:
         os.symlink(base, f'{self.PORT}/subsystems/{self.name}')
         self.base = base
         sh('nvme', 'connect', '-t', 'tcp', '-a', '127.0.0.1', '-s', '4420', '-n', self.name)
-        sh('udevadm', 'wait', '--timeout=30', f'/dev/disk/by-id/nvme-{model.replace(" ", "_")}_{serial}')
+        sh('udevadm', 'wait', '--timeout=120', f'/dev/disk/by-id/nvme-{model.replace(" ", "_")}_{serial}')
         settle()
         self.disk = next(d for d in disks(model) if d.serial == serial)
 
