@@ -106,7 +106,7 @@ restart_aws
 
 # ---- errors of its own ----
 front_says status=503; learns 503 EAPIERROR
-front_says status=429,retry-after=60; begin 429 --timeout 40s; until_told 429 "Not yet"; front_says pass; end 429
+front_says status=429,retry-after=60; begin 429 --timeout 20s; until_told 429 "Not yet"; front_says pass; end 429
 try "503" named 503 EAPIERROR "$API answers HTTP 503 (the front says no): the API server is overloaded or not whole; look at the cluster's health in EKS's console"
 try "429" fails 429 EAPIERROR "$API answers HTTP 429 (the front says no): the API server is overloaded or not whole"
 try "is asked again when it says" says 429 "(1 request in "
