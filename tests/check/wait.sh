@@ -59,7 +59,7 @@ begin() {
         # shellcheck disable=SC2086
         kube $2
         machine "${server:-https://$kube}"
-        wait_for --timeout "${time:-4s}" "${@:3}" &
+        wait_for --timeout "${time:-$span}" "${@:3}" &
         waits+=($!)
 }
 # the results of one of them
@@ -72,10 +72,18 @@ fails() { exits 60 && ends "nodestrap: failed (60 $1) at join: $2"; }
 recorded() { python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); assert eval(sys.argv[2]), j' "$d/root/run/nodestrap/joined.json" "$1"; }
 metric() { grep -qE "^nodestrap_$1" "$d/root/run/nodestrap/joined.prom" || { cat "$d/root/run/nodestrap/joined.prom"; return 1; }; }
 
-# ---- all that waits for its deadline ----
-waits=()
+# ---- times ----
+fresh old; kube --play old; machine "https://$kube"; wait_for --timeout 60s
+ok "a Node that was Ready before the wait has been so since then" recorded '40e6 < j["readyUsec"] - j["registeredUsec"] < 60e6 and j["endUsec"] - j["readyUsec"] > 40e6'
+cp "$d/root/run/nodestrap/joined.json" "$d/first"
+sed -i "s|server: .*|server: \"https://127.0.0.1:9\"|" "$d/root/var/lib/kubelet/kubeconfig"
+cp -r "$d" "$tmp/rebooted"; echo other-boot >"$tmp/rebooted/root/proc/sys/kernel/random/boot_id"
+
+# ---- all that waits for its deadline: long enough to find out what stands in the way, on a busy machine, too ----
+waits=() span=15s
+for d in "$tmp/old" "$tmp/rebooted"; do wait_for --timeout $span & waits+=($!); done
 begin absent "--play ,"
-time=300ms begin short "--play ,"
+time=1ms begin short "--play ready"
 begin network "--play registered"
 begin silent-kubelet "--play ready,unknown" --for ready
 begin error-404 "--fault status=404"
@@ -96,20 +104,32 @@ https_proxy=http://127.0.0.1:9 server=https://kube.invalid begin proxy-refused "
 https_proxy=http://user:$secret@nowhere.invalid:3128 server=https://kube.invalid begin proxy-name ""
 https_proxy=http://$secret@:x:y server=https://kube.invalid begin proxy-malformed ""
 fresh proxy-forbids; kube --proxy 127.0.0.1:0 --proxy-status 407; machine https://kube.test:6443
-HTTPS_PROXY=http://$proxy wait_for --timeout 4s & waits+=($!)
+HTTPS_PROXY=http://$proxy wait_for --timeout $span & waits+=($!)
 fresh proxy-passed-by; kube --proxy 127.0.0.1:0; machine https://kube.invalid:6443
-HTTPS_PROXY=http://$proxy NO_PROXY=.invalid wait_for --timeout 4s & waits+=($!)
-AWS_ACCESS_KEY_ID='' AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:9 time=1s begin no-credentials ""
+HTTPS_PROXY=http://$proxy NO_PROXY=.invalid wait_for --timeout $span & waits+=($!)
+AWS_ACCESS_KEY_ID='' AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:9 begin no-credentials ""
 fresh no-route; kube; machine https://192.0.2.1
-if unshare -rn true 2>/dev/null; then nodestrap_here=$nodestrap; wait_there() { (exec unshare -rn "$nodestrap_here" wait --root "$d/root" --timeout 4s) >"$d/out" 2>"$d/err"; echo $? >"$d/rc"; }; wait_there & waits+=($!); fi
+if unshare -rn true 2>/dev/null; then nodestrap_here=$nodestrap; wait_there() { (exec unshare -rn "$nodestrap_here" wait --root "$d/root" --timeout $span) >"$d/out" 2>"$d/err"; echo $? >"$d/rc"; }; wait_there & waits+=($!); fi
+joins ca-damaged; printf -- '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n' >"$d/root/etc/kubernetes/pki/ca.crt"; wait_for --timeout $span & waits+=($!)
+fresh system-ca
+in_system() { unshare -rm sh -c 'mount --bind "$1" /etc/ssl/certs && shift && exec "$@"' sh "$tmp/system-ca/certs" "$@"; }
+if unshare -rmn true 2>/dev/null && command -v curl >/dev/null; then
+        mkdir "$d/certs"; cp "$tmp/pki/other.crt" "$d/certs/ca-certificates.crt"; cp "$tmp/pki/other.crt" "$d/certs/other.pem"; openssl rehash "$d/certs" 2>/dev/null
+        kube --tls other-ca --play ready; machine "https://$kube"; system=$kube/version
+        { in_system "$nodestrap" wait --root "$d/root" --timeout $span >"$d/out" 2>"$d/err"; echo $? >"$d/rc"; } & waits+=($!)
+fi
 wait "${waits[@]}"
 
+of old
+ok "what an earlier wait has seen stays" eval 'exits 60 && python3 -c "import json, sys; a, b = (json.load(open(f)) for f in sys.argv[1:]); assert a[\"readyUsec\"] == b[\"readyUsec\"] and b[\"code\"] == \"EAPIROUTE\"" "$d/first" "$d/root/run/nodestrap/joined.json"'
+of rebooted
+ok "but not over a reboot" recorded 'j["readyUsec"] is None and j["bootId"] == "other-boot"'
 of absent
 ok "no Node: kubelet has not registered" fails ENOTREGISTERED "cluster training has no Node $node: kubelet has not registered it"
 ok "which is told while it waits" tells "nodestrap: Not yet (ENOTREGISTERED): cluster training has no Node"
 ok "one request is enough for that" eval '[ "$(wc -l <"$d/log")" = 1 ]'
 of short
-ok "a wait that is shorter than a look is no success" exits 60
+ok "a wait that is shorter than a look is no success, though the Node is Ready" exits 60
 of network
 ok "NotReady for want of a network" fails ENOTREADY "Node $node is registered with cluster training and not Ready: KubeletNotReady: container runtime network not ready"
 ok "and whose work that is" ends "the pod aws-node: kubectl -n kube-system get pods -o wide --field-selector spec.nodeName=$node"
@@ -197,15 +217,6 @@ ok "a proxy leads to a name that only it knows" eval 'exits 0 && saw " CONNECT k
 of own-address
 ok "this machine itself is asked without a proxy" exits 0
 
-# ---- times ----
-fresh old; kube --play old; machine "https://$kube"; wait_for --timeout 30s
-ok "a Node that was Ready before the wait has been so since then" recorded '40e6 < j["readyUsec"] - j["registeredUsec"] < 60e6 and j["endUsec"] - j["readyUsec"] > 40e6'
-cp "$d/root/run/nodestrap/joined.json" "$d/first"
-sed -i "s|server: .*|server: \"https://127.0.0.1:9\"|" "$d/root/var/lib/kubelet/kubeconfig"; wait_for --timeout 1s
-ok "what an earlier wait has seen stays" eval 'exits 60 && python3 -c "import json, sys; a, b = (json.load(open(f)) for f in sys.argv[1:]); assert a[\"readyUsec\"] == b[\"readyUsec\"] and b[\"code\"] == \"EAPIROUTE\"" "$d/first" "$d/root/run/nodestrap/joined.json"'
-echo other-boot >"$d/root/proc/sys/kernel/random/boot_id"; wait_for --timeout 1s
-ok "but not over a reboot" recorded 'j["readyUsec"] is None and j["bootId"] == "other-boot"'
-
 # ---- status ----
 of joins
 printf '{"version": "1", "bootId": "%s", "verdict": "ok", "code": "OK", "exit": 0, "step": null, "text": null, "planId": "sha256:77", "runs": {}}' "$(cat "$d/root/proc/sys/kernel/random/boot_id")" >"$d/root/run/nodestrap/status.json"
@@ -213,7 +224,7 @@ ok "status tells when it joined" eval '"$nodestrap" status --root "$d/root" | gr
 ok "drawn, too" eval '"$nodestrap" status --root "$d/root" --output svg >"$tmp/svg" && python3 -c "import sys, xml.etree.ElementTree as t; assert [g.get(\"class\") for g in t.parse(sys.argv[1]).iter(\"{http://www.w3.org/2000/svg}g\")] == [\"phase\", \"done wait\", \"done wait\"]" "$tmp/svg"'
 ok "a plan is not drawn" eval '! "$nodestrap" plan --output svg 2>"$tmp/err" && grep -q "(2 EUSAGE).*plan cannot be drawn: --output takes text or json here" "$tmp/err"'
 ok "as JSON too" eval '"$nodestrap" status --root "$d/root" --output json | python3 -c "import json, sys; assert json.load(sys.stdin)[\"joined\"][\"readyUsec\"] > 0"'
-wait_for --timeout 30s
+wait_for --timeout 60s
 ok "the plan that this boot applied stands there" recorded 'j["planId"] == "sha256:77"'
 cp "$d/root/run/nodestrap/status.json" "$tmp/network/root/run/nodestrap/"
 of network
@@ -223,7 +234,7 @@ ok "of this boot alone" eval '! "$nodestrap" status --root "$d/root" | grep join
 
 # ---- what kubelet was told ----
 variant() { # NAME SED-SCRIPT: a machine whose kubeconfig is edited
-        joins "$1"; sed -i "$2" "$d/root/var/lib/kubelet/kubeconfig"; wait_for --timeout 30s
+        joins "$1"; sed -i "$2" "$d/root/var/lib/kubelet/kubeconfig"; wait_for --timeout 60s
 }
 variant id 's/get-token, --cluster-name, training/get-token, "--cluster-id=training"/'
 ok "a local cluster has an id" exits 0
@@ -235,7 +246,7 @@ variant yaml 's/^users:/users: [/'
 ok "a kubeconfig that is no YAML" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig cannot be read as YAML"
 variant plugin '/exec:/,/args:/d'
 ok "a kubeconfig without a plugin" fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig that says how to get a token for the cluster"
-joins outpost; mv "$d/root/var/lib/kubelet/kubeconfig" "$d/root/var/lib/kubelet/bootstrap-kubeconfig"; wait_for --timeout 30s
+joins outpost; mv "$d/root/var/lib/kubelet/kubeconfig" "$d/root/var/lib/kubelet/bootstrap-kubeconfig"; wait_for --timeout 60s
 ok "on Outposts the other file counts" exits 0
 fresh nothing; mkdir "$d/root"; wait_for
 ok "where init has not run" fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig that says how to get a token for the cluster: nodestrap init, which writes it, has not run on this machine; nodestrap status tells"
@@ -245,7 +256,7 @@ for broken in missing garbage; do
         wait_for
         ok "a CA file that is $broken" fails EAPICERT "/etc/kubernetes/pki/ca.crt, by which the API server would be known, "
 done
-joins ca-damaged; printf -- '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n' >"$d/root/etc/kubernetes/pki/ca.crt"; wait_for --timeout 1s
+of ca-damaged
 ok "or damaged" fails EAPICERT "/etc/kubernetes/pki/ca.crt holds no certificate that can be read"
 
 # ---- an init that failed ----
@@ -262,11 +273,11 @@ ok "without a request, nor a wait" eval 'recorded "j[\"requests\"] == 0 and j[\"
 ok "without the last words of what failed" eval '! tells "last word" && recorded "\"last word\" not in str(j)"'
 joins held-early; status failed; rm "$d/root/var/lib/kubelet/kubeconfig"; wait_for --timeout 60s
 ok "also where it never came to the kubeconfig" held
-joins gate; status failed; touch "$d/root/run/nodestrap/kubelet-may-start"; wait_for --timeout 30s
+joins gate; status failed; touch "$d/root/run/nodestrap/kubelet-may-start"; wait_for --timeout 60s
 ok "a kubelet that was started may join" exits 0
-joins before; status failed another-boot; wait_for --timeout 30s
+joins before; status failed another-boot; wait_for --timeout 60s
 ok "what an earlier boot said counts for nothing" exits 0
-joins well; status ok; wait_for --timeout 30s
+joins well; status ok; wait_for --timeout 60s
 ok "nor does an init that is well" exits 0
 # a wait that goes on while somebody else is init: it holds the lock until told to end
 for lock in lock devices.lock; do
@@ -288,13 +299,9 @@ flock "$d/root/run/nodestrap/lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/he
 wait_for --timeout 300ms; echo >"$d/end"
 ok "until the deadline" eval 'fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig" && ends "; an init has not ended yet"'
 
-# ---- TLS ----
-if unshare -rmn true 2>/dev/null && command -v curl >/dev/null; then
-        fresh system-ca; mkdir "$d/certs"; cp "$tmp/pki/other.crt" "$d/certs/ca-certificates.crt"; cp "$tmp/pki/other.crt" "$d/certs/other.pem"; openssl rehash "$d/certs" 2>/dev/null
-        kube --tls other-ca --play ready; machine "https://$kube"
-        in_system() { unshare -rm sh -c 'mount --bind "$1" /etc/ssl/certs && shift && exec "$@"' sh "$d/certs" "$@"; }
-        ok "control: curl trusts the system's CA" in_system curl -sS -o /dev/null "https://$kube/version"
-        in_system "$nodestrap" wait --root "$d/root" --timeout 1s >"$d/out" 2>"$d/err"; echo $? >"$d/rc"
+of system-ca
+if [ -e "$d/rc" ]; then
+        ok "control: curl trusts the system's CA" in_system curl -sS -o /dev/null "https://$system"
         ok "only the cluster's CA counts" fails EAPICERT "127.0.0.1 shows a certificate that the cluster's CA"
 else count=$((count + 1)); echo "ok $count - only the cluster's CA counts # SKIP no mount namespaces or curl here"; fi
 
@@ -305,13 +312,13 @@ while read -r line; do echo "$line" >>"$d/err"; case $line in *ENOTREADY*) kill 
 wait $pid; echo $? >"$d/rc"
 ok "SIGTERM ends it with a report" eval 'exits 1 && ends "nodestrap: failed (1 EINTERRUPTED) at join: Node $node is registered" && ends "ended by SIGTERM"'
 ok "that is recorded" recorded 'j["code"] == "EINTERRUPTED" and j["registeredUsec"] > 0'
-joins read-only; mkdir "$d/root/run/nodestrap"; mkdir "$d/root/run/nodestrap/joined.json"; wait_for --timeout 30s
+joins read-only; mkdir "$d/root/run/nodestrap"; mkdir "$d/root/run/nodestrap/joined.json"; wait_for --timeout 60s
 ok "what cannot be recorded is no failure" eval 'exits 0 && tells "/run/nodestrap/joined.json"'
-fresh debug; kube --play ready; machine "https://$kube"; wait_for --timeout 30s --development
+fresh debug; kube --play ready; machine "https://$kube"; wait_for --timeout 60s --development
 ok "no secret is told" eval '! grep -rlE "$secret|k8s-aws-v1" "$tmp"/*/err "$tmp"/*/out "$tmp"/*/root/run'
 if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$nodestrap"; then
         joins nobody; chmod a+rx "$tmp"
-        setpriv --reuid=65534 --regid=65534 --clear-groups "$nodestrap" wait --root "$d/root" --timeout 30s >"$d/out" 2>"$d/err"; echo $? >"$d/rc"
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$nodestrap" wait --root "$d/root" --timeout 60s >"$d/out" 2>"$d/err"; echo $? >"$d/rc"
         ok "it needs no root" exits 0
         ok "and leaves no word of what it may not write" eval '! grep -F joined.json "$d/err"'
 else count=$((count + 1)); echo "ok $count - it needs no root # SKIP not root, or a program that others may not run"; fi
