@@ -20,7 +20,8 @@ ANSWER  404 (what matches, and what is below it, is in no listing either), anoth
         answered), down (GLOB is *: connections are refused; serve only)
 GLOB    of paths below /latest/meta-data/network/interfaces/macs/, or, with a slash in front, of whole ones; * matches slashes, too;
         what is below a match matches. "api/token" is /latest/api/token
-LENGTH  seconds, or 3x: the first three requests that match, of each path
+LENGTH  seconds, inf for ever, or 3x: the first three requests that match, of each path; with list as SINCE: until three requests for
+        .../macs/ were answered
 SINCE   start (default), list (the first request for .../macs/), mac (the first about that interface), path (the first for it)
 Examples: "404 */network-card 2 mac", "=0 */device-number 3x", "404 0e:f4:9a:2b:91:11 4 list", "503 /latest/meta-data/* 2", "down * 30".
 In stdio mode, where each connection is a process, what came first is kept in DIR.state.
@@ -71,6 +72,8 @@ class Rule:
         """asked: this is the answer to a request, which counts."""
         if not self.matches(path):
             return False
+        if self.times is not None and self.since == 'list':
+            return firsts.get('lists', 0) < self.times
         if self.times is not None:
             key = f'{self.text} {path}'
             firsts[key] = firsts.get(key, 0) + asked
@@ -95,6 +98,8 @@ def remember(path):
     """Notes when what was asked for first."""
     firsts.setdefault('start', started)
     firsts.setdefault('path ' + path, time.time())
+    if path == MACS.rstrip('/'):
+        firsts['lists'] = firsts.get('lists', 0) + 1
     if path.startswith(MACS):
         firsts.setdefault('mac ' + path.removeprefix(MACS).split('/')[0], time.time())
 
@@ -144,6 +149,7 @@ def lookup(path):
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     server_version, sys_version = 'EC2ws', ''
+    wbufsize = 65536                    # head and body in one segment: a second one would wait 40 ms for the delayed ACK of the first
 
     def note(self, what):
         if 'IMDS_LOG' in os.environ:
