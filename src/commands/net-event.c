@@ -7,6 +7,7 @@
 #include "commands/net-event.h"
 
 #include "base/lock.h"
+#include "base/log.h"
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -369,9 +370,13 @@ static int take_snapshot(NetEvent *e, int *ret_fd) {
                 const Eni *own = eni_find(&e->snapshot.enis, e->facts.interface->mac);
                 /* a list that has just come is a beginning */
                 bool begun = first && now_usec() - e->snapshot.listed_usec < PATIENCE_USEC;
-                if (!e->alone || (own && own->asked_usec) || now_usec() >= e->deadline_usec ||
-                    !(begun || many_come(e)))
+                if (!e->alone)
                         return 0;
+                if ((own && own->asked_usec) || now_usec() >= e->deadline_usec || !(begun || many_come(e))) {
+                        log_debug("%s asks alone: another process has asked for longer than it waits.",
+                                  e->name);
+                        return 0;
+                }
         }
 }
 
@@ -421,6 +426,17 @@ static int give_up(NetEvent *e) {
                 e->why ?: "the metadata service does not know it", seconds, mac);
 }
 
+uint64_t net_event_span(const Root *root) {
+        uint64_t msec;
+        return !root_is_host(root) && root_read_u64(root, RUN_DIR "/deadline-ms", &msec) >= 0
+                       ? msec * USEC_PER_MSEC
+                       : NET_EVENT_USEC;
+}
+
+static bool is_over(const NetEvent *e) {
+        return now_usec() >= MIN(e->deadline_usec, e->begin_usec + net_event_span(e->run->root));
+}
+
 int net_event_look(NetEvent *e, Judgement *ret) {
         for (;;) {
                 uint64_t round = now_usec() + round_usec(e);
@@ -432,7 +448,7 @@ int net_event_look(NetEvent *e, Judgement *ret) {
                 }
                 if (r < 0 || *ret != JUDGEMENT_LATE)
                         return r;
-                if (now_usec() >= e->deadline_usec)
+                if (is_over(e))
                         return give_up(e);
                 if (e->goes_on)
                         continue;

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 
-#define DEADLINE_USEC (30 * USEC_PER_SEC)
 #define NETWORK_DIR   "/run/systemd/network"
 #define NETWORK_MAX   (256 << 10)
 #define EARLY_DIR     RUN_DIR "/early-interfaces" /* a file for each MAC that came before INIT_MARKER */
@@ -133,7 +132,7 @@ static int lock_interface(NetEvent *e) {
         Diag found = {};
         if (e->run->options.dry_run)
                 return 0;
-        e->run->lock_fd = lock_take(e->run->root, path, e->deadline_usec + DEADLINE_USEC, &found);
+        e->run->lock_fd = lock_take(e->run->root, path, e->deadline_usec + NET_EVENT_USEC, &found);
         return net_event_pass(e, MIN(e->run->lock_fd, 0), &found);
 }
 
@@ -295,14 +294,6 @@ static int check_words(const Options *o, Diag *diag) {
         return 0;
 }
 
-/* For the tests, which do not wait half a minute: a file below another root than the machine's own. */
-static uint64_t deadline_span(const Root *root) {
-        uint64_t msec;
-        return !root_is_host(root) && root_read_u64(root, RUN_DIR "/deadline-ms", &msec) >= 0
-                       ? msec * USEC_PER_MSEC
-                       : DEADLINE_USEC;
-}
-
 int command_udev_net_manager(Run *run) {
         _cleanup_(net_event_done)
                 NetEvent e = { .run = run, .name = run->options.interface, .begin_usec = now_usec() };
@@ -314,7 +305,7 @@ int command_udev_net_manager(Run *run) {
                                   "udev-net-manager changes the machine and needs root");
         stop_catch();
         run->step = "interface";
-        e.span_usec = deadline_span(run->root);
+        e.span_usec = net_event_span(run->root);
         e.deadline_usec = e.begin_usec + e.span_usec;
         if (streq(run->options.action, "remove"))
                 return remove_interface(&e);
