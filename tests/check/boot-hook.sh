@@ -76,19 +76,19 @@ ok "as is a networkctl that has no answer" eval 'ends 0 && after 4'
 # ---- what is told ----
 fresh "eth0=configuring eth1=pending eth2=configured eth3=unmanaged lo=unmanaged"
 interface eth1 3 0e:f4:9a:2b:6c:21; interface eth2 4 0e:f4:9a:2b:6c:22; interface eth3 5 0e:f4:9a:2b:6c:23 ours; decided eth1 io.systemd.Network; decided eth2 cni
-hook --timeout 1s
+hook --timeout 5s
 ok "at the deadline: exit 32" ends 32
 ok "the primary interface with its state" says "(32 ELINK) at network: eth0 ($mac), the primary interface, is configuring, and should be configured"
 ok "one of networkd's" says "eth1 (0e:f4:9a:2b:6c:21) is pending, and should be configured"
 ok "one of the CNI's" says "eth2 (0e:f4:9a:2b:6c:22) is configured, and should be unmanaged"
 ok "one that is undecided, with its unit" says "eth3 (0e:f4:9a:2b:6c:23) is undecided: its unit has not ended; see journalctl -u nodestrap-udev-net-manager@eth3"
 ok "and none else" lacks "lo "
-fresh "eth0=configured eth1=unmanaged lo=unmanaged"; interface eth1 3 $other ours; decided eth1 nonsense; hook --timeout 1s
+fresh "eth0=configured eth1=unmanaged lo=unmanaged"; interface eth1 3 $other ours; decided eth1 nonsense; hook --timeout 5s
 ok "garbage in the place of a decision is none, and warned of" eval 'ends 32 && says "eth1 ($other) is undecided" && says "$kept/eth1"'
 ok "once" eval '[ "$(grep -c warning "$tmp/err")" = 1 ]'
-fresh "lo=unmanaged"; rm -r "$root/sys/class/net/eth0"; hook --timeout 1s
+fresh "lo=unmanaged"; rm -r "$root/sys/class/net/eth0"; hook --timeout 5s
 ok "a primary interface that never appears" eval 'ends 32 && says "the primary interface ($mac) has not appeared"'
-fresh fails; hook --timeout 1s
+fresh fails; hook --timeout 5s
 ok "nobody who tells of links" eval 'ends 32 && says "systemd-networkd does not tell of its links"'
 fresh "eth0=pending lo=unmanaged" 'eth0=pending lo=unmanaged|kill -TERM $PPID'; hook
 ok "SIGTERM ends it, which says what it waited for" eval '[ $rc != 0 ] && [ $rc -lt 124 ] && says "SIGTERM came while" && says "eth0 ($mac), the primary interface, is pending"'
@@ -109,9 +109,9 @@ END
 decided eth1 cni; hook
 ok "what udev-net-manager was told is not asked again" eval 'ends 0 && sent 0 " imds "'
 rm -r "${root:?}/$kept" "$root/sys/class/net/eth1"; mkdir -p "$root/$macs"
-echo '{"interface": "eth7", "manager": "io.systemd.Network"}' >"$root/$macs/$other"; hook --timeout 1s
+echo '{"interface": "eth7", "manager": "io.systemd.Network"}' >"$root/$macs/$other"; hook --timeout 5s
 ok "one of networkd's that the instance has and the kernel has not" eval 'ends 32 && says "eth7 ($other), decided for systemd-networkd, has not appeared"'
-echo "eth0=configured eth1=pending lo=unmanaged" >"$links"; interface eth1 3 $other ours; hook --timeout 1s
+echo "eth0=configured eth1=pending lo=unmanaged" >"$links"; interface eth1 3 $other ours; hook --timeout 5s
 ok "and it is known by its MAC when its name is another" eval 'ends 32 && says "eth1 ($other) is pending, and should be configured"'
 sed -i "s/$other/0e:f4:9a:2b:6c:99/" "$root/run/nodestrap/interfaces.json"; rm -r "$root/sys/class/net/eth1"
 echo "eth0=configured lo=unmanaged" >"$links"; hook

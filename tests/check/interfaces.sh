@@ -94,12 +94,14 @@ shared() { share "$@" >"$tmp/shared" 2>&1; shares=$?; }         # not in $( ), w
 went_well() { [ "$shares" = 0 ] || { cat "$tmp/shared"; false; }; }
 # A part of this that takes long, beside all the others, with a folder of its own; told NAME waits for it and has its status.
 part() { # NAME COMMAND...
-        local name=$1
-        shift
-        mkdir "$tmp/$name"
-        (tmp=$tmp/$name; root=$tmp/root; network=$root/run/systemd/network; decisions=$root/etc/eks/nodeadm/udev-net-manager; service_pid='' mock_pid=''
-        trap 'service_stop; mock_stop' EXIT
-        "$@"; echo $? >"$tmp/ends") >"$tmp/$name.told" 2>&1 &
+        mkdir "$tmp/$1"
+        beside "$@" >"$tmp/$1.told" 2>&1 &
+}
+beside() {
+        local tmp=$tmp/$1 service_pid='' mock_pid=''
+        local root=$tmp/root network=$tmp/root/run/systemd/network decisions=$tmp/root/etc/eks/nodeadm/udev-net-manager
+        "${@:2}"; echo $? >"$tmp/ends"
+        service_stop; mock_stop
 }
 told() { comes test -s "$tmp/$1/ends" && [ "$(cat "$tmp/$1/ends")" = 0 ] || { cat "$tmp/$1.told"; false; }; }
 decided() { # NAME WORD
