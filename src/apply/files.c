@@ -9,6 +9,7 @@
 #include "apply/executor.h"
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -18,6 +19,8 @@
 #include <stdatomic.h>
 
 #define BATCH_MAX 64            /* two descriptors and a thread each */
+#define TELL_USEC (10 * USEC_PER_SEC)   /* so often it is told what the files wait for; before that a stop waits */
+#define LOOK_USEC USEC_PER_SEC          /* and then so often it is looked for a stop */
 
 enum { FILES_IN_TIME, FILES_ENDED, FILES_GIVEN_UP };
 
@@ -290,7 +293,7 @@ static void files_take_over(Apply *a, Files *f) {
 }
 
 /* What it has in hand has failed. What else it was to write may be written or not, which is not done. */
-static void files_fail(Apply *a, const Action *at, const char *doing, uint64_t limit) {
+static void files_fail(Apply *a, const Action *at, const char *doing, uint64_t begin, uint64_t limit) {
         Task *failed = NULL;
         for (size_t i = 0; i < a->n && !failed; i++)
                 if (a->tasks[i].action == at && a->tasks[i].state != TASK_ENDED)
@@ -306,19 +309,46 @@ static void files_fail(Apply *a, const Action *at, const char *doing, uint64_t l
         }
         if (!failed)
                 return;
-        failed->result->begin_usec = now_usec() - limit;
-        (void)task_fail(failed, -ETIMEDOUT, CAUSE_FILE,
-                        "not done after %.3g s; %s; dmesg shows whether its disk answers",
-                        (double)limit / (double)USEC_PER_SEC, doing);
+        failed->result->begin_usec = begin;
+        if (a->interrupted)
+                (void)task_fail(failed, -EINTR, CAUSE_INTERRUPTED, "stopped by %s; %s",
+                                stop_name(a->interrupted), doing);
+        else
+                (void)task_fail(failed, -ETIMEDOUT, CAUSE_FILE,
+                                "not done after %.3g s; %s; dmesg shows whether its disk answers",
+                                (double)limit / (double)USEC_PER_SEC, doing);
+}
+
+static bool joins_until(pthread_t thread, uint64_t usec) {
+        const struct timespec instant = { .tv_sec = (time_t)(usec / USEC_PER_SEC),
+                                          .tv_nsec = (long)(usec % USEC_PER_SEC * 1000) };
+        return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &instant) == 0;
+}
+
+/* A disk that answers late is told of, and a stop is obeyed once it is late. false: it has not ended at its
+ * deadline, or is not waited for any longer. */
+static bool files_join(Apply *a, pthread_t thread, uint64_t begin, uint64_t limit) {
+        uint64_t end = begin + limit, tell = begin + TELL_USEC;
+        for (uint64_t next = MIN(tell, end); !joins_until(thread, next); next = MIN(next + LOOK_USEC, end)) {
+                const Action *at = atomic_load(&a->files->at);
+                if (next >= end || apply_stopping(a))
+                        return false;
+                if (next < tell)
+                        continue;
+                log_info("%s: still %s after %.3g s; giving up in %.3g s; dmesg shows whether its disk answers",
+                         at->id, atomic_load(&a->files->doing),
+                         (double)(next - begin) / (double)USEC_PER_SEC,
+                         (double)(end - next) / (double)USEC_PER_SEC);
+                tell += TELL_USEC;
+        }
+        return true;
 }
 
 /* true: the thread has ended, and what it has is the loop's again. */
 static bool files_await(Apply *a, pthread_t thread, uint64_t limit) {
         Files *f = a->files;
-        uint64_t until = now_usec() + limit;
-        const struct timespec instant = { .tv_sec = (time_t)(until / USEC_PER_SEC),
-                                          .tv_nsec = (long)(until % USEC_PER_SEC * 1000) };
-        if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &instant) == 0)
+        uint64_t begin = now_usec();
+        if (files_join(a, thread, begin, limit))
                 return true;
         const Action *at = atomic_load(&f->at);
         const char *doing = atomic_load(&f->doing);
@@ -330,12 +360,22 @@ static bool files_await(Apply *a, pthread_t thread, uint64_t limit) {
         a->files = NULL;                /* it may be freed already */
         a->files_lost = true;
         (*a->threads_left)++;
-        files_fail(a, at, doing, limit);
+        files_fail(a, at, doing, begin, limit);
         return false;
 }
 
+/* The loop stood still meanwhile: what has ended in time must be heard before it counts as late. */
+static void deadlines_move(Apply *a, uint64_t usec) {
+        for (size_t i = 0; i < a->n; i++) {
+                sd_event_source *deadline = a->tasks[i].deadline;
+                uint64_t instant = 0;
+                if (deadline && sd_event_source_get_time(deadline, &instant) >= 0)
+                        (void)!sd_event_source_set_time(deadline, instant + usec);
+        }
+}
+
 bool files_apply(Apply *a) {
-        uint64_t limit = files_take(a);
+        uint64_t begin = now_usec(), limit = files_take(a);
         pthread_t thread;
         if (limit == 0)
                 return false;
@@ -346,10 +386,13 @@ bool files_apply(Apply *a) {
         if (r < 0)
                 return true;
         files_hand_over(a->files, a);
+        bool ended = true;
         if (pthread_create(&thread, NULL, files_run, a->files) != 0)
                 batch_write(a->files);  /* late is better than not at all */
-        else if (!files_await(a, thread, limit))
-                return true;
-        files_take_over(a, a->files);
+        else
+                ended = files_await(a, thread, limit);
+        deadlines_move(a, now_usec() - begin);
+        if (ended)
+                files_take_over(a, a->files);
         return true;
 }

@@ -11,6 +11,8 @@
 #include <stdio.h>
 
 #define MOVE_SEC       600
+/* A network volume may pause for a minute and then answer again, and nothing runs a phase a second time. */
+#define DISK_SEC       120
 #define MOVE_RATE      (10ULL << 20)    /* bytes a second, see move_more_usec() */
 #define MOVE_MORE_MAX  ((4 * 3600 - MOVE_SEC) * USEC_PER_SEC)
 
@@ -330,9 +332,9 @@ typedef struct Row {
 } Row;
 
 static const Row rows[_ACTION_MAX] = {
-        [ACTION_WRITE_FILE]       = { "write-file",     &files,       10 },
-        [ACTION_WRITE_BLOCK]      = { "write-block",    &blocks,      10 },
-        [ACTION_PRUNE_FILES]      = { "prune-files",    &plain,       10 },
+        [ACTION_WRITE_FILE]       = { "write-file",     &files,       DISK_SEC },
+        [ACTION_WRITE_BLOCK]      = { "write-block",    &blocks,      DISK_SEC },
+        [ACTION_PRUNE_FILES]      = { "prune-files",    &plain,       DISK_SEC },
         [ACTION_RELOAD_MANAGER]   = { "reload-manager", &manager,     30 },
         [ACTION_RESTART_UNIT]     = { "restart-unit",   &units,       30 },
         [ACTION_START_UNIT]       = { "start-unit",     &units,       90 },
@@ -342,7 +344,7 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_MOUNT]            = { "mount",          &storage,     60 },
         [ACTION_GROW_FILESYSTEM]  = { "grow-filesystem",&storage,    120 },
         [ACTION_MOVE_FILES]       = { "move-files",     &moving,     MOVE_SEC },
-        [ACTION_BIND]             = { "bind",           &storage,     10 },
+        [ACTION_BIND]             = { "bind",           &storage,     DISK_SEC },
         [ACTION_IMPORT_IMAGE]     = { "import-image",   &image,       90 },
         [ACTION_MASK_UNIT]        = { "mask-unit",      &manager,     90 },
         [ACTION_UNMASK_UNIT]      = { "unmask-unit",    &manager,     30 },
@@ -368,7 +370,7 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_MAKE_CHANNEL]     = { "make-channel",   &plain,       30 },
         [ACTION_AWAIT_IMEX]       = { "await-imex",     &plain,      180 },
         [ACTION_CHECK_NODE]       = { "check-node",     &plain,      120 },
-        [ACTION_TAINT_NODE]       = { "taint-node",     &taints,      10 },
+        [ACTION_TAINT_NODE]       = { "taint-node",     &taints,      DISK_SEC },
         [ACTION_REMOVE_FILE]      = { "remove-file",    &plain,       10 },
         [ACTION_LINK_FILE]        = { "link-file",      &plain,       10 },
         [ACTION_RELOAD_NETWORKD]  = { "reload-networkd",&plain,       15 },

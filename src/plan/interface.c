@@ -13,6 +13,7 @@
 #include <errno.h>
 
 #define GROUP        "network"
+#define DECISION_USEC (10 * USEC_PER_SEC)
 #define NETWORK_DIR  "/run/systemd/network/"
 #define DEFAULT_FILE NETWORK_DIR "80-ec2.network.d/10-eks-disable.conf"
 /* nodeadm's bytes; there is no line end behind them */
@@ -161,9 +162,11 @@ static char *name_content(const InterfaceFacts *f, Manager manager) {
                       : xstrdup(word);
 }
 
-/* A read-only /etc keeps nothing, and the interface works all the same. */
+/* A read-only /etc keeps nothing, and the interface works all the same. It does so behind a disk that pauses,
+ * too, and waits no longer for one. */
 static void decision_step(Making *m, Action *a) {
         a->lenient = true;
+        a->deadline_usec = MIN(a->deadline_usec, DECISION_USEC);
         strv_add(&m->decided, a->id);
 }
 

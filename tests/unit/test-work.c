@@ -10,12 +10,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 typedef int (*Function)(Work *w);
-static Function functions[2];           /* for the actions "0" and "1" */
+static Function functions[4];           /* for the actions "0" to "3" */
 
 int raid_start(Task *t) {
         return work_start(t, functions[t->action->target[0] - '0']);
@@ -436,6 +437,34 @@ TEST(the_run_ends_without_a_thread_that_does_not) {
         ASSERT_EQ(write(stuck[1], "x", 1), 1);
         ASSERT_TRUE(read(woken[0], text, sizeof text - 1) > 0);
         ASSERT_STREQ(text, "1 0 /");
+}
+
+/* The loop stands still for as long as a disk hangs, which is longer than the deadline of what has ended at once. */
+TEST(what_ends_in_time_is_heard_after_a_disk_that_hangs) {
+        BOX(b, changes);
+        _cleanup_(freep) char *hung = xasprintf("%s/hung", b.path);
+        int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+        _cleanup_(freep) char *options = xasprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+        ASSERT_EQ(mkdir(hung, 0755), 0);
+        if (fd < 0 || mount("test", hung, "fuse", 0, options) < 0) {
+                rmdir(hung);
+                SKIP("a FUSE of one's own needs root");
+        }
+        for (int i = 1; i < 4; i++)
+                add(&b, changes);
+        for (int i = 0; i < 4; i++)
+                b.plan->actions[i].deadline_usec = USEC_PER_SEC;
+        b.plan->actions = xrealloc(b.plan->actions, b.plan->n + 1, sizeof(Action));
+        b.plan->actions[b.plan->n++] = (Action){ .id = xstrdup("write-file:a"), .type = ACTION_WRITE_FILE, .target = xasprintf("%s/a", hung),
+                                                .file = { .content = xstrdup("a"), .size = 1, .mode = 0644 }, .deadline_usec = 2 * USEC_PER_SEC };
+        ASSERT_TRUE(apply(&b) < 0);
+        for (size_t i = 0; i < 4; i++)
+                ASSERT_STREQ(outcome(&b, i), "done");
+        ASSERT_STREQ(outcome(&b, 4), "failed");
+        ASSERT_EQ(diag_count(&b.diag, false), 1);
+        close(fd);
+        ASSERT_EQ(umount2(hung, MNT_DETACH), 0);
+        ASSERT_EQ(rmdir(hung), 0);
 }
 
 static pid_t copy_holder;
