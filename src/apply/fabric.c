@@ -20,15 +20,16 @@ typedef struct Gate {
         uint64_t start_usec;
         NvmlGpus gpus;
         bool open;
-        NvmlFabric *seen;       /* of each GPU at the last ask that was answered */
-        bool known;             /* there was such an ask */
+        NvmlFabric *seen;       /* of each GPU, what it answered last */
+        size_t n_seen;          /* so many of them have answered */
         NvmlTrouble trouble;    /* of the last ask, if it was not answered */
 } Gate;
 
 static void gate_close(Gate *g) {
         if (g->open)
                 nvml_close(&g->gpus);
-        g->open = g->known = false;
+        g->open = false;
+        g->n_seen = 0;
         free(TAKE_PTR(g->seen));
 }
 
@@ -109,108 +110,34 @@ static int fail_unsupported(Gate *g) {
                          g->gpus.n);
 }
 
-static int fail_late(Gate *g) {
-        Text also = {};
-        size_t first = 0;
-        (void)count_joined(g, &first);
-        _cleanup_(freep) char *state = state_words(g, &g->seen[first]);
-        for (size_t i = first + 1; i < g->gpus.n; i++) {
-                _cleanup_(freep) char *words = has_joined(g, &g->seen[i]) ? NULL : gpu_words(g, i, "");
-                if (words)
-                        text_add(&also, "%s%s", also.data ? ", " : "; also ", words);
-        }
-        int r = work_fail(g->w, -ETIMEDOUT, CAUSE_FABRIC, "GPU %zu of %zu (%s) still %s after %ju s%s; %s",
-                          first, g->gpus.n, g->gpus.items[first].address, state, (uintmax_t)waited(g),
-                          also.data ?: "", advice(g->w->action->class));
-        text_done(&also);
-        return r;
-}
-
-static int fail_few(Gate *g) {
-        return work_fail(g->w, -ETIMEDOUT, CAUSE_NVML,
-                         "%s, still after %ju s; dmesg | grep -E 'NVRM|Xid' tells what the driver says",
-                         g->trouble.text, (uintmax_t)waited(g));
-}
-
-/* ---- one ask ---- */
-
-/* The library lists GPUs when it is initialised: with one missing, or none yet, that is done again at the
- * next ask. */
-static int gate_open(Gate *g) {
-        if (g->open)
-                return 0;
-        int r = gpus_look(g->w, &g->gpus, &g->trouble);
-        if (r < 0)
-                return r;
-        g->open = true;
-        g->seen = xcalloc(g->gpus.n, sizeof *g->seen);
-        return 0;
-}
-
-static int gpu_look(Gate *g, size_t i) {
-        _cleanup_(freep) char *name = gpu_name(&g->gpus, i);
-        work_at(g->w, "NVML was asked for the fabric state of %s, and did not answer", name);
-        int code = nvml_fabric(g->gpus.items[i].device, &g->seen[i]);
-        if (code == NVML_NOT_SUPPORTED) {
-                g->seen[i] = (NvmlFabric){ .state = NVML_FABRIC_NOT_SUPPORTED };
-                return 0;
-        }
-        if (code == NVML_OK)
-                return 0;
-        _cleanup_(freep) char *text = nvml_text(code);
-        g->trouble = (NvmlTrouble){ code, xasprintf("asking %s for its fabric state: %s", name, text) };
-        return -EIO;
-}
-
-static int fabric_look(Gate *g) {
-        nvml_trouble_done(&g->trouble);
-        int r = gate_open(g);
-        for (size_t i = 0; r == 0 && i < g->gpus.n; i++)
-                r = gpu_look(g, i);
-        if (r == 0)
-                g->known = true;
-        return r;
-}
-
-static bool none_supports_it(const Gate *g) {
-        for (size_t i = 0; i < g->gpus.n; i++)
-                if (g->seen[i].state != NVML_FABRIC_NOT_SUPPORTED)
-                        return false;
-        return true;
-}
-
-/* 1: all have joined, 0: not yet. What the driver says while it settles may be asked again; the rest is over
- * at once. */
-static int gate_ask(Gate *g) {
-        size_t first = 0;
-        if (fabric_look(g) < 0) {
-                if (g->trouble.code == NVML_OK || nvml_is_final(g->trouble.code))
-                        return gpus_fail(g->w, &g->trouble);
-                work_progress(g->w, "%s", g->trouble.text);
-                return 0;
-        }
-        if (g->w->action->class == GPU_CLASS_NVSWITCH && none_supports_it(g))
-                return fail_unsupported(g);
-        size_t joined = count_joined(g, &first);
-        if (joined == g->gpus.n)
-                return 1;
-        _cleanup_(freep) char *words = gpu_words(g, first, "");
-        work_progress(g->w, "%zu of %zu GPUs have joined the fabric; %s", joined, g->gpus.n, words);
-        return 0;
-}
-
-static int gate_wait(Gate *g) {
-        uint64_t end = work_patience(g->w);     /* which GPU it is is worth more than that it is late */
-        for (bool waited_already = false;; waited_already = true) {
-                int r = gate_ask(g);
-                if (r != 0)
-                        return r < 0 ? r : waited_already;
-                uint64_t now = now_usec(), part = (now - g->start_usec) / LATE_PART,
-                         step = MIN(MAX(part, STEP_MIN_USEC), STEP_MAX_USEC);
-                if (now < end && work_pause(g->w, MIN(step, end - now)))
+/* Of the GPUs that have answered, those that have not joined; NULL: there are none. after: " after 3 s" */
+static char *late_words(const Gate *g, const char *after) {
+        Text t = {};
+        for (size_t i = 0, told = 0; i < g->n_seen; i++) {
+                if (has_joined(g, &g->seen[i]))
                         continue;
-                return g->trouble.text ? fail_few(g) : fail_late(g);
+                _cleanup_(freep) char *state = state_words(g, &g->seen[i]), *words = gpu_words(g, i, "");
+                if (told++ == 0)
+                        text_add(&t, "GPU %zu of %zu (%s) still %s%s", i, g->gpus.n,
+                                 g->gpus.items[i].address, state, after);
+                else
+                        text_add(&t, "%s%s", told == 2 ? "; also " : ", ", words);
         }
+        if (t.data)
+                text_add(&t, "; %s", advice(g->w->action->class));
+        return t.data;
+}
+
+/* A GPU that says it has not joined is what the machine waits for, also where another one gives an error. */
+static int fail_late(Gate *g) {
+        _cleanup_(freep) char *after = xasprintf(" after %ju s", (uintmax_t)waited(g)),
+                              *words = late_words(g, after);
+        if (!words)
+                return work_fail(g->w, -ETIMEDOUT, CAUSE_NVML,
+                                 "%s, still%s; dmesg | grep -E 'NVRM|Xid' tells what the driver says",
+                                 g->trouble.text, after);
+        return work_fail(g->w, -ETIMEDOUT, CAUSE_FABRIC, "%s%s%s", words, g->trouble.text ? "; " : "",
+                         g->trouble.text ?: "");
 }
 
 /* ---- what was found ---- */
@@ -252,20 +179,111 @@ static void tell_clique(Gate *g, json_t *found) {
         json_object_set_new(found, "cliqueId", json_integer(g->seen[0].clique));
 }
 
-static void gate_report(Gate *g, bool joined) {
+static json_t *gate_found(const Gate *g) {
         json_t *gpus = json_array();
         uint64_t tenths = (now_usec() - g->start_usec + g->w->waited_usec) / (USEC_PER_SEC / 10);
-        g->w->found = json_pack("{s:n, s:n, s:o, s:f}", "clusterUuid", "cliqueId", "gpus", gpus, "seconds",
-                                (double)tenths / 10);
-        for (size_t i = 0; g->known && i < g->gpus.n; i++)
+        for (size_t i = 0; i < g->n_seen; i++)
                 json_array_append_new(gpus, gpu_found(g, i));
-        if (joined)
-                tell_clique(g, g->w->found);
+        return json_pack("{s:n, s:n, s:o, s:f}", "clusterUuid", "cliqueId", "gpus", gpus, "seconds",
+                         (double)tenths / 10);
+}
+
+/* The deadline may pass in the middle of a round: eight answers take a while on a busy machine, and the
+ * library may never give the last of them. */
+static void gate_draft(Gate *g) {
+        char *late = late_words(g, "");
+        work_draft(g->w, gate_found(g), late ? CAUSE_FABRIC : CAUSE_NONE, late);
+}
+
+/* ---- one ask ---- */
+
+/* The library lists GPUs when it is initialised: with one missing, or none yet, that is done again at the
+ * next ask. */
+static int gate_open(Gate *g) {
+        if (g->open)
+                return 0;
+        int r = gpus_look(g->w, &g->gpus, &g->trouble);
+        if (r < 0)
+                return r;
+        g->open = true;
+        g->seen = xcalloc(g->gpus.n, sizeof *g->seen);
+        return 0;
+}
+
+static int gpu_look(Gate *g, size_t i) {
+        _cleanup_(freep) char *name = gpu_name(&g->gpus, i);
+        work_at(g->w, "NVML was asked for the fabric state of %s, and did not answer", name);
+        int code = nvml_fabric(g->gpus.items[i].device, &g->seen[i]);
+        if (code == NVML_NOT_SUPPORTED) {
+                g->seen[i] = (NvmlFabric){ .state = NVML_FABRIC_NOT_SUPPORTED };
+                return 0;
+        }
+        if (code == NVML_OK)
+                return 0;
+        _cleanup_(freep) char *text = nvml_text(code);
+        g->trouble = (NvmlTrouble){ code, xasprintf("asking %s for its fabric state: %s", name, text) };
+        return -EIO;
+}
+
+static int fabric_look(Gate *g) {
+        nvml_trouble_done(&g->trouble);
+        int r = gate_open(g);
+        for (size_t i = 0; r == 0 && i < g->gpus.n; i++) {
+                r = gpu_look(g, i);
+                if (r == 0) {
+                        g->n_seen = MAX(g->n_seen, i + 1);
+                        gate_draft(g);
+                }
+        }
+        return r;
+}
+
+static bool none_supports_it(const Gate *g) {
+        for (size_t i = 0; i < g->gpus.n; i++)
+                if (g->seen[i].state != NVML_FABRIC_NOT_SUPPORTED)
+                        return false;
+        return true;
+}
+
+/* 1: all have joined, 0: not yet. What the driver says while it settles may be asked again; the rest is over
+ * at once. */
+static int gate_ask(Gate *g) {
+        size_t first = 0;
+        if (fabric_look(g) < 0) {
+                if (g->trouble.code == NVML_OK || nvml_is_final(g->trouble.code))
+                        return gpus_fail(g->w, &g->trouble);
+                work_progress(g->w, "%s", g->trouble.text);
+                return 0;
+        }
+        if (g->w->action->class == GPU_CLASS_NVSWITCH && none_supports_it(g))
+                return fail_unsupported(g);
+        size_t joined = count_joined(g, &first);
+        if (joined == g->gpus.n)
+                return 1;
+        _cleanup_(freep) char *words = gpu_words(g, first, "");
+        work_progress(g->w, "%zu of %zu GPUs have joined the fabric; %s", joined, g->gpus.n, words);
+        return 0;
+}
+
+static int gate_wait(Gate *g) {
+        uint64_t end = work_patience(g->w);     /* which GPU it is is worth more than that it is late */
+        for (bool waited_already = false;; waited_already = true) {
+                int r = gate_ask(g);
+                if (r != 0)
+                        return r < 0 ? r : waited_already;
+                uint64_t now = now_usec(), part = (now - g->start_usec) / LATE_PART,
+                         step = MIN(MAX(part, STEP_MIN_USEC), STEP_MAX_USEC);
+                if (now < end && work_pause(g->w, MIN(step, end - now)))
+                        continue;
+                return fail_late(g);
+        }
 }
 
 int fabric_work(Work *w) {
         _cleanup_(gate_done) Gate g = { .w = w, .start_usec = now_usec() };
         int r = gate_wait(&g);
-        gate_report(&g, r >= 0);
+        w->found = gate_found(&g);
+        if (r >= 0)
+                tell_clique(&g, w->found);
         return r;
 }

@@ -67,6 +67,7 @@ int license_work(Work *w) {
                         r = tell_unlicensed(w, text);
                         break;
                 }
+                work_draft(w, NULL, CAUSE_LICENSE, xstrdup(text));
                 work_progress(w, "%s yet; " DAEMON " is at work on it", text);
                 if (!work_pause(w, STEP_USEC))
                         r = work_fail(w, -ECANCELED, CAUSE_LICENSE, "given up while %s", text);

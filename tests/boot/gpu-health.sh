@@ -97,7 +97,7 @@ try "nobody has looked" no grep -q 'health' /run/nodestrap/metrics.prom
 try "nor is there a word of it" no shown '^Health'
 power_on p5-48xlarge; echo 'error nvmlDeviceGetRemappedRows 15 3' >/etc/fakes/nvml; nvml_changed
 fails 33 EHEALTH 'GPU 3 .*no longer answers on the PCI bus' "a GPU that is lost"
-power_on p5-48xlarge fabric-takes=100000; printf '%s\n' 'health 3 0x500 2' 'links 3 all' >/etc/fakes/nvml; spec '{accelerator: {nvidia: {fabric: {timeout: 2s}}}}'; nvml_changed
+power_on p5-48xlarge fabric-takes=100000; printf '%s\n' 'health 3 0x500 2' 'links 3 all' >/etc/fakes/nvml; spec '{accelerator: {nvidia: {fabric: {timeout: 20s}}}}'; nvml_changed
 fails 33 EFABRIC 'In Progress' "a fabric that never completes"
 try "and its links, which may be why" shown '^  nvlink-down: GPU 3 .*18 of its 18'
 

@@ -30,7 +30,7 @@
  *   reasons GPU MASK [3x]          nvmlClocksEventReason*, always or in the first so many answers
  *   error CALL CODE [GPU] [3x]     CALL as in nvml.h without _v2, _v3; always, or the first so many times (of
  *                                  that GPU)
- *   hang CALL [GPU]                it does not return
+ *   hang CALL [GPU] [after 3x]     it does not return, at once or once it has been called so often
  *   mig activates | reset | stuck  what setting the mode does: at once (default from Hopper on), after a
  *                                  reset (default on Ampere), or not even then: see fakeNvmlReset()
  *   profile ID NAME                what the GPU instance profile is called, as the library says it, blanks
@@ -166,6 +166,7 @@ static const Model models[] = {
 
 typedef struct Step { unsigned state, status; uint64_t usec; unsigned asks; } Step;
 /* gpu -1: all; times 0: always */
+/* times: 0 for always; of one that hangs, the calls before that. */
 typedef struct Rule { char call[64]; bool hang; unsigned code; int gpu; unsigned times; } Rule;
 typedef struct Instance { unsigned id, profile, start, size, compute; } Instance;
 typedef struct Gpu {
@@ -410,7 +411,7 @@ static void script_line(Fake *f, char *line) {
         } else if (strcmp(key, "error") == 0 && words[2])
                 add_rule(f, words[1], false, (unsigned)atoi(words[2]), words[3], words[4]);
         else if (strcmp(key, "hang") == 0)
-                add_rule(f, words[1], true, OK, words[2], NULL);
+                add_rule(f, words[1], true, OK, words[2], words[2] && words[3] ? words[4] : NULL);
         else if (strcmp(key, "license") == 0) {
                 snprintf(f->product, sizeof f->product, "%s", words[1]);
                 snprintf(f->license, sizeof f->license, "%s", words[2] ? words[2] : "");
@@ -535,7 +536,7 @@ static unsigned fake_begin(Fake *f, const char *call, int gpu, unsigned *ret_n) 
         for (unsigned i = 0; i < f->n_rules; i++) {
                 const Rule *r = &f->rules[i];
                 if (strcmp(r->call, call) != 0 || (r->gpu >= 0 && r->gpu != gpu) ||
-                    (r->times && n > r->times))
+                    (r->times && (n > r->times) != r->hang))
                         continue;
                 (void)fake_end(f, OK);
                 while (r->hang)
