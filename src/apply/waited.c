@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "base/time.h"
 
 #include <string.h>
 
@@ -117,4 +118,7 @@ void waited_grant(Task *t) {
                 return;
         t->waited_usec = usec;
         t->limit_usec = MAX(whole - MIN(whole, usec), FLOOR_USEC);
+        _cleanup_(freep) char *waited = usec_text((int64_t)usec), *left = usec_text((int64_t)t->limit_usec);
+        log_info("%s: the devices phase waited %s for it in vain; the run phase waits %s more", t->action->id,
+                 waited, left);
 }

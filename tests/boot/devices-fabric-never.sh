@@ -16,12 +16,17 @@ waited() { python3 -c 'import json, sys
 a = next(a for a in json.load(open("/run/nodestrap/status.json"))["runs"][sys.argv[1]]["actions"] if a["id"] == "await-fabric:fabric")
 print((a["endUsec"] - a["beginUsec"]) // 1000000)' "$1"; }
 told() { value text | sed -nE 's/.* after ([0-9]+) s.*/\1/p'; }
+# The deadline of the plan, in whole seconds; a wait gives up 2 s before it.
+planned() { plan | python3 -c 'import json, sys
+print(next(a for a in json.load(sys.stdin)["actions"] if a["id"] == "await-fabric:fabric")["timeoutMs"] // 1000)'; }
 
 try "both phases exit with 33" is "$(property nodestrap-devices ExecMainStatus) $(property nodestrap-run ExecMainStatus)" "33 33"
 try "the verdict is the fabric's" is "$(value verdict) $(value code) $(value runs devices,run phase)" "failed EFABRIC devices"
-try "the devices phase has waited for all of its time" test "$(waited devices)" -ge 35
-try "the run phase for less" test "$(waited devices,run)" -lt 35
-try "and told both" test "$(told)" -gt "$(waited devices)"
+try "the plan has the deadline that was asked for" is "$(planned)" 40
+try "the devices phase has waited for all of its time" test "$(waited devices)" -ge $(($(planned) - 2))
+try "the run phase has the rest, ten seconds at least" in_journal '^await-fabric:fabric: the devices phase waited .* for it in vain; the run phase waits 10\.0 s more$'
+try "which it waits for" test "$(waited devices,run)" -ge 9
+try "and tells both" test "$(told)" -ge $(($(waited devices) + 9))
 try "containerd is there" active containerd
 try "kubelet was not started" never_started
 try "the units tell of it" is "$(property nodestrap-devices ActiveState) $(property nodestrap-run ActiveState)" "failed failed"
