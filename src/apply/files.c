@@ -19,8 +19,9 @@
 #include <stdatomic.h>
 
 #define BATCH_MAX 64            /* two descriptors and a thread each */
-#define TELL_USEC (10 * USEC_PER_SEC)   /* so often it is told what the files wait for; before that a stop waits */
-#define LOOK_USEC USEC_PER_SEC          /* and then so often it is looked for a stop */
+/* So often it is told what the files wait for. A stop waits as long, and is then looked for so often. */
+#define TELL_USEC (10 * USEC_PER_SEC)
+#define LOOK_USEC USEC_PER_SEC
 
 enum { FILES_IN_TIME, FILES_ENDED, FILES_GIVEN_UP };
 
@@ -335,8 +336,8 @@ static bool files_join(Apply *a, pthread_t thread, uint64_t begin, uint64_t limi
                         return false;
                 if (next < tell)
                         continue;
-                log_info("%s: still %s after %.3g s; giving up in %.3g s; dmesg shows whether its disk answers",
-                         at->id, atomic_load(&a->files->doing),
+                log_info("%s: still %s after %.3g s; giving up in %.3g s; dmesg shows whether its disk "
+                         "answers", at->id, atomic_load(&a->files->doing),
                          (double)(next - begin) / (double)USEC_PER_SEC,
                          (double)(end - next) / (double)USEC_PER_SEC);
                 tell += TELL_USEC;

@@ -24,6 +24,9 @@ try "kubelet has waited for it" kubelet_saw 'gpus=1 .* licensed'
 power gridd-never=yes; require
 fails 33 ELICENSE 'GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence for NVIDIA Workstation; it works for some time.* journalctl -u nvidia-gridd tells' "none comes, and it is asked for"
 
+power gridd-never=yes; require; echo 'hang nvmlDeviceGetGridLicensableFeatures after 4x' >/etc/fakes/nvml
+fails 33 ELICENSE 'NVML was asked for the licence of GPU 0 \(0000:31:00.0\), and did not answer; also: GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence' "the library hangs once it has said that there is none"
+
 power gridd-dies=yes; require
 fails 33 ELICENSE 'nvidia-gridd gets it, and does not run' "the daemon dies before it has one"
 
