@@ -296,15 +296,16 @@ static void set_mig(Fake *f, const char *word, const char *times) {
                 f->in_use = times ? atoi(times) : -1;
 }
 
-static void add_rule(Fake *f, const char *call, bool hang, unsigned code, const char *third,
-                     const char *fourth) {
+static void add_rule(Fake *f, const char *call, bool hang, unsigned code, char *const words[static 3]) {
         Rule r = { .hang = hang, .code = code, .gpu = -1 };
         snprintf(r.call, sizeof r.call, "%s", call);
-        for (int i = 0; i < 2; i++) {
-                const char *word = i ? fourth : third;
-                if (word && strchr(word, 'x'))
+        for (int i = 0; i < 3 && words[i]; i++) {
+                const char *word = words[i];
+                if (strcmp(word, "after") == 0)
+                        continue;
+                if (strchr(word, 'x'))
                         r.times = (unsigned)atoi(word);
-                else if (word)
+                else
                         r.gpu = gpu_number(word);
         }
         if (f->n_rules < RULES_MAX)
@@ -365,7 +366,7 @@ static void set_health(Fake *f, const char *key, int which, const char *value, c
 }
 
 static void script_line(Fake *f, char *line) {
-        char *words[5] = {}, all[512];
+        char *words[6] = {}, all[512];
         snprintf(all, sizeof all, "%s", line);
         unsigned n = 0;
         char *save = NULL;
@@ -409,9 +410,9 @@ static void script_line(Fake *f, char *line) {
                 f->named = (unsigned)atoi(words[1]);
                 snprintf(f->name, sizeof f->name, "%s", all + (words[2] - line));
         } else if (strcmp(key, "error") == 0 && words[2])
-                add_rule(f, words[1], false, (unsigned)atoi(words[2]), words[3], words[4]);
+                add_rule(f, words[1], false, (unsigned)atoi(words[2]), words + 3);
         else if (strcmp(key, "hang") == 0)
-                add_rule(f, words[1], true, OK, words[2], words[2] && words[3] ? words[4] : NULL);
+                add_rule(f, words[1], true, OK, words + 2);
         else if (strcmp(key, "license") == 0) {
                 snprintf(f->product, sizeof f->product, "%s", words[1]);
                 snprintf(f->license, sizeof f->license, "%s", words[2] ? words[2] : "");
