@@ -24,6 +24,8 @@ still='write-file:/etc/kubernetes/.*: still writing its new content beside it af
 
 truncate -s 64M disk
 try "a file system for /etc/kubernetes" sh -c 'modprobe loop; mkfs.ext4 -q disk && mkdir -p /etc/kubernetes && mount -o loop disk /etc/kubernetes'
+# shellcheck disable=SC2046 # sources are words
+try "a plan is made" within 300 nodestrap plan $(sources)
 
 try "it is frozen" freeze
 init >said 2>&1 & pid=$!
