@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC1007,SC2034,SC2046,SC2054,SC2166 # A= B= clears; words are split on purpose
 # usage: vmboot.sh [OPTION...] SCRIPT [ARGUMENT...]
-# Boots a Debian guest under QEMU without a network (TCG: no KVM wanted), runs SCRIPT in it as root, returns its exit status.
+# Boots a Debian guest under QEMU without a network, runs SCRIPT in it as root, returns its exit status. QEMU emulates the processor (TCG)
+# where KVM starts no guest: a short boot decides, once after each start of this machine.
 #   -p TREE     directory unpacked over / of the guest BEFORE systemd starts, so its units are part of the boot (with -s: after)
 #   -d N        N emulated 1 GiB NVMe drives that look like EC2 instance stores (default 2): model, serial AWS..., by-id names
 #   -b BYTES    their logical blocks (default 512)
@@ -26,6 +27,7 @@
 #   -t SECONDS  time limit of each boot (default 300)
 #   -q          QEMU as it is: its own model string, EC2's by-id names made by a udev rule in the guest
 #   --deps      install what is needed on this machine      --build  only make the image, print the path of its root directory
+#   --accel [KERNEL INITRD]  print kvm or tcg: what guests of amd64 run under here; with an initrd that has /bin/busybox, or that of the image
 #   --clean     remove what tests keep in the cache: images, snapshots, packages of other suites, kept failures        --help
 # SCRIPT finds its boot number in $VMTEST_BOOT and may say "systemctl reboot": it then runs again with the next number. After
 # "echo VMTEST blank-drives >/dev/ttyS0" the next boot has new, empty instance stores (what an EC2 stop/start does). Said the same way,
@@ -34,17 +36,20 @@
 # Exit status: SCRIPT's; 77 skipped (reason on stderr), 96 no power cut happened, 97 no result, 98 time limit or panic, 99 no image.
 # Environment: NODESTRAP_TEST_CACHE (default /var/cache/nodestrap-test), NODESTRAP_TEST_REQUIRE=1 (a skip is an error),
 # NODESTRAP_TEST_NO_BUILD=1 (skip where the image is not made yet),
-# NODESTRAP_TEST_ACCEL (default tcg; kvm where it is real), NODESTRAP_TEST_QEMU_ARGS, NODESTRAP_TEST_APPEND (kernel arguments),
+# NODESTRAP_TEST_ACCEL (tcg or kvm, which then is not tried), NODESTRAP_TEST_QEMU_ARGS, NODESTRAP_TEST_APPEND (kernel arguments),
 # NODESTRAP_TEST_MIRROR, NODESTRAP_TEST_SECURITY_MIRROR (default: the mirror in this machine's apt sources).
 
 set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
-TREE= ND=2 BLOCK=512 EBS= VOLUMES=() CARDS=() IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= TYPE=() BUILD= W= P= VPC= ARCH=amd64
+TREE= ND=2 BLOCK=512 EBS= VOLUMES=() CARDS=() IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= TYPE=() BUILD= W= P= VPC= ARCH=amd64 ASKS= TRIED=()
 case ${1-} in
 --deps) deps; exit;;
 --clean)                # images and peers.sh's packages have a lock beside them
         root; for f in "$BASE"/*.lock; do rm -rf "${f%.lock}"; done
-        rm -rf "$BASE"/{*.lock,image-*,failed.*,tmp.*,qemu-*,apt}; exit;;
+        rm -rf "$BASE"/{*.lock,image-*,failed.*,tmp.*,qemu-*,apt,accel}; exit;;
 --build) BUILD=1; shift;;
+--accel)
+        ASKS=1; shift
+        [ $# -lt 2 ] || [[ $1 = -* ]] || { TRIED=("$(realpath -e "$1")" "$(realpath -e "$2")") || exit 2; shift 2; };;
 --help|'') usage; exit;;
 esac
 while getopts A:p:d:b:ev:w:T:i:sS:a:n:c:m:k:K:o:t:q o; do case $o in
@@ -52,7 +57,7 @@ while getopts A:p:d:b:ev:w:T:i:sS:a:n:c:m:k:K:o:t:q o; do case $o in
         S) SUITE=$OPTARG;; a) EXTRA=,$OPTARG;; n) NODES=$OPTARG;; c) CPUS=$OPTARG;; m) MEM=$OPTARG;; k) CUT=$OPTARG;; K) CUTTEXT=$OPTARG;;
         o) OUT=$OPTARG;; t) LIMIT=$OPTARG;; q) STOCK=1;; *) exit 2;;
 esac; done; shift $((OPTIND-1))
-[ -n "$BUILD" ] || { SCRIPT=$(realpath -e "${1:?SCRIPT}") || exit 2; shift; }
+[ -n "$BUILD$ASKS" ] || { SCRIPT=$(realpath -e "${1:?SCRIPT}") || exit 2; shift; }
 root; [ "$(uname -m)" = x86_64 ] || skip "the guest is x86-64 only"
 case $ARCH in
 amd64) FLAVOUR='' FOREIGN='' MACHINE=x86_64 KERNELS=linux-image-cloud-amd64;;
@@ -171,9 +176,43 @@ I
         cd /
 }
 # ---- end of the image ------------------------------------------------------------------------------------------------------------
+# ACCELERATOR: kvm or tcg, under what guests run. A /dev/kvm may be there and start nothing, so the kernel KERNEL boots with INITRD under
+# KVM, and its first program says a word. What that showed holds until this machine starts again or QEMU is another one.
+accelerator() { # KERNEL INITRD
+        local word=nodestrap-guest qemu=qemu-system-x86_64 key pid i ended why='the guest says nothing for 10 s'
+        ACCELERATOR=tcg
+        case ${NODESTRAP_TEST_ACCEL-} in
+        tcg|kvm) ACCELERATOR=$NODESTRAP_TEST_ACCEL; return;;
+        '') [ $ARCH = amd64 ] || return;;
+        *) say "NODESTRAP_TEST_ACCEL is $NODESTRAP_TEST_ACCEL; set tcg or kvm, or unset it"; exit 2;;
+        esac
+        exec 6>>"$BASE/accel.lock"; flock 6
+        key="$(</proc/sys/kernel/random/boot_id) $("$qemu" --version | head -1)"
+        if [ "$(sed -n 1p "$BASE/accel" 2>/dev/null)" = "$key" ]; then
+                ACCELERATOR=$(sed -n 2p "$BASE/accel"); exec 6>&-; return
+        fi
+        : >"$W/accel.console"
+        (ulimit -c 0; exec "$qemu" -M pc -accel kvm -cpu host -m 256M -nodefaults -display none -no-reboot -serial file:"$W/accel.console" \
+                -kernel "$1" -initrd "$2" -append "console=ttyS0 panic=-1 quiet rdinit=/bin/busybox -- echo $word") \
+                </dev/null >"$W/accel.said" 2>&1 6>&- 9>&- & pid=$!
+        {       # 10 s at most, of which a guest under KVM needs a small part
+                for ((i = 0; i < 200; i++)); do
+                        kill -0 $pid && ended='' || ended=1     # what it wrote last is still to be read
+                        if grep -aqx "$word"$'\r\\?' "$W/accel.console"; then ACCELERATOR=kvm; break; fi
+                        if [ -n "$ended" ]; then why=$(head -n 1 "$W/accel.said"); why=${why:-QEMU ends without a word}; break; fi
+                        sleep 0.05
+                done
+                kill -KILL $pid; wait $pid
+        } 2>/dev/null
+        [ $ACCELERATOR = kvm ] || say "KVM starts no guest here: $why; guests run under TCG"
+        printf '%s\n%s\n' "$key" $ACCELERATOR >"$BASE/accel.new" && mv "$BASE/accel.new" "$BASE/accel" || exit 99
+        exec 6>&-
+}
 cleanup() { [ -z "$P" ] || kill -KILL "$P" 2>/dev/null; [ -z "$VPC" ] || kill "$VPC"; [ -z "$W" ] || rm -rf "$W"; }
 trap cleanup EXIT; trap 'exit 130' INT TERM
-mkdir -p "$BASE"; W=$(mktemp -d -p "$BASE"); T=$EPOCHREALTIME
+mkdir -p "$BASE" && W=$(mktemp -d -p "$BASE") || { say "the cache $BASE cannot be written; set NODESTRAP_TEST_CACHE to a directory with 4 GB to spare"; exit 99; }
+T=$EPOCHREALTIME
+if [ ${#TRIED[@]} != 0 ]; then accelerator "${TRIED[@]}"; echo $ACCELERATOR; exit; fi
 key=$( { sed -n '/^# ---- the image/,/^# ---- end of/p' "$0"; echo "$SUITE$EXTRA${FOREIGN:+ $FOREIGN}"; } | sha256sum | cut -c1-12); CACHE=$BASE/image-$SUITE${FOREIGN:+-$FOREIGN}-$key
 exec 9>"$CACHE.lock"; flock 9
 if [ ! -d "$CACHE" ]; then
@@ -187,6 +226,7 @@ if [ ! -d "$CACHE" ]; then
 fi
 touch "$CACHE.lock"
 [ -z "$BUILD" ] || { echo "$CACHE/rootfs"; exit; }
+accelerator "$CACHE/vmlinuz" "$CACHE/initrd.cpio"; [ -z "$ASKS" ] || { echo $ACCELERATOR; exit; }
 MIB=$(($(numfmt --from=iec "$MEM") >> 20)); [ -n "$OUT" ] && KEEP=1 || { KEEP=; OUT=$W/out; }; mkdir -p "$OUT"; OUT=$(realpath "$OUT")
 rm -f "$OUT"/console.*
 
@@ -195,13 +235,19 @@ if [ -n "$STOCK" ]; then QEMU=qemu-system-$MACHINE; else QEMU=$here/qemu-ec2.sh;
 VERSION=$("$QEMU" --version | sed -n '1s/.*version \([^ ]*\).*/\1/p')
 # All CPUs take turns in one thread: with a thread each, one may still meet the breakpoint of a jump label that another has patched already
 # ("Oops: int3", and the guest is dead). Two guests at once on two CPUs take as long either way.
-ACCEL=(-M pc -accel tcg,thread=single -cpu max); [ "${NODESTRAP_TEST_ACCEL:-tcg}" = kvm ] && ACCEL=(-M pc -accel kvm -cpu host)
+# Without what is slow to emulate: vectors and their place in each switch of tasks (xsave), string instructions that go byte by byte (erms),
+# a fifth level of page tables, and what has every access of the kernel to a program's memory looked at twice.
+ACCEL=(-M pc -accel tcg,thread=single -cpu max,avx=off,avx2=off,xsave=off,erms=off,la57=off,smap=off,pku=off,pks=off)
+[ $ACCELERATOR != kvm ] || ACCEL=(-M pc -accel kvm -cpu host)
 # no_timer_check: beside other load the kernel may see no tick while it looks for one, and then leaves the timer's interrupt in service
 # for good, which holds back those of the disks (as under KVM, where the kernel does not look: arch/x86/kernel/kvm.c).
 KARGS="console=ttyS0 no_timer_check"
 if [ $ARCH = arm64 ]; then              # pointer authentication and vectors are slow to emulate
         ACCEL=(-M virt,gic-version=3 -accel tcg,thread=single -cpu max,pauth=off,sve=off) KARGS="console=ttyAMA0 8250.nr_uarts=0"
 fi
+# norandmaps: TCG translates code for each address that it is mapped at; where all programs have libc at the same, half of it is left to do.
+# init_on_alloc=0: the kernel clears what must be clear and not, beside that, all that it hands out.
+KARGS+=" net.ifnames=0 mitigations=off random.trust_cpu=on panic=-1 quiet norandmaps init_on_alloc=0"
 NUMA=(); [ "$NODES" -gt 1 ] && for ((i = 0; i < NODES; i++)); do    # more nodes than CPUs: the last ones are memory only
         a=$((i * CPUS / NODES)) b=$(((i + 1) * CPUS / NODES - 1)); [ "$CPUS" -ge "$NODES" ] || { a=$i; b=$i; }
         size=$((MIB / NODES)); [ $i -gt 0 ] || size=$((MIB - MIB / NODES * (NODES - 1)))
@@ -214,7 +260,7 @@ qemu() {        # CONSOLE ROOT HOTPLUG ARGUMENT...; runs in the background, so $
         exec "$QEMU" "${ACCEL[@]}" -smp "$CPUS" -m "${MIB}M" "${NUMA[@]}" "${TYPE[@]}" -nodefaults -display none -no-reboot -serial file:"$console" \
                 -drive if=none,id=root,file="$img",format=qcow2,cache=$CACHING -device virtio-blk-pci,drive=root,serial=ROOT,disable-legacy=on \
                 "${NET[@]}" -monitor unix:"$W/mon",server,nowait -kernel "$CACHE/vmlinuz$FLAVOUR" -initrd "$CACHE/initrd.cpio$FLAVOUR" \
-                -append "$KARGS net.ifnames=0 mitigations=off random.trust_cpu=on panic=-1 quiet vmtest.hotplug=$plug vmtest.boot=$BOOT ${NODESTRAP_TEST_APPEND:-}" \
+                -append "$KARGS vmtest.hotplug=$plug vmtest.boot=$BOOT ${NODESTRAP_TEST_APPEND:-}" \
                 "$@" ${NODESTRAP_TEST_QEMU_ARGS:-}
 }
 # Commands for QEMU's monitor on stdin; ends when the last one is done. A connection that ends before QEMU had the time to take it is
@@ -235,7 +281,8 @@ OWN=(-netdev "user,id=n0,restrict=on,net=169.254.169.0/24,host=169.254.169.1,dhc
         -device virtio-net-pci,netdev=n0,romfile=)
 uptime_of() { tr -d '\r' <"$1" 2>/dev/null | sed -n "s/.*VMTEST $2 //p" | tail -1 | grep . || echo -; }
 
-SNAPFILE=$CACHE/snap-$VERSION-$MIB-$CPUS-$NODES-${NODESTRAP_TEST_ACCEL:-tcg}.qcow2 BOOT=1
+# A snapshot goes on only on the machine and with the kernel that it was made on.
+SNAPFILE=$CACHE/snap-$VERSION-$MIB-$CPUS-$NODES-$(sha256sum <<<"${ACCEL[*]} $KARGS ${NODESTRAP_TEST_APPEND-}" | cut -c1-8).qcow2 BOOT=1
 if [ -n "$SNAP" ] && [ ! -f "$SNAPFILE" ]; then         # boot once without drives (QEMU cannot save an NVMe device), save
         say "saving a booted snapshot"; t=$EPOCHREALTIME; qemu-img create -q -f qcow2 -b "$CACHE/root.img" -F raw "$W/snap"
         NET=("${OWN[@]/,guestfwd*/}"); qemu "$W/console" "$W/snap" 1 & P=$!

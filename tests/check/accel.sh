@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Under what guests run (vmboot.sh --accel): a boot decides and no file, one decision holds until this machine starts again, and what
+# cannot start ends with a reason. QEMU is a script here, but for the last lines.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154,SC2016,SC2034,SC2317  # tmp and here are its; what eval gets is expanded there
+. "$(dirname "$0")/../mock/lib.sh"
+tools=$(realpath "$here/../tools")
+unset "${!NODESTRAP_TEST_@}"; export NODESTRAP_TEST_CACHE=$tmp/cache
+skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
+if [ "$(id -u)" != 0 ] || [ "$(uname -m)" != x86_64 ]; then echo '1..0 # SKIP root on x86-64 alone starts guests'; exit; fi
+missing=''; for program in mmdebstrap mkfs.ext4 busybox cpio xz modprobe; do command -v $program >/dev/null || missing+=" $program"; done
+[ -z "$missing" ] || { echo "1..0 # SKIP vmboot.sh needs$missing"; exit; }
+
+mkdir -p "$tmp/bin"; : >"$tmp/kernel"; : >"$tmp/initrd"
+# It does what $tmp/does says, in a shell, with the file of its serial console in $console, and counts how often it was started.
+cat >"$tmp/bin/qemu-system-x86_64" <<X
+#!/bin/bash
+[ "\$*" != --version ] || { cat "$tmp/version"; exit; }
+echo "\$*" >>"$tmp/starts"
+while [ \$# -gt 0 ]; do case \$1 in -serial) console=\${2#file:};; esac; shift; done
+. "$tmp/does"
+X
+chmod 755 "$tmp/bin/qemu-system-x86_64"; echo 'QEMU emulator version 7.2.22' >"$tmp/version"
+fakes() { cat >"$tmp/does"; : >"$tmp/starts"; rm -rf "$tmp/cache"; }
+accel() { PATH=$tmp/bin:$PATH "$tools/vmboot.sh" --accel "$tmp/kernel" "$tmp/initrd" 2>"$tmp/err"; }
+# says WORD [PATTERN] : and a message that matches, or none
+says() {
+        local word; word=$(accel)
+        if [ "$word" = "$1" ] && if [ -n "${2-}" ]; then grep -qE -- "$2" "$tmp/err"; else [ ! -s "$tmp/err" ]; fi; then return; fi
+        echo "is \"$word\", want \"$1\" and \"${2-}\":"; cat "$tmp/err"; false
+}
+starts() { local n; n=$(wc -l <"$tmp/starts"); [ "$n" = "$1" ] || { echo "started $n times, want $1"; false; }; }
+
+fakes <<<'printf "nodestrap-guest\r\n" >>"$console"; exec sleep 600'
+ok 'KVM where its guest says the word' says kvm
+ok 'under KVM' grep -q -- '-accel kvm -cpu host' "$tmp/starts"
+ok 'the decision holds' says kvm
+ok 'without another start' starts 1
+echo 'QEMU emulator version 10.0.2' >"$tmp/version"
+ok 'another QEMU is asked again' says kvm
+ok 'by a start' starts 2
+sed -i '1s/^[^ ]*/another-boot/' "$tmp/cache/accel"
+ok 'after a start of this machine it is asked again' says kvm
+ok 'by one more' starts 3
+fakes <<<'printf "nodestrap-guest\n" >>"$console"'
+ok 'a word that comes at the very end counts' says kvm
+fakes <<<'printf "nodestrap-guest\r\n" >>"$console"; exec sleep 600'
+at_once() { local i; for i in 1 2 3 4; do accel >"$tmp/once.$i" & done; wait; [ "$(sort -u "$tmp"/once.*)" = kvm ]; }
+ok 'four ask at once' at_once
+ok 'and one boot answers' starts 1
+
+fakes <<<'exec sleep 600'
+ok 'TCG where the guest hangs' says tcg 'KVM starts no guest here: the guest says nothing for 10 s; guests run under TCG'
+ok 'it is said once' says tcg
+ok 'and QEMU is gone' eval '! pgrep -f "accel kvm.*$tmp/kernel"'
+fakes <<<'echo "[    0.000000] Command line: rdinit=/bin/busybox -- echo nodestrap-guest" >>"$console"; exit 1'
+ok 'the command line of a kernel is not the word' says tcg 'QEMU ends without a word'
+fakes <<<'echo "qemu: error: failed to set MSR 0x10a" >&2; kill -ABRT $$'
+ok 'TCG where QEMU dies' says tcg 'KVM starts no guest here: qemu: error: failed to set MSR 0x10a; guests run under TCG'
+rm "$tmp/cache/accel"; accel >/dev/null
+ok 'with one line' eval '[ "$(wc -l <"$tmp/err")" = 1 ]'
+for why in 'No such file or directory' 'Permission denied'; do
+        fakes <<<"echo 'Could not access KVM kernel module: $why' >&2; exit 1"
+        ok "TCG without a /dev/kvm: $why" says tcg "KVM starts no guest here: Could not access KVM kernel module: $why"
+done
+for word in tcg kvm; do
+        fakes <<<'exit 1'
+        ok "NODESTRAP_TEST_ACCEL=$word" eval "[ \"\$(NODESTRAP_TEST_ACCEL=$word accel)\" = $word ]"
+        ok 'nothing is tried' starts 0
+done
+wrong() { NODESTRAP_TEST_ACCEL=xen accel; [ $? = 2 ] && grep 'set tcg or kvm, or unset it' "$tmp/err"; }
+ok 'another word is refused' wrong
+
+# ---- the real QEMU, where /dev/kvm is not there or is a file ----
+hidden() { # COMMAND : what the namespace does to /dev/kvm
+        rm -rf "$tmp/cache"
+        unshare -m --propagation private sh -c "$1"' && exec "$2" --accel "$3" "$3"' sh "$1" "$tools/vmboot.sh" "$tmp/kernel" 2>"$tmp/err" | grep -qx tcg && grep -q 'KVM starts no guest here' "$tmp/err" || { cat "$tmp/err"; false; }
+}
+if ! command -v qemu-system-x86_64 >/dev/null; then skip 'the real QEMU' 'no qemu-system-x86_64 here'
+elif ! unshare -m --propagation private true 2>/dev/null; then skip 'the real QEMU' 'no mount namespace here'
+else
+        ok 'the real QEMU without a /dev/kvm' hidden "mount -t tmpfs none /dev && mknod /dev/null c 1 3 && mknod /dev/urandom c 1 9"
+        [ ! -e /dev/kvm ] || ok 'the real QEMU with one that is a file' hidden "mount --bind $tmp/initrd /dev/kvm"
+fi
+
+# ---- what ends before it begins ----
+no_cache() { NODESTRAP_TEST_CACHE=$tmp/kernel/none "$tools/vmboot.sh" --accel "$tmp/kernel" "$tmp/initrd" 2>"$tmp/err"; [ $? = 99 ] && grep 'cannot be written; set NODESTRAP_TEST_CACHE' "$tmp/err"; }
+ok 'a cache that cannot be made' no_cache
+done_testing
