@@ -40,7 +40,7 @@ exec 9>"$CACHE.lock"; flock 9
 if [ ! -d "$CACHE" ]; then
         [ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no root for cross builds here yet (make images makes it)"
         W=$(mktemp -d -p "$BASE"); T=$EPOCHREALTIME; say "making the root for cross builds in $CACHE"; mkdir "$W/image"
-        ( build "$W/image" ) >"$W/log" 2>&1; [ $? = 0 ] || { tail -20 "$W/log" >&2; grep -q ': skip: ' "$W/log" && skip "no root"; exit 99; }
+        ( build "$W/image" ) >"$W/log" 2>&1; [ $? = 0 ] || not_made "$W/log" root
         mv "$W/image" "$CACHE"; say "made in $(elapsed "$T") s"
 fi
 touch "$CACHE.lock"; flock -u 9; exec 9>&-

@@ -218,7 +218,7 @@ exec 9>"$CACHE.lock"; flock 9
 if [ ! -d "$CACHE" ]; then
         [ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no image of $SUITE${FOREIGN:+ for $FOREIGN} here yet (make images makes it)"
         say "making the $SUITE image${FOREIGN:+ for $FOREIGN} in $CACHE"; mkdir "$W/image"
-        ( build "$W/image" ) >"$W/log" 2>&1; [ $? = 0 ] || { rc=$?; tail -20 "$W/log" >&2; grep -q ': skip: ' "$W/log" && skip "no image"; exit 99; }
+        ( build "$W/image" ) >"$W/log" 2>&1; [ $? = 0 ] || not_made "$W/log" image
         mv "$W/image" "$CACHE"; say "made in $(elapsed $T) s"
         find "$BASE" -maxdepth 1 -name 'image-*.lock' -mtime +7 | while read -r f; do    # unused for a week; the lock stays, someone may wait for it
                 (flock -n 8 && rm -rf "${f%.lock}") 8>>"$f"
