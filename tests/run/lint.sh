@@ -19,7 +19,7 @@ for tool in "${CLANG_TIDY:=clang-tidy}" "${CPPCHECK:=cppcheck}" shellcheck; do
         [ "${NODESTRAP_TEST_REQUIRE:-0}" = 1 ] && { echo "1..1"; echo "not ok 1 - no $tool here"; exit 1; }
         echo "1..0 # SKIP no $tool here"; exit 0
 done
-# The text of each system header that a file asks for by name, and of all that those bring, as this clang-tidy finds them.
+# The hash of each system header that a file asks for by name, and of all that those bring, as this clang-tidy finds them.
 system_headers() {
         grep -rhoE '^[[:blank:]]*#[[:blank:]]*include[[:blank:]]*<[^>]+>' src tests --include='*.[ch]' | sed 's/.*</</' | sort -u |
                 sed 's/.*/#if __has_include(&)\n#include &\n#endif/' >"$W/all.c"
@@ -37,9 +37,9 @@ check() {
 whole() { cat "$W/$1.out"/* >"$W/$1.all" 2>/dev/null; [ ! -s "$W/$1.all" ]; result $? "$2" "$W/$1.all"; }    # one line for all of them
 
 facts=$(system_headers)
-[ -z "$facts" ] || facts+=$("$CLANG_TIDY" --version; cat .clang-tidy)
+[ -z "$facts" ] || facts=$(sha256sum <<<"$facts"; "$CLANG_TIDY" --version; find .clang-tidy src tests -name .clang-tidy | sort | xargs tail -vn +1)
 # shellcheck disable=SC2016 # for that shell
-check sources 1 "$facts" sh -c 'exec "$@" 2>/dev/null' tidy "$CLANG_TIDY" --quiet --config-file=.clang-tidy {} -- "${FLAGS[@]}"
+check sources 1 "$facts" sh -c 'exec "$@" 2>/dev/null' tidy "$CLANG_TIDY" --quiet {} -- "${FLAGS[@]}"
 [ ! -e "$W/sources.out/stamps" ] || result 1 clang-tidy "$W/sources.out/stamps"
 while read -r f; do k=$W/sources.out/${f//\//_}; [ ! -e "$k" ]; result $? "clang-tidy $f" "$k"; done <"$W/sources"
 # With one job alone cppcheck would judge beyond a file, and by what it is given beside it.
