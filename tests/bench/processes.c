@@ -39,7 +39,7 @@ static int listen_to_kernel(void) {
         struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC };
         struct {
                 struct nlmsghdr head;
-                struct cn_msg message;
+                struct cn_msg message;          /* NOLINT(clang-diagnostic-gnu-variable-sized-type-not-at-end): the kernel reads it so */
                 enum proc_cn_mcast_op what;
         } __attribute__((packed)) request = {
                 .head = { .nlmsg_len = sizeof request, .nlmsg_type = NLMSG_DONE },

@@ -6,7 +6,9 @@
  *   ENDURANCE_JUMPED=FILE   gets a line at the end of the process: how often the clock has jumped, there or back
  *   ENDURANCE_SPEED=N       sleeps are over N times as early, and CLOCK_MONOTONIC is ahead by what they leave out: what tries again for hours is
  *                           over in seconds. Not for what waits by timerfd, as sd-event does. */
-#define _GNU_SOURCE
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE         /* lint passes it as the Makefile does */
+#endif
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
