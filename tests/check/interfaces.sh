@@ -78,8 +78,8 @@ all_at_once() { # NUMBER [OPTION...]
         for i in "${pids[@]}"; do wait "$i" || rc=1; done
         [ $rc = 0 ] || { cat "$tmp"/err.*; return 1; }
 }
-# Who waits 2.5 s for what another one asks asks alone, as it should, and then more is asked than by who shares. A run in which the service
-# was so slow is made again, on another machine.
+# A process that waits 2.5 s for the answers of another one asks alone, as it should: then there are more requests. A run in which the
+# service was so slow is made again, on another machine.
 share() { # NUMBER COMMAND...: what makes the machine
         local n=$1 i
         shift

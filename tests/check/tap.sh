@@ -93,7 +93,7 @@ ok 'the next run has no second try left' exits 1 '1 passed, 1 failed, 0 skipped'
 ok 'the proof knows what passed late' eval '[ "$(grep -c "^passed at the second try: tests/flaky-[12].sh " proof/late)" = 2 ] && [ "$(wc -l <proof/late)" = 2 ]'
 unset NODESTRAP_TEST_PROOF
 
-# What has changed since the last submission has no second try.
+# A file that changed since the last submission has no second try.
 commit() { git add -A && git -c user.name=t -c user.email=t@nodestrap.example -c commit.gpgsign=false commit -qm "$1"; }
 submit() { mkdir -p .ci; echo "$1" >.ci/part; commit "$1"; }
 again() {       # NAME…: all of them at their first try

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: tests/run/images.sh [SCRIPT... [arm64]]
-# Makes what these scripts boot, what they get of other suites, the root for cross builds where one is for arm64 (or the word is given), and
-# Kubernetes; without a SCRIPT what all tests want. What is there costs nothing; a test that wants the same at the same time waits for it.
+# Makes what these scripts boot, what they get of other suites, and Kubernetes. For a script with an arm64 guest, or by that word, it makes
+# the root for cross builds. Without a SCRIPT it makes what all tests want. It makes nothing twice, and a test that wants the same waits.
 # Exit 1: something could not be made, and the test that wants it says so once more.
 set -u; cd "$(dirname "$0")/../.." || exit 1; tools=tests/tools bad=0
 unset NODESTRAP_TEST_NO_BUILD

@@ -5,9 +5,9 @@
 #        proof.sh --parts            the numbers of the parts
 #        proof.sh --files PART       the test files of a part; PART "all" has those of each part
 #        proof.sh --move             moves the number in .ci/part on, to the part that CI runs next
-# Each runs suite after suite, prints a line for each as it ends, and ends with the sum of all: "N passed, N failed, N skipped". A suite that
-# ends without a line of counts counts as one failure. SUITES="san lint" runs only those. What passed at a second try (tap.sh) is named once
-# more before the sums. JSON=FILE gets an object a line for each file, and one for all.
+# Each runs suite after suite, prints a line for each as it ends, and ends with the sum: "N passed, N failed, N skipped". A suite that ends
+# without a line of counts is one failure. SUITES="san lint" runs only those. Before the sums it names again the files that passed at a second
+# try (tap.sh). JSON=FILE gets an object a line for each file, and one for all.
 export NODESTRAP_LONG=1   # also what takes a minute to fail
 set -u; cd "$(dirname "$0")/../.." || exit 1
 rows() { awk -v part="$1" '!/^(#|$)/ && (part == "all" || $1 == part) { print $3 }' tests/run/rest; }     # PART: its files and suites
@@ -49,7 +49,7 @@ suite_arm64-san()       { make check-arm64 ARM64="SAN=1 check-unit"; }
 suite_arm64-types()     { make check-arm64 ARM64="check-files T=tests/arm64/plans.sh TYPES=all"; }
 
 passed=0 failed=0 skipped=0 W=$(mktemp -d) images='' results='' json=${JSON-}
-# What the runs of tap.sh share, in the cache, which is also where programs for arm64 run.
+# The runs of tap.sh share this. It is in the cache, since the root where programs for arm64 run has that, too.
 cache=${NODESTRAP_TEST_CACHE:-/var/cache/nodestrap-test}; mkdir -p "$cache" 2>/dev/null
 NODESTRAP_TEST_PROOF=$(mktemp -d "$cache/proof.XXXXXX" 2>/dev/null || mktemp -d) || exit 1; export NODESTRAP_TEST_PROOF
 [ -z "$json" ] || : >"$json" || exit 1

@@ -177,7 +177,7 @@ I
 }
 # ---- end of the image ------------------------------------------------------------------------------------------------------------
 # ACCELERATOR: kvm or tcg, under what guests run. A /dev/kvm may be there and start nothing, so the kernel KERNEL boots with INITRD under
-# KVM, and its first program says a word. What that showed holds until this machine starts again or QEMU is another one.
+# KVM, and its first program says a word. The answer holds until this machine starts again or QEMU is another one.
 accelerator() { # KERNEL INITRD
         local word=nodestrap-guest qemu=qemu-system-x86_64 key pid i ended why='the guest says nothing for 10 s'
         ACCELERATOR=tcg
@@ -236,7 +236,7 @@ VERSION=$("$QEMU" --version | sed -n '1s/.*version \([^ ]*\).*/\1/p')
 # All CPUs take turns in one thread: with a thread each, one may still meet the breakpoint of a jump label that another has patched already
 # ("Oops: int3", and the guest is dead). Two guests at once on two CPUs take as long either way.
 # Without what is slow to emulate: vectors and their place in each switch of tasks (xsave), string instructions that go byte by byte (erms),
-# a fifth level of page tables, and what has every access of the kernel to a program's memory looked at twice.
+# a fifth level of page tables, and checks of each access of the kernel to the memory of a program.
 ACCEL=(-M pc -accel tcg,thread=single -cpu max,avx=off,avx2=off,xsave=off,erms=off,la57=off,smap=off,pku=off,pks=off)
 [ $ACCELERATOR != kvm ] || ACCEL=(-M pc -accel kvm -cpu host)
 # no_timer_check: beside other load the kernel may see no tick while it looks for one, and then leaves the timer's interrupt in service

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 
 /* Time passes here as well: the gate waits for nothing but to be given up. */
-int poll(struct pollfd *fds, nfds_t n, int msec) {
+int poll(struct pollfd *fds, nfds_t n, int msec) {  // NOLINT(readability-inconsistent-declaration-parameter-name): of the C library
         int r = ppoll(fds, n, &(struct timespec){}, NULL);
         fake_now += r == 0 && msec > 0 ? (uint64_t)msec * USEC_PER_MSEC : 0;
         return r;

@@ -103,8 +103,8 @@ check_instance() {
         check_interfaces "$n interfaces"
         try "$n interfaces: the decisions are kept" decided eth$((n - 1)) io.systemd.Network
 }
-# A second event for each: no file is written, no interface configured again. What networkd was asked for at the first one it may still have been
-# doing, and then does no more at one of the next.
+# A second event for each: no file is written, no interface configured again. At the first one networkd may still do
+# what it was asked for before, and no more at one of the next.
 quiet_again() {
         local since; since=$(cursor)
         # shellcheck disable=SC2046 # names
