@@ -55,6 +55,7 @@ try "what came back has written nothing" no test -e $before
 try "none of its files is in its place" none_in_place
 cp said out/said-stop
 
+clean
 try "it is frozen for good" freeze
 init >said 2>&1 & pid=$!
 try "that is said every 10 s" within 300 said "$still 20 s; giving up in 100 s; "
