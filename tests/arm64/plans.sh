@@ -29,7 +29,7 @@ all() {         # PROGRAM DIRECTORY
         mkdir "$2"
         for type in $types; do
                 "$1" plan -c "file://$tmp/node.yaml" --instance-type "$type" --kubelet-version 1.34.2 --containerd-version 2.1.5 \
-                        --driver-version 580.159.04 --output json >"$2/$type" 2>"$2/$type.err" || { echo "$type: exit $?"; cat "$2/$type.err"; return 1; }
+                        --driver-version 595.58.03 --output json >"$2/$type" 2>"$2/$type.err" || { echo "$type: exit $?"; cat "$2/$type.err"; return 1; }
         done
 }
 files() {       # PROGRAM DIRECTORY: those of a tray of a GB200 rack

@@ -135,9 +135,12 @@ def judge_linked(program):
 
 
 def preprocess(path, sources):
+    compiler, environment = os.environ.get("CC", "cc").split(), dict(os.environ)
+    if other := re.search(r"([a-z0-9_]+-linux-gnu)-gcc", compiler[0]):
+        environment["PKG_CONFIG_LIBDIR"] = f"/usr/lib/{other[1]}/pkgconfig:/usr/share/pkgconfig"
     flags = subprocess.run([os.environ.get("PKG_CONFIG", "pkg-config"), "--cflags", "jansson", "libcurl", "blkid", "mount"],
-                           stdout=subprocess.PIPE, check=True, text=True).stdout.split()
-    command = [*os.environ.get("CC", "cc").split(), "-E", "-P", "-std=gnu17", "-D_GNU_SOURCE", "-DVERSION=\"0\"", f"-I{sources}", *flags, path]
+                           stdout=subprocess.PIPE, check=True, text=True, env=environment).stdout.split()
+    command = [*compiler, "-E", "-P", "-std=gnu17", "-D_GNU_SOURCE", "-DVERSION=\"0\"", f"-I{sources}", *flags, path]
     return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
