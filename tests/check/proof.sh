@@ -18,7 +18,7 @@ ok "no suite of proof.sh is run by nothing" none "$(sed -n 's/^suite_\([a-z0-9-]
         rows | grep -q " $s\$" || [[ " files $(sed -n 's/^everyday).*SUITES:-\([^}]*\)}.*/\1/p' "$proof") " = *" $s "* ]] || echo "$s"; done)"
 ok "each test of tests/exhaustive has a row" none "$(comm -23 <(printf '%s\n' tests/exhaustive/*.sh | sort) <("$proof" --files all | sort))"
 ok "the parts count from 1" [ "$("$proof" --parts | xargs)" = "$(seq "$("$proof" --parts | wc -l)" | xargs)" ]
-# Files go two at a time; a suite has both CPUs.
+# Three files at a time take about half of their sum; a suite has both CPUs.
 too_long() { rows | awk '{ s[$1] += $3 ~ "/" ? $2 / 2 : $2 } END { for (p in s) if (s[p] > 25 * 60) printf "part %d: %d s\n", p, s[p] }'; }
 ok "each part takes 25 minutes at most" none "$(too_long)"
 ok "CI runs one of them next" [ "$("$proof" --parts | grep -cx "$(cat .ci/part)")" = 1 ]
