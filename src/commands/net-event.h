@@ -38,8 +38,8 @@ _must_check_ _nonnull_ int net_event_read_interfaces(NetEvent *e);
 _must_check_ _nonnull_ int net_event_read_decisions(NetEvent *e);
 /* Whose is it, or one of the others? Those whose tags would have to be asked for first are the CNI's here. */
 _nonnull_ Manager net_event_manager(const NetEvent *e, const Interface *interface);
-/* NET_EVENT_USEC. Below another root the file deadline-ms says it: tests write that before an event, or in its
- * middle, when they have seen enough. */
+/* NET_EVENT_USEC. Below another root the file deadline-ms says it: tests write that before an event, or in
+ * its middle, when they have seen enough. */
 _must_check_ _nonnull_ uint64_t net_event_span(const Root *root);
 /* Asks until enough is known, never longer than until the deadline: then it is a failure. Not
  * JUDGEMENT_LATE. */

@@ -162,7 +162,7 @@ static char *name_content(const InterfaceFacts *f, Manager manager) {
                       : xstrdup(word);
 }
 
-/* A read-only /etc keeps nothing, and the interface works all the same. It does so behind a disk that pauses,
+/* A read-only /etc keeps nothing, and the interface works anyway. It does so behind a disk that pauses,
  * too, and waits no longer for one. */
 static void decision_step(Making *m, Action *a) {
         a->lenient = true;
