@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # conf/NAME.csv → C: awk -f conf/tables.awk -v table=NAME conf/NAME.csv. What the structs are stands in src/host/tables.h,
 # host.h, aws.h and config/kubelet.h. Anything unexpected in a cell, and rows out of order where the program searches by halving, fail the build here.
-BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\n#include \"" (table == "partitions" ? "aws/internal.h" : table ~ /^kubelet/ ? "config/kubelet.h" : "host/tables.h") "\"\n" }
+BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\n#include \"" (table == "partitions" ? "aws/internal.h" : table ~ /^kubelet|^feature/ ? "config/kubelet.h" : "host/tables.h") "\"\n" }
 /^#/ || /^$/ { next }
 
 function fail(why) { printf "%s:%d: %s\n", FILENAME, FNR, why >"/dev/stderr"; failed = 1; exit 1 }
@@ -76,7 +76,7 @@ table == "partitions" {
         print "        { .prefix = \"" $1 "\", .name = " word($2) ", .domain = " word($3) ", .dual_stack = " word($4) ","
         print "          .fips = { [AWS_EC2] = " word($5) ", [AWS_STS] = " word($6) " } },"
 }
-# These two are one text each, without pointers, that is read from its beginning: fixed cells, a name, a NUL, one more cell, a NUL.
+# These three are one text each, without pointers, that is read from its beginning: fixed cells, a name, a NUL, one more cell, a NUL.
 function minor(s) { if (s !~ /^([1-9][0-9])?$/) fail("no minor version: " s); return s == "" ? "00" : s }
 table == "kubelet-settings" {
         fields(4)
@@ -93,12 +93,29 @@ table == "kubelet-flags" {
         if ($1 !~ /^[a-z0-9-]+$/ || $4 !~ /^[a-zA-Z0-9.]*$/) fail("not a flag and a key: " $0)
         print (n == 1 ? "const char kubelet_known_flags[] =\n" : "") "        \"" (yes($5) == "true" ? "d" : "-") minor($2) minor($3) $1 "\\0\" \"" $4 "\\0\""
 }
+function stage(s,    i) { for (i = split("alpha alpha-on beta-off beta off on locked-off locked-on", stages, " "); i && stages[i] != s; i--); if (!i) fail("not a stage: " s); return substr("aAbBgGlL", i, 1) }
+table == "feature-gates" {
+        fields(5)
+        ordered($1)
+        if ($1 !~ /^[A-Za-z0-9]+$/) fail("not a gate: " $1)
+        states = needs = ""
+        for (i = 1; i <= split($4, words, " "); i++) {
+                split(words[i], part, ":")
+                if ((i == 1) != (part[2] == "")) fail("not a state: " words[i])
+                states = states minor(i > 1 ? part[2] : $2 == "" ? 28 : $2) stage(part[1])
+        }
+        for (i = 1; i <= split($5, words, " "); i++) {
+                if (split(words[i], part, /[:-]/) < 2) fail("not a need: " words[i])
+                needs = needs (i > 1 ? "," : "") minor(part[2]) minor(part[3]) part[1]
+        }
+        print (n == 1 ? "const char kubelet_known_gates[] =\n" : "") "        \"" minor($2) minor($3) $1 "\\0\" \"" states "\\0\" \"" needs "\\0\""
+}
 END {
         if (failed) exit 1
         gsub(/-/, "_", table)
         sub(/^gpus$/, "gpu_models", table)
         if (table == "eni_limits") printf "const char eni_families[][13] = {\n%s};\nconst EniShape eni_shapes[] = {\n%s};\nconst EniLimit eni_limits[] = {\n%s", families, shapes, rows
         if (!n) { print FILENAME ": no rows, or an unknown table" >"/dev/stderr"; exit 1 }
-        if (table ~ /^kubelet/) { print "        ;"; exit }
+        if (table ~ /^kubelet|^feature/) { print "        ;"; exit }
         print "};\nconst size_t n_" table " = sizeof " table " / sizeof " table "[0];"
 }

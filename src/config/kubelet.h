@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What kubelet knows of its configuration file and its command line, by version: conf/kubelet-settings.csv
- * and conf/kubelet-flags.csv. Each is one text, which needs no relocation at start. */
+/* What kubelet knows of its configuration file, its command line and its feature gates, by version:
+ * conf/kubelet-settings.csv, conf/kubelet-flags.csv and conf/feature-gates.csv. Each is one text, which needs
+ * no relocation at start. */
 #include "base/macro.h"
 #include <stdbool.h>
 
@@ -9,7 +10,7 @@
 #define KUBELET_TABLES_FROM 28
 #define KUBELET_TABLES_TO   37
 
-extern const char kubelet_known_settings[], kubelet_known_flags[];
+extern const char kubelet_known_settings[], kubelet_known_flags[], kubelet_known_gates[];
 
 /* What kubelet finds in the kernel, or does not start: where protectKernelDefaults is on, as EKS has it. */
 typedef struct Tunable { const char *path, *value; } Tunable;
@@ -35,3 +36,12 @@ _nonnull_ const char *kubelet_flag_nearest(const char *name);
 /* What a list of flags written for nodeadm means as an argument vector; kubelet-flags.c says how. A new
  * vector, or NULL. */
 char **kubelet_words(char *const *flags);
+
+/* A feature gate as kubelet 1.minor has it: its default, and whether it takes no other value. */
+typedef struct KubeletGate { const char *name; bool on, locked; } KubeletGate;
+/* false: that kubelet does not know it. minor: within KUBELET_TABLES_FROM and _TO. */
+_nonnull_ bool kubelet_gate_find(const char *name, unsigned minor, KubeletGate *ret);
+/* Known from 1.from up to, not including, 1.until; 0: no end. false: to none of the table. */
+_nonnull_ bool kubelet_gate_versions(const char *name, unsigned *ret_from, unsigned *ret_until);
+/* The nearest name of all versions; NULL. */
+_nonnull_ const char *kubelet_gate_nearest(const char *name);
