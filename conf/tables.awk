@@ -84,7 +84,7 @@ table == "kubelet-settings" {
         if (split("string bool int float duration strings map gates quantities signals object list quantity", types, " ") != 13) fail("types")
         for (i = 1; i <= 13 && types[i] != $2; i++);
         if (i > 13) fail("no such type: " $2)
-        if ($1 !~ /^[a-zA-Z0-9]+$/ || $4 !~ /^[a-zA-Z0-9.|:\/-]*$/) fail("not a key and limits: " $0)
+        if ($1 !~ /^[a-zA-Z0-9.\[\]]+$/ || $4 !~ /^[a-zA-Z0-9_.|:\/-]*$/) fail("not a key and limits: " $0)
         print (n == 1 ? "const char kubelet_known_settings[] =\n" : "") "        \"" substr("sbifdlmgqeoaz", i, 1) minor($3) $1 "\\0\" \"" $4 "\\0\""
 }
 table == "kubelet-flags" {

@@ -14,6 +14,11 @@ bool version_at_least(const char *version, unsigned major, unsigned minor) {
         return a > major || (a == major && b >= minor);
 }
 
+unsigned version_minor(const char *version) {
+        const char *dot = version ? strchr(version, '.') : NULL;
+        return dot ? (unsigned)strtoul(dot + 1, NULL, 10) : 0;
+}
+
 int version_compare(const char *a, const char *b) {
         while (*a || *b) {
                 size_t n = strspn(a, "0123456789"), m = strspn(b, "0123456789");

@@ -5,5 +5,7 @@
 
 /* Is a version like "1.33.4" this one or later? false for NULL. */
 bool version_at_least(const char *version, unsigned major, unsigned minor);
+/* 33 of "1.33.4"; 0 where that is none. */
+unsigned version_minor(const char *version);
 /* In the order of their numbers, as rpmvercmp and kernels have them: < 0, 0, > 0. */
 _nonnull_ int version_compare(const char *a, const char *b);

@@ -137,6 +137,114 @@ static json_t *flag_json(char type, const char *text, int base) {
         return strchr("dsz", type) ? json_string(text) : NULL;
 }
 
+/* ---- flags over settings ---- */
+
+/* Flags without a key of the configuration file that make a Node, and what kubelet_flags_merge() calls them. */
+static const struct { const char *flag, *name; char type; } unkeyed[] = {
+        { "experimental-allocatable-ignore-eviction", "ignoreEviction", 'b' },
+        { "hostname-override", "hostnameOverride", 's' },
+        { "node-labels", "nodeLabels", 'm' },
+        { "root-dir", "rootDirectory", 's' },
+};
+
+/* The setting that a word sets; false where that is not known. */
+static bool word_setting(const char *word, KubeletSetting *ret) {
+        KubeletFlag f;
+        if (!kubelet_flag_find(word, &f))
+                return false;
+        for (size_t i = 0; i < ARRAY_SIZE(unkeyed); i++)
+                if (streq(unkeyed[i].flag, f.name)) {
+                        *ret = (KubeletSetting){ .type = unkeyed[i].type, .name = unkeyed[i].name,
+                                                 .limits = "" };
+                        return true;
+                }
+        return *f.key && kubelet_setting_find(f.key, ret);
+}
+
+/* "a=b,c=d" into map, as component-base cli/flag/map_string_string.go reads it. */
+static void add_pairs(json_t *map, const char *text, char between, bool switches) {
+        for (const char *s = text; *s; s += strspn(s, ",")) {
+                size_t n = strcspn(s, ",");
+                _cleanup_(freep) char *pair = xstrndup(s, n);
+                char *at = strchr(pair, between);
+                if (at)
+                        *at++ = 0;
+                _cleanup_(freep) char *key = str_strip(pair), *value = str_strip(at ?: "");
+                json_t *yes = switches ? flag_json('b', value, 0) : NULL;
+                if (n > 0)
+                        json_object_set_new(map, key, yes ?: json_string(value));
+                s += n;
+        }
+}
+
+/* "0:memory=1Gi,hugepages-2Mi=2Gi;1:memory=1Gi" (kubernetes/kubernetes:pkg/util/flag/flags.go). */
+static void add_reservations(json_t *list, const char *text) {
+        for (const char *s = text; *s; s += strspn(s, ";")) {
+                size_t n = strcspn(s, ";");
+                _cleanup_(freep) char *entry = xstrndup(s, n);
+                char *limits = strchr(entry, ':');
+                uint64_t node = 0;
+                if (limits)
+                        *limits++ = 0;
+                json_t *map = json_object();
+                add_pairs(map, limits ?: "", '=', false);
+                if (limits && parse_u64(entry, &node) >= 0)
+                        json_array_append_new(list, json_pack("{s:I, s:O}", "numaNode", (json_int_t)node,
+                                                              "limits", map));
+                json_decref(map);
+                s += n;
+        }
+}
+
+static void add_words(json_t *list, const char *text) {
+        for (const char *s = text; *s; s += *s == ',') {
+                size_t n = strcspn(s, ",");
+                json_array_append_new(list, json_stringn(s, n));
+                s += n;
+        }
+}
+
+/* first: what files say goes. All flags of gates add to what files say
+ * (kubernetes/kubernetes:cmd/kubelet/app/server.go:kubeletConfigFlagPrecedence). */
+static void merge_flag(json_t *settings, const KubeletSetting *s, const char *text, bool first) {
+        bool map = strchr("mqeg", s->type), list = strchr("la", s->type);
+        _cleanup_(freep) char *path = xstrdup(s->name);
+        for (char *p = path; *p; p++)
+                *p = *p == '.' ? '/' : *p;
+        if (!map && !list) {
+                json_put(settings, path, flag_json(s->type, text, 0) ?: json_string(text));
+                return;
+        }
+        json_t *old = json_object_get(settings, s->name);
+        if ((first && s->type != 'g') || !(map ? json_is_object(old) : json_is_array(old)))
+                json_object_set_new(settings, s->name, old = map ? json_object() : json_array());
+        if (map)
+                add_pairs(old, text, s->type == 'e' ? '<' : '=', s->type == 'g');
+        else if (s->type == 'l')
+                add_words(old, text);
+        else if (streq(s->name, "reservedMemory"))
+                add_reservations(old, text);
+}
+
+void kubelet_flags_merge(json_t *settings, char *const *words) {
+        _cleanup_(strv_freep) char **given = NULL;
+        KubeletSetting s;
+        for (char *const *w = words; w && *w; w++) {
+                const char *equals = strchr(*w, '='), *text = equals ? equals + 1 : NULL;
+                bool known = word_setting(*w, &s);
+                if (!equals && startswith(*w, "-v"))
+                        text = (*w)[2] && (*w)[2] != '=' ? *w + 2 : NULL;
+                if (!known)
+                        continue;
+                if (!text && s.type == 'b')
+                        text = "true";
+                if (!text && !(text = *++w))
+                        return;
+                merge_flag(settings, &s, text, !strv_contains(given, s.name));
+                strv_push(&given, xstrdup(s.name));
+        }
+}
+
 /* A name of Kubernetes without what may stand before a slash (k8s.io/apimachinery pkg/util/validation). */
 static bool is_label_word(const char *s, size_t n) {
         for (size_t i = 0; i < n; i++)
@@ -216,7 +324,9 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
         json_t *json = flag_json(s.type, value, streq(f->name, "v") ? 10 : 0);
         const char *fault = json ? kubelet_value_fault(&s, json, room)
                                  : s.type == 'b' ? "must be true or false" : "must be a whole number";
-        *ret_certain = json ? s.type == 'd' && !*s.limits : s.type == 'b' || is_no_number(value);
+        double unused;
+        *ret_certain = json ? s.type == 'd' && !kubelet_parse_duration(value, &unused)
+                            : s.type == 'b' || is_no_number(value);
         json_decref(json);
         return fault;
 }

@@ -96,7 +96,7 @@ static const char *setting_nearest(const char *name) {
 /* ---- values ---- */
 
 /* A Go duration: "1h30m", "0.5s" (pkg.go.dev/time#ParseDuration), in seconds. */
-static bool parse_duration(const char *s, double *ret) {
+bool kubelet_parse_duration(const char *s, double *ret) {
         static const char *const units[] = { "ns", "us", "\xc2\xb5s", "\xce\xbcs", "ms", "s", "m", "h" };
         static const double seconds[] = { 1e-9, 1e-6, 1e-6, 1e-6, 1e-3, 1, 60, 3600 };
         double sign = *s == '-' ? -1 : 1, sum = 0;
@@ -194,12 +194,12 @@ static const char *float_fault(const json_t *value, const char *limits) {
 static const char *duration_fault(const json_t *value, const char *limits, Text *room) {
         const char *colon = strchr(limits, ':');
         double n, low, high;
-        if (!json_is_string(value) || !parse_duration(json_string_value(value), &n))
+        if (!json_is_string(value) || !kubelet_parse_duration(json_string_value(value), &n))
                 return "must be a duration with its unit, such as 10s or 1h30m";
         if (!colon)
                 return NULL;
         _cleanup_(freep) char *least = xstrndup(limits, (size_t)(colon - limits));
-        if (parse_duration(least, &low) && n >= low && (!parse_duration(colon + 1, &high) || n <= high))
+        if (kubelet_parse_duration(least, &low) && n >= low && (!kubelet_parse_duration(colon + 1, &high) || n <= high))
                 return NULL;
         text_add(room, "must be at least %s", least);
         if (colon[1])
@@ -265,24 +265,41 @@ static bool is_quoted_number(const KubeletSetting *s, const json_t *value) {
 }
 
 static bool fail(const Merge *m, Diag *diag, const char *path, const char *fault) {
-        _cleanup_(freep) char *text = xasprintf("%s; with anything else kubelet does not start", fault);
+        _cleanup_(freep) char *text = xasprintf("%s; otherwise kubelet does not start", fault);
         config_report(m, diag, path, text);
         return false;
 }
 
-static bool validate_setting(const Merge *m, const KubeletSetting *s, const json_t *value, Diag *diag) {
-        _cleanup_(freep) char *path = xasprintf(CONFIG ".%s", s->name);
+/* The values of one document, or (merge NULL) of all that kubelet is given. */
+typedef struct Reading {
+        const Merge *merge;
+        Diag *diag;
+        const KubeletGiven *given;
+        KubeletTell *tell;
+        void *context;
+} Reading;
+
+static bool report(const Reading *r, const char *path, const char *fault) {
+        if (r->merge)
+                return fail(r->merge, r->diag, path, fault);
+        _cleanup_(freep) char *key = xstrndup(path + strlen(CONFIG "."), strcspn(path + strlen(CONFIG "."), ".[")),
+                              *at = kubelet_setting_path(r->given->user, r->given->flags, key);
+        r->tell(r->context, at && startswith(at, CONFIG) ? path : at, fault);
+        return false;
+}
+
+static bool read_setting(const Reading *r, const KubeletSetting *s, const json_t *value, const char *path) {
         _cleanup_(text_done) Text room = {};
         const char *fault = kubelet_value_fault(s, value, &room), *key;
         bool good = true;
         json_t *member;
-        if (is_quoted_number(s, value)) {
-                diag_warn_at(diag, "kubelet-setting", origins_find(&m->origins, path), path,
+        if (r->merge && is_quoted_number(s, value)) {
+                diag_warn_at(r->diag, "kubelet-setting", origins_find(&r->merge->origins, path), path,
                              "is a number in quotes, which is text to kubelet: it does not start with it");
                 return true;
         }
         if (fault)
-                return fail(m, diag, path, fault);
+                return report(r, path, fault);
         if (!strchr("mgqe", s->type))
                 return true;
         json_object_foreach((json_t *)value, key, member) {
@@ -290,139 +307,82 @@ static bool validate_setting(const Merge *m, const KubeletSetting *s, const json
                 if (!fault)
                         continue;
                 _cleanup_(freep) char *name = xasprintf("%s[%s]", path, key);
-                good = fail(m, diag, name, fault);
+                good = report(r, name, fault);
         }
         return good;
 }
 
-/* ---- values beside one another, and within maps ---- */
-
-static double seconds_of(const json_t *config, const char *key) {
-        double n = 0;
-        return parse_duration(json_get_text(config, key), &n) ? n : 0;
-}
-
-static double percent_of(const json_t *config, const char *key, double without) {
-        const json_t *value = json_object_get(config, key);
-        return json_is_number(value) ? json_number_value(value) : without;
-}
-
-/* kubelet's own: 80 and 85 (pkg/kubelet/apis/config/v1beta1/defaults.go). */
-static bool has_low_threshold(const json_t *config) {
-        return percent_of(config, "imageGCLowThresholdPercent", 80) <
-               percent_of(config, "imageGCHighThresholdPercent", 85);
-}
-
-static bool has_serial_pulls(const json_t *config) {
-        return !json_is_true(json_object_get(config, "serializeImagePulls")) ||
-               json_number_value(json_object_get(config, "maxParallelImagePulls")) <= 1;
-}
-
-/* Of one alone the other is nodestrap's, by version. */
-static bool has_short_end(const json_t *config) {
-        return !json_object_get(config, "shutdownGracePeriod") ||
-               seconds_of(config, "shutdownGracePeriodCriticalPods") <=
-                       seconds_of(config, "shutdownGracePeriod");
-}
-
-static bool has_none_alone(const json_t *config) {
-        const json_t *list = json_object_get(config, "enforceNodeAllocatable");
-        bool none = false;
-        json_t *word;
-        size_t i;
-        json_array_foreach(list, i, word)
-                none |= streq(json_string_value(word) ?: "", "none");
-        return !none || json_array_size(list) == 1;
-}
-
-static bool has_cgroups(const json_t *config) {
-        const json_t *list = json_object_get(config, "enforceNodeAllocatable");
-        const char *first = json_string_value(json_array_get(list, 0));
-        return !json_is_false(json_object_get(config, "cgroupsPerQOS")) || (list && !first) ||
-               (first && streq(first, "none"));
-}
-
-/* Go's filepath.Clean() leaves it as it is. */
-static bool has_clean_logs(const json_t *config) {
-        const char *dir = json_get_text(config, "podLogsDir");
-        return !*dir || (*dir == '/' && !strstr(dir, "//") && !strstr(dir, "/./") && !strstr(dir, "/../") &&
-                         !endswith(dir, "/.") && !endswith(dir, "/..") && (!dir[1] || !endswith(dir, "/")));
-}
-
-/* As cpuset.Parse() reads it. */
-static bool has_cpus(const json_t *config) {
-        const char *cpus = json_get_text(config, "reservedSystemCPUs");
-        return !cpus[strspn(cpus, "0123456789,-")];
-}
-
-static bool has_log_format(const json_t *config) {
-        const char *format = json_get_text(json_object_get(config, "logging"), "format");
-        return !*format || is_among(format, "text|json");
-}
-
-static bool has_authorizer(const json_t *config) {
-        const char *mode = json_get_text(json_object_get(config, "authorization"), "mode");
-        return !*mode || is_among(mode, "AlwaysAllow|Webhook");
-}
-
-/* What kubelet's validation.go, and what reads these, refuses at a start. A flag for the one or the other
- * is looked for: it would take its place. whole: the rest of the NodeConfig may mend it. */
-static const struct {
-        const char *key, *other;
-        bool (*holds)(const json_t *config);
-        const char *fault;
-        bool whole;
-} pairs[] = {
-        { "imageGCLowThresholdPercent", "imageGCHighThresholdPercent", has_low_threshold,
-          "imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (80 and 85 where they are "
-          "not given)", true },
-        { "maxParallelImagePulls", "serializeImagePulls", has_serial_pulls,
-          "must be 1 where serializeImagePulls is true", false },
-        { "shutdownGracePeriodCriticalPods", "shutdownGracePeriod", has_short_end,
-          "must not be longer than shutdownGracePeriod, which it is a part of", false },
-        { "enforceNodeAllocatable", NULL, has_none_alone, "must hold nothing else where it holds none",
-          false },
-        { "cgroupsPerQOS", "enforceNodeAllocatable", has_cgroups,
-          "must be true where enforceNodeAllocatable is not [none]", true },
-        { "reservedSystemCPUs", NULL, has_cpus, "must be a list of CPUs, such as 0-3,8", false },
-        { "podLogsDir", NULL, has_clean_logs,
-          "must be an absolute path without doubled slashes, . and .. in it", false },
-        { "logging", "logging.format", has_log_format, "its format must be text or json", false },
-        { "authorization", "authorization.mode", has_authorizer,
-          "its mode must be Webhook or AlwaysAllow", false },
-};
-
-static bool validate_pairs(const Merge *m, const json_t *config, Diag *diag) {
+/* What a row of the table names, below value. */
+static bool read_below(const Reading *r, const KubeletSetting *s, const char *rest, const json_t *value,
+                       const Path *path) {
         bool good = true;
-        for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
-                const char *key = pairs[i].key, *other = pairs[i].other ?: key;
-                if (pairs[i].holds(config) || (pairs[i].whole && m->partial) || kubelet_flags_set(m, key) ||
-                    kubelet_flags_set(m, other))
-                        continue;
-                _cleanup_(freep) char *path =
-                        xasprintf(CONFIG ".%s", json_object_get(config, key) ? key : other);
-                good = fail(m, diag, path, pairs[i].fault);
-        }
-        return good;
-}
-
-/* One without an effect is let through at a start, and the API server refuses the node with it
- * (pkg/util/taints/taints.go:CheckTaintValidation). */
-static bool validate_taints(const Merge *m, const json_t *config, Diag *diag) {
-        bool good = true;
-        json_t *taint;
+        json_t *item;
         size_t i;
-        if (kubelet_flags_set(m, "registerWithTaints"))
+        if (!value || json_is_null(value))
                 return true;
-        json_array_foreach(json_object_get(config, "registerWithTaints"), i, taint) {
-                _cleanup_(freep) char *path = xasprintf(CONFIG ".registerWithTaints[%zu]", i);
-                const char *effect = json_get_text(taint, "effect");
-                if (*effect && !is_among(effect, "NoSchedule|PreferNoSchedule|NoExecute"))
-                        good = fail(m, diag, path,
-                                    "must have one of the effects NoSchedule, PreferNoSchedule and "
-                                    "NoExecute");
+        if (!*rest) {
+                _cleanup_(freep) char *name = path_format(path);
+                return read_setting(r, s, value, name);
         }
+        if (startswith(rest, "[]")) {
+                json_array_foreach(value, i, item)
+                        good = read_below(r, s, rest + 2, item, &(Path){ path, NULL, i }) && good;
+                return good;
+        }
+        rest += *rest == '.';
+        _cleanup_(freep) char *key = xstrndup(rest, strcspn(rest, ".["));
+        return read_below(r, s, rest + strlen(key), json_object_get(value, key), &(Path){ path, key, 0 });
+}
+
+static bool read_settings(const Reading *r, const json_t *config, unsigned minor) {
+        const Path spec = { NULL, "spec", 0 }, kubelet = { &spec, "kubelet", 0 },
+                   path = { &kubelet, "config", 0 };
+        KubeletSetting s;
+        bool good = true;
+        for (const char *at = kubelet_known_settings; setting_next(&at, &s);)
+                if (minor == 0 || minor >= s.since)
+                        good = read_below(r, &s, s.name, config, &path) && good;
         return good;
+}
+
+bool kubelet_judge(const KubeletGiven *g, KubeletTell *tell, void *context) {
+        Reading r = { .given = g, .tell = tell, .context = context };
+        bool good = read_settings(&r, g->all, g->minor);
+        return kubelet_judge_together(g, tell, context) && good;
+}
+
+/* ---- values beside one another ---- */
+
+char *kubelet_setting_path(const json_t *config, char *const *flags, const char *key) {
+        KubeletFlag f;
+        for (size_t i = strv_length(flags); i-- > 0;) {
+                _cleanup_(strv_freep) char **words = kubelet_words((char *[]){ flags[i], NULL });
+                for (char **w = words; w && *w; w++)
+                        if (kubelet_flag_find(*w, &f) && startswith(f.key, key) && strchr(".", f.key[strlen(key)]))
+                                return xasprintf("spec.kubelet.flags[%zu]", i);
+        }
+        return json_object_get(config, key) ? xasprintf(CONFIG ".%s", key) : NULL;
+}
+
+typedef struct Judgement { const Merge *merge; Diag *diag; } Judgement;
+
+static void tell(void *context, const char *path, const char *fault) {
+        const Judgement *j = context;
+        fail(j->merge, j->diag, path ?: CONFIG, fault);
+}
+
+/* The user's own, of a machine and a kubelet that are not known. */
+static bool validate_together(const Merge *m, const json_t *config, Diag *diag) {
+        _cleanup_(json_decrefp) json_t *all = config ? json_deep_copy(config) : json_object();
+        _cleanup_(strv_freep) char **flags = NULL;
+        json_t *flag;
+        size_t i;
+        json_array_foreach(json_object_get(kubelet_options(m), "flags"), i, flag)
+                strv_push(&flags, xstrdup(json_string_value(flag) ?: ""));
+        _cleanup_(strv_freep) char **words = kubelet_words(flags);
+        kubelet_flags_merge(all, words);
+        KubeletGiven given = { .all = all, .user = config, .flags = flags, .whole = !m->partial };
+        return kubelet_judge_together(&given, tell, &(Judgement){ m, diag });
 }
 
 const json_t *kubelet_options(const Merge *m) {
@@ -431,15 +391,8 @@ const json_t *kubelet_options(const Merge *m) {
 
 bool kubelet_validate(const Merge *m, Diag *diag) {
         const json_t *config = json_object_get(kubelet_options(m), "config");
-        KubeletSetting s;
-        bool good = true;
-        for (const char *at = kubelet_known_settings; setting_next(&at, &s);) {
-                const json_t *value = json_object_get(config, s.name);
-                if (value && !json_is_null(value))
-                        good = validate_setting(m, &s, value, diag) && good;
-        }
-        good = validate_pairs(m, config, diag) && good;
-        good = validate_taints(m, config, diag) && good;
+        bool good = read_settings(&(Reading){ .merge = m, .diag = diag }, config, 0);
+        good = validate_together(m, config, diag) && good;
         return kubelet_validate_flags(m, diag) && good;
 }
 

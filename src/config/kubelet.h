@@ -3,7 +3,8 @@
 /* What kubelet knows of its configuration file, its command line and its feature gates, by version:
  * conf/kubelet-settings.csv, conf/kubelet-flags.csv and conf/feature-gates.csv. Each is one text, which needs
  * no relocation at start. */
-#include "base/macro.h"
+#include "base/json.h"
+#include "base/str.h"
 #include <stdbool.h>
 
 /* The minor versions of Kubernetes that the tables are of. */
@@ -45,3 +46,31 @@ _nonnull_ bool kubelet_gate_find(const char *name, unsigned minor, KubeletGate *
 _nonnull_ bool kubelet_gate_versions(const char *name, unsigned *ret_from, unsigned *ret_until);
 /* The nearest name of all versions; NULL. */
 _nonnull_ const char *kubelet_gate_nearest(const char *name);
+/* Flags over settings, an object of KubeletConfiguration, as kubelet merges them: typed as in the file where
+ * the text is of that type, else as text. Of flags without a key there it adds nodeLabels, hostnameOverride,
+ * rootDirectory and ignoreEviction. words: as kubelet gets them. */
+_nonnull(1) void kubelet_flags_merge(json_t *settings, char *const *words);
+/* A Go duration: "1h30m", "0.5s" (pkg.go.dev/time#ParseDuration), in seconds. */
+_nonnull_ bool kubelet_parse_duration(const char *s, double *ret);
+/* Where the user gives a setting: "spec.kubelet.flags[2]", which wins, or "spec.kubelet.config.maxPods"; NULL
+ * where not. */
+_nonnull(3) char *kubelet_setting_path(const json_t *config, char *const *flags, const char *key);
+
+/* ---- kubelet-rules.c ---- */
+/* All that kubelet is given, and where it will run. */
+typedef struct KubeletGiven {
+        const json_t *all;              /* merged, by the keys of the configuration file */
+        const json_t *user;             /* spec.kubelet.config; or NULL */
+        char *const *flags;             /* spec.kubelet.flags */
+        unsigned minor;                 /* of Kubernetes 1.N; 0: not known, and neither is what ours adds */
+        unsigned cpus, nodes;           /* the machine's CPUs and NUMA nodes; 0: not known */
+        bool whole;                     /* no other document comes to it */
+} KubeletGiven;
+/* path: of the user's setting that is told of; NULL: there is none of the user's. */
+typedef void KubeletTell(void *context, const char *path, const char *fault);
+/* Tells of each rule that they break; false where there is one. */
+_nonnull(1, 2) bool kubelet_judge_together(const KubeletGiven *g, KubeletTell *tell, void *context);
+
+/* ---- kubelet.c ---- */
+/* The same, and of each value by itself. */
+_nonnull(1, 2) bool kubelet_judge(const KubeletGiven *g, KubeletTell *tell, void *context);

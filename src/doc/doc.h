@@ -102,6 +102,8 @@ _must_check_ _nonnull_ int toml_format(const json_t *object, char **ret);
 /* Deep merge as containerd merges its configuration files (G5): tables merge, everything else is replaced.
  * Changes into. */
 _nonnull_ void json_merge_deep(json_t *into, const json_t *from);
+/* The same by RFC 7386: a null takes a key away. */
+_nonnull_ void json_merge_patch(json_t *into, const json_t *patch);
 
 /* ---- XML ---- */
 /* The texts of all elements at path ("DescribeInstancesResponse/reservationSet/item/…"), in order; -EBADMSG

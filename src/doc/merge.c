@@ -17,3 +17,23 @@ void json_merge_deep(json_t *into, const json_t *from) {
                         json_object_setn_new_nocheck(into, key, size, json_deep_copy(value));
         }
 }
+
+void json_merge_patch(json_t *into, const json_t *patch) {
+        const char *key;
+        size_t size;
+        json_t *value;
+
+        json_object_keylen_foreach((json_t *)patch, key, size, value) {
+                if (json_is_null(value)) {
+                        json_object_deln(into, key, size);
+                        continue;
+                }
+                if (!json_is_object(value)) {
+                        json_object_setn_new_nocheck(into, key, size, json_deep_copy(value));
+                        continue;
+                }
+                if (!json_is_object(json_object_getn(into, key, size)))
+                        json_object_setn_new_nocheck(into, key, size, json_object());
+                json_merge_patch(json_object_getn(into, key, size), value);
+        }
+}

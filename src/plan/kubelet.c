@@ -2,9 +2,10 @@
 /* kubelet's own configuration file: a table of settings by kubelet version, what the machine decides (pods,
  * reservations, addresses), and the user's configuration beside it, as a drop-in from 1.28 on. Values as in
  * nodeadm (awslabs/amazon-eks-ami:nodeadm/internal/kubelet). */
-#include "plan/planner.h"
+#include "plan/node.h"
 #include "base/str.h"
 #include "config/kubelet.h"
+#include "doc/doc.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
@@ -141,8 +142,78 @@ static bool setting_applies(const Setting *s, const char *version, bool as_nodea
                (as_nodeadm || !is_stable_gate(s->path, version));
 }
 
+/* ---- beside the user's ---- */
+
+/* What the user gives kubelet, settings and flags, without ours. */
+static json_t *users_settings(const Config *config) {
+        _cleanup_(strv_freep) char **words = kubelet_words(config->kubelet.flags);
+        json_t *all = json_object();
+        if (config->kubelet.config)
+                json_merge_patch(all, config->kubelet.config);
+        kubelet_flags_merge(all, words);
+        return all;
+}
+
+static bool has_reserved_cpus(const json_t *user) {
+        return *json_get_text(user, "reservedSystemCPUs");
+}
+
+static bool is_gate_off(const json_t *user, const char *name) {
+        return json_is_false(json_object_get(json_object_get(user, "featureGates"), name));
+}
+
+static bool has_other_shutdown(const json_t *user) {
+        return is_gate_off(user, "GracefulNodeShutdown") ||
+               json_array_size(json_object_get(user, "shutdownGracePeriodByPodPriority")) > 0;
+}
+
+static bool has_short_shutdown(const json_t *user) {
+        double all;
+        const char *text = json_get_text(user, "shutdownGracePeriod");
+        return has_other_shutdown(user) || (kubelet_parse_duration(text, &all) && all < 30);
+}
+
+static bool has_no_server_certificate(const json_t *user) {
+        return is_gate_off(user, "RotateKubeletServerCertificate");
+}
+
+/* Settings of ours with which kubelet does not start beside the user's: they yield
+ * (awslabs/amazon-eks-ami#1334, #2794; kubernetes/kubernetes:pkg/kubelet/apis/config/validation). */
+static const struct { const char *key; bool (*yields)(const json_t *user); const char *to; } yielding[] = {
+        { "kubeReservedCgroup", has_reserved_cpus, "reservedSystemCPUs" },
+        { "serverTLSBootstrap", has_no_server_certificate, "RotateKubeletServerCertificate: false" },
+        { "shutdownGracePeriod", has_other_shutdown, "the user's way to shut down" },
+        { "shutdownGracePeriodCriticalPods", has_short_shutdown, "the user's way to shut down" },
+        { "systemReservedCgroup", has_reserved_cpus, "reservedSystemCPUs" },
+};
+
+/* The shutdown of critical pods is a part of the whole, which is at least as long, then. */
+static void yield_to_longer(json_t *ours, const json_t *user, Text *said) {
+        const char *whole = json_get_text(ours, "shutdownGracePeriod"),
+                   *end = json_get_text(user, "shutdownGracePeriodCriticalPods");
+        double has, wants;
+        if (!*whole || *json_get_text(user, "shutdownGracePeriod") || !kubelet_parse_duration(whole, &has) ||
+            !kubelet_parse_duration(end, &wants) || wants <= has)
+                return;
+        text_add(said, "; shutdownGracePeriod %s, as long as shutdownGracePeriodCriticalPods", end);
+        json_set_text(ours, "shutdownGracePeriod", end);
+}
+
+/* Takes out of ours what yields; said gets why, for the plan. */
+static void yield(json_t *ours, const Config *config, Text *said) {
+        _cleanup_(json_decrefp) json_t *user = users_settings(config);
+        for (size_t i = 0; i < ARRAY_SIZE(yielding); i++) {
+                const char *key = yielding[i].key;
+                if (!json_object_get(ours, key) || !yielding[i].yields(user))
+                        continue;
+                text_add(said, "; without %s, beside %s", key, yielding[i].to);
+                json_object_del(ours, key);
+        }
+        yield_to_longer(ours, user, said);
+}
+
 static json_t *kubelet_settings(const Config *config, const Host *host, const PlanOptions *options,
-                                const MaxPods *pods, const char *dns, Diag *warnings) {
+                                const MaxPods *pods, const char *dns, Text *said, Diag *warnings) {
         const char *reason;
         bool soci = plan_uses_soci(config, host, &reason);
         Decided decided[] = {
@@ -167,6 +238,7 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Pl
         }
         for (size_t i = 0; i < ARRAY_SIZE(decided); i++)
                 free(decided[i].json);
+        yield(all, config, said);
         if (!version_at_least(host->kubelet_version, 1, DROP_IN_FROM) && config->kubelet.config)
                 json_merge_deep(all, config->kubelet.config);   /* before --config-dir */
         return all;
@@ -174,12 +246,13 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Pl
 
 static void plan_settings(Plan *plan, const Config *config, const Host *host, const PlanOptions *options,
                           const MaxPods *pods, const char *dns) {
-        json_t *all = kubelet_settings(config, host, options, pods, dns, &plan->warnings);
+        _cleanup_(text_done) Text said = {};
+        json_t *all = kubelet_settings(config, host, options, pods, dns, &said, &plan->warnings);
         bool merged = !version_at_least(host->kubelet_version, 1, DROP_IN_FROM) && config->kubelet.config;
         _cleanup_(freep) char *text = json_text(all, 4, false);
         _cleanup_(freep) char *why =
-                xasprintf("kubelet %s; %u pods (%s); cluster DNS %s%s", host->kubelet_version, pods->pods,
-                          pods->source, dns, merged ? "; with the user's settings" : "");
+                xasprintf("kubelet %s; %u pods (%s); cluster DNS %s%s%s", host->kubelet_version, pods->pods,
+                          pods->source, dns, merged ? "; with the user's settings" : "", said.data ?: "");
         plan_users_file(plan, "kubelet", CONFIG_FILE, why, text, merged,
                         json_holds_secret(config->kubelet.config));
         json_decref(all);
@@ -324,6 +397,31 @@ static void warn_of_versions(Plan *plan, const Host *host) {
                           version, host->containerd_version);
 }
 
+/* ---- what comes of it ---- */
+
+static void foretell(void *context, const char *path, const char *fault) {
+        Plan *plan = context;
+        diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path, "%s; otherwise kubelet does not start", fault);
+        if (!plan->as_nodeadm)          /* which writes it, and the node has its bytes */
+                diag_foretell(&plan->warnings, CAUSE_INVALID);
+}
+
+/* Of what is written, ours and the user's together. */
+static void judge_settings(Plan *plan, const Config *config, const Host *host) {
+        _cleanup_(json_decrefp) json_t *all = node_settings(plan, host);
+        unsigned minor = version_minor(host->kubelet_version);
+        KubeletSetting s;
+        const char *key;
+        void *next;
+        json_t *unused;
+        json_object_foreach_safe(all, next, key, unused)
+                if (kubelet_setting_find(key, &s) && s.since > minor)
+                        json_object_del(all, key);      /* kubelet passes over it */
+        KubeletGiven given = { .all = all, .user = config->kubelet.config, .flags = config->kubelet.flags,
+                               .minor = minor, .cpus = host->cpus, .nodes = (unsigned)host->n_nodes, .whole = true };
+        (void)!kubelet_judge(&given, foretell, plan);
+}
+
 int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag) {
         _cleanup_(freep) char *dns = NULL;
         _cleanup_(strv_freep) char **flags = NULL;
@@ -349,5 +447,6 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
         kubelet_access(plan, config, host, options, &flags);
         strv_sort(flags);
         kubelet_arguments(plan, config, host, flags);
+        judge_settings(plan, config, host);
         return 0;
 }

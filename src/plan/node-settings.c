@@ -4,113 +4,19 @@
  * be written, and not decided once more. */
 #include "plan/node.h"
 #include "base/str.h"
+#include "config/kubelet.h"
 #include "doc/assignment.h"
+#include "doc/doc.h"
 #include <errno.h>
 
 #define FILE_ID    "write-file:/etc/kubernetes/kubelet/config.json"
 #define DROP_IN_ID "write-file:/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"
 
-/* What a flag's text is: one value, a value that may be left out ("true"), pairs with this between. */
-typedef enum FlagKind { FLAG_VALUE, FLAG_SWITCH, FLAG_PAIRS = '=', FLAG_THRESHOLDS = '<' } FlagKind;
-typedef struct Flag { const char *name, *setting; FlagKind kind; } Flag;
-static const Flag flags[] = {
-        { "eviction-hard", "evictionHard", FLAG_THRESHOLDS },
-        { "experimental-allocatable-ignore-eviction", "ignoreEviction", FLAG_SWITCH },
-        { "fail-swap-on", "failSwapOn", FLAG_SWITCH },
-        { "hostname-override", "hostnameOverride", FLAG_VALUE },
-        { "kube-reserved", "kubeReserved", FLAG_PAIRS },
-        { "local-storage-capacity-isolation", "localStorageCapacityIsolation", FLAG_SWITCH },
-        { "max-pods", "maxPods", FLAG_VALUE },
-        { "node-labels", "nodeLabels", FLAG_PAIRS },
-        { "pods-per-core", "podsPerCore", FLAG_VALUE },
-        { "protect-kernel-defaults", "protectKernelDefaults", FLAG_SWITCH },
-        { "provider-id", "providerID", FLAG_VALUE },
-        { "reserved-cpus", "reservedSystemCPUs", FLAG_VALUE },
-        { "root-dir", "rootDirectory", FLAG_VALUE },
-        { "system-reserved", "systemReserved", FLAG_PAIRS },
-        { "topology-manager-policy", "topologyManagerPolicy", FLAG_VALUE },
-        { "topology-manager-policy-options", "topologyManagerPolicyOptions", FLAG_PAIRS },
-};
-
-/* ---- files ---- */
 
 static json_t *file_json(const Plan *plan, const char *id) {
         const Action *a = plan_find(plan, id);
         json_t *json = a ? json_loads(a->file.content, 0, NULL) : NULL;
         return json ?: json_object();
-}
-
-/* RFC 7386: what is null goes, objects are merged, the rest replaces. */
-static void merge_patch(json_t *target, json_t *patch) {
-        const char *key;
-        json_t *value;
-        json_object_foreach(patch, key, value) {
-                if (json_is_null(value)) {
-                        json_object_del(target, key);
-                        continue;
-                }
-                if (!json_is_object(value)) {
-                        json_object_set(target, key, value);
-                        continue;
-                }
-                if (!json_is_object(json_object_get(target, key)))
-                        json_object_set_new(target, key, json_object());
-                merge_patch(json_object_get(target, key), value);
-        }
-}
-
-/* ---- flags ---- */
-
-/* The flag that a word begins with; kubelet takes "_" for "-" in names. */
-static const Flag *flag_find(const char *word) {
-        if (!startswith(word, "--"))
-                return NULL;
-        for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
-                const char *name = flags[i].name, *p = word + strlen("--");
-                while (*name && (*p == *name || (*p == '_' && *name == '-'))) {
-                        name++;
-                        p++;
-                }
-                if (!*name && (!*p || *p == '='))
-                        return &flags[i];
-        }
-        return NULL;
-}
-
-/* The first of them replaces what files say, the others add to it. */
-static void add_pairs(json_t *map, const char *text, char between) {
-        for (const char *s = text; *s; s += strspn(s, ",")) {
-                size_t n = strcspn(s, ",");
-                _cleanup_(freep) char *pair = xstrndup(s, n);
-                char *at = strchr(pair, between);
-                if (at)
-                        *at++ = 0;
-                _cleanup_(freep) char *key = str_strip(pair), *value = str_strip(at ?: "");
-                if (n > 0)
-                        json_set_text(map, key, value);
-                s += n;
-        }
-}
-
-static void merge_flags(json_t *settings, char *const *words) {
-        bool given[ARRAY_SIZE(flags)] = {};
-        for (char *const *w = words; w && *w; w++) {
-                const Flag *f = flag_find(*w);
-                const char *equals = strchr(*w, '=');
-                if (!f)
-                        continue;
-                if (!equals && f->kind != FLAG_SWITCH && !*++w)
-                        return;
-                const char *text = equals ? equals + 1 : f->kind == FLAG_SWITCH ? "true" : *w;
-                if (f->kind != FLAG_PAIRS && f->kind != FLAG_THRESHOLDS) {
-                        json_set_text(settings, f->setting, text);
-                        continue;
-                }
-                if (!given[f - flags])
-                        json_object_set_new(settings, f->setting, json_object());
-                given[f - flags] = true;
-                add_pairs(json_object_get(settings, f->setting), text, (char)f->kind);
-        }
 }
 
 static json_t *read_settings(const Plan *plan) {
@@ -119,9 +25,9 @@ static json_t *read_settings(const Plan *plan) {
         _cleanup_(freep) char *line =
                 a ? assignment_in_environment(a->file.content, "NODEADM_KUBELET_ARGS") : NULL;
         _cleanup_(strv_freep) char **words = assignment_split(line ?: "");
-        merge_patch(settings, drop_in);
+        json_merge_patch(settings, drop_in);
         json_decref(drop_in);
-        merge_flags(settings, words);
+        kubelet_flags_merge(settings, words);
         return settings;
 }
 

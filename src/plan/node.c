@@ -50,23 +50,11 @@ static int64_t sum(int64_t a, int64_t b) {
         return __builtin_add_overflow(a, b, &result) ? INT64_MAX : result;
 }
 
-static void warn_of_quantity(Diag *warnings, const char *map, const char *name) {
-        diag_warn(warnings, "kubelet-quantity",
-                  "kubelet will not start: what %s says of %s is no quantity that it takes; write it as in "
-                  "\"512Mi\"",
-                  map, name);
-}
-
-/* 0 where nothing is said. */
+/* 0 where nothing is said, or nothing that kubelet takes. */
 static int64_t reserved_in(const Expected *e, const char *map, const char *name) {
-        const json_t *value = json_object_get(json_object_get(e->settings, map), name);
+        const char *text = json_get_text(json_object_get(e->settings, map), name);
         int64_t amount = 0;
-        if (value && (!json_is_string(value) || quantity_parse(json_string_value(value), &amount) < 0 ||
-                      amount < 0)) {
-                warn_of_quantity(e->warnings, map, name);
-                return 0;
-        }
-        return amount;
+        return quantity_parse(text, &amount) < 0 ? 0 : MAX(amount, 0);
 }
 
 /* Of a part of capacity, in the precision in which kubelet computes it
@@ -87,11 +75,8 @@ static int64_t threshold(const Expected *e, const char *signal, int64_t capacity
         if (percent && (streq(text, "0%") || streq(text, "100%")))
                 return 0;       /* switched off */
         _cleanup_(freep) char *number = xstrndup(text ?: "", strlen(text ?: "") - percent);
-        if (quantity_parse(number, &amount) < 0 || amount < 0 || (percent && amount > 100000) ||
-            (!percent && amount == 0)) {
-                warn_of_quantity(e->warnings, "evictionHard", signal);
+        if (quantity_parse(number, &amount) < 0 || amount < 0 || (percent && amount > 100000))
                 return 0;
-        }
         return percent ? share_of(capacity, amount) : amount;
 }
 

@@ -6,7 +6,7 @@
 
 /* What kubelet's files and command line in the plan come to, as kubelet merges them: an object with the names
  * of KubeletConfiguration. Of flags without such a name it has nodeLabels, hostnameOverride, rootDirectory
- * and ignoreEviction. A value that comes from a flag is text. A new reference. */
+ * and ignoreEviction. A new reference. */
 _nonnull_ json_t *node_settings(const Plan *plan, const Host *host);
 /* A number, however it came; 0 where there is none. */
 _nonnull_ uint64_t node_setting_number(const json_t *settings, const char *name);

@@ -333,10 +333,10 @@ bool plan_warning_fails(const Diagnostic *warning) {
         static const char *const codes[] = {
                 "containerd-too-old",  "driver-version",   "environment-name",  "environment-value",
                 "expected-disks",      "fabric-gate",      "imex-nodes",        "imex-without-domain",
-                "kubelet-quantity",    "kubelet-setting",  "max-pods-expression", "no-cdi",
-                "no-effect",           "no-fast-image-pull", "no-huge-pages",   "no-instance-stores",
-                "no-license-daemon",   "no-memory-left",   "not-executable",    "numa-nodes",
-                "reserved-too-much",   "too-many-efa",     NULL
+                "kubelet-setting",     "max-pods-expression", "no-cdi",         "no-effect",
+                "no-fast-image-pull",  "no-huge-pages",    "no-instance-stores", "no-license-daemon",
+                "no-memory-left",      "not-executable",   "numa-nodes",        "reserved-too-much",
+                "too-many-efa",        NULL
         };
         return warning->warning && strv_contains((char *const *)codes, warning->code);
 }

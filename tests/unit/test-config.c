@@ -681,7 +681,7 @@ TEST(proxies_and_services) {
 /* What kubelet 1.37 itself said of each: "failed to unmarshal merged JSON", "invalid configuration", "failed to parse quantity". */
 TEST(settings_that_kubelet_refuses) {
         static const struct { const char *text, *said; } bad[] = {
-                { "maxPods: twenty", "a, line 7: spec.kubelet.config.maxPods: must be a whole number, without quotes; with anything else kubelet does not start" },
+                { "maxPods: twenty", "a, line 7: spec.kubelet.config.maxPods: must be a whole number, without quotes; otherwise kubelet does not start" },
                 { "maxPods: -5", "maxPods: must be from 0 to 2147483647" },
                 { "maxPods: 1.5", "maxPods: must be a whole number" },
                 { "maxPods: 99999999999", "maxPods: must be from 0 to" },
@@ -707,7 +707,7 @@ TEST(settings_that_kubelet_refuses) {
                 { "containerLogMaxSize: 50MB", "containerLogMaxSize: must be a quantity in quotes, such as 50Mi" }, { "containerLogMaxSize: 50", "containerLogMaxSize: must be a quantity" },
                 { "containerLogMaxFiles: 1", "containerLogMaxFiles: must be from 2 to 2147483647" },
                 { "containerLogMaxWorkers: 0", "containerLogMaxWorkers: must be from 1 to" }, { "maxParallelImagePulls: 0", "maxParallelImagePulls: must be from 1 to" },
-                { "containerLogMonitorInterval: 1s", "containerLogMonitorInterval: must be at least 3s; with" },
+                { "containerLogMonitorInterval: 1s", "containerLogMonitorInterval: must be at least 3s; otherwise" },
                 { "cpuCFSQuotaPeriod: 1m0.5s", "cpuCFSQuotaPeriod: must be at least 1ms and at most 1s" }, { "cpuCFSQuotaPeriod: '0'", "cpuCFSQuotaPeriod: must be at least 1ms" },
                 { "cpuCFSQuotaPeriod: -10ms", "cpuCFSQuotaPeriod: must be at least 1ms" },
                 { "memoryThrottlingFactor: 0", "memoryThrottlingFactor: is out of its range" }, { "memoryThrottlingFactor: 1.1", "memoryThrottlingFactor: is out of its range" },

@@ -134,7 +134,7 @@ TEST(settings_of_the_user) {
                 s.config.kubelet.flags = flags;
                 sample_plan(&s);
                 ASSERT_NODE(s, cases[i].cpu, cases[i].memory, cases[i].storage, cases[i].pods);
-                ASSERT_TRUE(!sample_warned(&s, "kubelet-quantity") && !sample_warned(&s, "reserved-too-much"));
+                ASSERT_TRUE(!sample_warned(&s, "kubelet-setting") && !sample_warned(&s, "reserved-too-much"));
         }
 }
 
@@ -147,11 +147,11 @@ TEST(an_old_kubelet_has_one_file) {
 
 TEST(what_kubelet_does_not_start_with) {
         static const struct { const char *settings, *code, *words; } cases[] = {
-                { "{'kubeReserved':{'memory':'1GB'}}", "kubelet-quantity", "kubeReserved" },
-                { "{'systemReserved':{'cpu':'-1'}}", "kubelet-quantity", "systemReserved" },
-                { "{'systemReserved':{'cpu':1}}", "kubelet-quantity", "cpu" },
-                { "{'evictionHard':{'memory.available':'101%'}}", "kubelet-quantity", "memory.available" },
-                { "{'evictionHard':{'nodefs.available':'0'}}", "kubelet-quantity", "nodefs.available" },
+                { "{'kubeReserved':{'memory':'1GB'}}", "kubelet-setting", "must be a quantity" },
+                { "{'systemReserved':{'cpu':'-1'}}", "kubelet-setting", "negative" },
+                { "{'systemReserved':{'cpu':1}}", "kubelet-setting", "put it in quotes" },
+                { "{'evictionHard':{'memory.available':'101%'}}", "kubelet-setting", "memory.available must be from 0% to 100%" },
+                { "{'evictionHard':{'nodefs.available':'0'}}", "kubelet-setting", "nodefs.available must be above 0" },
                 { "{'systemReserved':{'memory':'40Gi'}}", "reserved-too-much", "of memory it is to keep" },
                 { "{'systemReserved':{'cpu':'8'}}", "reserved-too-much", "the machine has 8" },
                 { "{'kubeReserved':{'ephemeral-storage':'80Gi'}}", "reserved-too-much", "of ephemeral-storage" },

@@ -1,0 +1,822 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What kubelet makes of all that it is given, ours and the user's merged: the rules with which it ends by
+ * itself. Each says nothing where it cannot know: of another version, of a machine that is not known. From
+ * kubernetes/kubernetes, 1.28 to 1.37: pkg/kubelet/apis/config/validation/validation*.go, unless a rule names
+ * another place. */
+#include "config/kubelet.h"
+
+#include "base/json.h"
+#include "base/quantity.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+/* ---- what is given ---- */
+
+static double seconds(const KubeletGiven *g, const char *key, double otherwise) {
+        double n = 0;
+        return kubelet_parse_duration(json_get_text(g->all, key), &n) && n != 0.0 ? n : otherwise;
+}
+
+static double number(const KubeletGiven *g, const char *key, double otherwise) {
+        const json_t *value = json_object_get(g->all, key);
+        return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+static bool is_on(const KubeletGiven *g, const char *key, bool otherwise) {
+        const json_t *value = json_object_get(g->all, key);
+        return json_is_boolean(value) ? json_is_true(value) : otherwise;
+}
+
+static const char *text(const KubeletGiven *g, const char *key) {
+        return json_get_text(g->all, key);
+}
+
+static const char *text_in(const KubeletGiven *g, const char *object, const char *key) {
+        return json_get_text(json_object_get(g->all, object), key);
+}
+
+static bool from(const KubeletGiven *g, unsigned minor) {
+        return g->minor >= minor;
+}
+
+static bool until(const KubeletGiven *g, unsigned minor) {
+        return g->minor > 0 && g->minor < minor;
+}
+
+/* On: 1, off: 0, not known: -1. */
+static int gate(const KubeletGiven *g, const char *name) {
+        const json_t *set = json_object_get(json_object_get(g->all, "featureGates"), name);
+        KubeletGate known;
+        if (json_is_boolean(set))
+                return json_is_true(set);
+        if (g->minor < KUBELET_TABLES_FROM || g->minor > KUBELET_TABLES_TO)
+                return -1;
+        return kubelet_gate_find(name, g->minor, &known) ? known.on : -1;
+}
+
+static const char *needs_gate(const KubeletGiven *g, const char *name, bool used, Text *room) {
+        if (!used || gate(g, name) != 0)
+                return NULL;
+        text_add(room, "needs the feature gate %s, which is off: set featureGates {%s: true}, or leave this "
+                 "out", name, name);
+        return room->data;
+}
+
+/* As strconv.ParseBool() reads it: 1, 0, or -1. */
+static int parse_bool(const char *s) {
+        static const char *const words[] = { "0", "f", "F", "false", "FALSE", "False",
+                                             "1", "t", "T", "true", "TRUE", "True" };
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (streq(words[i], s))
+                        return i >= ARRAY_SIZE(words) / 2;
+        return -1;
+}
+
+static int64_t quantity_in(const KubeletGiven *g, const char *map, const char *key) {
+        int64_t n = 0;
+        return quantity_parse(text_in(g, map, key), &n) >= 0 ? n : 0;
+}
+
+/* ---- images ---- */
+
+static const char *image_thresholds(const KubeletGiven *g, _unused_ Text *room) {
+        return number(g, "imageGCLowThresholdPercent", 80) < number(g, "imageGCHighThresholdPercent", 85)
+                       ? NULL : "imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (80 and "
+                                "85 where they are not given)";
+}
+
+static const char *image_ages(const KubeletGiven *g, Text *room) {
+        double most = seconds(g, "imageMaximumGCAge", 0), least = seconds(g, "imageMinimumGCAge", 120);
+        if (most < 0)
+                return "must not be negative";
+        if (most > 0 && most <= least)
+                return "must be longer than imageMinimumGCAge (2m where it is not given)";
+        return needs_gate(g, "ImageMaximumGCAge", most > 0, room);
+}
+
+static const char *image_least_age(const KubeletGiven *g, _unused_ Text *room) {
+        return from(g, 36) && seconds(g, "imageMinimumGCAge", 0) < 0 ? "must not be negative" : NULL;
+}
+
+static const char *image_pulls(const KubeletGiven *g, _unused_ Text *room) {
+        return is_on(g, "serializeImagePulls", false) && number(g, "maxParallelImagePulls", 1) > 1
+                       ? "must be 1 where serializeImagePulls is true" : NULL;
+}
+
+/* pkg/kubelet/images/pullmanager/image_pull_policies.go */
+static const char *image_pattern_fault(const char *pattern) {
+        size_t n = strlen(pattern);
+        _cleanup_(freep) char *stripped = str_strip(pattern);
+        bool open = endswith(pattern, "/*");
+        if (n == 0 || !streq(stripped, pattern) || strcspn(pattern, "*") < n - (open ? 1 : 0) || streq(pattern, "/*"))
+                return "holds a pattern that is not an image, nor a registry or a folder of one with /* behind it";
+        if (!open && (strchr(pattern, '@') || strchr(strrchr(pattern, '/') ?: pattern, ':') || strpbrk(pattern, " \t")))
+                return "holds an image with a tag, a digest or a blank: kubelet wants its name alone";
+        return NULL;
+}
+
+static const char *image_verification(const KubeletGiven *g, Text *room) {
+        static const char feature[] = "KubeletEnsureSecretPulledImages";
+        const char *policy = text(g, "imagePullCredentialsVerificationPolicy"), *fault = NULL;
+        const json_t *list = json_object_get(g->all, "preloadedImagesVerificationAllowlist"), *pattern;
+        size_t i;
+        if (!from(g, 33))
+                return NULL;
+        fault = needs_gate(g, feature, *policy || json_array_size(list) > 0, room);
+        if (fault || gate(g, feature) != 1)
+                return fault;
+        if (json_array_size(list) > 0 && !streq(policy, "NeverVerifyAllowlistedImages"))
+                return "preloadedImagesVerificationAllowlist needs imagePullCredentialsVerificationPolicy "
+                       "NeverVerifyAllowlistedImages";
+        json_array_foreach(list, i, pattern)
+                fault = fault ?: image_pattern_fault(json_string_value(pattern) ?: "");
+        return fault;
+}
+
+/* ---- shutdown ---- */
+
+static const char *shutdown_gate(const KubeletGiven *g, Text *room) {
+        return needs_gate(g, "GracefulNodeShutdown", seconds(g, "shutdownGracePeriod", 0) > 0 ||
+                          seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0, room);
+}
+
+/* From 1.34 on a period of ours may stand beside it. */
+static const char *shutdown_order(const KubeletGiven *g, Text *room) {
+        double all = seconds(g, "shutdownGracePeriod", 0), end = seconds(g, "shutdownGracePeriodCriticalPods", 0);
+        if (gate(g, "GracefulNodeShutdown") == 0 || end <= all ||
+            (g->minor == 0 && !json_object_get(g->all, "shutdownGracePeriod")))
+                return NULL;
+        text_add(room, "must not be longer than shutdownGracePeriod (%gs), which it is a part of", all);
+        return room->data;
+}
+
+static bool is_under_a_second(double period) {
+        return period < 0 || (period > 0 && period < 1);
+}
+
+static const char *shutdown_least(const KubeletGiven *g, _unused_ Text *room) {
+        return gate(g, "GracefulNodeShutdown") != 0 && is_under_a_second(seconds(g, "shutdownGracePeriod", 0))
+                       ? "must be 0s, or 1s and more" : NULL;
+}
+
+static const char *shutdown_least_end(const KubeletGiven *g, _unused_ Text *room) {
+        return gate(g, "GracefulNodeShutdown") != 0 &&
+                       is_under_a_second(seconds(g, "shutdownGracePeriodCriticalPods", 0))
+                       ? "must be 0s, or 1s and more" : NULL;
+}
+
+static const char *shutdown_priorities(const KubeletGiven *g, Text *room) {
+        bool used = json_array_size(json_object_get(g->all, "shutdownGracePeriodByPodPriority")) > 0;
+        if (used && gate(g, "GracefulNodeShutdownBasedOnPodPriority") != 0 &&
+            (seconds(g, "shutdownGracePeriod", 0) > 0 || seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0))
+                return "cannot stand beside shutdownGracePeriod and shutdownGracePeriodCriticalPods: give the one "
+                       "or the others";
+        return needs_gate(g, "GracefulNodeShutdownBasedOnPodPriority", used, room);
+}
+
+/* ---- what is kept from pods ---- */
+
+static const char *enforcement_words(const KubeletGiven *g, Text *room) {
+        const json_t *list = json_object_get(g->all, "enforceNodeAllocatable"), *word;
+        bool none = false, twice = false, both = false, news = false;
+        _cleanup_(strv_freep) char **seen = NULL;
+        size_t i;
+        json_array_foreach(list, i, word) {
+                const char *s = json_string_value(word) ?: "";
+                twice |= strv_contains(seen, s);
+                none |= streq(s, "none");
+                news |= endswith(s, "-compressible");
+                strv_push(&seen, xstrdup(s));
+        }
+        both = (strv_contains(seen, "kube-reserved") && strv_contains(seen, "kube-reserved-compressible")) ||
+               (strv_contains(seen, "system-reserved") && strv_contains(seen, "system-reserved-compressible"));
+        if (none && json_array_size(list) > 1)
+                return "must hold nothing else where it holds none";
+        if (twice && from(g, 31))
+                return "holds a word twice";
+        if (both)
+                return "holds a word beside the same one with -compressible";
+        if (news && until(g, 32)) {
+                text_add(room, "holds a word that kubelet knows from 1.32 on, and this one is 1.%u", g->minor);
+                return room->data;
+        }
+        return NULL;
+}
+
+/* A list that is empty is as none; and where there is none kubelet takes [pods]. */
+static const char *enforcement_levels(const KubeletGiven *g, _unused_ Text *room) {
+        const json_t *list = json_object_get(g->all, "enforceNodeAllocatable");
+        const char *first = json_string_value(json_array_get(list, 0));
+        bool none = list && (!first || streq(first, "none"));
+        /* 1.28 to 1.30 count "none", too */
+        none = none && !(first && until(g, 31));
+        return !is_on(g, "cgroupsPerQOS", true) && !none
+                       ? "must be true where enforceNodeAllocatable is not [none]" : NULL;
+}
+
+/* pkg/kubelet/cm/node_container_manager_linux.go:enforceExistingCgroup, too. */
+static const char *enforcement_cgroups(const KubeletGiven *g, Text *room) {
+        static const char *const levels[][3] = {
+                { "system-reserved", "systemReservedCgroup", "systemReserved" },
+                { "kube-reserved", "kubeReservedCgroup", "kubeReserved" },
+        };
+        const json_t *list = json_object_get(g->all, "enforceNodeAllocatable"), *word;
+        bool cpus = *text(g, "reservedSystemCPUs");
+        size_t i;
+        if (!g->whole || g->minor == 0)
+                return NULL;
+        json_array_foreach(list, i, word)
+                for (size_t k = 0; k < ARRAY_SIZE(levels); k++) {
+                        const char *s = json_string_value(word) ?: "", *const *level = levels[k];
+                        if (!startswith(s, level[0]))
+                                continue;
+                        bool cgroup = *text(g, level[1]),
+                             amount = json_object_size(json_object_get(g->all, level[2])) > 0 || (cpus && k == 0);
+                        if (cgroup && amount)
+                                continue;
+                        text_add(room, "holds %s, and %s is not set", s, cgroup ? level[2] : level[1]);
+                        if (!cgroup && cpus)
+                                text_add(room, ", which kubelet does not take beside reservedSystemCPUs");
+                        return room->data;
+                }
+        return NULL;
+}
+
+/* As k8s.io/utils/cpuset:Parse() reads it. *ret_most: the highest of them. */
+static bool parse_cpus(const char *s, uint64_t *ret_most) {
+        for (*ret_most = 0; *s;) {
+                size_t n = strcspn(s, ",");
+                _cleanup_(freep) char *range = xstrndup(s, n);
+                char *dash = strchr(range, '-');
+                uint64_t first, last;
+                if (dash)
+                        *dash++ = 0;
+                if (parse_u64(range, &first) < 0 || parse_u64(dash ?: range, &last) < 0 || last < first)
+                        return false;
+                *ret_most = MAX(*ret_most, last);
+                s += n;
+                if (*s == ',' && !*++s)
+                        return false;
+        }
+        return true;
+}
+
+static const char *reserved_cpus(const KubeletGiven *g, Text *room) {
+        const char *cpus = text(g, "reservedSystemCPUs");
+        uint64_t most;
+        if (!parse_cpus(cpus, &most))
+                return "must be a list of CPUs, such as 0-3,8";
+        if (*cpus && (*text(g, "systemReservedCgroup") || *text(g, "kubeReservedCgroup")))
+                return "cannot stand beside systemReservedCgroup and kubeReservedCgroup";
+        if (g->cpus > 0 && most >= g->cpus) {
+                text_add(room, "names CPU %llu, and the machine has %u, which count from 0",
+                         (unsigned long long)most, g->cpus);
+                return room->data;
+        }
+        return NULL;
+}
+
+/* A limit of a reservation is a quantity of the API: text or a number. -1: neither. */
+static int64_t limit_of(const json_t *value) {
+        int64_t n;
+        if (json_is_integer(value))
+                return json_integer_value(value) <= INT64_MAX / 1000 ? json_integer_value(value) * 1000 : INT64_MAX;
+        return json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 ? n : -1;
+}
+
+static const char *reserved_memory(const KubeletGiven *g, Text *room) {
+        _cleanup_(strv_freep) char **seen = NULL;
+        json_t *entry, *value;
+        const char *name;
+        size_t i;
+        json_array_foreach(json_object_get(g->all, "reservedMemory"), i, entry) {
+                json_int_t node = json_integer_value(json_object_get(entry, "numaNode"));
+                json_object_foreach(json_object_get(entry, "limits"), name, value) {
+                        char *id = xasprintf("%lld %s", (long long)node, name);
+                        bool twice = strv_contains(seen, id);
+                        strv_push(&seen, id);
+                        if (twice)
+                                text_add(room, "says two things of %s of NUMA node %lld", name, (long long)node);
+                        else if (!streq(name, "memory") && !startswith(name, "hugepages-"))
+                                text_add(room, "holds %s, and only memory and huge pages can be reserved", name);
+                        else if (limit_of(value) <= 0)
+                                text_add(room, "reserves %s of NUMA node %lld, which must be a quantity above 0, "
+                                         "such as 1Gi", name, (long long)node);
+                        if (room->data)
+                                return room->data;
+                }
+        }
+        return NULL;
+}
+
+/* In thousandths of a byte: what pods do not get; -1: of a share of memory that is not known to the byte. */
+static int64_t memory_kept(const KubeletGiven *g) {
+        const char *threshold = text_in(g, "evictionHard", "memory.available");
+        int64_t kept = quantity_in(g, "kubeReserved", "memory") + quantity_in(g, "systemReserved", "memory");
+        if (endswith(threshold, "%") && !streq(threshold, "0%") && !streq(threshold, "100%"))
+                return -1;
+        if (json_is_true(json_object_get(g->all, "ignoreEviction")))
+                return kept;
+        return kept + quantity_in(g, "evictionHard", "memory.available");
+}
+
+/* pkg/kubelet/cm/memorymanager/memory_manager.go:validateReservedMemory */
+static const char *static_memory(const KubeletGiven *g, Text *room) {
+        int64_t kept = memory_kept(g), sum = 0;
+        json_int_t last = 0;
+        json_t *entry;
+        size_t i;
+        if (!g->whole || g->minor == 0 || !streq(text(g, "memoryManagerPolicy"), "Static"))
+                return NULL;
+        json_array_foreach(json_object_get(g->all, "reservedMemory"), i, entry) {
+                int64_t limit = limit_of(json_object_get(json_object_get(entry, "limits"), "memory"));
+                sum += MAX(limit, 0);
+                last = MAX(last, json_integer_value(json_object_get(entry, "numaNode")));
+        }
+        if (g->nodes > 0 && last >= (json_int_t)g->nodes) {
+                text_add(room, "names NUMA node %lld, and the machine has %u, which count from 0", (long long)last,
+                         g->nodes);
+                return room->data;
+        }
+        if (kept < 0 && sum > 0)
+                return NULL;
+        if (kept == 0)
+                return "is Static, and nothing is kept from pods: set kubeReserved or systemReserved, and "
+                       "reservedMemory to the same";
+        if (kept == sum)
+                return NULL;
+        _cleanup_(freep) char *has = quantity_text(sum, true), *want = quantity_text(kept, true),
+                *kube = quantity_text(quantity_in(g, "kubeReserved", "memory"), true),
+                *own = quantity_text(quantity_in(g, "systemReserved", "memory"), true);
+        text_add(room, "must come to %s of memory where memoryManagerPolicy is Static: kubeReserved %s, systemReserved %s "
+                 "and evictionHard %s", want, kube, own, text_in(g, "evictionHard", "memory.available"));
+        text_add(room, "; reservedMemory has %s: set it to [{numaNode: 0, limits: {memory: %s}}], or divide that over the nodes",
+                 sum > 0 ? has : "none", want);
+        return room->data;
+}
+
+static const char *quantity_signs(const KubeletGiven *g, const char *map) {
+        const char *name;
+        json_t *value;
+        int64_t n;
+        json_object_foreach(json_object_get(g->all, map), name, value)
+                if (json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 && n < 0)
+                        return "holds a negative amount";
+        return NULL;
+}
+
+static const char *kube_reserved(const KubeletGiven *g, _unused_ Text *room) {
+        return quantity_signs(g, "kubeReserved");
+}
+
+static const char *system_reserved(const KubeletGiven *g, _unused_ Text *room) {
+        return quantity_signs(g, "systemReserved");
+}
+
+/* pkg/kubelet/cm/container_manager.go:ParseQOSReserved */
+static const char *qos_reserved(const KubeletGiven *g, _unused_ Text *room) {
+        const char *name;
+        json_t *value;
+        json_object_foreach(json_object_get(g->all, "qosReserved"), name, value) {
+                const char *s = json_string_value(value) ?: "";
+                size_t digits = strspn(s, "0123456789");
+                uint64_t n = 0;
+                _cleanup_(freep) char *whole = xstrndup(s, digits);
+                if (!streq(name, "memory"))
+                        return "holds another resource than memory";
+                if (digits == 0 || !streq(s + digits, "%") || parse_u64(whole, &n) < 0 || n > 100)
+                        return "must be a whole percentage of memory, such as 50%";
+        }
+        return NULL;
+}
+
+/* ---- eviction: pkg/kubelet/eviction/helpers.go ---- */
+
+/* Of a share, whether it is in bounds; of an amount, whether it is above 0. */
+static const char *threshold_fault(const char *s, bool reclaim) {
+        _cleanup_(freep) char *digits = xstrndup(s, strcspn(s, "%"));
+        char *end;
+        double share = strtod(digits, &end);
+        int64_t n;
+        if (!endswith(s, "%"))
+                return quantity_parse(s, &n) < 0 ? "must be a quantity or a percentage, such as 100Mi or 5%"
+                       : n < 0 || (n == 0 && !reclaim) ? "must be above 0; 0% turns a threshold off" : NULL;
+        if (!*digits || *end)
+                return "must be a quantity or a percentage, such as 100Mi or 5%";
+        if (reclaim)
+                return share > 0 ? NULL : "must be above 0%";
+        return share >= 0 && share <= 100 ? NULL : "must be from 0% to 100%";
+}
+
+static const char *thresholds(const KubeletGiven *g, const char *map, bool reclaim, Text *room) {
+        const char *signal, *fault;
+        json_t *value;
+        json_object_foreach(json_object_get(g->all, map), signal, value) {
+                const char *s = json_string_value(value);
+                fault = s ? threshold_fault(s, reclaim) : NULL;
+                if (startswith(signal, "containerfs.") && until(g, 29))
+                        fault = "is a signal that kubelet knows from 1.29 on";
+                if (fault) {
+                        text_add(room, "%s %s", signal, fault);
+                        return room->data;
+                }
+        }
+        return NULL;
+}
+
+static const char *eviction_hard(const KubeletGiven *g, Text *room) {
+        return thresholds(g, "evictionHard", false, room);
+}
+
+static const char *eviction_soft(const KubeletGiven *g, Text *room) {
+        return thresholds(g, "evictionSoft", false, room);
+}
+
+static const char *eviction_reclaim(const KubeletGiven *g, Text *room) {
+        return thresholds(g, "evictionMinimumReclaim", true, room);
+}
+
+static const char *eviction_grace(const KubeletGiven *g, Text *room) {
+        const json_t *soft = json_object_get(g->all, "evictionSoft"),
+                     *grace = json_object_get(g->all, "evictionSoftGracePeriod");
+        const char *signal;
+        json_t *value;
+        double n;
+        json_object_foreach((json_t *)grace, signal, value) {
+                const char *s = json_string_value(value);
+                if (s && (!kubelet_parse_duration(s, &n) || n < 0)) {
+                        text_add(room, "%s must be a duration that is not negative, such as 1m30s", signal);
+                        return room->data;
+                }
+        }
+        json_object_foreach((json_t *)soft, signal, value) {
+                const char *s = json_string_value(value) ?: "";
+                /* valid to nodeadm, so that a plan says it */
+                if (g->minor > 0 && !json_object_get(grace, signal) && !streq(s, "0%") && !streq(s, "100%")) {
+                        text_add(room, "has no period for %s, which evictionSoft names", signal);
+                        return room->data;
+                }
+        }
+        return NULL;
+}
+
+/* ---- the managers ---- */
+
+/* Options of a policy, from the 1.N in which each is at that level. */
+typedef struct PolicyOption { const char *name; unsigned alpha, beta, stable; } PolicyOption;
+#define NEVER 99
+
+/* pkg/kubelet/cm/cpumanager/policy_options.go */
+static const PolicyOption cpu_options[] = {
+        { "align-by-socket",                  25, NEVER, NEVER },
+        { "distribute-cpus-across-cores",     31, NEVER, NEVER },
+        { "distribute-cpus-across-numa",      23, 33, NEVER },
+        { "full-pcpus-only",                  22, 23, 33 },
+        { "prefer-align-cpus-by-uncorecache", 32, 34, 36 },
+        { "strict-cpu-reservation",           32, 33, 35 },
+};
+/* pkg/kubelet/cm/topologymanager/policy_options.go */
+static const PolicyOption topology_options[] = {
+        { "max-allowable-numa-nodes",  31, 31, 35 },
+        { "prefer-closest-numa-nodes", 26, 28, 32 },
+};
+
+static const char *option_fault(const KubeletGiven *g, const char *manager, const PolicyOption *options, size_t n,
+                                const char *name, Text *room) {
+        const PolicyOption *o = options;
+        while (o < options + n && !streq(o->name, name))
+                o++;
+        bool newer = g->minor > KUBELET_TABLES_TO;
+        if (o == options + n && newer)
+                return NULL;
+        if (o == options + n)
+                text_add(room, "holds %s, which kubelet does not know", name);
+        else if (until(g, o->alpha))
+                text_add(room, "holds %s, which kubelet knows from 1.%u on", name, o->alpha);
+        else if (g->minor > 0 && !newer && !from(g, o->stable)) {
+                _cleanup_(freep) char *feature =
+                        xasprintf("%sPolicy%sOptions", manager, from(g, o->beta) ? "Beta" : "Alpha");
+                if (gate(g, feature) == 0)
+                        text_add(room, "holds %s, which needs the feature gate %s: set featureGates {%s: true}", name,
+                                 feature, feature);
+        }
+        return room->data;
+}
+
+static bool option_on(const json_t *options, const char *name) {
+        return parse_bool(json_get_text(options, name)) == 1;
+}
+
+static const char *cpu_manager_options(const KubeletGiven *g, Text *room) {
+        static const char *const apart[][2] = {         /* the last two from 1.32 on, as the option is */
+                { "full-pcpus-only", "distribute-cpus-across-cores" },
+                { "distribute-cpus-across-numa", "distribute-cpus-across-cores" },
+                { "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores" },
+                { "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa" },
+        };
+        json_t *options = json_object_get(g->all, "cpuManagerPolicyOptions"), *value;
+        const char *name;
+        if (json_object_size(options) == 0)
+                return NULL;
+        if (g->whole && !streq(text(g, "cpuManagerPolicy"), "static"))
+                return "has no use without cpuManagerPolicy static";
+        if (until(g, 33) && gate(g, "CPUManagerPolicyOptions") == 0)
+                return needs_gate(g, "CPUManagerPolicyOptions", true, room);
+        json_object_foreach(options, name, value) {
+                if (option_fault(g, "CPUManager", cpu_options, ARRAY_SIZE(cpu_options), name, room))
+                        return room->data;
+                if (parse_bool(json_string_value(value) ?: "") < 0) {
+                        text_add(room, "%s must be \"true\" or \"false\"", name);
+                        return room->data;
+                }
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(apart); i++)
+                if (option_on(options, apart[i][0]) && option_on(options, apart[i][1])) {
+                        text_add(room, "%s and %s cannot be used together", apart[i][0], apart[i][1]);
+                        return room->data;
+                }
+        return option_on(options, "align-by-socket") && streq(text(g, "topologyManagerPolicy"), "single-numa-node")
+                       ? "align-by-socket cannot stand beside topologyManagerPolicy single-numa-node" : NULL;
+}
+
+/* pkg/kubelet/cm/cpumanager/cpu_manager.go:NewManager */
+static const char *static_cpus(const KubeletGiven *g, _unused_ Text *room) {
+        return g->whole && g->minor > 0 && streq(text(g, "cpuManagerPolicy"), "static") && !*text(g, "reservedSystemCPUs") &&
+                       quantity_in(g, "kubeReserved", "cpu") + quantity_in(g, "systemReserved", "cpu") <= 0
+                       ? "is static, and keeps no CPU from pods: set reservedSystemCPUs, or a cpu in kubeReserved or "
+                         "systemReserved" : NULL;
+}
+
+static const char *topology_manager_options(const KubeletGiven *g, Text *room) {
+        json_t *options = json_object_get(g->all, "topologyManagerPolicyOptions"), *value;
+        const char *name;
+        bool off = gate(g, "TopologyManagerPolicyOptions") == 0;
+        if (json_is_object(options) && off)
+                return needs_gate(g, "TopologyManagerPolicyOptions", true, room);
+        if (!*text(g, "topologyManagerPolicy") || streq(text(g, "topologyManagerPolicy"), "none"))
+                return NULL;
+        json_object_foreach(options, name, value) {
+                const char *s = json_string_value(value) ?: "";
+                bool nodes = streq(name, "max-allowable-numa-nodes");
+                uint64_t n = 0;
+                if (option_fault(g, "TopologyManager", topology_options, ARRAY_SIZE(topology_options), name, room))
+                        return room->data;
+                if (nodes ? parse_u64(s, &n) < 0 || n < 8 : parse_bool(s) < 0) {
+                        text_add(room, "%s must be %s", name, nodes ? "a number from 8 on, in quotes"
+                                                                   : "\"true\" or \"false\"");
+                        return room->data;
+                }
+        }
+        return NULL;
+}
+
+/* ---- memory ---- */
+
+static const char *swap_behavior(const KubeletGiven *g, Text *room) {
+        const char *word = text_in(g, "memorySwap", "swapBehavior");
+        if (!*word || g->minor == 0)
+                return NULL;
+        if (streq(word, "UnlimitedSwap") && from(g, 30))
+                return "is UnlimitedSwap, which kubelet knows up to 1.29: LimitedSwap or NoSwap";
+        if (streq(word, "NoSwap") && until(g, 30))
+                return "is NoSwap, which kubelet knows from 1.30 on: LimitedSwap or UnlimitedSwap";
+        return needs_gate(g, "NodeSwap", true, room);
+}
+
+static const char *memory_throttling(const KubeletGiven *g, Text *room) {
+        return from(g, 37) ? needs_gate(g, "MemoryQoS", number(g, "memoryThrottlingFactor", 0.9) != 0.9, room) : NULL;
+}
+
+static const char *memory_reservation(const KubeletGiven *g, Text *room) {
+        return needs_gate(g, "MemoryQoS", streq(text(g, "memoryReservationPolicy"), "TieredReservation"), room);
+}
+
+/* ---- sysctls ---- */
+
+/* Is it of a namespace that pods have their own of? k8s.io/component-helpers:node/util/sysctl/namespace.go; a
+ * pattern ends in a star. */
+static bool is_namespaced(const char *name, unsigned minor) {
+        static const char *const whole[] = { "kernel.sem", "kernel.shmall", "kernel.shmmax", "kernel.shmmni",
+                "kernel.shm_rmid_forced", "kernel.shm", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.msg" };
+        _cleanup_(freep) char *s = xstrndup(name, strcspn(name, "*"));
+        bool newest = minor == 0 || minor >= 37;
+        /* the first separator tells which of both it uses */
+        bool slashes = strcspn(s, "/") < strcspn(s, ".");
+        for (char *p = s; *p; p++)
+                *p = slashes && *p == '/' ? '.' : *p;
+        for (size_t i = 0; i < ARRAY_SIZE(whole); i++)
+                if (streq(whole[i], s))
+                        return true;
+        return startswith(s, "net.") || startswith(s, "fs.mqueue.") || (newest && startswith(s, "user.")) ||
+               (newest && streq(s, "kernel.domainname"));
+}
+
+/* pkg/apis/policy/validation/validation.go: IsValidSysctlPattern; a star only at the end. */
+static bool is_sysctl(const char *name, bool pattern) {
+        size_t n = strlen(name), star = strcspn(name, "*");
+        if (n == 0 || n > 253 || (star < n && (!pattern || star != n - 1)))
+                return false;
+        for (size_t i = 0; i < star; i++) {
+                bool alone = islower((unsigned char)name[i]) || isdigit((unsigned char)name[i]);
+                bool edge = i == 0 || strchr("./", name[i - 1]) || (i + 1 == n) || strchr("./", name[i + 1]);
+                if (!alone && (edge || !strchr("-_./", name[i])))
+                        return false;
+        }
+        return true;
+}
+
+static const char *unsafe_sysctls(const KubeletGiven *g, Text *room) {
+        json_t *item;
+        size_t i;
+        json_array_foreach(json_object_get(g->all, "allowedUnsafeSysctls"), i, item) {
+                const char *name = json_string_value(item) ?: "";
+                if (!is_sysctl(name, true))
+                        return "holds what is not a kernel setting, such as net.core.somaxconn or net.*";
+                if (!is_namespaced(name, g->minor)) {
+                        text_add(room, "holds %s, which pods do not have of their own: kubelet knows those of net., "
+                                 "fs.mqueue., kernel.shm*, kernel.msg* and kernel.sem", name);
+                        return room->data;
+                }
+        }
+        return NULL;
+}
+
+static const char *pod_sysctls(const KubeletGiven *g, Text *room) {
+        json_t *all = json_object_get(g->all, "defaultPodSysctls"), *unused;
+        const char *name, *fault = needs_gate(g, "DefaultPodSysctls", json_object_size(all) > 0, room);
+        if (fault)
+                return fault;
+        json_object_foreach(all, name, unused)
+                if (!is_sysctl(name, false) || !is_namespaced(name, g->minor)) {
+                        text_add(room, "holds %s, which is not a kernel setting that pods have of their own", name);
+                        return room->data;
+                }
+        return NULL;
+}
+
+/* ---- the rest ---- */
+
+static const char *server_certificate(const KubeletGiven *g, Text *room) {
+        return needs_gate(g, "RotateKubeletServerCertificate", is_on(g, "serverTLSBootstrap", false), room);
+}
+
+static const char *quota_period(const KubeletGiven *g, Text *room) {
+        return needs_gate(g, "CustomCPUCFSQuotaPeriod", seconds(g, "cpuCFSQuotaPeriod", 0.1) != 0.1, room);
+}
+
+static const char *crash_loop(const KubeletGiven *g, Text *room) {
+        const char *most = text_in(g, "crashLoopBackOff", "maxContainerRestartPeriod");
+        double n;
+        if (!*most || !kubelet_parse_duration(most, &n))
+                return NULL;
+        return n < 1 || n > 300 ? "maxContainerRestartPeriod must be from 1s to 300s"
+                                : needs_gate(g, "KubeletCrashLoopBackOffMax", true, room);
+}
+
+static const char *log_query(const KubeletGiven *g, Text *room) {
+        bool used = is_on(g, "enableSystemLogQuery", false);
+        return used && !is_on(g, "enableSystemLogHandler", true) ? "needs enableSystemLogHandler"
+                                                                 : needs_gate(g, "NodeLogQuery", used, room);
+}
+
+static const char *user_namespaces(const KubeletGiven *g, _unused_ Text *room) {
+        const json_t *ids = json_object_get(json_object_get(g->all, "userNamespaces"), "idsPerPod");
+        return json_is_integer(ids) && json_integer_value(ids) % 65536 != 0
+                       ? "idsPerPod must be a multiple of 65536" : NULL;
+}
+
+static const char *run_once(const KubeletGiven *g, _unused_ Text *room) {
+        return from(g, 32) && is_on(g, "runOnce", false) ? "must be false from Kubernetes 1.32 on" : NULL;
+}
+
+static const char *system_cgroups(const KubeletGiven *g, _unused_ Text *room) {
+        return streq(text(g, "systemCgroups"), "/") ? "must not be the root" : NULL;
+}
+
+/* Go's filepath.Clean() leaves it as it is. */
+static const char *pod_logs(const KubeletGiven *g, _unused_ Text *room) {
+        const char *dir = text(g, "podLogsDir");
+        for (const char *p = dir; *p; p++)
+                if ((unsigned char)*p > 0x7f)
+                        return "must be of ASCII characters";
+        return !*dir || (*dir == '/' && !strstr(dir, "//") && !strstr(dir, "/./") && !strstr(dir, "/../") &&
+                         !endswith(dir, "/.") && !endswith(dir, "/..") && (!dir[1] || !endswith(dir, "/")))
+                       ? NULL : "must be an absolute path without doubled slashes, . and .. in it";
+}
+
+/* k8s.io/component-base:tracing/api/v1/config.go */
+static const char *trace_endpoint(const KubeletGiven *g, Text *room) {
+        const char *endpoint = text_in(g, "tracing", "endpoint"), *slashes = strstr(endpoint, "//");
+        const char *fault = until(g, 34) ? needs_gate(g, "KubeletTracing", json_object_get(g->all, "tracing"), room) : NULL;
+        if (fault || !*endpoint)
+                return fault;
+        if (slashes && !startswith(endpoint, "dns://") && !startswith(endpoint, "unix://") &&
+            !startswith(endpoint, "unix-abstract://"))
+                return "its endpoint must be host:port without a scheme, or begin with dns://, unix:// or unix-abstract://";
+        const char *host = slashes ? slashes + 2 : endpoint;
+        _cleanup_(freep) char *authority = xstrndup(host, strcspn(host, "/?#"));
+        const char *colon = strrchr(authority, ':');
+        return strpbrk(authority, " <>\"\\^`{|}") || (colon && !strchr(colon, ']') && colon[1 + strspn(colon + 1, "0123456789")])
+                       ? "its endpoint must be a host and a port, such as localhost:4317" : NULL;
+}
+
+/* k8s.io/component-base:logs/api/v1/options.go */
+static const char *logging(const KubeletGiven *g, Text *room) {
+        const json_t *log = json_object_get(g->all, "logging"), *flush = json_object_get(log, "flushFrequency"), *item,
+                     *options = json_object_get(log, "options");
+        const char *format = json_get_text(log, "format");
+        double n = 1;
+        size_t i;
+        if ((json_is_string(flush) && (!kubelet_parse_duration(json_string_value(flush), &n) || n < 0)) ||
+            (json_is_integer(flush) && json_integer_value(flush) < 0))
+                return "its flushFrequency must be a duration above 0";
+        if (json_array_size(json_object_get(log, "vmodule")) > 0 && *format && !streq(format, "text"))
+                return "its vmodule needs the format text";
+        json_array_foreach(json_object_get(log, "vmodule"), i, item) {
+                const char *pattern = json_get_text(item, "filePattern");
+                if (!*pattern || strpbrk(pattern, "=,"))
+                        return "its vmodule needs a filePattern, without = and commas";
+        }
+        bool split = json_is_true(json_object_get(json_object_get(options, "text"), "splitStream")) ||
+                     json_is_true(json_object_get(json_object_get(options, "json"), "splitStream"));
+        return needs_gate(g, "LoggingAlphaOptions", split, room);
+}
+
+/* k8s.io/component-base:metrics/options.go */
+static const char *hidden_metrics(const KubeletGiven *g, Text *room) {
+        const char *version = text(g, "showHiddenMetricsForVersion");
+        _cleanup_(freep) char *before = xasprintf("1.%u", g->minor - 1);
+        if (!*version || g->minor == 0 || streq(version, before))
+                return NULL;
+        text_add(room, "must be %s, the version before this one of kubelet", before);
+        return room->data;
+}
+
+/* ---- the rules ---- */
+
+static const struct Rule {
+        const char *keys[2];            /* the settings that it is about; the first that the user gives is told */
+        const char *(*fault)(const KubeletGiven *g, Text *room);
+        bool whole;                     /* the rest of the NodeConfig may mend it */
+} rules[] = {
+        { { "imageGCLowThresholdPercent", "imageGCHighThresholdPercent" }, image_thresholds, true },
+        { { "imageMaximumGCAge", "imageMinimumGCAge" }, image_ages, false },
+        { { "imageMinimumGCAge" }, image_least_age, false },
+        { { "maxParallelImagePulls", "serializeImagePulls" }, image_pulls, false },
+        { { "imagePullCredentialsVerificationPolicy", "preloadedImagesVerificationAllowlist" }, image_verification, true },
+        { { "shutdownGracePeriod", "shutdownGracePeriodCriticalPods" }, shutdown_gate, true },
+        { { "shutdownGracePeriodCriticalPods", "shutdownGracePeriod" }, shutdown_order, false },
+        { { "shutdownGracePeriod" }, shutdown_least, false },
+        { { "shutdownGracePeriodCriticalPods" }, shutdown_least_end, false },
+        { { "shutdownGracePeriodByPodPriority", "shutdownGracePeriod" }, shutdown_priorities, false },
+        { { "enforceNodeAllocatable" }, enforcement_words, false },
+        { { "cgroupsPerQOS", "enforceNodeAllocatable" }, enforcement_levels, true },
+        { { "enforceNodeAllocatable", "reservedSystemCPUs" }, enforcement_cgroups, true },
+        { { "reservedSystemCPUs" }, reserved_cpus, false },
+        { { "reservedMemory" }, reserved_memory, false },
+        { { "memoryManagerPolicy", "reservedMemory" }, static_memory, true },
+        { { "kubeReserved" }, kube_reserved, false },
+        { { "systemReserved" }, system_reserved, false },
+        { { "qosReserved" }, qos_reserved, false },
+        { { "evictionHard" }, eviction_hard, false },
+        { { "evictionSoft" }, eviction_soft, false },
+        { { "evictionMinimumReclaim" }, eviction_reclaim, false },
+        { { "evictionSoftGracePeriod", "evictionSoft" }, eviction_grace, false },
+        { { "cpuManagerPolicyOptions", "cpuManagerPolicy" }, cpu_manager_options, false },
+        { { "cpuManagerPolicy", "kubeReserved" }, static_cpus, true },
+        { { "topologyManagerPolicyOptions", "topologyManagerPolicy" }, topology_manager_options, false },
+        { { "memorySwap" }, swap_behavior, false },
+        { { "memoryThrottlingFactor" }, memory_throttling, false },
+        { { "memoryReservationPolicy" }, memory_reservation, false },
+        { { "allowedUnsafeSysctls" }, unsafe_sysctls, false },
+        { { "defaultPodSysctls" }, pod_sysctls, false },
+        { { "serverTLSBootstrap", "featureGates" }, server_certificate, false },
+        { { "cpuCFSQuotaPeriod" }, quota_period, false },
+        { { "crashLoopBackOff" }, crash_loop, false },
+        { { "enableSystemLogQuery", "enableSystemLogHandler" }, log_query, false },
+        { { "userNamespaces" }, user_namespaces, false },
+        { { "runOnce" }, run_once, false },
+        { { "systemCgroups" }, system_cgroups, false },
+        { { "podLogsDir" }, pod_logs, false },
+        { { "tracing" }, trace_endpoint, false },
+        { { "logging" }, logging, false },
+        { { "showHiddenMetricsForVersion" }, hidden_metrics, false },
+};
+
+bool kubelet_judge_together(const KubeletGiven *g, KubeletTell *tell, void *context) {
+        bool good = true;
+        for (const struct Rule *r = rules; r < rules + ARRAY_SIZE(rules); r++) {
+                _cleanup_(text_done) Text room = {};
+                const char *fault = r->whole && !g->whole ? NULL : r->fault(g, &room);
+                _cleanup_(freep) char *path = NULL;
+                for (size_t i = 0; fault && !path && i < ARRAY_SIZE(r->keys) && r->keys[i]; i++)
+                        path = kubelet_setting_path(g->user, g->flags, r->keys[i]);
+                if (!fault)
+                        continue;
+                tell(context, path, fault);
+                good = false;
+        }
+        return good;
+}
