@@ -71,8 +71,12 @@ def gates_of(kubernetes):
                 found = [one_spec(spec) for spec in re.findall(SPEC, specs)]
                 if gates.setdefault(named(word), found) != found:
                     print(f"{kubernetes.name}: {word} differs in {module}/{name}", file=sys.stderr)
-            for block in re.findall(r"\]\[\](?:\w+\.)?Feature\{(.*?)\n\}", text, re.S):
-                for word, others in re.findall(r"([\w.]+):\s*\{([\w., \n]*)\}", block):
+            for block in re.findall(r"\nvar \w+ = map\[[\w.]+\]\[\](?:\w+\.)?Feature\{(.*?)\n\}", text, re.S):
+                block = re.sub(r"(?:\w+\.)?Feature\(([\w.]+)\)", r"\1", block)
+                found = re.findall(r"([\w.]+):\s*\{([\w.,\s]*)\}", block)
+                if len(found) != block.count("{"):
+                    sys.exit(f"{kubernetes}: {block.count('{') - len(found)} needs are not read")
+                for word, others in found:
                     needs[named(word)] = sorted(named(other) for other in re.findall(r"[\w.]+", others))
     return gates, needs
 
