@@ -198,6 +198,14 @@ static json_t *decode_list(Decoder *d, const Field *f, const Node *node, const P
         return list;
 }
 
+static void note_members(Decoder *d, const Node *node, const Path *path, unsigned levels) {
+        for (size_t i = 0; levels > 0 && node->type == NODE_MAP && i < node->n; i++) {
+                const Path here = { path, node->members[i].key, 0 };
+                note_origin(d, node->members[i].at, &here);
+                note_members(d, node->members[i].value, &here, levels - 1);
+        }
+}
+
 /* Null stays in it: in a drop-in of kubelet it takes away what config.json says (RFC 7396). */
 static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const Path *path) {
         _cleanup_(json_decrefp) json_t *value = NULL;
@@ -207,8 +215,7 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
                 return decode_fail(d, node, path,
                                    "holds something that JSON cannot say (a number too large, or no number)");
         bool kubelet = streq(f->key, "config");
-        for (size_t i = 0; kubelet && i < node->n; i++)
-                note_origin(d, node->members[i].at, &(Path){ path, node->members[i].key, 0 });
+        note_members(d, node, path, kubelet ? 2 : 0);
         /* The one key that is often put one level too deep. */
         const Node *expression = kubelet ? node_get(node, "maxPodsExpression") : NULL;
         if (expression) {

@@ -158,6 +158,12 @@ _nonnull_ void kubelet_warn_of_flags(const Merge *m, Diag *diag);
 /* "${NAME}" and "{{ name }}", as templates have them. */
 _nonnull_ bool has_placeholder(const char *text);
 
+/* ---- gates.c ---- */
+/* A feature gate with a value that all kubelets of the table refuse; false: it was reported. */
+_must_check_ _nonnull_ bool gates_validate(const Merge *m, Diag *diag);
+/* Feature gates that no kubelet of the table knows, that newer ones do not know, or have locked. */
+_nonnull_ void gates_warn(const Merge *m, Diag *diag);
+
 /* ---- bind.c ---- */
 _nonnull_ Config *config_bind(Merge *m);                        /* takes the origins */
 int bind_authority(const Field *f, const json_t *value, void *into);

@@ -3,9 +3,13 @@
  * that it does not know, and with one that is locked to the other value (k8s.io/component-base
  * featuregate/feature_gate.go:SetFromMap). */
 #include "base/str.h"
-#include "config/kubelet.h"
+#include "base/version.h"
+#include "config/fields.h"
 
 #include <ctype.h>
+#include <errno.h>
+
+/* ---- the table ---- */
 
 static unsigned two_digits(const char *s) {
         return (unsigned)(s[0] - '0') * 10 + (unsigned)(s[1] - '0');
@@ -31,13 +35,23 @@ static bool row_find(const char *name, Row *ret) {
         return false;
 }
 
+static bool has_row(const Row *row, unsigned minor) {
+        return minor >= row->from && !(row->until && minor >= row->until);
+}
+
+/* A letter: alpha, beta, generally available, locked; a capital where it is on. */
+static char state_at(const Row *row, unsigned minor) {
+        char letter = row->states[2];
+        for (const char *state = row->states; *state && two_digits(state) <= minor; state += 3)
+                letter = state[2];
+        return letter;
+}
+
 bool kubelet_gate_find(const char *name, unsigned minor, KubeletGate *ret) {
         Row row;
-        if (!row_find(name, &row) || minor < row.from || (row.until && minor >= row.until))
+        if (!row_find(name, &row) || !has_row(&row, minor))
                 return false;
-        char letter = row.states[2];
-        for (const char *state = row.states; *state && two_digits(state) <= minor; state += 3)
-                letter = state[2];
+        char letter = state_at(&row, minor);
         *ret = (KubeletGate){ .name = row.name, .on = isupper((unsigned char)letter),
                               .locked = tolower((unsigned char)letter) == 'l' };
         return true;
@@ -62,4 +76,242 @@ const char *kubelet_gate_nearest(const char *name) {
                 names[n] = NULL;
         }
         return nearest_name(name, names);
+}
+
+/* ---- what a user says ---- */
+
+/* The last word on a gate, and where it stands. kubelet takes those of --feature-gates over those of its
+ * file (cmd/kubelet/app/server.go:kubeletConfigFlagPrecedence). */
+typedef struct Said { char *name, *path; bool on, by_flag; } Said;
+typedef struct Gates { Said *said; size_t n; } Gates;
+
+static void gates_done(Gates *g) {
+        for (size_t i = 0; i < g->n; i++) {
+                free(g->said[i].name);
+                free(g->said[i].path);
+        }
+        free(g->said);
+}
+
+static Said *gates_find(const Gates *g, const char *name) {
+        for (size_t i = 0; i < g->n; i++)
+                if (streq(g->said[i].name, name))
+                        return &g->said[i];
+        return NULL;
+}
+
+/* Takes the path. */
+static void gates_say(Gates *g, const char *name, bool on, char *path, bool by_flag) {
+        Said *s = gates_find(g, name);
+        if (!s) {
+                g->said = xrealloc(g->said, g->n + 1, sizeof *g->said);
+                s = &g->said[g->n++];
+                *s = (Said){ .name = xstrdup(name) };
+        }
+        free(s->path);
+        s->path = path;
+        s->on = on;
+        s->by_flag = by_flag;
+}
+
+static void read_list(Gates *g, const char *list, size_t element) {
+        for (; *list; list += strspn(list, ",")) {
+                size_t n = strcspn(list, ",");
+                _cleanup_(freep) char *pair = xstrndup(list, n);
+                char *equals = strchr(pair, '=');
+                list += n;
+                if (!equals)
+                        continue;
+                *equals = 0;
+                _cleanup_(freep) char *name = str_strip(pair), *value = str_strip(equals + 1);
+                int on = kubelet_flag_bool(value);
+                if (on >= 0)
+                        gates_say(g, name, on, xasprintf("spec.kubelet.flags[%zu]", element), true);
+        }
+}
+
+static void read_flags(Gates *g, char *const *flags) {
+        bool behind = false;            /* is the next word its value? */
+        for (size_t i = 0; flags && flags[i]; i++) {
+                _cleanup_(strv_freep) char **words = has_placeholder(flags[i])
+                                                             ? NULL : kubelet_words((char *[]){ flags[i], NULL });
+                for (char **w = words; w && *w; w++) {
+                        _cleanup_(freep) char *name = behind ? NULL : kubelet_flag_name(*w);
+                        const char *equals = strchr(*w, '=');
+                        if (!behind && (!name || !streq(name, "feature-gates")))
+                                continue;
+                        if (behind || equals)
+                                read_list(g, behind ? *w : equals + 1, i);
+                        behind = !behind && !equals;
+                }
+        }
+}
+
+static Gates gates_read(const json_t *config, char *const *flags) {
+        const Path spec = { NULL, "spec", 0 }, kubelet = { &spec, "kubelet", 0 },
+                   file = { &kubelet, "config", 0 }, gates = { &file, "featureGates", 0 };
+        Gates g = {};
+        const char *name;
+        json_t *on;
+        json_object_foreach(json_object_get(config, "featureGates"), name, on)
+                if (json_is_boolean(on))
+                        gates_say(&g, name, json_is_true(on), path_format(&(Path){ &gates, name, 0 }), false);
+        read_flags(&g, flags);
+        return g;
+}
+
+/* ---- verdicts ---- */
+
+static bool takes(const Said *s, unsigned minor) {
+        KubeletGate gate;
+        return kubelet_gate_find(s->name, minor, &gate) && !(gate.locked && gate.on != s->on);
+}
+
+/* Of a gate of the table that 1.minor does not take. who: "kubelet 1.33.2 exits" */
+static char *refusal(const Said *s, const char *who, unsigned minor) {
+        unsigned from, until;
+        KubeletGate gate;
+        if (kubelet_gate_find(s->name, minor, &gate))
+                return xasprintf("%s with the feature gate %s=%s: it is locked to %s", who, s->name,
+                                 s->on ? "true" : "false", s->on ? "false" : "true");
+        return kubelet_gate_versions(s->name, &from, &until) && minor < from
+                       ? xasprintf("%s with the feature gate %s, which kubelet knows from 1.%u on", who, s->name,
+                                   from)
+                       : xasprintf("%s with the feature gate %s, which is gone since 1.%u", who, s->name, until);
+}
+
+static void suggest_nearest(const char *name, Diag *diag) {
+        const char *near = kubelet_gate_nearest(name);
+        if (near)
+                diag_suggest(diag, "%s", near);
+}
+
+static int report_refused(const Said *s, unsigned minor, const char *version, Diag *diag) {
+        unsigned from, until;
+        if (kubelet_gate_versions(s->name, &from, &until)) {
+                _cleanup_(freep) char *who = xasprintf("kubelet %s exits", version),
+                                      *text = refusal(s, who, minor);
+                return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, s->path, "%s; take it out", text);
+        }
+        _cleanup_(freep) char *shown = text_quote(s->name, strlen(s->name));
+        diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, s->path,
+                      "kubelet %s does not know the feature gate %s, and exits with it", version, shown);
+        suggest_nearest(s->name, diag);
+        return -EINVAL;
+}
+
+/* AllAlpha and AllBeta are for what is in that stage and not named itself; NULL: neither is said. */
+static const Said *said_of(const Gates *g, const Row *row, unsigned minor) {
+        const Said *s = gates_find(g, row->name);
+        int stage = tolower((unsigned char)state_at(row, minor));
+        return s ?: stage == 'a' ? gates_find(g, "AllAlpha") : stage == 'b' ? gates_find(g, "AllBeta") : NULL;
+}
+
+static bool is_on(const Gates *g, const Row *row, unsigned minor) {
+        const Said *s = said_of(g, row, minor);
+        return s ? s->on : isupper((unsigned char)state_at(row, minor)) != 0;
+}
+
+/* One of "3500NAME,3637NAME": needed from 1.35 on; 1.36 alone. Our own settings are never in the way: the
+ * unit test of this table says so. */
+static int check_need(const Gates *g, const Row *row, const char *need, unsigned minor, const char *version,
+                      Diag *diag) {
+        unsigned until = two_digits(need + 2);
+        _cleanup_(freep) char *name = xstrndup(need + 4, strcspn(need + 4, ","));
+        Row other;
+        if (minor < two_digits(need) || (until && minor >= until) || !row_find(name, &other) ||
+            is_on(g, &other, minor))
+                return 0;
+        const Said *s = gates_find(g, row->name) ?: gates_find(g, name) ?: said_of(g, row, minor)
+                                                 ?: said_of(g, &other, minor);
+        return s ? diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, s->path,
+                                 "kubelet %s exits: the feature gate %s is on and needs %s, which is off; turn "
+                                 "both on or both off",
+                                 version, row->name, name)
+                 : 0;
+}
+
+static int check_needs(const Gates *g, unsigned minor, const char *version, Diag *diag) {
+        int r = 0;
+        Row row;
+        for (const char *at = kubelet_known_gates; row_next(&at, &row);)
+                for (const char *need = row.needs; *need && has_row(&row, minor) && is_on(g, &row, minor);
+                     need += strcspn(need, ","), need += *need == ',') {
+                        int k = check_need(g, &row, need, minor, version, diag);
+                        r = k < 0 ? k : r;
+                }
+        return r;
+}
+
+int kubelet_gate_check(const json_t *config, char *const *flags, const char *version, Diag *diag) {
+        _cleanup_(gates_done) Gates g = gates_read(config, flags);
+        unsigned minor = KUBELET_TABLES_TO;
+        int r = 0;
+        while (minor > KUBELET_TABLES_FROM && !version_at_least(version, 1, minor))
+                minor--;
+        if (!version_at_least(version, 1, minor) || version_at_least(version, 1, KUBELET_TABLES_TO + 1))
+                return 0;
+        for (size_t i = 0; i < g.n; i++)
+                if (!takes(&g.said[i], minor))
+                        r = report_refused(&g.said[i], minor, version, diag);
+        return r < 0 ? r : check_needs(&g, minor, version, diag);
+}
+
+/* ---- without a version ---- */
+
+static Gates gates_of(const Merge *m) {
+        const json_t *options = kubelet_options(m), *flag;
+        _cleanup_(strv_freep) char **flags = NULL;
+        size_t i;
+        json_array_foreach(json_object_get(options, "flags"), i, flag)
+                strv_push(&flags, xstrdup(json_string_value(flag) ?: ""));
+        return gates_read(json_object_get(options, "config"), flags);
+}
+
+/* Behind the newest version that takes it; 0: none does. */
+static unsigned refused_from(const Said *s) {
+        unsigned minor = KUBELET_TABLES_TO;
+        while (minor >= KUBELET_TABLES_FROM && !takes(s, minor))
+                minor--;
+        return minor < KUBELET_TABLES_FROM ? 0 : minor + 1;
+}
+
+bool gates_validate(const Merge *m, Diag *diag) {
+        _cleanup_(gates_done) Gates g = gates_of(m);
+        unsigned from, until;
+        bool good = true;
+        for (size_t i = 0; i < g.n; i++) {
+                const Said *s = &g.said[i];
+                if (refused_from(s) > 0 || !kubelet_gate_versions(s->name, &from, &until))
+                        continue;
+                _cleanup_(freep) char *why = refusal(s, "every kubelet exits", MAX(from, KUBELET_TABLES_FROM)),
+                                      *text = xasprintf("%s; take it out", why);
+                config_report(m, diag, s->path, text);
+                good = false;
+        }
+        return good;
+}
+
+static void warn_of(const Merge *m, const Said *s, Diag *diag) {
+        const Position *at = origins_find(&m->origins, s->path);
+        const char *code = s->by_flag ? "kubelet-flag" : "kubelet-setting";
+        unsigned from, until, minor = refused_from(s);
+        if (!kubelet_gate_versions(s->name, &from, &until)) {
+                _cleanup_(freep) char *shown = text_quote(s->name, strlen(s->name));
+                diag_warn_at(diag, code, at, s->path,
+                             "%s is not a feature gate of kubelet in Kubernetes 1.%d to 1.%d: with one that it "
+                             "does not know kubelet exits, and plan --kubelet-version refuses it",
+                             shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
+                suggest_nearest(s->name, diag);
+        } else if (minor > 0 && minor <= KUBELET_TABLES_TO) {
+                _cleanup_(freep) char *who = xasprintf("kubelet from 1.%u on exits", minor),
+                                      *text = refusal(s, who, minor);
+                diag_warn_at(diag, code, at, s->path, "%s", text);
+        }
+}
+
+void gates_warn(const Merge *m, Diag *diag) {
+        _cleanup_(gates_done) Gates g = gates_of(m);
+        for (size_t i = 0; i < g.n; i++)
+                warn_of(m, &g.said[i], diag);
 }

@@ -122,18 +122,25 @@ static bool is_no_number(const char *text) {
         return !isdigit((unsigned char)text[*text == '-' || *text == '+']);
 }
 
+int kubelet_flag_bool(const char *text) {
+        static const char *const yes[] = { "1", "t", "T", "true", "TRUE", "True" },
+                                 *const no[] = { "0", "f", "F", "false", "FALSE", "False" };
+        for (size_t i = 0; i < ARRAY_SIZE(yes); i++)
+                if (streq(text, yes[i]) || streq(text, no[i]))
+                        return streq(text, yes[i]);
+        return -EINVAL;
+}
+
 /* As Go's strconv reads it for a flag (pkg.go.dev/github.com/spf13/pflag): a number also with 0x. NULL where
  * it does not. */
 static json_t *flag_json(char type, const char *text, int base) {
-        static const char *const yes[] = { "1", "t", "T", "true", "TRUE", "True" },
-                                 *const no[] = { "0", "f", "F", "false", "FALSE", "False" };
         char *end;
         long long n = strtoll(text, &end, base);
+        int on = kubelet_flag_bool(text);
         if (type == 'i')
                 return *text && !*end && !isspace((unsigned char)*text) ? json_integer(n) : NULL;
-        for (size_t i = 0; type == 'b' && i < ARRAY_SIZE(yes); i++)
-                if (streq(text, yes[i]) || streq(text, no[i]))
-                        return json_boolean(streq(text, yes[i]));
+        if (type == 'b')
+                return on < 0 ? NULL : json_boolean(on);
         return strchr("dsz", type) ? json_string(text) : NULL;
 }
 
@@ -298,6 +305,14 @@ static const char *taint_fault(const char *taint) {
         return "holds a taint without one of the effects NoSchedule, PreferNoSchedule and NoExecute";
 }
 
+/* One of --feature-gates: "name=true" (k8s.io/component-base cli/flag/map_string_bool.go:Set). */
+static const char *gate_fault(const char *gate) {
+        const char *equals = strchr(gate, '=');
+        _cleanup_(freep) char *value = equals ? str_strip(equals + 1) : NULL;
+        return value && kubelet_flag_bool(value) >= 0
+                       ? NULL : "must hold gates with true or false, such as A=true,B=false";
+}
+
 static const char *list_fault(const char *list, const char *(*fault)(const char *)) {
         const char *found = NULL;
         for (; *list && !found; list += strspn(list, ",")) {
@@ -319,6 +334,8 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
                 return list_fault(value, label_fault);
         if (streq(f->name, "register-with-taints"))
                 return list_fault(value, taint_fault);
+        if (streq(f->name, "feature-gates"))
+                return list_fault(value, gate_fault);
         if (!flag_setting(f, &s) || !strchr("bidsz", s.type))
                 return NULL;
         json_t *json = flag_json(s.type, value, streq(f->name, "v") ? 10 : 0);

@@ -393,6 +393,7 @@ bool kubelet_validate(const Merge *m, Diag *diag) {
         const json_t *config = json_object_get(kubelet_options(m), "config");
         bool good = read_settings(&(Reading){ .merge = m, .diag = diag }, config, 0);
         good = validate_together(m, config, diag) && good;
+        good = gates_validate(m, diag) && good;
         return kubelet_validate_flags(m, diag) && good;
 }
 
@@ -465,4 +466,5 @@ void kubelet_warn(const Merge *m, Diag *diag) {
         warn_of_expression(m, diag);
         warn_of_settings(m, diag);
         kubelet_warn_of_flags(m, diag);
+        gates_warn(m, diag);
 }

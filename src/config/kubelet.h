@@ -3,6 +3,7 @@
 /* What kubelet knows of its configuration file, its command line and its feature gates, by version:
  * conf/kubelet-settings.csv, conf/kubelet-flags.csv and conf/feature-gates.csv. Each is one text, which needs
  * no relocation at start. */
+#include "base/error.h"
 #include "base/json.h"
 #include "base/str.h"
 #include <stdbool.h>
@@ -34,6 +35,8 @@ _nonnull_ bool kubelet_flag_find(const char *name, KubeletFlag *ret);
 _must_check_ _nonnull_ char *kubelet_flag_name(const char *flag);
 /* The nearest name; NULL. */
 _nonnull_ const char *kubelet_flag_nearest(const char *name);
+/* As Go reads it for a flag: 1, t, True. -EINVAL */
+_must_check_ _nonnull_ int kubelet_flag_bool(const char *text);
 /* What a list of flags written for nodeadm means as an argument vector; kubelet-flags.c says how. A new
  * vector, or NULL. */
 char **kubelet_words(char *const *flags);
@@ -46,6 +49,10 @@ _nonnull_ bool kubelet_gate_find(const char *name, unsigned minor, KubeletGate *
 _nonnull_ bool kubelet_gate_versions(const char *name, unsigned *ret_from, unsigned *ret_until);
 /* The nearest name of all versions; NULL. */
 _nonnull_ const char *kubelet_gate_nearest(const char *name);
+/* Does kubelet of this version start with the gates of spec.kubelet.config and of spec.kubelet.flags? -EINVAL
+ * with errors in diag, or 0, also where the version is not one of the tables. */
+_must_check_ int kubelet_gate_check(const json_t *config, char *const *flags, const char *version,
+                                    Diag *diag);
 /* Flags over settings, an object of KubeletConfiguration, as kubelet merges them: typed as in the file where
  * the text is of that type, else as text. Of flags without a key there it adds nodeLabels, hostnameOverride,
  * rootDirectory and ignoreEviction. words: as kubelet gets them. */

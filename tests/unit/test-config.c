@@ -732,7 +732,7 @@ TEST(settings_that_kubelet_refuses) {
         expect_accepted("  kubelet: {flags: [--image-gc-high-threshold=90], config: {imageGCLowThresholdPercent: 86}}\n", "deprecated");
         expect_accepted(SETTING("memoryManagerPolicy: Static"), "memoryManagerPolicy: kubelet-setting: is Static without reservedMemory");
         expect_accepted(SETTING("{maxPods: 20.0, nodeStatusUpdateFrequency: 1h1.5m, kubeReserved: {cpu: '0.5', memory: ~}, clusterDNS: [x], podPidsLimit: 9223372036854775807,\n"
-                                "       evictionHard: {memory.available: 10%, nodefs.available: 1.5Gi}, shutdownGracePeriod: '0', featureGates: {Nope: off}, maxOpenFiles: ~, hairpinMode: ''}"), NULL);
+                                "       evictionHard: {memory.available: 10%, nodefs.available: 1.5Gi}, shutdownGracePeriod: '0', featureGates: {CPUManagerPolicyBetaOptions: off}, maxOpenFiles: ~, hairpinMode: ''}"), NULL);
         expect_error(SETTING("registerWithTaints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedul}]"),
                      "a, line 7: spec.kubelet.config.registerWithTaints[1]: must have one of the effects NoSchedule, PreferNoSchedule and NoExecute; with");
         expect_accepted(SETTING("registerWithTaints: [{key: a}]"), "registerWithTaints[0]: kubelet-setting: has no effect, and the API server refuses");
@@ -755,6 +755,35 @@ TEST(flags_of_kubelet) {
         expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces what nodestrap gives kubelet: the node's name");
         expect_accepted("  kubelet: {flags: [\"--root-dir='x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");
         expect_accepted("  kubelet: {flags: [\"--root-dir='x --nope'\", -v=2, -v2, --cert-dir, /x]}\n", NULL);
+}
+
+/* Without a version: an error where no kubelet of the table takes it. */
+TEST(feature_gates_of_kubelet) {
+        static const struct { const char *text, *said; } told[] = {
+                { "config: {featureGates: {DynamicResourceAlocation: true}}",
+                  "a, line 6: spec.kubelet.config.featureGates.DynamicResourceAlocation: kubelet-setting: \"DynamicResourceAlocation\" is not a feature gate of kubelet in Kubernetes 1.28 to 1.37: "
+                  "with one that it does not know kubelet exits, and plan --kubelet-version refuses it; did you mean DynamicResourceAllocation?\n" },
+                { "config:\n      featureGates:\n        NodeSwap: true\n        SidecarContainers: false",
+                  "a, line 9: spec.kubelet.config.featureGates.SidecarContainers: kubelet-setting: kubelet from 1.33 on exits with the feature gate SidecarContainers=false: it is locked to true\n" },
+                { "config: {featureGates: {DisableKubeletCloudCredentialProviders: true}}", "kubelet from 1.33 on exits with the feature gate DisableKubeletCloudCredentialProviders, which is gone since 1.33\n" },
+                { "flags: [--feature-gates, 'NodeSwap=true,NodeSwop=true']", "a, line 6: spec.kubelet.flags[1]: kubelet-flag: \"NodeSwop\" is not a feature gate" },
+                { "config: {featureGates: {DRAListTypeAttributes: true, NodeSwap: true}}", NULL },      /* a newer one */
+                { "flags: ['--feature-gates=NodeSwap=1, MemoryQoS = F,']", "a, line 6: spec.kubelet.flags[0]: deprecated-flag: kubelet calls --feature-gates deprecated" },
+        }, refused[] = {
+                { "config: {featureGates: {APISelfSubjectReview: false}}",
+                  "a, line 6: spec.kubelet.config.featureGates.APISelfSubjectReview: every kubelet exits with the feature gate APISelfSubjectReview=false: it is locked to true; take it out\n" },
+                { "flags: [--feature-gates=APISelfSubjectReview=false]", "spec.kubelet.flags[0]: every kubelet exits with" },
+                { "flags: [--feature-gates=NodeSwap]", "flags[0]: --feature-gates must hold gates with true or false, such as A=true,B=false: kubelet exits\n" },
+                { "flags: ['--feature-gates=NodeSwap=true,MemoryQoS=on']", "--feature-gates must hold gates" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
+                _cleanup_(freep) char *more = xasprintf("  kubelet:\n    %s\n", told[i].text);
+                expect_accepted(more, told[i].said);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+                _cleanup_(freep) char *more = xasprintf("  kubelet:\n    %s\n", refused[i].text);
+                expect_error(more, refused[i].said);
+        }
 }
 
 /* What kubelet reads by pflag, and cmd/kubelet/app/options:ValidateKubeletFlags of the labels. */

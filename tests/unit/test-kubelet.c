@@ -86,7 +86,9 @@ TEST(gates_by_name) {
                 _cleanup_(freep) char *version = xstrdup(cases[i / 2].version);
                 s.host.kubelet_version = version;
                 s.options.as_nodeadm = i % 2;
-                s.config.kubelet.config = sample_json(&s, "{'featureGates': {'DynamicResourceAllocation': false}}");
+                bool locked = version_at_least(version, 1, 35);         /* to true */
+                s.config.kubelet.config = sample_json(&s, locked ? "{'featureGates': {'DynamicResourceAllocation': true}}"
+                                                                 : "{'featureGates': {'DynamicResourceAllocation': false}}");
                 sample_plan(&s);
                 _cleanup_(json_decrefp) json_t *config = json_loads(sample_file(&s, CONFIG)->file.content, 0, NULL);
                 _cleanup_(text_done) Text gates = {};
@@ -97,7 +99,92 @@ TEST(gates_by_name) {
                                 text_add(&gates, "%s ", gate);
                 ASSERT_STREQ(gates.data ?: "", s.options.as_nodeadm ? cases[i / 2].nodeadms : cases[i / 2].ours);
                 if (version_at_least(version, 1, 28))
-                        ASSERT_SETTING(&s, USER, "featureGates", "{\"DynamicResourceAllocation\":false}");
+                        ASSERT_SETTING(&s, USER, "featureGates", locked ? "{\"DynamicResourceAllocation\":true}" : "{\"DynamicResourceAllocation\":false}");
+        }
+}
+
+TEST(gates_of_the_table) {
+        static const struct { const char *name; unsigned minor; const char *want; } cases[] = {
+                { "AllAlpha", 28, "off" }, { "AllBeta", 37, "off" }, { "MemoryQoS", 36, "off" }, { "MemoryQoS", 37, "on" },
+                { "SidecarContainers", 28, "off" }, { "SidecarContainers", 32, "on" }, { "SidecarContainers", 33, "on, locked" }, { "SidecarContainers", 36, "on, locked" },
+                { "SidecarContainers", 37, "not known" }, { "WatchList", 37, "on" }, { "NFTablesProxyMode", 28, "not known" }, { "NFTablesProxyMode", 29, "off" },
+                { "NodeSwap", 29, "off" }, { "NodeSwap", 30, "on" }, { "NodeSwap", 33, "on" }, { "NodeSwap", 34, "on, locked" },
+                { "AllowServiceLBStatusOnNonLB", 32, "off, locked" }, { "nodeSwap", 33, "not known" }, { "", 33, "not known" },
+        };
+        unsigned from, until;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                KubeletGate g;
+                bool known = kubelet_gate_find(cases[i].name, cases[i].minor, &g);
+                _cleanup_(freep) char *got = known ? xasprintf("%s%s", g.on ? "on" : "off", g.locked ? ", locked" : "") : xstrdup("not known");
+                if (!streq(got, cases[i].want))
+                        FAIL("%s in 1.%u: %s, and not %s", cases[i].name, cases[i].minor, got, cases[i].want);
+        }
+        ASSERT_TRUE(kubelet_gate_versions("SidecarContainers", &from, &until) && from == 0 && until == 37);
+        ASSERT_TRUE(kubelet_gate_versions("NFTablesProxyMode", &from, &until) && from == 29 && until == 0);
+        ASSERT_TRUE(!kubelet_gate_versions("Sidecar", &from, &until));
+        ASSERT_STREQ(kubelet_gate_nearest("DynamicResourceAlocation"), "DynamicResourceAllocation");
+        ASSERT_TRUE(!kubelet_gate_nearest("EntirelyOfMyOwnMaking"));
+}
+
+/* From 1.35 on gates need one another: only with kubelet's own value ours never stands in the way of a user's. */
+TEST(our_gates_are_known_to_each_kubelet) {
+        for (unsigned i = 2 * KUBELET_TABLES_FROM; i < 2 * (KUBELET_TABLES_TO + 1); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                _cleanup_(freep) char *version = xasprintf("1.%u.0", i / 2);
+                s.host.kubelet_version = version;
+                s.options.as_nodeadm = i % 2;
+                sample_plan(&s);
+                _cleanup_(json_decrefp) json_t *config = json_loads(sample_file(&s, CONFIG)->file.content, 0, NULL);
+                const char *name;
+                json_t *on;
+                KubeletGate g;
+                json_object_foreach(json_object_get(config, "featureGates"), name, on)
+                        if (!kubelet_gate_find(name, i / 2, &g) || ((g.locked || i / 2 >= 35) && g.on != json_is_true(on)))
+                                FAIL("kubelet %s does not start with %s", version, name);
+        }
+}
+
+TEST(gates_that_this_kubelet_exits_with) {
+        static const struct { const char *file, *flag, *version, *path, *said; } cases[] = {
+                { "'DynamicResourceAlocation': true", NULL, "1.33.13", ".config.featureGates.DynamicResourceAlocation",
+                  "kubelet 1.33.13 does not know the feature gate \"DynamicResourceAlocation\", and exits with it; did you mean DynamicResourceAllocation?" },
+                { "'DynamicResourceAlocation': true", NULL, "1.38.0", NULL, NULL }, { "'Own': true", NULL, "1.27.16", NULL, NULL },
+                { "'DisableKubeletCloudCredentialProviders': true", NULL, "1.33.13", ".config.featureGates.DisableKubeletCloudCredentialProviders",
+                  "kubelet 1.33.13 exits with the feature gate DisableKubeletCloudCredentialProviders, which is gone since 1.33; take it out" },
+                { "'DisableKubeletCloudCredentialProviders': true", NULL, "1.32.11", NULL, NULL },
+                { "'SidecarContainers': false", NULL, "1.33.13", ".config.featureGates.SidecarContainers",
+                  "kubelet 1.33.13 exits with the feature gate SidecarContainers=false: it is locked to true; take it out" },
+                { "'SidecarContainers': false", NULL, "1.32.0", NULL, NULL }, { "'SidecarContainers': true", NULL, "1.33.13", NULL, NULL },
+                { "'DRAListTypeAttributes': true", NULL, "1.35.6", ".config.featureGates.DRAListTypeAttributes", "DRAListTypeAttributes, which kubelet knows from 1.36 on; take it out" },
+                { NULL, "--feature-gates=NodeSwap=true, Own = 1", "1.33.13", ".flags[0]", "does not know the feature gate \"Own\"" },
+                { NULL, "--v=2 --feature_gates SidecarContainers=F", "1.33.13", ".flags[0]", "SidecarContainers=false: it is locked" },
+                { NULL, "--feature-gates=\"SidecarContainers=false,SidecarContainers=true\"", "1.33.13", NULL, NULL },
+                { "'SidecarContainers': false", "--feature-gates=SidecarContainers=true", "1.33.13", NULL, NULL },
+                { "'SidecarContainers': true", "--feature-gates=SidecarContainers=false", "1.33.13", ".flags[0]", "locked to true" },
+                /* kubernetes/kubernetes pkg/features/kube_features.go:defaultKubernetesFeatureGateDependencies */
+                { "'GracefulNodeShutdown': false", NULL, "1.34.9", NULL, NULL },
+                { "'GracefulNodeShutdown': false", NULL, "1.35.0", ".config.featureGates.GracefulNodeShutdown",
+                  "kubelet 1.35.0 exits: the feature gate GracefulNodeShutdownBasedOnPodPriority is on and needs GracefulNodeShutdown, which is off; turn both on or both off" },
+                { "'GracefulNodeShutdown': false, 'GracefulNodeShutdownBasedOnPodPriority': false, 'WindowsGracefulNodeShutdown': false", NULL, "1.37.0", NULL, NULL },
+                { "'TopologyAwareWorkloadScheduling': true", "--feature-gates=GenericWorkload=true", "1.37.0", NULL, NULL },
+                { "'TopologyAwareWorkloadScheduling': true, 'GenericWorkload': true", "--feature-gates=GenericWorkload=false", "1.37.0",
+                  ".config.featureGates.TopologyAwareWorkloadScheduling", "needs GenericWorkload" },
+                { "'AllAlpha': true", NULL, "1.37.0", ".config.featureGates.AllAlpha", "CompositePodGroup is on and needs GenericWorkload" },
+                { "'AllAlpha': true, 'AllBeta': true", NULL, "1.37.0", NULL, NULL }, { "'AllAlpha': true", NULL, "1.34.9", NULL, NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                _cleanup_(freep) char *gates = xasprintf("{'featureGates': {%s}}", cases[i].file ?: "");
+                Plan *plan = NULL;
+                s.config.kubelet.config = sample_json(&s, gates);
+                s.config.kubelet.flags = cases[i].flag ? LIST(cases[i].flag) : NULL;
+                s.host.kubelet_version = (char *)cases[i].version;
+                int r = plan_make(&s.config, &s.host, &s.options, &plan, &s.diag);
+                const Diagnostic *e = diag_first_error(&s.diag);
+                if ((r < 0) != (cases[i].said != NULL) || (e && (!strstr(e->text, cases[i].said) || !endswith(e->path, cases[i].path))))
+                        FAIL("%s, %s for %s gives %d, %s: %s", gates, cases[i].flag ?: "no flag", cases[i].version, r, e ? e->path : "", e ? e->text : "nothing");
+                plan_free(plan);
+                strv_free(s.config.kubelet.flags);
         }
 }
 
@@ -138,12 +225,12 @@ TEST(gpu_label_needs_a_gpu) {
 
 TEST(user_settings) {
         _cleanup_(sample_done) Sample s = sample_new();
-        s.config.kubelet.config = sample_json(&s, "{'maxPods': 42, 'featureGates': {'X': true}, 'memoryThrottlingFactor': 0.9}");
+        s.config.kubelet.config = sample_json(&s, "{'maxPods': 42, 'featureGates': {'NodeSwap': true}, 'memoryThrottlingFactor': 0.9}");
         sample_plan(&s);
         ASSERT_SETTING(&s, USER, "kind", "\"KubeletConfiguration\"");
-        ASSERT_SETTING(&s, USER, "featureGates", "{\"X\":true}");
+        ASSERT_SETTING(&s, USER, "featureGates", "{\"NodeSwap\":true}");
         ASSERT_CONTAINS(sample_file(&s, USER)->file.content, "\"memoryThrottlingFactor\": 0.9\n");
-        ASSERT_SETTING(&s, CONFIG, "featureGates/X", "absent");
+        ASSERT_SETTING(&s, CONFIG, "featureGates/NodeSwap", "absent");
         ASSERT_SETTING(&s, CONFIG, "kubeReserved/memory", "\"717Mi\"");
         ASSERT_CONTAINS(sample_file(&s, FLAGS)->file.content, "--config-dir=/etc/kubernetes/kubelet/config.json.d");
         ASSERT_TRUE(!strstr(sample_file(&s, FLAGS)->file.content, "ALPHA"));
@@ -155,7 +242,7 @@ TEST(user_settings) {
         s.host.kubelet_version = (char[]){ "1.27.5" };          /* no drop-ins yet: merged */
         sample_plan(&s);
         ASSERT_TRUE(!plan_find(s.plan, "write-file:" USER));
-        ASSERT_SETTING(&s, CONFIG, "featureGates", "{\"RotateKubeletServerCertificate\":true,\"X\":true}");
+        ASSERT_SETTING(&s, CONFIG, "featureGates", "{\"NodeSwap\":true,\"RotateKubeletServerCertificate\":true}");
         ASSERT_TRUE(!strstr(sample_file(&s, FLAGS)->file.content, "ALPHA"));
 }
 

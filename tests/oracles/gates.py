@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a real kubelet says of feature gates, beside conf/feature-gates.csv: tests/oracles/gates.py [--all] KUBELET CSV
+
+kubelet gets a configuration with gates, and no API server, so that it ends right behind its check of them. It names every locked gate and
+every need at once, but of unknown gates only one: of those a few are asked, and with --all each, and each known gate alone with both
+values (minutes)."""
+import argparse
+import concurrent.futures
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+STAYS = "no client provided, cannot use webhook authentication"     # how it ends when it has nothing against its configuration
+
+
+def rows(path):
+    for line in Path(path).read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, since, until, states, needs = line.split(",")
+            steps = [(int(minor or since or 0), state) for state, _, minor in (word.partition(":") for word in states.split())]
+            yield name, int(since or 0), int(until or 99), steps, re.findall(r"(\w+):(\d+)(?:-(\d+))?", needs)
+
+
+def table_at(path, minor):
+    """name → (state, the gates that it needs), of those that 1.minor knows; and the others' names"""
+    known, others = {}, []
+    for name, since, until, steps, needs in rows(path):
+        if since <= minor < until:
+            known[name] = [state for first, state in steps if first <= minor][-1], \
+                [other for other, first, end in needs if int(first) <= minor < int(end or 99)]
+        else:
+            others.append(name)
+    return known, others
+
+
+def is_on(state):
+    return state in ("beta", "alpha-on", "on", "locked-on")
+
+
+def expected(known, values):
+    """The complaints that the table leads to."""
+    unknown = [f"unrecognized feature gate: {name}" for name in values if name not in known]
+    locked = [f"cannot set feature gate {name} to {str(value).lower()}, feature is locked to {str(not value).lower()}"
+              for name, value in values.items()
+              if name in known and known[name][0].startswith("locked") and is_on(known[name][0]) != value]
+    if unknown or locked:
+        return unknown or locked
+
+    def enabled(name):
+        everything = {"a": "AllAlpha", "b": "AllBeta"}.get(known[name][0][0])       # of alpha and beta alone
+        return values.get(name, values.get(everything, is_on(known[name][0])))
+    return [f"{name} is enabled, but depends on features that are disabled: {other}" for name, (_, needs) in known.items()
+            if enabled(name) for other in needs if not enabled(other)]
+
+
+def complaints(log):
+    """One for each gate, in the words of kubelet; None: it ended elsewhere."""
+    found = re.findall(r"unrecognized feature gate: \w*|cannot set feature gate \w+ to \w+, feature is locked to \w+", log)
+    for name, others in re.findall(r"(\w+) is enabled, but depends on features that are disabled: \[([\w ]*)\]", log):
+        found += [f"{name} is enabled, but depends on features that are disabled: {other}" for other in others.split()]
+    return sorted(set(found)) or (None if STAYS not in log else [])
+
+
+def ask(kubelet, values):
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "config.json"
+        config.write_text(json.dumps({"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "featureGates": values}))
+        command = [kubelet, f"--config={config}", f"--root-dir={folder}/root", f"--cert-dir={folder}/pki", "--fail-cgroupv1=false"]
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=120, check=False)
+        log = "\n".join(line for line in run.stdout.decode(errors="replace").splitlines() if " FLAG: " not in line)
+        return complaints(log), "\n".join(re.findall(r'err="[^\n]*', log)[-1:])[:300]
+
+
+def questions(known, others, everything):
+    """(what it asks, the values)"""
+    odd = {"NoSuchGate": True, "nodeSwap": True, "": True}
+    yield "all gates with their defaults", {name: is_on(state) for name, (state, _) in known.items()}
+    yield "all locked gates with the other value", {name: not is_on(state) for name, (state, _) in known.items() if state.startswith("locked")}
+    yield "all other gates with the other value", {name: not is_on(state) for name, (state, _) in known.items()
+                                                   if not state.startswith("locked") and not name.startswith("All")}
+    for name in others if everything else others[::max(1, len(others) // 8)]:
+        yield f"{name}, which is not known", {name: True}
+    for name, value in odd.items():
+        yield f"{name!r}, which is not a gate", {name: value}
+    for name in known if everything else ("AllAlpha", "AllBeta"):
+        for value in (True, False):
+            yield f"{name}={value} alone", {name: value}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="kubelet and conf/feature-gates.csv say the same")
+    parser.add_argument("--all", action="store_true", help="ask for each gate")
+    parser.add_argument("kubelet")
+    parser.add_argument("csv")
+    options = parser.parse_args()
+    version = subprocess.run([options.kubelet, "--version"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    known, others = table_at(options.csv, int(re.search(r"v1\.(\d+)", version)[1]))
+    failed, elsewhere, asked = 0, 0, list(questions(known, others, options.all))
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for (what, values), (said, last) in zip(asked, pool.map(lambda question: ask(options.kubelet, question[1]), asked)):
+            want = sorted(expected(known, values))
+            if said is None and not want:               # nothing against its gates: another setting is missing then
+                elsewhere += 1
+                print(f"# {what}: {last}")
+            elif said != want and not (want and want[0].startswith("unrecognized") and said and said[0] in want):
+                failed += 1
+                print(f"# {what}: the table leads to {want}, kubelet says {said}, {last}")
+    print(f"# {len(known)} gates known, {len(others)} not; {elsewhere} answers for other reasons")
+    print(f"{len(asked) - failed} passed, {failed} failed")
+    sys.exit(failed > 0)
+
+
+main()
