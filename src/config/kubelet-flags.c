@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "config/fields.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 
@@ -324,6 +325,11 @@ static const char *list_fault(const char *list, const char *(*fault)(const char 
         return found;
 }
 
+static bool is_address(const char *text) {
+        unsigned char bytes[16];
+        return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
+}
+
 /* What is wrong with the value of a flag, or NULL; room is for a sentence that is made. Certain is what
  * kubelet ends at while it reads the flag, which no later one mends, and its check of labels
  * (kubernetes/kubernetes cmd/kubelet/app/options/options.go:ValidateKubeletFlags). */
@@ -336,8 +342,13 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
                 return list_fault(value, taint_fault);
         if (streq(f->name, "feature-gates"))
                 return list_fault(value, gate_fault);
+        if (streq(f->name, "address") || streq(f->name, "healthz-bind-address"))
+                return is_address(value) ? NULL : "must be an IP address";
         if (!flag_setting(f, &s) || !strchr("bidsz", s.type))
                 return NULL;
+        /* an empty text in the file is the default, and here it is a word; but for pflag's own */
+        if (s.type == 's' && !*value && *s.limits && !streq(f->name, "tls-min-version"))
+                return "is empty, and must be one of the words that kubelet knows";
         json_t *json = flag_json(s.type, value, streq(f->name, "v") ? 10 : 0);
         const char *fault = json ? kubelet_value_fault(&s, json, room)
                                  : s.type == 'b' ? "must be true or false" : "must be a whole number";

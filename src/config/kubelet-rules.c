@@ -278,14 +278,15 @@ static const char *reserved_cpus(const KubeletGiven *g, Text *room) {
         return NULL;
 }
 
-/* A limit of a reservation is a quantity of the API: text or a number. -1: neither. */
+/* A limit of a reservation is a quantity of the API: text or a number. INT64_MIN: neither. */
 static int64_t limit_of(const json_t *value) {
         int64_t n;
         if (json_is_integer(value))
                 return json_integer_value(value) <= INT64_MAX / 1000 ? json_integer_value(value) * 1000 : INT64_MAX;
-        return json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 ? n : -1;
+        return json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 ? n : INT64_MIN;
 }
 
+/* validate.c refuses huge pages in it. */
 static const char *reserved_memory(const KubeletGiven *g, Text *room) {
         _cleanup_(strv_freep) char **seen = NULL;
         json_t *entry, *value;
@@ -301,7 +302,7 @@ static const char *reserved_memory(const KubeletGiven *g, Text *room) {
                                 text_add(room, "says two things of %s of NUMA node %lld", name, (long long)node);
                         else if (!streq(name, "memory") && !startswith(name, "hugepages-"))
                                 text_add(room, "holds %s, and only memory and huge pages can be reserved", name);
-                        else if (limit_of(value) <= 0)
+                        else if (limit_of(value) == 0 || limit_of(value) == INT64_MIN)
                                 text_add(room, "reserves %s of NUMA node %lld, which must be a quantity above 0, "
                                          "such as 1Gi", name, (long long)node);
                         if (room->data)
@@ -681,10 +682,33 @@ static const char *log_query(const KubeletGiven *g, Text *room) {
                                                                  : needs_gate(g, "NodeLogQuery", used, room);
 }
 
-static const char *user_namespaces(const KubeletGiven *g, _unused_ Text *room) {
-        const json_t *ids = json_object_get(json_object_get(g->all, "userNamespaces"), "idsPerPod");
-        return json_is_integer(ids) && json_integer_value(ids) % 65536 != 0
-                       ? "idsPerPod must be a multiple of 65536" : NULL;
+/* pkg/kubelet/userns/userns_manager.go: all user IDs but those of the first pod, divided among pods. */
+static const char *user_namespaces(const KubeletGiven *g, Text *room) {
+        const json_t *value = json_object_get(json_object_get(g->all, "userNamespaces"), "idsPerPod");
+        json_int_t ids = json_is_integer(value) && from(g, 33) ? json_integer_value(value) : 65536,
+                   all = INT64_C(1) << 32;
+        double pods = number(g, "maxPods", 110);
+        if (json_is_integer(value) && (json_integer_value(value) % 65536 != 0 || all % json_integer_value(value) != 0))
+                return "idsPerPod must be 65536, or that times 2, 4, 8 and so on";
+        if (!from(g, 30) || ids <= 0 || pods <= (double)(all / ids - 1))
+                return NULL;
+        text_add(room, "must be at most %lld: kubelet keeps %lld user IDs for each pod", (long long)(all / ids - 1),
+                 (long long)ids);
+        return room->data;
+}
+
+/* golang.org/x/net/http2:ConfigureServer() */
+static const char *http2_cipher(const KubeletGiven *g, _unused_ Text *room) {
+        const json_t *list = json_object_get(g->all, "tlsCipherSuites"), *word;
+        bool there = json_array_size(list) == 0 || streq(text(g, "tlsMinVersion"), "VersionTLS13");
+        size_t i;
+        json_array_foreach(list, i, word) {
+                const char *s = json_string_value(word) ?: "";
+                there |= streq(s, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256") ||
+                         streq(s, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
+        }
+        return there ? NULL : "must hold TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "
+                              "which HTTP/2 wants";
 }
 
 static const char *run_once(const KubeletGiven *g, _unused_ Text *room) {
@@ -796,7 +820,8 @@ static const struct Rule {
         { { "cpuCFSQuotaPeriod" }, quota_period, false },
         { { "crashLoopBackOff" }, crash_loop, false },
         { { "enableSystemLogQuery", "enableSystemLogHandler" }, log_query, false },
-        { { "userNamespaces" }, user_namespaces, false },
+        { { "tlsCipherSuites", "tlsMinVersion" }, http2_cipher, true },
+        { { "userNamespaces", "maxPods" }, user_namespaces, false },
         { { "runOnce" }, run_once, false },
         { { "systemCgroups" }, system_cgroups, false },
         { { "podLogsDir" }, pod_logs, false },

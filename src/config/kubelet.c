@@ -141,7 +141,7 @@ static bool is_in_range(const json_t *value, const char *limits) {
                 low = strtod(limits, NULL);
         if (colon && colon[1])
                 high = strtod(colon + 1, NULL);
-        return n >= low && n <= high;
+        return n >= low && n <= high && !(json_is_real(value) && fabs(n) >= 0x1p63);
 }
 
 static bool is_quantity(const char *text, bool percent) {
@@ -208,8 +208,9 @@ static const char *duration_fault(const json_t *value, const char *limits, Text 
 }
 
 static const char *quantity_fault(const json_t *value) {
-        return json_is_string(value) && is_quantity(json_string_value(value), false)
-                       ? NULL : "must be a quantity in quotes, such as 50Mi";
+        int64_t n;
+        return json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 && n % 1000 == 0
+                       ? NULL : "must be a whole quantity in quotes, such as 50Mi";
 }
 
 const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Text *room) {

@@ -21,7 +21,7 @@ spec:
   kubelet:
     config:
       maxPods: 42
-      evictionSoft: {memory.available: 500Mi}
+      evictionMinimumReclaim: {memory.available: 500Mi}
     flags:
       - --node-labels=a=b
   instance: {}
@@ -37,7 +37,7 @@ called() { # NAME STATUS WORD...: exits with STATUS
 ok "nodeadm checks a configuration" called nodeadm 0 config check -c file://node.yaml
 ok "and dumps it as JSON" called nodeadm 0 config dump -c file://node.yaml
 ok "that others can read" python3 -c 'import json, sys; spec = json.load(open(sys.argv[1]))["spec"]
-assert spec["kubelet"]["config"] == {"maxPods": 42, "evictionSoft": {"memory.available": "500Mi"}}, spec' "$tmp/out"
+assert spec["kubelet"]["config"] == {"maxPods": 42, "evictionMinimumReclaim": {"memory.available": "500Mi"}}, spec' "$tmp/out"
 cp "$tmp/out" "$tmp/dump"
 ok "also into a file" called nodeadm 0 config dump -c file://node.yaml -o dumped.json
 ok "the same" cmp "$tmp/dump" "$tmp/dumped.json"
@@ -118,7 +118,7 @@ ok "it is not valid, though" called nodeadm 11 config check -c file://part.yaml
 spec='{"cluster": {"name": "training", "apiServerEndpoint": "https://A1B2C3D4.gr7.us-west-2.eks.amazonaws.com",
  "certificateAuthority": "Y2VydGlmaWNhdGVBdXRob3JpdHk=", "cidr": "10.100.0.0/16"}, "containerd": {},
  "instance": {"localStorage": {}, "network": {}},
- "kubelet": {"config": {"evictionSoft": {"memory.available": "500Mi"}, "maxPods": 42}, "flags": ["--node-labels=a=b"]}}'
+ "kubelet": {"config": {"evictionMinimumReclaim": {"memory.available": "500Mi"}, "maxPods": 42}, "flags": ["--node-labels=a=b"]}}'
 status='{"instance": {"id": "i-0f1e2d3c4b5a69788", "region": "us-west-2", "type": "m5.large", "availabilityZone": "us-west-2c", "mac": "02:aa:aa:aa:aa:aa",
  "privateDnsName": "ip-10-1-1-1.cached.internal"}, "default": {"sandboxImage": "localhost/kubernetes/pause:latest"}, "kubeletVersion": "v1.33.4"}'
 environment=etc/eks/kubelet/environment
@@ -169,7 +169,7 @@ cache = json.load(open(sys.argv[1]))
 assert list(cache) == ["metadata", "spec", "status"] and list(cache["spec"])[:4] == ["cluster", "containerd", "instance", "kubelet"], cache
 cluster, kubelet, instance = cache["spec"]["cluster"], cache["spec"]["kubelet"], cache["status"]["instance"]
 assert base64.b64decode(cluster["certificateAuthority"]) == b"certificateAuthority", cluster
-assert kubelet["config"]["evictionSoft"] == {"memory.available": "500Mi"} and kubelet["flags"] == ["--node-labels=a=b"], kubelet
+assert kubelet["config"]["evictionMinimumReclaim"] == {"memory.available": "500Mi"} and kubelet["flags"] == ["--node-labels=a=b"], kubelet
 assert set(instance) == {"id", "region", "type", "availabilityZone", "mac", "privateDnsName"} and all(instance.values()), instance
 assert cache["status"]["kubeletVersion"] == "v1.33.4", cache["status"]
 assert cache["status"]["default"] == {"sandboxImage": "localhost/kubernetes/pause:latest"}, cache["status"]' "$tmp/root/run/eks/nodeadm/config.json"

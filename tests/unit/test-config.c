@@ -704,7 +704,7 @@ TEST(settings_that_kubelet_refuses) {
                 { "topologyManagerPolicy: best", "topologyManagerPolicy: is not one of none, best-effort, restricted, single-numa-node" },
                 { "memoryThrottlingFactor: '0.9'", "memoryThrottlingFactor: must be a number" },
                 { "providerID: 5", "providerID: must be text" },
-                { "containerLogMaxSize: 50MB", "containerLogMaxSize: must be a quantity in quotes, such as 50Mi" }, { "containerLogMaxSize: 50", "containerLogMaxSize: must be a quantity" },
+                { "containerLogMaxSize: 50MB", "containerLogMaxSize: must be a whole quantity in quotes, such as 50Mi" }, { "containerLogMaxSize: 50", "containerLogMaxSize: must be a quantity" },
                 { "containerLogMaxFiles: 1", "containerLogMaxFiles: must be from 2 to 2147483647" },
                 { "containerLogMaxWorkers: 0", "containerLogMaxWorkers: must be from 1 to" }, { "maxParallelImagePulls: 0", "maxParallelImagePulls: must be from 1 to" },
                 { "containerLogMonitorInterval: 1s", "containerLogMonitorInterval: must be at least 3s; otherwise" },
