@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""conf/feature-gates.csv out of the sources of Kubernetes: conf/feature-gates.py DIRECTORY... >conf/feature-gates.csv
+"""conf/feature-gates.csv out of the sources of Kubernetes: conf/feature-gates.py DIRECTORY...
 
 Each DIRECTORY is a tree of k8s.io/kubernetes, one or more of each minor version, such as kubernetes@v1.37.0 of a module cache. The other
 modules lie beside it (go mod download k8s.io/apiserver@v0.37.0, and so on), or in its staging/src/k8s.io. For a new version give the
-directories of all versions again."""
+directories of all versions again. The head of the file stays; it names the versions. A gate that differs between releases of one version
+is told."""
 import re
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ def folder(kubernetes, module, name):
 
 
 def sources(path):
-    for file in sorted(path.glob("*.go")) if path.is_dir() else []:
+    for file in sorted(path.glob("*.go")):
         if not file.name.endswith("_test.go"):
             yield re.sub(r"//[^\n]*|/\*.*?\*/", "", file.read_text(), flags=re.S)
 
@@ -37,16 +38,17 @@ def constants(path):
     return {name: value for text in sources(path) for name, value in re.findall(r'(\w+)\s+(?:(?:\w+\.)?Feature)?\s*=\s*(?:(?:\w+\.)?Feature\()?"(\w+)"', text)}
 
 
-def one_spec(text):
+def one_spec(text, source):
     """(version, smallest compatible version, stage, on, locked)"""
     def minor(key):
         found = re.search(key + r':\s*version\.(?:MustParse\("1\.(\d+)"\)|MajorMinor\(1, (\d+)\))', text)
         return int(found[1] or found[2]) if found else 0
     default = re.search(r"\bDefault:\s*(\w+)", text)
     stage = re.search(r"\bPreRelease:\s*(?:\w+\.)?(\w+)", text)[1]
-    if default and default[1] not in ("true", "false", "contextualLoggingDefault"):      # the last is a variable that is false
-        sys.exit(f"not a default: {text}")
-    return minor(r"\bVersion"), minor("MinCompatibilityVersion"), STAGE[stage], bool(default and default[1] == "true"), \
+    value = default[1] if default else "false"
+    if value not in ("true", "false"):                   # a variable of the same file
+        value = (re.search(value + r"\s*=\s*(true|false)\b", source) or sys.exit(f"not a default: {text}"))[1]
+    return minor(r"\bVersion"), minor("MinCompatibilityVersion"), STAGE[stage], value == "true", \
         bool(re.search(r"\bLockToDefault:\s*true", text))
 
 
@@ -54,9 +56,12 @@ def gates_of(kubernetes):
     """name → specs, and name → what it needs"""
     places = [(module, name) for module, name, said in PLACES
               if any(said in text for text in sources(kubernetes / "pkg/features"))]
-    names = {}                                           # the package's last words → its constants
+    names = {}                                          # the package → its constants
     for module, name in places + list(NAMES):
-        names[f"k8s.io/{module}/{name}"] = constants(folder(kubernetes, module, name))
+        path = folder(kubernetes, module, name)
+        if not path.is_dir():
+            sys.exit(f"{path} is not there: go mod download it")
+        names[f"k8s.io/{module}/{name}"] = constants(path)
     gates, needs = {}, {}
     for module, name in places:
         for text in sources(folder(kubernetes, module, name)):
@@ -68,7 +73,7 @@ def gates_of(kubernetes):
                 found = (names.get(imports.get(package, ""), {}) if package else own).get(constant)
                 return found or sys.exit(f"{kubernetes}: not a name that the sources give: {word}")
             for word, specs in re.findall(r"([\w.]+):\s*(" + SPEC + r"|\{(?:\s*" + SPEC + r"\s*,?)+\s*\})", text):
-                found = [one_spec(spec) for spec in re.findall(SPEC, specs)]
+                found = [one_spec(spec, text) for spec in re.findall(SPEC, specs)]
                 if gates.setdefault(named(word), found) != found:
                     print(f"{kubernetes.name}: {word} differs in {module}/{name}", file=sys.stderr)
             for block in re.findall(r"\nvar \w+ = map\[[\w.]+\]\[\](?:\w+\.)?Feature\{(.*?)\n\}", text, re.S):
@@ -137,7 +142,9 @@ def main():
         rows.append(",".join((name, "" if there[0] == first else str(there[0]), "" if there[-1] == last else str(there[-1] + 1),
                               " ".join(states), " ".join(f"{other}:{minors[0]}" + (f"-{minors[-1] + 1}" if minors[-1] != there[-1] else "")
                                                          for other, minors in sorted(wanted.items())))))
-    print("\n".join(rows))
+    table = Path(__file__).with_name("feature-gates.csv")
+    head = [line for line in table.read_text().splitlines() if line.startswith("#")]
+    table.write_text("\n".join(head + rows) + "\n")
 
 
 main()

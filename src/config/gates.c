@@ -180,24 +180,51 @@ static char *refusal(const Said *s, const char *who, unsigned minor) {
                        : xasprintf("%s with the feature gate %s, which is gone since 1.%u", who, s->name, until);
 }
 
+static void warn_of(const Said *s, const Position *at, const char *text, Diag *diag) {
+        if (s->by_flag)
+                diag_warn_at(diag, "kubelet-flag", at, s->path, "%s", text);
+        else
+                diag_warn_at(diag, "kubelet-setting", at, s->path, "%s", text);
+}
+
+/* What the verdicts of one version are of, and where they go. */
+typedef struct Check {
+        const Config *config;
+        Gates gates;
+        unsigned minor;
+        const char *version;
+        bool refuse;
+        Diag *diag;
+} Check;
+
+/* Takes the text. */
+static int report(const Check *c, const Said *s, char *text) {
+        const Position *at = config_position(c->config, s->path);
+        _cleanup_(freep) char *t = text;
+        if (c->refuse)
+                return diag_error_at(c->diag, -EINVAL, CAUSE_INVALID, at, s->path, "%s", t);
+        warn_of(s, at, t, c->diag);
+        return 0;
+}
+
 static void suggest_nearest(const char *name, Diag *diag) {
         const char *near = kubelet_gate_nearest(name);
         if (near)
                 diag_suggest(diag, "%s", near);
 }
 
-static int report_refused(const Said *s, unsigned minor, const char *version, Diag *diag) {
+static int report_refused(const Check *c, const Said *s) {
         unsigned from, until;
         if (kubelet_gate_versions(s->name, &from, &until)) {
-                _cleanup_(freep) char *who = xasprintf("kubelet %s exits", version),
-                                      *text = refusal(s, who, minor);
-                return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, s->path, "%s; take it out", text);
+                _cleanup_(freep) char *who = xasprintf("kubelet %s exits", c->version),
+                                      *text = refusal(s, who, c->minor);
+                return report(c, s, xasprintf("%s; take it out", text));
         }
         _cleanup_(freep) char *shown = text_quote(s->name, strlen(s->name));
-        diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, s->path,
-                      "kubelet %s does not know the feature gate %s, and exits with it", version, shown);
-        suggest_nearest(s->name, diag);
-        return -EINVAL;
+        int r = report(c, s, xasprintf("kubelet %s does not know the feature gate %s, and exits with it",
+                                       c->version, shown));
+        suggest_nearest(s->name, c->diag);
+        return r;
 }
 
 /* AllAlpha and AllBeta are for what is in that stage and not named itself; NULL: neither is said. */
@@ -214,47 +241,51 @@ static bool is_on(const Gates *g, const Row *row, unsigned minor) {
 
 /* One of "3500NAME,3637NAME": needed from 1.35 on; 1.36 alone. Our own settings are never in the way: the
  * unit test of this table says so. */
-static int check_need(const Gates *g, const Row *row, const char *need, unsigned minor, const char *version,
-                      Diag *diag) {
+static int check_need(const Check *c, const Row *row, const char *need) {
+        const Gates *g = &c->gates;
         unsigned until = two_digits(need + 2);
         _cleanup_(freep) char *name = xstrndup(need + 4, strcspn(need + 4, ","));
         Row other;
-        if (minor < two_digits(need) || (until && minor >= until) || !row_find(name, &other) ||
-            is_on(g, &other, minor))
+        if (c->minor < two_digits(need) || (until && c->minor >= until) || !row_find(name, &other) ||
+            is_on(g, &other, c->minor))
                 return 0;
-        const Said *s = gates_find(g, row->name) ?: gates_find(g, name) ?: said_of(g, row, minor)
-                                                 ?: said_of(g, &other, minor);
-        return s ? diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, s->path,
-                                 "kubelet %s exits: the feature gate %s is on and needs %s, which is off; turn "
-                                 "both on or both off",
-                                 version, row->name, name)
+        const Said *s = gates_find(g, row->name) ?: gates_find(g, name) ?: said_of(g, row, c->minor)
+                                                 ?: said_of(g, &other, c->minor);
+        return s ? report(c, s, xasprintf("kubelet %s exits: the feature gate %s is on and needs %s, which is "
+                                          "off; turn both on or both off",
+                                          c->version, row->name, name))
                  : 0;
 }
 
-static int check_needs(const Gates *g, unsigned minor, const char *version, Diag *diag) {
+static int check_needs(const Check *c) {
         int r = 0;
         Row row;
         for (const char *at = kubelet_known_gates; row_next(&at, &row);)
-                for (const char *need = row.needs; *need && has_row(&row, minor) && is_on(g, &row, minor);
+                for (const char *need = row.needs;
+                     *need && has_row(&row, c->minor) && is_on(&c->gates, &row, c->minor);
                      need += strcspn(need, ","), need += *need == ',') {
-                        int k = check_need(g, &row, need, minor, version, diag);
+                        int k = check_need(c, &row, need);
                         r = k < 0 ? k : r;
                 }
         return r;
 }
 
-int kubelet_gate_check(const json_t *config, char *const *flags, const char *version, Diag *diag) {
-        _cleanup_(gates_done) Gates g = gates_read(config, flags);
-        unsigned minor = KUBELET_TABLES_TO;
+int kubelet_gate_check(const Config *config, const char *version, bool refuse, Diag *diag) {
+        _cleanup_(gates_done) Gates g = gates_read(config->kubelet.config, config->kubelet.flags);
+        Check c = { config, g, KUBELET_TABLES_TO, version, refuse, diag };
+        bool all = true;
         int r = 0;
-        while (minor > KUBELET_TABLES_FROM && !version_at_least(version, 1, minor))
-                minor--;
-        if (!version_at_least(version, 1, minor) || version_at_least(version, 1, KUBELET_TABLES_TO + 1))
+        while (c.minor > KUBELET_TABLES_FROM && !version_at_least(version, 1, c.minor))
+                c.minor--;
+        if (!version_at_least(version, 1, c.minor) || version_at_least(version, 1, KUBELET_TABLES_TO + 1))
                 return 0;
         for (size_t i = 0; i < g.n; i++)
-                if (!takes(&g.said[i], minor))
-                        r = report_refused(&g.said[i], minor, version, diag);
-        return r < 0 ? r : check_needs(&g, minor, version, diag);
+                if (!takes(&g.said[i], c.minor)) {
+                        int k = report_refused(&c, &g.said[i]);
+                        r = k < 0 ? k : r;
+                        all = false;
+                }
+        return all ? check_needs(&c) : r;
 }
 
 /* ---- without a version ---- */
@@ -292,26 +323,24 @@ bool gates_validate(const Merge *m, Diag *diag) {
         return good;
 }
 
-static void warn_of(const Merge *m, const Said *s, Diag *diag) {
-        const Position *at = origins_find(&m->origins, s->path);
-        const char *code = s->by_flag ? "kubelet-flag" : "kubelet-setting";
-        unsigned from, until, minor = refused_from(s);
-        if (!kubelet_gate_versions(s->name, &from, &until)) {
-                _cleanup_(freep) char *shown = text_quote(s->name, strlen(s->name));
-                diag_warn_at(diag, code, at, s->path,
-                             "%s is not a feature gate of kubelet in Kubernetes 1.%d to 1.%d: with one that it "
-                             "does not know kubelet exits, and plan --kubelet-version refuses it",
-                             shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
-                suggest_nearest(s->name, diag);
-        } else if (minor > 0 && minor <= KUBELET_TABLES_TO) {
-                _cleanup_(freep) char *who = xasprintf("kubelet from 1.%u on exits", minor),
-                                      *text = refusal(s, who, minor);
-                diag_warn_at(diag, code, at, s->path, "%s", text);
-        }
-}
-
 void gates_warn(const Merge *m, Diag *diag) {
         _cleanup_(gates_done) Gates g = gates_of(m);
-        for (size_t i = 0; i < g.n; i++)
-                warn_of(m, &g.said[i], diag);
+        for (size_t i = 0; i < g.n; i++) {
+                const Said *s = &g.said[i];
+                const Position *at = origins_find(&m->origins, s->path);
+                unsigned from, until, minor = refused_from(s);
+                if (!kubelet_gate_versions(s->name, &from, &until)) {
+                        _cleanup_(freep) char *shown = text_quote(s->name, strlen(s->name)),
+                                *text = xasprintf("%s is not a feature gate of kubelet in Kubernetes 1.%d to "
+                                                  "1.%d: with one that it does not know kubelet exits, and plan "
+                                                  "--kubelet-version refuses it",
+                                                  shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
+                        warn_of(s, at, text, diag);
+                        suggest_nearest(s->name, diag);
+                } else if (minor > 0 && minor <= KUBELET_TABLES_TO) {
+                        _cleanup_(freep) char *who = xasprintf("kubelet from 1.%u on exits", minor),
+                                              *text = refusal(s, who, minor);
+                        warn_of(s, at, text, diag);
+                }
+        }
 }

@@ -3,9 +3,9 @@
 /* What kubelet knows of its configuration file, its command line and its feature gates, by version:
  * conf/kubelet-settings.csv, conf/kubelet-flags.csv and conf/feature-gates.csv. Each is one text, which needs
  * no relocation at start. */
-#include "base/error.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "config/config.h"
 #include <stdbool.h>
 
 /* The minor versions of Kubernetes that the tables are of. */
@@ -50,9 +50,9 @@ _nonnull_ bool kubelet_gate_versions(const char *name, unsigned *ret_from, unsig
 /* The nearest name of all versions; NULL. */
 _nonnull_ const char *kubelet_gate_nearest(const char *name);
 /* Does kubelet of this version start with the gates of spec.kubelet.config and of spec.kubelet.flags? -EINVAL
- * with errors in diag, or 0, also where the version is not one of the tables. */
-_must_check_ int kubelet_gate_check(const json_t *config, char *const *flags, const char *version,
-                                    Diag *diag);
+ * with errors in diag, or 0, also where the version is not one of the tables. refuse false: warnings. */
+_must_check_ _nonnull_ int kubelet_gate_check(const Config *config, const char *version, bool refuse,
+                                              Diag *diag);
 /* Flags over settings, an object of KubeletConfiguration, as kubelet merges them: typed as in the file where
  * the text is of that type, else as text. Of flags without a key there it adds nodeLabels, hostnameOverride,
  * rootDirectory and ignoreEviction. words: as kubelet gets them. */

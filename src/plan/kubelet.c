@@ -431,8 +431,8 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
                                      "is no service range with room for the cluster's DNS address; write it "
                                      "as in 10.100.0.0/16");
         int r = add_node_flags(&flags, config, host, ipv6, diag), k = check_flags(config, host, diag),
-            g = kubelet_gate_check(config->kubelet.config, config->kubelet.flags, host->kubelet_version,
-                                   diag);
+            g = kubelet_gate_check(config, host->kubelet_version, !options->as_nodeadm,
+                                   options->as_nodeadm ? &plan->warnings : diag);
         if (r < 0 || k < 0 || g < 0)
                 return r < 0 ? r : k < 0 ? k : g;
 

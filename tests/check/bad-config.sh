@@ -157,6 +157,13 @@ refused p4d.24xlarge 33 EMIG "$gpu.mig: 1g.10mb is no profile of this GPU (a100-
 refused p4d.24xlarge 33 EMIG "$gpu.mig: names GPU 8, and the 8 of this machine are counted from 0" < <(nvidia 'mig: [{devices: [8], profiles: {1g.5gb: 1}}]')
 refused g5.xlarge 33 EMIG "$gpu.mig: this GPU (a10g) has no MIG" < <(nvidia 'mig: "19"')
 refused g6.xlarge 11 EINVALID 'spec.kubelet.flags[0]: kubelet 1.33.4 does not know --node-lables, and exits with it; did you mean --node-labels?' < <(kubelet '{flags: [--node-lables=CANARY]}')
+gates=spec.kubelet.config.featureGates
+refused g6.xlarge 11 EINVALID "$gates.DynamicResourceAlocation: kubelet 1.33.4 does not know the feature gate \"DynamicResourceAlocation\", and exits with it; did you mean DynamicResourceAllocation?" \
+        < <(kubelet '{config: {featureGates: {DynamicResourceAlocation: true}}}')
+refused g6.xlarge 11 EINVALID "$gates.SidecarContainers: kubelet 1.33.4 exits with the feature gate SidecarContainers=false: it is locked to true; take it out" \
+        < <(kubelet '{config: {featureGates: {SidecarContainers: false}}}')
+refused g6.xlarge 11 EINVALID "spec.kubelet.flags[0]: kubelet 1.33.4 exits with the feature gate CPUManager, which is gone since 1.33; take it out" \
+        < <(kubelet '{flags: ["--feature-gates=CPUManager=true"]}')
 refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, and this machine (class single) has no NVSwitch of its own" < <(nvidia 'fabric: {manager: on}')
 refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: asks for 1 EFA device, and a g6.xlarge can have 0: the boot fails' < <(instance 'network: {efa: {mode: require}}')
 refused p5.48xlarge 32 EEFA 'spec.instance.network.efa.expectedDevices: asks for 64 EFA devices, and a p5.48xlarge can have 32: the boot fails' < <(instance 'network: {efa: {expectedDevices: 64}}')

@@ -188,6 +188,19 @@ TEST(gates_that_this_kubelet_exits_with) {
         }
 }
 
+/* nodeadm writes it, and so do we under its name. */
+TEST(gates_under_nodeadms_name_are_told) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.config.kubelet.config = sample_json(&s, "{'featureGates': {'NoSuchGate': true, 'NodeSwap': false}}");
+        s.config.kubelet.flags = LIST("--feature-gates=SidecarContainers=false");
+        s.host.kubelet_version = (char[]){ "1.34.9" };
+        s.options.as_nodeadm = true;
+        sample_plan(&s);
+        ASSERT_SETTING(&s, USER, "featureGates", "{\"NoSuchGate\":true,\"NodeSwap\":false}");
+        ASSERT_TRUE(sample_warned(&s, "kubelet-setting") && sample_warned(&s, "kubelet-flag"));
+        strv_free(s.config.kubelet.flags);
+}
+
 TEST(flags_by_version) {
         static const struct { const char *version, *text; bool there; } cases[] = {
                 { "1.33.4", "--cloud-provider=external", true },        { "1.25.0", "--cloud-provider=aws", true },
