@@ -80,8 +80,7 @@ const char *kubelet_gate_nearest(const char *name) {
 
 /* ---- what a user says ---- */
 
-/* The last word on a gate, and where it stands. kubelet takes those of --feature-gates over those of its
- * file (cmd/kubelet/app/server.go:kubeletConfigFlagPrecedence). */
+/* What the file, or --feature-gates, says of a gate, and where. */
 typedef struct Said { char *name, *path; bool on, by_flag; } Said;
 typedef struct Gates { Said *said; size_t n; } Gates;
 
@@ -93,25 +92,24 @@ static void gates_done(Gates *g) {
         free(g->said);
 }
 
-static Said *gates_find(const Gates *g, const char *name) {
+static Said *gates_find(const Gates *g, const char *name, bool by_flag) {
         for (size_t i = 0; i < g->n; i++)
-                if (streq(g->said[i].name, name))
+                if (g->said[i].by_flag == by_flag && streq(g->said[i].name, name))
                         return &g->said[i];
         return NULL;
 }
 
-/* Takes the path. */
+/* The last word counts. Takes the path. */
 static void gates_say(Gates *g, const char *name, bool on, char *path, bool by_flag) {
-        Said *s = gates_find(g, name);
+        Said *s = gates_find(g, name, by_flag);
         if (!s) {
                 g->said = xrealloc(g->said, g->n + 1, sizeof *g->said);
                 s = &g->said[g->n++];
-                *s = (Said){ .name = xstrdup(name) };
+                *s = (Said){ .name = xstrdup(name), .by_flag = by_flag };
         }
         free(s->path);
         s->path = path;
         s->on = on;
-        s->by_flag = by_flag;
 }
 
 static void read_list(Gates *g, const char *list, size_t element) {
@@ -162,8 +160,12 @@ static Gates gates_read(const json_t *config, char *const *flags) {
 
 /* ---- verdicts ---- */
 
-static bool takes(const Said *s, unsigned minor) {
+/* From 1.32 on kubelet checks the gates of its file before a flag takes their place
+ * (pkg/kubelet/apis/config/v1beta1/defaults.go). */
+static bool takes(const Gates *g, const Said *s, unsigned minor) {
         KubeletGate gate;
+        if (minor < 32 && !s->by_flag && gates_find(g, s->name, true))
+                return true;
         return kubelet_gate_find(s->name, minor, &gate) && !(gate.locked && gate.on != s->on);
 }
 
@@ -187,10 +189,21 @@ static void warn_of(const Said *s, const Position *at, const char *text, Diag *d
                 diag_warn_at(diag, "kubelet-setting", at, s->path, "%s", text);
 }
 
+/* kubelet checks the flags before it has read its file, the file over the flags while it reads it, and then
+ * the flags over the file (cmd/kubelet/app/server.go:NewKubeletCommand). */
+typedef enum View { FLAGS_ALONE, FILE_OVER_FLAGS, FLAGS_OVER_FILE, _VIEW_MAX } View;
+
+static const Said *view_find(const Gates *g, View view, const char *name) {
+        const Said *flag = gates_find(g, name, true),
+                   *file = view == FLAGS_ALONE ? NULL : gates_find(g, name, false);
+        return view == FILE_OVER_FLAGS ? file ?: flag : flag ?: file;
+}
+
 /* What the verdicts of one version are of, and where they go. */
 typedef struct Check {
         const Config *config;
-        Gates gates;
+        const Gates *gates;
+        View view;
         unsigned minor;
         const char *version;
         bool refuse;
@@ -198,13 +211,13 @@ typedef struct Check {
 } Check;
 
 /* Takes the text. */
-static int report(const Check *c, const Said *s, char *text) {
+static void report(const Check *c, const Said *s, char *text) {
         const Position *at = config_position(c->config, s->path);
         _cleanup_(freep) char *t = text;
         if (c->refuse)
-                return diag_error_at(c->diag, -EINVAL, CAUSE_INVALID, at, s->path, "%s", t);
-        warn_of(s, at, t, c->diag);
-        return 0;
+                diag_error_at(c->diag, -EINVAL, CAUSE_INVALID, at, s->path, "%s", t);
+        else
+                warn_of(s, at, t, c->diag);
 }
 
 static void suggest_nearest(const char *name, Diag *diag) {
@@ -213,79 +226,78 @@ static void suggest_nearest(const char *name, Diag *diag) {
                 diag_suggest(diag, "%s", near);
 }
 
-static int report_refused(const Check *c, const Said *s) {
+static void report_refused(const Check *c, const Said *s) {
         unsigned from, until;
         if (kubelet_gate_versions(s->name, &from, &until)) {
                 _cleanup_(freep) char *who = xasprintf("kubelet %s exits", c->version),
                                       *text = refusal(s, who, c->minor);
-                return report(c, s, xasprintf("%s; take it out", text));
+                report(c, s, xasprintf("%s; take it out", text));
+                return;
         }
         _cleanup_(freep) char *shown = text_quote(s->name, strlen(s->name));
-        int r = report(c, s, xasprintf("kubelet %s does not know the feature gate %s, and exits with it",
-                                       c->version, shown));
+        report(c, s, xasprintf("kubelet %s does not know the feature gate %s, and exits with it", c->version,
+                               shown));
         suggest_nearest(s->name, c->diag);
-        return r;
 }
 
 /* AllAlpha and AllBeta are for what is in that stage and not named itself; NULL: neither is said. */
-static const Said *said_of(const Gates *g, const Row *row, unsigned minor) {
-        const Said *s = gates_find(g, row->name);
-        int stage = tolower((unsigned char)state_at(row, minor));
-        return s ?: stage == 'a' ? gates_find(g, "AllAlpha") : stage == 'b' ? gates_find(g, "AllBeta") : NULL;
+static const Said *said_of(const Check *c, const Row *row) {
+        int stage = tolower((unsigned char)state_at(row, c->minor));
+        return view_find(c->gates, c->view, row->name) ?:
+               stage == 'a' ? view_find(c->gates, c->view, "AllAlpha") :
+               stage == 'b' ? view_find(c->gates, c->view, "AllBeta") : NULL;
 }
 
-static bool is_on(const Gates *g, const Row *row, unsigned minor) {
-        const Said *s = said_of(g, row, minor);
-        return s ? s->on : isupper((unsigned char)state_at(row, minor)) != 0;
+static bool is_on(const Check *c, const Row *row) {
+        const Said *s = said_of(c, row);
+        return s ? s->on : isupper((unsigned char)state_at(row, c->minor)) != 0;
 }
 
-/* One of "3500NAME,3637NAME": needed from 1.35 on; 1.36 alone. Our own settings are never in the way: the
- * unit test of this table says so. */
-static int check_need(const Check *c, const Row *row, const char *need) {
-        const Gates *g = &c->gates;
+/* One of "3500NAME,3637NAME": needed from 1.35 on; 1.36 alone. False: it is not met. Our own settings are
+ * never in the way: the unit test of this table says so. */
+static bool check_need(const Check *c, const Row *row, const char *need) {
         unsigned until = two_digits(need + 2);
         _cleanup_(freep) char *name = xstrndup(need + 4, strcspn(need + 4, ","));
         Row other;
         if (c->minor < two_digits(need) || (until && c->minor >= until) || !row_find(name, &other) ||
-            is_on(g, &other, c->minor))
-                return 0;
-        const Said *s = gates_find(g, row->name) ?: gates_find(g, name) ?: said_of(g, row, c->minor)
-                                                 ?: said_of(g, &other, c->minor);
-        return s ? report(c, s, xasprintf("kubelet %s exits: the feature gate %s is on and needs %s, which is "
-                                          "off; turn both on or both off",
-                                          c->version, row->name, name))
-                 : 0;
+            is_on(c, &other))
+                return true;
+        const Said *s = view_find(c->gates, c->view, row->name) ?: view_find(c->gates, c->view, name)
+                                                                ?: said_of(c, row) ?: said_of(c, &other);
+        if (s)
+                report(c, s, xasprintf("kubelet %s exits: the feature gate %s is on and needs %s, which is "
+                                       "off; turn both on or both off",
+                                       c->version, row->name, name));
+        return !s;
 }
 
-static int check_needs(const Check *c) {
-        int r = 0;
+static bool check_needs(const Check *c) {
+        bool met = true;
         Row row;
         for (const char *at = kubelet_known_gates; row_next(&at, &row);)
-                for (const char *need = row.needs;
-                     *need && has_row(&row, c->minor) && is_on(&c->gates, &row, c->minor);
-                     need += strcspn(need, ","), need += *need == ',') {
-                        int k = check_need(c, &row, need);
-                        r = k < 0 ? k : r;
-                }
-        return r;
+                for (const char *need = row.needs; *need && has_row(&row, c->minor) && is_on(c, &row);
+                     need += strcspn(need, ","), need += *need == ',')
+                        met = check_need(c, &row, need) && met;
+        return met;
 }
 
 int kubelet_gate_check(const Config *config, const char *version, bool refuse, Diag *diag) {
         _cleanup_(gates_done) Gates g = gates_read(config->kubelet.config, config->kubelet.flags);
-        Check c = { config, g, KUBELET_TABLES_TO, version, refuse, diag };
-        bool all = true;
-        int r = 0;
+        Check c = { .config = config, .gates = &g, .minor = KUBELET_TABLES_TO, .version = version,
+                    .refuse = refuse, .diag = diag };
+        bool good = true;
         while (c.minor > KUBELET_TABLES_FROM && !version_at_least(version, 1, c.minor))
                 c.minor--;
         if (!version_at_least(version, 1, c.minor) || version_at_least(version, 1, KUBELET_TABLES_TO + 1))
                 return 0;
         for (size_t i = 0; i < g.n; i++)
-                if (!takes(&g.said[i], c.minor)) {
-                        int k = report_refused(&c, &g.said[i]);
-                        r = k < 0 ? k : r;
-                        all = false;
+                if (!takes(&g, &g.said[i], c.minor)) {
+                        report_refused(&c, &g.said[i]);
+                        good = false;
                 }
-        return all ? check_needs(&c) : r;
+        for (; good && c.view < _VIEW_MAX; c.view++)
+                good = check_needs(&c);
+        return good || !refuse ? 0 : -EINVAL;
 }
 
 /* ---- without a version ---- */
@@ -300,9 +312,9 @@ static Gates gates_of(const Merge *m) {
 }
 
 /* Behind the newest version that takes it; 0: none does. */
-static unsigned refused_from(const Said *s) {
+static unsigned refused_from(const Gates *g, const Said *s) {
         unsigned minor = KUBELET_TABLES_TO;
-        while (minor >= KUBELET_TABLES_FROM && !takes(s, minor))
+        while (minor >= KUBELET_TABLES_FROM && !takes(g, s, minor))
                 minor--;
         return minor < KUBELET_TABLES_FROM ? 0 : minor + 1;
 }
@@ -313,7 +325,7 @@ bool gates_validate(const Merge *m, Diag *diag) {
         bool good = true;
         for (size_t i = 0; i < g.n; i++) {
                 const Said *s = &g.said[i];
-                if (refused_from(s) > 0 || !kubelet_gate_versions(s->name, &from, &until))
+                if (refused_from(&g, s) > 0 || !kubelet_gate_versions(s->name, &from, &until))
                         continue;
                 _cleanup_(freep) char *why = refusal(s, "every kubelet exits", MAX(from, KUBELET_TABLES_FROM)),
                                       *text = xasprintf("%s; take it out", why);
@@ -328,7 +340,7 @@ void gates_warn(const Merge *m, Diag *diag) {
         for (size_t i = 0; i < g.n; i++) {
                 const Said *s = &g.said[i];
                 const Position *at = origins_find(&m->origins, s->path);
-                unsigned from, until, minor = refused_from(s);
+                unsigned from, until, minor = refused_from(&g, s);
                 if (!kubelet_gate_versions(s->name, &from, &until)) {
                         _cleanup_(freep) char *shown = text_quote(s->name, strlen(s->name)),
                                 *text = xasprintf("%s is not a feature gate of kubelet in Kubernetes 1.%d to "

@@ -41,8 +41,12 @@ def is_on(state):
     return state in ("beta", "alpha-on", "on", "locked-on")
 
 
-def expected(known, values):
-    """The complaints that the table leads to."""
+def expected(known, file, flags):
+    """The complaints that the table leads to: of the flags alone, of the file over them, and of them over the file, the first that has any."""
+    return next(filter(None, (complaints_of(known, values) for values in (flags, flags | file, file | flags))), [])
+
+
+def complaints_of(known, values):
     unknown = [f"unrecognized feature gate: {name}" for name in values if name not in known]
     locked = [f"cannot set feature gate {name} to {str(value).lower()}, feature is locked to {str(not value).lower()}"
               for name, value in values.items()
@@ -65,30 +69,40 @@ def complaints(log):
     return sorted(set(found)) or (None if STAYS not in log else [])
 
 
-def ask(kubelet, values):
+def ask(kubelet, file, flags):
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "config.json"
-        config.write_text(json.dumps({"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "featureGates": values}))
+        config.write_text(json.dumps({"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "featureGates": file}))
         command = [kubelet, f"--config={config}", f"--root-dir={folder}/root", f"--cert-dir={folder}/pki", "--fail-cgroupv1=false"]
+        command += ["--feature-gates=" + ",".join(f"{name}={str(value).lower()}" for name, value in flags.items())] * bool(flags)
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=120, check=False)
         log = "\n".join(line for line in run.stdout.decode(errors="replace").splitlines() if " FLAG: " not in line)
         return complaints(log), "\n".join(re.findall(r'err="[^\n]*', log)[-1:])[:300]
 
 
 def questions(known, others, everything):
-    """(what it asks, the values)"""
-    odd = {"NoSuchGate": True, "nodeSwap": True, "": True}
-    yield "all gates with their defaults", {name: is_on(state) for name, (state, _) in known.items()}
-    yield "all locked gates with the other value", {name: not is_on(state) for name, (state, _) in known.items() if state.startswith("locked")}
-    yield "all other gates with the other value", {name: not is_on(state) for name, (state, _) in known.items()
-                                                   if not state.startswith("locked") and not name.startswith("All")}
+    """(what it asks, the values of the file, those of --feature-gates)"""
+    other = {name: not is_on(state) for name, (state, _) in known.items() if not name.startswith("All")}
+    locked = {name: value for name, value in other.items() if known[name][0].startswith("locked")}
+    free = {name: value for name, value in other.items() if name not in locked}
+    yield "all gates with their defaults", {name: is_on(state) for name, (state, _) in known.items()}, {}
+    yield "all locked gates with the other value", locked, {}
+    yield "the same, as flags", {}, locked
+    yield "the same, with flags that mend them", locked, {name: not value for name, value in locked.items()}
+    yield "all other gates with the other value", free, {}
+    yield "the same, with flags that mend them", free, {name: not value for name, value in free.items()}
+    needing = {name: True for name, (state, needs) in known.items() if needs and not state.startswith("locked")}
+    needed = {need: True for name in needing for need in known[name][1] if not known[need][0].startswith("locked")}
+    yield "what is needed as flags, what needs it in the file", needing, needed
+    yield "and the other way round", needed, needing
+    yield "what is needed turned off by flags", needing | needed, {name: False for name in needed if name not in needing}
     for name in others if everything else others[::max(1, len(others) // 8)]:
-        yield f"{name}, which is not known", {name: True}
-    for name, value in odd.items():
-        yield f"{name!r}, which is not a gate", {name: value}
+        yield f"{name}, which is not known", {name: True}, {}
+    for name in ("NoSuchGate", "nodeSwap", ""):
+        yield f"{name!r}, which is not a gate", {name: True}, {}
     for name in known if everything else ("AllAlpha", "AllBeta"):
         for value in (True, False):
-            yield f"{name}={value} alone", {name: value}
+            yield f"{name}={value} alone", {name: value}, {}
 
 
 def main():
@@ -101,8 +115,8 @@ def main():
     known, others = table_at(options.csv, int(re.search(r"v1\.(\d+)", version)[1]))
     failed, elsewhere, asked = 0, 0, list(questions(known, others, options.all))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for (what, values), (said, last) in zip(asked, pool.map(lambda question: ask(options.kubelet, question[1]), asked)):
-            want = sorted(expected(known, values))
+        for (what, *values), (said, last) in zip(asked, pool.map(lambda question: ask(options.kubelet, *question[1:]), asked)):
+            want = sorted(expected(known, *values))
             if said is None and not want:               # nothing against its gates: another setting is missing then
                 elsewhere += 1
                 print(f"# {what}: {last}")

@@ -159,7 +159,9 @@ TEST(gates_that_this_kubelet_exits_with) {
                 { NULL, "--feature-gates=NodeSwap=true, Own = 1", "1.33.13", ".flags[0]", "does not know the feature gate \"Own\"" },
                 { NULL, "--v=2 --feature_gates SidecarContainers=F", "1.33.13", ".flags[0]", "SidecarContainers=false: it is locked" },
                 { NULL, "--feature-gates=\"SidecarContainers=false,SidecarContainers=true\"", "1.33.13", NULL, NULL },
-                { "'SidecarContainers': false", "--feature-gates=SidecarContainers=true", "1.33.13", NULL, NULL },
+                /* the flag takes its place, from 1.32 on after a check of the file */
+                { "'APIServerTracing': true, 'CSINodeExpandSecret': false", "--feature-gates=CSINodeExpandSecret=true", "1.30.14", NULL, NULL },
+                { "'SidecarContainers': false", "--feature-gates=SidecarContainers=true", "1.33.13", ".config.featureGates.SidecarContainers", "locked to true" },
                 { "'SidecarContainers': true", "--feature-gates=SidecarContainers=false", "1.33.13", ".flags[0]", "locked to true" },
                 /* kubernetes/kubernetes pkg/features/kube_features.go:defaultKubernetesFeatureGateDependencies */
                 { "'GracefulNodeShutdown': false", NULL, "1.34.9", NULL, NULL },
@@ -169,6 +171,7 @@ TEST(gates_that_this_kubelet_exits_with) {
                 { "'TopologyAwareWorkloadScheduling': true", "--feature-gates=GenericWorkload=true", "1.37.0", NULL, NULL },
                 { "'TopologyAwareWorkloadScheduling': true, 'GenericWorkload': true", "--feature-gates=GenericWorkload=false", "1.37.0",
                   ".config.featureGates.TopologyAwareWorkloadScheduling", "needs GenericWorkload" },
+                { "'GenericWorkload': true", "--feature-gates=TopologyAwareWorkloadScheduling=true", "1.37.0", ".flags[0]", "needs GenericWorkload" },
                 { "'AllAlpha': true", NULL, "1.37.0", ".config.featureGates.AllAlpha", "CompositePodGroup is on and needs GenericWorkload" },
                 { "'AllAlpha': true, 'AllBeta': true", NULL, "1.37.0", NULL, NULL }, { "'AllAlpha': true", NULL, "1.34.9", NULL, NULL },
         };
