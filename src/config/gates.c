@@ -80,7 +80,7 @@ const char *kubelet_gate_nearest(const char *name) {
 
 /* ---- what a user says ---- */
 
-/* What the file, or --feature-gates, says of a gate, and where. */
+/* A word on a gate, of the file or of --feature-gates, and where it stands. */
 typedef struct Said { char *name, *path; bool on, by_flag; } Said;
 typedef struct Gates { Said *said; size_t n; } Gates;
 
@@ -171,7 +171,7 @@ static bool takes(const Gates *g, const Said *s, unsigned minor) {
 
 /* Of a gate of the table that 1.minor does not take. who: "kubelet 1.33.2 exits" */
 static char *refusal(const Said *s, const char *who, unsigned minor) {
-        unsigned from, until;
+        unsigned from, until = 0;
         KubeletGate gate;
         if (kubelet_gate_find(s->name, minor, &gate))
                 return xasprintf("%s with the feature gate %s=%s: it is locked to %s", who, s->name,
@@ -189,8 +189,8 @@ static void warn_of(const Said *s, const Position *at, const char *text, Diag *d
                 diag_warn_at(diag, "kubelet-setting", at, s->path, "%s", text);
 }
 
-/* kubelet checks the flags before it has read its file, the file over the flags while it reads it, and then
- * the flags over the file (cmd/kubelet/app/server.go:NewKubeletCommand). */
+/* kubelet checks three times: before it reads its file, while it reads it, and when the flags are over it
+ * again (cmd/kubelet/app/server.go:NewKubeletCommand). */
 typedef enum View { FLAGS_ALONE, FILE_OVER_FLAGS, FLAGS_OVER_FILE, _VIEW_MAX } View;
 
 static const Said *view_find(const Gates *g, View view, const char *name) {
@@ -199,7 +199,7 @@ static const Said *view_find(const Gates *g, View view, const char *name) {
         return view == FILE_OVER_FLAGS ? file ?: flag : flag ?: file;
 }
 
-/* What the verdicts of one version are of, and where they go. */
+/* One version judges the gates; the errors or warnings go to diag. */
 typedef struct Check {
         const Config *config;
         const Gates *gates;
@@ -344,8 +344,7 @@ void gates_warn(const Merge *m, Diag *diag) {
                 if (!kubelet_gate_versions(s->name, &from, &until)) {
                         _cleanup_(freep) char *shown = text_quote(s->name, strlen(s->name)),
                                 *text = xasprintf("%s is not a feature gate of kubelet in Kubernetes 1.%d to "
-                                                  "1.%d: with one that it does not know kubelet exits, and plan "
-                                                  "--kubelet-version refuses it",
+                                                  "1.%d: kubelet exits with one that it does not know",
                                                   shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
                         warn_of(s, at, text, diag);
                         suggest_nearest(s->name, diag);

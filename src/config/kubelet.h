@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What kubelet knows of its configuration file, its command line and its feature gates, by version:
+/* kubelet by version: its configuration file, its command line and its feature gates, out of
  * conf/kubelet-settings.csv, conf/kubelet-flags.csv and conf/feature-gates.csv. Each is one text, which needs
  * no relocation at start. */
 #include "base/json.h"

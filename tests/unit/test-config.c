@@ -762,7 +762,7 @@ TEST(feature_gates_of_kubelet) {
         static const struct { const char *text, *said; } told[] = {
                 { "config: {featureGates: {DynamicResourceAlocation: true}}",
                   "a, line 6: spec.kubelet.config.featureGates.DynamicResourceAlocation: kubelet-setting: \"DynamicResourceAlocation\" is not a feature gate of kubelet in Kubernetes 1.28 to 1.37: "
-                  "with one that it does not know kubelet exits, and plan --kubelet-version refuses it; did you mean DynamicResourceAllocation?\n" },
+                  "kubelet exits with one that it does not know; did you mean DynamicResourceAllocation?\n" },
                 { "config:\n      featureGates:\n        NodeSwap: true\n        SidecarContainers: false",
                   "a, line 9: spec.kubelet.config.featureGates.SidecarContainers: kubelet-setting: kubelet from 1.33 on exits with the feature gate SidecarContainers=false: it is locked to true\n" },
                 { "config: {featureGates: {DisableKubeletCloudCredentialProviders: true}}", "kubelet from 1.33 on exits with the feature gate DisableKubeletCloudCredentialProviders, which is gone since 1.33\n" },

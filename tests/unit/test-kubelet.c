@@ -126,7 +126,7 @@ TEST(gates_of_the_table) {
         ASSERT_TRUE(!kubelet_gate_nearest("EntirelyOfMyOwnMaking"));
 }
 
-/* From 1.35 on gates need one another: only with kubelet's own value ours never stands in the way of a user's. */
+/* From 1.35 on gates need one another: ours have the default value there, so that a user decides alone. */
 TEST(our_gates_are_known_to_each_kubelet) {
         for (unsigned i = 2 * KUBELET_TABLES_FROM; i < 2 * (KUBELET_TABLES_TO + 1); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
