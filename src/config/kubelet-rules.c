@@ -697,6 +697,26 @@ static const char *user_namespaces(const KubeletGiven *g, Text *room) {
         return room->data;
 }
 
+/* k8s.io/component-base:cli/flag/curves_flag.go; those that Go 1.26 knows: P-256, P-384, P-521, X25519, and
+ * the three with ML-KEM (pkg.go.dev/crypto/tls#CurveID). */
+static const char *curves(const KubeletGiven *g, Text *room) {
+        static const int known[] = { 23, 24, 25, 29, 4587, 4588, 4589 };
+        const json_t *list = json_object_get(g->all, "tlsCurvePreferences"), *item;
+        size_t i, seen[ARRAY_SIZE(known)] = {};
+        if (g->minor > KUBELET_TABLES_TO)
+                return NULL;
+        json_array_foreach(list, i, item) {
+                size_t k = 0;
+                while (k < ARRAY_SIZE(known) && known[k] != json_integer_value(item))
+                        k++;
+                if (json_is_integer(item) && k < ARRAY_SIZE(known) && !seen[k]++)
+                        continue;
+                text_add(room, "must be numbers of curves, each once: 23, 24, 25, 29, 4587, 4588 and 4589");
+                return room->data;
+        }
+        return NULL;
+}
+
 /* golang.org/x/net/http2:ConfigureServer() */
 static const char *http2_cipher(const KubeletGiven *g, _unused_ Text *room) {
         const json_t *list = json_object_get(g->all, "tlsCipherSuites"), *word;
@@ -821,6 +841,7 @@ static const struct Rule {
         { { "crashLoopBackOff" }, crash_loop, false },
         { { "enableSystemLogQuery", "enableSystemLogHandler" }, log_query, false },
         { { "tlsCipherSuites", "tlsMinVersion" }, http2_cipher, true },
+        { { "tlsCurvePreferences" }, curves, false },
         { { "userNamespaces", "maxPods" }, user_namespaces, false },
         { { "runOnce" }, run_once, false },
         { { "systemCgroups" }, system_cgroups, false },

@@ -86,7 +86,7 @@ interrupted() {
         rm -f "$root/run/nodestrap/facts.json"
         listing >"$tmp/before"
         : >"$tmp/err"
-        "$nodestrap" init --root "$root" "${@:2}" 2>"$tmp/said" >"$tmp/out" &
+        ${heeds:+env --default-signal="$heeds"} "$nodestrap" init --root "$root" "${@:2}" 2>"$tmp/said" >"$tmp/out" &
         while IFS= read -r line; do
                 echo "$line" >>"$tmp/err"
                 [[ $line != *"$1"* ]] || kill -"${by:-TERM}" $!
@@ -103,7 +103,7 @@ mock --imds "$fixtures/imds-m5" --ec2-listen 127.0.0.1:0 --user-data "$tmp/by-na
 interrupted 'trying again'
 ok 'SIGTERM while EC2 is waited for' fails 1 EINTERRUPTED detect
 ok 'is told from where' says_last "stopped by SIGTERM while asking EC2 at $ec2 for DescribeInstances"
-by=HUP interrupted 'trying again'
+heeds=HUP by=HUP interrupted 'trying again'      # also where these tests run below nohup(1)
 ok 'SIGHUP, of a session that is lost, is a request to stop, too' fails 1 EINTERRUPTED detect
 ok 'by its own name' says_last "stopped by SIGHUP while asking EC2 at $ec2 for DescribeInstances"
 mock --imds "$fixtures/imds-m5" --ec2-listen 127.0.0.1:0 --user-data "$tmp/by-name" --fault 'ec2:throttle*1'

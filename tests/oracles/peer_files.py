@@ -129,10 +129,12 @@ def expected(node, name, path, want):
 
 
 def refused(name, said):
-    """RAID10 where the type has too few disks: at nodeadm the config phase writes its files, and the run phase fails. A user's feature
-    gate that ends kubelet: nodeadm writes it."""
+    """RAID10 where the type has too few disks: at nodeadm the config phase writes its files, and the run phase fails. A setting or a
+    feature gate of the user's that ends kubelet: nodeadm writes it."""
     if name == 'nodestrap' and re.search(r'at plan: .* (exits with|does not know) the feature gate', said):
         return 'user-gates'
+    if name == 'nodestrap' and re.search(r'at plan: .*; otherwise kubelet does not start', said):
+        return 'user-settings'
     return 'raid10' if 'localStorage.strategy: RAID10 needs at least four' in said else None
 
 
@@ -245,7 +247,7 @@ def main():
     table, manual = table_rows(os.path.join(PEER, 'README.md')), table_rows(options.manual)
     tap.line('the table is the manual\'s', [f'{t} / {m}' for t, m in zip(table, manual) if t != m] + [f'{len(table)}, {len(manual)} rows'] * (table != manual or not table))
     if options.only == '*':
-        applied = set(DIFFERENCES) | {'raid10', 'user-gates'}
+        applied = set(DIFFERENCES) | {'raid10', 'user-gates', 'user-settings'}
         tap.line('every difference that is applied is a row', sorted(applied - set(table)))
         tap.line('and is needed', sorted(applied - needed))
     print(f'1..{tap.count}')
