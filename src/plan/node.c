@@ -127,16 +127,15 @@ static void add_pods(Expected *e, const Host *host) {
 }
 
 static void add_memory(Expected *e, const Config *config, const Host *host) {
-        bool shared = host->gpus.model && host->gpus.model->coherent && config->nvidia.memory == MEMORY_NUMA,
-             there = memory_of_cpus(host) < host->memory_bytes;
+        bool shared = gpus_share_memory(config, host), there = memory_of_cpus(host) < host->memory_bytes;
         uint64_t bytes = host->memory_bytes > 0 ? host->memory_bytes : UINT64_MAX;
         Resource *r = add(e, xstrdup("memory"), bytes, true);
         if (host->memory_bytes == 0)
                 r->doubt = "the table of instance types does not say it";
-        else if (strv_contains(host->assumed, "memoryBytes"))
-                r->doubt = "at most: the kernel keeps some of it for itself";
         else if (shared && !there)
                 r->doubt = "at least: the GPUs' memory comes to it when their driver is loaded";
+        else if (strv_contains(host->assumed, "memoryBytes"))
+                r->doubt = "at most: the kernel keeps some of it for itself";
         r->is_most = !shared || there;
         reserve_of(e, r, "memory.available");
 }
@@ -208,25 +207,6 @@ static void add_storage(Expected *e, const Plan *plan, const Config *config, con
         reserve_of(e, r, "nodefs.available");
 }
 
-/* ---- NUMA nodes ---- */
-
-/* Those without CPUs count, too, and a Grace whose GPUs' memory is the kernel's has 34
- * (kubernetes/kubernetes:pkg/kubelet/cm/topologymanager/topology_manager.go:NewManager,
- * google/cadvisor:utils/sysinfo/sysinfo.go:GetNodesInfo). */
-static void check_topology_manager(const Expected *e, const Host *host) {
-        const json_t *options = json_object_get(e->settings, "topologyManagerPolicyOptions");
-        const char *policy = json_get_text(e->settings, "topologyManagerPolicy");
-        uint64_t most = options ? node_setting_number(options, "max-allowable-numa-nodes") : 0;
-        most = most ?: 8;
-        if (!*policy || streq(policy, "none") || host->n_nodes <= most)
-                return;
-        diag_warn(e->warnings, "numa-nodes",
-                  "kubelet will not start: its topology manager takes up to %llu NUMA nodes, and this "
-                  "machine has %zu, GPUs' memory counted; set topologyManagerPolicyOptions "
-                  "{max-allowable-numa-nodes: \"%zu\"}, or topologyManagerPolicy none",
-                  (unsigned long long)most, host->n_nodes, host->n_nodes);
-}
-
 /* ---- the Node ---- */
 
 static void put(json_t *node, const char *object, const Resource *r, int64_t value) {
@@ -294,7 +274,7 @@ void plan_node(Plan *plan, const Config *config, const Host *host) {
         add_pages(&e, plan, host);
         add_pods(&e, host);
         add_storage(&e, plan, config, host);
-        check_topology_manager(&e, host);
+        plan_numa(plan, config, host, e.settings);
         qsort(e.items, e.n, sizeof(Resource), compare_resources);
         plan->node = node_json(&e, config);
 }

@@ -15,6 +15,10 @@ _nonnull_ int node_setting_flag(const json_t *settings, const char *name);
 /* How many CPUs a list such as "0-3,8" names; 0 where it is none. */
 _nonnull_ unsigned cpu_list_count(const char *list);
 
+/* How many NUMA nodes kubelet will find, for plan->facts where those of GPUs are among them. Warns where
+ * kubelet fails with so many. settings: node_settings(). */
+_nonnull_ void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t *settings);
+
 /* How large the file system is that kubelet will find below its directory, in bytes; 0: not known.
  * *ret_doubt: why it may be another size on the machine, static text; NULL: it is just this. */
 _nonnull_ uint64_t ephemeral_bytes(const Plan *plan, const Config *config, const Host *host,

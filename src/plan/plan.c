@@ -335,8 +335,8 @@ bool plan_warning_fails(const Diagnostic *warning) {
                 "expected-disks",      "fabric-gate",      "imex-nodes",        "imex-without-domain",
                 "kubelet-setting",     "max-pods-expression", "no-cdi",         "no-effect",
                 "no-fast-image-pull",  "no-huge-pages",    "no-instance-stores", "no-license-daemon",
-                "no-memory-left",      "not-executable",   "numa-nodes",        "reserved-too-much",
-                "too-many-efa",        NULL
+                "no-memory-left",      "not-executable",   "numa-nodes",        "numa-stall",
+                "reserved-too-much",   "too-many-efa",     NULL
         };
         return warning->warning && strv_contains((char *const *)codes, warning->code);
 }
@@ -348,7 +348,7 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
                 return r;
         plan->as_nodeadm = options->as_nodeadm;
         plan->facts = host_to_json(host);
-        plan->machine = plan_describe_host(host);
+        plan->machine = plan_describe_host(config, host);
         r = options->interfaces > 0 ? plan_placement(plan, host, options->interfaces, diag) : 0;
         if (r < 0)
                 return r;

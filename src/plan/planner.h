@@ -58,7 +58,7 @@ _nonnull_ void plan_units(Plan *plan, const Config *config, const Host *host);
 _nonnull_ void plan_node(Plan *plan, const Config *config, const Host *host);
 
 /* Some lines for people: the machine, the instance, the software. */
-_malloc_ char *plan_describe_host(const Host *host);
+_malloc_ char *plan_describe_host(const Config *config, const Host *host);
 /* Where n network interfaces of this instance type go, for the reader: adds it to facts and machine, and
  * warns of what is not known. -EINVAL where the type has no room for them. */
 _must_check_ _nonnull_ int plan_placement(Plan *plan, const Host *host, unsigned n, Diag *diag);
@@ -67,6 +67,10 @@ _must_check_ _nonnull_ int plan_placement(Plan *plan, const Host *host, unsigned
 _nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock);
 /* In bytes, without that of nodes that have no CPUs: it is GPUs', from when their driver is loaded. */
 _nonnull_ uint64_t memory_of_cpus(const Host *host);
+/* Will the driver bring the GPUs' memory online as nodes of its own? The config phase of a first boot sees
+ * none of them yet. */
+_nonnull_ bool gpus_share_memory(const Config *config, const Host *host);
+_nonnull_ size_t kubelet_numa_nodes(const Config *config, const Host *host);
 /* Does something here use EFA: are there devices, or must there be? */
 _nonnull_ bool plan_uses_efa(const Config *config, const Host *host);
 /* A step that kubelet waits for as failurePolicy says: kernel settings, huge pages, network, accelerators. */

@@ -19,23 +19,25 @@ static void add_count(Text *t, size_t n, const char *what) {
 }
 
 /* Those without CPUs are places for GPUs' memory. */
-static void describe_nodes(Text *t, const Host *host) {
-        size_t with_cpus = 0;
+static void describe_nodes(Text *t, const Config *config, const Host *host) {
+        size_t with_cpus = 0, later = kubelet_numa_nodes(config, host);
         for (size_t i = 0; i < host->n_nodes; i++)
                 with_cpus += host->nodes[i].cpus > 0;
-        if (host->n_nodes > 1)
+        if (host->n_nodes > 1 || later > host->n_nodes)
                 text_add(t, " on %zu NUMA node%s", with_cpus, with_cpus == 1 ? "" : "s");
         if (host->n_nodes > with_cpus)
                 text_add(t, " with CPUs and %zu without", host->n_nodes - with_cpus);
+        if (later > host->n_nodes)
+                text_add(t, " (%zu once the driver has brought the GPUs' memory online)", later);
 }
 
-static void describe_machine(Text *t, const Host *host) {
+static void describe_machine(Text *t, const Config *config, const Host *host) {
         unsigned gpus = host->gpus.count;
         text_add(t, "%s%s: ", host->instance.type ?: "unknown type", host->modelled ? ", as modelled" : "");
         text_add(t, host->cpus > 0 ? "%u CPUs" : "CPUs not known", host->cpus);
         if (host->memory_bytes > 0)     /* the table of types does not have it for all */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
-        describe_nodes(t, host);
+        describe_nodes(t, config, host);
         add_count(t, gpus, "GPU");
         if (gpus > 0)
                 text_add(t, " (%s%sclass %s)",
@@ -66,10 +68,10 @@ static void describe_software(Text *t, const Host *host) {
                 text_add(t, ", Linux %s", host->kernel);
 }
 
-char *plan_describe_host(const Host *host) {
+char *plan_describe_host(const Config *config, const Host *host) {
         _cleanup_(text_done) Text machine = {}, instance = {}, software = {};
         Text t = {};
-        describe_machine(&machine, host);
+        describe_machine(&machine, config, host);
         describe_instance(&instance, &host->instance);
         describe_software(&software, host);
         add_paragraph(&t, "machine    ", machine.data);

@@ -278,6 +278,71 @@ TEST(a_topology_manager_takes_eight_nodes) {
         }
 }
 
+static const Diagnostic *warning(const Sample *s, const char *code) {
+        for (size_t i = 0; i < s->plan->warnings.n; i++)
+                if (streq(s->plan->warnings.items[i].code, code))
+                        return &s->plan->warnings.items[i];
+        FAIL("no %s", code);
+}
+
+/* The option is kubelet 1.31's, and until 1.36 pods with devices wait beside it. */
+TEST(too_many_nodes_are_told_where_they_are_asked_for) {
+        static const struct { const char *file, *flags[2], *kubelet, *code, *path, *words; } cases[] = {
+                { "{'topologyManagerPolicy':'best-effort'}", {}, "1.30.1", "numa-nodes", "spec.kubelet.config.topologyManagerPolicy", "; from 1.31 on kubelet takes topologyManagerPolicyOptions" },
+                { "{'topologyManagerPolicy':'best-effort'}", {}, "1.33.13", "numa-nodes", "spec.kubelet.config.topologyManagerPolicy", "{max-allowable-numa-nodes: \"34\"}, beside which pods" },
+                { "{}", { "--topology-manager-policy=restricted" }, "1.37.0", "numa-nodes", "spec.kubelet.flags", "takes up to 8 NUMA nodes. Here it finds 34: 2 with CPUs, and 8 for each GPU" },
+                { "{'topologyManagerPolicy':'best-effort','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'34'}}", {}, "1.35.6", "numa-stall", "spec.kubelet.config.topologyManagerPolicy", "pods that ask for devices" },
+                { "{'topologyManagerPolicy':'best-effort','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'34'}}", {}, "1.36.0", NULL, NULL, NULL },
+                { "{}", { "--memory-manager-policy=Static" }, "1.37.0", "numa-stall", "spec.kubelet.flags", "Guaranteed pods stay Pending" },
+                { "{'memoryManagerPolicy':'None'}", {}, "1.33.13", NULL, NULL, NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = machine(cases[i].kubelet);
+                NumaNode nodes[] = { { .id = 0, .cpus = 4, .memory_bytes = 16 * GIB }, { .id = 1, .cpus = 4, .memory_bytes = 16 * GIB } };
+                s.host.nodes = nodes;
+                s.host.n_nodes = 2;
+                s.host.gpus = (Gpus){ .class = GPU_CLASS_TRAY, .count = 4, .expected = 4 };
+                s.config.nvidia.memory = MEMORY_NUMA;
+                s.config.kubelet.config = sample_json(&s, cases[i].file);
+                s.config.kubelet.flags = (char **)cases[i].flags;
+                sample_plan(&s);
+                if (!cases[i].code) {
+                        ASSERT_TRUE(!sample_warned(&s, "numa-nodes") && !sample_warned(&s, "numa-stall"));
+                        continue;
+                }
+                const Diagnostic *w = warning(&s, cases[i].code);
+                ASSERT_STREQ(w->path, cases[i].path);
+                ASSERT_CONTAINS(w->text, cases[i].words);
+                ASSERT_CONTAINS(w->text, "Set spec.accelerator.nvidia.memoryMode driver, or ");
+                ASSERT_TRUE(plan_warning_fails(w));
+        }
+}
+
+/* Whose memory the kernel gets: by what is asked for, and by a driver that cannot keep it to itself. */
+TEST(nodes_of_gpus) {
+        static const struct { GpuClass class; MemoryMode memory; NvidiaMode mode; const char *driver; size_t nodes; } cases[] = {
+                { GPU_CLASS_TRAY, MEMORY_AUTO, NVIDIA_AUTO, NULL, 1 },
+                { GPU_CLASS_TRAY, MEMORY_AUTO, NVIDIA_AUTO, "580.65.06", 1 },
+                { GPU_CLASS_TRAY, MEMORY_AUTO, NVIDIA_AUTO, "575.51.02", 33 },
+                { GPU_CLASS_TRAY, MEMORY_DRIVER, NVIDIA_AUTO, "575.51.02", 1 },
+                { GPU_CLASS_TRAY, MEMORY_NUMA, NVIDIA_AUTO, NULL, 33 },
+                { GPU_CLASS_TRAY, MEMORY_NUMA, NVIDIA_OFF, NULL, 1 },
+                { GPU_CLASS_NVSWITCH, MEMORY_NUMA, NVIDIA_AUTO, NULL, 1 },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = machine("1.34.2");
+                NumaNode node = { .cpus = 8 };
+                s.host.nodes = &node;
+                s.host.n_nodes = 1;
+                s.host.gpus = (Gpus){ .class = cases[i].class, .count = 3, .expected = 4 };
+                s.host.driver_version = (char *)cases[i].driver;
+                s.config.nvidia.memory = cases[i].memory;
+                s.config.nvidia.mode = cases[i].mode;
+                if (kubelet_numa_nodes(&s.config, &s.host) != cases[i].nodes)
+                        FAIL("%zu: %zu nodes", i, kubelet_numa_nodes(&s.config, &s.host));
+        }
+}
+
 /* ---- storage ---- */
 
 /* What mkfs.xfs 6.1 and mke2fs 1.47 left of files of these sizes. Of a member it is mdadm's rule (super1.c), not a measurement: 129 MiB at the start. */

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NUMA nodes as kubelet will count them, with those of the GPUs of a Grace. The driver makes these when it
+ * brings their memory online, which is after the config phase of a first boot. */
+#include "plan/node.h"
+#include "base/str.h"
+#include "base/version.h"
+
+/* One has the memory, the others are for instances of MIG. Four GH200 have 4 + 4 x 8 (NVIDIA/mlperf-common#16),
+ * a tray of GB200 2 + 4 x 8 (kubernetes/kubernetes#135541). */
+#define NODES_OF_GPU 8
+/* The first that can keep the memory to itself (NVIDIA/open-gpu-kernel-modules:kernel-open/nvidia/nv-reg.h,
+ * NVreg_CoherentGPUMemoryMode). */
+#define CDMM_DRIVER "580.65.06"
+/* kubernetes/kubernetes:pkg/kubelet/cm/topologymanager/topology_manager.go:NewManager */
+#define TOPOLOGY_MANAGER_NODES 8
+/* From here on each set of nodes is too many: 2^17 take a moment, 2^34 hours. */
+#define NODES_TO_COMBINE 16
+
+bool gpus_share_memory(const Config *config, const Host *host) {
+        bool coherent = host->gpus.class == GPU_CLASS_TRAY || (host->gpus.model && host->gpus.model->coherent),
+             old = host->driver_version && version_compare(host->driver_version, CDMM_DRIVER) < 0;
+        return coherent && config->nvidia.mode != NVIDIA_OFF &&
+               (config->nvidia.memory == MEMORY_NUMA || (config->nvidia.memory == MEMORY_AUTO && old));
+}
+
+static size_t nodes_with_cpus(const Host *host) {
+        size_t n = 0;
+        for (size_t i = 0; i < host->n_nodes; i++)
+                n += host->nodes[i].cpus > 0;
+        return MAX(n, 1U);
+}
+
+/* google/cadvisor:utils/sysinfo/sysinfo.go:GetNodesInfo counts nodes without CPUs or memory, too. */
+size_t kubelet_numa_nodes(const Config *config, const Host *host) {
+        size_t gpus = MAX(host->gpus.count, host->gpus.expected);
+        return gpus_share_memory(config, host)
+                       ? MAX(host->n_nodes, nodes_with_cpus(host) + NODES_OF_GPU * gpus)
+                       : host->n_nodes;
+}
+
+/* ---- what kubelet makes of them ---- */
+
+typedef struct Numa {
+        const Config *config;
+        const Host *host;
+        const json_t *settings;
+        Diag *warnings;
+        size_t nodes;
+} Numa;
+
+/* Where the user says it: a flag wins. */
+static const char *path_of(const Numa *n, const char *flag, const char *path) {
+        for (char **f = n->config->kubelet.flags; f && *f; f++) {
+                const char *name = *f + strspn(*f, "-");
+                if (startswith(name, flag) && strchr("= ", name[strlen(flag)]))
+                        return "spec.kubelet.flags";
+        }
+        return json_object_get(n->config->kubelet.config, strrchr(path, '.') + 1) ? path : NULL;
+}
+
+/* How there come to be fewer nodes: "Set memoryMode driver, or ". */
+static const char *advice(const Numa *n) {
+        if (!gpus_share_memory(n->config, n->host))
+                return "Set ";
+        return n->config->nvidia.memory == MEMORY_NUMA
+                       ? "Set spec.accelerator.nvidia.memoryMode driver, or "
+                       : "Take a driver of " CDMM_DRIVER " or later, which keeps their memory, or set ";
+}
+
+static char *nodes_text(const Numa *n) {
+        size_t cpus = nodes_with_cpus(n->host);
+        return n->nodes > cpus && gpus_share_memory(n->config, n->host)
+                       ? xasprintf("%zu: %zu with CPUs, and %u for each GPU whose memory the driver brings "
+                                   "online",
+                                   n->nodes, cpus, NODES_OF_GPU)
+                       : xasprintf("%zu", n->nodes);
+}
+
+/* The option is there from 1.31 on (pkg/kubelet/cm/topologymanager/policy_options.go), and pods with devices
+ * are of any use beside it from 1.36 on (kubernetes/kubernetes#138244). */
+static char *option_text(const Numa *n) {
+        const char *version = n->host->kubelet_version;
+        bool known = version_at_least(version, 1, 31), slow = n->nodes > NODES_TO_COMBINE;
+        return xasprintf("%s topologyManagerPolicyOptions {max-allowable-numa-nodes: \"%zu\"}%s",
+                         known ? ", or" : "; from 1.31 on kubelet takes", n->nodes,
+                         slow && !version_at_least(version, 1, 36)
+                                 ? ", beside which pods that ask for devices stay Pending before 1.36"
+                                 : "");
+}
+
+static void check_topology_manager(const Numa *n) {
+        const json_t *options = json_object_get(n->settings, "topologyManagerPolicyOptions");
+        const char *policy = json_get_text(n->settings, "topologyManagerPolicy"),
+                   *path = path_of(n, "topology-manager-policy", "spec.kubelet.config.topologyManagerPolicy");
+        uint64_t most = options ? node_setting_number(options, "max-allowable-numa-nodes") : 0;
+        most = most ?: TOPOLOGY_MANAGER_NODES;
+        if (!*policy || streq(policy, "none"))
+                return;
+        if (n->nodes > most) {
+                _cleanup_(freep) char *nodes = nodes_text(n), *option = option_text(n);
+                diag_warn_at(n->warnings, "numa-nodes", NULL, path,
+                             "kubelet will not start: its topology manager takes up to %llu NUMA nodes. Here "
+                             "it finds %s. %stopologyManagerPolicy none%s",
+                             (unsigned long long)most, nodes, advice(n), option);
+        } else if (n->nodes > NODES_TO_COMBINE && !version_at_least(n->host->kubelet_version, 1, 36))
+                diag_warn_at(n->warnings, "numa-stall", NULL, path,
+                             "pods that ask for devices stay Pending: before 1.36 kubelet tries every set of "
+                             "the %zu NUMA nodes for each of them. %stopologyManagerPolicy none",
+                             n->nodes, advice(n));
+}
+
+/* With any policy of the topology manager, in all versions until now
+ * (pkg/kubelet/cm/memorymanager/policy_static.go:calculateHints, kubernetes/kubernetes#135541). */
+static void check_memory_manager(const Numa *n) {
+        if (n->nodes > NODES_TO_COMBINE && streq(json_get_text(n->settings, "memoryManagerPolicy"), "Static"))
+                diag_warn_at(n->warnings, "numa-stall", NULL,
+                             path_of(n, "memory-manager-policy", "spec.kubelet.config.memoryManagerPolicy"),
+                             "Guaranteed pods stay Pending: kubelet tries every set of the %zu NUMA nodes for "
+                             "the memory of each of them. %smemoryManagerPolicy None",
+                             n->nodes, advice(n));
+}
+
+void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t *settings) {
+        Numa n = { config, host, settings, &plan->warnings, kubelet_numa_nodes(config, host) };
+        if (gpus_share_memory(config, host))
+                json_object_set_new(plan->facts, "kubeletNumaNodes", json_integer((json_int_t)n.nodes));
+        check_topology_manager(&n);
+        check_memory_manager(&n);
+}
