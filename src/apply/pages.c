@@ -5,7 +5,7 @@
  *
  * Asked for a number for all nodes, the kernel takes memory of each of them. Nodes without CPUs are memory of
  * GPUs, which the driver may be bringing online right now: where there are any, the others are asked one by
- * one. https://docs.kernel.org/admin-guide/mm/hugetlbpage.html */
+ * one. So they are where the plan knows that some will come. https://docs.kernel.org/admin-guide/mm/hugetlbpage.html */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -76,7 +76,7 @@ static void place_find(Place *p, const Root *root, const Action *a) {
                         place_add_node(p, root, a, *name);
                         memory_alone = memory_alone || !has_cpus(root, *name);
                 }
-        p->spread = a->pages.node < 0 && memory_alone && p->pools && a->pages.count > 0;
+        p->spread = a->pages.node < 0 && (memory_alone || a->pages.by_node) && p->pools && a->pages.count > 0;
         if (p->spread)
                 return;
         p->pools = strv_free(p->pools);

@@ -221,6 +221,7 @@ static void put_pages(json_t *into, const Action *a) {
         if (a->pages.node >= 0)
                 json_object_set_new(pages, "numaNode", json_integer(a->pages.node));
         put_flag(pages, "ifNone", a->pages.if_none);
+        put_flag(pages, "byNode", a->pages.by_node);
         put_common(into, a);
         json_object_set_new(into, "pages", pages);
 }
@@ -229,6 +230,7 @@ static void name_pages(_unused_ json_t *all, json_t *device, const Action *a) {
         json_object_set_new(device, "pages",
                             json_pack("[IIib]", (json_int_t)a->pages.size, (json_int_t)a->pages.count,
                                       a->pages.node, a->pages.if_none));
+        put_flag(device, "byNode", a->pages.by_node);
 }
 
 static const Family hugepages = { .put = put_pages, .name = name_pages };

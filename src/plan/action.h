@@ -212,6 +212,8 @@ typedef struct Action {
                         uint64_t size, count;   /* size: bytes of one page */
                         int node;               /* -1: over all NUMA nodes that have CPUs */
                         bool if_none;           /* what is reserved already wins */
+                        bool by_node;           /* node -1: memory of GPUs may come online meanwhile,
+                                                 * and one number for all nodes would take from it */
                 } pages;
                 struct {
                         unsigned count;         /* how many there must be */

@@ -15,7 +15,8 @@
 
 /* Each behind the one before it, also where that fell short: what the smaller ones come to is worth knowing,
  * too. */
-static Action *reserve(Plan *plan, const Config *config, const PageRequest *want, const char *reason) {
+static Action *reserve(Plan *plan, const Config *config, const Host *host, const PageRequest *want,
+                       const char *reason) {
         bool lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
         _cleanup_(freep) char *why = xasprintf("%s%s", reason, lenient ? "; fewer are only told" : "");
         _cleanup_(freep) char *size = bytes_text(want->size), *before = NULL;
@@ -27,6 +28,7 @@ static Action *reserve(Plan *plan, const Config *config, const PageRequest *want
         a->pages.size = want->size;
         a->pages.count = want->count;
         a->pages.node = want->numa_node;
+        a->pages.by_node = want->numa_node < 0 && want->count > 0 && gpus_share_memory(config, host);
         a->with = xasprintf("x %u", want->count);
         a->lenient = lenient;
         if (before)
@@ -37,7 +39,7 @@ static Action *reserve(Plan *plan, const Config *config, const PageRequest *want
 static void plan_none(Plan *plan, const Config *config, const Host *host) {
         for (size_t i = 0; i < host->n_pools; i++)
                 if (i == 0 || host->pools[i].size != host->pools[i - 1].size)
-                        reserve(plan, config, &(PageRequest){ host->pools[i].size, 0, -1 },
+                        reserve(plan, config, host, &(PageRequest){ host->pools[i].size, 0, -1 },
                                 "none at all: what an image or a package has reserved is given back");
 }
 
@@ -61,7 +63,7 @@ static void plan_for_efa(Plan *plan, const Config *config, const Host *host) {
         PageRequest want = { size, (unsigned)(host->cpus * EFA_PER_CPU / size + 1), -1 };
         _cleanup_(freep) char *why = xasprintf(
                 "for EFA: 220 MiB for each of %u CPUs, unless some are reserved already", host->cpus);
-        reserve(plan, config, &want, why)->pages.if_none = true;
+        reserve(plan, config, host, &want, why)->pages.if_none = true;
 }
 
 /* ---- mode explicit ---- */
@@ -85,9 +87,12 @@ uint64_t memory_of_cpus(const Host *host) {
         return others > 0 ? bytes : host->memory_bytes;
 }
 
-static int check_node(const Host *host, int id, Diag *diag) {
+/* Also of a node that the driver has yet to bring. */
+static int check_node(const Config *config, const Host *host, int id, Diag *diag) {
         const NumaNode *node = node_find(host, id);
-        if (node && node->cpus == 0)
+        bool later = !node && id >= 0 && gpus_share_memory(config, host) &&
+                     (size_t)id < kubelet_numa_nodes(config, host);
+        if (later || (node && node->cpus == 0))
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
                                      "names NUMA node %d, which has no CPUs: its memory is a GPU's, and huge "
                                      "pages there would be taken from it; name a node that has CPUs",
@@ -150,12 +155,13 @@ static int check_share(const NumaNode *node, const PageRequest *pages, size_t n,
                              (unsigned long long)(node->memory_bytes / MEBIBYTE));
 }
 
-static int check_requests(const Host *host, const PageRequest *pages, size_t n, Diag *diag) {
+static int check_requests(const Config *config, const Host *host, const PageRequest *pages, size_t n,
+                          Diag *diag) {
         uint64_t all = 0, memory = memory_of_cpus(host);
         int r = 0;
         for (size_t i = 0; i < n; i++) {
                 all += pages[i].size * pages[i].count;
-                int k = check_node(host, pages[i].numa_node, diag);
+                int k = check_node(config, host, pages[i].numa_node, diag);
                 r = k < 0 ? k : r;
                 if (!has_size(host, pages[i].size))
                         r = refuse_size(host, pages[i].size, diag);
@@ -176,10 +182,10 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
         const HugePages *h = &config->instance.hugepages;
         _cleanup_(freep) PageRequest *pages = (void *)xmemdup(h->pages, h->n_pages * sizeof *pages);
         qsort(pages, h->n_pages, sizeof *pages, compare_requests);
-        int r = check_requests(host, pages, h->n_pages, diag);
+        int r = check_requests(config, host, pages, h->n_pages, diag);
         warn_of_kernel(plan, host);
         for (size_t i = 0; i < h->n_pages && r >= 0; i++)
-                reserve(plan, config, &pages[i],
+                reserve(plan, config, host, &pages[i],
                         pages[i].numa_node < 0 ? "over all NUMA nodes with CPUs, before kubelet counts them"
                                                : "before kubelet counts them");
         return r;

@@ -196,6 +196,26 @@ ok "sizes of both are refused" modelled p6e-gb200.36xlarge '{size: 512Mi, count:
         "names a size of 512Mi, which Amazon Linux's kernel does not have; it has 64Ki, 2Mi, 32Mi, 1Gi (one with base pages of 64 KiB: 2Mi, 512Mi, 16Gi)"
 ok "x86_64 has two" modelled p5.48xlarge '{size: 512Mi, count: 1}' "which Amazon Linux's kernel does not have; it has 2Mi, 1Gi"
 
+# ---- a Grace whose driver brings the GPUs' memory online: before that on a first boot, after it on another, and as a model ----
+mkdir "$tmp"/boot{1,2}; for boot in 1 2; do "$here/../fixtures/expand.sh" p6e-gb200 "$tmp/boot$boot"; done
+rm -r "$tmp"/boot1/sys/devices/system/node/node{[2-9],??}
+sed -i 's/^MemTotal:.*/MemTotal:      973988600 kB/' "$tmp/boot1/proc/meminfo"
+numa() { # 1|2|model SPEC: the plan of the first boot, of the next one, of the type
+        sed '/^  kubelet:/,$d' "$tmp/other.yaml" | cat - <(printf '  kubelet: {config: {maxPods: 110, %s}}\n  accelerator: {nvidia: {memoryMode: numa}}\n  instance: {hugePages: {mode: auto}}\n' "$2") >"$tmp/model.yaml"
+        if [ "$1" = model ]; then set -- -c "file://$tmp/model.yaml" --instance-type p6e-gb200.36xlarge --kubelet-version 1.33.4 --containerd-version 2.1.5
+        else cp "$tmp/model.yaml" "$tmp/boot$1/node.yaml"; set -- --root "$tmp/boot$1" -c file:///node.yaml; fi
+        "$nodestrap" plan "$@" --output json 2>"$tmp/err" || cat "$tmp/err"
+}
+nodes='" ".join(map(str, (len(plan["facts"]["numaNodes"]), plan["facts"]["kubeletNumaNodes"], plan["node"]["approximate"].get("memory", "")[:9], [w["code"] for w in plan["warnings"] if w["code"].startswith("numa")])))'
+for boot in 1 2 model; do numa $boot 'topologyManagerPolicy: best-effort' >"$tmp/numa-$boot"; done
+ok "numa: a first boot sees two nodes, and plans for the 34 that kubelet will find" same "2 34 at least: ['numa-nodes']" "$(of "$nodes" <"$tmp/numa-1")"
+ok "numa: the next one sees them" same "34 34  ['numa-nodes']" "$(of "$nodes" <"$tmp/numa-2")"
+ok "numa: both are one plan" same "$(id <"$tmp/numa-1")" "$(id <"$tmp/numa-2")"
+ok "numa: of the type, too" same "2 34 at least: ['numa-nodes']" "$(of "$nodes" <"$tmp/numa-model")"
+told='[w["path"] + " " + w["text"] for w in plan["warnings"] if w["code"] == "numa-nodes"]'
+ok "numa: and the sentence is one" same "$(of "$told" <"$tmp/numa-1")$(of "$told" <"$tmp/numa-model")" "$(of "$told" <"$tmp/numa-2")$(of "$told" <"$tmp/numa-1")"
+ok "numa: huge pages are the nodes' that have CPUs, whatever is there" same "[True] [True] [True]" "$(for boot in 1 2 model; do of '[a["pages"]["byNode"] for a in plan["actions"] if a["type"] == "reserve-pages"]' <"$tmp/numa-$boot"; done | xargs)"
+
 # ---- shape ----
 shape() { python3 - "$1" <<'PY'
 import hashlib, json, re, sys

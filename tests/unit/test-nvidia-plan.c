@@ -772,6 +772,43 @@ TEST(pages_on_nodes_that_have_cpus) {
         ASSERT_CONTAINS(action(&b, "reserve-pages:2Mi")->why, "over all NUMA nodes with CPUs");
 }
 
+/* A first boot sees the CPUs' nodes alone; a later one has those of the GPUs, too. Both plan the same. */
+TEST(nodes_of_gpus_are_planned_before_they_are_there) {
+        BOX(b, "p6e-gb200.36xlarge");
+        NumaNode nodes[34] = { { 0, 72, 480ULL << 30 }, { 1, 72, 480ULL << 30 } };
+        PageRequest pages[] = { { 2ULL << 20, 1024, -1 } };
+        char id[2][sizeof b.s.plan->id];
+        b.s.config.nvidia.memory = MEMORY_NUMA;
+        b.s.config.kubelet.config = sample_json(&b.s, "{'topologyManagerPolicy':'best-effort'}");
+        b.s.config.instance.hugepages = (HugePages){ HUGEPAGES_EXPLICIT, pages, 1, POLICY_FAIL };
+        b.s.host.nodes = nodes;
+        b.s.host.modelled = false;
+        for (int later = 0; later < 2; later++) {
+                b.s.host.n_nodes = later ? 34 : 2;
+                b.s.host.memory_bytes = (later ? 960 + 184 : 960) * (1ULL << 30);
+                nodes[2].memory_bytes = later ? 184ULL << 30 : 0;
+                for (int node = 2; node <= 33; node += 31) {
+                        pages[0].numa_node = node;
+                        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "which has no CPUs: its memory is a GPU's");
+                }
+                pages[0].numa_node = 34;
+                refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 34, which this machine does not have");
+                pages[0].numa_node = -1;
+                sample_plan(&b.s);
+                ASSERT_TRUE(action(&b, "reserve-pages:2Mi")->pages.by_node);
+                ASSERT_EQ(json_integer_value(json_object_get(b.s.plan->facts, "kubeletNumaNodes")), 34);
+                ASSERT_CONTAINS(b.s.plan->machine, later ? "on 2 NUMA nodes with CPUs and 32 without" : "on 2 NUMA nodes (34 once the");
+                ASSERT_TRUE(sample_warned(&b.s, "numa-nodes"));
+                memcpy(id[later], b.s.plan->id, sizeof id[later]);
+        }
+        ASSERT_STREQ(id[0], id[1]);
+        b.s.config.nvidia.memory = MEMORY_DRIVER;
+        b.s.host.n_nodes = 2;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!action(&b, "reserve-pages:2Mi")->pages.by_node && !sample_warned(&b.s, "numa-nodes"));
+        ASSERT_TRUE(!json_object_get(b.s.plan->facts, "kubeletNumaNodes"));
+}
+
 TEST(pages_none_at_all) {
         BOX(b, "m5.large");
         PagePool pools[] = { { 1ULL << 30, 0, 0 }, { 1ULL << 30, 1, 2 }, { 2ULL << 20, 0, 5 }, { 2ULL << 20, 1, 5 } };

@@ -226,6 +226,20 @@ TEST(also_before_their_memory_is_online) {
         assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "10\n");
 }
 
+/* The plan knows of nodes that are still to come: one number for all of them would take from those, too. */
+TEST(also_before_their_nodes_are_there) {
+        PAGES(b, 2 * MIB, 20, -1);
+        b.action.pages.by_node = true;
+        assert_works(&b, pages_work, 1);
+        assert_file(&b, NODE0 "/nr_hugepages", "10");
+        assert_file(&b, NODE1 "/nr_hugepages", "10");
+        assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "10\n");
+        assert_works(&b, pages_work, 0);
+        b.action.pages.count = 0;               /* off: wherever some are */
+        assert_works(&b, pages_work, 1);
+        assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "0");
+}
+
 TEST(what_is_there_already_is_given_back) {
         PAGES(b, 2 * MIB, 10, -1);
         grace(&b);
