@@ -12,5 +12,6 @@
 
 check_settings NFTablesProxyMode
 check_verdicts
+check_nodes
 
 finish

@@ -12,5 +12,6 @@
 
 check_settings DynamicResourceAllocation
 check_verdicts
+check_nodes
 
 finish

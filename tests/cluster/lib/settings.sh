@@ -86,3 +86,23 @@ check_verdicts() {
                 try "and so does the check" verdict '' "\"$s\""
         done
 }
+
+# With as many NUMA nodes as a GB200 has when the driver has brought the GPUs' memory online.
+on_nodes() {    # COUNT
+        local arguments; read -ra arguments < <(sed -n 's/^NODEADM_KUBELET_ARGS=//p' root/etc/eks/kubelet/environment)
+        "$tests/cluster/lib/numa.sh" "$1" "${arguments[@]}"
+}
+ends_on() { ! on_nodes "$1" >/dev/null && grep -E -- "$2" log; }
+check_nodes() {
+        [ -x "$(command -v containerd)" ] || [ "${NODESTRAP_TEST_REQUIRE:-0}" != 0 ] || { count=$((count + 1)); echo "ok $count - NUMA nodes # SKIP no containerd here"; return; }
+        try "a tray whose kernel gets the GPUs' memory can be planned for $VERSION" planned gpu-p6e-gb200-numa || return
+        try "its plan foretells what kubelet does with 34 NUMA nodes" told_of_nodes 34
+        try "with 34 it ends" ends_on 34 'unsupported on machines with more than 8 NUMA Nodes'
+        try "with 9, too" ends_on 9 'unsupported on machines with more than 8 NUMA Nodes'
+        try "with 8 it starts" on_nodes 8
+        setting '"topologyManagerPolicyOptions": {"max-allowable-numa-nodes": "34"}'
+        try "with 34 and the option of the plan it starts" on_nodes 34
+        planned gpu-p6e-gb200-numa >/dev/null; sed -i 's/best-effort/none/' $CONFIG root/etc/kubernetes/kubelet/config.json.d/*
+        try "and without a policy" on_nodes 34
+}
+told_of_nodes() { "$NODESTRAP" plan -c "file://$tests/cases/gpu-p6e-gb200-numa/userdata" --instance-type p6e-gb200.36xlarge --kubelet-version "$VERSION" | tr -s ' \n' ' ' | grep -F "{max-allowable-numa-nodes: \"$1\"}"; }
