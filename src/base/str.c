@@ -3,6 +3,7 @@
  * shares. */
 #include "base/str.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -244,6 +245,11 @@ static size_t edit_distance(const char *a, const char *b) {
                 }
         }
         return row[n];
+}
+
+bool address_is_valid(const char *text) {
+        unsigned char address[16];
+        return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
 }
 
 const char *nearest_name(const char *text, const char *const *names) {

@@ -45,6 +45,8 @@ _must_check_ int parse_u64(const char *s, uint64_t *ret);
 _malloc_ char *bytes_text(uint64_t bytes);
 /* "https://host:443/path" → "host", "https://[::1]:443" → "::1" */
 _malloc_ char *url_host(const char *url);
+/* An IPv4 or IPv6 address, as inet_pton(3) reads it. */
+_nonnull_ bool address_is_valid(const char *text);
 /* The one of names (NULL-terminated) that is nearest to text by edit distance, or NULL when none is near. */
 const char *nearest_name(const char *text, const char *const *names);
 
@@ -54,6 +56,9 @@ size_t utf8_length(const char *s, size_t room);
 /* What s begins with, where that looks like a blank and is none: "a no-break space (U+00A0)", or NULL. */
 _nonnull_ const char *utf8_false_blank(const char *s, size_t room);
 void utf8_add(Text *to, unsigned long c);               /* c is a character: at most 0x10ffff */
+/* Does systemd take a line, or a variable, with this text: UTF-8 without a noncharacter, such as U+FFFE
+ * (systemd src/basic/utf8.c: unichar_is_valid(), which env-file.c and conf-parser.c ask)? */
+_nonnull_ bool utf8_is_for_systemd(const char *s);
 /* Adds what somebody else wrote (a key of the user's, the name of a file) to a message: what could garble a
  * terminal, forge a line of a log or is no UTF-8 becomes \x1b; where quote is not 0, a backslash stands
  * before it and before backslashes; … stands for what is longer than limit characters. */

@@ -58,6 +58,19 @@ void utf8_add(Text *to, unsigned long c) {
         text_add_bytes(to, bytes, more + 1);
 }
 
+bool utf8_is_for_systemd(const char *s) {
+        size_t n;
+        for (const char *p = s, *end = s + strlen(s); *p; p += n) {
+                const unsigned char *c = (const unsigned char *)p;
+                n = utf8_length(p, (size_t)(end - p));
+                bool last = n >= 3 && c[n - 2] == 0xbf && c[n - 1] >= 0xbe,      /* U+FFFE, U+1FFFF, … */
+                     nobodys = n == 3 && c[0] == 0xef && c[1] == 0xb7 && c[2] >= 0x90 && c[2] < 0xb0;
+                if (n == 0 || nobodys || (last && (n == 3 ? c[0] == 0xef : (c[1] & 0xf) == 0xf)))
+                        return false;
+        }
+        return true;
+}
+
 /* C0, DEL and, as two bytes, C1. */
 static bool is_control_at(const char *s, size_t n) {
         unsigned char c = (unsigned char)s[n - 1];

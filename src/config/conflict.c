@@ -258,8 +258,8 @@ static void warn_of_variables(const Merge *m, Diag *diag) {
         }
 }
 
-/* systemd-resolved leaves out what it cannot read as an address or a name, and says so in its own log alone
- * (resolved.conf(5)). */
+/* systemd-resolved leaves out what it cannot read as a name, and says so in its own log alone
+ * (resolved.conf(5)). What is not an address in nameservers validate.c refuses. */
 static void warn_of_resolver(const Merge *m, Diag *diag) {
         static const char *const lists[] = { "nameservers", "domains" };
         const json_t *network = json_object_get(
@@ -270,7 +270,7 @@ static void warn_of_resolver(const Merge *m, Diag *diag) {
                 json_array_foreach(json_object_get(network, lists[i]), k, item) {
                         const char *word = json_string_value(item) ?: "";
                         _cleanup_(freep) char *path = xasprintf("spec.instance.network.%s[%zu]", lists[i], k);
-                        if (!*word || strpbrk(word, ",;'\"\\"))
+                        if (!*word || (i == 1 && strpbrk(word, ",;'\"\\")))
                                 diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
                                              "is no %s, and systemd-resolved passes over it",
                                              i == 0 ? "address" : "domain name");

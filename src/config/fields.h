@@ -120,6 +120,8 @@ _must_check_ _nonnull_ int config_validate(const Merge *m, Diag *diag);
 bool cidr_is_valid(const char *text);
 /* Can a file system be mounted there: absolute, no "..", no folder of the system? */
 _nonnull_ bool mount_path_is_valid(const char *path);
+/* Does kubelet take it for one IP address? */
+_nonnull_ bool kubelet_address_is_valid(const char *text);
 int parse_page_size(const char *text, uint64_t *ret);           /* "2Mi" → bytes; a power of two; -EINVAL */
 
 /* An error of the merged document, unless it was told of already. */

@@ -6,7 +6,6 @@
 #include "base/str.h"
 #include "config/fields.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 
@@ -314,6 +313,10 @@ static const char *gate_fault(const char *gate) {
                        ? NULL : "must hold gates with true or false, such as A=true,B=false";
 }
 
+static const char *dns_fault(const char *address) {
+        return kubelet_address_is_valid(address) ? NULL : "holds what is not an address";
+}
+
 static const char *list_fault(const char *list, const char *(*fault)(const char *)) {
         const char *found = NULL;
         for (; *list && !found; list += strspn(list, ",")) {
@@ -323,11 +326,6 @@ static const char *list_fault(const char *list, const char *(*fault)(const char 
                 list += n;
         }
         return found;
-}
-
-static bool is_address(const char *text) {
-        unsigned char bytes[16];
-        return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
 }
 
 /* What is wrong with the value of a flag, or NULL; room is for a sentence that is made. Certain is what
@@ -343,7 +341,9 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
         if (streq(f->name, "feature-gates"))
                 return list_fault(value, gate_fault);
         if (streq(f->name, "address") || streq(f->name, "healthz-bind-address"))
-                return is_address(value) ? NULL : "must be an IP address";
+                return kubelet_address_is_valid(value) ? NULL : "must be an IP address";
+        if (streq(f->name, "cluster-dns"))
+                return list_fault(value, dns_fault);
         if (!flag_setting(f, &s) || !strchr("bidsz", s.type))
                 return NULL;
         /* an empty text in the file is the default, and here it is a word; but for pflag's own */
@@ -466,7 +466,9 @@ static size_t check_value(Reading *r, const char *word, const char *next, const 
         }
         if (value)
                 fault = flag_fault(&f, value, &room, &certain);
-        _cleanup_(freep) char *text = fault ? xasprintf("--%s %s: kubelet exits", f.name, fault) : NULL;
+        const char *then = streq(f.name, "cluster-dns") ? "kubelet passes over it, and pods look up no names"
+                                                        : "kubelet exits";
+        _cleanup_(freep) char *text = fault ? xasprintf("--%s %s: %s", f.name, fault, then) : NULL;
         if (text)
                 reading_report(r, certain, path, text);
         return apart ? 2 : 1;

@@ -13,10 +13,21 @@
 
 typedef struct Validator { const Merge *merge; const json_t *spec; Diag *diag; bool broken; } Validator;
 
+#define PLACEHOLDER "holds a placeholder that nobody filled in: the user data was not rendered " \
+                    "(templatefile, Fn::Sub, envsubst)"
+
+static bool waits_to_be_filled_in(const Diag *diag, const char *path) {
+        for (size_t i = 0; i < diag->n; i++)
+                if (diag->items[i].path && streq(diag->items[i].path, path) &&
+                    streq(diag->items[i].text, PLACEHOLDER))
+                        return true;
+        return false;
+}
+
 /* What could not be decoded was reported then; that it is missing now would be a second message for one
- * cause. */
+ * cause, and so would be that a placeholder is not a number. */
 void config_report(const Merge *m, Diag *diag, const char *path, const char *text) {
-        if (!origins_failed(&m->origins, path))
+        if (!origins_failed(&m->origins, path) && !waits_to_be_filled_in(diag, path))
                 diag_error_at(diag, -EINVAL, CAUSE_INVALID, origins_find(&m->origins, path), path, "%s",
                               text);
 }
@@ -37,6 +48,13 @@ static bool has_control(const char *s, const char *except) {
                         return true;
         }
         return false;
+}
+
+/* A text that means the same in a plain scalar of YAML, a path and a line of a unit: go-yaml ends a line at
+ * U+2028 and U+2029 (yaml/go-yaml yamlprivateh.go: is_break()), and takes no U+FFFE (readerc.go). */
+static bool is_plain_text(const char *s) {
+        return !has_control(s, "") && !strstr(s, "\xe2\x80\xa8") && !strstr(s, "\xe2\x80\xa9") &&
+               utf8_is_for_systemd(s);
 }
 
 /* Those at which systemd ends a line (systemd src/basic/fileio.c: read_line_full()); to it those that only
@@ -110,7 +128,17 @@ static bool is_given_on_outposts(const json_t *value, const json_t *spec) {
 }
 
 static bool is_clean(const json_t *value, _unused_ const json_t *spec) {
-        return !has_control(text_of(value), "");
+        return is_plain_text(text_of(value));
+}
+
+/* Of a text that may have tabs; one with a line end breaks is_on_one_line() already. */
+static bool is_readable(const json_t *value, _unused_ const json_t *spec) {
+        return has_line_end(text_of(value)) ||
+               (!has_control(text_of(value), "\t") && utf8_is_for_systemd(text_of(value)));
+}
+
+static bool is_for_systemd(const json_t *value, _unused_ const json_t *spec) {
+        return utf8_is_for_systemd(text_of(value));
 }
 
 /* None of these characters can stand in any text of spec.cluster. */
@@ -164,9 +192,9 @@ static bool is_endpoint(const json_t *value, const json_t *spec) {
         const char *host = url + scheme;
         uint64_t port = 443;
 
-        if (!*url || !is_filled_in(value, spec))
+        if (!*url || !is_filled_in(value, spec) || !is_plain_text(url))
                 return true;
-        if (scheme == 0 || has_control(url, ""))
+        if (scheme == 0)
                 return false;
         size_t all = strcspn(host, "/"), size = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
         if (size > all || !is_host(host, size))
@@ -211,7 +239,7 @@ static bool has_safe_names(const json_t *map, _unused_ const json_t *spec) {
         const char *name;
         json_t *unused;
         json_object_foreach((json_t *)map, name, unused) {
-                if (!*name || strpbrk(name, "/'\"") || strstr(name, "..") || has_control(name, ""))
+                if (!*name || strpbrk(name, "/'\"") || strstr(name, "..") || !is_plain_text(name))
                         return false;
         }
         return true;
@@ -230,6 +258,80 @@ static bool has_sysctl_names(const json_t *map, _unused_ const json_t *spec) {
 static bool is_one_word(const json_t *value, _unused_ const json_t *spec) {
         const char *s = text_of(value);
         return *s && !strpbrk(s, " ,;'\"\\") && !has_control(s, "");
+}
+
+/* Digits and dots alone are an address or a mistake, and so is what has a colon; a name may stand for a node. */
+static bool is_node(const json_t *value, const json_t *spec) {
+        const char *s = text_of(value);
+        bool number = !s[strspn(s, "0123456789.")] || strchr(s, ':');
+        return !is_one_word(value, spec) || (!strchr(s, '/') && (!number || address_is_valid(s)));
+}
+
+/* As kubelet reads addresses (kubernetes/utils net/parse.go: ParseIPSloppy()): zeros may lead the numbers of
+ * an IPv4 address. */
+bool kubelet_address_is_valid(const char *text) {
+        size_t parts = 0;
+        uint64_t byte;
+        if (text[strspn(text, "0123456789.")])
+                return strchr(text, ':') && address_is_valid(text);
+        for (const char *s = text;; s++) {
+                size_t n = strcspn(s, ".");
+                _cleanup_(freep) char *number = xstrndup(s, n);
+                if (parse_u64(number, &byte) < 0 || byte > UINT8_MAX)
+                        return false;
+                parts++;
+                s += n;
+                if (!*s)
+                        return parts == 4;
+        }
+}
+
+static bool is_address(const json_t *value, _unused_ const json_t *spec) {
+        return !json_is_string(value) || kubelet_address_is_valid(text_of(value));
+}
+
+static bool is_port(const char *text) {
+        uint64_t port;
+        return strlen(text) <= 5 && parse_u64(text, &port) >= 0 && port > 0 && port < 65536;
+}
+
+/* ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT, with %INTERFACE and #NAME behind it (systemd
+ * src/shared/socket-netlink.c: in_addr_port_ifindex_name_from_string_auto()). */
+static bool is_server(char *word) {
+        for (const char *mark = "#%"; *mark; mark++) {
+                char *at = strchr(word, *mark);
+                if (at && !at[1])
+                        return false;
+                if (at)
+                        *at = 0;
+        }
+        char *colon = strrchr(word, ':');
+        if (address_is_valid(word))
+                return true;
+        if (!colon || !is_port(colon + 1))
+                return false;
+        *colon = 0;
+        if (*word == '[' && colon[-1] == ']') {
+                colon[-1] = 0;
+                return strchr(word, ':') && address_is_valid(word + 1);
+        }
+        return !strchr(word, ':') && address_is_valid(word);
+}
+
+/* The entries stand on one line, so that blanks within one part it: nodeadm writes them as they are. */
+static bool is_servers(const json_t *value, _unused_ const json_t *spec) {
+        static const char blanks[] = " \t";
+        const char *s = text_of(value);
+        if (has_line_end(s))                    /* is_on_one_line() says so */
+                return true;
+        for (s += strspn(s, blanks); *s; s += strspn(s, blanks)) {
+                size_t n = strcspn(s, blanks);
+                _cleanup_(freep) char *word = xstrndup(s, n);
+                if (!is_server(word))
+                        return false;
+                s += n;
+        }
+        return true;
 }
 
 static bool is_page_size(const json_t *value, _unused_ const json_t *spec) {
@@ -380,6 +482,10 @@ static bool is_flag_without_huge_pages(const json_t *flag, _unused_ const json_t
 
 /* ---- the rules; "*" is any key, "[]" any item ---- */
 
+#define CONTROL "holds a line end or another control character, or one that Unicode gives to nothing"
+#define NOT_FOR_SYSTEMD "holds a character that Unicode gives to nothing, such as U+FFFE: systemd reads " \
+                        "nothing of a file with it"
+
 typedef struct Rule {
         const char *path;
         bool (*holds)(const json_t *value, const json_t *spec);
@@ -397,7 +503,8 @@ static const Rule rules[] = {
         { "spec.cluster.*", is_filled_in,
           "is a placeholder that nobody filled in: the user data was not rendered (templatefile, Fn::Sub, "
           "envsubst)" },
-        { "spec.cluster.name", is_clean, "holds a line end or another control character" },
+        { "spec.cluster.name", is_clean, CONTROL },
+        { "spec.cluster.apiServerEndpoint", is_clean, CONTROL },
         { "spec.cluster.apiServerEndpoint", is_endpoint,
           "must be https:// or http://, a host, maybe a port and a path, and nothing else" },
         { "spec.cluster.certificateAuthority", is_base64,
@@ -411,13 +518,18 @@ static const Rule rules[] = {
           "describe-cluster shows" },
         { "spec.cluster.cidr", is_cidr,
           "must be an IPv4 or IPv6 address and a prefix length, such as 10.100.0.0/16" },
-        { "spec.cluster.id", is_clean, "holds a line end or another control character" },
+        { "spec.cluster.id", is_clean, CONTROL },
         { "spec.kubelet.flags[]", is_on_one_line, "holds a line end: it would start another setting" },
-        { "spec.kubelet.flags[]", is_rendered,
-          "holds a placeholder that nobody filled in: the user data was not rendered (templatefile, Fn::Sub, "
-          "envsubst)" },
+        { "spec.kubelet.flags[]", is_for_systemd, NOT_FOR_SYSTEMD },
+        { "spec.kubelet.flags[]", is_rendered, PLACEHOLDER },
         { "spec.kubelet.flags[]", is_flag_without_huge_pages,
           "reserves huge pages: kubelet refuses to start with huge pages in its reserved memory" },
+        /* One level of it: kubelet.c judges the quantities below, and what staticPodURLHeader sends belongs to
+         * another server. */
+        { "spec.kubelet.config.*", is_rendered, PLACEHOLDER },
+        { "spec.kubelet.config.*[]", is_rendered, PLACEHOLDER },
+        { "spec.kubelet.config.clusterDNS[]", is_address,
+          "is not one address, such as 10.100.0.10: kubelet passes over it, and pods look up no names" },
         { "spec.kubelet.config.reservedMemory[].limits", is_without_huge_pages,
           "reserves huge pages: kubelet refuses to start with huge pages in its reserved memory" },
         { "spec.instance.localStorage.mountPath", is_mount_path,
@@ -425,18 +537,30 @@ static const Rule rules[] = {
         { "spec.instance.localStorage.expectedDisks", is_enough_for_raid10,
           "RAID10 needs at least four disks" },
         { "spec.instance.environment", has_safe_names,
-          "a service name is empty, or holds a slash, \"..\", a quote or a control character" },
+          "a service name is empty, or holds a slash, \"..\", a quote, a control character, or one that "
+          "Unicode gives to nothing" },
         { "spec.instance.environment.*", has_safe_names,
-          "a variable name is empty, or holds a slash, \"..\", a quote or a control character" },
+          "a variable name is empty, or holds a slash, \"..\", a quote, a control character, or one that "
+          "Unicode gives to nothing" },
         { "spec.instance.environment.*.*", is_on_one_line,
           "holds a line end: it would start another setting" },
+        { "spec.instance.environment.*.*", is_for_systemd, NOT_FOR_SYSTEMD },
+        { "spec.instance.environment.*.*", is_rendered, PLACEHOLDER },
         { "spec.instance.network.nameservers[]", is_on_one_line,
           "holds a line end: it would start another setting" },
+        { "spec.instance.network.nameservers[]", is_servers,
+          "is not the address of a name server, such as 10.0.0.2 or fd00:ec2::253: systemd-resolved passes "
+          "over it" },
         { "spec.instance.network.domains[]", is_on_one_line,
           "holds a line end: it would start another setting" },
+        { "spec.instance.network.domains[]", is_readable,
+          "holds a control character, or one that Unicode gives to nothing: systemd-resolved passes over "
+          "it" },
+        { "spec.instance.network.domains[]", is_rendered, PLACEHOLDER },
         { "spec.instance.sysctl", has_sysctl_names,
           "a name is not one of a kernel setting, such as vm.max_map_count" },
         { "spec.instance.sysctl.*", is_on_one_line, "holds a line end: it would start another setting" },
+        { "spec.instance.sysctl.*", is_rendered, PLACEHOLDER },
         { "spec.instance.hugePages.pages", is_given_for_explicit,
           "is missing or empty: mode explicit needs at least one {size, count}" },
         { "spec.instance.hugePages.pages", names_each_pool_once,
@@ -449,6 +573,9 @@ static const Rule rules[] = {
         { "spec.accelerator.nvidia.imex.nodes", is_given_for_imex_host,
           "is missing or empty: mode host needs the addresses of all nodes of the domain" },
         { "spec.accelerator.nvidia.imex.nodes[]", is_one_word, "must be one address" },
+        { "spec.accelerator.nvidia.imex.nodes[]", is_node,
+          "is not an address: IMEX takes IPv4 and IPv6 addresses without a prefix length, and names of "
+          "hosts" },
         { "spec.accelerator.nvidia.imex.channels", is_enough_for_channel0,
           "is 0, and createChannel0 and mode host need a channel 0" },
         { "spec.accelerator.nvidia.mig", is_mig,
@@ -502,6 +629,22 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
                 walk_rule(v, rule, rest + n, json_object_get(value, name), &(Path){ path, name, 0 });
 }
 
+/* What a template of the user's fills in; any bytes may stand in a password or in a header. */
+static bool toml_is_rendered(const json_t *value) {
+        static const char *const opaque[] = { "auth", "headers", "identitytoken", "password", NULL };
+        const char *key;
+        json_t *member;
+        size_t i;
+        json_array_foreach(value, i, member)
+                if (!toml_is_rendered(member))
+                        return false;
+        json_object_foreach((json_t *)value, key, member)
+                if (has_placeholder(key) ||
+                    (!strv_contains((char *const *)opaque, key) && !toml_is_rendered(member)))
+                        return false;
+        return !has_placeholder(text_of(value));
+}
+
 static void check_enum(Validator *v, const Field *f, const json_t *value, const Path *path) {
         const char *text = text_of(value);
         if (field_enum_index(f, text) >= 0 || (!*text && f->key))
@@ -550,6 +693,8 @@ int config_validate(const Merge *m, Diag *diag) {
         for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
                 if (!m->partial || !is_of_the_whole(&rules[i]))
                         walk_rule(&v, &rules[i], rules[i].path, m->document, NULL);
+        if (m->toml && !toml_is_rendered(m->toml))
+                report(&v, "spec.containerd.config", PLACEHOLDER);
         check_field(&v, &whole, m->document, NULL);
         v.broken = !sysctl_validate(m, diag) || v.broken;
         v.broken = !volumes_validate(m, diag) || v.broken;

@@ -5,7 +5,6 @@
  * kubernetes-sigs/dra-driver-nvidia-gpu, pkg/imex/imex.go). */
 #include "plan/devices.h"
 #include "base/str.h"
-#include <arpa/inet.h>
 
 static const char settings[] =
         "# Written by nodestrap from spec.accelerator.nvidia.imex.\n"
@@ -19,17 +18,12 @@ static const char settings[] =
         "IMEX_CMD_PORT=50005\n"
         "IMEX_CMD_UNIX_DOMAIN_PATH=/etc/nvidia-imex/imex_ctrl.sock\n";
 
-static bool is_address(const char *text) {
-        unsigned char address[16];
-        return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
-}
-
 /* The service compares its list with those of the others and looks for itself in it. Names may well mean this
  * host. */
 static bool may_name_host(char *const *nodes, const Instance *i) {
         const char *const own[] = { i->ipv4, i->ipv6 };
         for (; nodes && *nodes; nodes++) {
-                if (!is_address(*nodes))
+                if (!address_is_valid(*nodes))
                         return true;
                 for (size_t k = 0; k < ARRAY_SIZE(own); k++)
                         if (own[k] && streq(own[k], *nodes))

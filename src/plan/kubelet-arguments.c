@@ -29,6 +29,17 @@ static char *plain_line(char *const *flags, char *const *user, char *const *word
         return TAKE_PTR(line);
 }
 
+/* systemd hands the line to kubelet as one variable too, beside the words. */
+static void check_length(Plan *plan, const char *text) {
+        _cleanup_(freep) char *value = assignment_in_environment(text, ARGUMENTS);
+        if (strlen(ARGUMENTS "=") + strlen(value ?: "") < VARIABLE_MAX)
+                return;
+        diag_warn_at(&plan->warnings, "kubelet-flag", NULL, "spec.kubelet.flags",
+                     "make a command line longer than 128 KiB, and systemd starts kubelet with none of that "
+                     "length; set these in spec.kubelet.config");
+        diag_foretell(&plan->warnings, CAUSE_INVALID);
+}
+
 void kubelet_arguments(Plan *plan, const Config *config, const Host *host, char *const *flags) {
         _cleanup_(strv_freep) char **words = strv_copy(flags);
         _cleanup_(strv_freep) char **user = kubelet_words(config->kubelet.flags);
@@ -37,6 +48,7 @@ void kubelet_arguments(Plan *plan, const Config *config, const Host *host, char 
                               *plain = plain_line(flags, config->kubelet.flags, words);
         _cleanup_(text_done) Text t = {};
         text_add(&t, plain ? "%s\n" : ARGUMENTS "=%s\n", plain ?: value);
+        check_length(plan, t.data);
         /* kubernetes KEP-3983: --config-dir was alpha in 1.28 and 1.29, and only read with this set */
         if (!version_at_least(host->kubelet_version, 1, 30) &&
             plan_find(plan, "write-file:/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"))

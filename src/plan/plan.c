@@ -331,12 +331,12 @@ static int judge(Plan *plan, Diag *diag) {
 /* By their codes; nodestrap-codes(7) says of each what is to be done. */
 bool plan_warning_fails(const Diagnostic *warning) {
         static const char *const codes[] = {
-                "containerd-too-old",  "driver-version",   "environment-name",  "environment-value",
-                "expected-disks",      "fabric-gate",      "imex-nodes",        "imex-without-domain",
+                "containerd-too-old",  "driver-version",   "environment-name",  "expected-disks",
+                "fabric-gate",         "imex-nodes",       "imex-without-domain", "kernel-settings",
                 "kubelet-setting",     "max-pods-expression", "no-cdi",         "no-effect",
                 "no-fast-image-pull",  "no-huge-pages",    "no-instance-stores", "no-license-daemon",
                 "no-memory-left",      "not-executable",   "numa-nodes",        "numa-stall",
-                "reserved-too-much",   "too-many-efa",     NULL
+                "reserved-too-much",   "swap",             "too-many-efa",      NULL
         };
         return warning->warning && strv_contains((char *const *)codes, warning->code);
 }

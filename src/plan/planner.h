@@ -6,6 +6,9 @@
 #include "base/version.h"
 #include "plan/plan.h"
 
+/* NAME=VALUE and the NUL behind it: the most that the kernel hands to a program as one variable
+ * (torvalds/linux fs/exec.c: MAX_ARG_STRLEN, with pages of 4 KiB). */
+#define VARIABLE_MAX    (128u << 10)
 #define PLAN_RELOAD_ID  "reload-manager:systemd"
 #define SOCI_UNIT       "soci-snapshotter.service"
 #define PLAN_PRUNE_ID   "prune-files:" MANIFEST_FILE

@@ -12,21 +12,6 @@
 
 /* ---- environment ---- */
 
-/* What systemd takes for a value (unichar_is_valid() of its utf8.c). For another it writes the value to its
- * journal, and leaves the service without any variable of the file. */
-static bool is_value(const char *value) {
-        size_t n;
-        for (const char *p = value, *end = value + strlen(value); *p; p += n) {
-                const unsigned char *c = (const unsigned char *)p;
-                n = utf8_length(p, (size_t)(end - p));
-                bool last = n >= 3 && c[n - 2] == 0xbf && c[n - 1] >= 0xbe,      /* U+FFFE, U+1FFFF, … */
-                     nobodys = n == 3 && c[0] == 0xef && c[1] == 0xb7 && c[2] >= 0x90 && c[2] < 0xb0;
-                if (n == 0 || nobodys || (last && (n == 3 ? c[0] == 0xef : (c[1] & 0xf) == 0xf)))
-                        return false;
-        }
-        return true;
-}
-
 /* systemd reads these behind what it has of us for kubelet, which nobody means to replace. */
 static bool is_kubelets(const char *name) {
         return streq(name, "NODEADM_KUBELET_ARGS") || streq(name, "KUBELET_CONFIG_DROPIN_DIR_ALPHA");
@@ -43,10 +28,11 @@ static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) 
                                           "to a file and name the file here");
                 if (!variable_name_is_valid(name))
                         continue;               /* conflict.c says it */
-                if (!is_value(e->variables[i].value))
-                        diag_warn_at(&plan->warnings, "environment-value", NULL, path,
-                                     "is left out: a character in it is one that Unicode gives to nobody "
-                                     "(such as U+FFFE), and systemd takes no value with it");
+                if (strlen(name) + strlen("=") + strlen(e->variables[i].value) >= VARIABLE_MAX)
+                        r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
+                                          "is longer than 128 KiB with its name: the kernel starts no "
+                                          "program with such a variable; write the text to a file and name "
+                                          "the file here");
                 else if (is_kubelets(name))
                         diag_warn_at(&plan->warnings, "environment-name", NULL, path,
                                      "has no effect: kubelet's command line is made of spec.kubelet");
@@ -71,13 +57,13 @@ static void plan_default(Plan *plan, const ServiceEnvironment *e, const char *wh
 }
 
 /* For root alone: PID 1 reads it when it starts a service, and hands it to nobody else. What systemd would
- * not take it would write to the journal, value and all. */
+ * not take it would write to the journal, value and all: validate.c refuses those values. */
 static void plan_variables(Plan *plan, const ServiceEnvironment *e, const char *file, const char *why) {
         _cleanup_(text_done) Text t = {};
         for (size_t i = 0; i < e->n; i++) {
                 const Variable *v = &e->variables[i];
                 _cleanup_(freep) char *line = assignment_line(v->name, v->value);
-                if (variable_name_is_valid(v->name) && is_value(v->value) && !is_kubelets(v->name))
+                if (variable_name_is_valid(v->name) && !is_kubelets(v->name))
                         text_add(&t, "%s", line);
         }
         plan_file(plan, PHASE_CONFIG, "system", file, why, t.data ?: "", 0600)->secret = true;

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Does a service receive, byte for byte, the variables and arguments that were asked for? A container is booted with the planned files, so
 # that the real systemd reads EnvironmentFile= of ours, system.conf and a drop-in as nodeadm writes them, and $NODEADM_KUBELET_ARGS, and services
-# write down what they got. Their kubelet is of a version whose flags nobody knows yet, so that it may have these.
+# write down what they got. Their kubelet is of a version whose flags nobody knows yet, so that it may have these. And what systemd and the
+# kernel refuse of a variable, `config check` and `plan` refuse, too, character by character and byte by byte.
 here=$(dirname "$(readlink -f "$0")")
 tool=${HELPERS:-build/tests/helpers}/plan-tool
 boot=$here/../tools/nsboot.sh
+nodestrap=${NODESTRAP:-build/nodestrap}
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 
 python3 - "$tmp" <<'PY'
@@ -26,7 +28,25 @@ for name, order in orders.items():
 json.dump(orders | {'words': [w for _, words in flags for w in words]}, open(sys.argv[1] + '/want', 'w'))
 PY
 tree=$tmp/tree
-mkdir -p "$tree/etc/systemd/system" "$tree/usr/local/bin"
+mkdir -p "$tree/etc/systemd/system" "$tree/usr/local/bin" "$tree/vmtest/refuses"
+# A file each, and what this program says of a NodeConfig with the same variable, once in its environment and once in a flag.
+python3 - "$nodestrap" "$tree/vmtest/refuses" "$tmp/refused" <<'PY'
+import json, os, subprocess, sys
+nodestrap, folder, said = sys.argv[1:]
+texts = {'U+%04X' % c: 'a' + chr(c) for c in (0x85, 0x2028, 0xFDCF, 0xFDD0, 0xFDEF, 0xFDF0, 0xFFFD, 0xFFFE, 0xFFFF, 0x1FFFD, 0x1FFFE, 0xFFFFF, 0x10FFFD, 0x10FFFE, 0x10FFFF)}
+texts |= {'%d bytes' % n: 'x' * (n - len('A=\0')) for n in (131072, 131073)}
+cluster = {'name': 'c', 'apiServerEndpoint': 'https://e', 'certificateAuthority': 'Y2E=', 'cidr': '10.100.0.0/16'}
+machine = ['--instance-type', 'm5.large', '--kubelet-version', '1.33', '--containerd-version', '2.1']
+taken = {}
+for name, text in texts.items():
+    with open(os.path.join(folder, name), 'w', encoding='utf-8') as f: f.write(f'A="{text}"\n')
+    taken[name] = []
+    for more in ({'instance': {'environment': {'kubelet': {'A': text}}}}, {'kubelet': {'flags': ['--root-dir=/' + text]}}):
+        if 'bytes' in name and 'kubelet' in more: continue
+        with open(said + '.json', 'w') as f: json.dump({'apiVersion': 'node.eks.aws/v1alpha1', 'kind': 'NodeConfig', 'spec': {'cluster': cluster} | more}, f)
+        taken[name].append(subprocess.run([nodestrap, 'plan', *machine, '-c', 'file://' + said + '.json'], capture_output=True).returncode)
+json.dump(taken, open(said, 'w'))
+PY
 "$tool" 1.99.0 2.1.5 "$tree" nodeadm "environment=default:$tmp/other" "environment=theirs:$tmp/theirs" &&
         "$tool" 1.99.0 2.1.5 "$tree" "environment=default:$tmp/containerd" "environment=kubelet:$tmp/kubelet" || exit 1
 rm -rf "$tree/etc/containerd" "$tree/run"
@@ -36,6 +56,7 @@ for name in containerd other theirs; do printf '[Service]\nType=oneshot\nExecSta
 printf '[Service]\nType=oneshot\nEnvironmentFile=/etc/eks/kubelet/environment\nExecStart=/usr/local/bin/tell kubelet $NODEADM_KUBELET_ARGS\n' \
         >"$tree/etc/systemd/system/kubelet.service"
 printf '#!/bin/bash\nsystemctl start containerd other theirs kubelet
+for file in /vmtest/refuses/*; do systemd-run -q --wait -p EnvironmentFile="$file" /bin/true; echo "$? ${file##*/}"; done >/vmtest/out/refused 2>/dev/null
 for unit in containerd kubelet; do systemctl show $unit; done >/vmtest/out/shown; setpriv --reuid nobody --clear-groups systemctl show containerd kubelet >>/vmtest/out/shown\n' >"$tmp/run.sh"
 chmod 755 "$tmp/run.sh"
 
@@ -46,7 +67,7 @@ for suite in bookworm trixie; do
                 n=$((n + 1)); echo "ok $n - systemd of $suite # SKIP $(sed -n 's/.*skip: //p' "$tmp/log" | tail -1)"
                 continue
         fi
-        python3 - "$tmp/want" "$tmp/$suite/vmtest/out" "$tmp/$suite" "$suite" "$n" "$rc" <<'PY'
+        python3 - "$tmp/want" "$tmp/$suite/vmtest/out" "$tmp/$suite" "$suite" "$n" "$rc" "$tmp/refused" <<'PY'
 import json, os, sys
 want, suite, n = json.load(open(sys.argv[1])), sys.argv[4], int(sys.argv[5])
 out = next((d for d in sys.argv[2:4] if os.path.exists(d + '/kubelet.words')), None)
@@ -57,7 +78,7 @@ def say(ok, what, why=''):
     print('ok' if ok else 'not ok', n, '-', what, 'of', suite, *(['\n#', why] if not ok else []))
 if not out:
     say(False, 'services started by systemd', 'exit status ' + sys.argv[6])
-    for what in range(5): say(False, 'the rest')
+    for what in range(6): say(False, 'the rest')
     sys.exit(1)
 for name, what in (('containerd', "every service's variables by systemd"), ('kubelet', "one service's variables by systemd"),
                    ('other', "every service's variables as nodeadm writes them by systemd"), ('theirs', "one service's variables as nodeadm writes them by systemd")):
@@ -70,10 +91,15 @@ wrong = [(w, g) for w, g in zip(want['words'], tail) if w.encode() != g]
 say(not wrong and len(words) == 8 + len(tail), "kubelet's arguments by systemd", f'{len(words)} words; ' + '; '.join(map(repr, wrong)))
 shown = open(f'{out}/shown', encoding='utf-8', errors='replace').read()
 say('EnvironmentFiles=/etc/nodestrap/environment/kubelet.service' in shown and 'p%40ss' not in shown, 'what systemd shows of the units without the variables')
+taken, wrong = json.load(open(sys.argv[7])), []
+for line in open(out + '/refused'):
+    rc, name = line.split(' ', 1)
+    if any((rc == '0') != (ours == 0) for ours in taken.pop(name.strip())): wrong.append(line.strip())
+say(not wrong and not taken, 'variables that it starts nothing with are refused, by systemd', f'{wrong} and of {list(taken)} it said nothing')
 sys.exit(bad)
 PY
         [ $? = 0 ] || bad=1
-        n=$((n + 6))
+        n=$((n + 7))
 done
 echo "1..$n"
 exit $bad

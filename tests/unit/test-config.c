@@ -421,6 +421,73 @@ TEST(names_of_services_and_variables) {
         expect_error("  instance: {network: {nameservers: [\"1.1.1.1\\nDNS=2.2.2.2\"]}}\n", "spec.instance.network.nameservers[0]: ");
 }
 
+/* Characters: systemd src/basic/utf8.c:unichar_is_valid(), yaml/go-yaml readerc.go. Addresses: systemd src/shared/socket-netlink.c, kubernetes/utils
+ * net/parse.go; IMEX: kubernetes-sigs/dra-driver-nvidia-gpu#289. Placeholders: harishvs/slinky_on_eks. */
+TEST(texts_that_leave_their_place) {
+        static const struct { const char *text, *said; } cases[] = {   /* said NULL: accepted without a word */
+                { "kubelet: {flags: [\"--v=2\\uFFFE\"]}", "a, line 5: spec.kubelet.flags[0]: holds a character that Unicode gives to nothing" },
+                { "kubelet: {flags: [\"--root-dir=/\\U0010FFFF\"]}", "flags[0]: holds a character that Unicode gives to nothing" },
+                { "kubelet: {flags: [\"--root-dir=/\\U0001FFFE\"]}", "flags[0]: holds a character" }, { "kubelet: {flags: [\"--root-dir=/\\uFDD0\"]}", "flags[0]: holds a character" },
+                { "kubelet: {flags: [\"--root-dir=/\\uFFFD\\u2028\\uFDCF\\U0010FFFD\"]}", NULL },
+                { "instance: {environment: {kubelet: {A: \"x\\uFFFF\"}}}", "a, line 5: spec.instance.environment.kubelet.A: holds a character that Unicode gives to nothing" },
+                { "instance: {environment: {kubelet: {A: \"x\\u2028\"}}}", NULL },
+                { "instance: {environment: {kubelet: {\"A\\uFFFE\": x}}}", "spec.instance.environment.kubelet: a variable name" },
+                { "instance: {environment: {\"a\\uFFFF\": {A: x}}}", "spec.instance.environment: a service name" },
+                { "instance: {environment: {default: {A: \"http://${HOST}:3128\"}}}", "environment.default.A: holds a placeholder that nobody filled in" },
+                { "instance: {environment: {default: {A: \"{{ host }}\"}}}", "environment.default.A: holds a placeholder" },
+                { "instance: {environment: {default: {A: \"$HOME %i {} ${\"}}}", NULL },
+                { "instance: {network: {domains: [\"a\\x01\"]}}", "spec.instance.network.domains[0]: holds a control character" },
+                { "instance: {network: {domains: [\"${DOMAIN}\"]}}", "spec.instance.network.domains[0]: holds a placeholder" },
+                { "instance: {network: {domains: [\"a\\tb.c\", \"~.\"]}}", NULL },
+                { "instance: {sysctl: {vm.max_map_count: \"${COUNT}\"}}", "spec.instance.sysctl.vm.max_map_count: holds a placeholder" },
+                { "instance: {network: {nameservers: [10.0.0.2, '10.0.0.2\\']}}", "a, line 5: spec.instance.network.nameservers[1]: is not the address of a name server" },
+                { "instance: {network: {nameservers: ['10.0.0.2,10.0.0.3']}}", "nameservers[0]: is not the address" }, { "instance: {network: {nameservers: [dns.lab.example]}}", "nameservers[0]: is not the address" },
+                { "instance: {network: {nameservers: [10.0.0.300]}}", "nameservers[0]: is not the address" }, { "instance: {network: {nameservers: ['10.0.0.2:0']}}", "nameservers[0]: is not the address" },
+                { "instance: {network: {nameservers: ['10.0.0.2:65536']}}", "nameservers[0]: is not the address" }, { "instance: {network: {nameservers: ['[fd00::2]']}}", "nameservers[0]: is not the address" },
+                { "instance: {network: {nameservers: ['[10.0.0.2]:53']}}", "nameservers[0]: is not the address" }, { "instance: {network: {nameservers: ['10.0.0.2#']}}", "nameservers[0]: is not the address" },
+                { "instance: {network: {nameservers: ['fd00::2%']}}", "nameservers[0]: is not the address" }, { "instance: {network: {nameservers: ['#x']}}", "nameservers[0]: is not the address" },
+                { "instance: {network: {nameservers: [':53']}}", "nameservers[0]: is not the address" }, { "instance: {network: {nameservers: ['[']}}", "nameservers[0]: is not the address" },
+                { "instance: {network: {nameservers: ['10.0.0.2 10.0.0.3x']}}", "nameservers[0]: is not the address" },
+                { "instance: {network: {nameservers: ['10.0.0.2 10.0.0.3', '10.0.0.2:53#x.lab', 'fd00::2', 'fe80::1%eth0', '[fd00::2]:53%eth0#x.lab', '::ffff:10.0.0.2']}}", NULL },
+                { "kubelet: {config: {clusterDNS: [10.100.0.10, '10.100.0.10,10.100.0.11']}}", "a, line 5: spec.kubelet.config.clusterDNS[1]: is not one address" },
+                { "kubelet: {config: {clusterDNS: [10.100.0.300]}}", "clusterDNS[0]: is not one address" }, { "kubelet: {config: {clusterDNS: ['10.100.0.10 ']}}", "clusterDNS[0]: is not one address" },
+                { "kubelet: {config: {clusterDNS: [10.100.10]}}", "clusterDNS[0]: is not one address" }, { "kubelet: {config: {clusterDNS: ['']}}", "clusterDNS[0]: is not one address" },
+                { "kubelet: {config: {clusterDNS: [10.100.0.10.1]}}", "clusterDNS[0]: is not one address" }, { "kubelet: {config: {clusterDNS: ['fe80::1%eth0']}}", "clusterDNS[0]: is not one address" },
+                { "kubelet: {config: {clusterDNS: [10.100.0.10, 010.100.000.011, 'fd00::a']}}", NULL }, { "kubelet: {config: {clusterDNS: []}}", NULL },
+                { "kubelet: {flags: ['--cluster-dns=10.100.0.10,10.100.0.300']}", "flags[0]: --cluster-dns holds what is not an address: kubelet passes over it, and pods look up no names" },
+                { "kubelet: {config: {clusterDomain: '{{ domain }}'}}", "a, line 5: spec.kubelet.config.clusterDomain: holds a placeholder" },
+                { "kubelet: {config: {clusterDNS: ['${DNS}'], tlsCipherSuites: ['${A}']}}", "spec.kubelet.config.clusterDNS[0]: holds a placeholder" },
+                { "kubelet: {config: {containerLogMaxSize: '${SIZE}'}}", "spec.kubelet.config.containerLogMaxSize: holds a placeholder" },
+                { "kubelet: {config: {staticPodURLHeader: {X: ['${A}']}}}", NULL },
+                { "containerd: {config: \"[plugins.'a']\\nx = ['${CERTS}']\\n\"}", "a, line 5: spec.containerd.config: holds a placeholder that nobody filled in" },
+                { "containerd: {config: \"[plugins.'{{ plugin }}']\\nx = 1\\n\"}", "spec.containerd.config: holds a placeholder" },
+                { "containerd: {config: \"[a.headers]\\nX = ['${A}']\\n[a.auth]\\npassword = '{{'\\n# ${x}\\n\"}", NULL },
+                { "containerd: {baseRuntimeSpec: {process: {args: [sh, -c, 'echo ${HOME}']}}}", NULL },
+                { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.300]}}}", "a, line 5: spec.accelerator.nvidia.imex.nodes[0]: is not an address" },
+                { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11/24]}}}", "imex.nodes[0]: is not an address" }, { "accelerator: {nvidia: {imex: {mode: host, nodes: ['fd00::11/64']}}}", "imex.nodes[0]: is not" },
+                { "accelerator: {nvidia: {imex: {mode: host, nodes: ['10.0.1.11:50000']}}}", "imex.nodes[0]: is not an address" },
+                { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11, 'fd00::11', ip-10-0-1-12.lab.example, compute-domain-daemon-0000]}}}", NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *more = xasprintf("  %s\n", cases[i].text);
+                if (cases[i].said)
+                        expect_error(more, cases[i].said);
+                else
+                        expect_accepted(more, NULL);
+        }
+        _cleanup_(loaded_done) Loaded once = load_with("  kubelet: {config: {containerLogMaxSize: '${SIZE}', clusterDNS: ['${DNS}']}}\n");
+        ASSERT_EQ(diag_count(&once.diag, false), 2);    /* one message for one cause */
+        static const char *const endpoints[] = { "\\u2028", "\\u2029", "\\u0085", "\\uFFFF", "\\x7f" };
+        for (size_t i = 0; i < ARRAY_SIZE(endpoints); i++) {
+                _cleanup_(freep) char *text = xasprintf("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: {name: c, certificateAuthority: Y2E=, cidr: 10.100.0.0/16,\n"
+                                                        "    apiServerEndpoint: \"https://e/a%sb\"}\n", endpoints[i]);
+                _cleanup_(loaded_done) Loaded l = LOAD(text);
+                ASSERT_ERROR(l.r, EINVAL);
+                ASSERT_CONTAINS(l.messages, "a, line 5: spec.cluster.apiServerEndpoint: holds a line end or another control character");
+                ASSERT_EQ(diag_count(&l.diag, false), 1);
+        }
+}
+
 /* Words of a closed list are no secrets and are quoted; but they are cut, and cannot draw on a terminal. */
 TEST(enums_are_quoted_safely) {
         expect_error("  instance: {localStorage: {strategy: RAID5}}\n",
@@ -731,7 +798,7 @@ TEST(settings_that_kubelet_refuses) {
                                 "       cgroupsPerQOS: false, enforceNodeAllocatable: [none], podLogsDir: /var/log/pods.d, logging: {format: json}, authorization: {mode: Webhook}}"), NULL);
         expect_accepted("  kubelet: {flags: [--image-gc-high-threshold=90], config: {imageGCLowThresholdPercent: 86}}\n", "deprecated");
         expect_accepted(SETTING("memoryManagerPolicy: Static"), "memoryManagerPolicy: kubelet-setting: is Static without reservedMemory");
-        expect_accepted(SETTING("{maxPods: 20.0, nodeStatusUpdateFrequency: 1h1.5m, kubeReserved: {cpu: '0.5', memory: ~}, clusterDNS: [x], podPidsLimit: 9223372036854775807,\n"
+        expect_accepted(SETTING("{maxPods: 20.0, nodeStatusUpdateFrequency: 1h1.5m, kubeReserved: {cpu: '0.5', memory: ~}, clusterDNS: [10.100.0.10], podPidsLimit: 9223372036854775807,\n"
                                 "       evictionHard: {memory.available: 10%, nodefs.available: 1.5Gi}, shutdownGracePeriod: '0', featureGates: {CPUManagerPolicyBetaOptions: off}, maxOpenFiles: ~, hairpinMode: ''}"), NULL);
         expect_error(SETTING("registerWithTaints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedul}]"),
                      "a, line 7: spec.kubelet.config.registerWithTaints[1]: must have one of the effects NoSchedule, PreferNoSchedule and NoExecute; with");

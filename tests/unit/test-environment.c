@@ -117,25 +117,38 @@ TEST(names_that_systemd_ignores) {
                 ASSERT_EQ(variable_name_is_valid(names[i].name), names[i].taken);
 }
 
-/* As systemd's own parser of such files takes them or not (load_env_file() of 252). */
-TEST(values_that_systemd_refuses_are_left_out) {
-        static const struct { const char *value; bool taken; } values[] = {
-                { "", true }, { "é", true }, { "\a", true }, { "\xef\xb7\x8f", true }, { "\xef\xb7\xb0", true }, { "\xef\xbf\xbd", true },
-                { "\xe2\xbf\xbf", true }, { "\xf0\x9e\xbf\xbf", true }, { "x\xef\xb7\x90", false }, { "\xef\xb7\xafx", false }, { "\xef\xbf\xbe", false },
-                { "\xef\xbf\xbf", false }, { "\xf0\x9f\xbf\xbe", false }, { "\xf4\x8f\xbf\xbf", false },
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+/* torvalds/linux fs/exec.c: MAX_ARG_STRLEN, the NUL behind it included. tests/check/environment.sh has the kernel say so. */
+TEST(what_the_kernel_hands_to_no_program) {
+        static const struct { size_t size; bool taken; } cases[] = { { (128 << 10) - 3, true }, { (128 << 10) - 2, false } };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *value = xstrdup(values[i].value);
-                Variable v[] = { { (char[]){"A"}, value }, { (char[]){"B"}, (char[]){"b"} } };
-                ServiceEnvironment e[] = { { (char[]){"kubelet"}, v, 2 } };
+                _cleanup_(freep) char *value = xcalloc(cases[i].size + 1, 1);
+                memset(value, 'x', cases[i].size);
+                Variable v[] = { { (char[]){"A"}, value } };
+                ServiceEnvironment e[] = { { (char[]){"kubelet"}, v, 1 } };
                 s.config.instance.environment = e;
                 s.config.instance.n_environment = 1;
-                sample_plan(&s);
-                ASSERT_EQ(sample_warned(&s, "environment-value"), !values[i].taken);
-                const char *text = sample_file(&s, "/etc/nodestrap/environment/kubelet.service")->file.content;
-                ASSERT_EQ(startswith(text, "A="), values[i].taken);
-                ASSERT_TRUE(endswith(text, "B=\"b\"\n"));
+                ASSERT_EQ(plan_make(&s.config, &s.host, &s.options, &s.plan, &s.diag), cases[i].taken ? 0 : -EINVAL);
+                if (!cases[i].taken)
+                        ASSERT_STREQ(diag_first_error(&s.diag)->path, "spec.instance.environment.kubelet.A");
+        }
+}
+
+TEST(a_command_line_that_the_kernel_does_not_take) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        sample_plan(&s);
+        size_t ours = strlen(sample_file(&s, "/etc/eks/kubelet/environment")->file.content) - 1;
+        for (int more = 0; more < 2; more++) {
+                _cleanup_(sample_done) Sample t = sample_new();
+                _cleanup_(text_done) Text flag = {};
+                size_t room = (128u << 10) - 1 - ours - strlen(" --root-dir=/") + (size_t)more;
+                text_add(&flag, "--root-dir=/%0*d", (int)room, 0);
+                t.config.kubelet.flags = LIST(flag.data);
+                int r = plan_make(&t.config, &t.host, &t.options, &t.plan, &t.diag);
+                ASSERT_EQ(r, more ? -EINVAL : 0);
+                if (more)
+                        ASSERT_STREQ(diag_first_error(&t.diag)->path, "spec.kubelet.flags");
+                strv_free(t.config.kubelet.flags);
         }
 }
 
