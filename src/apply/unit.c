@@ -148,6 +148,18 @@ static bool is_left_out(Unit *u) {
         return true;
 }
 
+/* kubelet would end, and begin again every few seconds: systemd has "started" it, and nobody says why. */
+static int kernel_suits(Unit *u) {
+        const Action *a = u->task->action;
+        _cleanup_(kernel_done) KernelState k = {};
+        if (!a->unit.no_swap && !a->unit.defaults)
+                return 0;
+        kernel_read(u->task->apply->root, &k);
+        _cleanup_(freep) char *swap = a->unit.no_swap ? kernel_swap_fault(&k) : NULL,
+                              *settings = a->unit.defaults ? kernel_settings_fault(&k, NULL) : NULL;
+        return swap || settings ? task_fail(u->task, -EINVAL, CAUSE_UNIT, "%s", swap ?: settings) : 0;
+}
+
 static int start_needed(Unit *u) {
         if (is_left_out(u))
                 return 0;
@@ -158,6 +170,9 @@ static int start_needed(Unit *u) {
         bool same = record_same(u) || (begun && unit_reads_nothing(u->task->action));
         if (same && (runs || state_ended_well(&u->state)))
                 return 0;
+        r = kernel_suits(u);
+        if (r < 0)
+                return r;
         /* which joins a start that is under way */
         u->method = !same && begun ? "RestartUnit" : "StartUnit";
         return 1;

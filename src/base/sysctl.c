@@ -20,6 +20,14 @@ char *sysctl_path(const char *name) {
         return path;
 }
 
+char *sysctl_name(const char *path) {
+        char *name = xstrdup(path + strlen(SYSCTL_DIR));
+        for (char *p = name; *p; p++)
+                if (*p == '/')
+                        *p = '.';
+        return name;
+}
+
 bool sysctl_names_program(const char *name, const char *value) {
         static const char *const settings[] = { "kernel/core_pattern",     "kernel/hotplug",
                                                 "kernel/modprobe",         "kernel/poweroff_cmd",

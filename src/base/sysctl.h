@@ -11,6 +11,8 @@
 _nonnull_ bool sysctl_name_is_valid(const char *name);
 /* "vm.max_map_count" → "/proc/sys/vm/max_map_count" */
 _malloc_ char *sysctl_path(const char *name);
+/* "/proc/sys/vm/max_map_count" → "vm.max_map_count", where no part of it has a dot */
+_malloc_ char *sysctl_name(const char *path);
 /* Would this value have the kernel start a program, as root, outside of all containers and of what systemd
  * knows of (Linux: Documentation/admin-guide/sysctl/kernel.rst and binfmt-misc.rst, fs/ocfs2/stackglue.c;
  * core(5))? An empty value takes such a program away. */

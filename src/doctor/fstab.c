@@ -104,36 +104,23 @@ static void search_fstab(const Look *l) {
                                 e.place);
 }
 
-static bool swap_in_fstab(const Look *l, char **ret_device) {
+/* The caller's. */
+static char *swap_in_fstab(const Look *l) {
         _cleanup_(freep) char *text = NULL;
         if (image_read(l->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
-                return false;
+                return NULL;
         char *rest = text;
         Entry e;
         while (next_entry(&rest, &e))
-                if (is_swap(&e) && !(e.options && has_option(e.options, "noauto"))) {
-                        *ret_device = xstrdup(e.device);
-                        return true;
-                }
-        return false;
-}
-
-/* proc_swaps(5): a line of titles, and one for each. */
-static bool swap_in_use(const Look *l, char **ret_device) {
-        _cleanup_(freep) char *text = NULL;
-        if (root_read(l->root, "/proc/swaps", IMAGE_TEXT_MAX, &text, NULL) < 0)
-                return false;
-        const char *line = text + strcspn(text, "\n");
-        if (!*line || !line[1])
-                return false;
-        *ret_device = xstrndup(line + 1, strcspn(line + 1, " \t\n"));
-        return true;
+                if (is_swap(&e) && !(e.options && has_option(e.options, "noauto")))
+                        return xstrdup(e.device);
+        return NULL;
 }
 
 /* Where it is another machine's disk, a boot has none in the end. */
 void look_swap(Look *l, const Need *need) {
-        _cleanup_(freep) char *device = NULL;
-        if (l->image->running ? !swap_in_use(l, &device) : !swap_in_fstab(l, &device)) {
+        _cleanup_(freep) char *device = l->image->running ? kernel_swap(l->root) : swap_in_fstab(l);
+        if (!device) {
                 look_well(l, need, "swap", "none");
                 return;
         }

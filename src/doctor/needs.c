@@ -258,16 +258,6 @@ static void want_provider(Asking *q) {
                 want(q, NEED_PROGRAM, ECR_PROVIDER, CAUSE_UNIT, true);
 }
 
-static bool is_set(const Plan *plan, const char *path) {
-        for (size_t i = 0; i < plan->n; i++) {
-                const Action *a = &plan->actions[i];
-                _cleanup_(freep) char *set = a->type == ACTION_SET_SYSCTL ? sysctl_path(a->target) : NULL;
-                if (set && streq(set, path))
-                        return true;
-        }
-        return false;
-}
-
 /* What kubelet reads of the kernel before it starts anything: kubernetes/kubernetes,
  * pkg/kubelet/cm/container_manager_linux.go. */
 static void want_settings(Asking *q) {
@@ -277,12 +267,10 @@ static void want_settings(Asking *q) {
         bool protects = plan_kubelet_switch(q->plan, "protectKernelDefaults", false);
         for (size_t i = 0; protects && i < n_kubelet_tunables; i++) {
                 const Tunable *t = &kubelet_tunables[i];
-                _cleanup_(freep) char *name = xasprintf("%s=%s", t->path + strlen(SYSCTL_DIR), t->value);
-                for (char *p = name; *p; p++)
-                        if (*p == '/')
-                                *p = '.';
-                if (!is_set(q->plan, t->path))
-                        want(q, NEED_SYSCTL, name, CAUSE_UNIT, false);
+                _cleanup_(freep) char *name = sysctl_name(t->path),
+                                      *setting = xasprintf("%s=%s", name, t->value);
+                if (!plan_sets(q->plan, t->path))
+                        want(q, NEED_SYSCTL, setting, CAUSE_UNIT, false);
         }
         if (plan_kubelet_switch(q->plan, "failSwapOn", true))
                 want(q, NEED_NO_SWAP, "no swap", CAUSE_UNIT, false);

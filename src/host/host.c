@@ -53,6 +53,8 @@ static int read_machine(const Root *root, const Config *config, const HostOption
         detect_names(root, h);
         detect_ptrace_scope(root, h);
         detect_kubelet_bytes(root, h);
+        if (options->storage)           /* before, files in sysctl.d may still wait for their turn */
+                kernel_read(root, &h->kernel_state);
         h->bootstrappers = detect_bootstrappers(root);
         r = detect_memory(root, h, diag);
         if (r >= 0)
@@ -212,6 +214,7 @@ Host *host_free(Host *h) {
         for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
                 free(strings[i]);
         free_devices(h);
+        kernel_done(&h->kernel_state);
         strv_free(h->assumed);
         strv_free(h->api_server_addresses);
         strv_free(h->bootstrappers);

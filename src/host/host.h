@@ -216,6 +216,20 @@ typedef struct Instance {
         char *private_dns_name;         /* NULL with InstanceIdNodeName */
 } Instance;
 
+/* What kubelet asks the kernel at its start. */
+typedef struct KernelState {
+        char *swap;                     /* what /proc/swaps begins with: "/dev/zram0"; NULL: there is none */
+        char **tunables;                /* the value of each of kubelet_tunables, "" where it cannot be read;
+                                         * NULL: nobody looked */
+} KernelState;
+_must_check_ _nonnull_ char *kernel_swap(const Root *root);     /* the first of it; the caller's */
+_nonnull_ void kernel_read(const Root *root, KernelState *ret);
+_nonnull_ void kernel_done(KernelState *k);
+/* Why kubelet does not start, in a new sentence; NULL: it starts. given: which of kubelet_tunables are set
+ * before; NULL: none. */
+_must_check_ _nonnull_ char *kernel_swap_fault(const KernelState *k);
+_must_check_ _nonnull(1) char *kernel_settings_fault(const KernelState *k, const bool *given);
+
 typedef struct Host {
         bool modelled;                  /* --instance-type: not this machine */
         bool imaged;                    /* modelled, but with the programs and drivers of an image */
@@ -243,6 +257,7 @@ typedef struct Host {
         PagePool *pools; size_t n_pools;                /* by size, the largest first, then by node */
         uint64_t page_size;             /* of a huge page, where no size is named; 0: not known */
         uint64_t kubelet_bytes;         /* of the file system that KUBELET_DIR lies on; 0: not known */
+        KernelState kernel_state;       /* where the run phase is planned for this machine */
         int ptrace_scope;               /* kernel.yama.ptrace_scope; -1: not known */
         char *kubelet_version;          /* "1.33.4", no v */
         char *containerd_version;       /* "2.1.5" */

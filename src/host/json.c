@@ -345,6 +345,7 @@ json_t *host_to_json(const Host *host) {
         json_object_set_new(o, "programs", programs_json(host));
         json_object_set_new(o, "numaNodes", nodes_json(host));
         json_object_set_new(o, "hugePages", pools_json(host));
+        json_set_text(o, "swap", host->kernel_state.swap);
         if (host->ptrace_scope >= 0)
                 set_number(o, "ptraceScope", (uint64_t)host->ptrace_scope);
         json_set_list(o, "otherBootstrappers", host->bootstrappers);

@@ -6,6 +6,8 @@
 #include "plan/node.h"
 #include "base/quantity.h"
 #include "base/str.h"
+#include "base/sysctl.h"
+#include "config/kubelet.h"
 
 /* In thousandths, as quantities are; capacity -1: not known. */
 typedef struct Resource {
@@ -207,6 +209,35 @@ static void add_storage(Expected *e, const Plan *plan, const Config *config, con
         reserve_of(e, r, "nodefs.available");
 }
 
+/* ---- the kernel ---- */
+
+bool plan_sets(const Plan *plan, const char *path) {
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                _cleanup_(freep) char *set = a->type == ACTION_SET_SYSCTL ? sysctl_path(a->target) : NULL;
+                if (set && streq(set, path))
+                        return true;
+        }
+        return false;
+}
+
+/* The run phase looks again, right before kubelet's start (apply/unit.c). */
+static void check_kernel(Plan *plan, const Host *host) {
+        const Action *kubelet = plan_find(plan, "start-unit:kubelet.service");
+        _cleanup_(freep) bool *given = xcalloc(n_kubelet_tunables, sizeof *given);
+        if (!kubelet)
+                return;
+        for (size_t i = 0; i < n_kubelet_tunables; i++)
+                given[i] = plan_sets(plan, kubelet_tunables[i].path);
+        _cleanup_(freep) char *swap = kubelet->unit.no_swap ? kernel_swap_fault(&host->kernel_state) : NULL,
+                              *settings = kubelet->unit.defaults
+                                                  ? kernel_settings_fault(&host->kernel_state, given) : NULL;
+        if (swap)
+                diag_warn(&plan->warnings, "swap", "%s", swap);
+        if (settings)
+                diag_warn(&plan->warnings, "kernel-settings", "%s", settings);
+}
+
 /* ---- the Node ---- */
 
 static void put(json_t *node, const char *object, const Resource *r, int64_t value) {
@@ -275,6 +306,7 @@ void plan_node(Plan *plan, const Config *config, const Host *host) {
         add_pods(&e, host);
         add_storage(&e, plan, config, host);
         plan_numa(plan, config, host, e.settings);
+        check_kernel(plan, host);
         qsort(e.items, e.n, sizeof(Resource), compare_resources);
         plan->node = node_json(&e, config);
 }

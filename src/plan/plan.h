@@ -60,6 +60,8 @@ _must_check_ _nonnull_ size_t plan_critical_path(const Plan *plan, size_t **ret,
 /* A switch of kubelet's, by its name in KubeletConfiguration, as its files and command line in the plan come
  * to; otherwise: what it is where they do not say. */
 _nonnull_ bool plan_kubelet_switch(const Plan *plan, const char *name, bool otherwise);
+/* Does it make the kernel setting with this path, whatever the value? */
+_nonnull_ bool plan_sets(const Plan *plan, const char *path);
 /* How many actions have that state. */
 _must_check_ _nonnull_ size_t plan_count(const Plan *plan, Live live);
 /* It was looked at, and nothing of what was seen is to be changed, nor is there anything that could not be

@@ -213,6 +213,8 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
         Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",
                                     "start-unit:containerd.service");
         strv_add(&kubelet->unit.reads, TAINT_FILE);    /* restarted when it appears, changes or goes */
+        kubelet->unit.no_swap = plan_kubelet_switch(plan, "failSwapOn", true);
+        kubelet->unit.defaults = plan_kubelet_switch(plan, "protectKernelDefaults", false);
         action_after(kubelet, "write-file:" KUBELET_TURN);
 }
 

@@ -125,6 +125,9 @@ tree_ec2_utils() {                      # AWS's udev rules; they ask for the ven
 }
 tree_kubelet_enabled() { mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -sf ../kubelet.service "$tree/etc/systemd/system/multi-user.target.wants/"; }
 tree_kubelet_environment() { mkdir -p "$tree/etc/eks/kubelet"; echo NODEADM_KUBELET_ARGS=--v=1 >"$tree/etc/eks/kubelet/environment"; }
+tree_swap() {                           # as kubelet reads of it: what nsboot.sh binds over /proc/swaps
+        mkdir -p "$tree/vmtest/kernel" && printf 'Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/zram0                              partition\t1048572\t\t0\t\t100\n' >"$tree/vmtest/kernel/swaps"
+}
 tree_kubelet_exits() { mkdir -p "$tree/etc/recording-kubelet"; echo 3 >"$tree/etc/recording-kubelet/exit"; }
 tree_counting_kubelet() {               # notes what huge pages of 2 MiB each NUMA node has when it starts
         mkdir -p "$tree/etc/systemd/system/kubelet.service.d"

@@ -13,7 +13,8 @@
 #   --deps      install what is needed on this machine      --help
 # Real: systemd as PID 1, D-Bus, units and their order, journald, mounts, xfs, containerd, an own network namespace, sysctl net.*.
 # Not real: md (mdadm is a stub that records its arguments and links /dev/md/NAME to the first member), udev, NVMe in /sys (there are
-# this machine's devices), modules, huge pages (/proc/sys/vm/nr_hugepages is a plain file). A reboot starts the
+# this machine's devices), modules, huge pages (/proc/sys/vm/nr_hugepages is a plain file), swap (there is none), and the kernel settings that
+# kubelet wants of an image. A reboot starts the
 # container again; SCRIPT runs in the boot that gets to multi-user, $VMTEST_BOOT counts.
 # Exit status: SCRIPT's; 77 skipped (reason on stderr), 97 no result, 98 time limit, 99 no image.
 
@@ -45,6 +46,10 @@ fi
 
 S=$W/b/etc/systemd/system; mkdir -p "$S/multi-user.target.wants" "$S/sysinit.target.wants" "$W/b/etc/tmpfiles.d" "$W/b/usr/local/sbin" "$W/b/vmtest/out"
 cp "$SCRIPT" "$W/b/vmtest/run.sh"; chmod 755 "$W/b/vmtest/run.sh"; echo 0 > "$W/b/vmtest/nr_hugepages"
+mkdir "$W/b/vmtest/kernel"; printf 'Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n' >"$W/b/vmtest/kernel/swaps"
+for s in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
+        mkdir -p "$W/b/vmtest/kernel/sys/$(dirname $s)"; echo "${s#*=}" >"$W/b/vmtest/kernel/sys/${s%=*}"
+done
 printf '%q ' "$@" > "$W/b/vmtest/args"; [ $# -gt 0 ] || : > "$W/b/vmtest/args"
 cat > "$W/b/vmtest/start" <<'I'
 #!/bin/bash
@@ -67,6 +72,7 @@ Before=sysinit.target
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/bin/mount --bind /vmtest/nr_hugepages /proc/sys/vm/nr_hugepages
+ExecStart=/bin/sh -c "cd /vmtest/kernel; find . -type f | while read -r f; do mount --bind $$f /proc/$$f; done"
 ExecStart=/bin/sh -c "ip link set lo up; ip addr add 169.254.169.254/32 dev lo"
 I
 ln -s ../vmtest.service "$S/multi-user.target.wants/"; ln -s ../vmfakes.service "$S/sysinit.target.wants/"

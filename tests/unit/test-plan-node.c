@@ -346,6 +346,53 @@ TEST(nodes_of_gpus) {
 /* ---- storage ---- */
 
 /* What mkfs.xfs 6.1 and mke2fs 1.47 left of files of these sizes. Of a member it is mdadm's rule (super1.c), not a measurement: 129 MiB at the start. */
+/* As kubelet 1.33.13 itself has it: tests/cluster/kernel.sh. */
+TEST(a_kernel_that_kubelet_does_not_start_on) {
+        static const struct { const char *settings, *flag, *values, *swap, *said; } cases[] = {      /* said NULL: not a word */
+                { "{}", NULL, "1 0 10 1 1000000 25000000", NULL, NULL },
+                { "{}", NULL, NULL, NULL, NULL },      /* nobody looked, as of a model */
+                { "{}", NULL, "1 0 10 1 - -", NULL, NULL },       /* what cannot be read is not told */
+                { "{}", NULL, "0 0 0 1 1000000 25000000", NULL, "kernel-settings: kubelet does not start with the kernel's settings, because of its protectKernelDefaults "
+                  "(vm.overcommit_memory is 0 and not 1, kernel.panic is 0 and not 10): have a file in /etc/sysctl.d set them, or spec.instance.sysctl" },
+                { "{\"protectKernelDefaults\": false}", NULL, "0 0 0 1 1000000 25000000", NULL, NULL },
+                { "{}", "--protect-kernel-defaults=false", "0 0 0 1 1000000 25000000", NULL, NULL },
+                { "{}", NULL, NULL, "/dev/zram0", "swap: kubelet does not start where there is swap (/dev/zram0, in /proc/swaps): swapoff -a, and remove it from /etc/fstab; or set "
+                  "spec.kubelet.config.failSwapOn: false" },
+                { "{\"failSwapOn\": false}", NULL, NULL, "/dev/zram0", NULL }, { "{}", "--fail-swap-on=false", NULL, "/dev/zram0", NULL },
+                { "{\"failSwapOn\": false}", "--fail-swap-on", NULL, "/dev/zram0", "swap: " },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                char *words = cases[i].values ? xstrdup(cases[i].values) : NULL, *rest = words;
+                s.host.kernel_state.swap = cases[i].swap ? xstrdup(cases[i].swap) : NULL;
+                for (char *word; rest && (word = strsep(&rest, " "));)
+                        strv_add(&s.host.kernel_state.tunables, streq(word, "-") ? "" : word);
+                s.config.kubelet.config = sample_json(&s, cases[i].settings);
+                s.config.kubelet.flags = cases[i].flag ? LIST(cases[i].flag) : NULL;
+                sample_plan(&s);
+                _cleanup_(text_done) Text said = {};
+                for (size_t k = 0; k < s.plan->warnings.n; k++)
+                        if (strstr(s.plan->warnings.items[k].text, "kubelet does not start"))
+                                text_add(&said, "%s: %s", s.plan->warnings.items[k].code, s.plan->warnings.items[k].text);
+                if (cases[i].said ? !startswith(said.data ?: "", cases[i].said) : said.size > 0)
+                        FAIL("case %zu says \"%s\"", i, said.data ?: "");
+                kernel_done(&s.host.kernel_state);
+                strv_free(s.config.kubelet.flags);
+                free(words);
+        }
+}
+
+TEST(a_setting_that_the_plan_makes_is_made_before_kubelet) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        Variable set = { (char *)"kernel/panic", (char *)"10" };
+        s.config.instance.sysctl = &set;
+        s.config.instance.n_sysctl = 1;
+        s.host.kernel_state.tunables = LIST("1", "0", "0", "1", "1000000", "25000000");
+        sample_plan(&s);
+        ASSERT_TRUE(!sample_warned(&s, "kernel-settings"));
+        kernel_done(&s.host.kernel_state);
+}
+
 TEST(sizes_of_file_systems) {
         static const struct { uint64_t device, log; } xfs[] = {
                 { 1 * GIB, 64 }, { 60 * GIB, 64 }, { 300 * GIB, 150 }, { 900 * GIB, 450 }, { 1900 * GIB, 950 }, { 15360 * GIB, 2038 },
