@@ -85,6 +85,9 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_REMOVE_FILE]     = { .check = remove_check },
         [ACTION_LINK_FILE]       = { .check = link_check },
         [ACTION_TAKE_TURN]       = WORK(turn_work, CAUSE_NONE, NULL),
+        [ACTION_FORGET_STATE]    = { .check = work_check, .start = work_begin, .work = state_work,
+                                     .waiting = work_waiting, .cancel = work_cancel,
+                                     .release = work_release, .overdue = CAUSE_FILE },
         [ACTION_RELOAD_NETWORKD] = THREAD(networkd_check, networkd_start, work_waiting,
                                           .overdue = CAUSE_INTERFACE),
 };

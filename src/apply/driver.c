@@ -238,7 +238,7 @@ int versions_work(Work *w) {
         if (!driver)
                 return r;
         w->found = json_pack("{s:s}", "driver", driver);
-        for (char **program = w->action->programs; r >= 0 && program && *program; program++)
+        for (char **program = w->action->words; r >= 0 && program && *program; program++)
                 r = check_program(w, *program, driver, &t);
         if (r >= 0 && t.size > 0)
                 r = work_fail(w, -EPROTO, CAUSE_VERSION,

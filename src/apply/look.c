@@ -107,6 +107,15 @@ static void look_at_manifest(const Root *root, const Plan *plan, Action *a) {
                      NULL);
 }
 
+static void look_at_state(const Root *root, Action *a) {
+        char *left = NULL;
+        int r = state_look(root, a, &left);
+        if (r < 0)
+                tell_error(a, r);
+        else
+                tell(a, r > 0 ? LIVE_REMOVE : LIVE_KEEP, left);
+}
+
 void texts_done(Texts *t) {
         free(t->old);
         free(t->new);
@@ -270,6 +279,8 @@ static void look_at(const Root *root, const Plan *plan, Action *a) {
                 look_at_removal(root, a);
         else if (a->type == ACTION_PRUNE_FILES)
                 look_at_manifest(root, plan, a);
+        else if (a->type == ACTION_FORGET_STATE)
+                look_at_state(root, a);
         else if (a->type == ACTION_SET_SYSCTL && root_is_host(root))
                 look_at_sysctl(root, a);
         else if (a->type == ACTION_RESERVE_PAGES && root_is_host(root))

@@ -127,7 +127,7 @@ static void want_module(const Asking *q) {
 
 /* The DRA driver's daemon in its pod is the image's program, too, but no boot looks at it then. */
 static void want_programs(const Asking *q) {
-        for (char **program = q->action->programs; program && *program; program++) {
+        for (char **program = q->action->words; program && *program; program++) {
                 if (streq(*program, "nvlsm")) {
                         want(q, NEED_PROGRAM, NVLSM_PROGRAM, CAUSE_FABRIC_MANAGER, false);
                         want(q, NEED_FILE, NVLSM_CONFIG, CAUSE_FABRIC_MANAGER, false);

@@ -295,20 +295,20 @@ static void put_census(json_t *into, const Action *a) {
 
 static const Family census = { .done = census_done, .put = put_census };
 
-static void programs_done(Action *a) {
-        strv_free(a->programs);
+static void words_done(Action *a) {
+        strv_free(a->words);
 }
 
-static void put_programs(json_t *into, const Action *a) {
+static void put_words(json_t *into, const Action *a) {
         put_common(into, a);
-        json_set_list(into, "words", a->programs);
+        json_set_list(into, "words", a->words);
 }
 
-static void name_programs(_unused_ json_t *all, json_t *device, const Action *a) {
-        json_set_list(device, "words", a->programs);
+static void name_words(_unused_ json_t *all, json_t *device, const Action *a) {
+        json_set_list(device, "words", a->words);
 }
 
-static const Family programs = { .done = programs_done, .put = put_programs, .name = name_programs };
+static const Family words = { .done = words_done, .put = put_words, .name = name_words };
 
 static void taints_done(Action *a) {
         strv_free(a->node.taints);
@@ -358,7 +358,7 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_CHECK_MACHINE]    = { "check-machine",  &census,      10 },
         [ACTION_CHECK_EFA]        = { "check-efa",      &devices,     30 },
         [ACTION_CHECK_DRIVER]     = { "check-driver",   &devices,     60 },
-        [ACTION_CHECK_VERSIONS]   = { "check-versions", &programs,    30 },
+        [ACTION_CHECK_VERSIONS]   = { "check-versions", &words,       30 },
         [ACTION_AWAIT_DEVICES]    = { "await-devices",  &devices,     60 },
         [ACTION_AWAIT_FABRIC]     = { "await-fabric",   &devices,    300 },
         [ACTION_AWAIT_LICENSE]    = { "await-license",  &devices,     30 },
@@ -377,6 +377,7 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_LINK_FILE]        = { "link-file",      &plain,       10 },
         [ACTION_RELOAD_NETWORKD]  = { "reload-networkd",&plain,       15 },
         [ACTION_TAKE_TURN]        = { "take-turn",      &plain,      300 },
+        [ACTION_FORGET_STATE]     = { "forget-state",   &words,       DISK_SEC },
 };
 
 static const Row *row_of(ActionType type) {

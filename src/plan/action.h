@@ -88,6 +88,9 @@ typedef enum ActionType {
                                  * where nothing that it comes after changed anything */
         ACTION_TAKE_TURN,       /* target: "devices"; waits for another process that works on them,
                                  * and keeps others from them until this one ends */
+        ACTION_FORGET_STATE,    /* target: kubelet's directory; words: its settings; removes what its
+                                 * managers left there in an earlier boot and it would end at; unchanged
+                                 * where kubelet may have run in this one */
         _ACTION_MAX, _ACTION_INVALID = -22,
 } ActionType;
 DECLARE_STRING_TABLE(action_type, ActionType);
@@ -229,7 +232,8 @@ typedef struct Action {
                         MigLayout *layouts; size_t n_layouts;   /* set-mig-mode, partition-gpus */
                 } device;
                 struct { Shortfall *missing; size_t n; } census;        /* not part of the plan's id */
-                char **programs;                /* check-versions: "nv-fabricmanager", "nvlsm", … */
+                char **words;                   /* check-versions: "nv-fabricmanager", "nvlsm", …;
+                                                 * forget-state: "cpuManagerPolicy=static", … */
                 struct {
                         char **taints;          /* the user's own, which the flag
                                                  * --register-with-taints must keep */

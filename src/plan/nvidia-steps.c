@@ -108,12 +108,12 @@ static void fill_driver(Stack *s, Action *a) {
 
 static void fill_versions(Stack *s, Action *a) {
         if (s->manager)
-                strv_add(&a->programs, "nv-fabricmanager");
+                strv_add(&a->words, "nv-fabricmanager");
         if (s->manager && is_nvlink5(s))
-                strv_add(&a->programs, "nvlsm");
+                strv_add(&a->words, "nvlsm");
         if (uses_imex(s))
-                strv_add(&a->programs, "nvidia-imex");
-        a->with = strv_join(a->programs, ", ");
+                strv_add(&a->words, "nvidia-imex");
+        a->with = strv_join(a->words, ", ");
 }
 
 /* It keeps GPUs initialised that nobody uses; without it the first user of each waits a moment. */

@@ -12,6 +12,7 @@
 #define PLAN_RELOAD_ID  "reload-manager:systemd"
 #define SOCI_UNIT       "soci-snapshotter.service"
 #define PLAN_PRUNE_ID   "prune-files:" MANIFEST_FILE
+#define PLAN_FORGET_ID  "forget-state:" KUBELET_DIR
 
 /* Appends an action with its type's deadline; the strings are copied. The caller fills what its type needs.
  * The pointer is valid until the next one is added. */
@@ -56,6 +57,9 @@ _nonnull_ void plan_take_turn(Plan *plan);
 /* What is done with all of that: reload, markers, taint, the daemons' units. Comes last: it looks for what
  * the others have planned. */
 _nonnull_ void plan_units(Plan *plan, const Config *config, const Host *host);
+
+/* What an earlier boot left in kubelet's directory and kubelet would end at. */
+_nonnull_ void plan_state(Plan *plan, const Host *host);
 
 /* The Node that all of that will make; warns where kubelet would not start, or pods get no memory. */
 _nonnull_ void plan_node(Plan *plan, const Config *config, const Host *host);

@@ -189,6 +189,8 @@ static void plan_turn(Plan *plan, bool tainted) {
         /* also where --daemon leaves containerd out */
         action_after(turn, "write-file:" MOUNTS_READY);
         action_after(turn, "taint-node:" TAINT_FILE);
+        if (plan_find(plan, PLAN_FORGET_ID))
+                action_after(turn, PLAN_FORGET_ID);
         after_devices(plan, turn, !tainted);
         after_files_of_devices(plan, turn);
 }
@@ -209,6 +211,7 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
         plan_watch(plan);
         plan_check_node(plan, config, host);
         plan_taint(plan, config, host);
+        plan_state(plan, host);
         plan_turn(plan, config->failure_policy == FAILURE_JOIN_TAINTED);
         Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",
                                     "start-unit:containerd.service");

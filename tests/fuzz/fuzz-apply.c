@@ -91,7 +91,7 @@ static int run_driver(Case *c) {
 
 static int run_versions(Case *c) {
         static char *all[] = { (char *)"nv-fabricmanager", (char *)"nvidia-imex", (char *)"nvlsm", NULL };
-        c->a->programs = all;
+        c->a->words = all;
         return versions_work(c->w);
 }
 

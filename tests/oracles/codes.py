@@ -16,7 +16,7 @@ PASSED_ON = {"src/base/error.c", "src/apply/apply.c", "src/apply/work.c", "src/a
              "src/health/findings.c", "src/health/gpu.c", "src/health/kernel-log.c"}
 TABLES, NO_CODES = {"src/health/gpu.c", "src/health/kernel-log.c"}, {"nvidia-nvswitch"}
 # Types of actions that a plan lets fail, and whose executor has no code of its own: theirs is the type's (apply.c, task_miss).
-MISSED = {"load-module", "write-file", "set-sysctl", "remove-file"}
+MISSED = {"load-module", "write-file", "set-sysctl", "remove-file", "forget-state"}
 
 
 def read(*path):

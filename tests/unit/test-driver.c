@@ -100,7 +100,7 @@ static char *programs[] = { (char *)"nv-fabricmanager", (char *)"nvidia-imex", N
 
 static void versions_init(Box *b) {
         driver_init(b);
-        b->action.programs = programs;
+        b->action.words = programs;
         box_program(b, "nv-fabricmanager", "[ \"$1\" = --version ] && printf '\\n\\tFabric Manager version is : 580.95.05\\n\\n'");
 }
 #define VERSIONS(name) _cleanup_(box_done) Box name; versions_init(&name)
@@ -139,7 +139,7 @@ TEST(a_program_that_fails_over_the_question) {
 TEST(the_subnet_manager_has_to_be_there) {
         VERSIONS(b);
         char *words[] = { (char *)"nv-fabricmanager", (char *)"nvlsm", NULL };
-        b.action.programs = words;
+        b.action.words = words;
         assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "/opt/nvidia/nvlsm/sbin/nvlsm and ibstat are not there");
         ASSERT_OK(root_replace_volatile(b.root, "/opt/nvidia/nvlsm/sbin/nvlsm", "", 0, 0755));
         assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "ibstat is not there");

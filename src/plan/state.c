@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kubelet's settings → what apply/state.c compares its managers' files of an earlier boot with. Only words of
+ * kubelet's own and lists of CPUs go into the plan, since everybody may read it. */
+#include "plan/node.h"
+#include "base/str.h"
+
+/* What kubelet takes on Linux; the first is its default. */
+static const struct { const char *name, *policies[2]; } managers[] = {
+        { "cpuManagerPolicy",    { "none", "static" } },
+        { "memoryManagerPolicy", { "None", "Static" } },
+};
+
+static void add_policies(Action *a, const json_t *settings) {
+        for (size_t i = 0; i < ARRAY_SIZE(managers); i++) {
+                const char *const *policies = managers[i].policies, *value = json_get_text(settings, managers[i].name);
+                for (size_t k = 0; k < ARRAY_SIZE(managers[i].policies); k++)
+                        if (streq(*value ? value : policies[0], policies[k]))
+                                strv_push(&a->words, xasprintf("%s=%s", managers[i].name, policies[k]));
+        }
+}
+
+static void add_reserved(Action *a, const json_t *settings) {
+        const char *cpus = json_get_text(settings, "reservedSystemCPUs");
+        if (cpu_list_count(cpus) > 0)
+                strv_push(&a->words, xasprintf("reservedSystemCPUs=%s", cpus));
+        if (node_setting_flag(json_object_get(settings, "cpuManagerPolicyOptions"), "strict-cpu-reservation") > 0)
+                strv_add(&a->words, "strict-cpu-reservation=true");
+}
+
+/* Before 1.31 the state of DRA is alpha and has another form
+ * (kubernetes/kubernetes:pkg/kubelet/cm/dra/state/checkpoint.go). A failure to remove a file is a warning:
+ * kubelet says itself whether it ends. A directory of the user's own stays as it is. */
+void plan_state(Plan *plan, const Host *host) {
+        _cleanup_(json_decrefp) json_t *settings = node_settings(plan, host);
+        const char *directory = json_get_text(settings, "rootDirectory");
+        if (*directory && !streq(directory, KUBELET_DIR))
+                return;
+        Action *a = plan_add(plan, ACTION_FORGET_STATE, PHASE_RUN, "kubelet", KUBELET_DIR,
+                             "what an earlier boot left and kubelet would end at");
+        a->lenient = true;
+        add_policies(a, settings);
+        add_reserved(a, settings);
+        if (version_at_least(host->kubelet_version, 1, 31))
+                strv_add(&a->words, "draManagerState=v1");
+        action_after(a, "write-file:" MOUNTS_READY);
+}

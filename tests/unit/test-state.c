@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * forget-state over files as kubelet 1.33 and 1.37 write them. Where kubelet runs: tests/boot/soft-reboot.sh; what
+ * the real kubelet makes of them: tests/cluster/state-1.33.sh, state-1.37.sh. */
+#include "apply/device.h"
+#include "programs.h"
+
+#define CPU     KUBELET_DIR "/cpu_manager_state"
+#define MEMORY  KUBELET_DIR "/memory_manager_state"
+#define DRA     KUBELET_DIR "/dra_manager_state"
+#define NONE    "{\"policyName\":\"none\",\"defaultCpuSet\":\"\",\"checksum\":1353318690}"
+#define NO_MEMORY "{\"policyName\":\"None\",\"machineState\":{},\"checksum\":4236770233}"
+#define STATIC(cpus, sum) "{\"policyName\":\"static\",\"defaultCpuSet\":\"" cpus "\",\"checksum\":" #sum "}"
+#define HELD(cpus, pods, sum) "{\"policyName\":\"static\",\"defaultCpuSet\":\"" cpus "\",\"entries\":" pods ",\"checksum\":" #sum "}"
+#define DATA    "\"data\":\"{\\\"policyName\\\":\\\"static\\\",\\\"defaultCpuSet\\\":\\\"0-1\\\"}\",\"dataChecksum\":"
+#define CLAIMS  "{\\\"kind\\\":\\\"DRACheckpoint\\\",\\\"apiVersion\\\":\\\"checkpoint.dra.kubelet.k8s.io/v1\\\",\\\"ClaimInfoStateList\\\":null}"
+
+static void state_init(Box *b, const char *const *words) {
+        box_init(b);
+        b->action = (Action){ .id = (char *)"forget-state:" KUBELET_DIR, .type = ACTION_FORGET_STATE, .target = (char *)KUBELET_DIR, .words = (char **)words };
+        put(b, "/sys/devices/system/cpu/online", "0-3\n");
+}
+#define STATE(name, ...) _cleanup_(box_done) Box name; state_init(&name, (const char *const[]){ __VA_ARGS__, NULL })
+
+static const char *run(Box *b) {
+        int r = state_work(&b->work);
+        return r < 0 ? "failed" : r > 0 ? "done" : "unchanged";
+}
+
+/* What a plan says of it, what a run does, and that a second one has nothing more to do. */
+static void assert_judged(Box *b, const char *path, const char *why) {
+        _cleanup_(freep) char *said = NULL;
+        ASSERT_EQ(state_look(b->root, &b->action, &said), why != NULL);
+        if (why)
+                ASSERT_CONTAINS(said, why);
+        ASSERT_STREQ(run(b), why ? "done" : "unchanged");
+        ASSERT_EQ(is_there(b, path), !why);
+        ASSERT_STREQ(run(b), "unchanged");
+}
+
+typedef struct Row { const char *state, *words[4], *why; } Row;
+
+static void assert_rows(const char *path, const Row *rows, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(box_done) Box b;
+                state_init(&b, rows[i].words);
+                put(&b, path, rows[i].state);
+                assert_judged(&b, path, rows[i].why);
+        }
+}
+
+TEST(cpus) {
+        static const Row rows[] = {
+                { NONE, { "cpuManagerPolicy=none" }, NULL },
+                { NONE, { "cpuManagerPolicy=static" }, "cpu_manager_state: it is of another policy" },
+                { NONE, { "memoryManagerPolicy=None" }, NULL },         /* what the plan does not name is not looked at */
+                { STATIC("0-3", 611748604), { "cpuManagerPolicy=none" }, "it is of another policy" },
+                { STATIC("0-3", 611748604), { "cpuManagerPolicy=static" }, NULL },
+                { STATIC("0-3", 0), { "cpuManagerPolicy=static" }, NULL },
+                { STATIC("0-3", 611748605), { "cpuManagerPolicy=static" }, "its checksum is wrong" },
+                { STATIC("", 3083571066), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, NULL },
+                { STATIC("0-7", 14413152), { "cpuManagerPolicy=static" }, "other CPUs than this machine has" },
+                { STATIC("1-3", 1277645473), { "cpuManagerPolicy=static" }, "other CPUs than this machine has" },
+                { STATIC("1-3", 1277645473), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "it reserves other CPUs" },
+                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0-1", "strict-cpu-reservation=true" }, NULL },
+                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0", "strict-cpu-reservation=true" }, "other CPUs than this machine has" },
+                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0-2", "strict-cpu-reservation=true" }, "it reserves other CPUs" },
+                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "strict-cpu-reservation=true" }, "which CPUs are reserved is kubelet's choice" },
+                { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, NULL },
+                { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static", "reservedSystemCPUs=2" }, "it reserves other CPUs" },
+                { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static" }, "which CPUs are reserved is kubelet's choice" },
+                { HELD("0,3", "{\"b\":{\"x\":\"2\"},\"a\":{\"z\":\"1\",\"y\":\"1\"}}", 3656855009), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, NULL },
+                { HELD("0-3", "{\"b\":{\"x\":\"3\"}}", 2793023245), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "a CPU is shared and held in it" },
+                { HELD("", "{\"b\":{\"x\":\"3\"}}", 1720723055), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "it reserves other CPUs" },
+                { HELD("0-3", "{\"b\":\"3\"}", 0), { "cpuManagerPolicy=static" }, "kubelet cannot read it" },       /* as before 1.18 */
+                { "{\"policyName\":\"none\",\"defaultCpuSet\":\"0..3\",\"checksum\":1961002633}", { "cpuManagerPolicy=none" }, "kubelet cannot read it" },
+                { "", { "cpuManagerPolicy=none" }, "kubelet cannot read it" },                  /* a power cut */
+                { "{\"policyName\":\"none\"", { "cpuManagerPolicy=none" }, "kubelet cannot read it" },
+                { "[]", { "cpuManagerPolicy=none" }, "kubelet cannot read it" },
+        };
+        assert_rows(CPU, rows, ARRAY_SIZE(rows));
+}
+
+/* kubelet 1.37 has all of it once more, as text. */
+TEST(cpus_and_their_data) {
+        static const char good[] = "{\"policyName\":\"static\",\"defaultCpuSet\":\"0-1\",\"checksum\":1636926438," DATA "989860433}",
+                          bad[] = "{\"policyName\":\"static\",\"defaultCpuSet\":\"0-1\",\"checksum\":1636926438," DATA "989860434}",
+                          other[] = "{\"policyName\":\"static\",\"defaultCpuSet\":\"0-3\",\"checksum\":611748604," DATA "989860433}";
+        static const struct { const char *state, *online, *why; } rows[] = {
+                { good, "0-1\n", NULL }, { good, "0-3\n", "other CPUs than this machine has" }, { bad, "0-1\n", "its checksum is wrong" }, { other, "0-3\n", "its checksum is wrong" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                STATE(b, "cpuManagerPolicy=static");
+                put(&b, "/sys/devices/system/cpu/online", rows[i].online);
+                put(&b, CPU, rows[i].state);
+                assert_judged(&b, CPU, rows[i].why);
+        }
+}
+
+TEST(memory) {
+        static const Row rows[] = {
+                { NO_MEMORY, { "memoryManagerPolicy=None" }, NULL },
+                { NO_MEMORY, { "memoryManagerPolicy=Static" }, "memory_manager_state: it is of another policy" },
+                { "{\"policyName\":\"None\",\"machineState\":{},\"checksum\":4236770234}", { "memoryManagerPolicy=None" }, "its checksum is wrong" },
+                { "{\"policyName\":\"None\",\"machineState\":{\"0\":{}},\"checksum\":4236770233}", { "memoryManagerPolicy=None" }, "its checksum is wrong" },
+                { "{\"policyName\":\"Static\",\"machineState\":{},\"checksum\":1}", { "memoryManagerPolicy=None" }, "it is of another policy" },
+                { "{\"policyName\":\"Static\",\"machineState\":{},\"checksum\":1}", { "memoryManagerPolicy=Static" }, "not the same to the byte" },
+        };
+        assert_rows(MEMORY, rows, ARRAY_SIZE(rows));
+}
+
+TEST(devices_go_only_where_kubelet_refuses_them) {
+        static const Row rows[] = {
+                { "{\"Data\":\"" CLAIMS "\",\"Checksum\":4010664294}", { "draManagerState=v1" }, NULL },
+                { "{\"Data\":\"" CLAIMS "\",\"Checksum\":4010664295}", { "draManagerState=v1" }, "dra_manager_state: its checksum is wrong" },
+                { "{\"Data\":\"\",\"Checksum\":0}", { "draManagerState=v1" }, "kubelet cannot read it" },
+                { "{\"version\":\"v1\",\"entries\":[],\"checksum\":3}", { "draManagerState=v1" }, "its checksum is wrong" },     /* of 1.30 */
+                { "{\"version\":\"v1\",\"entries\":[],\"checksum\":3}", { "cpuManagerPolicy=none" }, NULL },
+        };
+        assert_rows(DRA, rows, ARRAY_SIZE(rows));
+}
+
+TEST(all_of_them_at_once) {
+        STATE(b, "cpuManagerPolicy=static", "memoryManagerPolicy=Static", "draManagerState=v1");
+        put(&b, CPU, NONE);
+        put(&b, MEMORY, NO_MEMORY);
+        put(&b, DRA, "{\"Data\":\"" CLAIMS "\",\"Checksum\":4010664294}");
+        put(&b, KUBELET_DIR "/device-plugins/kubelet_internal_checkpoint", "{}");
+        _cleanup_(freep) char *said = NULL;
+        ASSERT_EQ(state_look(b.root, &b.action, &said), 1);
+        ASSERT_STREQ(said, "cpu_manager_state: it is of another policy; memory_manager_state: it is of another policy");
+        ASSERT_STREQ(run(&b), "done");
+        assert_entries(&b, KUBELET_DIR, "device-plugins dra_manager_state");
+}
+
+TEST(nothing_goes_where_kubelet_may_have_run) {
+        static const char *const traces[] = { KUBELET_TURN, "/sys/fs/cgroup/kubepods.slice/cgroup.procs", "/sys/fs/cgroup/kubepods/cgroup.procs",
+                                              "/sys/fs/cgroup/systemd/kubepods.slice/tasks", "/sys/fs/cgroup/systemd/kubepods/tasks" };
+        for (size_t i = 0; i < ARRAY_SIZE(traces); i++) {
+                STATE(b, "cpuManagerPolicy=static");
+                put(&b, CPU, NONE);
+                put(&b, traces[i], "");
+                assert_judged(&b, CPU, NULL);
+        }
+}
+
+TEST(what_is_not_a_file) {
+        STATE(b, "cpuManagerPolicy=none", "memoryManagerPolicy=None", "draManagerState=v1");
+        ASSERT_STREQ(run(&b), "unchanged");
+        put(&b, "/etc/somebodys", NONE);
+        box_link(&b, CPU, "/etc/somebodys");
+        ASSERT_STREQ(run(&b), "done");
+        assert_file(&b, "/etc/somebodys", NONE);
+        box_mkdir(&b, MEMORY, 0755);
+        ASSERT_STREQ(run(&b), "failed");
+        ASSERT_CONTAINS(b.work.text, "memory_manager_state, which an earlier boot left, cannot be removed: Is a directory; remove it by hand");
+        ASSERT_EQ(b.work.cause, CAUSE_FILE);
+}
+
+TEST(one_that_is_too_large_is_left_to_kubelet) {
+        STATE(b, "cpuManagerPolicy=static");
+        put(&b, CPU, NONE);
+        _cleanup_(freep) char *path = box_path(&b, CPU);
+        ASSERT_EQ(truncate(path, 17 << 20), 0);
+        assert_judged(&b, CPU, NULL);
+}
+
+TEST_MAIN
