@@ -2,11 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
-# tree: enabled containerd_enabled kubelet_enabled stores_if_any kept_results
+# spec: {kubelet: {config: {cpuManagerPolicy: static}}}
+# tree: enabled containerd_enabled kubelet_enabled stores_if_any kept_results state_left
 # A soft reboot keeps /run, and what it says of the disks: daemons that the image enables by themselves wait for them all the same.
+# What kubelet left goes before its first start of either userspace, and never once it may have run.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
+STATE=/var/lib/kubelet/cpu_manager_state
+LEFT='{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
+init() { nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json 2>out/init || { cat out/init; false; }; }  # shellcheck disable=SC2046 # sources are words
+stays() { printf %s "$LEFT" >$STATE; "$@" && init && is "$(cat $STATE)" "$LEFT"; }
+stops() { systemctl stop kubelet; }
+takes_its_turn_away() { rm /run/nodestrap/kubelet-may-start; }
 skipped() { is "$(journalctl -b -o cat -u "$1" | grep -c 'skipped, no trigger condition')" "$2"; }
 check() { # WORDS SKIPPED
         try "$1the run phase is active" active nodestrap-run
@@ -17,18 +25,26 @@ check() { # WORDS SKIPPED
         done
         try "$1the run phase has said so" test -e /run/nodestrap/mounts-ready -a -e /run/nodestrap/kubelet-may-start
         try "$1no ordering cycle was broken" no_cycle
+        try "$1the state that kubelet would end at is gone" test ! -e $STATE
+        try "$1init has said so" is "$(journalctl -b -o cat -u nodestrap-run | grep -c "removed $STATE of an earlier boot: it is of another policy")" "$2"
 }
 
 if [ ! -e out/first ]; then
         check '' 1 >out/first
         touch -d '1 hour ago' /run/nodeadm/init
+        printf %s "$LEFT" >$STATE
         systemctl soft-reboot
         exec tail -f /dev/null          # until it ends this userspace
 fi
 cat out/first
 check 'after a soft reboot: ' 2
 try "the marker of the run phase is this userspace's" is "$(find /run/nodeadm/init -mmin -30)" /run/nodeadm/init
+printf %s "$LEFT" >$STATE
 try "a second init succeeds" sh -c "nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json 2>out/second-init"
 try "and changes nothing" python3 compare.py unchanged /run/nodestrap/status.json
+try "also of the state beside a kubelet that runs" is "$(cat $STATE)" "$LEFT"
+try "a plan shows that it stays" sh -c "nodestrap plan $(sources) | grep -F 'forget-state   /var/lib/kubelet                   [keep]'"
+try "it stays beside a kubelet that runs before its turn" stays takes_its_turn_away
+try "and beside one that has stopped" stays stops
 
 finish

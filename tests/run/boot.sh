@@ -124,6 +124,7 @@ tree_ec2_utils() {                      # AWS's udev rules; they ask for the ven
                 sed 's/0x1D0F/0x1B36/' "$cache/usr/sbin/ebsnvme-id" >"$tree/usr/sbin/ebsnvme-id" && chmod 755 "$tree/usr/sbin/ebsnvme-id"
 }
 tree_kubelet_enabled() { mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -sf ../kubelet.service "$tree/etc/systemd/system/multi-user.target.wants/"; }
+tree_state_left() { mkdir -p "$tree/var/lib/kubelet"; printf '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}' >"$tree/var/lib/kubelet/cpu_manager_state"; }  # by a kubelet of an earlier boot
 tree_kubelet_environment() { mkdir -p "$tree/etc/eks/kubelet"; echo NODEADM_KUBELET_ARGS=--v=1 >"$tree/etc/eks/kubelet/environment"; }
 tree_swap() {                           # as kubelet reads of it: what nsboot.sh binds over /proc/swaps
         mkdir -p "$tree/vmtest/kernel" && printf 'Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/zram0                              partition\t1048572\t\t0\t\t100\n' >"$tree/vmtest/kernel/swaps"

@@ -341,6 +341,32 @@ TEST(nodes_of_gpus) {
                 if (kubelet_numa_nodes(&s.config, &s.host) != cases[i].nodes)
                         FAIL("%zu: %zu nodes", i, kubelet_numa_nodes(&s.config, &s.host));
         }
+
+/* ---- what its managers left in an earlier boot ---- */
+
+TEST(settings_that_a_left_state_is_compared_with) {
+        static const struct { const char *file, *flags[4], *words; } cases[] = {
+                { "{}", {}, "cpuManagerPolicy=none memoryManagerPolicy=None draManagerState=v1" },
+                { "{'cpuManagerPolicy':'','memoryManagerPolicy':'Static'}", {}, "cpuManagerPolicy=none memoryManagerPolicy=Static draManagerState=v1" },
+                { "{'cpuManagerPolicy':'static','reservedSystemCPUs':'0-1'}", {}, "cpuManagerPolicy=static memoryManagerPolicy=None reservedSystemCPUs=0-1 draManagerState=v1" },
+                { "{'cpuManagerPolicy':'none'}", { "--cpu-manager-policy=static", "--memory-manager-policy=Static", "--cpu-manager-policy-options=strict-cpu-reservation=true" },
+                  "cpuManagerPolicy=static memoryManagerPolicy=Static strict-cpu-reservation=true draManagerState=v1" },
+                { "{'cpuManagerPolicy':'s3cret','reservedSystemCPUs':'s3cret'}", {}, "memoryManagerPolicy=None draManagerState=v1" },
+                { "{}", { "--root-dir=/var/lib/kubelet" }, "cpuManagerPolicy=none memoryManagerPolicy=None draManagerState=v1" },
+                { "{}", { "--root-dir=/data/kubelet" }, "" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = machine("1.33.4");
+                s.config.kubelet.config = sample_json(&s, cases[i].file);
+                s.config.kubelet.flags = (char **)cases[i].flags;
+                const Action *a = plan_find(sample_plan(&s), "forget-state:" KUBELET_DIR), *turn = plan_find(s.plan, "write-file:" KUBELET_TURN);
+                _cleanup_(freep) char *words = a ? strv_join(a->words, " ") : xstrdup("");
+                ASSERT_STREQ(words, cases[i].words);
+                ASSERT_EQ(strv_contains(turn->after, "forget-state:" KUBELET_DIR), a != NULL);
+                ASSERT_TRUE(!a || (a->lenient && strv_contains(a->after, "write-file:" MOUNTS_READY)));
+        }
+        _cleanup_(sample_done) Sample s = machine("1.30.4");
+        ASSERT_TRUE(!strv_contains(plan_find(sample_plan(&s), "forget-state:" KUBELET_DIR)->words, "draManagerState=v1"));
 }
 
 /* ---- storage ---- */
