@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154 # tests is control-plane.sh's
+# Sourced by tests/cluster/state-*.sh behind host.sh: what a kubelet left in an earlier boot, and what the real one makes of it before and
+# after init. init sees a machine of tests/fixtures below root, kubelet this machine's kernel there and a containerd of its own.
+VERSION=$("$KUBE/kubelet" --version | sed 's/.* v//') STATES=root/var/lib/kubelet
+NONE='{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
+
+within() { local end=$((SECONDS + $1)); shift; until "$@"; do [ $SECONDS -lt $end ] || return 1; sleep 0.05; done; }
+machine_starts() {
+        mkdir -p root/run/containerd root/usr/bin root/tmp && "$tests/fixtures/expand.sh" m5-large root && cp "$KUBE/kubelet" root/usr/bin/ && mkdir -p root/{sys,proc,dev}
+        echo root:x:0:0::/root:/bin/sh >root/etc/passwd; echo "Kubernetes v$VERSION" >root/etc/eks/kubelet-version.txt; cp /sys/devices/system/cpu/online root/sys/devices/system/cpu/online
+        printf 'version = 2\nroot = "%s/containerd"\nstate = "%s/containerd.run"\n[grpc]\n  address = "%s/root/run/containerd/containerd.sock"\n' "$PWD" "$PWD" "$PWD" >containerd.toml
+        containerd -c containerd.toml >containerd.log 2>&1 &
+        within 60 test -S root/run/containerd/containerd.sock || { tail -5 containerd.log; return 1; }
+}
+init() {        # SETTINGS: a run phase of the same boot
+        { user_data; printf '  kubelet: {config: {%s}}\n' "$1"; } >root/node.yaml
+        nodestrap init -c file:///node.yaml --root "$PWD/root" >init.log 2>&1 || { cat init.log; return 1; }
+}
+boots() { rm -rf root/run/nodestrap root/run/nodeadm root/run/eks; init "$1"; }
+# kubelet with what is planned, but for this machine's cgroups: it gets behind its managers, or ends.
+# shellcheck disable=SC2016 # for that shell
+kubelet() {
+        local arguments; rm -f log; read -ra arguments < <(sed -n 's/^NODEADM_KUBELET_ARGS=//p' root/etc/eks/kubelet/environment)
+        unshare --mount bash -c 'mount --bind root root || exit; for d in sys proc dev; do mount --rbind /$d root/$d || exit; done; exec chroot root /usr/bin/kubelet "$@"' kubelet "${arguments[@]}" --v=2 --fail-cgroupv1=false \
+                --fail-swap-on=false --cgroup-driver=cgroupfs --cgroups-per-qos=false --enforce-node-allocatable= --kube-reserved-cgroup= --system-reserved-cgroup= >log 2>&1 </dev/null &
+        local pid=$! r
+        began_or_ended() { grep -q 'Starting Kubelet Plugin Manager' log 2>/dev/null || ! kill -0 $pid 2>/dev/null; }
+        within 120 began_or_ended; grep -q 'Starting Kubelet Plugin Manager' log; r=$?
+        kill -KILL $pid 2>/dev/null; wait $pid 2>/dev/null
+        return $r
+}
+starts() { kubelet || { grep -E '^[EF]|^Error' log | tail -4 | cut -c1-600; tail -2 log | cut -c1-600; return 1; }; }
+ends() { no kubelet && grep -E -- "$1" log; }
+gone() { is "$(grep -c "removed /var/lib/kubelet/$1 of an earlier boot: $2" init.log)" 1 && no test -e "$STATES/$1"; }
+stayed() { no grep 'of an earlier boot' init.log && cmp "$STATES/$1" "$1"; }
+leaves() { cp "$STATES/$1" "$1"; }
+put() { rm -rf "$STATES/$1"; printf %s "$2" >"$STATES/$1"; }
+# What kubelet ends at, with these words, is gone after init, and kubelet starts.
+mended() { # NAME WORDS STATE WHY SETTINGS
+        try "$1: kubelet ends at it" ends "$2" || tail -3 log | cut -c1-300 | sed 's/^/# /'
+        try "$1: a boot takes it away" boots "$5"
+        try "$1: and says why" gone "$3" "$4"
+        try "$1: kubelet starts" starts
+}
+# The control is init itself, in the boot in which kubelet may have run: nothing goes.
+check_states() { # [dra]: this kubelet reads the state of DRA
+        local pinned='cpuManagerPolicy: static' memory='memoryManagerPolicy: Static, kubeReserved: {memory: %s}, evictionHard: {memory.available: 100Mi}, reservedMemory: [{numaNode: 0, limits: {memory: %s}}]' few many
+        # shellcheck disable=SC2059
+        few=$(printf "$memory" 500Mi 600Mi) many=$(printf "$memory" 600Mi 700Mi)
+        try "a machine" machine_starts || return
+        try "its first boot" boots ''
+        try "kubelet starts" starts
+        try "its state is known" is "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["policyName"])' $STATES/cpu_manager_state)" none
+        leaves cpu_manager_state; leaves memory_manager_state
+        try "a reboot" boots ''
+        try "keeps the state of CPUs" stayed cpu_manager_state
+        try "and that of memory" stayed memory_manager_state
+
+        try "another policy in the same boot" init "$pinned"
+        try "keeps them, too" stayed cpu_manager_state
+        mended "policy none" 'configured policy .?"static.?" differs from state checkpoint policy .?"none' cpu_manager_state "it is of another policy" "$pinned"
+        leaves cpu_manager_state
+        try "a reboot with pinned CPUs" boots "$pinned"
+        try "keeps the state that kubelet takes" stayed cpu_manager_state
+        try "kubelet starts" starts
+        put cpu_manager_state "${NONE/1353318690/1}"
+        mended "a wrong checksum" 'checkpoint is corrupted' cpu_manager_state "it is of another policy" "$pinned"
+        put cpu_manager_state ''
+        mended "an empty file" 'unexpected end of JSON input' cpu_manager_state "kubelet cannot read it" "$pinned"
+        init '' && mended "policy static" 'configured policy .?"none.?" differs from state checkpoint policy .?"static' cpu_manager_state "it is of another policy" ''
+        put cpu_manager_state "${NONE/1353318690/1}"
+        mended "a wrong checksum of none" 'checkpoint is corrupted' cpu_manager_state "its checksum is wrong" ''
+
+        init "$few" && mended "memory without a policy" 'configured policy .?"Static.?" differs from state checkpoint policy .?"None' memory_manager_state "it is of another policy" "$few"
+        init "$many" && mended "memory with other reserves" 'the expected machine state is different from the real one' memory_manager_state "memory is not the same to the byte after a boot" "$many"
+        [ "${1-}" = dra ] || return 0
+        leaves dra_manager_state
+        try "a reboot" boots "$many"
+        try "keeps the state of DRA" cmp dra_manager_state $STATES/dra_manager_state
+        put dra_manager_state '{"version":"v1","entries":[],"checksum":3}'
+        mended "DRA as before 1.31" 'checkpoint is corrupted' dra_manager_state "its checksum is wrong" "$many"
+        put dra_manager_state '{"Data":"","Checksum":0}'
+        mended "DRA without data" 'unexpected end of JSON input' dra_manager_state "kubelet cannot read it" "$many"
+}
