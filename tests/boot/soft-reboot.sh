@@ -11,7 +11,8 @@
 
 STATE=/var/lib/kubelet/cpu_manager_state
 LEFT='{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
-init() { nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json 2>out/init || { cat out/init; false; }; }  # shellcheck disable=SC2046 # sources are words
+# shellcheck disable=SC2046 # sources are words
+init() { nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json 2>out/init || { cat out/init; false; }; }
 stays() { printf %s "$LEFT" >$STATE; "$@" && init && is "$(cat $STATE)" "$LEFT"; }
 stops() { systemctl stop kubelet; }
 takes_its_turn_away() { rm /run/nodestrap/kubelet-may-start; }
@@ -43,7 +44,7 @@ printf %s "$LEFT" >$STATE
 try "a second init succeeds" sh -c "nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json 2>out/second-init"
 try "and changes nothing" python3 compare.py unchanged /run/nodestrap/status.json
 try "also of the state beside a kubelet that runs" is "$(cat $STATE)" "$LEFT"
-try "a plan shows that it stays" sh -c "nodestrap plan $(sources) | grep -F 'forget-state   /var/lib/kubelet                   [keep]'"
+try "a plan shows that it stays" sh -c "nodestrap plan $(sources) | grep -E 'forget-state +/var/lib/kubelet +[[]keep[]]'"
 try "it stays beside a kubelet that runs before its turn" stays takes_its_turn_away
 try "and beside one that has stopped" stays stops
 

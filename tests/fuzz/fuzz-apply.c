@@ -287,6 +287,21 @@ static int run_look(Case *c) {
         return 0;
 }
 
+/* What was to go is gone. */
+static int run_state(Case *c) {
+        static char *plain[] = { (char *)"cpuManagerPolicy=none", (char *)"memoryManagerPolicy=None", (char *)"draManagerState=v1", NULL },
+                    *pinned[] = { (char *)"cpuManagerPolicy=static", (char *)"memoryManagerPolicy=Static", (char *)"reservedSystemCPUs=0", NULL },
+                    *strict[] = { (char *)"cpuManagerPolicy=static", (char *)"reservedSystemCPUs=0-1", (char *)"strict-cpu-reservation=true", NULL };
+        c->a->target = (char *)KUBELET_DIR;
+        c->a->words = c->form & BIT(0) ? pinned : c->form & BIT(1) ? strict : plain;
+        int r = state_work(c->w);
+        char *left = NULL;
+        if (r >= 0 && state_look(c->w->root, c->a, &left) != 0)
+                abort();
+        free(left);
+        return r;
+}
+
 static const struct { ActionType type; int (*run)(Case *c); } steps[] = {
         { ACTION_CHECK_DRIVER, run_driver },   { ACTION_CHECK_VERSIONS, run_versions },
         { ACTION_MAKE_NODES, run_nodes },      { ACTION_MAKE_CHANNEL, run_channel },
@@ -297,6 +312,7 @@ static const struct { ActionType type; int (*run)(Case *c); } steps[] = {
         { ACTION_CREATE_RAID, run_raid },      { ACTION_MOUNT, run_disk },
         { ACTION_MOVE_FILES, run_filling },    { ACTION_PRUNE_FILES, run_waited },
         { ACTION_PRUNE_FILES, run_look },      { ACTION_RELOAD_NETWORKD, run_networkd },
+        { ACTION_FORGET_STATE, run_state },
 };
 
 /* One that fails says why; what was found can be told. */
