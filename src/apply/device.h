@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The executors of devices: pages.c, sysctl.c, module.c, machine.c (what is there), driver.c, fabric.c,
- * health.c, mig.c, node.c, list.c, clocks.c, cdi.c, imex.c, of whose turn it is, turn.c, of what a failure of
- * theirs makes of the node, register.c and taint.c, and of what kubelet left in an earlier boot, state.c.
+ * health.c, mig.c, node.c, list.c, clocks.c, cdi.c, imex.c, of whose turn it is, turn.c, and of what a
+ * failure of theirs makes of the node, register.c and taint.c. Beside them state.c, of the files of kubelet.
  * Those that take a Work run on a thread, look for themselves whether anything is to be done, and return > 0
  * done, 0 unchanged, < 0 after work_fail(). */
 #include "apply/work.h"
@@ -36,7 +36,7 @@ _must_check_ _nonnull_ int imex_work(Work *w);
 _must_check_ _nonnull_ int turn_work(Work *w);
 
 _must_check_ _nonnull_ int state_work(Work *w);
-/* What of it would go, and why: a new text in *ret and 1; NULL and 0 for nothing; or a negative errno. */
+/* 1, and which files would go and why in a new text, *ret; 0 and NULL: none; or a negative errno. */
 _must_check_ _nonnull_ int state_look(const Root *root, const Action *a, char **ret);
 
 /* Has any of those failed that the task comes after, however they end? */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * forget-state → what kubelet's managers of CPUs, memory and devices wrote in an earlier boot. kubelet ends
- * where it contradicts this boot: another policy, other CPUs, other memory, a wrong checksum
- * (siderolabs/talos#7504, bottlerocket-os/bottlerocket#1465, kubernetes/kubernetes#131253). No container of
- * that boot runs any more, so a file is only worth what kubelet takes of it: it divides again what it does
- * not find. Pods that hold something now are another matter: nothing is touched where kubelet may have
- * run in this boot.
+ * forget-state → the files in which kubelet notes how it has divided CPUs, memory and devices. kubelet ends
+ * where one of an earlier boot contradicts this one: another policy, other CPUs, other memory, a wrong
+ * checksum (siderolabs/talos#7504, bottlerocket-os/bottlerocket#1465, kubernetes/kubernetes#131253). No
+ * container of that boot runs any more, and kubelet divides again for each pod that it admits. Pods of this
+ * boot hold what the files say: nothing is touched where kubelet may have run in it.
  *
  * The checksums are FNV-1a, 32 bits, over the text that Go's spew makes of the structure, and CRC-32 in the
  * state of devices (kubernetes/kubernetes:pkg/kubelet/checkpointmanager/checksum/checksum.go,
@@ -23,7 +22,7 @@
 #include <zlib.h>
 
 #define STATE_MAX  (16 << 20)
-#define CPUS_MAX   8192                 /* CONFIG_NR_CPUS is no more on x86-64 and arm64 */
+#define CPUS_MAX   8192                 /* CONFIG_NR_CPUS has this limit on x86-64 */
 #define CPUS_FILE  "/sys/devices/system/cpu/online"
 #define UNREADABLE "kubelet cannot read it"
 #define OTHER_SUM  "its checksum is wrong"
@@ -115,8 +114,8 @@ static bool entries_read(const json_t *entries, Text *to, Cpus *taken) {
         return true;
 }
 
-/* kubernetes/kubernetes:pkg/kubelet/cm/cpumanager/policy_static.go, validateState(). Which CPUs kubelet
- * reserves by their number alone is its own choice: what pods hold may lie among them now. */
+/* kubernetes/kubernetes:pkg/kubelet/cm/cpumanager/policy_static.go, validateState(). kubelet itself
+ * chooses the CPUs that it reserves by their number: those that pods hold may be among them now. */
 static const char *static_contradicts(const Root *root, const Action *a, const Cpus *shared,
                                       const Cpus *taken, bool holds) {
         Cpus online = {}, reserved = {};
@@ -124,7 +123,7 @@ static const char *static_contradicts(const Root *root, const Action *a, const C
         bool strict = setting(a, "strict-cpu-reservation");
         _cleanup_(freep) char *line = NULL;
         if (!list && (strict || holds))
-                return "which CPUs are reserved is kubelet's choice";
+                return "kubelet chooses the reserved CPUs by their number";
         if (root_read_line(root, CPUS_FILE, &line) < 0 || !cpus_read(&online, line) ||
             !cpus_read(&reserved, list ?: ""))
                 return NULL;            /* it cannot be told from here */
@@ -160,16 +159,16 @@ static const char *cpu_contradicts(const Root *root, const Action *a, const json
         const char *why = data_contradicts(state);
         if (why || !streq(policy, "static"))
                 return why;
-        /* of one that was never filled kubelet makes a new one, if nobody holds any */
+        /* kubelet fills an empty one where no pod holds any */
         return *shares || !is_empty(entries) ? static_contradicts(root, a, &shared, &taken, !is_empty(entries))
                                              : NULL;
 }
 
 /* ---- memory ---- */
 
-/* kubelet wants each NUMA node's memory, huge pages, reserves and all that was given away to the byte
- * (kubernetes/kubernetes:pkg/kubelet/cm/memorymanager/policy_static.go, validateState()), and the kernel
- * itself takes other amounts at each boot (kubernetes/kubernetes#131253). So Static's never stays. */
+/* kubelet compares memory, huge pages and reserves of each NUMA node to the byte, and what it sums up of
+ * pods (kubernetes/kubernetes:pkg/kubelet/cm/memorymanager/policy_static.go, validateState()). The kernel
+ * takes another amount at each boot (kubernetes/kubernetes#131253). So a file of Static never stays. */
 static const char *memory_contradicts(_unused_ const Root *root, _unused_ const Action *a,
                                       const json_t *state, const char *policy) {
         static const char none[] =
@@ -187,7 +186,8 @@ static const char *memory_contradicts(_unused_ const Root *root, _unused_ const 
 
 /* ---- devices ---- */
 
-/* What is prepared for claims must be known to be taken back, so only a file that kubelet refuses goes. */
+/* Drivers have prepared claims, and kubelet must know them to take them back: only a file that it refuses
+ * goes. */
 static const char *dra_contradicts(_unused_ const Root *root, _unused_ const Action *a, const json_t *state,
                                    _unused_ const char *form) {
         const char *data = json_get_text(state, "Data");
@@ -240,7 +240,7 @@ static int state_judge(const Root *root, const Action *a, size_t i, const char *
         return 0;
 }
 
-/* kubelet makes the group of all pods when it starts, and nobody removes it in the boot. */
+/* kubelet makes the control group of all pods when it starts, and leaves it. */
 static bool kubelet_has_run(const Root *root) {
         static const char *const places[] = {
                 KUBELET_TURN,

@@ -88,9 +88,9 @@ typedef enum ActionType {
                                  * where nothing that it comes after changed anything */
         ACTION_TAKE_TURN,       /* target: "devices"; waits for another process that works on them,
                                  * and keeps others from them until this one ends */
-        ACTION_FORGET_STATE,    /* target: kubelet's directory; words: its settings; removes what its
-                                 * managers left there in an earlier boot and it would end at; unchanged
-                                 * where kubelet may have run in this one */
+        ACTION_FORGET_STATE,    /* target: the directory of kubelet; words: its settings; removes state
+                                 * files of an earlier boot that kubelet refuses. Unchanged where kubelet
+                                 * may have run in this boot */
         _ACTION_MAX, _ACTION_INVALID = -22,
 } ActionType;
 DECLARE_STRING_TABLE(action_type, ActionType);

@@ -58,7 +58,7 @@ _nonnull_ void plan_take_turn(Plan *plan);
  * the others have planned. */
 _nonnull_ void plan_units(Plan *plan, const Config *config, const Host *host);
 
-/* What an earlier boot left in kubelet's directory and kubelet would end at. */
+/* Removes the state files of an earlier boot that kubelet refuses. */
 _nonnull_ void plan_state(Plan *plan, const Host *host);
 
 /* The Node that all of that will make; warns where kubelet would not start, or pods get no memory. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kubelet's settings → what apply/state.c compares its managers' files of an earlier boot with. Only words of
- * kubelet's own and lists of CPUs go into the plan, since everybody may read it. */
+/* The settings of kubelet → what apply/state.c compares its state files of an earlier boot with. Everybody may
+ * read the plan, so only policies that kubelet has and lists of CPUs go into it. */
 #include "plan/node.h"
 #include "base/str.h"
 
-/* What kubelet takes on Linux; the first is its default. */
+/* The first policy is the default; kubelet on Linux has no others. */
 static const struct { const char *name, *policies[2]; } managers[] = {
         { "cpuManagerPolicy",    { "none", "static" } },
         { "memoryManagerPolicy", { "None", "Static" } },
@@ -28,15 +28,15 @@ static void add_reserved(Action *a, const json_t *settings) {
 }
 
 /* Before 1.31 the state of DRA is alpha and has another form
- * (kubernetes/kubernetes:pkg/kubelet/cm/dra/state/checkpoint.go). A failure to remove a file is a warning:
- * kubelet says itself whether it ends. A directory of the user's own stays as it is. */
+ * (kubernetes/kubernetes:pkg/kubelet/cm/dra/state/checkpoint.go). A file that cannot be removed is a
+ * warning: kubelet says itself whether it ends. Another directory than ours stays as it is. */
 void plan_state(Plan *plan, const Host *host) {
         _cleanup_(json_decrefp) json_t *settings = node_settings(plan, host);
         const char *directory = json_get_text(settings, "rootDirectory");
         if (*directory && !streq(directory, KUBELET_DIR))
                 return;
         Action *a = plan_add(plan, ACTION_FORGET_STATE, PHASE_RUN, "kubelet", KUBELET_DIR,
-                             "what an earlier boot left and kubelet would end at");
+                             "state of an earlier boot that kubelet refuses");
         a->lenient = true;
         add_policies(a, settings);
         add_reserved(a, settings);

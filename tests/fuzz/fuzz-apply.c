@@ -287,7 +287,7 @@ static int run_look(Case *c) {
         return 0;
 }
 
-/* What was to go is gone. */
+/* A file that was to go is gone. */
 static int run_state(Case *c) {
         static char *plain[] = { (char *)"cpuManagerPolicy=none", (char *)"memoryManagerPolicy=None", (char *)"draManagerState=v1", NULL },
                     *pinned[] = { (char *)"cpuManagerPolicy=static", (char *)"memoryManagerPolicy=Static", (char *)"reservedSystemCPUs=0", NULL },

@@ -26,7 +26,7 @@ static const char *run(Box *b) {
         return r < 0 ? "failed" : r > 0 ? "done" : "unchanged";
 }
 
-/* What a plan says of it, what a run does, and that a second one has nothing more to do. */
+/* A plan shows it, a run does it, a second run finds nothing to do. */
 static void assert_judged(Box *b, const char *path, const char *why) {
         _cleanup_(freep) char *said = NULL;
         ASSERT_EQ(state_look(b->root, &b->action, &said), why != NULL);
@@ -64,10 +64,10 @@ TEST(cpus) {
                 { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0-1", "strict-cpu-reservation=true" }, NULL },
                 { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0", "strict-cpu-reservation=true" }, "other CPUs than this machine has" },
                 { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0-2", "strict-cpu-reservation=true" }, "it reserves other CPUs" },
-                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "strict-cpu-reservation=true" }, "which CPUs are reserved is kubelet's choice" },
+                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "strict-cpu-reservation=true" }, "kubelet chooses the reserved CPUs by their number" },
                 { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, NULL },
                 { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static", "reservedSystemCPUs=2" }, "it reserves other CPUs" },
-                { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static" }, "which CPUs are reserved is kubelet's choice" },
+                { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static" }, "kubelet chooses the reserved CPUs by their number" },
                 { HELD("0,3", "{\"b\":{\"x\":\"2\"},\"a\":{\"z\":\"1\",\"y\":\"1\"}}", 3656855009), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, NULL },
                 { HELD("0-3", "{\"b\":{\"x\":\"3\"}}", 2793023245), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "a CPU is shared and held in it" },
                 { HELD("", "{\"b\":{\"x\":\"3\"}}", 1720723055), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "it reserves other CPUs" },

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154 # tests is control-plane.sh's
-# Sourced by tests/cluster/state-*.sh behind host.sh: what a kubelet left in an earlier boot, and what the real one makes of it before and
-# after init. init sees a machine of tests/fixtures below root, kubelet this machine's kernel there and a containerd of its own.
+# Sourced by tests/cluster/state-*.sh behind host.sh: the real kubelet and the state files of an earlier boot, before and after init. Both
+# run below root: init with a machine of tests/fixtures, kubelet with the kernel of this machine and a containerd that the test starts.
 VERSION=$("$KUBE/kubelet" --version | sed 's/.* v//') STATES=root/var/lib/kubelet
 NONE='{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
 
@@ -18,7 +18,7 @@ init() {        # SETTINGS: a run phase of the same boot
         nodestrap init -c file:///node.yaml --root "$PWD/root" >init.log 2>&1 || { cat init.log; return 1; }
 }
 boots() { rm -rf root/run/nodestrap root/run/nodeadm root/run/eks; init "$1"; }
-# kubelet with what is planned, but for this machine's cgroups: it gets behind its managers, or ends.
+# kubelet with the planned arguments, and others for the cgroups of this machine: it starts its managers, or ends.
 # shellcheck disable=SC2016 # for that shell
 kubelet() {
         local arguments; rm -f log; read -ra arguments < <(sed -n 's/^NODEADM_KUBELET_ARGS=//p' root/etc/eks/kubelet/environment)
@@ -36,7 +36,7 @@ gone() { is "$(grep -c "removed /var/lib/kubelet/$1 of an earlier boot: $2" init
 stayed() { no grep 'of an earlier boot' init.log && cmp "$STATES/$1" "$1"; }
 leaves() { cp "$STATES/$1" "$1"; }
 put() { rm -rf "$STATES/$1"; printf %s "$2" >"$STATES/$1"; }
-# What kubelet ends at, with these words, is gone after init, and kubelet starts.
+# kubelet ends at the file with these words; init removes it, and kubelet starts.
 mended() { # NAME WORDS STATE WHY SETTINGS
         try "$1: kubelet ends at it" ends "$2" || tail -3 log | cut -c1-300 | sed 's/^/# /'
         try "$1: a boot takes it away" boots "$5"
