@@ -146,8 +146,10 @@ static const char *cpu_contradicts(const Root *root, const Action *a, const json
         Cpus shared = {}, taken = {};
         if (!streq(json_get_text(state, "policyName"), policy))
                 return OTHER_POLICY;
-        text_add(&t, "(*state.CPUManagerCheckpoint){PolicyName:(string)%s DefaultCPUSet:(string)%s "
-                 "Entries:(map[string]map[string]string)map[", policy, shares);
+        text_add(&t,
+                 "(*state.CPUManagerCheckpoint){PolicyName:(string)%s DefaultCPUSet:(string)%s "
+                 "Entries:(map[string]map[string]string)map[",
+                 policy, shares);
         if (!cpus_read(&shared, shares) || (!is_empty(entries) && !json_is_object(entries)) ||
             !entries_read(entries, &t, &taken))
                 return UNREADABLE;
@@ -160,8 +162,8 @@ static const char *cpu_contradicts(const Root *root, const Action *a, const json
         if (why || !streq(policy, "static"))
                 return why;
         /* kubelet fills an empty one where no pod holds any */
-        return *shares || !is_empty(entries) ? static_contradicts(root, a, &shared, &taken, !is_empty(entries))
-                                             : NULL;
+        bool holds = !is_empty(entries);
+        return *shares || holds ? static_contradicts(root, a, &shared, &taken, holds) : NULL;
 }
 
 /* ---- memory ---- */
@@ -172,14 +174,15 @@ static const char *cpu_contradicts(const Root *root, const Action *a, const json
 static const char *memory_contradicts(_unused_ const Root *root, _unused_ const Action *a,
                                       const json_t *state, const char *policy) {
         static const char none[] =
-                "(*state.MemoryManagerCheckpoint){PolicyName:(string)None MachineState:(state.NUMANodeMap)map[] "
-                "Entries:(state.ContainerMemoryAssignments)map[] Checksum:(checksum.Checksum)0}";
+                "(*state.MemoryManagerCheckpoint){PolicyName:(string)None "
+                "MachineState:(state.NUMANodeMap)map[] Entries:(state.ContainerMemoryAssignments)map[] "
+                "Checksum:(checksum.Checksum)0}";
         if (!streq(json_get_text(state, "policyName"), policy))
                 return OTHER_POLICY;
         if (streq(policy, "Static"))
                 return "memory is not the same to the byte after a boot";
-        if (!is_empty(json_object_get(state, "machineState")) || !is_empty(json_object_get(state, "entries")) ||
-            !sum_is(json_object_get(state, "checksum"), none))
+        if (!is_empty(json_object_get(state, "machineState")) ||
+            !is_empty(json_object_get(state, "entries")) || !sum_is(json_object_get(state, "checksum"), none))
                 return OTHER_SUM;
         return data_contradicts(state);
 }
@@ -287,8 +290,8 @@ int state_work(Work *w) {
                         r = root_remove(w->root, path);
                 if (r < 0)
                         return work_fail(w, r, CAUSE_FILE,
-                                         "%s, which an earlier boot left, cannot be %s: %s; remove it by hand if "
-                                         "kubelet ends at it",
+                                         "%s, which an earlier boot left, cannot be %s: %s; remove it by "
+                                         "hand if kubelet ends at it",
                                          path, why ? "removed" : "read", strerror(-r));
                 if (r > 0)
                         log_info("removed %s of an earlier boot: %s", path, why);

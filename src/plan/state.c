@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of kubelet → what apply/state.c compares its state files of an earlier boot with. Everybody may
- * read the plan, so only policies that kubelet has and lists of CPUs go into it. */
+/* The settings of kubelet → what apply/state.c compares its state files of an earlier boot with. Everybody
+ * may read the plan, so only policies that kubelet has and lists of CPUs go into it. */
 #include "plan/node.h"
 #include "base/str.h"
 
@@ -12,7 +12,8 @@ static const struct { const char *name, *policies[2]; } managers[] = {
 
 static void add_policies(Action *a, const json_t *settings) {
         for (size_t i = 0; i < ARRAY_SIZE(managers); i++) {
-                const char *const *policies = managers[i].policies, *value = json_get_text(settings, managers[i].name);
+                const char *const *policies = managers[i].policies,
+                                  *value = json_get_text(settings, managers[i].name);
                 for (size_t k = 0; k < ARRAY_SIZE(managers[i].policies); k++)
                         if (streq(*value ? value : policies[0], policies[k]))
                                 strv_push(&a->words, xasprintf("%s=%s", managers[i].name, policies[k]));
@@ -21,9 +22,10 @@ static void add_policies(Action *a, const json_t *settings) {
 
 static void add_reserved(Action *a, const json_t *settings) {
         const char *cpus = json_get_text(settings, "reservedSystemCPUs");
+        const json_t *options = json_object_get(settings, "cpuManagerPolicyOptions");
         if (cpu_list_count(cpus) > 0)
                 strv_push(&a->words, xasprintf("reservedSystemCPUs=%s", cpus));
-        if (node_setting_flag(json_object_get(settings, "cpuManagerPolicyOptions"), "strict-cpu-reservation") > 0)
+        if (node_setting_flag(options, "strict-cpu-reservation") > 0)
                 strv_add(&a->words, "strict-cpu-reservation=true");
 }
 

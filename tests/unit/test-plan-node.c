@@ -341,6 +341,7 @@ TEST(nodes_of_gpus) {
                 if (kubelet_numa_nodes(&s.config, &s.host) != cases[i].nodes)
                         FAIL("%zu: %zu nodes", i, kubelet_numa_nodes(&s.config, &s.host));
         }
+}
 
 /* ---- what its managers left in an earlier boot ---- */
 
