@@ -1,0 +1,545 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Random kubelet settings: the verdict of nodestrap beside that of the real kubelet (python3 standard library only, root).
+
+    kubelet.py --nodestrap build/nodestrap --kubelet KUBELET --containerd CONTAINERD -n 100 --seed 7
+
+A case is a spec.kubelet of one or two settings, in config or as a flag; a third of the cases get a wrong value. `plan` makes the files
+of each, and a real kubelet gets these as they are. It runs below a root of its own, in namespaces of its own (mounts, network, processes,
+cgroups), with a real containerd, and with the sysctls that a Node has. kubelet stays once it logs what comes after all of its checks
+(STAYS): by then the container manager, the managers of CPUs, memory and devices, eviction and the rotation of logs have started. A
+kubelet that does not get there ends by itself. A kubelet that does neither in LIMIT seconds is an error of this program.
+
+    silent    nodestrap takes it, and kubelet ends: these are the failures
+    strict    nodestrap refuses it, and kubelet stays. Kubelet gets the plan of the same NodeConfig without what is refused, and that
+              in one more drop-in, or at the end of the flags. Where a setting of ours could be in its way, a second kubelet runs without
+    machine   kubelet ends for what this machine is (MACHINE), so that neither verdict counts
+
+What it cannot tell: there is no API server (kubelet has the planned kubeconfig and asks in vain), so what the API server refuses of a
+Node shows nowhere; there is no systemd and no D-Bus, so the cgroup driver is cgroupfs, and kubelet only complains that it cannot delay a
+shutdown; where the machine has cgroup v1, what needs cgroup v2. No pod runs.
+
+Fields and flags are those of conf/kubelet-settings.csv and conf/kubelet-flags.csv, feature gates those of kubelet --help.
+Exit: 0, 1 after a silent case or with more than 1 % strict ones, 2 where no kubelet stays, not even with a plain plan.
+"""
+
+import argparse
+import base64
+import collections
+import concurrent.futures
+import csv
+import itertools
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+CONF = os.path.join(HERE, "../../conf")
+STAYS = "Starting Kubelet Plugin Manager"
+LIMIT = 90
+MACHINE = re.compile(r"no space left|too many open files|systemd not running|cgroup ?v2|cgroup v1|cgroups? v1|"
+                     r"only supported on cgroup|cannot allocate memory|resource temporarily unavailable")
+
+# Fields that this program does not try: kubelet needs another file or socket for them, or nodestrap keeps them for itself.
+LEFT_OUT = """apiVersion kind containerRuntimeEndpoint imageServiceEndpoint tlsCertFile tlsPrivateKeyFile staticPodURL staticPodURLHeader
+    authentication resolvConf failCgroupV1 cgroupRoot volumePluginDir""".split()
+# Addresses and ports that the network namespace has; the last list of each is wrong.
+VALUES = {
+    "address": (["0.0.0.0", "127.0.0.1", "::"], ["x", "10.0.0.300", 5]),
+    "healthzBindAddress": (["127.0.0.1", "0.0.0.0"], ["x", "10.0.0.300"]),
+    "allowedUnsafeSysctls": (
+        [["net.core.somaxconn"], ["net.*"], ["kernel.shm*"], ["kernel.msgmax", "fs.mqueue.*"], ["kernel.sem"]],
+        [["fs.aio-max-nr"], ["vm.max_map_count"], ["kernel.*"], ["*"], [""], ["net..x"], "net.core.somaxconn"]),
+    "authorization": ([{"mode": "Webhook"}, {"mode": "AlwaysAllow"}], [{"mode": "RBAC"}, {"mode": ""}, "Webhook"]),
+    "cgroupDriver": (["cgroupfs"], ["cgroup", "Systemd"]),
+    "clusterDNS": ([["10.100.0.10"], ["169.254.20.10", "10.100.0.10"], ["fd00::a"]], [["x"], "10.100.0.10", [5]]),
+    "clusterDomain": (["cluster.local", "example.internal"], [5, ["a"]]),
+    "configMapAndSecretChangeDetectionStrategy": (["Watch", "Cache", "Get"], ["None", "watch"]),
+    "containerLogMaxSize": (["10Mi", "50M", "1Gi"], ["ten", "0", "-1", "10 Mi", "0.5"]),
+    "contentType": (["application/vnd.kubernetes.protobuf", "application/json"], ["text/plain", 5]),
+    "crashLoopBackOff": ([{"maxContainerRestartPeriod": d} for d in ("1s", "60s", "300s")] + [{}],
+                         [{"maxContainerRestartPeriod": d} for d in ("0s", "999ms", "301s", "10m", "x")]),
+    "defaultPodSysctls": ([{"net.core.somaxconn": "1024"}, {"net.ipv4.ip_forward": "1"}], [{"vm.swappiness": "1"}, {"": "x"}, ["a"]]),
+    "kubeReservedCgroup": (["", "/runtime", "/runtime.slice"], ["runtime", "/none-such", 5]),
+    "systemReservedCgroup": (["", "/system", "/system.slice"], ["system", "/none-such", 5]),
+    "kubeletCgroups": (["", "/runtime/kubelet"], [5]),
+    "systemCgroups": (["", "/lab"], [5]),
+    "logging": ([{"format": "text"}, {"format": "json"}, {"verbosity": 4}, {"flushFrequency": "5s"}],
+                [{"format": "xml"}, {"verbosity": -1}, {"flushFrequency": -1}, {"options": {"json": {"splitStream": True}}}, "text"]),
+    "memorySwap": ([{"swapBehavior": w} for w in ("NoSwap", "LimitedSwap", "")], [{"swapBehavior": "UnlimitedSwap"}, {"swapBehavior": 1}]),
+    "memoryThrottlingFactor": ([0.9, 1, 0.1], [0, 1.5, -1, "0.9"]),
+    "podCIDR": (["10.1.0.0/24", "", "10.1.0.0/24,fd00::/64"], ["10.1.0.0", "x", "10.1.0.0/40"]),
+    "podLogsDir": (["/var/log/pods", "/data/pods"], ["/var/log/pods/", "pods", "/var/../log", "/var/log/pöds", "/", ""]),
+    "preloadedImagesVerificationAllowlist": ([["public.ecr.aws/*"], ["a.b/c"], []], [[""], ["a b"], ["*"], ["a/*/b"]]),
+    "imagePullCredentialsVerificationPolicy": (["NeverVerify", "NeverVerifyPreloadedImages", "AlwaysVerify"], ["Always", "NeverVerifyAllowlistedImages"]),
+    "providerID": (["aws:///us-west-2b/i-0", "x"], [5]),
+    "qosReserved": ([{"memory": "50%"}, {"memory": "100%"}, {}], [{"memory": "half"}, {"memory": "101%"}, {"cpu": "10%"}, {"memory": "-1%"}]),
+    "registerWithTaints": ([[{"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}], [{"key": "x", "effect": "NoExecute"}], []],
+                           [[{"key": k, "value": v, "effect": e}] for k, v, e in (("a/b/c", "", "NoSchedule"), ("x", "a b", "NoSchedule"),
+                            ("x", "a", "Never"), ("", "", "NoSchedule"), ("x", "a", ""))] + [[{"key": "x", "effect": "NoSchedule"}] * 2]),
+    "reservedSystemCPUs": (["0", "0-0", "", "1"], ["0-1", "0,1", "all", "0-", "1-0", "9999", "a"]),
+    "showHiddenMetricsForVersion": ([""], ["1.32", "1.36", "x", "2.0"]),
+    "shutdownGracePeriodByPodPriority": (
+        [[{"priority": p, "shutdownGracePeriodSeconds": s}] for p, s in ((0, 10), (1000, 60), (2000000000, 10))] +
+        [[{"priority": 0, "shutdownGracePeriodSeconds": 60}, {"priority": 100, "shutdownGracePeriodSeconds": 10}], []],
+        [[{"priority": 0, "shutdownGracePeriodSeconds": -1}], [{"priority": 0, "shutdownGracePeriodSeconds": 5}] * 2, [{"priority": "high"}]]),
+    "staticPodPath": (["/etc/kubernetes/manifests", ""], [5]),
+    "tlsCipherSuites": ([["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"], ["TLS_AES_128_GCM_SHA256"], ["TLS_RSA_WITH_AES_128_CBC_SHA"], []],
+                        [["TLS_X"], ["tls_aes_128_gcm_sha256"], [""], "TLS_AES_128_GCM_SHA256"]),
+    "tlsCurvePreferences": ([["X25519"], ["CurveP256", "X25519MLKEM768"], [29], [23, 24]], [["P-1"], [0], [70000], "X25519", [-1]]),
+    "tracing": ([{"endpoint": "localhost:4317", "samplingRatePerMillion": r} for r in (0, 1000, 1000000)] + [{}],
+                [{"endpoint": "x y"}, {"samplingRatePerMillion": 2000000}, {"samplingRatePerMillion": -1}, {"endpoint": "http://h:1/%zz"}]),
+    "userNamespaces": ([{"idsPerPod": 65536}, {"idsPerPod": 131072}, {}], [{"idsPerPod": n} for n in (5, 0, -1, 65537, 2 ** 32, 2 ** 33)]),
+}
+SIGNALS = "memory.available nodefs.available nodefs.inodesFree imagefs.available imagefs.inodesFree pid.available".split()
+RESERVED = "cpu memory ephemeral-storage pid".split()
+CPU_OPTIONS = """full-pcpus-only distribute-cpus-across-numa align-by-socket strict-cpu-reservation
+    prefer-align-cpus-by-uncorecache distribute-cpus-across-cores""".split()
+TOPOLOGY_OPTIONS = ["prefer-closest-numa-nodes", "max-allowable-numa-nodes"]
+NODE_ALLOCATABLE = [["pods"], ["none"], [], ["pods", "kube-reserved"], ["pods", "system-reserved"], ["kube-reserved"],
+                    ["pods", "system-reserved-compressible"], ["pods", "kube-reserved-compressible"]]
+# Gates that are gone, or on for good, in one of the versions; kubelet --help names the others.
+OLD_GATES = """DisableKubeletCloudCredentialProviders SidecarContainers AppArmor KubeletSeparateDiskGC GracefulNodeShutdown NodeSwap CPUManager
+    MemoryManager DynamicResourceAllocation RotateKubeletServerCertificate DevicePlugins KubeletTracing NFTablesProxyMode
+    LocalStorageCapacityIsolation GracefulNodeShutdownBasedOnPodPriority InPlacePodVerticalScaling DynamicResourceAlocation
+    CPUManagerPolicyOptions TopologyManagerPolicyOptions KubeletCgroupDriverFromCRI RotateKubeletClientCertificate NoSuchGate""".split()
+
+# Two that kubelet, or the plan, reads together.
+TOGETHER = """shutdownGracePeriod shutdownGracePeriodCriticalPods / cpuManagerPolicy reservedSystemCPUs / cpuManagerPolicy kubeReserved /
+    cpuManagerPolicy cpuManagerPolicyOptions / memoryManagerPolicy reservedMemory / memoryManagerPolicy kubeReserved /
+    topologyManagerPolicy topologyManagerPolicyOptions / evictionSoft evictionSoftGracePeriod / imageMinimumGCAge imageMaximumGCAge /
+    imageGCHighThresholdPercent imageGCLowThresholdPercent / serializeImagePulls maxParallelImagePulls /
+    enforceNodeAllocatable systemReservedCgroup / enforceNodeAllocatable kubeReservedCgroup / enforceNodeAllocatable cgroupsPerQOS /
+    enforceNodeAllocatable reservedSystemCPUs / reservedSystemCPUs systemReservedCgroup / featureGates shutdownGracePeriod /
+    featureGates memorySwap / featureGates crashLoopBackOff / featureGates cpuManagerPolicyOptions / featureGates serverTLSBootstrap /
+    featureGates topologyManagerPolicyOptions / featureGates qosReserved / featureGates userNamespaces / featureGates tracing /
+    featureGates shutdownGracePeriodByPodPriority / shutdownGracePeriod shutdownGracePeriodByPodPriority / evictionHard reservedMemory /
+    imagePullCredentialsVerificationPolicy preloadedImagesVerificationAllowlist / tlsMinVersion tlsCipherSuites /
+    podsPerCore maxPods / nodeStatusUpdateFrequency nodeStatusReportFrequency / enableServer enableDebuggingHandlers /
+    enableSystemLogHandler enableSystemLogQuery / enableDebuggingHandlers enableContentionProfiling"""
+TOGETHER = [pair.split() for pair in TOGETHER.split("/")]
+# What the plan sets beside the setting that a user gives.
+BESIDE_OURS = """shutdownGracePeriod shutdownGracePeriodCriticalPods shutdownGracePeriodByPodPriority reservedSystemCPUs systemReservedCgroup
+    kubeReservedCgroup serverTLSBootstrap enforceNodeAllocatable kubeReserved systemReserved evictionHard reservedMemory
+    memoryManagerPolicy cpuManagerPolicy""".split()
+# Of the gates that belong to a pair, so that the pair is not one of two strangers.
+GATES_OF = {
+    "shutdownGracePeriod": ["GracefulNodeShutdown"], "memorySwap": ["NodeSwap"], "crashLoopBackOff": ["KubeletCrashLoopBackOffMax"],
+    "cpuManagerPolicyOptions": ["CPUManagerPolicyAlphaOptions", "CPUManagerPolicyBetaOptions", "CPUManagerPolicyOptions"],
+    "serverTLSBootstrap": ["RotateKubeletServerCertificate"], "qosReserved": ["QOSReserved"], "tracing": ["KubeletTracing"],
+    "topologyManagerPolicyOptions": ["TopologyManagerPolicyAlphaOptions", "TopologyManagerPolicyBetaOptions"],
+    "userNamespaces": ["UserNamespacesSupport"], "shutdownGracePeriodByPodPriority": ["GracefulNodeShutdownBasedOnPodPriority"],
+}
+# Ours that a plan leaves out for the user's sake, each with what a case must have for that.
+YIELDS = ((re.compile(r"reservedSystemCPUs|--reserved-cpus"), {"systemReservedCgroup": "", "kubeReservedCgroup": ""}),
+          (re.compile(r"shutdownGracePeriod|GracefulNodeShutdown"), {"shutdownGracePeriod": "0s", "shutdownGracePeriodCriticalPods": "0s"}),
+          (re.compile(r"RotateKubeletServerCertificate"), {"serverTLSBootstrap": False}))
+
+
+# ---------------------------------------------------------------- what a case may hold
+
+def rows(name, columns):
+    with open(os.path.join(CONF, name)) as file:
+        for row in csv.reader(line for line in file if not line.startswith("#")):
+            yield (row + [""] * columns)[:columns]
+
+
+class Maker:
+    """Cases of one version, from one seed."""
+
+    def __init__(self, seed, minor, help_text):
+        self.random = random.Random(f"{seed} of 1.{minor}")
+        self.types, self.limits, self.flags = {}, {}, {}
+        for name, kind, first, limits in rows("kubelet-settings.csv", 4):
+            if name not in LEFT_OUT and int(first or 0) <= minor:
+                self.types[name], self.limits[name] = kind, limits
+        for name, first, last, key, _ in rows("kubelet-flags.csv", 5):
+            if key in self.types and int(first or 0) <= minor < int(last or 99):
+                self.flags[key] = name
+        self.gates = sorted(set(re.findall(r"(\w+)=true\|false \((?:ALPHA|BETA|DEPRECATED)", help_text)) | set(OLD_GATES))
+
+    def whole(self, name):
+        low, high = (int(limit) if limit else default for limit, default in
+                     zip((self.limits[name] or ":").split(":"), (0, 2 ** 31 - 1)))
+        good = [n for n in (low, low + 1, 2, 10, 50, 85, 100, 250, high) if low <= n <= high]
+        return good, [low - 1, high + 1, "10", "ten", 1.5, 2 ** 31, 2 ** 63, True]
+
+    def quantity(self, wrong):
+        return self.random.choice(["-1", "x", "110%", "1 Gi", ""] if wrong else ["100m", "1", "500Mi", "1Gi", "5%", "10%", "0", "1e3"])
+
+    def some(self, words, value, most=2):
+        return {word: value() for word in self.random.sample(words, self.random.randint(1, min(most, len(words))))}
+
+    def value(self, name, wrong, beside):
+        pick, kind = self.random.choice, self.types[name]
+        if name in VALUES:
+            return pick(VALUES[name][wrong])
+        if kind == "bool":
+            return pick(["true", "yes", 1, 0] if wrong else [True, False])
+        if kind == "int":
+            return pick(self.whole(name)[wrong])
+        if kind == "duration":
+            return pick(["-1s", "5", "10 s", 5, "1d", "", "1h1"] if wrong else ["0s", "1s", "10s", "20s", "1m", "3m", "1h", "100ms"])
+        if kind == "gates":
+            gates = GATES_OF.get(beside, self.gates)
+            return self.some(gates, lambda: "on" if wrong and pick([0, 0, 1]) else pick([True, True, False]))
+        if name in ("evictionHard", "evictionSoft", "evictionMinimumReclaim"):
+            return self.some(SIGNALS + ["memory.free"] * wrong, lambda: self.quantity(wrong))
+        if name == "evictionSoftGracePeriod":
+            return self.some(SIGNALS[:2] + ["memory.free"] * wrong, lambda: pick(["x", "-1s", "5", "0s"] if wrong else ["1m", "30s"]))
+        if kind == "quantities":
+            return self.some(RESERVED + ["gpu"] * wrong, lambda: self.quantity(wrong))
+        if name == "cpuManagerPolicyOptions":
+            return self.some(CPU_OPTIONS + ["pin"] * wrong, lambda: pick(["yes", "", True] if wrong else ["true", "true", "false"]))
+        if name == "topologyManagerPolicyOptions":
+            return self.some(TOPOLOGY_OPTIONS + ["closest"] * wrong, lambda: pick(["yes", "4", "0", "-1"] if wrong else ["true", "8", "16", "false"]))
+        if name == "enforceNodeAllocatable":
+            return pick([["all"], ["pods", "none"], ["none", "pods"], "pods", ["pods", "pods"]] if wrong else NODE_ALLOCATABLE)
+        if name == "reservedMemory":
+            kinds, sizes, nodes = (["cpu", "memory", ""], ["x", "-1", "0"], [-1, 1, 0, 9]) if wrong else \
+                (["memory", "memory", "hugepages-2Mi"], ["1Gi", "674Mi", "1174Mi", "100Mi"], [0])
+            return [{"numaNode": pick(nodes), "limits": {pick(kinds): pick(sizes)}} for _ in range(pick([1, 1, 2]))]
+        if "|" in self.limits[name]:
+            words = self.limits[name].split("|")
+            return pick([words[0] + "x", words[-1].swapcase(), "", 5] if wrong else words)
+        if kind in ("string", "strings"):
+            return pick([5, True, {"a": "b"}] if wrong else ["", "x", "/a"] if kind == "string" else [["a"], []])
+        return pick(["x", 5, ["a"]]) if wrong else {}
+
+    def names(self):
+        chance = self.random.random()
+        if chance < .35:
+            pair = self.random.choice(TOGETHER)
+            return pair if all(name in self.types for name in pair) else pair[:1]
+        if chance < .55:
+            return self.random.sample(BESIDE_OURS, self.random.choice([1, 1, 2]))
+        if chance < .65:
+            return ["featureGates"]
+        return self.random.sample(sorted(self.types), self.random.choice([1, 1, 1, 2]))
+
+    def case(self):
+        names = [name for name in self.names() if name in self.types]
+        bad = self.random.choice(names) if self.random.random() < 1 / 3 else ""
+        case = {}
+        for name in names:
+            value = self.value(name, name == bad, next((other for other in names if other != name), ""))
+            flag = self.flags.get(name)
+            words = flag and f"--{flag}={words_of(name, value)}"
+            if words and self.random.random() < .2 and re.fullmatch(r"[^\s\"'\\$]+", words):
+                case.setdefault("flags", []).append(words)
+            else:
+                case.setdefault("config", {})[name] = value
+        return case
+
+
+def words_of(name, value):
+    """VALUE as the words of a flag."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        sign = "<" if name in ("evictionHard", "evictionSoft") else "="
+        return ",".join(f"{key}{sign}{words_of('', member)}" for key, member in value.items())
+    if isinstance(value, list) and name == "registerWithTaints":
+        return ",".join(f"{t.get('key')}{'=' + t['value'] if t.get('value') else ''}:{t.get('effect')}" for t in value)
+    if isinstance(value, list) and name == "reservedMemory":
+        return ";".join(f"{m['numaNode']}:{words_of('', m['limits'])}" for m in value)
+    if isinstance(value, list):
+        return ",".join(words_of("", member) for member in value)
+    return str(value)
+
+
+# ---------------------------------------------------------------- what the plan makes of it
+
+def node_type(vcpus):
+    """An instance type of as many CPUs, for a setting may name them by number."""
+    sizes = {2: "m5.large", 4: "m5.xlarge", 8: "m5.2xlarge", 16: "m5.4xlarge", 48: "m5.12xlarge", 64: "m5.16xlarge", 96: "m5.24xlarge"}
+    return sizes[max([size for size in sizes if size <= vcpus] or [2])]
+
+
+class Planner:
+    def __init__(self, program, version, work):
+        self.program, self.version, self.work = program, version, work
+        with open(work + "/ca.crt", "rb") as file:
+            authority = base64.b64encode(file.read()).decode()
+        self.cluster = {"name": "c", "apiServerEndpoint": "https://x.eks.amazonaws.com", "certificateAuthority": authority, "cidr": "10.100.0.0/16"}
+        self.type = node_type(os.cpu_count())
+
+    def __call__(self, spec, instance_type, where):
+        """The files of the plan, or None and what is said."""
+        document = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": dict(spec, cluster=self.cluster)}
+        with open(where + ".yaml", "w") as file:
+            json.dump(document, file)
+        run = subprocess.run(
+            [self.program, "plan", "-c", where + ".yaml", "--instance-type", instance_type or self.type, "--kubelet-version", self.version,
+             "--containerd-version", "2.1.5", "--output", "json", "--show-secrets"], capture_output=True, text=True)
+        if run.returncode:
+            return None, " / ".join(line for line in run.stderr.strip().splitlines() if "error" in line or "rror:" in line) or run.stderr.strip() or str(run.returncode)
+        return {file["path"]: file["content"] for file in json.loads(run.stdout)["files"]}, ""
+
+
+def parts(kubelet):
+    return [("config", name) for name in kubelet.get("config", {})] + [("flags", flag) for flag in kubelet.get("flags", [])]
+
+
+def without(kubelet, gone):
+    return {"config": {name: value for name, value in kubelet.get("config", {}).items() if ("config", name) not in gone},
+            "flags": [flag for flag in kubelet.get("flags", []) if ("flags", flag) not in gone]}
+
+
+# ---------------------------------------------------------------- what kubelet makes of that
+
+# $1: root, $2: kubelet, $3: name of the cgroup, $4: folder of the socket of containerd; then the flags. Outside: a cgroup of its own in
+# each hierarchy, which is the root of the cgroup namespace. Inside: what kubelet reads of a Node.
+ENTER = r"""set -e; name=$3; hierarchies=$(</proc/self/cgroup)
+while IFS=: read -r _ kind path; do
+    case $kind in '') top=/sys/fs/cgroup; [ -e $top/cgroup.controllers ] || top=$top/unified;; name=*) top=/sys/fs/cgroup/${kind#name=};; *) top=/sys/fs/cgroup/$kind;; esac
+    [ -d $top ] || continue
+    [ -w "$top$path/cgroup.procs" ] || path=''
+    own=$top${path%/}/$name; mkdir $own
+    [ ! -e $own/cpuset.mems ] || [ -n "$(cat $own/cpuset.mems)" ] || [ -e $own/cgroup.type ] ||
+        { cat $own/../cpuset.cpus >$own/cpuset.cpus; cat $own/../cpuset.mems >$own/cpuset.mems; }
+    echo $$ >$own/cgroup.procs
+done <<<"$hierarchies"
+export own; exec unshare --cgroup bash -c "$BESIDE" kubelet "$@"
+"""
+# The root of a hierarchy of cgroup v2 has no process, so that its children may have controllers.
+BESIDE = r"""set -e
+[ ! -e $own/cgroup.subtree_control ] || { mkdir $own/kubelet; echo $$ >$own/kubelet/cgroup.procs; }
+exec unshare --mount --net --pid --fork --kill-child --propagation private bash -c "$INSIDE" kubelet "$@"
+"""
+INSIDE = r"""set -e; root=$1 kubelet=$2 socket=$4; shift 4
+ip link set lo up
+mount -t tmpfs t $root/var; mount -t tmpfs t $root/run; mkdir -p $root/var/{lib,log} $root/run/containerd; cp -r $root/planned/. $root/var/
+mount -t proc p $root/proc; mount -t sysfs -o ro s $root/sys; mount --rbind /dev $root/dev; mount -t tmpfs t $root/sys/fs/cgroup
+for pair in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
+    echo ${pair#*=} >$root/run/${pair##*/}; mount --bind $root/run/${pair##*/} $root/proc/sys/${pair%=*}
+done 2>/dev/null
+echo 'Filename Type Size Used Priority' >$root/run/swaps; mount --bind $root/run/swaps $root/proc/swaps
+while IFS=: read -r _ kind _; do
+    top=$root/sys/fs/cgroup/${kind#name=}
+    case $kind in
+    '') if [ -e /sys/fs/cgroup/cgroup.controllers ]; then top=$root/sys/fs/cgroup; else top=${top%/}/unified; mkdir $top; fi; mount -t cgroup2 c $top;;
+    name=*) mkdir $top; mount -t cgroup -o none,$kind c $top;;
+    *) mkdir $top; mount -t cgroup -o $kind c $top;;
+    esac
+    if [ -e $top/cgroup.controllers ] && [ -z "$kind" ]; then
+        for controller in $(cat $top/cgroup.controllers); do echo +$controller >$top/cgroup.subtree_control; done
+    fi
+    mkdir -p $top/{system,system.slice,runtime,runtime.slice}
+done <<<"$(</proc/self/cgroup)"
+mount --bind $kubelet $root/usr/bin/kubelet; mount --bind $socket $root/run/containerd
+exec chroot $root /usr/bin/kubelet "$@"
+"""
+FATAL = re.compile(r'^E\d{4}.*"(command failed|Failed to (run|start|load|initialize|create|validate|set|construct)[^"]*|[^"]*(exit|invalid)[^"]*)"'
+                   r"|^panic:|^F\d{4}|^Error:|^fatal error:|^E\d{4}.*run\.go")
+
+
+def sentence(lines):
+    """What kubelet says last of what ends it."""
+    found = [line for line in lines if FATAL.search(line)] or [line for line in lines if line.strip()] or ["(nothing)"]
+    line = re.sub(r'^[EFIW]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] ', "", found[-1].strip())
+    return re.sub(r'^"?command failed"? err="(.*)"$', r"\1", line)[:700]
+
+
+def normal(text):
+    """The same for two that differ in a name or a number."""
+    text = re.sub(r'\\*"[^"]*\\*"', '""', text)
+    return re.sub(r"-?\d[\w.]*", "N", text)[:160]
+
+
+class World:
+    def __init__(self, kubelet, containerd, work, minor):
+        self.kubelet, self.work, self.minor = kubelet, work, minor
+        self.numbers = itertools.count()
+        self.prefix = f"nodestrap-oracle.{os.getpid()}"
+        self.v1 = not os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+        os.makedirs(work + "/containerd")
+        with open(work + "/containerd.toml", "w") as file:
+            file.write(f"""version = 2
+root = '{work}/content'
+state = '{work}/state'
+disabled_plugins = ['io.containerd.nri.v1.nri']
+[grpc]
+address = '{work}/containerd/containerd.sock'
+[ttrpc]
+address = '{work}/containerd/containerd.sock.ttrpc'
+""")
+        self.log = open(work + "/containerd.log", "w+")
+        self.containerd = subprocess.Popen([containerd, "-c", work + "/containerd.toml"], stdout=self.log, stderr=self.log)
+        end = time.monotonic() + LIMIT
+        while not os.path.exists(work + "/containerd/containerd.sock"):
+            if self.containerd.poll() is not None or time.monotonic() > end:
+                self.log.seek(0)
+                sys.exit("kubelet.py: containerd does not start: " + self.log.read()[-500:])
+            time.sleep(.05)
+
+    def root(self, files):
+        """A root of kubelet with these files."""
+        root = f"{self.work}/root{next(self.numbers)}"
+        for folder in "proc sys dev tmp var run usr/bin planned/lib/kubelet etc/eks/image-credential-provider".split():
+            os.makedirs(f"{root}/{folder}")
+        own = {"/etc/passwd": "root:x:0:0::/:/bin/sh\n", "/etc/machine-id": "0" * 32 + "\n", "/usr/bin/kubelet": "",
+               "/etc/eks/image-credential-provider/ecr-credential-provider": "", "/etc/kubernetes/manifests/.keep": ""}
+        for path, content in {**own, **files}.items():
+            if not path.startswith(("/run/", "/etc/containerd/")):
+                path = root + re.sub("^/var/", "/planned/", path)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w") as file:
+                    file.write(content)
+        os.chmod(root + "/etc/eks/image-credential-provider/ecr-credential-provider", 0o755)
+        return root
+
+    def ask(self, files, drop_in=None, flags=()):
+        """Whether kubelet stays with these files, or None where this machine ends it, and its last sentence."""
+        files = dict(files)
+        words = re.search("^NODEADM_KUBELET_ARGS=(.*)", files["/etc/eks/kubelet/environment"], re.M)[1].split()
+        if drop_in:
+            content = dict({"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}, **drop_in)
+            files["/etc/kubernetes/kubelet/config.json.d/99-oracle.conf"] = json.dumps(content)
+            if not any(word.startswith("--config-dir") for word in words):
+                words.append("--config-dir=/etc/kubernetes/kubelet/config.json.d")
+        words += flags
+        if "cgroupDriver" not in json.dumps([files.get("/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"), drop_in]):
+            words.append("--cgroup-driver=cgroupfs")
+        if self.v1 and self.minor >= 31:
+            words.append("--fail-cgroupv1=false")
+        words.append("--v=2")
+        root, name = self.root(files), f"{self.prefix}.{next(self.numbers)}"
+        process = subprocess.Popen(
+            ["bash", "-c", ENTER, "kubelet", root, self.kubelet, name, self.work + "/containerd", *words], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            env={"PATH": os.environ["PATH"], "BESIDE": BESIDE, "INSIDE": INSIDE, "KUBELET_CONFIG_DROPIN_DIR_ALPHA": "yes"})
+        late = threading.Timer(LIMIT, process.kill)
+        late.start()
+        lines, stays = [], False
+        for line in process.stdout:
+            lines.append(line)
+            if STAYS in line:
+                stays = True
+                process.kill()
+        process.wait()
+        if not late.is_alive() and not stays:
+            lines.append(f"kubelet neither stays nor ends in {LIMIT} s")
+        late.cancel()
+        self.leave(name)
+        shutil.rmtree(root, ignore_errors=True)
+        said = "stays" if stays else sentence(lines)
+        return (True if stays else None if MACHINE.search(said) else False), said
+
+    def leave(self, name):
+        """The cgroups of one kubelet go as soon as its processes have."""
+        subprocess.run(["find", "/sys/fs/cgroup", "-depth", "-type", "d", "(", "-path", f"*/{name}", "-o", "-path", f"*/{name}/*", ")",
+                        "-exec", "rmdir", "{}", ";"], stderr=subprocess.DEVNULL)
+
+    def close(self):
+        self.containerd.terminate()
+        self.containerd.wait()
+        self.leave(self.prefix + ".*")
+
+
+# ---------------------------------------------------------------- one beside the other
+
+Verdict = collections.namedtuple("Verdict", "case kind ours kubelet")
+
+
+def judge(case, plan, world):
+    spec, instance_type = case["spec"], case.get("type")
+    where = f"{world.work}/config{next(world.numbers)}"
+    files, ours = plan(spec, instance_type, where)
+    if files:
+        stays, said = world.ask(files)
+        return Verdict(case, "machine" if stays is None else "taken" if stays else "silent", "", said)
+    kubelet = spec.get("kubelet", {})
+    for count in range(1, len(parts(kubelet)) + 1):
+        for gone in itertools.combinations(parts(kubelet), count):
+            files, _ = plan(dict(spec, kubelet=without(kubelet, gone)), instance_type, where)
+            if files:
+                break
+        if files:
+            break
+    else:
+        return Verdict(case, "elsewhere", ours, "")             # what is refused is not kubelet's
+    drop_in = {name: kubelet["config"][name] for kind, name in gone if kind == "config"}
+    flags = [flag for kind, flag in gone if kind == "flags"]
+    stays, said = world.ask(files, drop_in, flags)
+    more = {}
+    for pattern, settings in YIELDS:
+        if pattern.search(json.dumps(kubelet)):
+            more.update(settings)
+    more = {name: value for name, value in more.items() if name not in kubelet.get("config", {})}
+    if stays is False and more:
+        stays, said = world.ask(files, {**more, **drop_in}, flags)
+    return Verdict(case, "machine" if stays is None else "strict" if stays else "refused", ours, said)
+
+
+def tell(verdicts, grouped):
+    groups = collections.defaultdict(list)
+    for verdict in verdicts:
+        text = verdict.kubelet if verdict.kind != "strict" else verdict.ours
+        groups[verdict.kind, normal(text) if grouped else len(groups)].append((verdict, text))
+    for (kind, _), members in sorted(groups.items(), key=lambda item: -len(item[1])):
+        verdict, text = members[0]
+        name = verdict.case.get("name", "")
+        print(f"{kind}{f' x{len(members)}' if grouped else ''}: {text}\n    {name + ' ' if name else ''}{json.dumps(verdict.case['spec'])}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nodestrap", required=True)
+    parser.add_argument("--kubelet", required=True)
+    parser.add_argument("--containerd", required=True)
+    parser.add_argument("--version", help="that of kubelet, if not what it says itself")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("-n", type=int, default=100, help="how many random cases")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--also", action="append", default=[], help='a file of further cases, {"name", "spec"} a line')
+    parser.add_argument("--group", action="store_true", help="one line for all that kubelet, or nodestrap, says the same of")
+    parser.add_argument("--show", action="store_true", help="the other cases, too")
+    args = parser.parse_args()
+
+    said = subprocess.run([args.kubelet, "--version"], capture_output=True, text=True).stdout
+    version = args.version or said.split(" v")[-1].strip()
+    minor = int(version.split(".")[1])
+    gates = subprocess.run([args.kubelet, "--help"], capture_output=True, text=True).stdout
+    maker = Maker(args.seed, minor, gates)
+    cases = []
+    for name in args.also:
+        with open(name) as file:
+            cases += [json.loads(line) for line in file if line.strip() and not line.startswith("#")]
+    cases = [case for case in cases if minor in range(case.get("from", 0), case.get("until", 99))]
+    cases += [{"spec": {"kubelet": maker.case()}} for _ in range(args.n)]
+
+    work = tempfile.mkdtemp(prefix="kubelet-oracle.")
+    world = None
+    try:
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-keyout", "/dev/null", "-out", work + "/ca.crt",
+                        "-subj", "/CN=x"], check=True, capture_output=True)
+        plan, world = Planner(os.path.realpath(args.nodestrap), version, work), World(args.kubelet, args.containerd, work, minor)
+        control = judge({"spec": {}}, plan, world)
+        if control.kind != "taken":
+            print(f"kubelet.py: kubelet does not stay with a plain plan here: {control.ours}{control.kubelet}", file=sys.stderr)
+            return 2
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            verdicts = list(pool.map(lambda case: judge(case, plan, world), cases))
+    finally:
+        if world:
+            world.close()
+        shutil.rmtree(work, ignore_errors=True)
+    count = collections.Counter(verdict.kind for verdict in verdicts)
+    wanted = {"silent", "strict"} | ({"taken", "refused", "machine", "elsewhere"} if args.show else set())
+    tell([verdict for verdict in verdicts if verdict.kind in wanted], args.group)
+    too_strict = count["strict"] * 100 > len(cases)
+    print(f"kubelet {version}, seed {args.seed}: " + ", ".join(f"{n} {kind}" for kind, n in sorted(count.items())))
+    print(f"{len(cases) - count['silent']} passed, {count['silent']} failed" + (", and too many strict" if too_strict else ""))
+    return 1 if count["silent"] or too_strict else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
