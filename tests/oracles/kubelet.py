@@ -7,8 +7,8 @@
 A case is a spec.kubelet of one or two settings, in config or as a flag; a third of the cases get a wrong value. `plan` makes the files
 of each, and a real kubelet gets these as they are. It runs below a root of its own, in namespaces of its own (mounts, network, processes,
 cgroups), with a real containerd, and with the sysctls that a Node has. kubelet stays once it logs what comes after all of its checks
-(STAYS): by then the container manager, the managers of CPUs, memory and devices, eviction and the rotation of logs have started. A
-kubelet that does not get there ends by itself. A kubelet that does neither in LIMIT seconds is an error of this program.
+(STAYS) and its server answers: by then the container manager, the managers of CPUs, memory and devices, eviction and the rotation of logs
+have started. A kubelet that does not get there ends by itself. One that does neither in LIMIT seconds counts as one that ends, and says so.
 
     silent    nodestrap takes it, and kubelet ends: these are the failures
     strict    nodestrap refuses it, and kubelet stays. Kubelet gets the plan of the same NodeConfig without what is refused, and that
@@ -19,8 +19,11 @@ What it cannot tell: there is no API server (kubelet has the planned kubeconfig 
 Node shows nowhere; there is no systemd and no D-Bus, so the cgroup driver is cgroupfs, and kubelet only complains that it cannot delay a
 shutdown; where the machine has cgroup v1, what needs cgroup v2. No pod runs.
 
+With --also further cases come from files such as kubelet-cases.jsonl, whose head tells what a line says. One whose verdicts are others
+than "wanted" is "otherwise", a failure.
+
 Fields and flags are those of conf/kubelet-settings.csv and conf/kubelet-flags.csv, feature gates those of kubelet --help.
-Exit: 0, 1 after a silent case or with more than 1 % strict ones, 2 where no kubelet stays, not even with a plain plan.
+Exit: 0, 1 after a failure or with more than 1 % strict ones, 2 where no kubelet stays, not even with a plain plan.
 """
 
 import argparse
@@ -28,12 +31,15 @@ import base64
 import collections
 import concurrent.futures
 import csv
+import ctypes
 import itertools
 import json
 import os
 import random
 import re
 import shutil
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -43,13 +49,14 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 CONF = os.path.join(HERE, "../../conf")
 STAYS = "Starting Kubelet Plugin Manager"
+LISTENS = re.compile(r'"Starting to listen"[ ,].*?"?port"?[=:]"?(\d+)')
 LIMIT = 90
 MACHINE = re.compile(r"no space left|too many open files|systemd not running|cgroup ?v2|cgroup v1|cgroups? v1|"
                      r"only supported on cgroup|cannot allocate memory|resource temporarily unavailable")
 
 # Fields that this program does not try: kubelet needs another file or socket for them, or nodestrap keeps them for itself.
 LEFT_OUT = """apiVersion kind containerRuntimeEndpoint imageServiceEndpoint tlsCertFile tlsPrivateKeyFile staticPodURL staticPodURLHeader
-    authentication resolvConf failCgroupV1 cgroupRoot volumePluginDir""".split()
+    resolvConf failCgroupV1 cgroupRoot volumePluginDir""".split()
 # Addresses and ports that the network namespace has; the last list of each is wrong.
 VALUES = {
     "address": (["0.0.0.0", "127.0.0.1", "::"], ["x", "10.0.0.300", 5]),
@@ -57,6 +64,8 @@ VALUES = {
     "allowedUnsafeSysctls": (
         [["net.core.somaxconn"], ["net.*"], ["kernel.shm*"], ["kernel.msgmax", "fs.mqueue.*"], ["kernel.sem"]],
         [["fs.aio-max-nr"], ["vm.max_map_count"], ["kernel.*"], ["*"], [""], ["net..x"], "net.core.somaxconn"]),
+    "authentication": ([{"anonymous": {"enabled": True}}, {"webhook": {"cacheTTL": "1m"}}],
+                       [{"webhook": {"enabled": "yes"}}, {"webhook": {"cacheTTL": 5}}, "Webhook"]),
     "authorization": ([{"mode": "Webhook"}, {"mode": "AlwaysAllow"}], [{"mode": "RBAC"}, {"mode": ""}, "Webhook"]),
     "cgroupDriver": (["cgroupfs"], ["cgroup", "Systemd"]),
     "clusterDNS": ([["10.100.0.10"], ["169.254.20.10", "10.100.0.10"], ["fd00::a"]], [["x"], "10.100.0.10", [5]]),
@@ -67,8 +76,8 @@ VALUES = {
     "crashLoopBackOff": ([{"maxContainerRestartPeriod": d} for d in ("1s", "60s", "300s")] + [{}],
                          [{"maxContainerRestartPeriod": d} for d in ("0s", "999ms", "301s", "10m", "x")]),
     "defaultPodSysctls": ([{"net.core.somaxconn": "1024"}, {"net.ipv4.ip_forward": "1"}], [{"vm.swappiness": "1"}, {"": "x"}, ["a"]]),
-    "kubeReservedCgroup": (["", "/runtime", "/runtime.slice"], ["runtime", "/none-such", 5]),
-    "systemReservedCgroup": (["", "/system", "/system.slice"], ["system", "/none-such", 5]),
+    "kubeReservedCgroup": (["", "/runtime", "/runtime.slice"], ["runtime", 5]),
+    "systemReservedCgroup": (["", "/system", "/system.slice"], ["system", 5]),
     "kubeletCgroups": (["", "/runtime/kubelet"], [5]),
     "systemCgroups": (["", "/lab"], [5]),
     "logging": ([{"format": "text"}, {"format": "json"}, {"verbosity": 4}, {"flushFrequency": "5s"}],
@@ -163,6 +172,7 @@ class Maker:
         for name, first, last, key, _ in rows("kubelet-flags.csv", 5):
             if key in self.types and int(first or 0) <= minor < int(last or 99):
                 self.flags[key] = name
+        self.types["noSuchSetting"], self.limits["noSuchSetting"] = "string", ""
         self.gates = sorted(set(re.findall(r"(\w+)=true\|false \((?:ALPHA|BETA|DEPRECATED)", help_text)) | set(OLD_GATES))
 
     def whole(self, name):
@@ -271,11 +281,19 @@ class Planner:
         self.cluster = {"name": "c", "apiServerEndpoint": "https://x.eks.amazonaws.com", "certificateAuthority": authority, "cidr": "10.100.0.0/16"}
         self.type = node_type(os.cpu_count())
 
-    def __call__(self, spec, instance_type, where):
-        """The files of the plan, or None and what is said."""
+    def check(self, spec, where):
+        """Whether config check, which knows no version, takes it."""
+        self.write(spec, where)
+        return not subprocess.run([self.program, "config", "check", "-c", f"file://{where}.yaml"], capture_output=True).returncode
+
+    def write(self, spec, where):
         document = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": dict(spec, cluster=self.cluster)}
         with open(where + ".yaml", "w") as file:
             json.dump(document, file)
+
+    def __call__(self, spec, instance_type, where):
+        """The files of the plan, or None and what is said."""
+        self.write(spec, where)
         run = subprocess.run(
             [self.program, "plan", "-c", where + ".yaml", "--instance-type", instance_type or self.type, "--kubelet-version", self.version,
              "--containerd-version", "2.1.5", "--output", "json", "--show-secrets"], capture_output=True, text=True)
@@ -337,7 +355,7 @@ done <<<"$(</proc/self/cgroup)"
 mount --bind $kubelet $root/usr/bin/kubelet; mount --bind $socket $root/run/containerd
 exec chroot $root /usr/bin/kubelet "$@"
 """
-FATAL = re.compile(r'^E\d{4}.*"(command failed|Failed to (run|start|load|initialize|create|validate|set|construct)[^"]*|[^"]*(exit|invalid)[^"]*)"'
+FATAL = re.compile(r'^E\d{4}.*"(command failed|Failed to (run|start|load|initialize|create|validate|construct|listen)[^"]*|[^"]*(exit|invalid)[^"]*)"'
                    r"|^panic:|^F\d{4}|^Error:|^fatal error:|^E\d{4}.*run\.go")
 
 
@@ -345,13 +363,50 @@ def sentence(lines):
     """What kubelet says last of what ends it."""
     found = [line for line in lines if FATAL.search(line)] or [line for line in lines if line.strip()] or ["(nothing)"]
     line = re.sub(r'^[EFIW]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] ', "", found[-1].strip())
-    return re.sub(r'^"?command failed"? err="(.*)"$', r"\1", line)[:700]
+    line = re.sub(r'^"?command failed"? err="(.*)"$', r"\1", line).replace(", path: &TypeMeta{Kind:,APIVersion:,}", "")
+    return line.replace("failed to validate kubelet configuration, error: ", "")[:700]
 
 
 def normal(text):
     """The same for two that differ in a name or a number."""
-    text = re.sub(r'\\*"[^"]*\\*"', '""', text)
+    text = re.sub(r'\\*"[^"]*\\*"|\{[^}]*\}', '""', re.sub(r"^.*config\d+\.yaml, line 1: ", "", text))
+    text = re.sub(r"\b(memory|nodefs|imagefs|pid)\.\w+|map\[[^]]*\]|(?<=gate: )\w+|(?<=feature gate )\w+(?= to)", "X", text)
     return re.sub(r"-?\d[\w.]*", "N", text)[:160]
+
+
+def enter(path):
+    """This thread, and no other, goes to that network."""
+    with open(path) as network:
+        if ctypes.CDLL(None, use_errno=True).setns(network.fileno(), 0x40000000):
+            raise OSError(ctypes.get_errno(), "setns: " + path)
+
+
+def answers(process, port):
+    """Whether TLS is spoken at PORT of a kubelet before it ends: it listens before it looks at all settings of TLS."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    home = f"/proc/self/task/{threading.get_native_id()}/ns/net"
+    with open(home) as here:
+        while process.poll() is None:
+            try:
+                enter(f"/proc/{process.pid}/ns/net")
+                link = socket.create_connection(("127.0.0.1", port), 5)
+            except OSError:
+                link = None
+            finally:
+                enter(f"/proc/self/fd/{here.fileno()}")
+            try:
+                if link:
+                    context.wrap_socket(link).close()
+                    return True
+            except ssl.SSLEOFError:
+                pass
+            except ssl.SSLError:        # an alert is an answer: a server without a certificate yet, or a later version of TLS than ours
+                return True
+            except OSError:
+                pass
+            time.sleep(.02)
+    return False
 
 
 class World:
@@ -418,11 +473,12 @@ address = '{work}/containerd/containerd.sock.ttrpc'
             env={"PATH": os.environ["PATH"], "BESIDE": BESIDE, "INSIDE": INSIDE, "KUBELET_CONFIG_DROPIN_DIR_ALPHA": "yes"})
         late = threading.Timer(LIMIT, process.kill)
         late.start()
-        lines, stays = [], False
+        lines, stays, port = [], False, None
         for line in process.stdout:
             lines.append(line)
+            port = LISTENS.search(line) or port
             if STAYS in line:
-                stays = True
+                stays = not port or answers(process, int(port[1]))
                 process.kill()
         process.wait()
         if not late.is_alive() and not stays:
@@ -434,9 +490,12 @@ address = '{work}/containerd/containerd.sock.ttrpc'
         return (True if stays else None if MACHINE.search(said) else False), said
 
     def leave(self, name):
-        """The cgroups of one kubelet go as soon as its processes have."""
-        subprocess.run(["find", "/sys/fs/cgroup", "-depth", "-type", "d", "(", "-path", f"*/{name}", "-o", "-path", f"*/{name}/*", ")",
-                        "-exec", "rmdir", "{}", ";"], stderr=subprocess.DEVNULL)
+        """The cgroups of one kubelet: its processes are in them for a moment after they have closed their files."""
+        end = time.monotonic() + LIMIT
+        find = ["find", "/sys/fs/cgroup", "-depth", "-type", "d", "(", "-path", f"*/{name}", "-o", "-path", f"*/{name}/*", ")"]
+        while subprocess.run(find + ["-not", "-exec", "rmdir", "{}", ";", "-print"], stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL).stdout and time.monotonic() < end:
+            time.sleep(.02)
 
     def close(self):
         self.containerd.terminate()
@@ -450,6 +509,17 @@ Verdict = collections.namedtuple("Verdict", "case kind ours kubelet")
 
 
 def judge(case, plan, world):
+    """The verdicts on a case, and whether they are those that it wants."""
+    verdict = compare(case, plan, world)
+    wanted = case.get("wanted", verdict.kind)
+    if verdict.kind not in (wanted, "machine"):
+        return verdict._replace(kind="otherwise", kubelet=f"{verdict.kind}, wanted {wanted}: {verdict.kubelet}")
+    if case.get("everywhere") and plan.check(case["spec"], f"{world.work}/config{next(world.numbers)}") == bool(verdict.ours):
+        return verdict._replace(kind="otherwise", kubelet="config check says otherwise than the plan")
+    return verdict
+
+
+def compare(case, plan, world):
     spec, instance_type = case["spec"], case.get("type")
     where = f"{world.work}/config{next(world.numbers)}"
     files, ours = plan(spec, instance_type, where)
@@ -476,7 +546,7 @@ def judge(case, plan, world):
     more = {name: value for name, value in more.items() if name not in kubelet.get("config", {})}
     if stays is False and more:
         stays, said = world.ask(files, {**more, **drop_in}, flags)
-    return Verdict(case, "machine" if stays is None else "strict" if stays else "refused", ours, said)
+    return Verdict(case, "machine" if stays is None else "strict" if stays else "refused", ours or "refused", said)
 
 
 def tell(verdicts, grouped):
@@ -498,8 +568,8 @@ def main():
     parser.add_argument("--version", help="that of kubelet, if not what it says itself")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-n", type=int, default=100, help="how many random cases")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--also", action="append", default=[], help='a file of further cases, {"name", "spec"} a line')
+    parser.add_argument("--jobs", type=int, default=2 * os.cpu_count(), help="kubelets at a time; each waits most of its time")
+    parser.add_argument("--also", action="append", default=[], help="a file of further cases")
     parser.add_argument("--group", action="store_true", help="one line for all that kubelet, or nodestrap, says the same of")
     parser.add_argument("--show", action="store_true", help="the other cases, too")
     args = parser.parse_args()
@@ -533,12 +603,13 @@ def main():
             world.close()
         shutil.rmtree(work, ignore_errors=True)
     count = collections.Counter(verdict.kind for verdict in verdicts)
-    wanted = {"silent", "strict"} | ({"taken", "refused", "machine", "elsewhere"} if args.show else set())
+    wanted = {"silent", "strict", "otherwise"} | ({"taken", "refused", "machine", "elsewhere"} if args.show else set())
     tell([verdict for verdict in verdicts if verdict.kind in wanted], args.group)
-    too_strict = count["strict"] * 100 > len(cases)
+    failed = count["silent"] + count["otherwise"]
+    too_strict = sum(verdict.kind == "strict" and "wanted" not in verdict.case for verdict in verdicts) * 100 > args.n
     print(f"kubelet {version}, seed {args.seed}: " + ", ".join(f"{n} {kind}" for kind, n in sorted(count.items())))
-    print(f"{len(cases) - count['silent']} passed, {count['silent']} failed" + (", and too many strict" if too_strict else ""))
-    return 1 if count["silent"] or too_strict else 0
+    print(f"{len(cases) - failed} passed, {failed} failed" + (", and too many strict" if too_strict else ""))
+    return 1 if failed or too_strict else 0
 
 
 if __name__ == "__main__":
