@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: host
 # kube: 1.37.0
+# tree: containerd2
 # cluster: down no-controllers
 # kubelet 1.37.0 reads what is planned for it: no unknown field, no deprecated flag, no feature gate that it has on for good.
+# And it starts with each setting that we take (tests/oracles/kubelet.py).
 [ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/host.sh
 . "$(dirname "$(realpath "$0")")/lib/host.sh"
@@ -11,7 +13,9 @@
 . "$(dirname "$(realpath "$0")")/lib/settings.sh"
 
 check_settings DynamicResourceAllocation
-check_verdicts
+check_gates
 check_nodes
+check_reported
+check_random "${SEED:-28}" "${COUNT:-60}"
 
 finish

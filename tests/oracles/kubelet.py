@@ -51,6 +51,7 @@ CONF = os.path.join(HERE, "../../conf")
 STAYS = "Starting Kubelet Plugin Manager"
 LISTENS = re.compile(r'"Starting to listen"[ ,].*?"?port"?[=:]"?(\d+)')
 LIMIT = 90
+NODEADM = "/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"       # what the user sets
 MACHINE = re.compile(r"no space left|too many open files|systemd not running|cgroup ?v2|cgroup v1|cgroups? v1|"
                      r"only supported on cgroup|cannot allocate memory|resource temporarily unavailable")
 
@@ -461,7 +462,7 @@ address = '{work}/containerd/containerd.sock.ttrpc'
             if not any(word.startswith("--config-dir") for word in words):
                 words.append("--config-dir=/etc/kubernetes/kubelet/config.json.d")
         words += flags
-        if "cgroupDriver" not in json.dumps([files.get("/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"), drop_in]):
+        if not re.search("--cgroup-driver|cgroupDriver", json.dumps([files.get(NODEADM), drop_in, words])):
             words.append("--cgroup-driver=cgroupfs")
         if self.v1 and self.minor >= 31:
             words.append("--fail-cgroupv1=false")

@@ -6,6 +6,7 @@
 #   # kube: VERSION                 of kubelet and API server (tests/tools/kube.sh)
 #   # run: host                     the script runs on this machine, with tests/cluster/lib/host.sh
 #   # run: vmboot.sh OPTION…        it runs in a guest, as all that tests/run/boot.sh boots, with that one's other lines too
+#   # tree: containerd2             beside "run: host": $CONTAINERD is the newest containerd
 #   # cluster: WORD…                of cluster_start (tests/cluster/lib/control-plane.sh)
 #   # beside: LINE                  a line of a shell script that runs here from power-on of a guest, with that file's functions
 # All of it is in a network namespace with a loopback alone, and in namespaces of processes and mounts: several go at once, and nothing of
@@ -35,7 +36,11 @@ if [ -z "$inside" ]; then
         W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
         KUBE=$("$here/tools/kube.sh" "$(head_of kube)" 2>"$W/said") || cannot $? <"$W/said"
         export KUBE W NODESTRAP="${NODESTRAP:-$top/build/nodestrap}"
-        if [ "$tool" != host ]; then    # nothing can be fetched inside
+        if [[ $tool = host && $(head_of tree) = *containerd2* ]]; then          # nothing can be fetched inside
+                CONTAINERD=$("$here/tools/peers.sh" --cached containerd2 sid containerd 2>"$W/said")/usr/bin/containerd || cannot $? <"$W/said"
+                export CONTAINERD
+        fi
+        if [ "$tool" != host ]; then
                 suite=$(sed -n 's/.*-S \([a-z]*\).*/\1/p' <<<"$options"); more=$(sed -n 's/.*-a \([^ ]*\).*/\1/p' <<<"$options")
                 "$here/tools/vmboot.sh" --build -S "${suite:-bookworm}" ${more:+-a "$more"} >/dev/null 2>"$W/said" || cannot $? <"$W/said"
                 CNI=$("$here/tools/peers.sh" --cached cni trixie containernetworking-plugins 2>"$W/said") || cannot $? <"$W/said"

@@ -49,43 +49,13 @@ check_settings() { # GATE: one that is generally available in this version
         try "control: with an unknown gate it does not start" refused 'unrecognized feature gate: NoSuchGate'
 }
 
-# What the program says of a setting, of the flags, and what kubelet does: one as the other.
-verdict() { # SETTINGS FLAGS
-        { sed '/^  kubelet:/,$d' "$tests/cases/max-pods-set/userdata"; printf '  kubelet: {config: {%s}, flags: [%s]}\n' "$1" "$2"; } >userdata
-        "$NODESTRAP" config check -c file://userdata
+# The verdict of the program beside that of kubelet, which starts with a real containerd.
+compared() { python3 "$tests/oracles/kubelet.py" --nodestrap "$NODESTRAP" --kubelet "$KUBE/kubelet" --containerd "$CONTAINERD" --group "$@" >said 2>&1; local r=$?; cat said; return $r; }
+check_compared() {      # NAME OPTION…: of tests/oracles/kubelet.py; what we refuse and kubelet takes is shown after a success, too
+        try "$1" compared "${@:2}" && sed 's/^/# /' said
 }
-starts() { # SETTINGS FLAGS
-        local name=root/etc/kubernetes/kubelet/config.json.d/90-verdict.conf environment=root/etc/eks/kubelet/environment
-        printf '{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", %s}' "${1:-\"maxPods\": 5}" >$name
-        cp $environment environment.planned; [ -z "$2" ] || sed -i "s|^NODEADM_KUBELET_ARGS=.*|& ${2//\"/}|" $environment
-        reads; local r=$?; cp environment.planned $environment; rm $name; return $r
-}
-refuses() { no starts "$1" "${2-}" && no verdict "$1" "${2-}"; }
-
-check_verdicts() {
-        local s
-        try "verdicts: a case to stand on" planned max-pods-set
-        for s in '"containerLogMaxFiles": 1' '"containerLogMaxWorkers": 0' '"containerLogMonitorInterval": "1s"' '"maxParallelImagePulls": 0' '"cpuCFSQuotaPeriod": "2s"' \
-                '"tlsMinVersion": "1.2"' '"memoryThrottlingFactor": 0' '"logging": {"format": "xml"}' '"authorization": {"mode": "RBAC"}' '"podLogsDir": "/var/log/"' \
-                '"imageGCHighThresholdPercent": 70, "imageGCLowThresholdPercent": 80' '"serializeImagePulls": true, "maxParallelImagePulls": 5' \
-                '"shutdownGracePeriod": "10s", "shutdownGracePeriodCriticalPods": "20s"' '"enforceNodeAllocatable": ["pods", "none"]' '"maxPods": -5' \
-                '"registerWithTaints": [{"key": "a", "effect": "NoSchedul"}]' '"oomScoreAdj": 2000' '"topologyManagerPolicy": "best"'; do
-                try "both refuse $s" refuses "$s"
-        done
-        for s in -node-labels=a=b --v=abc --max-pods=twenty --register-node=maybe --node-labels=a=-b --node-labels=kubernetes.io/x=1 --register-with-taints=a=b --sync-frequency=10; do
-                try "both refuse $s" refuses '' "\"$s\""
-        done
-        for s in '"containerLogMaxFiles": 2, "containerLogMaxWorkers": 1, "containerLogMonitorInterval": "3s"' '"tlsMinVersion": "VersionTLS13", "memoryThrottlingFactor": 1' \
-                '"imageGCHighThresholdPercent": 81, "maxParallelImagePulls": 5, "serializeImagePulls": false' '"registerWithTaints": [{"key": "a"}]' \
-                '"shutdownGracePeriod": "1m", "shutdownGracePeriodCriticalPods": "60s", "podLogsDir": "/var/log/pods.d"'; do
-                try "both take $s" starts "$s" ''
-                try "and so does the check" verdict "$s" ''
-        done
-        for s in -v2 -v=2 --node-labels=a=,b --register-with-taints=a:NoSchedule,b=c:NoExecute --max-pods=0x10; do
-                try "both take $s" starts '' "\"$s\""
-                try "and so does the check" verdict '' "\"$s\""
-        done
-}
+check_reported() { check_compared "what people reported, and each limit, is judged as kubelet does" -n 0 --also "$tests/oracles/kubelet-cases.jsonl"; }
+check_random() { check_compared "kubelet starts with what is valid of $2 random settings of seed $1" --seed "$1" -n "$2"; }    # SEED COUNT
 
 # With as many NUMA nodes as a GB200 has when the driver has brought the GPUs' memory online.
 on_nodes() {    # COUNT
@@ -106,3 +76,4 @@ check_nodes() {
         try "and without a policy" on_nodes 34
 }
 told_of_nodes() { "$NODESTRAP" plan -c "file://$tests/cases/gpu-p6e-gb200-numa/userdata" --instance-type p6e-gb200.36xlarge --kubelet-version "$VERSION" | tr -s ' \n' ' ' | grep -F "{max-allowable-numa-nodes: \"$1\"}"; }
+check_gates() { try "kubelet knows, and has locked, the feature gates of the table" python3 "$tests/oracles/gates.py" "$KUBE/kubelet" "$tests/../conf/feature-gates.csv"; }
