@@ -418,7 +418,8 @@ static void judge_settings(Plan *plan, const Config *config, const Host *host) {
                 if (kubelet_setting_find(key, &s) && s.since > minor)
                         json_object_del(all, key);      /* kubelet passes over it */
         KubeletGiven given = { .all = all, .user = config->kubelet.config, .flags = config->kubelet.flags,
-                               .minor = minor, .cpus = host->cpus, .nodes = (unsigned)host->n_nodes, .whole = true };
+                               .minor = minor, .cpus = host->cpus,
+                               .nodes = (unsigned)kubelet_numa_nodes(config, host), .whole = true };
         (void)!kubelet_judge(&given, foretell, plan);
 }
 

@@ -1,29 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random kubelet settings: the verdict of nodestrap beside that of the real kubelet (python3 standard library only, root).
+"""Random kubelet settings: our verdict beside that of the real kubelet (python3 standard library only, as root).
 
     kubelet.py --nodestrap build/nodestrap --kubelet KUBELET --containerd CONTAINERD -n 100 --seed 7
 
-A case is a spec.kubelet of one or two settings, in config or as a flag; a third of the cases get a wrong value. `plan` makes the files
-of each, and a real kubelet gets these as they are. It runs below a root of its own, in namespaces of its own (mounts, network, processes,
-cgroups), with a real containerd, and with the sysctls that a Node has. kubelet stays once it logs what comes after all of its checks
-(STAYS) and its server answers: by then the container manager, the managers of CPUs, memory and devices, eviction and the rotation of logs
-have started. A kubelet that does not get there ends by itself. One that does neither in LIMIT seconds counts as one that ends, and says so.
+A case is a spec.kubelet of one or two settings, in config or as a flag; a third of the cases get a wrong value. `plan` makes the files,
+and a real kubelet gets them as they are. It runs below a root of its own, in namespaces of its own (mounts, network, processes, cgroups),
+with a real containerd and with the sysctls of a Node. A kubelet that stays logs the line STAYS, and then its server speaks TLS. By then
+its managers of containers, CPUs, memory, devices, eviction and logs have started. A kubelet that ends does so by itself. After LIMIT
+seconds without either, the case counts as one that ends, and says so.
 
-    silent    nodestrap takes it, and kubelet ends: these are the failures
-    strict    nodestrap refuses it, and kubelet stays. Kubelet gets the plan of the same NodeConfig without what is refused, and that
-              in one more drop-in, or at the end of the flags. Where a setting of ours could be in its way, a second kubelet runs without
-    machine   kubelet ends for what this machine is (MACHINE), so that neither verdict counts
+    taken, refused  both verdicts agree
+    silent          nodestrap takes it, and kubelet ends: a failure
+    strict          nodestrap refuses it, and kubelet stays. Kubelet gets the plan of the same NodeConfig without the refused part, which
+                    then stands in one more drop-in or at the end of the flags. Where one of our settings may be in its way (YIELDS), a
+                    second kubelet runs without that
+    otherwise       a case of --also whose verdicts are not those that it wants: a failure
+    machine         kubelet ends for a reason that only this machine has (MACHINE)
+    elsewhere       nodestrap refuses a part that is not of kubelet
 
-What it cannot tell: there is no API server (kubelet has the planned kubeconfig and asks in vain), so what the API server refuses of a
-Node shows nowhere; there is no systemd and no D-Bus, so the cgroup driver is cgroupfs, and kubelet only complains that it cannot delay a
-shutdown; where the machine has cgroup v1, what needs cgroup v2. No pod runs.
-
-With --also further cases come from files such as kubelet-cases.jsonl, whose head tells what a line says. One whose verdicts are others
-than "wanted" is "otherwise", a failure.
+There is no API server: kubelet asks in vain with the planned kubeconfig, so a Node that the API server would refuse shows nowhere. There is
+no systemd: the cgroup driver is cgroupfs, and kubelet goes on without its delay of a shutdown. On a machine with cgroup v1 nothing shows
+that needs cgroup v2. No pod runs.
 
 Fields and flags are those of conf/kubelet-settings.csv and conf/kubelet-flags.csv, feature gates those of kubelet --help.
-Exit: 0, 1 after a failure or with more than 1 % strict ones, 2 where no kubelet stays, not even with a plain plan.
+Exit: 0, 1 after a failure or with more than 1 % strict random cases, 2 if kubelet does not stay with a plain plan either.
 """
 
 import argparse
@@ -55,10 +56,10 @@ NODEADM = "/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"       # what t
 MACHINE = re.compile(r"no space left|too many open files|systemd not running|cgroup ?v2|cgroup v1|cgroups? v1|"
                      r"only supported on cgroup|cannot allocate memory|resource temporarily unavailable")
 
-# Fields that this program does not try: kubelet needs another file or socket for them, or nodestrap keeps them for itself.
+# Fields that no case has: kubelet needs another file or socket for them, or this program sets them itself.
 LEFT_OUT = """apiVersion kind containerRuntimeEndpoint imageServiceEndpoint tlsCertFile tlsPrivateKeyFile staticPodURL staticPodURLHeader
     resolvConf failCgroupV1 cgroupRoot volumePluginDir""".split()
-# Addresses and ports that the network namespace has; the last list of each is wrong.
+# Values that kubelet may take, and wrong ones.
 VALUES = {
     "address": (["0.0.0.0", "127.0.0.1", "::"], ["x", "10.0.0.300", 5]),
     "healthzBindAddress": (["127.0.0.1", "0.0.0.0"], ["x", "10.0.0.300"]),
@@ -88,7 +89,8 @@ VALUES = {
     "podCIDR": (["10.1.0.0/24", "", "10.1.0.0/24,fd00::/64"], ["10.1.0.0", "x", "10.1.0.0/40"]),
     "podLogsDir": (["/var/log/pods", "/data/pods"], ["/var/log/pods/", "pods", "/var/../log", "/var/log/pöds", "/", ""]),
     "preloadedImagesVerificationAllowlist": ([["public.ecr.aws/*"], ["a.b/c"], []], [[""], ["a b"], ["*"], ["a/*/b"]]),
-    "imagePullCredentialsVerificationPolicy": (["NeverVerify", "NeverVerifyPreloadedImages", "AlwaysVerify"], ["Always", "NeverVerifyAllowlistedImages"]),
+    "imagePullCredentialsVerificationPolicy": (["NeverVerify", "NeverVerifyPreloadedImages", "AlwaysVerify"],
+                                               ["Always", "NeverVerifyAllowlistedImages"]),
     "providerID": (["aws:///us-west-2b/i-0", "x"], [5]),
     "qosReserved": ([{"memory": "50%"}, {"memory": "100%"}, {}], [{"memory": "half"}, {"memory": "101%"}, {"cpu": "10%"}, {"memory": "-1%"}]),
     "registerWithTaints": ([[{"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}], [{"key": "x", "effect": "NoExecute"}], []],
@@ -115,13 +117,13 @@ CPU_OPTIONS = """full-pcpus-only distribute-cpus-across-numa align-by-socket str
 TOPOLOGY_OPTIONS = ["prefer-closest-numa-nodes", "max-allowable-numa-nodes"]
 NODE_ALLOCATABLE = [["pods"], ["none"], [], ["pods", "kube-reserved"], ["pods", "system-reserved"], ["kube-reserved"],
                     ["pods", "system-reserved-compressible"], ["pods", "kube-reserved-compressible"]]
-# Gates that are gone, or on for good, in one of the versions; kubelet --help names the others.
+# Gates that one of the versions has no more, or has on for good; kubelet --help names the others.
 OLD_GATES = """DisableKubeletCloudCredentialProviders SidecarContainers AppArmor KubeletSeparateDiskGC GracefulNodeShutdown NodeSwap CPUManager
     MemoryManager DynamicResourceAllocation RotateKubeletServerCertificate DevicePlugins KubeletTracing NFTablesProxyMode
     LocalStorageCapacityIsolation GracefulNodeShutdownBasedOnPodPriority InPlacePodVerticalScaling DynamicResourceAlocation
     CPUManagerPolicyOptions TopologyManagerPolicyOptions KubeletCgroupDriverFromCRI RotateKubeletClientCertificate NoSuchGate""".split()
 
-# Two that kubelet, or the plan, reads together.
+# Kubelet, or the plan, reads these together.
 TOGETHER = """shutdownGracePeriod shutdownGracePeriodCriticalPods / cpuManagerPolicy reservedSystemCPUs / cpuManagerPolicy kubeReserved /
     cpuManagerPolicy cpuManagerPolicyOptions / memoryManagerPolicy reservedMemory / memoryManagerPolicy kubeReserved /
     topologyManagerPolicy topologyManagerPolicyOptions / evictionSoft evictionSoftGracePeriod / imageMinimumGCAge imageMaximumGCAge /
@@ -135,11 +137,11 @@ TOGETHER = """shutdownGracePeriod shutdownGracePeriodCriticalPods / cpuManagerPo
     podsPerCore maxPods / nodeStatusUpdateFrequency nodeStatusReportFrequency / enableServer enableDebuggingHandlers /
     enableSystemLogHandler enableSystemLogQuery / enableDebuggingHandlers enableContentionProfiling"""
 TOGETHER = [pair.split() for pair in TOGETHER.split("/")]
-# What the plan sets beside the setting that a user gives.
+# The plan sets some of these, or computes with them.
 BESIDE_OURS = """shutdownGracePeriod shutdownGracePeriodCriticalPods shutdownGracePeriodByPodPriority reservedSystemCPUs systemReservedCgroup
     kubeReservedCgroup serverTLSBootstrap enforceNodeAllocatable kubeReserved systemReserved evictionHard reservedMemory
     memoryManagerPolicy cpuManagerPolicy""".split()
-# Of the gates that belong to a pair, so that the pair is not one of two strangers.
+# The gates of a setting.
 GATES_OF = {
     "shutdownGracePeriod": ["GracefulNodeShutdown"], "memorySwap": ["NodeSwap"], "crashLoopBackOff": ["KubeletCrashLoopBackOffMax"],
     "cpuManagerPolicyOptions": ["CPUManagerPolicyAlphaOptions", "CPUManagerPolicyBetaOptions", "CPUManagerPolicyOptions"],
@@ -147,13 +149,13 @@ GATES_OF = {
     "topologyManagerPolicyOptions": ["TopologyManagerPolicyAlphaOptions", "TopologyManagerPolicyBetaOptions"],
     "userNamespaces": ["UserNamespacesSupport"], "shutdownGracePeriodByPodPriority": ["GracefulNodeShutdownBasedOnPodPriority"],
 }
-# Ours that a plan leaves out for the user's sake, each with what a case must have for that.
+# Settings of ours that may yield, each behind the words in a case that make it yield.
 YIELDS = ((re.compile(r"reservedSystemCPUs|--reserved-cpus"), {"systemReservedCgroup": "", "kubeReservedCgroup": ""}),
           (re.compile(r"shutdownGracePeriod|GracefulNodeShutdown"), {"shutdownGracePeriod": "0s", "shutdownGracePeriodCriticalPods": "0s"}),
           (re.compile(r"RotateKubeletServerCertificate"), {"serverTLSBootstrap": False}))
 
 
-# ---------------------------------------------------------------- what a case may hold
+# ---------------------------------------------------------------- cases
 
 def rows(name, columns):
     with open(os.path.join(CONF, name)) as file:
@@ -266,10 +268,10 @@ def words_of(name, value):
     return str(value)
 
 
-# ---------------------------------------------------------------- what the plan makes of it
+# ---------------------------------------------------------------- plan
 
 def node_type(vcpus):
-    """An instance type of as many CPUs, for a setting may name them by number."""
+    """An instance type of as many CPUs: a setting may name them by number."""
     sizes = {2: "m5.large", 4: "m5.xlarge", 8: "m5.2xlarge", 16: "m5.4xlarge", 48: "m5.12xlarge", 64: "m5.16xlarge", 96: "m5.24xlarge"}
     return sizes[max([size for size in sizes if size <= vcpus] or [2])]
 
@@ -299,7 +301,8 @@ class Planner:
             [self.program, "plan", "-c", where + ".yaml", "--instance-type", instance_type or self.type, "--kubelet-version", self.version,
              "--containerd-version", "2.1.5", "--output", "json", "--show-secrets"], capture_output=True, text=True)
         if run.returncode:
-            return None, " / ".join(line for line in run.stderr.strip().splitlines() if "error" in line or "rror:" in line) or run.stderr.strip() or str(run.returncode)
+            said = [line for line in run.stderr.splitlines() if line and "warning:" not in line]
+            return None, " / ".join(said) or f"exit {run.returncode}"
         return {file["path"]: file["content"] for file in json.loads(run.stdout)["files"]}, ""
 
 
@@ -312,13 +315,14 @@ def without(kubelet, gone):
             "flags": [flag for flag in kubelet.get("flags", []) if ("flags", flag) not in gone]}
 
 
-# ---------------------------------------------------------------- what kubelet makes of that
+# ---------------------------------------------------------------- kubelet
 
-# $1: root, $2: kubelet, $3: name of the cgroup, $4: folder of the socket of containerd; then the flags. Outside: a cgroup of its own in
-# each hierarchy, which is the root of the cgroup namespace. Inside: what kubelet reads of a Node.
+# ROOT KUBELET NAME SOCKET FLAG…: kubelet gets a cgroup NAME in each hierarchy, which is the root of its cgroup namespace. The list is
+# read first: it changes as the process moves.
 ENTER = r"""set -e; name=$3; hierarchies=$(</proc/self/cgroup)
 while IFS=: read -r _ kind path; do
-    case $kind in '') top=/sys/fs/cgroup; [ -e $top/cgroup.controllers ] || top=$top/unified;; name=*) top=/sys/fs/cgroup/${kind#name=};; *) top=/sys/fs/cgroup/$kind;; esac
+    top=/sys/fs/cgroup/${kind#name=}
+    [ -n "$kind" ] || [ -e $top/cgroup.controllers ] || top=${top%/}/unified
     [ -d $top ] || continue
     [ -w "$top$path/cgroup.procs" ] || path=''
     own=$top${path%/}/$name; mkdir $own
@@ -337,14 +341,15 @@ INSIDE = r"""set -e; root=$1 kubelet=$2 socket=$4; shift 4
 ip link set lo up
 mount -t tmpfs t $root/var; mount -t tmpfs t $root/run; mkdir -p $root/var/{lib,log} $root/run/containerd; cp -r $root/planned/. $root/var/
 mount -t proc p $root/proc; mount -t sysfs -o ro s $root/sys; mount --rbind /dev $root/dev; mount -t tmpfs t $root/sys/fs/cgroup
-for pair in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
+for pair in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
+            kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
     echo ${pair#*=} >$root/run/${pair##*/}; mount --bind $root/run/${pair##*/} $root/proc/sys/${pair%=*}
 done 2>/dev/null
 echo 'Filename Type Size Used Priority' >$root/run/swaps; mount --bind $root/run/swaps $root/proc/swaps
 while IFS=: read -r _ kind _; do
     top=$root/sys/fs/cgroup/${kind#name=}
     case $kind in
-    '') if [ -e /sys/fs/cgroup/cgroup.controllers ]; then top=$root/sys/fs/cgroup; else top=${top%/}/unified; mkdir $top; fi; mount -t cgroup2 c $top;;
+    '') [ -e /sys/fs/cgroup/cgroup.controllers ] || { top=${top%/}/unified; mkdir $top; }; mount -t cgroup2 c $top;;
     name=*) mkdir $top; mount -t cgroup -o none,$kind c $top;;
     *) mkdir $top; mount -t cgroup -o $kind c $top;;
     esac
@@ -361,7 +366,7 @@ FATAL = re.compile(r'^E\d{4}.*"(command failed|Failed to (run|start|load|initial
 
 
 def sentence(lines):
-    """What kubelet says last of what ends it."""
+    """The last line in which kubelet says why it ends."""
     found = [line for line in lines if FATAL.search(line)] or [line for line in lines if line.strip()] or ["(nothing)"]
     line = re.sub(r'^[EFIW]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] ', "", found[-1].strip())
     line = re.sub(r'^"?command failed"? err="(.*)"$', r"\1", line).replace(", path: &TypeMeta{Kind:,APIVersion:,}", "")
@@ -369,7 +374,7 @@ def sentence(lines):
 
 
 def normal(text):
-    """The same for two that differ in a name or a number."""
+    """The same text for two that differ in a name or a number."""
     text = re.sub(r'\\*"[^"]*\\*"|\{[^}]*\}', '""', re.sub(r"^.*config\d+\.yaml, line 1: ", "", text))
     text = re.sub(r"\b(memory|nodefs|imagefs|pid)\.\w+|map\[[^]]*\]|(?<=gate: )\w+|(?<=feature gate )\w+(?= to)", "X", text)
     return re.sub(r"-?\d[\w.]*", "N", text)[:160]
@@ -504,7 +509,7 @@ address = '{work}/containerd/containerd.sock.ttrpc'
         self.leave(self.prefix + ".*")
 
 
-# ---------------------------------------------------------------- one beside the other
+# ---------------------------------------------------------------- comparison
 
 Verdict = collections.namedtuple("Verdict", "case kind ours kubelet")
 
@@ -536,7 +541,7 @@ def compare(case, plan, world):
         if files:
             break
     else:
-        return Verdict(case, "elsewhere", ours, "")             # what is refused is not kubelet's
+        return Verdict(case, "elsewhere", ours, "")
     drop_in = {name: kubelet["config"][name] for kind, name in gone if kind == "config"}
     flags = [flag for kind, flag in gone if kind == "flags"]
     stays, said = world.ask(files, drop_in, flags)
@@ -571,7 +576,7 @@ def main():
     parser.add_argument("-n", type=int, default=100, help="how many random cases")
     parser.add_argument("--jobs", type=int, default=2 * os.cpu_count(), help="kubelets at a time; each waits most of its time")
     parser.add_argument("--also", action="append", default=[], help="a file of further cases")
-    parser.add_argument("--group", action="store_true", help="one line for all that kubelet, or nodestrap, says the same of")
+    parser.add_argument("--group", action="store_true", help="one example of those with the same sentence")
     parser.add_argument("--show", action="store_true", help="the other cases, too")
     args = parser.parse_args()
 

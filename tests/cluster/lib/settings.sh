@@ -49,13 +49,16 @@ check_settings() { # GATE: one that is generally available in this version
         try "control: with an unknown gate it does not start" refused 'unrecognized feature gate: NoSuchGate'
 }
 
-# The verdict of the program beside that of kubelet, which starts with a real containerd.
-compared() { python3 "$tests/oracles/kubelet.py" --nodestrap "$NODESTRAP" --kubelet "$KUBE/kubelet" --containerd "$CONTAINERD" --group "$@" >said 2>&1; local r=$?; cat said; return $r; }
-check_compared() {      # NAME OPTION…: of tests/oracles/kubelet.py; what we refuse and kubelet takes is shown after a success, too
+# The verdict of the program beside that of kubelet, which here has a real containerd.
+compared() {
+        python3 "$tests/oracles/kubelet.py" --nodestrap "$NODESTRAP" --kubelet "$KUBE/kubelet" --containerd "$CONTAINERD" --group "$@" >said 2>&1
+        local r=$?; cat said; return $r
+}
+check_compared() {      # NAME OPTION…: of tests/oracles/kubelet.py; a success, too, shows the strict verdicts
         try "$1" compared "${@:2}" && sed 's/^/# /' said
 }
-check_reported() { check_compared "what people reported, and each limit, is judged as kubelet does" -n 0 --also "$tests/oracles/kubelet-cases.jsonl"; }
-check_random() { check_compared "kubelet starts with what is valid of $2 random settings of seed $1" --seed "$1" -n "$2"; }    # SEED COUNT
+check_reported() { check_compared "plan and kubelet agree on what people reported, and on each limit" -n 0 --also "$tests/oracles/kubelet-cases.jsonl"; }
+check_random() { check_compared "plan and kubelet agree on $2 random settings of seed $1" --seed "$1" -n "$2"; }    # SEED COUNT
 
 # With as many NUMA nodes as a GB200 has when the driver has brought the GPUs' memory online.
 on_nodes() {    # COUNT
