@@ -33,12 +33,14 @@ import collections
 import concurrent.futures
 import csv
 import ctypes
+import fnmatch
 import itertools
 import json
 import os
 import random
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -52,9 +54,21 @@ CONF = os.path.join(HERE, "../../conf")
 STAYS = "Starting Kubelet Plugin Manager"
 LISTENS = re.compile(r'"Starting to listen"[ ,].*?"?port"?[=:]"?(\d+)')
 LIMIT = 90
+V1 = not os.path.exists("/sys/fs/cgroup/cgroup.controllers")            # of cgroups
 NODEADM = "/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"       # what the user sets
 MACHINE = re.compile(r"no space left|too many open files|systemd not running|cgroup ?v2|cgroup v1|cgroups? v1|"
                      r"only supported on cgroup|cannot allocate memory|resource temporarily unavailable")
+# A certificate that kubelet can read; no key of it is left.
+AUTHORITY = """-----BEGIN CERTIFICATE-----
+MIIBLjCB4aADAgECAhRvNXoD0nrUoE64/vsuWkczIPm+ITAFBgMrZXAwDDEKMAgG
+A1UEAwwBeDAgFw0yNjExMjYyMzQ4NTZaGA8yMTI2MTEwMjIzNDg1NlowDDEKMAgG
+A1UEAwwBeDAqMAUGAytlcAMhAGw7maK/lLRIpvEUXY2Mg8yIOHn6OjqJWmfHib9p
+shEmo1MwUTAdBgNVHQ4EFgQUKQ3pQ/Ia5TM+N9Fxeu/n3XXJqR4wHwYDVR0jBBgw
+FoAUKQ3pQ/Ia5TM+N9Fxeu/n3XXJqR4wDwYDVR0TAQH/BAUwAwEB/zAFBgMrZXAD
+QQBxnuPsn1h/DAC/8gknBdJq8GYi7k2VbDpASi2fpl3idvKzzbclnF47pv2509aA
+UvNKKELFta6qWz8NTgozH6UH
+-----END CERTIFICATE-----
+"""
 
 # Fields that no case has: kubelet needs another file or socket for them, or this program sets them itself.
 LEFT_OUT = """apiVersion kind containerRuntimeEndpoint imageServiceEndpoint tlsCertFile tlsPrivateKeyFile staticPodURL staticPodURLHeader
@@ -181,8 +195,8 @@ class Maker:
     def whole(self, name):
         low, high = (int(limit) if limit else default for limit, default in
                      zip((self.limits[name] or ":").split(":"), (0, 2 ** 31 - 1)))
-        good = [n for n in (low, low + 1, 2, 10, 50, 85, 100, 250, high) if low <= n <= high]
-        return good, [low - 1, high + 1, "10", "ten", 1.5, 2 ** 31, 2 ** 63, True]
+        good = [n for n in (low, low + 1, 1, 2, 10, 50, 85, 100, 101, 250, 1000, 65536, high) if low <= n <= high]
+        return good, [low - 1, high + 1, -1, "10", "ten", 1.5, 2 ** 31, 2 ** 63, True]
 
     def quantity(self, wrong):
         return self.random.choice(["-1", "x", "110%", "1 Gi", ""] if wrong else ["100m", "1", "500Mi", "1Gi", "5%", "10%", "0", "1e3"])
@@ -279,8 +293,7 @@ def node_type(vcpus):
 class Planner:
     def __init__(self, program, version, work):
         self.program, self.version, self.work = program, version, work
-        with open(work + "/ca.crt", "rb") as file:
-            authority = base64.b64encode(file.read()).decode()
+        authority = base64.b64encode(AUTHORITY.encode()).decode()
         self.cluster = {"name": "c", "apiServerEndpoint": "https://x.eks.amazonaws.com", "certificateAuthority": authority, "cidr": "10.100.0.0/16"}
         self.type = node_type(os.cpu_count())
 
@@ -324,8 +337,9 @@ while IFS=: read -r _ kind path; do
     top=/sys/fs/cgroup/${kind#name=}
     [ -n "$kind" ] || [ -e $top/cgroup.controllers ] || top=${top%/}/unified
     [ -d $top ] || continue
-    [ -w "$top$path/cgroup.procs" ] || path=''
-    own=$top${path%/}/$name; mkdir $own
+    [ ! -e $top/cgroup.controllers ] && [ -w "$top$path/cgroup.procs" ] || path=''
+    [ $top != /sys/fs/cgroup/ ] || for controller in $(cat $top/cgroup.controllers); do echo +$controller >$top/cgroup.subtree_control || :; done
+    own=${top%/}${path%/}/$name; mkdir $own
     [ ! -e $own/cpuset.mems ] || [ -n "$(cat $own/cpuset.mems)" ] || [ -e $own/cgroup.type ] ||
         { cat $own/../cpuset.cpus >$own/cpuset.cpus; cat $own/../cpuset.mems >$own/cpuset.mems; }
     echo $$ >$own/cgroup.procs
@@ -420,7 +434,6 @@ class World:
         self.kubelet, self.work, self.minor = kubelet, work, minor
         self.numbers = itertools.count()
         self.prefix = f"nodestrap-oracle.{os.getpid()}"
-        self.v1 = not os.path.exists("/sys/fs/cgroup/cgroup.controllers")
         os.makedirs(work + "/containerd")
         with open(work + "/containerd.toml", "w") as file:
             file.write(f"""version = 2
@@ -469,7 +482,7 @@ address = '{work}/containerd/containerd.sock.ttrpc'
         words += flags
         if not re.search("--cgroup-driver|cgroupDriver", json.dumps([files.get(NODEADM), drop_in, words])):
             words.append("--cgroup-driver=cgroupfs")
-        if self.v1 and self.minor >= 31:
+        if V1 and self.minor >= 31:
             words.append("--fail-cgroupv1=false")
         words.append("--v=2")
         root, name = self.root(files), f"{self.prefix}.{next(self.numbers)}"
@@ -576,6 +589,7 @@ def main():
     parser.add_argument("-n", type=int, default=100, help="how many random cases")
     parser.add_argument("--jobs", type=int, default=2 * os.cpu_count(), help="kubelets at a time; each waits most of its time")
     parser.add_argument("--also", action="append", default=[], help="a file of further cases")
+    parser.add_argument("--only", default="*", help="of those the names that match this pattern")
     parser.add_argument("--group", action="store_true", help="one example of those with the same sentence")
     parser.add_argument("--show", action="store_true", help="the other cases, too")
     args = parser.parse_args()
@@ -589,22 +603,24 @@ def main():
     for name in args.also:
         with open(name) as file:
             cases += [json.loads(line) for line in file if line.strip() and not line.startswith("#")]
-    cases = [case for case in cases if minor in range(case.get("from", 0), case.get("until", 99))]
+    cases = [case for case in cases if minor in range(case.get("from", 0), case.get("until", 99)) and
+             fnmatch.fnmatch(case.get("name", ""), args.only) and not (V1 and case.get("cgroup") == 2)]
     cases += [{"spec": {"kubelet": maker.case()}} for _ in range(args.n)]
 
     work = tempfile.mkdtemp(prefix="kubelet-oracle.")
-    world = None
+    world = pool = None
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # so that containerd and the cgroups go
     try:
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-keyout", "/dev/null", "-out", work + "/ca.crt",
-                        "-subj", "/CN=x"], check=True, capture_output=True)
         plan, world = Planner(os.path.realpath(args.nodestrap), version, work), World(args.kubelet, args.containerd, work, minor)
         control = judge({"spec": {}}, plan, world)
         if control.kind != "taken":
             print(f"kubelet.py: kubelet does not stay with a plain plan here: {control.ours}{control.kubelet}", file=sys.stderr)
             return 2
-        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            verdicts = list(pool.map(lambda case: judge(case, plan, world), cases))
+        pool = concurrent.futures.ThreadPoolExecutor(args.jobs)
+        verdicts = list(pool.map(lambda case: judge(case, plan, world), cases))
     finally:
+        if pool:
+            pool.shutdown(cancel_futures=True)
         if world:
             world.close()
         shutil.rmtree(work, ignore_errors=True)

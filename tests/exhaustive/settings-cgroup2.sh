@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: vmboot.sh -S trixie -d 0 -m 3G -t 900
+# kube: 1.37.0
+# cluster: down no-controllers
+# tree: kube containerd2 kubelet_oracle
+# Kubelet settings that need cgroup v2: the machine of tests/cluster/settings-1.37.sh may not have it, this one has.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
+# shellcheck source=tests/cluster/lib/guest.sh
+. /vmtest/cluster.sh
+
+try "plan and kubelet agree on swap, MemoryQoS and what else needs cgroup v2" python3 /vmtest/tests/oracles/kubelet.py --show --only 'cgroup v2/*' -n 0 \
+        --nodestrap /usr/bin/nodestrap --kubelet /usr/bin/kubelet --containerd /usr/bin/containerd --also /vmtest/tests/oracles/kubelet-cases.jsonl
+
+finish
