@@ -245,17 +245,16 @@ static int state_judge(const Root *root, const Action *a, size_t i, const char *
 
 /* kubelet makes the control group of all pods when it starts, and leaves it. */
 static bool kubelet_has_run(const Root *root) {
-        static const char *const places[] = {
-                KUBELET_TURN,
+        static const char *const groups[] = {
                 "/sys/fs/cgroup/kubepods.slice",
                 "/sys/fs/cgroup/kubepods",
                 "/sys/fs/cgroup/systemd/kubepods.slice",        /* cgroup v1 */
                 "/sys/fs/cgroup/systemd/kubepods",
         };
-        for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-                if (root_exists(root, places[i]) != 0)
-                        return true;
-        return false;
+        bool run = root_exists(root, KUBELET_TURN) != 0;
+        for (size_t i = 0; i < ARRAY_SIZE(groups) && !run; i++)
+                run = root_exists(root, groups[i]) != 0;
+        return run;
 }
 
 int state_look(const Root *root, const Action *a, char **ret) {

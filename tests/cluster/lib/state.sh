@@ -35,7 +35,7 @@ ends() { no kubelet && grep -E -- "$1" log; }
 gone() { is "$(grep -c "removed /var/lib/kubelet/$1 of an earlier boot: $2" init.log)" 1 && no test -e "$STATES/$1"; }
 stayed() { no grep 'of an earlier boot' init.log && cmp "$STATES/$1" "$1"; }
 leaves() { cp "$STATES/$1" "$1"; }
-put() { rm -rf "$STATES/$1"; printf %s "$2" >"$STATES/$1"; }
+put() { rm -f "$STATES/$1"; printf %s "$2" >"$STATES/$1"; }
 # kubelet ends at the file with these words; init removes it, and kubelet starts.
 mended() { # NAME WORDS STATE WHY SETTINGS
         try "$1: kubelet ends at it" ends "$2" || tail -3 log | cut -c1-300 | sed 's/^/# /'
