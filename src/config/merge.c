@@ -91,9 +91,12 @@ static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag)
                         json_object_set(old, "config", text);
                 json_decref(m->toml);
                 m->toml = TAKE_PTR(toml);
+                m->origins.toml_block = origins->toml_block;
+                m->origins.toml_line = origins->toml_line;
         } else if (!is_empty_map(toml)) {
                 json_merge_deep(m->toml, toml);
                 m->toml_mixed = true;
+                m->origins.toml_block = 0;
         }
 }
 

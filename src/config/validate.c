@@ -13,6 +13,7 @@
 
 typedef struct Validator { const Merge *merge; const json_t *spec; Diag *diag; bool broken; } Validator;
 
+/* People send templates as they are (harishvs/slinky_on_eks). */
 #define PLACEHOLDER "holds a placeholder that nobody filled in: the user data was not rendered " \
                     "(templatefile, Fn::Sub, envsubst)"
 
@@ -260,7 +261,8 @@ static bool is_one_word(const json_t *value, _unused_ const json_t *spec) {
         return *s && !strpbrk(s, " ,;'\"\\") && !has_control(s, "");
 }
 
-/* Digits and dots alone are an address or a mistake, and so is what has a colon; a name may stand for a node. */
+/* Digits and dots alone are an address or a mistake, and so is what has a colon; IMEX takes names, too
+ * (kubernetes-sigs/dra-driver-nvidia-gpu#289). */
 static bool is_node(const json_t *value, const json_t *spec) {
         const char *s = text_of(value);
         bool number = !s[strspn(s, "0123456789.")] || strchr(s, ':');
@@ -524,8 +526,8 @@ static const Rule rules[] = {
         { "spec.kubelet.flags[]", is_rendered, PLACEHOLDER },
         { "spec.kubelet.flags[]", is_flag_without_huge_pages,
           "reserves huge pages: kubelet refuses to start with huge pages in its reserved memory" },
-        /* One level of it: kubelet.c judges the quantities below, and what staticPodURLHeader sends belongs to
-         * another server. */
+        /* One level of it: kubelet.c judges the quantities below, and staticPodURLHeader is read by another
+         * server. baseRuntimeSpec has no row: a hook or an argument may be a shell's text. */
         { "spec.kubelet.config.*", is_rendered, PLACEHOLDER },
         { "spec.kubelet.config.*[]", is_rendered, PLACEHOLDER },
         { "spec.kubelet.config.clusterDNS[]", is_address,
@@ -629,20 +631,40 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
                 walk_rule(v, rule, rest + n, json_object_get(value, name), &(Path){ path, name, 0 });
 }
 
-/* What a template of the user's fills in; any bytes may stand in a password or in a header. */
-static bool toml_is_rendered(const json_t *value) {
+/* The key or text that a template leaves open, or NULL. Any bytes may stand in a password or in a header. */
+static const char *toml_placeholder(const json_t *value) {
         static const char *const opaque[] = { "auth", "headers", "identitytoken", "password", NULL };
-        const char *key;
+        const char *key, *found = has_placeholder(text_of(value)) ? text_of(value) : NULL;
         json_t *member;
         size_t i;
         json_array_foreach(value, i, member)
-                if (!toml_is_rendered(member))
-                        return false;
+                found = found ?: toml_placeholder(member);
         json_object_foreach((json_t *)value, key, member)
-                if (has_placeholder(key) ||
-                    (!strv_contains((char *const *)opaque, key) && !toml_is_rendered(member)))
-                        return false;
-        return !has_placeholder(text_of(value));
+                if (!found)
+                        found = has_placeholder(key) ? key
+                                : strv_contains((char *const *)opaque, key) ? NULL : toml_placeholder(member);
+        return found;
+}
+
+/* At its line, where the lines of the TOML are those of the source. */
+static void check_toml(Validator *v) {
+        static const char path[] = "spec.containerd.config";
+        const Origins *origins = &v->merge->origins;
+        const char *open = toml_placeholder(v->merge->toml),
+                   *text = text_of(json_object_get(json_object_get(v->spec, "containerd"), "config")),
+                   *place = open ? strstr(text, open) : NULL;
+        const Position *found = origins_find(origins, path);
+        Position position = found ? *found : (Position){};
+        if (!open)
+                return;
+        if (place && origins->toml_block == '|') {
+                position.line = origins->toml_line + 1;
+                position.column = 0;
+                for (const char *p = text; p < place; p++)
+                        position.line += *p == '\n';
+        }
+        v->broken = true;
+        diag_error_at(v->diag, -EINVAL, CAUSE_INVALID, &position, path, "%s", PLACEHOLDER);
 }
 
 static void check_enum(Validator *v, const Field *f, const json_t *value, const Path *path) {
@@ -693,8 +715,7 @@ int config_validate(const Merge *m, Diag *diag) {
         for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
                 if (!m->partial || !is_of_the_whole(&rules[i]))
                         walk_rule(&v, &rules[i], rules[i].path, m->document, NULL);
-        if (m->toml && !toml_is_rendered(m->toml))
-                report(&v, "spec.containerd.config", PLACEHOLDER);
+        check_toml(&v);
         check_field(&v, &whole, m->document, NULL);
         v.broken = !sysctl_validate(m, diag) || v.broken;
         v.broken = !volumes_validate(m, diag) || v.broken;

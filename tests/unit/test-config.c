@@ -475,6 +475,7 @@ TEST(texts_that_leave_their_place) {
                 else
                         expect_accepted(more, NULL);
         }
+        expect_error("  containerd:\n    config: |\n      version = 3\n      [plugins.'a']\n      x = ['${CERTS}']\n", "a, line 9: spec.containerd.config: holds a placeholder");
         _cleanup_(loaded_done) Loaded once = load_with("  kubelet: {config: {containerLogMaxSize: '${SIZE}', clusterDNS: ['${DNS}']}}\n");
         ASSERT_EQ(diag_count(&once.diag, false), 2);    /* one message for one cause */
         static const char *const endpoints[] = { "\\u2028", "\\u2029", "\\u0085", "\\uFFFF", "\\x7f" };
