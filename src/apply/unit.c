@@ -148,7 +148,8 @@ static bool is_left_out(Unit *u) {
         return true;
 }
 
-/* kubelet would end, and begin again every few seconds: systemd has "started" it, and nobody says why. */
+/* kubelet would end, and systemd would begin it again every few seconds. A unit of Type=simple counts as
+ * started, and the boot as well. */
 static int kernel_suits(Unit *u) {
         const Action *a = u->task->action;
         _cleanup_(kernel_done) KernelState k = {};

@@ -56,8 +56,8 @@ size_t utf8_length(const char *s, size_t room);
 /* What s begins with, where that looks like a blank and is none: "a no-break space (U+00A0)", or NULL. */
 _nonnull_ const char *utf8_false_blank(const char *s, size_t room);
 void utf8_add(Text *to, unsigned long c);               /* c is a character: at most 0x10ffff */
-/* Does systemd take a line, or a variable, with this text: UTF-8 without a noncharacter, such as U+FFFE
- * (systemd src/basic/utf8.c: unichar_is_valid(), which env-file.c and conf-parser.c ask)? */
+/* Does systemd take a line or a variable with this text? It has to be UTF-8 without a noncharacter, such as
+ * U+FFFE. env-file.c and conf-parser.c ask unichar_is_valid() of systemd src/basic/utf8.c. */
 _nonnull_ bool utf8_is_for_systemd(const char *s);
 /* Adds what somebody else wrote (a key of the user's, the name of a file) to a message: what could garble a
  * terminal, forge a line of a log or is no UTF-8 becomes \x1b; where quote is not 0, a backslash stands

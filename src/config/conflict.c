@@ -259,7 +259,7 @@ static void warn_of_variables(const Merge *m, Diag *diag) {
 }
 
 /* systemd-resolved leaves out what it cannot read as a name, and says so in its own log alone
- * (resolved.conf(5)). What is not an address in nameservers validate.c refuses. */
+ * (resolved.conf(5)). validate.c refuses name servers that are not addresses. */
 static void warn_of_resolver(const Merge *m, Diag *diag) {
         static const char *const lists[] = { "nameservers", "domains" };
         const json_t *network = json_object_get(

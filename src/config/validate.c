@@ -26,7 +26,7 @@ static bool waits_to_be_filled_in(const Diag *diag, const char *path) {
 }
 
 /* What could not be decoded was reported then; that it is missing now would be a second message for one
- * cause, and so would be that a placeholder is not a number. */
+ * cause. A placeholder is not a number either: its own message says enough. */
 void config_report(const Merge *m, Diag *diag, const char *path, const char *text) {
         if (!origins_failed(&m->origins, path) && !waits_to_be_filled_in(diag, path))
                 diag_error_at(diag, -EINVAL, CAUSE_INVALID, origins_find(&m->origins, path), path, "%s",
@@ -51,8 +51,8 @@ static bool has_control(const char *s, const char *except) {
         return false;
 }
 
-/* A text that means the same in a plain scalar of YAML, a path and a line of a unit: go-yaml ends a line at
- * U+2028 and U+2029 (yaml/go-yaml yamlprivateh.go: is_break()), and takes no U+FFFE (readerc.go). */
+/* A text that means the same in a plain scalar of YAML, a path and a line of a unit. go-yaml ends a line at
+ * U+2028 and U+2029 (yaml/go-yaml yamlprivateh.go: is_break()). It takes no U+FFFE (readerc.go). */
 static bool is_plain_text(const char *s) {
         return !has_control(s, "") && !strstr(s, "\xe2\x80\xa8") && !strstr(s, "\xe2\x80\xa9") &&
                utf8_is_for_systemd(s);

@@ -216,11 +216,11 @@ typedef struct Instance {
         char *private_dns_name;         /* NULL with InstanceIdNodeName */
 } Instance;
 
-/* What kubelet asks the kernel at its start. */
+/* kubelet asks the kernel for these at its start. */
 typedef struct KernelState {
         char *swap;                     /* what /proc/swaps begins with: "/dev/zram0"; NULL: there is none */
         char **tunables;                /* the value of each of kubelet_tunables, "" where it cannot be read;
-                                         * NULL: nobody looked */
+                                         * NULL: of another machine, or not read */
 } KernelState;
 _must_check_ _nonnull_ char *kernel_swap(const Root *root);     /* the first of it; the caller's */
 _nonnull_ void kernel_read(const Root *root, KernelState *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What kubelet reads of the kernel before it starts anything, and ends at: swap, where its failSwapOn is on,
- * and the settings that its protectKernelDefaults wants (kubernetes/kubernetes
+ * kubelet looks at the kernel before it starts anything. It ends where there is swap and failSwapOn is true,
+ * or where settings are not those that protectKernelDefaults wants (kubernetes/kubernetes
  * pkg/kubelet/cm/container_manager_linux.go: NewContainerManager(), setupKernelTunables()). */
 #include "host/host.h"
 
@@ -36,7 +36,7 @@ void kernel_done(KernelState *k) {
 
 char *kernel_swap_fault(const KernelState *k) {
         return k->swap ? xasprintf("kubelet does not start where there is swap (%s, in /proc/swaps): "
-                                   "swapoff -a, and remove it from /etc/fstab; or set "
+                                   "failSwapOn is true; swapoff -a and remove it from /etc/fstab, or set "
                                    "spec.kubelet.config.failSwapOn: false",
                                    k->swap)
                        : NULL;
@@ -52,9 +52,9 @@ char *kernel_settings_fault(const KernelState *k, const bool *given) {
                 text_add(&t, "%s%s is %.20s and not %s", t.size > 0 ? ", " : "", name, value,
                          kubelet_tunables[i].value);
         }
-        return t.size > 0 ? xasprintf("kubelet does not start with the kernel's settings, because of its "
-                                      "protectKernelDefaults (%s): have a file in /etc/sysctl.d set them, or "
-                                      "spec.instance.sysctl",
+        return t.size > 0 ? xasprintf("kubelet does not start with these kernel settings (%s): "
+                                      "protectKernelDefaults wants others; set them by a file in "
+                                      "/etc/sysctl.d, or in spec.instance.sysctl",
                                       t.data)
                           : NULL;
 }

@@ -174,8 +174,8 @@ typedef struct Action {
                         char inputs[65];        /* SHA-256 over the files of this plan
                                                  * that the unit reads at start; may be empty */
                         char **reads;           /* these files */
-                        bool no_swap, defaults; /* kubelet ends where there is swap, or where the kernel's
-                                                 * settings are not its defaults; not part of the plan's id */
+                        bool no_swap, defaults; /* kubelet ends where there is swap, or where kernel
+                                                 * settings are not its defaults; not part of the id */
                 } unit;
                 struct {
                         StepState state;

@@ -6,8 +6,8 @@
 #include "base/version.h"
 #include "plan/plan.h"
 
-/* NAME=VALUE and the NUL behind it: the most that the kernel hands to a program as one variable
- * (torvalds/linux fs/exec.c: MAX_ARG_STRLEN, with pages of 4 KiB). */
+/* The kernel hands no longer variable to a program: NAME=VALUE and the NUL behind it (torvalds/linux
+ * fs/exec.c: MAX_ARG_STRLEN, with pages of 4 KiB). */
 #define VARIABLE_MAX    (128u << 10)
 #define PLAN_RELOAD_ID  "reload-manager:systemd"
 #define SOCI_UNIT       "soci-snapshotter.service"

@@ -31,8 +31,7 @@ static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) 
                 if (strlen(name) + strlen("=") + strlen(e->variables[i].value) >= VARIABLE_MAX)
                         r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
                                           "is longer than 128 KiB with its name: the kernel starts no "
-                                          "program with such a variable; write the text to a file and name "
-                                          "the file here");
+                                          "program with it; name a file that holds the text");
                 else if (is_kubelets(name))
                         diag_warn_at(&plan->warnings, "environment-name", NULL, path,
                                      "has no effect: kubelet's command line is made of spec.kubelet");
@@ -56,8 +55,8 @@ static void plan_default(Plan *plan, const ServiceEnvironment *e, const char *wh
         plan_file(plan, PHASE_CONFIG, "system", SYSTEM_ENVIRONMENT, why, t.data, 0600)->secret = true;
 }
 
-/* For root alone: PID 1 reads it when it starts a service, and hands it to nobody else. What systemd would
- * not take it would write to the journal, value and all: validate.c refuses those values. */
+/* For root alone: PID 1 reads it when it starts a service, and hands it to nobody else. systemd writes a value
+ * that it does not take to the journal: validate.c refuses those. */
 static void plan_variables(Plan *plan, const ServiceEnvironment *e, const char *file, const char *why) {
         _cleanup_(text_done) Text t = {};
         for (size_t i = 0; i < e->n; i++) {

@@ -3,8 +3,8 @@
 # run: host
 # kube: 1.33.13
 # cluster: down no-controllers
-# What the kernel says and kubelet ends at, the real one and the program side by side: swap, and settings that protectKernelDefaults wants. Both
-# read the same /proc, with a file over /proc/swaps and over two settings. kubelet runs below root, beside a containerd of its own.
+# The real kubelet ends where there is swap, and where the kernel has other settings than protectKernelDefaults wants; the program says so before.
+# Both read the same /proc, with files over it. kubelet runs below root, beside a containerd of its own.
 [ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/host.sh
 . "$(dirname "$(realpath "$0")")/lib/host.sh"
@@ -23,7 +23,6 @@ printf 'version = 2\nroot = "%s/ctd/root"\nstate = "%s/ctd/state"\n[grpc]\n  add
 containerd -c containerd.toml >containerd.log 2>&1 & containerd=$!
 
 within() { local n; for ((n = $1 * 5; n > 0; n--)); do "${@:2}" && return; sleep 0.2; done; echo "not within $1 s"; return 1; }
-listens() { [ -S root/run/containerd/containerd.sock ]; }
 facts=(--kubelet-version "$VERSION" --containerd-version 1.7)
 plans() {       # SETTINGS: planned for this machine, its files below root
         { sed '/^  kubelet:/,$d' "$tests/cases/max-pods-set/userdata"; printf '  kubelet: {config: {maxPods: 5%s}}\n' "$1"; } >userdata
@@ -33,16 +32,20 @@ warns() { plans "$1" && grep -E -- "$2" plan.json; }
 is_silent() { plans "$1" && no grep -E 'kubelet does not start' plan.json; }
 # Until its last word: without /etc/passwd it ends once it has made all its managers, and before it starts one of them.
 over() { grep -q '"command failed"\|"Failed to start ContainerManager"' log || ! kill -0 $kubelet 2>/dev/null; }
-ends_with() {   # PATTERN
+runs() {
         local arguments kubelet; read -ra arguments < <(sed -n 's/^NODEADM_KUBELET_ARGS=//p' root/etc/eks/kubelet/environment)
+        : >log          # the one that is in the background may empty it after the first look
         chroot root /usr/bin/kubelet "${arguments[@]}" --fail-cgroupv1=false >log 2>&1 </dev/null & kubelet=$!
-        within 60 over; kill $kubelet 2>/dev/null; wait $kubelet
-        grep -E -- "$1" log || { grep '^[EF]' log | tail -3 | cut -c1-600; return 1; }
+        within 60 over; kill $kubelet 2>/dev/null; wait $kubelet; return 0
 }
+ends_with() {   # PATTERN
+        runs; grep -E -- "$1" log || { grep '^[EF]' log | tail -3 | cut -c1-600; return 1; }
+}
+# It listens some time before it answers.
+answers() { runs; ! grep -q 'validate service connection' log; }
 further='"command failed" err="failed to run Kubelet: failed to create kubelet: create user namespace manager: .*/etc/passwd'
-try "a containerd listens" within 60 listens
-
 try "without swap a plan says nothing" is_silent ''
+try "a containerd answers" within 60 answers
 try "and kubelet goes on" ends_with "$further"
 echo '/dev/zram0 partition 1048572 0 100' >>kernel/swaps
 try "with swap a plan says that kubelet does not start" warns '' '"kubelet does not start where there is swap \(/dev/zram0, in /proc/swaps\)'
@@ -52,7 +55,7 @@ try "and kubelet goes on" ends_with "$further"
 printf '%s\n' "$titles" >kernel/swaps
 
 echo 0 >kernel/kernel/panic
-try "with another setting a plan says that kubelet does not start" warns '' '"kubelet does not start with the kernel.*\(kernel\.panic is 0 and not 10\)'
+try "with another setting a plan says that kubelet does not start" warns '' '"kubelet does not start with these kernel settings \(kernel\.panic is 0 and not 10\)'
 echo root:x:0:0:root:/root:/bin/sh >root/etc/passwd; cp root/etc/passwd root/etc/group
 try "and kubelet ends at it" ends_with '"Failed to start ContainerManager" err="invalid kernel flag: kernel/panic, expected value: 10, actual value: 0"'
 rm root/etc/passwd

@@ -13,9 +13,9 @@
 #   --deps      install what is needed on this machine      --help
 # Real: systemd as PID 1, D-Bus, units and their order, journald, mounts, xfs, containerd, an own network namespace, sysctl net.*.
 # Not real: md (mdadm is a stub that records its arguments and links /dev/md/NAME to the first member), udev, NVMe in /sys (there are
-# this machine's devices), modules, huge pages (/proc/sys/vm/nr_hugepages is a plain file), swap (there is none), and the kernel settings that
-# kubelet wants of an image. A reboot starts the
+# this machine's devices), modules, huge pages (/proc/sys/vm/nr_hugepages is a plain file). A reboot starts the
 # container again; SCRIPT runs in the boot that gets to multi-user, $VMTEST_BOOT counts.
+# Plain files stand for /proc/swaps, without swap, and for the kernel settings that kubelet wants of an image.
 # Exit status: SCRIPT's; 77 skipped (reason on stderr), 97 no result, 98 time limit, 99 no image.
 
 set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
