@@ -301,11 +301,11 @@ static bool is_port(const char *text) {
  * src/shared/socket-netlink.c: in_addr_port_ifindex_name_from_string_auto()). */
 static bool is_server(char *word) {
         for (const char *mark = "#%"; *mark; mark++) {
-                char *at = strchr(word, *mark);
-                if (at && !at[1])
+                char *rest = strchr(word, *mark);
+                if (rest && !rest[1])
                         return false;
-                if (at)
-                        *at = 0;
+                if (rest)
+                        *rest = 0;
         }
         char *colon = strrchr(word, ':');
         if (address_is_valid(word))
