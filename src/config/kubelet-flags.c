@@ -218,10 +218,12 @@ static void merge_flag(json_t *settings, const KubeletSetting *s, const char *te
         _cleanup_(freep) char *path = xstrdup(s->name);
         for (char *p = path; *p; p++)
                 *p = *p == '.' ? '/' : *p;
-        if (!map && !list) {
+        if (s->type == 'o')             /* its text is not JSON */
+                json_object_del(settings, s->name);
+        else if (!map && !list)
                 json_put(settings, path, flag_json(s->type, text, 0) ?: json_string(text));
+        if (!map && !list)
                 return;
-        }
         json_t *old = json_object_get(settings, s->name);
         if ((first && s->type != 'g') || !(map ? json_is_object(old) : json_is_array(old)))
                 json_object_set_new(settings, s->name, old = map ? json_object() : json_array());
@@ -252,12 +254,21 @@ void kubelet_flags_merge(json_t *settings, char *const *words) {
         }
 }
 
-/* A name of Kubernetes without what may stand before a slash (k8s.io/apimachinery pkg/util/validation). */
 static bool is_label_word(const char *s, size_t n) {
         for (size_t i = 0; i < n; i++)
                 if (!isalnum((unsigned char)s[i]) && (i == 0 || i == n - 1 || !strchr("-_.", s[i])))
                         return false;
         return n > 0 && n <= 63;
+}
+
+bool kubelet_label_is_valid(const char *key, const char *value) {
+        const char *slash = strchr(key, '/'), *name = slash ? slash + 1 : key;
+        for (const char *s = key; slash && s < slash; s++)      /* a DNS name */
+                if (!islower((unsigned char)*s) && !isdigit((unsigned char)*s) &&
+                    (s == key || s + 1 == slash || !strchr("-.", *s)))
+                        return false;
+        return slash != key && is_label_word(name, strlen(name)) &&
+               (!*value || is_label_word(value, strlen(value)));
 }
 
 static bool in_domain(const char *name, size_t n, const char *domain) {
@@ -287,11 +298,11 @@ static const char *label_fault(const char *label) {
         const char *equals = strchrnul(label, '=');
         _cleanup_(freep) char *raw = xstrndup(label, (size_t)(equals - label)), *key = str_strip(raw),
                               *value = str_strip(*equals ? equals + 1 : equals);
-        const char *slash = strchr(key, '/'), *name = slash ? slash + 1 : key;
+        const char *slash = strchr(key, '/');
         if (slash && is_kept_from_kubelet(key, (size_t)(slash - key)))
                 return "names a label of kubernetes.io or k8s.io that a node must not give itself; another "
                        "prefix, or kubectl label, does it";
-        return !is_label_word(name, strlen(name)) || (*value && !is_label_word(value, strlen(value)))
+        return !kubelet_label_is_valid(key, value)
                        ? "holds what is no label (letters, digits, - _ and ., up to 63, on both sides of =)"
                        : NULL;
 }

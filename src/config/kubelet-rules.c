@@ -659,6 +659,19 @@ static const char *pod_sysctls(const KubeletGiven *g, Text *room) {
 
 /* ---- the rest ---- */
 
+/* pkg/util/taints/taints.go:CheckTaintValidation; a row of the table judges the effect. */
+static const char *taints(const KubeletGiven *g, Text *room) {
+        json_t *taint;
+        size_t i;
+        json_array_foreach(json_object_get(g->all, "registerWithTaints"), i, taint)
+                if (!kubelet_label_is_valid(json_get_text(taint, "key"), json_get_text(taint, "value"))) {
+                        text_add(room, "holds at [%zu] what is not a taint: its key and value are as those of labels, "
+                                 "such as nvidia.com/gpu and present", i);
+                        return room->data;
+                }
+        return NULL;
+}
+
 static const char *server_certificate(const KubeletGiven *g, Text *room) {
         return needs_gate(g, "RotateKubeletServerCertificate", is_on(g, "serverTLSBootstrap", false), room);
 }
@@ -836,6 +849,7 @@ static const struct Rule {
         { { "memoryReservationPolicy" }, memory_reservation, false },
         { { "allowedUnsafeSysctls" }, unsafe_sysctls, false },
         { { "defaultPodSysctls" }, pod_sysctls, false },
+        { { "registerWithTaints" }, taints, false },
         { { "serverTLSBootstrap", "featureGates" }, server_certificate, false },
         { { "cpuCFSQuotaPeriod" }, quota_period, false },
         { { "crashLoopBackOff" }, crash_loop, false },

@@ -53,6 +53,9 @@ _nonnull_ const char *kubelet_gate_nearest(const char *name);
  * with errors in diag, or 0, also where the version is not one of the tables. refuse false: warnings. */
 _must_check_ _nonnull_ int kubelet_gate_check(const Config *config, const char *version, bool refuse,
                                               Diag *diag);
+/* Of a label or a taint: a name with or without a domain before a slash, and a value that may be "" (k8s.io/
+ * apimachinery pkg/util/validation). */
+_nonnull_ bool kubelet_label_is_valid(const char *key, const char *value);
 /* Flags over settings, an object of KubeletConfiguration, as kubelet merges them: typed as in the file where
  * the text is of that type, else as text. Of flags without a key there it adds nodeLabels, hostnameOverride,
  * rootDirectory and ignoreEviction. words: as kubelet gets them. */

@@ -25,7 +25,7 @@ void json_merge_patch(json_t *into, const json_t *patch) {
 
         json_object_keylen_foreach((json_t *)patch, key, size, value) {
                 if (json_is_null(value)) {
-                        json_object_deln(into, key, size);
+                        json_object_del(into, key);
                         continue;
                 }
                 if (!json_is_object(value)) {

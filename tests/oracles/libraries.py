@@ -36,7 +36,7 @@ libyaml 0.0.1 yaml_event_delete yaml_parser_delete yaml_parser_initialize yaml_p
 expat 1.95.0 XML_Parse XML_ParserCreate XML_ParserFree XML_SetCharacterDataHandler XML_SetElementHandler
  XML_SetStartDoctypeDeclHandler XML_SetUserData
 expat 1.95.8 XML_StopParser
-zlib 0.99 deflate deflateEnd deflateInit2_ inflate inflateEnd inflateInit2_ inflateReset
+zlib 0.99 crc32 deflate deflateEnd deflateInit2_ inflate inflateEnd inflateInit2_ inflateReset
 curl 7.1 curl_easy_init curl_easy_cleanup curl_easy_setopt curl_easy_perform curl_getdate curl_slist_append curl_slist_free_all
  CURLE_ABORTED_BY_CALLBACK CURLE_COULDNT_CONNECT CURLE_COULDNT_RESOLVE_HOST CURLE_COULDNT_RESOLVE_PROXY CURLE_OK
  CURLE_SSL_CONNECT_ERROR CURLE_UNSUPPORTED_PROTOCOL CURLOPT_CUSTOMREQUEST CURLOPT_ERRORBUFFER CURLOPT_FOLLOWLOCATION

@@ -564,7 +564,7 @@ TEST(contradictions) {
         expect_error("  instance: {localStorage: {strategy: RAID10, expectedDisks: 3}}\n", "spec.instance.localStorage.expectedDisks: ");
         expect_error("  kubelet: {config: {reservedMemory: [{numaNode: 0, limits: {memory: 1Gi, hugepages-2Mi: 4Mi}}]}}\n",
                      "spec.kubelet.config.reservedMemory[0].limits: ");
-        expect_accepted("  kubelet: {config: {reservedMemory: [{numaNode: 0, limits: {memory: 1Gi, hugepages-2Mi: 0}}]}}\n", NULL);
+        expect_error("  kubelet: {config: {reservedMemory: [{numaNode: 0, limits: {memory: 1Gi, hugepages-2Mi: 0}}]}}\n", "must be a quantity above 0");
         expect_error("  kubelet: {flags: ['--reserved-memory=0:memory=1Gi,hugepages-2Mi=4Mi']}\n", "spec.kubelet.flags[0]: ");
         expect_error("  accelerator: {nvidia: {mig: [{devices: [0], profiles: {1g.5gb: 7}}, {devices: [1, 0], profiles: {2g.10gb: 3}}]}}\n", "two things");
         expect_error("  accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}, {devices: [1], profiles: {2g.10gb: 3}}]}}\n", "two things");
@@ -772,7 +772,7 @@ TEST(settings_that_kubelet_refuses) {
                 { "topologyManagerPolicy: best", "topologyManagerPolicy: is not one of none, best-effort, restricted, single-numa-node" },
                 { "memoryThrottlingFactor: '0.9'", "memoryThrottlingFactor: must be a number" },
                 { "providerID: 5", "providerID: must be text" },
-                { "containerLogMaxSize: 50MB", "containerLogMaxSize: must be a whole quantity in quotes, such as 50Mi" }, { "containerLogMaxSize: 50", "containerLogMaxSize: must be a quantity" },
+                { "containerLogMaxSize: 50MB", "containerLogMaxSize: must be a whole quantity in quotes, such as 50Mi" }, { "containerLogMaxSize: 50", "containerLogMaxSize: must be a whole quantity" },
                 { "containerLogMaxFiles: 1", "containerLogMaxFiles: must be from 2 to 2147483647" },
                 { "containerLogMaxWorkers: 0", "containerLogMaxWorkers: must be from 1 to" }, { "maxParallelImagePulls: 0", "maxParallelImagePulls: must be from 1 to" },
                 { "containerLogMonitorInterval: 1s", "containerLogMonitorInterval: must be at least 3s; otherwise" },
@@ -783,11 +783,11 @@ TEST(settings_that_kubelet_refuses) {
                 { "imagePullCredentialsVerificationPolicy: Always", "is not one of NeverVerify" }, { "memoryReservationPolicy: Tiered", "is not one of None, TieredReservation" },
                 { "{imageGCHighThresholdPercent: 70, imageGCLowThresholdPercent: 80}", "imageGCLowThresholdPercent: imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (80" },
                 { "imageGCHighThresholdPercent: 80", "spec.kubelet.config.imageGCHighThresholdPercent: imageGCLow" },
-                { "{serializeImagePulls: true, maxParallelImagePulls: 5}", "a, line 7: spec.kubelet.config.maxParallelImagePulls: must be 1 where serializeImagePulls is true; with" },
+                { "{serializeImagePulls: true, maxParallelImagePulls: 5}", "a, line 7: spec.kubelet.config.maxParallelImagePulls: must be 1 where serializeImagePulls is true; otherwise" },
                 { "{shutdownGracePeriod: 59s, shutdownGracePeriodCriticalPods: 1m}", "shutdownGracePeriodCriticalPods: must not be longer" },
                 { "enforceNodeAllocatable: [pods, none]", "enforceNodeAllocatable: must hold nothing else" }, { "cgroupsPerQOS: false", "cgroupsPerQOS: must be true where" },
                 { "podLogsDir: pods", "podLogsDir: must be an absolute path" }, { "podLogsDir: /var/log/../pods", "podLogsDir: must be" }, { "podLogsDir: /var/log/", "podLogsDir: must be" },
-                { "logging: {format: xml}", "logging: its format must be text or json" }, { "authorization: {mode: RBAC}", "authorization: its mode must be" },
+                { "logging: {format: xml}", "logging.format: is not one of text, json" }, { "authorization: {mode: RBAC}", "authorization.mode: is not one of" },
                 { "kind: KubeletConfig", "spec.kubelet.config.kind: is not one of KubeletConfiguration" }, { "apiVersion: kubelet.config.k8s.io/v1", "apiVersion: is not one of kubelet.config.k8s.io/v1beta1" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -802,7 +802,7 @@ TEST(settings_that_kubelet_refuses) {
         expect_accepted(SETTING("{maxPods: 20.0, nodeStatusUpdateFrequency: 1h1.5m, kubeReserved: {cpu: '0.5', memory: ~}, clusterDNS: [10.100.0.10], podPidsLimit: 9223372036854775807,\n"
                                 "       evictionHard: {memory.available: 10%, nodefs.available: 1.5Gi}, shutdownGracePeriod: '0', featureGates: {CPUManagerPolicyBetaOptions: off}, maxOpenFiles: ~, hairpinMode: ''}"), NULL);
         expect_error(SETTING("registerWithTaints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedul}]"),
-                     "a, line 7: spec.kubelet.config.registerWithTaints[1]: must have one of the effects NoSchedule, PreferNoSchedule and NoExecute; with");
+                     "a, line 7: spec.kubelet.config.registerWithTaints[1].effect: is not one of NoSchedule, PreferNoSchedule, NoExecute; otherwise");
         expect_accepted(SETTING("registerWithTaints: [{key: a}]"), "registerWithTaints[0]: kubelet-setting: has no effect, and the API server refuses");
         expect_accepted("  kubelet: {flags: ['--register-with-taints=a:NoSchedule'], config: {registerWithTaints: [{key: b}]}}\n", "flag-and-config");
         expect_accepted(SETTING("{evictionSoft: {memory.available: 5%, pid.available: 5%}, evictionSoftGracePeriod: {memory.available: 1m}}"),

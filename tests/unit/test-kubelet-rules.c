@@ -113,6 +113,8 @@ TEST(verdicts) {
                 BAD("1.33.4", "{'tlsCipherSuites':['TLS_RSA_WITH_AES_128_CBC_SHA']}", "tlsCipherSuites", "HTTP/2"), GOOD("1.33.4", "{'tlsMinVersion':'VersionTLS13','tlsCipherSuites':['TLS_RSA_WITH_AES_128_CBC_SHA']}"),
                 BAD("1.37.0", "{'tlsCurvePreferences':[29,29]}", "tlsCurvePreferences", "each once"), BAD("1.37.0", "{'tlsCurvePreferences':[-1]}", "tlsCurvePreferences", "numbers of curves"), GOOD("1.37.0", "{'tlsCurvePreferences':[29,4588]}"),
                 BAD("1.37.0", "{'featureGates':{'DefaultPodSysctls':true},'defaultPodSysctls':{'vm.swappiness':'1'}}", "defaultPodSysctls", "vm.swappiness"), BAD("1.37.0", "{'defaultPodSysctls':{'net.core.somaxconn':'1'}}", "defaultPodSysctls", "DefaultPodSysctls"),
+                BAD("1.33.4", "{'registerWithTaints':[{'key':'a/b/c'}]}", "registerWithTaints", "[0]"), BAD("1.33.4", "{'registerWithTaints':[{'key':'x','value':'a b'}]}", "registerWithTaints", "[0]"), GOOD("1.33.4", "{'registerWithTaints':[{'key':'nvidia.com/gpu','value':'true','effect':'NoSchedule'},{'key':'x'}]}"),
+                BAD("1.33.4", "{'registerWithTaints':[{'key':'A.com/b'}]}", "registerWithTaints", "[0]"),
                 /* values that a table row judges, below a key */
                 BAD("1.33.4", "{'maxPods':'30'}", "maxPods", "without quotes"), BAD("1.33.4", "{'userNamespaces':{'idsPerPod':5}}", "userNamespaces.idsPerPod", "must be from 65536"),
                 BAD("1.33.4", "{'containerLogMaxSize':'0.5'}", "containerLogMaxSize", "whole quantity"),

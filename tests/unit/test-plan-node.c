@@ -305,6 +305,7 @@ TEST(too_many_nodes_are_told_where_they_are_asked_for) {
                 s.config.nvidia.memory = MEMORY_NUMA;
                 s.config.kubelet.config = sample_json(&s, cases[i].file);
                 s.config.kubelet.flags = (char **)cases[i].flags;
+                s.options.foretell = true;      /* Static wants reservedMemory as well */
                 sample_plan(&s);
                 if (!cases[i].code) {
                         ASSERT_TRUE(!sample_warned(&s, "numa-nodes") && !sample_warned(&s, "numa-stall"));
@@ -360,6 +361,7 @@ TEST(settings_that_a_left_state_is_compared_with) {
                 _cleanup_(sample_done) Sample s = machine("1.33.4");
                 s.config.kubelet.config = sample_json(&s, cases[i].file);
                 s.config.kubelet.flags = (char **)cases[i].flags;
+                s.options.foretell = true;      /* also of a value that kubelet refuses */
                 const Action *a = plan_find(sample_plan(&s), "forget-state:" KUBELET_DIR), *turn = plan_find(s.plan, "write-file:" KUBELET_TURN);
                 _cleanup_(freep) char *words = a ? strv_join(a->words, " ") : xstrdup("");
                 ASSERT_STREQ(words, cases[i].words);
