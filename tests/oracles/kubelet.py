@@ -24,7 +24,7 @@ no systemd: the cgroup driver is cgroupfs, and kubelet goes on without its delay
 that needs cgroup v2. No pod runs.
 
 Fields and flags are those of conf/kubelet-settings.csv and conf/kubelet-flags.csv, feature gates those of kubelet --help.
-Exit: 0, 1 after a failure or with more than 1 % strict random cases, 2 if kubelet does not stay with a plain plan either.
+Exit: 0, 1 after a failure or with more than 1 % strict random cases (one is never too many), 2 if kubelet does not stay with a plain plan either.
 """
 
 import argparse
@@ -53,7 +53,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 CONF = os.path.join(HERE, "../../conf")
 STAYS = "Starting Kubelet Plugin Manager"
 LISTENS = re.compile(r'"Starting to listen"[ ,].*?"?port"?[=:]"?(\d+)')
-LIMIT = 90
+LIMIT = 300
 V1 = not os.path.exists("/sys/fs/cgroup/cgroup.controllers")            # of cgroups
 NODEADM = "/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"       # what the user sets
 MACHINE = re.compile(r"no space left|too many open files|systemd not running|cgroup ?v2|cgroup v1|cgroups? v1|"
@@ -531,7 +531,7 @@ def judge(case, plan, world):
     """The verdicts on a case, and whether they are those that it wants."""
     verdict = compare(case, plan, world)
     wanted = case.get("wanted", verdict.kind)
-    if verdict.kind not in (wanted, "machine"):
+    if verdict.kind != wanted and (verdict.kind != "machine" or "cgroup" in case):
         return verdict._replace(kind="otherwise", kubelet=f"{verdict.kind}, wanted {wanted}: {verdict.kubelet}")
     if case.get("everywhere") and plan.check(case["spec"], f"{world.work}/config{next(world.numbers)}") == bool(verdict.ours):
         return verdict._replace(kind="otherwise", kubelet="config check says otherwise than the plan")
@@ -628,7 +628,7 @@ def main():
     wanted = {"silent", "strict", "otherwise"} | ({"taken", "refused", "machine", "elsewhere"} if args.show else set())
     tell([verdict for verdict in verdicts if verdict.kind in wanted], args.group)
     failed = count["silent"] + count["otherwise"]
-    too_strict = sum(verdict.kind == "strict" and "wanted" not in verdict.case for verdict in verdicts) * 100 > args.n
+    too_strict = sum(verdict.kind == "strict" and "wanted" not in verdict.case for verdict in verdicts) > max(1, args.n / 100)
     print(f"kubelet {version}, seed {args.seed}: " + ", ".join(f"{n} {kind}" for kind, n in sorted(count.items())))
     print(f"{len(cases) - failed} passed, {failed} failed" + (", and too many strict" if too_strict else ""))
     return 1 if failed or too_strict else 0
