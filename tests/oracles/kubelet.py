@@ -84,7 +84,7 @@ VALUES = {
                        [{"webhook": {"enabled": "yes"}}, {"webhook": {"cacheTTL": 5}}, "Webhook"]),
     "authorization": ([{"mode": "Webhook"}, {"mode": "AlwaysAllow"}], [{"mode": "RBAC"}, {"mode": ""}, "Webhook"]),
     "cgroupDriver": (["cgroupfs"], ["cgroup", "Systemd"]),
-    "clusterDNS": ([["10.100.0.10"], ["169.254.20.10", "10.100.0.10"], ["fd00::a"]], [["x"], "10.100.0.10", [5]]),
+    "clusterDNS": ([["10.100.0.10"], ["169.254.20.10", "10.100.0.10"], ["fd00::a"]], ["10.100.0.10", [5]]),
     "clusterDomain": (["cluster.local", "example.internal"], [5, ["a"]]),
     "configMapAndSecretChangeDetectionStrategy": (["Watch", "Cache", "Get"], ["None", "watch"]),
     "containerLogMaxSize": (["10Mi", "50M", "1Gi"], ["ten", "0", "-1", "10 Mi", "0.5"]),
@@ -100,6 +100,9 @@ VALUES = {
                 [{"format": "xml"}, {"verbosity": -1}, {"flushFrequency": -1}, {"options": {"json": {"splitStream": True}}}, "text"]),
     "memorySwap": ([{"swapBehavior": w} for w in ("NoSwap", "LimitedSwap", "")], [{"swapBehavior": "UnlimitedSwap"}, {"swapBehavior": 1}]),
     "memoryThrottlingFactor": ([0.9, 1, 0.1], [0, 1.5, -1, "0.9"]),
+    "port": ([10250, 10251], [0, 65536, 10248, 10255]),
+    "healthzPort": ([10248, 0, 10250], [-1, 65536]),
+    "readOnlyPort": ([0, 10255, 10250], [-1, 65536]),
     "podCIDR": (["10.1.0.0/24", "", "10.1.0.0/24,fd00::/64"], ["10.1.0.0", "x", "10.1.0.0/40"]),
     "podLogsDir": (["/var/log/pods", "/data/pods"], ["/var/log/pods/", "pods", "/var/../log", "/var/log/pöds", "/", ""]),
     "preloadedImagesVerificationAllowlist": ([["public.ecr.aws/*"], ["a.b/c"], []], [[""], ["a b"], ["*"], ["a/*/b"]]),
@@ -122,7 +125,7 @@ VALUES = {
     "tlsCurvePreferences": ([["X25519"], ["CurveP256", "X25519MLKEM768"], [29], [23, 24]], [["P-1"], [0], [70000], "X25519", [-1]]),
     "tracing": ([{"endpoint": "localhost:4317", "samplingRatePerMillion": r} for r in (0, 1000, 1000000)] + [{}],
                 [{"endpoint": "x y"}, {"samplingRatePerMillion": 2000000}, {"samplingRatePerMillion": -1}, {"endpoint": "http://h:1/%zz"}]),
-    "userNamespaces": ([{"idsPerPod": 65536}, {"idsPerPod": 131072}, {}], [{"idsPerPod": n} for n in (5, 0, -1, 65537, 2 ** 32, 2 ** 33)]),
+    "userNamespaces": ([{"idsPerPod": 65536}, {"idsPerPod": 131072}, {"idsPerPod": 2 ** 26}, {}], [{"idsPerPod": n} for n in (5, 0, -1, 65537, 2 ** 32, 2 ** 33)]),
 }
 SIGNALS = "memory.available nodefs.available nodefs.inodesFree imagefs.available imagefs.inodesFree pid.available".split()
 RESERVED = "cpu memory ephemeral-storage pid".split()
@@ -149,7 +152,11 @@ TOGETHER = """shutdownGracePeriod shutdownGracePeriodCriticalPods / cpuManagerPo
     featureGates shutdownGracePeriodByPodPriority / shutdownGracePeriod shutdownGracePeriodByPodPriority / evictionHard reservedMemory /
     imagePullCredentialsVerificationPolicy preloadedImagesVerificationAllowlist / tlsMinVersion tlsCipherSuites /
     podsPerCore maxPods / nodeStatusUpdateFrequency nodeStatusReportFrequency / enableServer enableDebuggingHandlers /
-    enableSystemLogHandler enableSystemLogQuery / enableDebuggingHandlers enableContentionProfiling"""
+    enableSystemLogHandler enableSystemLogQuery / enableDebuggingHandlers enableContentionProfiling / port readOnlyPort /
+    port healthzPort / userNamespaces maxPods / featureGates cpuCFSQuotaPeriod / featureGates enableSystemLogQuery /
+    localStorageCapacityIsolation kubeReserved / localStorageCapacityIsolation evictionHard / featureGates memoryThrottlingFactor /
+    registerNode registerWithTaints / serverTLSBootstrap rotateCertificates / mergeDefaultEvictionSettings evictionHard /
+    kubeReserved systemReserved / evictionSoft evictionMaxPodGracePeriod"""
 TOGETHER = [pair.split() for pair in TOGETHER.split("/")]
 # The plan sets some of these, or computes with them.
 BESIDE_OURS = """shutdownGracePeriod shutdownGracePeriodCriticalPods shutdownGracePeriodByPodPriority reservedSystemCPUs systemReservedCgroup
@@ -161,7 +168,18 @@ GATES_OF = {
     "cpuManagerPolicyOptions": ["CPUManagerPolicyAlphaOptions", "CPUManagerPolicyBetaOptions", "CPUManagerPolicyOptions"],
     "serverTLSBootstrap": ["RotateKubeletServerCertificate"], "qosReserved": ["QOSReserved"], "tracing": ["KubeletTracing"],
     "topologyManagerPolicyOptions": ["TopologyManagerPolicyAlphaOptions", "TopologyManagerPolicyBetaOptions"],
-    "userNamespaces": ["UserNamespacesSupport"], "shutdownGracePeriodByPodPriority": ["GracefulNodeShutdownBasedOnPodPriority"],
+    "cpuCFSQuotaPeriod": ["CustomCPUCFSQuotaPeriod", "CPUCFSQuotaPeriod"], "enableSystemLogQuery": ["NodeLogQuery"],
+    "memoryThrottlingFactor": ["MemoryQoS"], "userNamespaces": ["UserNamespacesSupport"], "shutdownGracePeriodByPodPriority": ["GracefulNodeShutdownBasedOnPodPriority"],
+}
+OF_ALL = ["AllAlpha", "AllBeta"]
+# Flags without a setting: values that kubelet may take, and wrong ones.
+FLAGS = {
+    "node-labels": (["a=b", "topology.kubernetes.io/zone=us-west-2a", "node.kubernetes.io/x=y"], ["kubernetes.io/x=1", "a=-b", "a", "=b"]),
+    "v": (["0", "4"], ["abc", "-1", ""]), "vmodule": (["kubelet=3", ""], ["kubelet", "x=y"]), "cloud-provider": (["external", ""], ["aws", "x"]),
+    "housekeeping-interval": (["10s"], ["x"]), "exit-on-lock-contention": (["false"], ["true", "x"]), "cert-dir": (["/var/lib/pki"], []),
+    "log-flush-frequency": (["5s"], ["x", "-1"]), "minimum-container-ttl-duration": (["1s"], ["1"]), "maximum-dead-containers": (["5"], ["x"]),
+    "node-ip": (["10.0.0.10", "::", "10.0.0.10,fd00::a"], ["x", "10.0.0.10,10.0.0.11"]), "register-schedulable": (["true"], []),
+    "runtime-cgroups": (["/runtime.slice/containerd.service"], []), "no-such-flag": ([], ["1"]), "keep-terminated-pod-volumes": (["true"], ["x"]),
 }
 # Settings of ours that may yield, each behind the words in a case that make it yield.
 YIELDS = ((re.compile(r"reservedSystemCPUs|--reserved-cpus"), {"systemReservedCgroup": "", "kubeReservedCgroup": ""}),
@@ -199,13 +217,16 @@ class Maker:
         return good, [low - 1, high + 1, -1, "10", "ten", 1.5, 2 ** 31, 2 ** 63, True]
 
     def quantity(self, wrong):
-        return self.random.choice(["-1", "x", "110%", "1 Gi", ""] if wrong else ["100m", "1", "500Mi", "1Gi", "5%", "10%", "0", "1e3"])
+        return self.random.choice(["-1", "x", "110%", "1 Gi", "", "1gi", "500MB", "1000Gi", "-5%", 1]
+                                  if wrong else ["100m", "1", "500Mi", "1.5Gi", "5%", "10%", "0", "1e3", "0%", "100%"])
 
     def some(self, words, value, most=2):
         return {word: value() for word in self.random.sample(words, self.random.randint(1, min(most, len(words))))}
 
     def value(self, name, wrong, beside):
         pick, kind = self.random.choice, self.types[name]
+        if wrong and self.random.random() < .03:
+            return None
         if name in VALUES:
             return pick(VALUES[name][wrong])
         if kind == "bool":
@@ -213,9 +234,10 @@ class Maker:
         if kind == "int":
             return pick(self.whole(name)[wrong])
         if kind == "duration":
-            return pick(["-1s", "5", "10 s", 5, "1d", "", "1h1"] if wrong else ["0s", "1s", "10s", "20s", "1m", "3m", "1h", "100ms"])
+            return pick(["-1s", "5", "10 s", 5, "1d", "", "1h1", "1e3s"] if wrong else
+                        ["0s", "1s", "10s", "20s", "1m", "3m", "1h", "100ms", "1.5h", "+5s"])
         if kind == "gates":
-            gates = GATES_OF.get(beside, self.gates)
+            gates = GATES_OF.get(beside) or pick([self.gates, sorted(sum(GATES_OF.values(), OF_ALL))])
             return self.some(gates, lambda: "on" if wrong and pick([0, 0, 1]) else pick([True, True, False]))
         if name in ("evictionHard", "evictionSoft", "evictionMinimumReclaim"):
             return self.some(SIGNALS + ["memory.free"] * wrong, lambda: self.quantity(wrong))
@@ -245,15 +267,17 @@ class Maker:
         if chance < .35:
             pair = self.random.choice(TOGETHER)
             return pair if all(name in self.types for name in pair) else pair[:1]
-        if chance < .55:
+        if chance < .52:
             return self.random.sample(BESIDE_OURS, self.random.choice([1, 1, 2]))
-        if chance < .65:
+        if chance < .62:
             return ["featureGates"]
+        if chance < .66:
+            return []
         return self.random.sample(sorted(self.types), self.random.choice([1, 1, 1, 2]))
 
     def case(self):
         names = [name for name in self.names() if name in self.types]
-        bad = self.random.choice(names) if self.random.random() < 1 / 3 else ""
+        bad = self.random.choice(names) if names and self.random.random() < 1 / 3 else ""
         case = {}
         for name in names:
             value = self.value(name, name == bad, next((other for other in names if other != name), ""))
@@ -263,6 +287,10 @@ class Maker:
                 case.setdefault("flags", []).append(words)
             else:
                 case.setdefault("config", {})[name] = value
+        if self.random.random() < .06 or not case:
+            flag = self.random.choice(sorted(FLAGS))
+            good, wrong = FLAGS[flag]
+            case.setdefault("flags", []).append(f"--{flag}={self.random.choice(good + wrong)}")
         return case
 
 
