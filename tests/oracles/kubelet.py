@@ -172,14 +172,17 @@ GATES_OF = {
     "memoryThrottlingFactor": ["MemoryQoS"], "userNamespaces": ["UserNamespacesSupport"], "shutdownGracePeriodByPodPriority": ["GracefulNodeShutdownBasedOnPodPriority"],
 }
 OF_ALL = ["AllAlpha", "AllBeta"]
-# Flags without a setting: values that kubelet may take, and wrong ones.
+# Flags without a setting: values that kubelet may take, and wrong ones. The program knows no type of those behind --more.
 FLAGS = {
-    "node-labels": (["a=b", "topology.kubernetes.io/zone=us-west-2a", "node.kubernetes.io/x=y"], ["kubernetes.io/x=1", "a=-b", "a", "=b"]),
-    "v": (["0", "4"], ["abc", "-1", ""]), "vmodule": (["kubelet=3", ""], ["kubelet", "x=y"]), "cloud-provider": (["external", ""], ["aws", "x"]),
+    "node-labels": (["a=b", "topology.kubernetes.io/zone=us-west-2a", "node.kubernetes.io/x=y"], ["kubernetes.io/x=1", "a=-b", "=b"]),
+    "v": (["0", "4"], ["abc"]), "no-such-flag": ([], ["1"]),
+}
+MORE_FLAGS = {
+    "vmodule": (["kubelet=3", ""], ["kubelet", "x=y"]), "cloud-provider": (["external", ""], ["aws", "x"]),
     "housekeeping-interval": (["10s"], ["x"]), "exit-on-lock-contention": (["false"], ["true", "x"]), "cert-dir": (["/var/lib/pki"], []),
     "log-flush-frequency": (["5s"], ["x", "-1"]), "minimum-container-ttl-duration": (["1s"], ["1"]), "maximum-dead-containers": (["5"], ["x"]),
     "node-ip": (["10.0.0.10", "::", "10.0.0.10,fd00::a"], ["x", "10.0.0.10,10.0.0.11"]), "register-schedulable": (["true"], []),
-    "runtime-cgroups": (["/runtime.slice/containerd.service"], []), "no-such-flag": ([], ["1"]), "keep-terminated-pod-volumes": (["true"], ["x"]),
+    "runtime-cgroups": (["/runtime.slice/containerd.service"], []), "keep-terminated-pod-volumes": (["true"], ["x"]),
 }
 # Settings of ours that may yield, each behind the words in a case that make it yield.
 YIELDS = ((re.compile(r"reservedSystemCPUs|--reserved-cpus"), {"systemReservedCgroup": "", "kubeReservedCgroup": ""}),
@@ -198,7 +201,8 @@ def rows(name, columns):
 class Maker:
     """Cases of one version, from one seed."""
 
-    def __init__(self, seed, minor, help_text):
+    def __init__(self, seed, minor, help_text, more):
+        self.more = {**FLAGS, **MORE_FLAGS} if more else FLAGS
         self.random = random.Random(f"{seed} of 1.{minor}")
         self.types, self.limits, self.flags = {}, {}, {}
         for name, kind, first, limits in rows("kubelet-settings.csv", 4):
@@ -288,8 +292,8 @@ class Maker:
             else:
                 case.setdefault("config", {})[name] = value
         if self.random.random() < .06 or not case:
-            flag = self.random.choice(sorted(FLAGS))
-            good, wrong = FLAGS[flag]
+            flag = self.random.choice(sorted(self.more))
+            good, wrong = self.more[flag]
             case.setdefault("flags", []).append(f"--{flag}={self.random.choice(good + wrong)}")
         return case
 
@@ -616,6 +620,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-n", type=int, default=100, help="how many random cases")
     parser.add_argument("--jobs", type=int, default=2 * os.cpu_count(), help="kubelets at a time; each waits most of its time")
+    parser.add_argument("--more", action="store_true", help="flags without a setting, too, of which the program knows no type")
     parser.add_argument("--also", action="append", default=[], help="a file of further cases")
     parser.add_argument("--only", default="*", help="of those the names that match this pattern")
     parser.add_argument("--group", action="store_true", help="one example of those with the same sentence")
@@ -626,7 +631,7 @@ def main():
     version = args.version or said.split(" v")[-1].strip()
     minor = int(version.split(".")[1])
     gates = subprocess.run([args.kubelet, "--help"], capture_output=True, text=True).stdout
-    maker = Maker(args.seed, minor, gates)
+    maker = Maker(args.seed, minor, gates, args.more)
     cases = []
     for name in args.also:
         with open(name) as file:
