@@ -57,6 +57,20 @@ bool kubelet_gate_find(const char *name, unsigned minor, KubeletGate *ret) {
         return true;
 }
 
+int kubelet_gate_state(const json_t *gates, const char *name, unsigned minor) {
+        Row row;
+        bool known = minor >= KUBELET_TABLES_FROM && minor <= KUBELET_TABLES_TO && row_find(name, &row) &&
+                     has_row(&row, minor);
+        char letter = known ? state_at(&row, minor) : 0;
+        const json_t *set = json_object_get(gates, name),
+                     *all = json_object_get(gates, tolower((unsigned char)letter) == 'a' ? "AllAlpha"
+                                                   : tolower((unsigned char)letter) == 'b' ? "AllBeta" : "");
+        set = json_is_boolean(set) ? set : all;
+        if (json_is_boolean(set))
+                return json_is_true(set);
+        return letter ? isupper((unsigned char)letter) != 0 : -1;
+}
+
 bool kubelet_gate_versions(const char *name, unsigned *ret_from, unsigned *ret_until) {
         Row row;
         if (!row_find(name, &row))

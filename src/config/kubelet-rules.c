@@ -45,15 +45,8 @@ static bool until(const KubeletGiven *g, unsigned minor) {
         return g->minor > 0 && g->minor < minor;
 }
 
-/* On: 1, off: 0, not known: -1. */
 static int gate(const KubeletGiven *g, const char *name) {
-        const json_t *set = json_object_get(json_object_get(g->all, "featureGates"), name);
-        KubeletGate known;
-        if (json_is_boolean(set))
-                return json_is_true(set);
-        if (g->minor < KUBELET_TABLES_FROM || g->minor > KUBELET_TABLES_TO)
-                return -1;
-        return kubelet_gate_find(name, g->minor, &known) ? known.on : -1;
+        return kubelet_gate_state(json_object_get(g->all, "featureGates"), name, g->minor);
 }
 
 static const char *needs_gate(const KubeletGiven *g, const char *name, bool used, Text *room) {
@@ -680,6 +673,26 @@ static const char *quota_period(const KubeletGiven *g, Text *room) {
         return needs_gate(g, "CustomCPUCFSQuotaPeriod", seconds(g, "cpuCFSQuotaPeriod", 0.1) != 0.1, room);
 }
 
+/* kubelet gives these settings a value when it reads the file of ours, and ends at it where a later word turns
+ * their gate off (pkg/kubelet/apis/config/v1beta1/defaults.go). */
+static const char *gates_of_defaults(const KubeletGiven *g, Text *room) {
+        static const char *const names[] = { "KubeletCrashLoopBackOffMax", "KubeletEnsureSecretPulledImages" };
+        for (size_t i = 0; i < ARRAY_SIZE(names) && g->whole; i++) {
+                if (kubelet_gate_state(NULL, names[i], g->minor) != 1 || gate(g, names[i]) != 0)
+                        continue;
+                text_add(room, "turns %s off, which is on in kubelet 1.%u: kubelet then ends at a default of its own; "
+                         "leave it on", names[i], g->minor);
+                return room->data;
+        }
+        return NULL;
+}
+
+static const char *read_only_port(const KubeletGiven *g, _unused_ Text *room) {
+        double port = number(g, "readOnlyPort", 0);
+        return port != 0.0 && port == number(g, "port", 10250) ? "must be another one than port (10250 where it is "
+                                                                 "not given)" : NULL;
+}
+
 static const char *crash_loop(const KubeletGiven *g, Text *room) {
         const char *most = text_in(g, "crashLoopBackOff", "maxContainerRestartPeriod");
         double n;
@@ -780,9 +793,8 @@ static const char *trace_endpoint(const KubeletGiven *g, Text *room) {
 }
 
 /* k8s.io/component-base:logs/api/v1/options.go */
-static const char *logging(const KubeletGiven *g, Text *room) {
-        const json_t *log = json_object_get(g->all, "logging"), *flush = json_object_get(log, "flushFrequency"), *item,
-                     *options = json_object_get(log, "options");
+static const char *logging(const KubeletGiven *g, _unused_ Text *room) {
+        const json_t *log = json_object_get(g->all, "logging"), *flush = json_object_get(log, "flushFrequency"), *item;
         const char *format = json_get_text(log, "format");
         double n = 1;
         size_t i;
@@ -796,9 +808,7 @@ static const char *logging(const KubeletGiven *g, Text *room) {
                 if (!*pattern || strpbrk(pattern, "=,"))
                         return "its vmodule needs a filePattern, without = and commas";
         }
-        bool split = json_is_true(json_object_get(json_object_get(options, "text"), "splitStream")) ||
-                     json_is_true(json_object_get(json_object_get(options, "json"), "splitStream"));
-        return needs_gate(g, "LoggingAlphaOptions", split, room);
+        return NULL;
 }
 
 /* k8s.io/component-base:metrics/options.go */
@@ -853,6 +863,8 @@ static const struct Rule {
         { { "serverTLSBootstrap", "featureGates" }, server_certificate, false },
         { { "cpuCFSQuotaPeriod" }, quota_period, false },
         { { "crashLoopBackOff" }, crash_loop, false },
+        { { "featureGates" }, gates_of_defaults, false },
+        { { "readOnlyPort", "port" }, read_only_port, false },
         { { "enableSystemLogQuery", "enableSystemLogHandler" }, log_query, false },
         { { "tlsCipherSuites", "tlsMinVersion" }, http2_cipher, true },
         { { "tlsCurvePreferences" }, curves, false },

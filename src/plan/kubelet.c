@@ -147,39 +147,38 @@ static bool setting_applies(const Setting *s, const char *version, bool as_nodea
 /* What the user gives kubelet, settings and flags, without ours. */
 static json_t *users_settings(const Config *config) {
         _cleanup_(strv_freep) char **words = kubelet_words(config->kubelet.flags);
-        json_t *all = json_object();
-        if (config->kubelet.config)
-                json_merge_patch(all, config->kubelet.config);
+        json_t *all = config->kubelet.config ? json_deep_copy(config->kubelet.config) : json_object();
         kubelet_flags_merge(all, words);
         return all;
 }
 
-static bool has_reserved_cpus(const json_t *user) {
+static bool has_reserved_cpus(const json_t *user, _unused_ unsigned minor) {
         return *json_get_text(user, "reservedSystemCPUs");
 }
 
-static bool is_gate_off(const json_t *user, const char *name) {
-        return json_is_false(json_object_get(json_object_get(user, "featureGates"), name));
+static bool is_gate_off(const json_t *user, const char *name, unsigned minor) {
+        return kubelet_gate_state(json_object_get(user, "featureGates"), name, minor) == 0;
 }
 
-static bool has_other_shutdown(const json_t *user) {
-        return is_gate_off(user, "GracefulNodeShutdown") ||
+static bool has_other_shutdown(const json_t *user, unsigned minor) {
+        return is_gate_off(user, "GracefulNodeShutdown", minor) ||
                json_array_size(json_object_get(user, "shutdownGracePeriodByPodPriority")) > 0;
 }
 
-static bool has_short_shutdown(const json_t *user) {
+static bool has_short_shutdown(const json_t *user, unsigned minor) {
         double all;
         const char *text = json_get_text(user, "shutdownGracePeriod");
-        return has_other_shutdown(user) || (kubelet_parse_duration(text, &all) && all < 30);
+        return has_other_shutdown(user, minor) || json_is_null(json_object_get(user, "shutdownGracePeriod")) ||
+               (kubelet_parse_duration(text, &all) && all < 30);
 }
 
-static bool has_no_server_certificate(const json_t *user) {
-        return is_gate_off(user, "RotateKubeletServerCertificate");
+static bool has_no_server_certificate(const json_t *user, unsigned minor) {
+        return is_gate_off(user, "RotateKubeletServerCertificate", minor);
 }
 
 /* Settings of ours with which kubelet does not start beside the user's: they yield
  * (awslabs/amazon-eks-ami#1334, #2794; kubernetes/kubernetes:pkg/kubelet/apis/config/validation). */
-static const struct { const char *key; bool (*yields)(const json_t *user); const char *to; } yielding[] = {
+static const struct { const char *key; bool (*yields)(const json_t *user, unsigned minor); const char *to; } yielding[] = {
         { "kubeReservedCgroup", has_reserved_cpus, "reservedSystemCPUs" },
         { "serverTLSBootstrap", has_no_server_certificate, "RotateKubeletServerCertificate: false" },
         { "shutdownGracePeriod", has_other_shutdown, "the user's way to shut down" },
@@ -200,11 +199,11 @@ static void yield_to_longer(json_t *ours, const json_t *user, Text *said) {
 }
 
 /* Takes out of ours what yields; said gets why, for the plan. */
-static void yield(json_t *ours, const Config *config, Text *said) {
+static void yield(json_t *ours, const Config *config, unsigned minor, Text *said) {
         _cleanup_(json_decrefp) json_t *user = users_settings(config);
         for (size_t i = 0; i < ARRAY_SIZE(yielding); i++) {
                 const char *key = yielding[i].key;
-                if (!json_object_get(ours, key) || !yielding[i].yields(user))
+                if (!json_object_get(ours, key) || !yielding[i].yields(user, minor))
                         continue;
                 text_add(said, "; without %s, beside %s", key, yielding[i].to);
                 json_object_del(ours, key);
@@ -238,7 +237,7 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Pl
         }
         for (size_t i = 0; i < ARRAY_SIZE(decided); i++)
                 free(decided[i].json);
-        yield(all, config, said);
+        yield(all, config, version_minor(host->kubelet_version), said);
         if (!version_at_least(host->kubelet_version, 1, DROP_IN_FROM) && config->kubelet.config)
                 json_merge_deep(all, config->kubelet.config);   /* before --config-dir */
         return all;

@@ -109,10 +109,13 @@ TEST(verdicts) {
                 BAD("1.33.4", "{'systemCgroups':'/'}", "systemCgroups", "root"), BAD("1.33.4", "{'podLogsDir':'/var/../log'}", "podLogsDir", "absolute path"), BAD("1.33.4", "{'podLogsDir':'/var/l\xc3\xb6g'}", "podLogsDir", "ASCII"),
                 BAD("1.33.4", "{'tracing':{'endpoint':'http://a:1'}}", "tracing", "dns://"), BAD("1.33.4", "{'tracing':{'endpoint':'x y'}}", "tracing", "a host and a port"), GOOD("1.33.4", "{'tracing':{'endpoint':'localhost:4317','samplingRatePerMillion':1000}}"),
                 BAD("1.33.4", "{'logging':{'format':'json','vmodule':[{'filePattern':'a','verbosity':1}]}}", "logging", "vmodule"), BAD("1.33.4", "{'logging':{'flushFrequency':'-1s'}}", "logging", "flushFrequency"),
-                BAD("1.33.4", "{'logging':{'options':{'text':{'splitStream':true}}}}", "logging", "LoggingAlphaOptions"), BAD("1.33.4", "{'showHiddenMetricsForVersion':'1.31'}", "showHiddenMetricsForVersion", "must be 1.32"), GOOD("1.33.4", "{'showHiddenMetricsForVersion':'1.32'}"),
+                GOOD("1.33.4", "{'logging':{'options':{'text':{'splitStream':true}}}}"), BAD("1.33.4", "{'showHiddenMetricsForVersion':'1.31'}", "showHiddenMetricsForVersion", "must be 1.32"), GOOD("1.33.4", "{'showHiddenMetricsForVersion':'1.32'}"),
                 BAD("1.33.4", "{'tlsCipherSuites':['TLS_RSA_WITH_AES_128_CBC_SHA']}", "tlsCipherSuites", "HTTP/2"), GOOD("1.33.4", "{'tlsMinVersion':'VersionTLS13','tlsCipherSuites':['TLS_RSA_WITH_AES_128_CBC_SHA']}"),
                 BAD("1.37.0", "{'tlsCurvePreferences':[29,29]}", "tlsCurvePreferences", "each once"), BAD("1.37.0", "{'tlsCurvePreferences':[-1]}", "tlsCurvePreferences", "numbers of curves"), GOOD("1.37.0", "{'tlsCurvePreferences':[29,4588]}"),
                 BAD("1.37.0", "{'featureGates':{'DefaultPodSysctls':true},'defaultPodSysctls':{'vm.swappiness':'1'}}", "defaultPodSysctls", "vm.swappiness"), BAD("1.37.0", "{'defaultPodSysctls':{'net.core.somaxconn':'1'}}", "defaultPodSysctls", "DefaultPodSysctls"),
+                BAD("1.33.4", "{'readOnlyPort':10250}", "readOnlyPort", "another one"), GOOD("1.33.4", "{'readOnlyPort':10255}"), BAD("1.33.4", "{'readOnlyPort':11000,'port':11000}", "readOnlyPort", "another one"),
+                BAD("1.37.0", "{'featureGates':{'KubeletCrashLoopBackOffMax':false}}", "featureGates", "leave it on"), GOOD("1.33.4", "{'featureGates':{'KubeletCrashLoopBackOffMax':false}}"),
+                BAD("1.37.0", "{'featureGates':{'AllBeta':false}}", "featureGates", "leave it on"), GOOD("1.34.0", "{'shutdownGracePeriod':null}"),
                 BAD("1.33.4", "{'registerWithTaints':[{'key':'a/b/c'}]}", "registerWithTaints", "[0]"), BAD("1.33.4", "{'registerWithTaints':[{'key':'x','value':'a b'}]}", "registerWithTaints", "[0]"), GOOD("1.33.4", "{'registerWithTaints':[{'key':'nvidia.com/gpu','value':'true','effect':'NoSchedule'},{'key':'x'}]}"),
                 BAD("1.33.4", "{'registerWithTaints':[{'key':'A.com/b'}]}", "registerWithTaints", "[0]"),
                 /* values that a table row judges, below a key */
@@ -160,6 +163,8 @@ TEST(ours_yields) {
                 { "{'shutdownGracePeriodByPodPriority':[{'priority':0}]}", NULL, "shutdownGracePeriod", "absent" },
                 { "{'shutdownGracePeriodByPodPriority':[]}", NULL, "shutdownGracePeriod", "\"2m30s\"" },
                 { "{'featureGates':{'GracefulNodeShutdown':false}}", NULL, "shutdownGracePeriod", "absent" },
+                { "{'featureGates':{'AllBeta':false}}", NULL, "shutdownGracePeriod", "absent" },
+                { "{'shutdownGracePeriod':null}", NULL, "shutdownGracePeriodCriticalPods", "absent" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 static char version[] = "1.34.2";
