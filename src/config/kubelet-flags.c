@@ -146,7 +146,8 @@ static json_t *flag_json(char type, const char *text, int base) {
 
 /* ---- flags over settings ---- */
 
-/* Flags without a key of the configuration file that make a Node, and what kubelet_flags_merge() calls them. */
+/* Flags without a key of the configuration file that make a Node, and what kubelet_flags_merge() calls
+ * them. */
 static const struct { const char *flag, *name; char type; } unkeyed[] = {
         { "experimental-allocatable-ignore-eviction", "ignoreEviction", 'b' },
         { "hostname-override", "hostnameOverride", 's' },

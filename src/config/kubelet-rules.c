@@ -52,15 +52,17 @@ static int gate(const KubeletGiven *g, const char *name) {
 static const char *needs_gate(const KubeletGiven *g, const char *name, bool used, Text *room) {
         if (!used || gate(g, name) != 0)
                 return NULL;
-        text_add(room, "needs the feature gate %s, which is off: set featureGates {%s: true}, or leave this "
-                 "out", name, name);
+        text_add(room,
+                 "needs the feature gate %s, which is off: set featureGates {%s: true}, or leave this "
+                 "out",
+                 name, name);
         return room->data;
 }
 
 /* As strconv.ParseBool() reads it: 1, 0, or -1. */
 static int parse_bool(const char *s) {
         static const char *const words[] = { "0", "f", "F", "false", "FALSE", "False",
-                                             "1", "t", "T", "true", "TRUE", "True" };
+                                             "1", "t", "T", "true",  "TRUE",  "True" };
         for (size_t i = 0; i < ARRAY_SIZE(words); i++)
                 if (streq(words[i], s))
                         return i >= ARRAY_SIZE(words) / 2;
@@ -76,8 +78,9 @@ static int64_t quantity_in(const KubeletGiven *g, const char *map, const char *k
 
 static const char *image_thresholds(const KubeletGiven *g, _unused_ Text *room) {
         return number(g, "imageGCLowThresholdPercent", 80) < number(g, "imageGCHighThresholdPercent", 85)
-                       ? NULL : "imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (80 and "
-                                "85 where they are not given)";
+                       ? NULL
+                       : "imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (80 and "
+                         "85 where they are not given)";
 }
 
 static const char *image_ages(const KubeletGiven *g, Text *room) {
@@ -95,7 +98,8 @@ static const char *image_least_age(const KubeletGiven *g, _unused_ Text *room) {
 
 static const char *image_pulls(const KubeletGiven *g, _unused_ Text *room) {
         return is_on(g, "serializeImagePulls", false) && number(g, "maxParallelImagePulls", 1) > 1
-                       ? "must be 1 where serializeImagePulls is true" : NULL;
+                       ? "must be 1 where serializeImagePulls is true"
+                       : NULL;
 }
 
 /* pkg/kubelet/images/pullmanager/image_pull_policies.go */
@@ -103,9 +107,12 @@ static const char *image_pattern_fault(const char *pattern) {
         size_t n = strlen(pattern);
         _cleanup_(freep) char *stripped = str_strip(pattern);
         bool open = endswith(pattern, "/*");
-        if (n == 0 || !streq(stripped, pattern) || strcspn(pattern, "*") < n - (open ? 1 : 0) || streq(pattern, "/*"))
-                return "holds a pattern that is not an image, nor a registry or a folder of one with /* behind it";
-        if (!open && (strchr(pattern, '@') || strchr(strrchr(pattern, '/') ?: pattern, ':') || strpbrk(pattern, " \t")))
+        if (n == 0 || !streq(stripped, pattern) || strcspn(pattern, "*") < n - (open ? 1 : 0) ||
+            streq(pattern, "/*"))
+                return "holds a pattern that is not an image, nor a registry or a folder of one with /* "
+                       "behind it";
+        if (!open && (strchr(pattern, '@') || strchr(strrchr(pattern, '/') ?: pattern, ':') ||
+                      strpbrk(pattern, " \t")))
                 return "holds an image with a tag, a digest or a blank: kubelet wants its name alone";
         return NULL;
 }
@@ -131,13 +138,16 @@ static const char *image_verification(const KubeletGiven *g, Text *room) {
 /* ---- shutdown ---- */
 
 static const char *shutdown_gate(const KubeletGiven *g, Text *room) {
-        return needs_gate(g, "GracefulNodeShutdown", seconds(g, "shutdownGracePeriod", 0) > 0 ||
-                          seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0, room);
+        return needs_gate(g, "GracefulNodeShutdown",
+                          seconds(g, "shutdownGracePeriod", 0) > 0 ||
+                                  seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0,
+                          room);
 }
 
 /* From 1.34 on a period of ours may stand beside it. */
 static const char *shutdown_order(const KubeletGiven *g, Text *room) {
-        double all = seconds(g, "shutdownGracePeriod", 0), end = seconds(g, "shutdownGracePeriodCriticalPods", 0);
+        double all = seconds(g, "shutdownGracePeriod", 0),
+               end = seconds(g, "shutdownGracePeriodCriticalPods", 0);
         if (gate(g, "GracefulNodeShutdown") == 0 || end <= all ||
             (g->minor == 0 && !json_object_get(g->all, "shutdownGracePeriod")))
                 return NULL;
@@ -151,20 +161,24 @@ static bool is_under_a_second(double period) {
 
 static const char *shutdown_least(const KubeletGiven *g, _unused_ Text *room) {
         return gate(g, "GracefulNodeShutdown") != 0 && is_under_a_second(seconds(g, "shutdownGracePeriod", 0))
-                       ? "must be 0s, or 1s and more" : NULL;
+                       ? "must be 0s, or 1s and more"
+                       : NULL;
 }
 
 static const char *shutdown_least_end(const KubeletGiven *g, _unused_ Text *room) {
         return gate(g, "GracefulNodeShutdown") != 0 &&
-                       is_under_a_second(seconds(g, "shutdownGracePeriodCriticalPods", 0))
-                       ? "must be 0s, or 1s and more" : NULL;
+                               is_under_a_second(seconds(g, "shutdownGracePeriodCriticalPods", 0))
+                       ? "must be 0s, or 1s and more"
+                       : NULL;
 }
 
 static const char *shutdown_priorities(const KubeletGiven *g, Text *room) {
         bool used = json_array_size(json_object_get(g->all, "shutdownGracePeriodByPodPriority")) > 0;
         if (used && gate(g, "GracefulNodeShutdownBasedOnPodPriority") != 0 &&
-            (seconds(g, "shutdownGracePeriod", 0) > 0 || seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0))
-                return "cannot stand beside shutdownGracePeriod and shutdownGracePeriodCriticalPods: give the one "
+            (seconds(g, "shutdownGracePeriod", 0) > 0 ||
+             seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0))
+                return "cannot stand beside shutdownGracePeriod and shutdownGracePeriodCriticalPods: give "
+                       "the one "
                        "or the others";
         return needs_gate(g, "GracefulNodeShutdownBasedOnPodPriority", used, room);
 }
@@ -184,7 +198,8 @@ static const char *enforcement_words(const KubeletGiven *g, Text *room) {
                 strv_push(&seen, xstrdup(s));
         }
         both = (strv_contains(seen, "kube-reserved") && strv_contains(seen, "kube-reserved-compressible")) ||
-               (strv_contains(seen, "system-reserved") && strv_contains(seen, "system-reserved-compressible"));
+               (strv_contains(seen, "system-reserved") &&
+                strv_contains(seen, "system-reserved-compressible"));
         if (none && json_array_size(list) > 1)
                 return "must hold nothing else where it holds none";
         if (twice && from(g, 31))
@@ -192,7 +207,8 @@ static const char *enforcement_words(const KubeletGiven *g, Text *room) {
         if (both)
                 return "holds a word beside the same one with -compressible";
         if (news && until(g, 32)) {
-                text_add(room, "holds a word that kubelet knows from 1.32 on, and this one is 1.%u", g->minor);
+                text_add(room, "holds a word that kubelet knows from 1.32 on, and this one is 1.%u",
+                         g->minor);
                 return room->data;
         }
         return NULL;
@@ -206,7 +222,8 @@ static const char *enforcement_levels(const KubeletGiven *g, _unused_ Text *room
         /* 1.28 to 1.30 count "none", too */
         none = none && !(first && until(g, 31));
         return !is_on(g, "cgroupsPerQOS", true) && !none
-                       ? "must be true where enforceNodeAllocatable is not [none]" : NULL;
+                       ? "must be true where enforceNodeAllocatable is not [none]"
+                       : NULL;
 }
 
 /* pkg/kubelet/cm/node_container_manager_linux.go:enforceExistingCgroup, too. */
@@ -226,7 +243,8 @@ static const char *enforcement_cgroups(const KubeletGiven *g, Text *room) {
                         if (!startswith(s, level[0]))
                                 continue;
                         bool cgroup = *text(g, level[1]),
-                             amount = json_object_size(json_object_get(g->all, level[2])) > 0 || (cpus && k == 0);
+                             amount = json_object_size(json_object_get(g->all, level[2])) > 0 ||
+                                      (cpus && k == 0);
                         if (cgroup && amount)
                                 continue;
                         text_add(room, "holds %s, and %s is not set", s, cgroup ? level[2] : level[1]);
@@ -275,7 +293,8 @@ static const char *reserved_cpus(const KubeletGiven *g, Text *room) {
 static int64_t limit_of(const json_t *value) {
         int64_t n;
         if (json_is_integer(value))
-                return json_integer_value(value) <= INT64_MAX / 1000 ? json_integer_value(value) * 1000 : INT64_MAX;
+                return json_integer_value(value) <= INT64_MAX / 1000 ? json_integer_value(value) * 1000
+                                                                     : INT64_MAX;
         return json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 ? n : INT64_MIN;
 }
 
@@ -292,12 +311,16 @@ static const char *reserved_memory(const KubeletGiven *g, Text *room) {
                         bool twice = strv_contains(seen, id);
                         strv_push(&seen, id);
                         if (twice)
-                                text_add(room, "says two things of %s of NUMA node %lld", name, (long long)node);
+                                text_add(room, "says two things of %s of NUMA node %lld", name,
+                                         (long long)node);
                         else if (!streq(name, "memory") && !startswith(name, "hugepages-"))
-                                text_add(room, "holds %s, and only memory and huge pages can be reserved", name);
+                                text_add(room, "holds %s, and only memory and huge pages can be reserved",
+                                         name);
                         else if (limit_of(value) == 0 || limit_of(value) == INT64_MIN)
-                                text_add(room, "reserves %s of NUMA node %lld, which must be a quantity above 0, "
-                                         "such as 1Gi", name, (long long)node);
+                                text_add(room,
+                                         "reserves %s of NUMA node %lld, which must be a quantity above 0, "
+                                         "such as 1Gi",
+                                         name, (long long)node);
                         if (room->data)
                                 return room->data;
                 }
@@ -330,8 +353,8 @@ static const char *static_memory(const KubeletGiven *g, Text *room) {
                 last = MAX(last, json_integer_value(json_object_get(entry, "numaNode")));
         }
         if (g->nodes > 0 && last >= (json_int_t)g->nodes) {
-                text_add(room, "names NUMA node %lld, and the machine has %u, which count from 0", (long long)last,
-                         g->nodes);
+                text_add(room, "names NUMA node %lld, and the machine has %u, which count from 0",
+                         (long long)last, g->nodes);
                 return room->data;
         }
         if (kept < 0 && sum > 0)
@@ -342,11 +365,16 @@ static const char *static_memory(const KubeletGiven *g, Text *room) {
         if (kept == sum)
                 return NULL;
         _cleanup_(freep) char *has = quantity_text(sum, true), *want = quantity_text(kept, true),
-                *kube = quantity_text(quantity_in(g, "kubeReserved", "memory"), true),
-                *own = quantity_text(quantity_in(g, "systemReserved", "memory"), true);
-        text_add(room, "must come to %s of memory where memoryManagerPolicy is Static: kubeReserved %s, systemReserved %s "
-                 "and evictionHard %s", want, kube, own, text_in(g, "evictionHard", "memory.available"));
-        text_add(room, "; reservedMemory has %s: set it to [{numaNode: 0, limits: {memory: %s}}], or divide that over the nodes",
+                              *kube = quantity_text(quantity_in(g, "kubeReserved", "memory"), true),
+                              *own = quantity_text(quantity_in(g, "systemReserved", "memory"), true);
+        text_add(room,
+                 "must come to %s of memory where memoryManagerPolicy is Static: kubeReserved %s, "
+                 "systemReserved %s "
+                 "and evictionHard %s",
+                 want, kube, own, text_in(g, "evictionHard", "memory.available"));
+        text_add(room,
+                 "; reservedMemory has %s: set it to [{numaNode: 0, limits: {memory: %s}}], or divide that "
+                 "over the nodes",
                  sum > 0 ? has : "none", want);
         return room->data;
 }
@@ -396,7 +424,8 @@ static const char *threshold_fault(const char *s, bool reclaim) {
         int64_t n;
         if (!endswith(s, "%"))
                 return quantity_parse(s, &n) < 0 ? "must be a quantity or a percentage, such as 100Mi or 5%"
-                       : n < 0 || (n == 0 && !reclaim) ? "must be above 0; 0% turns a threshold off" : NULL;
+                       : n < 0 || (n == 0 && !reclaim) ? "must be above 0; 0% turns a threshold off"
+                                                       : NULL;
         if (!*digits || *end)
                 return "must be a quantity or a percentage, such as 100Mi or 5%";
         if (reclaim)
@@ -459,7 +488,10 @@ static const char *eviction_grace(const KubeletGiven *g, Text *room) {
 /* ---- the managers ---- */
 
 /* Options of a policy, from the 1.N in which each is at that level. */
-typedef struct PolicyOption { const char *name; unsigned alpha, beta, stable; } PolicyOption;
+typedef struct PolicyOption {
+        const char *name;
+        unsigned alpha, beta, stable;
+} PolicyOption;
 #define NEVER 99
 
 /* pkg/kubelet/cm/cpumanager/policy_options.go */
@@ -477,8 +509,8 @@ static const PolicyOption topology_options[] = {
         { "prefer-closest-numa-nodes", 26, 28, 32 },
 };
 
-static const char *option_fault(const KubeletGiven *g, const char *manager, const PolicyOption *options, size_t n,
-                                const char *name, Text *room) {
+static const char *option_fault(const KubeletGiven *g, const char *manager, const PolicyOption *options,
+                                size_t n, const char *name, Text *room) {
         const PolicyOption *o = options;
         while (o < options + n && !streq(o->name, name))
                 o++;
@@ -493,8 +525,9 @@ static const char *option_fault(const KubeletGiven *g, const char *manager, cons
                 _cleanup_(freep) char *feature =
                         xasprintf("%sPolicy%sOptions", manager, from(g, o->beta) ? "Beta" : "Alpha");
                 if (gate(g, feature) == 0)
-                        text_add(room, "holds %s, which needs the feature gate %s: set featureGates {%s: true}", name,
-                                 feature, feature);
+                        text_add(room,
+                                 "holds %s, which needs the feature gate %s: set featureGates {%s: true}",
+                                 name, feature, feature);
         }
         return room->data;
 }
@@ -504,7 +537,8 @@ static bool option_on(const json_t *options, const char *name) {
 }
 
 static const char *cpu_manager_options(const KubeletGiven *g, Text *room) {
-        static const char *const apart[][2] = {         /* the last two from 1.32 on, as the option is */
+        static const char *const apart[][2] = {
+                /* the last two from 1.32 on, as the option is */
                 { "full-pcpus-only", "distribute-cpus-across-cores" },
                 { "distribute-cpus-across-numa", "distribute-cpus-across-cores" },
                 { "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores" },
@@ -531,16 +565,20 @@ static const char *cpu_manager_options(const KubeletGiven *g, Text *room) {
                         text_add(room, "%s and %s cannot be used together", apart[i][0], apart[i][1]);
                         return room->data;
                 }
-        return option_on(options, "align-by-socket") && streq(text(g, "topologyManagerPolicy"), "single-numa-node")
-                       ? "align-by-socket cannot stand beside topologyManagerPolicy single-numa-node" : NULL;
+        if (option_on(options, "align-by-socket") &&
+            streq(text(g, "topologyManagerPolicy"), "single-numa-node"))
+                return "align-by-socket cannot stand beside topologyManagerPolicy single-numa-node";
+        return NULL;
 }
 
 /* pkg/kubelet/cm/cpumanager/cpu_manager.go:NewManager */
 static const char *static_cpus(const KubeletGiven *g, _unused_ Text *room) {
-        return g->whole && g->minor > 0 && streq(text(g, "cpuManagerPolicy"), "static") && !*text(g, "reservedSystemCPUs") &&
-                       quantity_in(g, "kubeReserved", "cpu") + quantity_in(g, "systemReserved", "cpu") <= 0
-                       ? "is static, and keeps no CPU from pods: set reservedSystemCPUs, or a cpu in kubeReserved or "
-                         "systemReserved" : NULL;
+        int64_t kept = quantity_in(g, "kubeReserved", "cpu") + quantity_in(g, "systemReserved", "cpu");
+        if (!g->whole || g->minor == 0 || !streq(text(g, "cpuManagerPolicy"), "static") ||
+            *text(g, "reservedSystemCPUs") || kept > 0)
+                return NULL;
+        return "is static, and keeps no CPU from pods: set reservedSystemCPUs, or a cpu in kubeReserved or "
+               "systemReserved";
 }
 
 static const char *topology_manager_options(const KubeletGiven *g, Text *room) {
@@ -555,11 +593,12 @@ static const char *topology_manager_options(const KubeletGiven *g, Text *room) {
                 const char *s = json_string_value(value) ?: "";
                 bool nodes = streq(name, "max-allowable-numa-nodes");
                 uint64_t n = 0;
-                if (option_fault(g, "TopologyManager", topology_options, ARRAY_SIZE(topology_options), name, room))
+                if (option_fault(g, "TopologyManager", topology_options, ARRAY_SIZE(topology_options), name,
+                                 room))
                         return room->data;
                 if (nodes ? parse_u64(s, &n) < 0 || n < 8 : parse_bool(s) < 0) {
-                        text_add(room, "%s must be %s", name, nodes ? "a number from 8 on, in quotes"
-                                                                   : "\"true\" or \"false\"");
+                        text_add(room, "%s must be %s", name,
+                                 nodes ? "a number from 8 on, in quotes" : "\"true\" or \"false\"");
                         return room->data;
                 }
         }
@@ -580,11 +619,13 @@ static const char *swap_behavior(const KubeletGiven *g, Text *room) {
 }
 
 static const char *memory_throttling(const KubeletGiven *g, Text *room) {
-        return from(g, 37) ? needs_gate(g, "MemoryQoS", number(g, "memoryThrottlingFactor", 0.9) != 0.9, room) : NULL;
+        return from(g, 37) ? needs_gate(g, "MemoryQoS", number(g, "memoryThrottlingFactor", 0.9) != 0.9, room)
+                           : NULL;
 }
 
 static const char *memory_reservation(const KubeletGiven *g, Text *room) {
-        return needs_gate(g, "MemoryQoS", streq(text(g, "memoryReservationPolicy"), "TieredReservation"), room);
+        return needs_gate(g, "MemoryQoS", streq(text(g, "memoryReservationPolicy"), "TieredReservation"),
+                          room);
 }
 
 /* ---- sysctls ---- */
@@ -592,8 +633,10 @@ static const char *memory_reservation(const KubeletGiven *g, Text *room) {
 /* Is it of a namespace that pods have their own of? k8s.io/component-helpers:node/util/sysctl/namespace.go; a
  * pattern ends in a star. */
 static bool is_namespaced(const char *name, unsigned minor) {
-        static const char *const whole[] = { "kernel.sem", "kernel.shmall", "kernel.shmmax", "kernel.shmmni",
-                "kernel.shm_rmid_forced", "kernel.shm", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.msg" };
+        static const char *const whole[] = { "kernel.sem",    "kernel.shmall",          "kernel.shmmax",
+                                             "kernel.shmmni", "kernel.shm_rmid_forced", "kernel.shm",
+                                             "kernel.msgmax", "kernel.msgmnb",          "kernel.msgmni",
+                                             "kernel.msg" };
         _cleanup_(freep) char *s = xstrndup(name, strcspn(name, "*"));
         bool newest = minor == 0 || minor >= 37;
         /* the first separator tells which of both it uses */
@@ -629,8 +672,11 @@ static const char *unsafe_sysctls(const KubeletGiven *g, Text *room) {
                 if (!is_sysctl(name, true))
                         return "holds what is not a kernel setting, such as net.core.somaxconn or net.*";
                 if (!is_namespaced(name, g->minor)) {
-                        text_add(room, "holds %s, which pods do not have of their own: kubelet knows those of net., "
-                                 "fs.mqueue., kernel.shm*, kernel.msg* and kernel.sem", name);
+                        text_add(
+                                room,
+                                "holds %s, which pods do not have of their own: kubelet knows those of net., "
+                                "fs.mqueue., kernel.shm*, kernel.msg* and kernel.sem",
+                                name);
                         return room->data;
                 }
         }
@@ -644,7 +690,8 @@ static const char *pod_sysctls(const KubeletGiven *g, Text *room) {
                 return fault;
         json_object_foreach(all, name, unused)
                 if (!is_sysctl(name, false) || !is_namespaced(name, g->minor)) {
-                        text_add(room, "holds %s, which is not a kernel setting that pods have of their own", name);
+                        text_add(room, "holds %s, which is not a kernel setting that pods have of their own",
+                                 name);
                         return room->data;
                 }
         return NULL;
@@ -658,8 +705,11 @@ static const char *taints(const KubeletGiven *g, Text *room) {
         size_t i;
         json_array_foreach(json_object_get(g->all, "registerWithTaints"), i, taint)
                 if (!kubelet_label_is_valid(json_get_text(taint, "key"), json_get_text(taint, "value"))) {
-                        text_add(room, "holds at [%zu] what is not a taint: its key and value are as those of labels, "
-                                 "such as nvidia.com/gpu and present", i);
+                        text_add(room,
+                                 "holds at [%zu] what is not a taint: its key and value are as those of "
+                                 "labels, "
+                                 "such as nvidia.com/gpu and present",
+                                 i);
                         return room->data;
                 }
         return NULL;
@@ -673,15 +723,19 @@ static const char *quota_period(const KubeletGiven *g, Text *room) {
         return needs_gate(g, "CustomCPUCFSQuotaPeriod", seconds(g, "cpuCFSQuotaPeriod", 0.1) != 0.1, room);
 }
 
-/* kubelet gives these settings a value when it reads the file of ours, and ends at it where a later word turns
- * their gate off (pkg/kubelet/apis/config/v1beta1/defaults.go). */
+/* kubelet gives these settings a value when it reads the file of ours, and ends at it where a later word
+ * turns their gate off (pkg/kubelet/apis/config/v1beta1/defaults.go). */
 static const char *gates_of_defaults(const KubeletGiven *g, Text *room) {
-        static const char *const names[] = { "KubeletCrashLoopBackOffMax", "KubeletEnsureSecretPulledImages" };
+        static const char *const names[] = { "KubeletCrashLoopBackOffMax",
+                                             "KubeletEnsureSecretPulledImages" };
         for (size_t i = 0; i < ARRAY_SIZE(names) && g->whole; i++) {
                 if (kubelet_gate_state(NULL, names[i], g->minor) != 1 || gate(g, names[i]) != 0)
                         continue;
-                text_add(room, "turns %s off, which is on in kubelet 1.%u: kubelet then ends at a default of its own; "
-                         "leave it on", names[i], g->minor);
+                text_add(room,
+                         "turns %s off, which is on in kubelet 1.%u: kubelet then ends at a default of its "
+                         "own; "
+                         "leave it on",
+                         names[i], g->minor);
                 return room->data;
         }
         return NULL;
@@ -689,8 +743,10 @@ static const char *gates_of_defaults(const KubeletGiven *g, Text *room) {
 
 static const char *read_only_port(const KubeletGiven *g, _unused_ Text *room) {
         double port = number(g, "readOnlyPort", 0);
-        return port != 0.0 && port == number(g, "port", 10250) ? "must be another one than port (10250 where it is "
-                                                                 "not given)" : NULL;
+        return port != 0.0 && port == number(g, "port", 10250)
+                       ? "must be another one than port (10250 where it is "
+                         "not given)"
+                       : NULL;
 }
 
 static const char *crash_loop(const KubeletGiven *g, Text *room) {
@@ -714,12 +770,13 @@ static const char *user_namespaces(const KubeletGiven *g, Text *room) {
         json_int_t ids = json_is_integer(value) && from(g, 33) ? json_integer_value(value) : 65536,
                    all = INT64_C(1) << 32;
         double pods = number(g, "maxPods", 110);
-        if (json_is_integer(value) && (json_integer_value(value) % 65536 != 0 || all % json_integer_value(value) != 0))
+        if (json_is_integer(value) &&
+            (json_integer_value(value) % 65536 != 0 || all % json_integer_value(value) != 0))
                 return "idsPerPod must be 65536, or that times 2, 4, 8 and so on";
         if (!from(g, 30) || ids <= 0 || pods <= (double)(all / ids - 1))
                 return NULL;
-        text_add(room, "must be at most %lld: kubelet keeps %lld user IDs for each pod", (long long)(all / ids - 1),
-                 (long long)ids);
+        text_add(room, "must be at most %lld: kubelet keeps %lld user IDs for each pod",
+                 (long long)(all / ids - 1), (long long)ids);
         return room->data;
 }
 
@@ -753,8 +810,10 @@ static const char *http2_cipher(const KubeletGiven *g, _unused_ Text *room) {
                 there |= streq(s, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256") ||
                          streq(s, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
         }
-        return there ? NULL : "must hold TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "
-                              "which HTTP/2 wants";
+        return there ? NULL
+                     : "must hold TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or "
+                       "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "
+                       "which HTTP/2 wants";
 }
 
 static const char *run_once(const KubeletGiven *g, _unused_ Text *room) {
@@ -773,28 +832,35 @@ static const char *pod_logs(const KubeletGiven *g, _unused_ Text *room) {
                         return "must be of ASCII characters";
         return !*dir || (*dir == '/' && !strstr(dir, "//") && !strstr(dir, "/./") && !strstr(dir, "/../") &&
                          !endswith(dir, "/.") && !endswith(dir, "/..") && (!dir[1] || !endswith(dir, "/")))
-                       ? NULL : "must be an absolute path without doubled slashes, . and .. in it";
+                       ? NULL
+                       : "must be an absolute path without doubled slashes, . and .. in it";
 }
 
 /* k8s.io/component-base:tracing/api/v1/config.go */
 static const char *trace_endpoint(const KubeletGiven *g, Text *room) {
         const char *endpoint = text_in(g, "tracing", "endpoint"), *slashes = strstr(endpoint, "//");
-        const char *fault = until(g, 34) ? needs_gate(g, "KubeletTracing", json_object_get(g->all, "tracing"), room) : NULL;
+        const char *fault =
+                until(g, 34) ? needs_gate(g, "KubeletTracing", json_object_get(g->all, "tracing"), room)
+                             : NULL;
         if (fault || !*endpoint)
                 return fault;
         if (slashes && !startswith(endpoint, "dns://") && !startswith(endpoint, "unix://") &&
             !startswith(endpoint, "unix-abstract://"))
-                return "its endpoint must be host:port without a scheme, or begin with dns://, unix:// or unix-abstract://";
+                return "its endpoint must be host:port without a scheme, or begin with dns://, unix:// or "
+                       "unix-abstract://";
         const char *host = slashes ? slashes + 2 : endpoint;
         _cleanup_(freep) char *authority = xstrndup(host, strcspn(host, "/?#"));
         const char *colon = strrchr(authority, ':');
-        return strpbrk(authority, " <>\"\\^`{|}") || (colon && !strchr(colon, ']') && colon[1 + strspn(colon + 1, "0123456789")])
-                       ? "its endpoint must be a host and a port, such as localhost:4317" : NULL;
+        return strpbrk(authority, " <>\"\\^`{|}") ||
+                               (colon && !strchr(colon, ']') && colon[1 + strspn(colon + 1, "0123456789")])
+                       ? "its endpoint must be a host and a port, such as localhost:4317"
+                       : NULL;
 }
 
 /* k8s.io/component-base:logs/api/v1/options.go */
 static const char *logging(const KubeletGiven *g, _unused_ Text *room) {
-        const json_t *log = json_object_get(g->all, "logging"), *flush = json_object_get(log, "flushFrequency"), *item;
+        const json_t *log = json_object_get(g->all, "logging"),
+                     *flush = json_object_get(log, "flushFrequency"), *item;
         const char *format = json_get_text(log, "format");
         double n = 1;
         size_t i;
@@ -824,7 +890,7 @@ static const char *hidden_metrics(const KubeletGiven *g, Text *room) {
 /* ---- the rules ---- */
 
 static const struct Rule {
-        const char *keys[2];            /* the settings that it is about; the first that the user gives is told */
+        const char *keys[2];            /* what it is about; the first that the user gives is told */
         const char *(*fault)(const KubeletGiven *g, Text *room);
         bool whole;                     /* the rest of the NodeConfig may mend it */
 } rules[] = {
@@ -832,7 +898,8 @@ static const struct Rule {
         { { "imageMaximumGCAge", "imageMinimumGCAge" }, image_ages, false },
         { { "imageMinimumGCAge" }, image_least_age, false },
         { { "maxParallelImagePulls", "serializeImagePulls" }, image_pulls, false },
-        { { "imagePullCredentialsVerificationPolicy", "preloadedImagesVerificationAllowlist" }, image_verification, true },
+        { { "imagePullCredentialsVerificationPolicy", "preloadedImagesVerificationAllowlist" },
+          image_verification, true },
         { { "shutdownGracePeriod", "shutdownGracePeriodCriticalPods" }, shutdown_gate, true },
         { { "shutdownGracePeriodCriticalPods", "shutdownGracePeriod" }, shutdown_order, false },
         { { "shutdownGracePeriod" }, shutdown_least, false },

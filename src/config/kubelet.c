@@ -199,7 +199,8 @@ static const char *duration_fault(const json_t *value, const char *limits, Text 
         if (!colon)
                 return NULL;
         _cleanup_(freep) char *least = xstrndup(limits, (size_t)(colon - limits));
-        if (kubelet_parse_duration(least, &low) && n >= low && (!kubelet_parse_duration(colon + 1, &high) || n <= high))
+        if (kubelet_parse_duration(least, &low) && n >= low &&
+            (!kubelet_parse_duration(colon + 1, &high) || n <= high))
                 return NULL;
         text_add(room, "must be at least %s", least);
         if (colon[1])
@@ -283,7 +284,8 @@ typedef struct Reading {
 static bool report(const Reading *r, const char *path, const char *fault) {
         if (r->merge)
                 return fail(r->merge, r->diag, path, fault);
-        _cleanup_(freep) char *key = xstrndup(path + strlen(CONFIG "."), strcspn(path + strlen(CONFIG "."), ".[")),
+        const char *name = path + strlen(CONFIG ".");
+        _cleanup_(freep) char *key = xstrndup(name, strcspn(name, ".[")),
                               *at = kubelet_setting_path(r->given->user, r->given->flags, key);
         r->tell(r->context, at && startswith(at, CONFIG) ? path : at, fault);
         return false;
@@ -359,7 +361,8 @@ char *kubelet_setting_path(const json_t *config, char *const *flags, const char 
         for (size_t i = strv_length(flags); i-- > 0;) {
                 _cleanup_(strv_freep) char **words = kubelet_words((char *[]){ flags[i], NULL });
                 for (char **w = words; w && *w; w++)
-                        if (kubelet_flag_find(*w, &f) && startswith(f.key, key) && strchr(".", f.key[strlen(key)]))
+                        if (kubelet_flag_find(*w, &f) && startswith(f.key, key) &&
+                            strchr(".", f.key[strlen(key)]))    /* the key, or one below it */
                                 return xasprintf("spec.kubelet.flags[%zu]", i);
         }
         return json_object_get(config, key) ? xasprintf(CONFIG ".%s", key) : NULL;

@@ -47,8 +47,8 @@ typedef struct KubeletGate { const char *name; bool on, locked; } KubeletGate;
 _nonnull_ bool kubelet_gate_find(const char *name, unsigned minor, KubeletGate *ret);
 /* Known from 1.from up to, not including, 1.until; 0: no end. false: to none of the table. */
 _nonnull_ bool kubelet_gate_versions(const char *name, unsigned *ret_from, unsigned *ret_until);
-/* On (1) or off (0) with what gates (an object, or NULL) says, AllAlpha and AllBeta counted; -1: not known, as
- * of a version that is not in the table. */
+/* On (1) or off (0) with what gates (an object, or NULL) says, AllAlpha and AllBeta counted; -1: not known,
+ * as of a version that is not in the table. */
 _nonnull(2) int kubelet_gate_state(const json_t *gates, const char *name, unsigned minor);
 /* The nearest name of all versions; NULL. */
 _nonnull_ const char *kubelet_gate_nearest(const char *name);

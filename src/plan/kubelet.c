@@ -168,7 +168,8 @@ static bool has_other_shutdown(const json_t *user, unsigned minor) {
 static bool has_short_shutdown(const json_t *user, unsigned minor) {
         double all;
         const char *text = json_get_text(user, "shutdownGracePeriod");
-        return has_other_shutdown(user, minor) || json_is_null(json_object_get(user, "shutdownGracePeriod")) ||
+        return has_other_shutdown(user, minor) ||
+               json_is_null(json_object_get(user, "shutdownGracePeriod")) ||
                (kubelet_parse_duration(text, &all) && all < 30);
 }
 
@@ -178,7 +179,11 @@ static bool has_no_server_certificate(const json_t *user, unsigned minor) {
 
 /* Settings of ours with which kubelet does not start beside the user's: they yield
  * (awslabs/amazon-eks-ami#1334, #2794; kubernetes/kubernetes:pkg/kubelet/apis/config/validation). */
-static const struct { const char *key; bool (*yields)(const json_t *user, unsigned minor); const char *to; } yielding[] = {
+static const struct Yielding {
+        const char *key;
+        bool (*yields)(const json_t *user, unsigned minor);
+        const char *to;
+} yielding[] = {
         { "kubeReservedCgroup", has_reserved_cpus, "reservedSystemCPUs" },
         { "serverTLSBootstrap", has_no_server_certificate, "RotateKubeletServerCertificate: false" },
         { "shutdownGracePeriod", has_other_shutdown, "the user's way to shut down" },
@@ -400,7 +405,8 @@ static void warn_of_versions(Plan *plan, const Host *host) {
 
 static void foretell(void *context, const char *path, const char *fault) {
         Plan *plan = context;
-        diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path, "%s; otherwise kubelet does not start", fault);
+        diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path, "%s; otherwise kubelet does not start",
+                     fault);
         if (!plan->as_nodeadm)          /* which writes it, and the node has its bytes */
                 diag_foretell(&plan->warnings, CAUSE_INVALID);
 }
