@@ -25,7 +25,7 @@ static void add_reserved(Action *a, const json_t *settings) {
         const json_t *options = json_object_get(settings, "cpuManagerPolicyOptions");
         if (cpu_list_count(cpus) > 0)
                 strv_push(&a->words, xasprintf("reservedSystemCPUs=%s", cpus));
-        if (node_setting_flag(options, "strict-cpu-reservation") > 0)
+        if (options && node_setting_flag(options, "strict-cpu-reservation") > 0)
                 strv_add(&a->words, "strict-cpu-reservation=true");
 }
 
