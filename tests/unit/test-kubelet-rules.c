@@ -79,6 +79,8 @@ TEST(verdicts) {
                 GOOD("1.33.4", "{'memoryManagerPolicy':'Static','reservedMemory':[{'numaNode':0,'limits':{'memory':'2929Mi'}}]}"),
                 BAD("1.33.4", "{'memoryManagerPolicy':'Static','reservedMemory':[{'numaNode':1,'limits':{'memory':'2929Mi'}}]}", "memoryManagerPolicy", "NUMA node 1"),
                 GOOD("1.33.4", "{'memoryManagerPolicy':'Static','kubeReserved':{'memory':'1Gi'},'systemReserved':{'memory':'1Gi'},'evictionHard':{'memory.available':'0%'},'reservedMemory':[{'numaNode':0,'limits':{'memory':'2Gi'}}]}"),
+                BAD("1.33.4", "{'memoryManagerPolicy':'Static','evictionHard':{'memory.available':'5%'}}", "memoryManagerPolicy", "without reservedMemory"),
+                GOOD("1.33.4", "{'memoryManagerPolicy':'Static','evictionHard':{'memory.available':'5%'},'reservedMemory':[{'numaNode':0,'limits':{'memory':'4Gi'}}]}"),
                 BAD("1.33.4", "{'systemReserved':{'cpu':'-1'}}", "systemReserved", "negative"), BAD("1.33.4", "{'qosReserved':{'memory':'half'}}", "qosReserved", "percentage"), GOOD("1.33.4", "{'qosReserved':{'memory':'50%'}}"),
                 BAD("1.33.4", "{'qosReserved':{'cpu':'50%'}}", "qosReserved", "another resource"), BAD("1.33.4", "{'qosReserved':{'memory':'101%'}}", "qosReserved", "percentage"),
                 /* eviction */
