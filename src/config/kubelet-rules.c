@@ -724,8 +724,8 @@ static const char *quota_period(const KubeletGiven *g, Text *room) {
         return needs_gate(g, "CustomCPUCFSQuotaPeriod", seconds(g, "cpuCFSQuotaPeriod", 0.1) != 0.1, room);
 }
 
-/* kubelet gives these settings a value when it reads the file of ours, and ends at it where a later word
- * turns their gate off (pkg/kubelet/apis/config/v1beta1/defaults.go). */
+/* kubelet gives these settings a value when it reads our file. Where a later word turns their gate off it
+ * ends at that value (pkg/kubelet/apis/config/v1beta1/defaults.go). */
 static const char *gates_of_defaults(const KubeletGiven *g, Text *room) {
         static const char *const names[] = { "KubeletCrashLoopBackOffMax",
                                              "KubeletEnsureSecretPulledImages" };
@@ -774,10 +774,11 @@ static const char *user_namespaces(const KubeletGiven *g, Text *room) {
         if (json_is_integer(value) &&
             (json_integer_value(value) % 65536 != 0 || all % json_integer_value(value) != 0))
                 return "idsPerPod must be 65536, or that times 2, 4, 8 and so on";
-        if (!from(g, 30) || ids <= 0 || pods <= (double)(all / ids - 1))
+        json_int_t most = ids > 0 ? all / ids - 1 : 0;
+        if (!from(g, 30) || ids <= 0 || pods <= (double)most)
                 return NULL;
         text_add(room, "must be at most %lld: kubelet keeps %lld user IDs for each pod",
-                 (long long)(all / ids - 1), (long long)ids);
+                 (long long)most, (long long)ids);
         return room->data;
 }
 

@@ -47,8 +47,8 @@ typedef struct KubeletGate { const char *name; bool on, locked; } KubeletGate;
 _nonnull_ bool kubelet_gate_find(const char *name, unsigned minor, KubeletGate *ret);
 /* Known from 1.from up to, not including, 1.until; 0: no end. false: to none of the table. */
 _nonnull_ bool kubelet_gate_versions(const char *name, unsigned *ret_from, unsigned *ret_until);
-/* On (1) or off (0) with what gates (an object, or NULL) says, AllAlpha and AllBeta counted; -1: not known,
- * as of a version that is not in the table. */
+/* On (1) or off (0) with what gates (an object, or NULL) says. AllAlpha and AllBeta count. -1: not known, as
+ * of a version that is not in the table. */
 _nonnull(2) int kubelet_gate_state(const json_t *gates, const char *name, unsigned minor);
 /* The nearest name of all versions; NULL. */
 _nonnull_ const char *kubelet_gate_nearest(const char *name);
@@ -59,8 +59,8 @@ _must_check_ _nonnull_ int kubelet_gate_check(const Config *config, const char *
 /* Of a label or a taint: a name with or without a domain before a slash, and a value that may be "" (k8s.io/
  * apimachinery pkg/util/validation). */
 _nonnull_ bool kubelet_label_is_valid(const char *key, const char *value);
-/* Flags over settings, an object of KubeletConfiguration, as kubelet merges them: typed as in the file where
- * the text is of that type, else as text. Of flags without a key there it adds nodeLabels, hostnameOverride,
+/* Flags over settings, an object of KubeletConfiguration, as kubelet merges them. A text of the type that the
+ * file has becomes that type; another one stays text. Of flags without a key there it adds nodeLabels, hostnameOverride,
  * rootDirectory and ignoreEviction. words: as kubelet gets them. */
 _nonnull(1) void kubelet_flags_merge(json_t *settings, char *const *words);
 /* A Go duration: "1h30m", "0.5s" (pkg.go.dev/time#ParseDuration), in seconds. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What kubelet makes of all that it is given. That these verdicts are the real kubelet's is the matter of tests/oracles/kubelet.py; here each rule has a case
- * on either side of it, for the versions between which it changes. */
+ * Each rule of config/kubelet-rules.c has a case on either side of it, for the versions between which it changes. tests/oracles/kubelet.py asks the real
+ * kubelet for its verdicts. */
 #include "config/kubelet.h"
 #include "sample.h"
 
