@@ -3,7 +3,7 @@
  * itself. Each says nothing where it cannot know: of another version, of a machine that is not known. From
  * kubernetes/kubernetes, 1.28 to 1.37: pkg/kubelet/apis/config/validation/validation*.go, unless a rule names
  * another place. */
-#include "config/kubelet.h"
+#include "config/fields.h"
 
 #include "base/json.h"
 #include "base/quantity.h"
@@ -742,6 +742,12 @@ static const char *gates_of_defaults(const KubeletGiven *g, Text *room) {
         return NULL;
 }
 
+/* pkg/kubelet/server/server.go: from what is not an address kubelet makes the name "<nil>". */
+static const char *listen_address(const KubeletGiven *g, _unused_ Text *room) {
+        const char *address = text(g, "address");
+        return !*address || kubelet_address_is_valid(address) ? NULL : "must be an IP address";
+}
+
 static const char *read_only_port(const KubeletGiven *g, _unused_ Text *room) {
         double port = number(g, "readOnlyPort", 0);
         return port != 0.0 && port == number(g, "port", 10250)
@@ -933,6 +939,7 @@ static const struct Rule {
         { { "cpuCFSQuotaPeriod" }, quota_period, false },
         { { "crashLoopBackOff" }, crash_loop, false },
         { { "featureGates" }, gates_of_defaults, false },
+        { { "address" }, listen_address, false },
         { { "readOnlyPort", "port" }, read_only_port, false },
         { { "enableSystemLogQuery", "enableSystemLogHandler" }, log_query, false },
         { { "tlsCipherSuites", "tlsMinVersion" }, http2_cipher, true },
