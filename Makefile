@@ -52,10 +52,6 @@ endif
 HARDENING    := -fstack-protector-strong -fstack-clash-protection -fPIE -fno-common
 # Nothing unwinds its own stack; a debugger has .debug_frame.
 HARDENING    += $(if $(SAN),,-fno-asynchronous-unwind-tables -fno-unwind-tables)
-# On arm64 an address is one instruction in place of two where all of a program lies within 1 MiB, as small code does. One that grows out
-# of it, which the linker calls "relocation truncated to fit", is made with MODEL= on the command line.
-MODEL         = $(eval MODEL := $(if $(SAN),,$(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),\
-                  $(if $(filter -Oz -Os,$(lastword $(filter -O%,$(CFLAGS)))),-mcmodel=tiny))))$(MODEL)
 # Returns and indirect jumps lead where the compiler has put marks, which the processor sees to where it can (CET; PAC and BTI). It does so
 # for a program all of whose objects have them, those of the C library, too: tests/check/libraries.sh. On x86-64 Debian 12's start files have
 # none, so that a program that is linked there is not marked, whatever its own objects say.
@@ -68,7 +64,7 @@ INCLUDES      = $(eval INCLUDES := -Isrc -Itests/include $(shell $(PKG_CONFIG) -
 # The same bytes wherever the tree lies and whatever the build directory is called: no debug information names either.
 MAPS         := -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(O)/conf/=conf/
 COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(GCC_WARNINGS) $(HARDENING) $(PROTECTION) $(SECTIONS) \
-                $(SANFLAGS) $(MODEL) $(MAPS) -MMD -MP $(CPPFLAGS) $(CFLAGS)
+                $(SANFLAGS) $(MAPS) -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed,--gc-sections $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
 
 TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(sort $(wildcard conf/*.csv)))
@@ -159,7 +155,6 @@ pure: $(filter $(O)/src/plan/%,$(OBJS))
 # An empty array is NULL here, and NULL + 0, which clang calls undefined, is what everybody means by it
 # (https://www.open-std.org/jtc1/sc22/wg14/www/docs/n3322.pdf).
 $(O)/fuzzers/%: SANFLAGS := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=pointer-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
-$(O)/fuzzers/%: MODEL :=
 $(O)/fuzzers/%: $(O)/tests/fuzz/%.o $(LIB)
 	$(Q)mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(SANFLAGS) -fsanitize=fuzzer -o $@ $^ $(PKG_LIBS) -ldl

@@ -16,7 +16,7 @@ cp "$top"/tests/run/{arm64,boot}.sh "$tmp/tree/tests/run/"
 printf '#!/bin/sh\n[ "$*" != "-x true" ] || exit 0\n{ echo "$*"; env; } >"%s"\nexit 1\n' "$tmp/said" >"$tmp/tree/tests/tools/cross.sh"
 printf '# run: vmboot.sh -A arm64\n' >"$tmp/tree/tests/vm/a.sh"
 chmod 755 "$tmp/tree/tests/tools/cross.sh"
-foreign=(SAN=1 O=out CC=clang AR=llvm-ar NM=nm CFLAGS=-O1 CPPFLAGS=-DA LDFLAGS=-s LDLIBS=-la PKG_CONFIG=pkgconf MODEL= MAKEFLAGS=-n)
+foreign=(SAN=1 O=out CC=clang AR=llvm-ar NM=nm CFLAGS=-O1 CPPFLAGS=-DA LDFLAGS=-s LDLIBS=-la PKG_CONFIG=pkgconf MAKEFLAGS=-n)
 handed_on() { grep -E "^($(printf '%s|' "${foreign[@]%%=*}")none)=" "$tmp/said"; }
 env -u VERSION "${foreign[@]}" "$tmp/tree/tests/run/arm64.sh" SAN=1 check >/dev/null
 ok "make's variables do not go from one build to that for arm64" eval '! handed_on'
@@ -25,27 +25,6 @@ ok 'of the version nobody knows better than the Makefile' eval '! grep ^VERSION=
 ok 'which says its own' eval 'make -s -n -C "$top" O="$tmp/none" VERSION=1.2.3-4-gabc check-arm64 2>&1 | grep -E "VERSION=1.2.3-4-gabc .*tests/run/arm64.sh"'
 rm "$tmp/said"; env "${foreign[@]}" NODESTRAP=/bin/true "$tmp/tree/tests/run/boot.sh" "$tmp/tree/tests/vm/a.sh" >/dev/null 2>&1
 ok 'nor do they to the programs of a guest' eval 'grep -q " O=build-arm64 " "$tmp/said" && ! handed_on'
-
-# ---- the model of the code ----
-cat >"$tmp/bin/aarch64-linux-gnu-gcc" <<'X'
-#!/bin/sh
-[ "$*" != -dumpmachine ] || echo aarch64-linux-gnu
-X
-chmod 755 "$tmp/bin/aarch64-linux-gnu-gcc"
-tiny() { PATH=$tmp/bin:$PATH make -s -n V=1 -C "$top" O="$tmp/none" CC=aarch64-linux-gnu-gcc "$@" "$tmp/none/src/main.o" 2>/dev/null | grep -c -e ' -mcmodel=tiny '; }
-while IFS='|' read -r want options; do
-        IFS=, read -ra more <<<"$options"
-        ok "with \"$options\" the program is $([ "$want" = 1 ] || echo 'not ')for 1 MiB" eval 'is "$(tiny "${more[@]}")" "$want"'
-done <<'END'
-1|
-1|CFLAGS=-Os -g
-0|CFLAGS=-O0 -g
-0|CFLAGS=-g -O2
-0|CFLAGS=-Oz -g -O2
-0|CFLAGS=-g
-0|SAN=1
-0|MODEL=
-END
 
 # ---- the root, and the emulator ----
 if ! { root=$("$tools/cross.sh" --build) && qemu=$("$tools/peers.sh" --cached qemu-user trixie qemu-user) && "$tools/cross.sh" -x true; } 2>"$tmp/err"; then

@@ -34,7 +34,7 @@ fi
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 NODESTRAP=$(realpath "$NODESTRAP") here_made=$NODESTRAP
 if [[ " $(head_of run) " = *" -A arm64"* ]]; then
-        (cd "$top" && unset MAKEFLAGS MAKELEVEL MFLAGS SAN O CC AR NM CFLAGS CPPFLAGS LDFLAGS LDLIBS PKG_CONFIG MODEL && flock Makefile tests/tools/cross.sh make -s -j2 O=build-arm64 CC=aarch64-linux-gnu-gcc guest-programs) >"$W/cross" 2>&1; rc=$?
+        (cd "$top" && unset MAKEFLAGS MAKELEVEL MFLAGS SAN O CC AR NM CFLAGS CPPFLAGS LDFLAGS LDLIBS PKG_CONFIG && flock Makefile tests/tools/cross.sh make -s -j2 O=build-arm64 CC=aarch64-linux-gnu-gcc guest-programs) >"$W/cross" 2>&1; rc=$?
         reason=$(sed -n 's/.*skip: //p' "$W/cross" | tail -1)
         if [ $rc = 77 ] && [ -n "$reason" ]; then echo "1..0 # SKIP $name: $reason"; exit 0; fi
         [ $rc = 0 ] || { tail -20 "$W/cross" >&2; fails "the programs for arm64 cannot be made"; }

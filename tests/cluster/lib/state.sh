@@ -7,8 +7,13 @@ NONE='{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
 
 within() { local end=$((SECONDS + $1)); shift; until "$@"; do [ $SECONDS -lt $end ] || return 1; sleep 0.05; done; }
 machine_starts() {
+        local setting
         mkdir -p root/run/containerd root/usr/bin root/tmp && "$tests/fixtures/expand.sh" m5-large root && cp "$KUBE/kubelet" root/usr/bin/ && mkdir -p root/{sys,proc,dev}
         echo root:x:0:0::/root:/bin/sh >root/etc/passwd; echo "Kubernetes v$VERSION" >root/etc/eks/kubelet-version.txt; cp /sys/devices/system/cpu/online root/sys/devices/system/cpu/online
+        # What kubelet finds of the kernel, and would end at or change (protectKernelDefaults).
+        for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
+                mkdir -p "kernel/${setting%/*}"; echo "${setting#*=}" >"kernel/${setting%=*}"
+        done
         printf 'version = 2\nroot = "%s/containerd"\nstate = "%s/containerd.run"\n[grpc]\n  address = "%s/root/run/containerd/containerd.sock"\n' "$PWD" "$PWD" "$PWD" >containerd.toml
         containerd -c containerd.toml >containerd.log 2>&1 &
         within 60 test -S root/run/containerd/containerd.sock || { tail -5 containerd.log; return 1; }
@@ -22,7 +27,8 @@ boots() { rm -rf root/run/nodestrap root/run/nodeadm root/run/eks; init "$1"; }
 # shellcheck disable=SC2016 # for that shell
 kubelet() {
         local arguments; rm -f log; read -ra arguments < <(sed -n 's/^NODEADM_KUBELET_ARGS=//p' root/etc/eks/kubelet/environment)
-        unshare --mount bash -c 'mount --bind root root || exit; for d in sys proc dev; do mount --rbind /$d root/$d || exit; done; exec chroot root /usr/bin/kubelet "$@"' kubelet "${arguments[@]}" --v=2 --fail-cgroupv1=false \
+        unshare --mount bash -c 'mount --bind root root || exit; for d in sys proc dev; do mount --rbind /$d root/$d || exit; done
+                (cd kernel && find . -type f) | while read -r f; do mount --bind "kernel/$f" "root/proc/sys/$f" || exit; done; exec chroot root /usr/bin/kubelet "$@"' kubelet "${arguments[@]}" --v=2 --fail-cgroupv1=false \
                 --fail-swap-on=false --cgroup-driver=cgroupfs --cgroups-per-qos=false --enforce-node-allocatable= --kube-reserved-cgroup= --system-reserved-cgroup= >log 2>&1 </dev/null &
         local pid=$! r
         began_or_ended() { grep -q 'Starting Kubelet Plugin Manager' log 2>/dev/null || ! kill -0 $pid 2>/dev/null; }
