@@ -311,6 +311,13 @@ static const char *label_fault(const char *label) {
 /* One of --register-with-taints: "key=value:effect" or "key:effect"; "key:effect-" takes one away. */
 static const char *taint_fault(const char *taint) {
         const char *colon = strchr(taint, ':'), *effect = colon ? colon + 1 : "";
+        _cleanup_(freep) char *word = xstrndup(taint, strcspn(taint, ":"));
+        char *value = strchr(word, '=');
+        if (value)
+                *value++ = 0;
+        if (colon && !endswith(taint, "-") && !kubelet_label_is_valid(word, value ?: ""))
+                return "holds a taint whose key or value is not as those of labels, such as "
+                       "nvidia.com/gpu=present:NoSchedule";
         if (endswith(taint, "-") || streq(effect, "NoSchedule") || streq(effect, "PreferNoSchedule") ||
             streq(effect, "NoExecute"))
                 return NULL;

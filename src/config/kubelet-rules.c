@@ -748,12 +748,20 @@ static const char *listen_address(const KubeletGiven *g, _unused_ Text *room) {
         return !*address || kubelet_address_is_valid(address) ? NULL : "must be an IP address";
 }
 
+/* Of two servers at one port the later one fails, and which that is changes. */
+static const char *shared_port(const KubeletGiven *g, const char *key, double otherwise) {
+        double port = number(g, key, otherwise);
+        if (port == 0.0 || port != number(g, "port", 10250))
+                return NULL;
+        return "must be another one than port (10250 where it is not given)";
+}
+
 static const char *read_only_port(const KubeletGiven *g, _unused_ Text *room) {
-        double port = number(g, "readOnlyPort", 0);
-        return port != 0.0 && port == number(g, "port", 10250)
-                       ? "must be another one than port (10250 where it is "
-                         "not given)"
-                       : NULL;
+        return shared_port(g, "readOnlyPort", 0);
+}
+
+static const char *health_port(const KubeletGiven *g, _unused_ Text *room) {
+        return shared_port(g, "healthzPort", 10248);
 }
 
 static const char *crash_loop(const KubeletGiven *g, Text *room) {
@@ -941,6 +949,7 @@ static const struct Rule {
         { { "featureGates" }, gates_of_defaults, false },
         { { "address" }, listen_address, false },
         { { "readOnlyPort", "port" }, read_only_port, false },
+        { { "healthzPort", "port" }, health_port, false },
         { { "enableSystemLogQuery", "enableSystemLogHandler" }, log_query, false },
         { { "tlsCipherSuites", "tlsMinVersion" }, http2_cipher, true },
         { { "tlsCurvePreferences" }, curves, false },

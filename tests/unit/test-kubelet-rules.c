@@ -116,6 +116,7 @@ TEST(verdicts) {
                 BAD("1.37.0", "{'tlsCurvePreferences':[29,29]}", "tlsCurvePreferences", "each once"), BAD("1.37.0", "{'tlsCurvePreferences':[-1]}", "tlsCurvePreferences", "numbers of curves"), GOOD("1.37.0", "{'tlsCurvePreferences':[29,4588]}"),
                 BAD("1.37.0", "{'featureGates':{'DefaultPodSysctls':true},'defaultPodSysctls':{'vm.swappiness':'1'}}", "defaultPodSysctls", "vm.swappiness"), BAD("1.37.0", "{'defaultPodSysctls':{'net.core.somaxconn':'1'}}", "defaultPodSysctls", "DefaultPodSysctls"),
                 BAD("1.33.4", "{'address':'10.0.0.300'}", "address", "IP address"), GOOD("1.33.4", "{'address':'::'}"),
+                BAD("1.33.4", "{'healthzPort':10250}", "healthzPort", "another one"), GOOD("1.33.4", "{'healthzPort':0}"),
                 BAD("1.33.4", "{'readOnlyPort':10250}", "readOnlyPort", "another one"), GOOD("1.33.4", "{'readOnlyPort':10255}"), BAD("1.33.4", "{'readOnlyPort':11000,'port':11000}", "readOnlyPort", "another one"),
                 BAD("1.37.0", "{'featureGates':{'KubeletCrashLoopBackOffMax':false}}", "featureGates", "leave it on"), GOOD("1.33.4", "{'featureGates':{'KubeletCrashLoopBackOffMax':false}}"),
                 BAD("1.37.0", "{'featureGates':{'AllBeta':false}}", "featureGates", "leave it on"), GOOD("1.34.0", "{'shutdownGracePeriod':null}"),
