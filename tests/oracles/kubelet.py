@@ -57,7 +57,8 @@ LIMIT = 300
 V1 = not os.path.exists("/sys/fs/cgroup/cgroup.controllers")            # of cgroups
 NODEADM = "/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"       # what the user sets
 MACHINE = re.compile(r"no space left|too many open files|systemd not running|cgroup ?v2|cgroup v1|cgroups? v1|"
-                     r"only supported on cgroup|cannot allocate memory|resource temporarily unavailable")
+                     r"only supported on cgroup|cannot allocate memory|resource temporarily unavailable|"
+                     r"has a reservation of .* but capacity of")        # of memory and disks that a plan for a type does not know
 # A certificate that kubelet can read; no key of it is left.
 AUTHORITY = """-----BEGIN CERTIFICATE-----
 MIIBLjCB4aADAgECAhRvNXoD0nrUoE64/vsuWkczIPm+ITAFBgMrZXAwDDEKMAgG
