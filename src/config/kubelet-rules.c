@@ -575,7 +575,8 @@ static const char *cpu_manager_options(const KubeletGiven *g, Text *room) {
 /* pkg/kubelet/cm/cpumanager/cpu_manager.go:NewManager */
 static const char *static_cpus(const KubeletGiven *g, _unused_ Text *room) {
         int64_t kept = quantity_in(g, "kubeReserved", "cpu") + quantity_in(g, "systemReserved", "cpu");
-        if (!g->whole || g->minor == 0 || !streq(text(g, "cpuManagerPolicy"), "static") ||
+        /* of CPUs that are not known nothing is reserved yet */
+        if (!g->whole || g->minor == 0 || g->cpus == 0 || !streq(text(g, "cpuManagerPolicy"), "static") ||
             *text(g, "reservedSystemCPUs") || kept > 0)
                 return NULL;
         return "is static, and keeps no CPU from pods: set reservedSystemCPUs, or a cpu in kubeReserved or "

@@ -415,6 +415,7 @@ static void foretell(void *context, const char *path, const char *fault) {
 static void judge_settings(Plan *plan, const Config *config, const Host *host) {
         _cleanup_(json_decrefp) json_t *all = node_settings(plan, host);
         unsigned minor = version_minor(host->kubelet_version);
+        bool known = host->type || !host->modelled;     /* a model of another type says one node of each */
         KubeletSetting s;
         const char *key;
         void *next;
@@ -424,7 +425,8 @@ static void judge_settings(Plan *plan, const Config *config, const Host *host) {
                         json_object_del(all, key);      /* kubelet passes over it */
         KubeletGiven given = { .all = all, .user = config->kubelet.config, .flags = config->kubelet.flags,
                                .minor = minor, .cpus = host->cpus,
-                               .nodes = (unsigned)kubelet_numa_nodes(config, host), .whole = true };
+                               .nodes = known ? (unsigned)kubelet_numa_nodes(config, host) : 0,
+                               .whole = true };
         (void)!kubelet_judge(&given, foretell, plan);
 }
 
