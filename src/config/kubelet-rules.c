@@ -357,9 +357,11 @@ static const char *static_memory(const KubeletGiven *g, Text *room) {
                          (long long)last, g->nodes);
                 return room->data;
         }
+        if (kept < 0 && sum > 0)
+                return NULL;
         if (kept < 0)
-                return sum > 0 ? NULL : "is Static without reservedMemory, which must come to what is kept from "
-                                        "pods: kubeReserved, systemReserved and evictionHard";
+                return "is Static without reservedMemory, which must come to what is kept from pods: "
+                       "kubeReserved, systemReserved and evictionHard";
         if (kept == 0)
                 return "is Static, and nothing is kept from pods: set kubeReserved or systemReserved, and "
                        "reservedMemory to the same";

@@ -10,7 +10,7 @@ machine_starts() {
         local setting
         mkdir -p root/run/containerd root/usr/bin root/tmp && "$tests/fixtures/expand.sh" m5-large root && cp "$KUBE/kubelet" root/usr/bin/ && mkdir -p root/{sys,proc,dev}
         echo root:x:0:0::/root:/bin/sh >root/etc/passwd; echo "Kubernetes v$VERSION" >root/etc/eks/kubelet-version.txt; cp /sys/devices/system/cpu/online root/sys/devices/system/cpu/online
-        # What kubelet finds of the kernel, and would end at or change (protectKernelDefaults).
+        # kubelet compares these settings of the kernel, and ends or changes them (protectKernelDefaults).
         for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
                 mkdir -p "kernel/${setting%/*}"; echo "${setting#*=}" >"kernel/${setting%=*}"
         done
