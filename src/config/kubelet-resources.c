@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rules of kubelet on what it keeps from pods, on eviction, and on the managers that share CPUs, memory and
+ * NUMA nodes. From kubernetes/kubernetes, as in kubelet-rules.c. */
+#include "config/rules.h"
+
+/* ---- what is kept from pods ---- */
+
+const char *enforcement_words(const KubeletGiven *g, Text *room) {
+        const json_t *list = json_object_get(g->all, "enforceNodeAllocatable"), *word;
+        bool none = false, twice = false, both = false, news = false;
+        _cleanup_(strv_freep) char **seen = NULL;
+        size_t i;
+        json_array_foreach(list, i, word) {
+                const char *s = json_string_value(word) ?: "";
+                twice |= strv_contains(seen, s);
+                none |= streq(s, "none");
+                news |= endswith(s, "-compressible");
+                strv_push(&seen, xstrdup(s));
+        }
+        both = (strv_contains(seen, "kube-reserved") && strv_contains(seen, "kube-reserved-compressible")) ||
+               (strv_contains(seen, "system-reserved") &&
+                strv_contains(seen, "system-reserved-compressible"));
+        if (none && json_array_size(list) > 1)
+                return "must hold nothing else where it holds none";
+        if (twice && from(g, 31))
+                return "holds a word twice";
+        if (both)
+                return "holds a word beside the same one with -compressible";
+        if (news && until(g, 32)) {
+                text_add(room, "holds a word that kubelet knows from 1.32 on, and this one is 1.%u",
+                         g->minor);
+                return room->data;
+        }
+        return NULL;
+}
+
+/* A list that is empty is as none; and where there is none kubelet takes [pods]. */
+const char *enforcement_levels(const KubeletGiven *g, _unused_ Text *room) {
+        const json_t *list = json_object_get(g->all, "enforceNodeAllocatable");
+        const char *first = json_string_value(json_array_get(list, 0));
+        bool none = list && (!first || streq(first, "none"));
+        /* 1.28 to 1.30 count "none", too */
+        none = none && !(first && until(g, 31));
+        return !is_on(g, "cgroupsPerQOS", true) && !none
+                       ? "must be true where enforceNodeAllocatable is not [none]"
+                       : NULL;
+}
+
+/* pkg/kubelet/cm/node_container_manager_linux.go:enforceExistingCgroup, too. */
+const char *enforcement_cgroups(const KubeletGiven *g, Text *room) {
+        static const char *const levels[][3] = {
+                { "system-reserved", "systemReservedCgroup", "systemReserved" },
+                { "kube-reserved", "kubeReservedCgroup", "kubeReserved" },
+        };
+        const json_t *list = json_object_get(g->all, "enforceNodeAllocatable"), *word;
+        bool cpus = *text(g, "reservedSystemCPUs");
+        size_t i;
+        if (!g->whole || g->minor == 0)
+                return NULL;
+        json_array_foreach(list, i, word)
+                for (size_t k = 0; k < ARRAY_SIZE(levels); k++) {
+                        const char *s = json_string_value(word) ?: "", *const *level = levels[k];
+                        if (!startswith(s, level[0]))
+                                continue;
+                        bool cgroup = *text(g, level[1]),
+                             amount = json_object_size(json_object_get(g->all, level[2])) > 0 ||
+                                      (cpus && k == 0);
+                        if (cgroup && amount)
+                                continue;
+                        text_add(room, "holds %s, and %s is not set", s, cgroup ? level[2] : level[1]);
+                        if (!cgroup && cpus)
+                                text_add(room, ", which kubelet does not take beside reservedSystemCPUs");
+                        return room->data;
+                }
+        return NULL;
+}
+
+/* As k8s.io/utils/cpuset:Parse() reads it. *ret_most: the highest of them. */
+static bool parse_cpus(const char *s, uint64_t *ret_most) {
+        for (*ret_most = 0; *s;) {
+                size_t n = strcspn(s, ",");
+                _cleanup_(freep) char *range = xstrndup(s, n);
+                char *dash = strchr(range, '-');
+                uint64_t first, last;
+                if (dash)
+                        *dash++ = 0;
+                if (parse_u64(range, &first) < 0 || parse_u64(dash ?: range, &last) < 0 || last < first)
+                        return false;
+                *ret_most = MAX(*ret_most, last);
+                s += n;
+                if (*s == ',' && !*++s)
+                        return false;
+        }
+        return true;
+}
+
+const char *reserved_cpus(const KubeletGiven *g, Text *room) {
+        const char *cpus = text(g, "reservedSystemCPUs");
+        uint64_t most;
+        if (!parse_cpus(cpus, &most))
+                return "must be a list of CPUs, such as 0-3,8";
+        if (*cpus && (*text(g, "systemReservedCgroup") || *text(g, "kubeReservedCgroup")))
+                return "cannot stand beside systemReservedCgroup and kubeReservedCgroup";
+        if (g->cpus > 0 && most >= g->cpus) {
+                text_add(room, "names CPU %llu, and the machine has %u, which count from 0",
+                         (unsigned long long)most, g->cpus);
+                return room->data;
+        }
+        return NULL;
+}
+
+/* A limit of a reservation is a quantity of the API: text or a number. INT64_MIN: neither. */
+static int64_t limit_of(const json_t *value) {
+        int64_t n;
+        if (json_is_integer(value))
+                return json_integer_value(value) <= INT64_MAX / 1000 ? json_integer_value(value) * 1000
+                                                                     : INT64_MAX;
+        return json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 ? n : INT64_MIN;
+}
+
+/* validate.c refuses huge pages in it. */
+const char *reserved_memory(const KubeletGiven *g, Text *room) {
+        _cleanup_(strv_freep) char **seen = NULL;
+        json_t *entry, *value;
+        const char *name;
+        size_t i;
+        json_array_foreach(json_object_get(g->all, "reservedMemory"), i, entry) {
+                json_int_t node = json_integer_value(json_object_get(entry, "numaNode"));
+                json_object_foreach(json_object_get(entry, "limits"), name, value) {
+                        char *id = xasprintf("%lld %s", (long long)node, name);
+                        bool twice = strv_contains(seen, id);
+                        strv_push(&seen, id);
+                        if (twice)
+                                text_add(room, "says two things of %s of NUMA node %lld", name,
+                                         (long long)node);
+                        else if (!streq(name, "memory") && !startswith(name, "hugepages-"))
+                                text_add(room, "holds %s, and only memory and huge pages can be reserved",
+                                         name);
+                        else if (limit_of(value) == 0 || limit_of(value) == INT64_MIN)
+                                text_add(room,
+                                         "reserves %s of NUMA node %lld, which must be a quantity above 0, "
+                                         "such as 1Gi",
+                                         name, (long long)node);
+                        if (room->data)
+                                return room->data;
+                }
+        }
+        return NULL;
+}
+
+/* In thousandths of a byte: what pods do not get; -1: of a share of memory that is not known to the byte. */
+static int64_t memory_kept(const KubeletGiven *g) {
+        const char *threshold = text_in(g, "evictionHard", "memory.available");
+        int64_t kept = quantity_in(g, "kubeReserved", "memory") + quantity_in(g, "systemReserved", "memory");
+        if (endswith(threshold, "%") && !streq(threshold, "0%") && !streq(threshold, "100%"))
+                return -1;
+        if (json_is_true(json_object_get(g->all, "ignoreEviction")))
+                return kept;
+        return kept + quantity_in(g, "evictionHard", "memory.available");
+}
+
+/* pkg/kubelet/cm/memorymanager/memory_manager.go:validateReservedMemory */
+const char *static_memory(const KubeletGiven *g, Text *room) {
+        int64_t kept = memory_kept(g), sum = 0;
+        json_int_t last = 0;
+        json_t *entry;
+        size_t i;
+        if (!g->whole || g->minor == 0 || !streq(text(g, "memoryManagerPolicy"), "Static"))
+                return NULL;
+        json_array_foreach(json_object_get(g->all, "reservedMemory"), i, entry) {
+                int64_t limit = limit_of(json_object_get(json_object_get(entry, "limits"), "memory"));
+                sum += MAX(limit, 0);
+                last = MAX(last, json_integer_value(json_object_get(entry, "numaNode")));
+        }
+        if (g->nodes > 0 && last >= (json_int_t)g->nodes) {
+                text_add(room, "names NUMA node %lld, and the machine has %u, which count from 0",
+                         (long long)last, g->nodes);
+                return room->data;
+        }
+        if (kept < 0 && sum > 0)
+                return NULL;
+        if (kept < 0)
+                return "is Static without reservedMemory, which must come to what is kept from pods: "
+                       "kubeReserved, systemReserved and evictionHard";
+        if (kept == 0)
+                return "is Static, and nothing is kept from pods: set kubeReserved or systemReserved, and "
+                       "reservedMemory to the same";
+        if (kept == sum)
+                return NULL;
+        _cleanup_(freep) char *has = quantity_text(sum, true), *want = quantity_text(kept, true),
+                              *kube = quantity_text(quantity_in(g, "kubeReserved", "memory"), true),
+                              *own = quantity_text(quantity_in(g, "systemReserved", "memory"), true);
+        text_add(room,
+                 "must come to %s of memory where memoryManagerPolicy is Static: kubeReserved %s, "
+                 "systemReserved %s "
+                 "and evictionHard %s",
+                 want, kube, own, text_in(g, "evictionHard", "memory.available"));
+        text_add(room,
+                 "; reservedMemory has %s: set it to [{numaNode: 0, limits: {memory: %s}}], or divide that "
+                 "over the nodes",
+                 sum > 0 ? has : "none", want);
+        return room->data;
+}
+
+static const char *quantity_signs(const KubeletGiven *g, const char *map) {
+        const char *name;
+        json_t *value;
+        int64_t n;
+        json_object_foreach(json_object_get(g->all, map), name, value)
+                if (json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 && n < 0)
+                        return "holds a negative amount";
+        return NULL;
+}
+
+const char *kube_reserved(const KubeletGiven *g, _unused_ Text *room) {
+        return quantity_signs(g, "kubeReserved");
+}
+
+const char *system_reserved(const KubeletGiven *g, _unused_ Text *room) {
+        return quantity_signs(g, "systemReserved");
+}
+
+/* pkg/kubelet/cm/container_manager.go:ParseQOSReserved */
+const char *qos_reserved(const KubeletGiven *g, _unused_ Text *room) {
+        const char *name;
+        json_t *value;
+        json_object_foreach(json_object_get(g->all, "qosReserved"), name, value) {
+                const char *s = json_string_value(value) ?: "";
+                size_t digits = strspn(s, "0123456789");
+                uint64_t n = 0;
+                _cleanup_(freep) char *whole = xstrndup(s, digits);
+                if (!streq(name, "memory"))
+                        return "holds another resource than memory";
+                if (digits == 0 || !streq(s + digits, "%") || parse_u64(whole, &n) < 0 || n > 100)
+                        return "must be a whole percentage of memory, such as 50%";
+        }
+        return NULL;
+}
+
+/* ---- eviction: pkg/kubelet/eviction/helpers.go ---- */
+
+/* Of a share, whether it is in bounds; of an amount, whether it is above 0. */
+static const char *threshold_fault(const char *s, bool reclaim) {
+        _cleanup_(freep) char *digits = xstrndup(s, strcspn(s, "%"));
+        char *end;
+        double share = strtod(digits, &end);
+        int64_t n;
+        if (!endswith(s, "%"))
+                return quantity_parse(s, &n) < 0 ? "must be a quantity or a percentage, such as 100Mi or 5%"
+                       : n < 0 || (n == 0 && !reclaim) ? "must be above 0; 0% turns a threshold off"
+                                                       : NULL;
+        if (!*digits || *end)
+                return "must be a quantity or a percentage, such as 100Mi or 5%";
+        if (reclaim)
+                return share > 0 ? NULL : "must be above 0%";
+        return share >= 0 && share <= 100 ? NULL : "must be from 0% to 100%";
+}
+
+static const char *thresholds(const KubeletGiven *g, const char *map, bool reclaim, Text *room) {
+        const char *signal, *fault;
+        json_t *value;
+        json_object_foreach(json_object_get(g->all, map), signal, value) {
+                const char *s = json_string_value(value);
+                fault = s ? threshold_fault(s, reclaim) : NULL;
+                if (startswith(signal, "containerfs.") && until(g, 29))
+                        fault = "is a signal that kubelet knows from 1.29 on";
+                if (fault) {
+                        text_add(room, "%s %s", signal, fault);
+                        return room->data;
+                }
+        }
+        return NULL;
+}
+
+const char *eviction_hard(const KubeletGiven *g, Text *room) {
+        return thresholds(g, "evictionHard", false, room);
+}
+
+const char *eviction_soft(const KubeletGiven *g, Text *room) {
+        return thresholds(g, "evictionSoft", false, room);
+}
+
+const char *eviction_reclaim(const KubeletGiven *g, Text *room) {
+        return thresholds(g, "evictionMinimumReclaim", true, room);
+}
+
+const char *eviction_grace(const KubeletGiven *g, Text *room) {
+        const json_t *soft = json_object_get(g->all, "evictionSoft"),
+                     *grace = json_object_get(g->all, "evictionSoftGracePeriod");
+        const char *signal;
+        json_t *value;
+        double n;
+        json_object_foreach((json_t *)grace, signal, value) {
+                const char *s = json_string_value(value);
+                if (s && (!kubelet_parse_duration(s, &n) || n < 0)) {
+                        text_add(room, "%s must be a duration that is not negative, such as 1m30s", signal);
+                        return room->data;
+                }
+        }
+        json_object_foreach((json_t *)soft, signal, value) {
+                const char *s = json_string_value(value) ?: "";
+                /* valid to nodeadm, so that a plan says it */
+                if (g->minor > 0 && !json_object_get(grace, signal) && !streq(s, "0%") && !streq(s, "100%")) {
+                        text_add(room, "has no period for %s, which evictionSoft names", signal);
+                        return room->data;
+                }
+        }
+        return NULL;
+}
+
+/* ---- the managers ---- */
+
+/* Options of a policy, from the 1.N in which each is at that level. */
+typedef struct PolicyOption {
+        const char *name;
+        unsigned alpha, beta, stable;
+} PolicyOption;
+#define NEVER 99
+
+/* pkg/kubelet/cm/cpumanager/policy_options.go */
+static const PolicyOption cpu_options[] = {
+        { "align-by-socket",                  25, NEVER, NEVER },
+        { "distribute-cpus-across-cores",     31, NEVER, NEVER },
+        { "distribute-cpus-across-numa",      23, 33, NEVER },
+        { "full-pcpus-only",                  22, 23, 33 },
+        { "prefer-align-cpus-by-uncorecache", 32, 34, 36 },
+        { "strict-cpu-reservation",           32, 33, 35 },
+};
+/* pkg/kubelet/cm/topologymanager/policy_options.go */
+static const PolicyOption topology_options[] = {
+        { "max-allowable-numa-nodes",  31, 31, 35 },
+        { "prefer-closest-numa-nodes", 26, 28, 32 },
+};
+
+static const char *option_fault(const KubeletGiven *g, const char *manager, const PolicyOption *options,
+                                size_t n, const char *name, Text *room) {
+        const PolicyOption *o = options;
+        while (o < options + n && !streq(o->name, name))
+                o++;
+        bool newer = g->minor > KUBELET_TABLES_TO;
+        if (o == options + n && newer)
+                return NULL;
+        if (o == options + n)
+                text_add(room, "holds %s, which kubelet does not know", name);
+        else if (until(g, o->alpha))
+                text_add(room, "holds %s, which kubelet knows from 1.%u on", name, o->alpha);
+        else if (g->minor > 0 && !newer && !from(g, o->stable)) {
+                _cleanup_(freep) char *feature =
+                        xasprintf("%sPolicy%sOptions", manager, from(g, o->beta) ? "Beta" : "Alpha");
+                if (gate(g, feature) == 0)
+                        text_add(room,
+                                 "holds %s, which needs the feature gate %s: set featureGates {%s: true}",
+                                 name, feature, feature);
+        }
+        return room->data;
+}
+
+static bool option_on(const json_t *options, const char *name) {
+        return parse_bool(json_get_text(options, name)) == 1;
+}
+
+const char *cpu_manager_options(const KubeletGiven *g, Text *room) {
+        static const char *const apart[][2] = {
+                /* the last two from 1.32 on, as the option is */
+                { "full-pcpus-only", "distribute-cpus-across-cores" },
+                { "distribute-cpus-across-numa", "distribute-cpus-across-cores" },
+                { "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores" },
+                { "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa" },
+        };
+        json_t *options = json_object_get(g->all, "cpuManagerPolicyOptions"), *value;
+        const char *name;
+        if (json_object_size(options) == 0)
+                return NULL;
+        if (g->whole && !streq(text(g, "cpuManagerPolicy"), "static"))
+                return "has no use without cpuManagerPolicy static";
+        if (until(g, 33) && gate(g, "CPUManagerPolicyOptions") == 0)
+                return needs_gate(g, "CPUManagerPolicyOptions", true, room);
+        json_object_foreach(options, name, value) {
+                if (option_fault(g, "CPUManager", cpu_options, ARRAY_SIZE(cpu_options), name, room))
+                        return room->data;
+                if (parse_bool(json_string_value(value) ?: "") < 0) {
+                        text_add(room, "%s must be \"true\" or \"false\"", name);
+                        return room->data;
+                }
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(apart); i++)
+                if (option_on(options, apart[i][0]) && option_on(options, apart[i][1])) {
+                        text_add(room, "%s and %s cannot be used together", apart[i][0], apart[i][1]);
+                        return room->data;
+                }
+        if (option_on(options, "align-by-socket") &&
+            streq(text(g, "topologyManagerPolicy"), "single-numa-node"))
+                return "align-by-socket cannot stand beside topologyManagerPolicy single-numa-node";
+        return NULL;
+}
+
+/* pkg/kubelet/cm/cpumanager/cpu_manager.go:NewManager */
+const char *static_cpus(const KubeletGiven *g, _unused_ Text *room) {
+        int64_t kept = quantity_in(g, "kubeReserved", "cpu") + quantity_in(g, "systemReserved", "cpu");
+        /* of CPUs that are not known nothing is reserved yet */
+        if (!g->whole || g->minor == 0 || g->cpus == 0 || !streq(text(g, "cpuManagerPolicy"), "static") ||
+            *text(g, "reservedSystemCPUs") || kept > 0)
+                return NULL;
+        return "is static, and keeps no CPU from pods: set reservedSystemCPUs, or a cpu in kubeReserved or "
+               "systemReserved";
+}
+
+const char *topology_manager_options(const KubeletGiven *g, Text *room) {
+        json_t *options = json_object_get(g->all, "topologyManagerPolicyOptions"), *value;
+        const char *name;
+        bool off = gate(g, "TopologyManagerPolicyOptions") == 0;
+        if (json_is_object(options) && off)
+                return needs_gate(g, "TopologyManagerPolicyOptions", true, room);
+        if (!*text(g, "topologyManagerPolicy") || streq(text(g, "topologyManagerPolicy"), "none"))
+                return NULL;
+        json_object_foreach(options, name, value) {
+                const char *s = json_string_value(value) ?: "";
+                bool nodes = streq(name, "max-allowable-numa-nodes");
+                uint64_t n = 0;
+                if (option_fault(g, "TopologyManager", topology_options, ARRAY_SIZE(topology_options), name,
+                                 room))
+                        return room->data;
+                if (nodes ? parse_u64(s, &n) < 0 || n < 8 : parse_bool(s) < 0) {
+                        text_add(room, "%s must be %s", name,
+                                 nodes ? "a number from 8 on, in quotes" : "\"true\" or \"false\"");
+                        return room->data;
+                }
+        }
+        return NULL;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Inside src/config only: how the rules of kubelet read what it is given, and those that kubelet-resources.c
+ * has for the table of kubelet-rules.c. */
+#include "base/json.h"
+#include "base/quantity.h"
+#include "base/str.h"
+#include "config/fields.h"
+
+/* Of a setting: what is given, or otherwise where nothing is, or nothing of that type. seconds: of a
+ * duration; 0 is how kubelet says nothing. */
+static inline double seconds(const KubeletGiven *g, const char *key, double otherwise) {
+        double n = 0;
+        return kubelet_parse_duration(json_get_text(g->all, key), &n) && n != 0.0 ? n : otherwise;
+}
+
+static inline double number(const KubeletGiven *g, const char *key, double otherwise) {
+        const json_t *value = json_object_get(g->all, key);
+        return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+static inline bool is_on(const KubeletGiven *g, const char *key, bool otherwise) {
+        const json_t *value = json_object_get(g->all, key);
+        return json_is_boolean(value) ? json_is_true(value) : otherwise;
+}
+
+static inline const char *text(const KubeletGiven *g, const char *key) {
+        return json_get_text(g->all, key);
+}
+
+static inline const char *text_in(const KubeletGiven *g, const char *object, const char *key) {
+        return json_get_text(json_object_get(g->all, object), key);
+}
+
+/* Is it kubelet 1.minor or later, or an earlier one? Neither where the version is not known. */
+static inline bool from(const KubeletGiven *g, unsigned minor) {
+        return g->minor >= minor;
+}
+
+static inline bool until(const KubeletGiven *g, unsigned minor) {
+        return g->minor > 0 && g->minor < minor;
+}
+
+static inline int gate(const KubeletGiven *g, const char *name) {
+        return kubelet_gate_state(json_object_get(g->all, "featureGates"), name, g->minor);
+}
+
+static inline const char *needs_gate(const KubeletGiven *g, const char *name, bool used, Text *room) {
+        if (!used || gate(g, name) != 0)
+                return NULL;
+        text_add(room,
+                 "needs the feature gate %s, which is off: set featureGates {%s: true}, or leave this "
+                 "out",
+                 name, name);
+        return room->data;
+}
+
+/* As strconv.ParseBool() reads it: 1, 0, or -1. */
+static inline int parse_bool(const char *s) {
+        static const char *const words[] = { "0", "f", "F", "false", "FALSE", "False",
+                                             "1", "t", "T", "true",  "TRUE",  "True" };
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (streq(words[i], s))
+                        return i >= ARRAY_SIZE(words) / 2;
+        return -1;
+}
+
+static inline int64_t quantity_in(const KubeletGiven *g, const char *map, const char *key) {
+        int64_t n = 0;
+        return quantity_parse(text_in(g, map, key), &n) >= 0 ? n : 0;
+}
+
+/* Each says what is wrong, or NULL; room is for a sentence that is made. */
+const char *enforcement_words(const KubeletGiven *g, Text *room);
+const char *enforcement_levels(const KubeletGiven *g, Text *room);
+const char *enforcement_cgroups(const KubeletGiven *g, Text *room);
+const char *reserved_cpus(const KubeletGiven *g, Text *room);
+const char *reserved_memory(const KubeletGiven *g, Text *room);
+const char *static_memory(const KubeletGiven *g, Text *room);
+const char *kube_reserved(const KubeletGiven *g, Text *room);
+const char *system_reserved(const KubeletGiven *g, Text *room);
+const char *qos_reserved(const KubeletGiven *g, Text *room);
+const char *eviction_hard(const KubeletGiven *g, Text *room);
+const char *eviction_soft(const KubeletGiven *g, Text *room);
+const char *eviction_reclaim(const KubeletGiven *g, Text *room);
+const char *eviction_grace(const KubeletGiven *g, Text *room);
+const char *cpu_manager_options(const KubeletGiven *g, Text *room);
+const char *static_cpus(const KubeletGiven *g, Text *room);
+const char *topology_manager_options(const KubeletGiven *g, Text *room);
