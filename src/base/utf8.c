@@ -64,8 +64,8 @@ bool utf8_is_for_systemd(const char *s) {
                 const unsigned char *c = (const unsigned char *)p;
                 n = utf8_length(p, (size_t)(end - p));
                 bool last = n >= 3 && c[n - 2] == 0xbf && c[n - 1] >= 0xbe,      /* U+FFFE, U+1FFFF, … */
-                     nobodys = n == 3 && c[0] == 0xef && c[1] == 0xb7 && c[2] >= 0x90 && c[2] < 0xb0;
-                if (n == 0 || nobodys || (last && (n == 3 ? c[0] == 0xef : (c[1] & 0xf) == 0xf)))
+                     reserved = n == 3 && c[0] == 0xef && c[1] == 0xb7 && c[2] >= 0x90 && c[2] < 0xb0;
+                if (n == 0 || reserved || (last && (n == 3 ? c[0] == 0xef : (c[1] & 0xf) == 0xf)))
                         return false;
         }
         return true;

@@ -145,8 +145,8 @@ static void read_list(Gates *g, const char *list, size_t element) {
 static void read_flags(Gates *g, char *const *flags) {
         bool behind = false;            /* is the next word its value? */
         for (size_t i = 0; flags && flags[i]; i++) {
-                _cleanup_(strv_freep) char **words = has_placeholder(flags[i])
-                                                             ? NULL : kubelet_words((char *[]){ flags[i], NULL });
+                char *one[] = { flags[i], NULL };
+                _cleanup_(strv_freep) char **words = has_placeholder(flags[i]) ? NULL : kubelet_words(one);
                 for (char **w = words; w && *w; w++) {
                         _cleanup_(freep) char *name = behind ? NULL : kubelet_flag_name(*w);
                         const char *equals = strchr(*w, '=');
@@ -190,10 +190,10 @@ static char *refusal(const Said *s, const char *who, unsigned minor) {
         if (kubelet_gate_find(s->name, minor, &gate))
                 return xasprintf("%s with the feature gate %s=%s: it is locked to %s", who, s->name,
                                  s->on ? "true" : "false", s->on ? "false" : "true");
-        return kubelet_gate_versions(s->name, &from, &until) && minor < from
-                       ? xasprintf("%s with the feature gate %s, which kubelet knows from 1.%u on", who, s->name,
-                                   from)
-                       : xasprintf("%s with the feature gate %s, which is gone since 1.%u", who, s->name, until);
+        if (kubelet_gate_versions(s->name, &from, &until) && minor < from)
+                return xasprintf("%s with the feature gate %s, which kubelet knows from 1.%u on", who, s->name,
+                                 from);
+        return xasprintf("%s with the feature gate %s, which is gone since 1.%u", who, s->name, until);
 }
 
 static void warn_of(const Said *s, const Position *at, const char *text, Diag *diag) {
@@ -341,7 +341,8 @@ bool gates_validate(const Merge *m, Diag *diag) {
                 const Said *s = &g.said[i];
                 if (refused_from(&g, s) > 0 || !kubelet_gate_versions(s->name, &from, &until))
                         continue;
-                _cleanup_(freep) char *why = refusal(s, "every kubelet exits", MAX(from, KUBELET_TABLES_FROM)),
+                from = MAX(from, KUBELET_TABLES_FROM);
+                _cleanup_(freep) char *why = refusal(s, "every kubelet exits", from),
                                       *text = xasprintf("%s; take it out", why);
                 config_report(m, diag, s->path, text);
                 good = false;

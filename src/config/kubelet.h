@@ -60,8 +60,8 @@ _must_check_ _nonnull_ int kubelet_gate_check(const Config *config, const char *
  * apimachinery pkg/util/validation). */
 _nonnull_ bool kubelet_label_is_valid(const char *key, const char *value);
 /* Flags over settings, an object of KubeletConfiguration, as kubelet merges them. A text of the type that the
- * file has becomes that type; another one stays text. Of flags without a key there it adds nodeLabels, hostnameOverride,
- * rootDirectory and ignoreEviction. words: as kubelet gets them. */
+ * file has becomes that type; another one stays text. Of flags without a key there it adds nodeLabels,
+ * hostnameOverride, rootDirectory and ignoreEviction. words: as kubelet gets them. */
 _nonnull(1) void kubelet_flags_merge(json_t *settings, char *const *words);
 /* A Go duration: "1h30m", "0.5s" (pkg.go.dev/time#ParseDuration), in seconds. */
 _nonnull_ bool kubelet_parse_duration(const char *s, double *ret);

@@ -17,7 +17,8 @@
 #define NODES_TO_COMBINE 16
 
 bool gpus_share_memory(const Config *config, const Host *host) {
-        bool coherent = host->gpus.class == GPU_CLASS_TRAY || (host->gpus.model && host->gpus.model->coherent),
+        bool coherent = host->gpus.class == GPU_CLASS_TRAY ||
+                        (host->gpus.model && host->gpus.model->coherent),
              old = host->driver_version && version_compare(host->driver_version, CDMM_DRIVER) < 0;
         return coherent && config->nvidia.mode != NVIDIA_OFF &&
                (config->nvidia.memory == MEMORY_NUMA || (config->nvidia.memory == MEMORY_AUTO && old));

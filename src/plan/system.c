@@ -55,8 +55,8 @@ static void plan_default(Plan *plan, const ServiceEnvironment *e, const char *wh
         plan_file(plan, PHASE_CONFIG, "system", SYSTEM_ENVIRONMENT, why, t.data, 0600)->secret = true;
 }
 
-/* For root alone: PID 1 reads it when it starts a service, and hands it to nobody else. systemd writes a value
- * that it does not take to the journal: validate.c refuses those. */
+/* For root alone: PID 1 reads it when it starts a service, and hands it to that one alone. systemd writes a
+ * value that it does not take to the journal: validate.c refuses those. */
 static void plan_variables(Plan *plan, const ServiceEnvironment *e, const char *file, const char *why) {
         _cleanup_(text_done) Text t = {};
         for (size_t i = 0; i < e->n; i++) {
