@@ -62,11 +62,11 @@ typedef struct Stamp {
         uint64_t began_usec, coarse_usec, directory_usec;
 } Stamp;
 
-/* The clock that file times are taken from: it stands still between two ticks, so that a file with a later
- * time than an instant of it was written later. */
-static uint64_t coarse_usec(void) {
+/* File times come from CLOCK_REALTIME_COARSE, which stands still between two ticks. Since Linux 6.13 a file
+ * that a process has looked at gets CLOCK_REALTIME (Documentation/filesystems/multigrain-ts.rst). */
+static uint64_t clock_usec(clockid_t clock) {
         struct timespec t = {};
-        (void)clock_gettime(CLOCK_REALTIME_COARSE, &t);
+        (void)clock_gettime(clock, &t);
         return (uint64_t)t.tv_sec * USEC_PER_SEC + (uint64_t)t.tv_nsec / 1000;
 }
 
@@ -135,7 +135,7 @@ static int reload_lock(Work *w) {
 
 static Stamp stamp_now(const Root *root) {
         return (Stamp){ .began_usec = now_usec(),
-                        .coarse_usec = coarse_usec(),
+                        .coarse_usec = clock_usec(CLOCK_REALTIME_COARSE),
                         .directory_usec = directory_usec(root, NETWORK_DIR) };
 }
 
@@ -153,7 +153,8 @@ static void begin_reload(void *userdata) {
 
 /* Each needs one that began after its own files were written: another's will do. */
 static int reload_in_turn(Work *w) {
-        uint64_t written = now_usec(), tick = coarse_usec();
+        uint64_t written = now_usec(), coarse = clock_usec(CLOCK_REALTIME_COARSE),
+                 fine = clock_usec(CLOCK_REALTIME);
         Diag diag = {};
         _cleanup_(close_fd) int fd = reload_lock(w);
         if (fd < 0)
@@ -161,9 +162,11 @@ static int reload_in_turn(Work *w) {
         Stamp last = stamp_read(w->root);
         if (last.began_usec > written)
                 return 0;
-        /* in a later tick than the files, so that the next look finds them older */
-        while (coarse_usec() == tick && work_pause(w, PAUSE_USEC / 10))
-                ;
+        /* Later than the files by either clock, so that the next look finds them older: a tick that comes
+         * late leaves the coarse clock behind the other. A clock that is set back meanwhile ends this. */
+        uint64_t now = coarse;
+        while (now >= coarse && now <= fine && work_pause(w, PAUSE_USEC / 10))
+                now = clock_usec(CLOCK_REALTIME_COARSE);
         work_at(w, "systemd-networkd has not read its files again");
         Reload reload = { .root = w->root, .stamp = stamp_now(w->root) };
         int r = networkd_reload(work_patience(w), begin_reload, &reload, &diag);
