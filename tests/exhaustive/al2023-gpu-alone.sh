@@ -11,6 +11,6 @@
 . /vmtest/gpu.sh
 . /vmtest/al2023.sh
 
-check_swapped_gpu_node 'module nvidia$' persistenced-started 'cdi-generated devices=1' containerd 'kubelet gpus=1 fabric=not-supported instances=0 cdi=yes'
+check_swapped_gpu_node 'module nvidia$' persistenced-started 'cdi-generated devices=1' 'kubelet gpus=1 fabric=not-supported instances=0 cdi=yes'
 
 finish

@@ -199,6 +199,7 @@ check_both_ours_fails() {
 check_swapped_gpu_node() {
         check_swapped "GPUs"
         try "in the order that its class needs" in_order "$@"
+        try "containerd before kubelet" in_order containerd kubelet
         try "kubelet was started once, when all was ready" once kubelet
         try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend)" ''
         local before; before=$(pids)
