@@ -200,7 +200,7 @@ deps:                                    # what `make` needs; ARCH=arm64: and wh
 KUBE_VERSION ?= $(shell tests/tools/kube.sh --list | tail -n 1)
 deps-test: deps                          # what the tests, the package, the boots and the cluster need
 	$(APT) clang libclang-rt-dev llvm clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-jsonschema containerd \
-	  build-essential debhelper lintian rpm cpio bash-completion man-db mandoc systemd faketime chromium-headless-shell
+	  build-essential debhelper lintian rpm cpio bash-completion man-db mandoc systemd faketime procps chromium-headless-shell
 	tests/tools/vmboot.sh --deps
 	tests/tools/kube.sh $(KUBE_VERSION) >/dev/null || [ $$? = 77 ]      # said why; what wants it says so, too
 
