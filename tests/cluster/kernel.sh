@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: host
-# kube: 1.33.13
+# kube: 1.33.13/kubelet
 # cluster: down no-controllers
 # The real kubelet ends where there is swap, and where the kernel has other settings than protectKernelDefaults wants; the program says so before.
 # Both read the same /proc, with files over it. kubelet runs below root, beside a containerd of its own.

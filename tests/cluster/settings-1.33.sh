@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: host
-# kube: 1.33.13
+# kube: 1.33.13/kubelet
 # tree: containerd2
 # cluster: down no-controllers
 # kubelet 1.33.13 reads what is planned for it: no unknown field, no deprecated flag, no feature gate that it has on for good.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: host
-# kube: 1.33.13
+# kube: 1.33.13/kubelet
 # tree: containerd2
 # cluster: down no-controllers
 # tests/cluster/settings-1.33.sh with other seeds: SEEDS="…" COUNT=2000 tests/exhaustive/settings-1.33.sh tries more.

@@ -3,7 +3,7 @@
 # usage: tests/run/cluster.sh SCRIPT
 #        tests/run/cluster.sh --list         the scripts of tests/cluster, of the versions in NODESTRAP_TEST_KUBE if that is set
 # Runs one script of tests/cluster beside the control plane of a real cluster and prints its TAP. Such a script calls this by itself. Its head:
-#   # kube: VERSION                 of kubelet and API server (tests/tools/kube.sh)
+#   # kube: VERSION[/PROGRAM]       of kubelet and API server (tests/tools/kube.sh), or of that one where the script needs no other
 #   # run: host                     the script runs on this machine, with tests/cluster/lib/host.sh
 #   # run: vmboot.sh OPTION…        it runs in a guest, as all that tests/run/boot.sh boots, with that one's other lines too
 #   # tree: containerd2             beside "run: host": $CONTAINERD is the newest containerd

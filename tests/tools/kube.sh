@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: kube.sh VERSION...          (1.33.13, the first with DRA on EKS; 1.37.0)
+# usage: kube.sh VERSION[/PROGRAM]...          (1.33.13, the first with DRA on EKS; 1.37.0)
 # Builds a real Kubernetes from its public Go modules, once, and prints one directory a version, which holds kubelet, kube-apiserver,
-# kube-controller-manager and kubectl of VERSION, etcd and aws-iam-authenticator (their versions are below). What is there is not built again.
+# kube-controller-manager and kubectl of VERSION, or PROGRAM alone of these, etcd and aws-iam-authenticator (their versions are below). What is
+# there is not built again.
 #   --list      which VERSIONs the scripts of tests/cluster want, NODESTRAP_TEST_KUBE="VERSION..." limits these
 #   --deps      install what is needed on this machine      --clean     remove all of it      --help
 # Cost with empty caches: 4.5 CPU minutes a version, and 2 for the other two; meanwhile 1.5 GiB of modules and 6.5 GiB of build cache, which
@@ -15,7 +16,7 @@ ETCD=3.7.3 AUTHENTICATOR=0.6.13 KUBERNETES="kubelet kube-apiserver kube-controll
 D=$BASE/kube
 wanted() {
         local v; for v in $(sed -n 's/^# kube: //p' "$here"/../cluster/*.sh | tr ' ' '\n' | sort -uV); do
-                case " ${NODESTRAP_TEST_KUBE:-$v} " in *" $v "*) echo "$v";; esac
+                case " ${NODESTRAP_TEST_KUBE:-${v%/*}} " in *" ${v%/*} "*) echo "$v";; esac
         done
 }
 case ${1-} in
@@ -27,15 +28,16 @@ esac
 
 # What a program was built from stands beside it.
 there() { [ -x "$1" ] && [ "$(cat "$1.version" 2>/dev/null)" = "$2" ]; }
-missing() {                             # VERSION: its programs that are not there
-        local p; for p in $KUBERNETES; do there "$D/$1/$p" "$1" || echo "$p"; done
+missing() {                             # VERSION[/PROGRAM]: its programs that are not there
+        local v=${1%/*} p all=$KUBERNETES; [ "$v" = "$1" ] || all=${1#*/}
+        for p in $all; do there "$D/$v/$p" "$v" || echo "$p"; done
 }
 complete() {
         local v; for v; do [ -z "$(missing "$v")" ] || return 1; done
         there "$D/bin/etcd" $ETCD && there "$D/bin/aws-iam-authenticator" $AUTHENTICATOR
 }
 tell() {
-        local v p; for v; do
+        local v p; for v in "${@%/*}"; do
                 for p in etcd aws-iam-authenticator; do [ -e "$D/$v/$p" ] || ln -sfn "../bin/$p" "$D/$v/$p"; done
                 echo "$D/$v"
         done
@@ -68,7 +70,7 @@ other() {                               # other NAME VERSION PACKAGE MODULE: a p
         logged go get "$4@v$2" && logged go mod tidy && build "$D/bin/$1" "$2" "$3" -ldflags='-s -w'
 }
 kubernetes() {                          # its own go.mod says that the staging modules lie beside it; published, they are v0 of the same release
-        local v=$1 minor p d=$D/src/$1 k=k8s.io/kubernetes ver=k8s.io/component-base/version mod all; all=$(missing "$1"); [ -n "$all" ] || return 0
+        local v=${1%/*} minor p d=$D/src/${1%/*} k=k8s.io/kubernetes ver=k8s.io/component-base/version mod all; all=$(missing "$1"); [ -n "$all" ] || return 0
         mkdir -p "$d" "$D/$v" && cd "$d" || return; minor=${v#1.}; minor=${minor%%.*}
         # shellcheck disable=SC2046,SC2086 # words
         module $(printf "$k/cmd/%s " $KUBERNETES) >tools.go
