@@ -195,14 +195,10 @@ NEEDED       := pkg-config libjansson-dev libyaml-dev libexpat1-dev zlib1g-dev l
 deps:                                    # what `make` needs; ARCH=arm64: and what a build for that needs here
 	$(if $(OTHER),dpkg --add-architecture $(OTHER) && apt-get -q update)
 	$(APT) gcc libc6-dev $(NEEDED) $(if $(OTHER),crossbuild-essential-$(OTHER) $(NEEDED:=:$(OTHER)))
-# Of Kubernetes what check-everyday needs, from its Go modules, once: ten minutes. `make images` brings the other versions, and so do the parts of
-# check-rest that want them.
-KUBE_VERSION ?= $(shell tests/tools/kube.sh --list | tail -n 1)
-deps-test: deps                          # what the tests, the package, the boots and the cluster need
+deps-test: deps                          # what the tests, the package, the boots and the cluster need; guests and Kubernetes are made beside the first suites
 	$(APT) clang libclang-rt-dev llvm clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-jsonschema containerd \
 	  build-essential debhelper lintian rpm cpio bash-completion man-db mandoc systemd faketime procps chromium-headless-shell
 	tests/tools/vmboot.sh --deps
-	tests/tools/kube.sh $(KUBE_VERSION) >/dev/null || [ $$? = 77 ]      # said why; what wants it says so, too
 
 lint:                                    # clang-tidy with the warnings of clang, cppcheck, shellcheck, over what is new since it was clean; FULL=1: over all
 	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) WARNINGS='$(WARNINGS)' FULL=$(FULL) tests/run/tap.sh tests/run/lint.sh

@@ -55,8 +55,8 @@ NODESTRAP_TEST_PROOF=$(mktemp -d "$cache/proof.XXXXXX" 2>/dev/null || mktemp -d)
 [ -z "$json" ] || : >"$json" || exit 1
 if [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; then export NODESTRAP_TEST_PROGRESS=1; fi
 trap '[ -z "$images" ] || kill -- "-$images" 2>/dev/null; rm -rf "$W" "$NODESTRAP_TEST_PROOF"' EXIT; trap 'exit 130' INT TERM
-# Guests are made beside the first suites; a test that wants one before it is there waits for it. Each test that wants what cannot be made
-# here tells so; what takes minutes to fail, as Kubernetes does, is not tried again.
+# Guests and Kubernetes are made beside the first suites, with what those leave of the processors. A test that wants one before it is there
+# waits for it. Each test that wants what cannot be made here tells so; what takes minutes to fail, as Kubernetes does, is not tried again.
 export NODESTRAP_TEST_NO_BUILD=0; unmade=0
 guests() {      # the scripts that a guest or a cluster is for
         case $WHAT in
@@ -64,7 +64,7 @@ guests() {      # the scripts that a guest or a cluster is for
         rest)           rows "$PART" | grep /; case " $SUITES " in *" arm64"*|*" package-twice "*) echo arm64;; esac;;
         esac
 }
-: >"$W/images"; guests | setsid xargs tests/run/images.sh >"$W/images" 2>&1 & images=$!
+: >"$W/images"; guests | setsid sh -c '{ echo 10 >/proc/self/autogroup; } 2>/dev/null; exec nice xargs tests/run/images.sh' >"$W/images" 2>&1 & images=$!
 
 run_suite() {   # NAME
         local begin=$SECONDS rc counts p=0 f=1 s=0

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: kube.sh VERSION[/PROGRAM]...          (1.33.13, the first with DRA on EKS; 1.37.0)
-# Builds a real Kubernetes from its public Go modules, once, and prints one directory a version, which holds kubelet, kube-apiserver,
-# kube-controller-manager and kubectl of VERSION, or PROGRAM alone of these, etcd and aws-iam-authenticator (their versions are below). What is
-# there is not built again.
+# Builds a real Kubernetes from its public Go modules, once, and prints one directory a version. That holds kubelet, kube-apiserver,
+# kube-controller-manager and kubectl of VERSION, or PROGRAM alone of these, and etcd and aws-iam-authenticator (their versions are below).
+# What is there is not built again.
 #   --list      which VERSIONs the scripts of tests/cluster want, NODESTRAP_TEST_KUBE="VERSION..." limits these
 #   --deps      install what is needed on this machine      --clean     remove all of it      --help
 # Cost with empty caches: 4.5 CPU minutes a version, and 2 for the other two; meanwhile 1.5 GiB of modules and 6.5 GiB of build cache, which
