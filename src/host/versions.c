@@ -60,10 +60,13 @@ int version_option(const char *option, const char *text, char **ret, Diag *diag)
         return 0;
 }
 
+/* Its first start reads tens of MB from a root disk that may stall for a minute, as EBS volumes do. */
+#define PROGRAM_SEC 120
+
 static int ask_program(const Program *p, char **ret, Diag *diag) {
         _cleanup_(child_result_done) ChildResult c = {};
         char *argv[] = { (char *)p->name, (char *)"--version", NULL };
-        int r = child_run(argv, 10 * USEC_PER_SEC, 64 << 10, &c);
+        int r = child_run(argv, PROGRAM_SEC * USEC_PER_SEC, 64 << 10, &c);
 
         if (r < 0)
                 return diag_error(
@@ -74,8 +77,8 @@ static int ask_program(const Program *p, char **ret, Diag *diag) {
         if (c.timed_out)
                 return diag_error(
                         diag, -ETIMEDOUT, CAUSE_FACTS,
-                        "%s --version did not end within 10 s and was killed; write the version to %s",
-                        p->name, p->file);
+                        "%s --version did not end within %d s and was killed; write the version to %s",
+                        p->name, PROGRAM_SEC, p->file);
         *ret = c.status == 0 ? version_find(c.output) : NULL;
         if (!*ret)
                 return diag_error(

@@ -11,7 +11,8 @@ boot() {                                # boot SCRIPT AS [SED-EXPRESSION]…
         elif grep -q '^1\.\.0 # SKIP' <<<"$out"; then echo "ok $count - $name $as ${out#1..0 }"
         else echo "ok $count - $name $as"; fi
 }
-for word in ${ONLY:-*}; do
+read -ra words <<<"${ONLY:-*}"
+for word in "${words[@]}"; do
         for script in "$here"/{boot,exhaustive}/gpu-$word.sh; do
                 case $script in */exhaustive/gpu-boots.sh|*/exhaustive/gpu-gen3-*) continue;; esac
                 [ -e "$script" ] || continue

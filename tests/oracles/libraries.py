@@ -192,7 +192,7 @@ def judge_sources(program, sources):
         code = f.read()
     text = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
     for path in sorted(p for p in texts if "library_load(" in texts[p] and not p.startswith("base/library.")):
-        calls = re.findall(r"library_load\(\s*" + text + r",\s*" + text + r",\s*(?:" + text + r"|\(\(void \*\)0\))\s*,",
+        calls = re.findall(r"library_load\(\s*" + text + r",\s*" + text + r",\s*(?:" + text + r"|\(\(void ?\*\)0\))\s*,",
                            preprocess(os.path.join(sources, path), sources))
         result([] if len(calls) == texts[path].count("library_load(") else [f"read: {calls}"], f"{path}: what it loads can be read")
         for name, functions, package in calls:
