@@ -17,6 +17,7 @@ seconds without either, the case counts as one that ends, and says so.
                     second kubelet runs without that
     otherwise       a case of --also whose verdicts are not those that it wants: a failure
     machine         kubelet ends for a reason that only this machine has (MACHINE)
+    on purpose      the same where nodestrap means to refuse it (ON_PURPOSE)
     elsewhere       nodestrap refuses a part that is not of kubelet
 
 There is no API server: kubelet asks in vain with the planned kubeconfig, so a Node that the API server would refuse shows nowhere. There is
@@ -58,7 +59,10 @@ V1 = not os.path.exists("/sys/fs/cgroup/cgroup.controllers")            # of cgr
 NODEADM = "/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"       # what the user sets
 MACHINE = re.compile(r"no space left|too many open files|systemd not running|cgroup ?v2|cgroup v1|cgroups? v1|"
                      r"only supported on cgroup|cannot allocate memory|resource temporarily unavailable|"
-                     r"has a reservation of .* but capacity of")        # of memory and disks that a plan for a type does not know
+                     r"has a reservation of .* but capacity of|"        # of memory and disks that a plan for a type does not know
+                     r"error validating root container \[kubepods\]")   # kubelet has just made it, in a hierarchy that others use, too
+# A NodeConfig that nodestrap refuses on purpose, though kubelet starts: the pages that it would set aside serve no pod (tests/userdata, V12).
+ON_PURPOSE = re.compile(r"reserves huge pages")
 # A certificate that kubelet can read; no key of it is left.
 AUTHORITY = """-----BEGIN CERTIFICATE-----
 MIIBLjCB4aADAgECAhRvNXoD0nrUoE64/vsuWkczIPm+ITAFBgMrZXAwDDEKMAgG
@@ -598,13 +602,14 @@ def compare(case, plan, world):
     more = {name: value for name, value in more.items() if name not in kubelet.get("config", {})}
     if stays is False and more:
         stays, said = world.ask(files, {**more, **drop_in}, flags)
-    return Verdict(case, "machine" if stays is None else "strict" if stays else "refused", ours or "refused", said)
+    kind = "machine" if stays is None else "refused" if not stays else "on purpose" if ON_PURPOSE.search(ours or "") else "strict"
+    return Verdict(case, kind, ours or "refused", said)
 
 
 def tell(verdicts, grouped):
     groups = collections.defaultdict(list)
     for verdict in verdicts:
-        text = verdict.kubelet if verdict.kind != "strict" else verdict.ours
+        text = verdict.kubelet if verdict.kind not in ("strict", "on purpose") else verdict.ours
         groups[verdict.kind, normal(text) if grouped else len(groups)].append((verdict, text))
     for (kind, _), members in sorted(groups.items(), key=lambda item: -len(item[1])):
         verdict, text = members[0]
@@ -659,7 +664,7 @@ def main():
             world.close()
         shutil.rmtree(work, ignore_errors=True)
     count = collections.Counter(verdict.kind for verdict in verdicts)
-    wanted = {"silent", "strict", "otherwise"} | ({"taken", "refused", "machine", "elsewhere"} if args.show else set())
+    wanted = {"silent", "strict", "otherwise"} | ({"taken", "refused", "machine", "elsewhere", "on purpose"} if args.show else set())
     tell([verdict for verdict in verdicts if verdict.kind in wanted], args.group)
     failed = count["silent"] + count["otherwise"]
     too_strict = sum(verdict.kind == "strict" and "wanted" not in verdict.case for verdict in verdicts) > max(1, args.n / 100)
