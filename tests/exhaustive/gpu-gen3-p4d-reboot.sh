@@ -5,7 +5,7 @@
 # gpu: p4d-24xlarge gen3 reset-fails=no query-takes=30
 # spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}
 # tree: enabled gpu containerd_version
-# console: partition-gpus:mig: MIG mode of GPU .*this machine reboots now, once
+# console: set-mig-mode:mig: MIG mode of all 8 GPUs takes effect .*this machine reboots now, once
 # console: NODESTRAP verdict=ok
 # A p4d.24xlarge with an image of autumn 2026 whose A100 take MIG mode at a reboot: in the second boot all units are enabled and there from
 # the start, the mode is on and there are no instances, with which the toolkit's writer of CDI would fail.
