@@ -191,8 +191,8 @@ static char *refusal(const Said *s, const char *who, unsigned minor) {
                 return xasprintf("%s with the feature gate %s=%s: it is locked to %s", who, s->name,
                                  s->on ? "true" : "false", s->on ? "false" : "true");
         if (kubelet_gate_versions(s->name, &from, &until) && minor < from)
-                return xasprintf("%s with the feature gate %s, which kubelet knows from 1.%u on", who, s->name,
-                                 from);
+                return xasprintf("%s with the feature gate %s, which kubelet knows from 1.%u on", who,
+                                 s->name, from);
         return xasprintf("%s with the feature gate %s, which is gone since 1.%u", who, s->name, until);
 }
 

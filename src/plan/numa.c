@@ -5,8 +5,8 @@
 #include "base/str.h"
 #include "base/version.h"
 
-/* One has the memory, the others are for instances of MIG. Four GH200 have 4 + 4 x 8 (NVIDIA/mlperf-common#16),
- * a tray of GB200 2 + 4 x 8 (kubernetes/kubernetes#135541). */
+/* One has the memory, the others are for instances of MIG. Four GH200 have 4 + 4 x 8
+ * (NVIDIA/mlperf-common#16), a tray of GB200 2 + 4 x 8 (kubernetes/kubernetes#135541). */
 #define NODES_OF_GPU 8
 /* The first that can keep the memory to itself (NVIDIA/open-gpu-kernel-modules:kernel-open/nvidia/nv-reg.h,
  * NVreg_CoherentGPUMemoryMode). */
@@ -116,8 +116,8 @@ static void check_memory_manager(const Numa *n) {
         if (n->nodes > NODES_TO_COMBINE && streq(json_get_text(n->settings, "memoryManagerPolicy"), "Static"))
                 diag_warn_at(n->warnings, "numa-stall", NULL,
                              path_of(n, "memory-manager-policy", "spec.kubelet.config.memoryManagerPolicy"),
-                             "Guaranteed pods stay Pending: kubelet tries every set of the %zu NUMA nodes for "
-                             "the memory of each of them. %smemoryManagerPolicy None",
+                             "Guaranteed pods stay Pending: kubelet tries every set of the %zu NUMA nodes "
+                             "for the memory of each of them. %smemoryManagerPolicy None",
                              n->nodes, advice(n));
 }
 
