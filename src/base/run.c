@@ -125,8 +125,9 @@ static bool attend(int pidfd, int cancel_fd, Stream *out, Stream *err, uint64_t 
         }
 }
 
-/* In a copy of this process, with what a program would have on its stdout. */
-static int spawn_call(int (*call)(void *), void *argument, int out, pid_t *ret) {
+/* In a copy of this process, with what a program would have on its stdout. The copy keeps no end that we read
+ * from: if we die while it writes, it would wait for itself. */
+static int spawn_call(int (*call)(void *), void *argument, int out, Stream *ours, pid_t *ret) {
         *ret = fork();
         if (*ret < 0)
                 return -errno;
@@ -134,6 +135,7 @@ static int spawn_call(int (*call)(void *), void *argument, int out, pid_t *ret) 
                 return 0;
         setpgid(0, 0);
         dup2(out, STDOUT_FILENO);
+        close_fd(&ours->fd);
         _exit(call(argument));
 }
 
@@ -187,7 +189,7 @@ static int run(char *const *argv, bool joined, int (*call)(void *), void *argume
         if (r < 0)
                 return r;
         r = argv ? spawn(argv, child_out, joined ? child_out : child_err, &pid)
-                 : spawn_call(call, argument, child_out, &pid);
+                 : spawn_call(call, argument, child_out, &out, &pid);
         if (r < 0)
                 return r;
         close_fd(&child_out);

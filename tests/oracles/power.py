@@ -68,7 +68,7 @@ class Kept:
 
     def __exit__(self, *_):
         self.p.kill()
-        self.p.communicate()
+        self.p.communicate(timeout=60)  # until all that it started has ended, too
         os.close(self.r)
 
 

@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
@@ -250,5 +251,34 @@ TEST(functions_in_a_process) {
         ASSERT_TRUE(hung.timed_out);
         ASSERT_EQ(hung.status, 137);
         ASSERT_EQ(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* Its reader is stopped, so that the pipe is full when that reader dies. */
+static int fill(void *argument) {
+        static const char much[1 << 20];
+        (void)argument;
+        kill(getppid(), SIGSTOP);
+        return write(STDOUT_FILENO, much, sizeof much) < 0;
+}
+
+TEST(a_function_ends_when_its_reader_dies) {
+        _cleanup_(close_fd) int seen = -1;
+        int fds[2], status;
+        ASSERT_EQ(pipe(fds), 0);
+        seen = fds[0];
+        pid_t reader = fork();
+        if (reader == 0) {
+                ChildResult result;
+                close(fds[0]);
+                _exit(child_call(fill, NULL, 60 * USEC_PER_SEC, 100, &result) < 0);
+        }
+        close(fds[1]);
+        ASSERT_EQ(waitpid(reader, &status, WUNTRACED), reader);
+        ASSERT_TRUE(WIFSTOPPED(status));
+        ASSERT_EQ(kill(reader, SIGKILL), 0);
+        ASSERT_EQ(waitpid(reader, &status, 0), reader);
+        struct pollfd end = { .fd = seen, .events = POLLIN };
+        ASSERT_EQ(poll(&end, 1, 60000), 1);     /* the last of both has ended */
+        ASSERT_TRUE(end.revents & POLLHUP);
 }
 TEST_MAIN
