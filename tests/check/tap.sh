@@ -6,7 +6,7 @@
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
 tap=$(realpath "$here/../run/tap.sh") cache=$tmp/cache status=''
-unset JSON NODESTRAP_TEST_{TRIES,PROOF,SUITE,PROGRESS,REQUIRE} "${!GIT_@}"
+unset JSON NODESTRAP_TEST_{TRIES,LIMIT,PROOF,SUITE,PROGRESS,REQUIRE} "${!GIT_@}"
 export NODESTRAP_TEST_CACHE=$cache TMPDIR=$tmp/temporary GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 TERM=dumb
 mkdir "$TMPDIR"
 
@@ -75,6 +75,9 @@ once valgrind 'echo "# ==71== Invalid read of size 4"; exit 1' "$report"
 once valgrind-exit 'exit 99' "$report"
 once signal 'kill -SEGV $$' 'a signal ended it'
 once killed-with-all 'kill -KILL 0' 'a signal ended it'
+export NODESTRAP_TEST_LIMIT=1
+once hangs 'sleep 600; exit 1' 'it may take 1 s'
+unset NODESTRAP_TEST_LIMIT
 flaky tests/by-hand.sh; tap -v tests/by-hand.sh
 ok 'no second try: by hand, with -v' refused by-hand ''
 flaky tests/counted.sh; NODESTRAP_TEST_TRIES=1 tap tests/counted.sh

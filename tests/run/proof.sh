@@ -58,6 +58,7 @@ trap '[ -z "$images" ] || kill -- "-$images" 2>/dev/null; rm -rf "$W" "$NODESTRA
 # Guests and Kubernetes are made beside the first suites, with what those leave of the processors. A test that wants one before it is there
 # waits for it. Each test that wants what cannot be made here tells so; what takes minutes to fail, as Kubernetes does, is not tried again.
 export NODESTRAP_TEST_NO_BUILD=0; unmade=0
+export NODESTRAP_TEST_LIMIT=${NODESTRAP_TEST_LIMIT-1800}         # a file that hangs is a failure of that file, and not of the run
 guests() {      # the scripts that a guest or a cluster is for
         case $WHAT in
         everyday)       printf '%s\n' tests/{boot,vm,cluster}/*.sh | grep -vxF "$(printf '%s\n' "${REST[@]}")";;

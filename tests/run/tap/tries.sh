@@ -13,7 +13,8 @@ changes() {     # files that are not as the last submission had them: the last c
 } 2>/dev/null
 never_again() { # TEST EXIT SECONDS OUTPUT: says why, or fails
         local file=${1#"$PWD"/}; [[ $file != */tests/* ]] || file=tests/${file##*/tests/}.c
-        if [ "$2" -gt 128 ]; then echo "a signal ended it"
+        if [[ $2 = 124 || $2 = 137 ]] && [ "${NODESTRAP_TEST_LIMIT:-0}" -gt 0 ] && [ "${3%.*}" -ge "$NODESTRAP_TEST_LIMIT" ]; then echo "it may take $NODESTRAP_TEST_LIMIT s"
+        elif [ "$2" -gt 128 ]; then echo "a signal ended it"
         elif [ "$2" = 99 ] || plain "$4" | grep -aqE '(Address|Leak|Memory|Thread|UndefinedBehavior)Sanitizer|runtime error:|==[0-9]+== '; then
                 echo "it shows a report of a sanitizer or valgrind"
         elif [ "${3%.*}" -ge 600 ]; then echo "it takes long"
