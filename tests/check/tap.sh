@@ -95,6 +95,12 @@ tap tests/flaky-3.sh
 ok 'the next run has no second try left' exits 1 '1 passed, 1 failed, 0 skipped'
 ok 'the proof knows what passed late' eval '[ "$(grep -c "^passed at the second try: tests/flaky-[12].sh " proof/late)" = 2 ] && [ "$(wc -l <proof/late)" = 2 ]'
 unset NODESTRAP_TEST_PROOF
+if unshare -m true 2>/dev/null; then
+        mkdir full; flaky tests/flaky-4.sh
+        NODESTRAP_TEST_TRIES=1 TMPDIR=$PWD/full unshare -m sh -c 'mount -t tmpfs -o size=1m none full && exec "$@"' sh "$tap" tests/flaky-4.sh >"$tmp/out" 2>&1; status=$?
+        ok 'a failure where a disk is full' exits 1 '1 passed, 1 failed, 0 skipped'
+        ok 'says so' said "FAIL tests/flaky-4.sh \(exit 1, 2 planned, $took; the disk of $PWD/full/tmp\.[A-Za-z0-9]+ is full\)"
+else skip 'a full disk' 'no mount namespaces here'; fi
 
 # A file that changed since the last submission has no second try.
 commit() { git add -A && git -c user.name=t -c user.email=t@nodestrap.example -c commit.gpgsign=false commit -qm "$1"; }

@@ -39,7 +39,7 @@ count() {       # TEST PASSED FAILED SKIPPED SECONDS
 }
 failures() { plain "$1" | grep -av '^ok ' | tail -60 | sed 's/^/    /'; }
 judge() {       # TEST EXIT SECONDS OUTPUT
-        local t=${1#"$PWD"/} rc=$2 took=$3 p f s n why=''
+        local t=${1#"$PWD"/} rc=$2 took=$3 p f s n never why=''
         [ -z "$verbose" ] || cat "$4"
         read -r p f s n <<<"$(plain "$4" | awk '
                 /^1\.\.[0-9]+/ { plan = substr($1, 4); if (/# *[Ss][Kk][Ii][Pp]/) whole = 1 }
@@ -47,9 +47,10 @@ judge() {       # TEST EXIT SECONDS OUTPUT
                 /^not ok / { f++ }
                 END { if (whole) s++; else if (plan == "" || p + s + f != plan || plan == 0) f++; print p + 0, f + 0, s + 0, plan + 0 }')"
         [ "$rc" = 0 ] || [ "$f" -gt 0 ] || f=1
-        if [ "$try" = 2 ]; then keep "$4" "${t//\//_}.2"; kept["$t"]+=" $REPLY" why="; second try"
+        [ "$f" = 0 ] || why=$(no_room)
+        if [ "$try" = 2 ]; then keep "$4" "${t//\//_}.2"; kept["$t"]+=" $REPLY" why="; second try$why"
         elif [ "$f" = 0 ] || [ "${NODESTRAP_TEST_TRIES:-2}" = 1 ]; then :
-        elif why=$(never_again "$@"); then why="; no second try: $why"
+        elif never=$(never_again "$@"); then why="; no second try: $never$why"
         else
                 echo "AGAIN $t (exit $rc, $n planned, $took s; it runs once more when the others are done)"; failures "$4"
                 keep "$4" "${t//\//_}.1"; kept["$t"]=$REPLY

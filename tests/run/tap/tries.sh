@@ -23,6 +23,9 @@ never_again() { # TEST EXIT SECONDS OUTPUT: says why, or fails
                 grep -qzxF -e "$file" "$W/changes" && echo "it has changed since the last submission"
         fi
 }
+no_room() {     # says which disk is full: a test that fails there rarely says it
+        local d; for d in "$W" "$cache"; do [ "$(df -B1M --output=avail "$d" | tail -n 1)" -ge 8 ] || echo "; the disk of $d is full"; done | head -n 1
+} 2>/dev/null
 keep() {        # OUTPUT NAME: a copy for whoever looks into it; REPLY is where
         [ -n "$tries" ] || {
                 mkdir -p "$cache" && tries=$(mktemp -d "$cache/tries.XXXXXX")
@@ -33,7 +36,7 @@ keep() {        # OUTPUT NAME: a copy for whoever looks into it; REPLY is where
 } 2>/dev/null
 says_first() {  # EXIT PLANNED OUTPUT: its first "not ok" line, and what stands below that
         local line; line=$(plain "$3" | awk '/^not ok/ { line = $0; if (getline > 0 && sub(/^ *# /, "")) line = line ", " $0; print line; exit }')
-        [ -n "$line" ] || line="exit $1, $2 planned"; echo "${line:0:200}"
+        [ -n "$line" ] || line="exit $1, $2 planned"; echo "${line:0:200}$(no_room)"
 }
 # Two files of a proof may, whatever suites they are of.
 may_try_again() { mkdir "$proof/second-try.1" || mkdir "$proof/second-try.2"; } 2>/dev/null
