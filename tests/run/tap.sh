@@ -7,7 +7,7 @@
 # beside those, twice as many at a time.
 # A file that fails is run once more, alone, when the others are done: the second verdict counts, and the lines before the counts name
 # each file that passes then. Two files may have that, and none with -v, nor where a second try would hide something (never_again).
-# Environment: NODESTRAP_TEST_TRIES=1 (no second try), NODESTRAP_TEST_LIMIT=SECONDS (what takes longer is ended, and has failed), JSON=FILE (an object a line for each file, and one with the sums). From proof.sh:
+# Environment: NODESTRAP_TEST_TRIES=1 (no second try), NODESTRAP_TEST_LIMIT=SECONDS (what takes longer fails). JSON=FILE (an object a line for each file, and one with the sums). From proof.sh:
 # NODESTRAP_TEST_PROOF (a directory for what the suites of one proof share), NODESTRAP_TEST_SUITE, NODESTRAP_TEST_PROGRESS=1 (stdout
 # leads to a terminal).
 verbose='' jobs=1 waiting=()
