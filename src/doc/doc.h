@@ -93,6 +93,16 @@ const Node *node_get(const Node *map, const char *key);         /* NULL if it is
  * Dates, times, NaN and infinity are refused: JSON cannot hold them. */
 _must_check_ _nonnull_ int toml_parse(const char *text, size_t size, json_t **ret, unsigned *ret_line,
                                       const char **ret_why);
+/* The line of each key, by the address at which its table has it: json_object_iter_key(). */
+typedef struct TomlLine { const char *key; unsigned line; } TomlLine;
+typedef struct TomlLines { TomlLine *items; size_t n; } TomlLines;
+void toml_lines_done(TomlLines *lines);
+/* 1 is the first; 0: not known. */
+_nonnull_ unsigned toml_line(const TomlLines *lines, const char *key);
+/* The same, and where the keys stand. */
+_must_check_ _nonnull(1, 3, 5, 6) int toml_parse_lines(const char *text, size_t size, json_t **ret,
+                                                       TomlLines *lines, unsigned *ret_line,
+                                                       const char **ret_why);
 /* One value that stands without quotes and brackets: a number or a boolean; -EINVAL and *ret_why (static
  * text). */
 _must_check_ _nonnull_ int toml_parse_word(const char *word, json_t **ret, const char **ret_why);

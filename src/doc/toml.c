@@ -25,6 +25,9 @@ typedef struct TomlParser {
         const char *bad, *why;          /* where and what went wrong */
         Known *known;                   /* hashed by address; room is a power of two */
         size_t n_known, room;
+        TomlLines *lines;               /* or NULL */
+        const char *counted;            /* the lines up to here are counted: line of them */
+        unsigned line;
 } TomlParser;
 
 /* A table and how many tables and arrays deep its content is. */
@@ -247,14 +250,48 @@ static int parse_key(TomlParser *p, Text *ret) {
         return 0;
 }
 
+/* ---- lines ---- */
+
+/* Of a place that no earlier one is asked for behind. */
+static unsigned line_of(TomlParser *p, const char *at) {
+        for (; p->counted < at; p->counted++)
+                p->line += *p->counted == '\n';
+        return p->line;
+}
+
+static int compare_lines(const void *a, const void *b) {
+        const TomlLine *x = a, *y = b;
+        return x->key < y->key ? -1 : x->key > y->key;
+}
+
+unsigned toml_line(const TomlLines *lines, const char *key) {
+        const TomlLine wanted = { key, 0 },
+                       *found = lines->n > 0 ? bsearch(&wanted, lines->items, lines->n, sizeof wanted,
+                                                       compare_lines) : NULL;
+        return found ? found->line : 0;
+}
+
+void toml_lines_done(TomlLines *lines) {
+        free(lines->items);
+        *lines = (TomlLines){};
+}
+
 /* ---- tables ---- */
 
 static json_t *child_get(const json_t *table, const Text *key) {
         return json_object_getn(table, key->data ?: "", key->size);
 }
 
-static void child_set(json_t *table, const Text *key, json_t *value) {
+/* A key is known by the address that the table has it at. */
+static void child_set(TomlParser *p, json_t *table, const Text *key, json_t *value, unsigned line) {
+        TomlLines *lines = p->lines;
         json_object_setn_new_nocheck(table, key->data ?: "", key->size, value);
+        if (!lines)
+                return;
+        if ((lines->n & (lines->n + 1)) == 0)
+                lines->items = xrealloc(lines->items, 2 * lines->n + 1, sizeof *lines->items);
+        const char *own = json_object_iter_key(json_object_iter_at(table, key->data ?: ""));
+        lines->items[lines->n++] = (TomlLine){ own, line };
 }
 
 static int deeper(TomlParser *p, unsigned *depth) {
@@ -273,7 +310,7 @@ static int descend(TomlParser *p, TomlTable *c, const Text *key, TableKind way) 
                 return r;
         if (!next) {
                 next = json_object();
-                child_set(c->table, key, next);
+                child_set(p, c->table, key, next, line_of(p, p->at));
                 kind_set(p, next, way);
         }
         TableKind kind = kind_of(p, next);
@@ -319,7 +356,7 @@ static int open_table(TomlParser *p, TomlTable *c, const Text *key) {
                 return toml_fail(p, p->at, "a table or key that is already defined");
         if (!old) {
                 old = json_object();
-                child_set(c->table, key, old);
+                child_set(p, c->table, key, old, line_of(p, p->at));
         }
         kind_set(p, old, KIND_HEADER);
         c->table = old;
@@ -337,7 +374,7 @@ static int open_array_element(TomlParser *p, TomlTable *c, const Text *key) {
                 return toml_fail(p, p->at, "an array of tables under a name that is already defined");
         if (!array) {
                 array = json_array();
-                child_set(c->table, key, array);
+                child_set(p, c->table, key, array, line_of(p, p->at));
                 kind_set(p, array, KIND_ARRAY);
         }
         json_t *element = json_object();
@@ -391,10 +428,11 @@ static int parse_key_value(TomlParser *p, TomlTable c) {
                 return toml_fail(p, from, "a key that is already defined");
         if (!accept_char(p, '='))
                 return toml_fail(p, p->at, "no = behind a key");
+        unsigned line = line_of(p, p->at);
         skip_in_line(p);
         r = parse_value(p, c.depth, &value);
         if (r >= 0)
-                child_set(c.table, &key, value);
+                child_set(p, c.table, &key, value, line);
         return r;
 }
 
@@ -475,8 +513,10 @@ static int parse_document(TomlParser *p, json_t *root) {
         return r;
 }
 
-int toml_parse(const char *text, size_t size, json_t **ret, unsigned *ret_line, const char **ret_why) {
-        TomlParser p = { .start = text, .at = text, .end = text + size };
+int toml_parse_lines(const char *text, size_t size, json_t **ret, TomlLines *lines, unsigned *ret_line,
+                     const char **ret_why) {
+        TomlParser p = { .start = text, .at = text, .end = text + size, .lines = lines, .counted = text,
+                         .line = 1 };
         json_auto_t *root = json_object();
         int r = parse_document(&p, root);
         free(p.known);
@@ -487,6 +527,12 @@ int toml_parse(const char *text, size_t size, json_t **ret, unsigned *ret_line, 
                 *ret_why = p.why;
                 return r;
         }
+        if (lines && lines->n > 0)
+                qsort(lines->items, lines->n, sizeof *lines->items, compare_lines);
         *ret = TAKE_PTR(root);
         return 0;
+}
+
+int toml_parse(const char *text, size_t size, json_t **ret, unsigned *ret_line, const char **ret_why) {
+        return toml_parse_lines(text, size, ret, NULL, ret_line, ret_why);
 }
