@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # conf/NAME.csv → C: awk -f conf/tables.awk -v table=NAME conf/NAME.csv. What the structs are stands in src/host/tables.h,
-# host.h, aws.h and config/kubelet.h. Anything unexpected in a cell, and rows out of order where the program searches by halving, fail the build here.
-BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\n#include \"" (table == "partitions" ? "aws/internal.h" : table ~ /^kubelet|^feature/ ? "config/kubelet.h" : "host/tables.h") "\"\n" }
+# host.h, aws.h, config/kubelet.h and config/containerd.h. Anything unexpected in a cell, and rows out of order where the program searches by halving, fail the build here.
+BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\n#include \"" (table == "partitions" ? "aws/internal.h" : table ~ /^kubelet|^feature/ ? "config/kubelet.h" : table == "containerd-settings" ? "config/containerd.h" : "host/tables.h") "\"\n" }
 /^#/ || /^$/ { next }
 
 function fail(why) { printf "%s:%d: %s\n", FILENAME, FNR, why >"/dev/stderr"; failed = 1; exit 1 }
@@ -93,6 +93,45 @@ table == "kubelet-flags" {
         if ($1 !~ /^[a-z0-9-]+$/ || $4 !~ /^[a-zA-Z0-9.]*$/) fail("not a flag and a key: " $0)
         print (n == 1 ? "const char kubelet_known_flags[] =\n" : "") "        \"" (yes($5) == "true" ? "d" : "-") minor($2) minor($3) $1 "\\0\" \"" $4 "\\0\""
 }
+# A text as well, with a line end behind each cell, and packed: a section is its rows and an empty line, in the order of their first rows.
+function section(s) { if (!(s in place)) { place[s] = n_sections; name[n_sections++] = s }; return s }
+function within(s, words,    i, n, list) { n = split(words, list, " "); for (i = 1; i <= n && list[i] != s; i++); if (i > n) fail("not one of " words ": " s); return i }
+function versions(s) {
+        if (s == "" || s ~ /^schema [23]$/) return s == "" ? " " : s == "schema 2" ? "s" : "t"
+        if (s !~ /^(2\.[0-9]\+|<2\.[0-9])$/) fail("no versions: " s)
+        return s ~ /^</ ? substr("ABCDEFGHIJ", substr(s, 4, 1) + 1, 1) : substr(s, 3, 1)
+}
+table == "containerd-settings" {
+        fields(5)
+        if ($2 !~ /^([A-Za-z0-9_.-]+|\+)$/ || $5 !~ /^[a-zA-Z0-9_.|:@!-]*$/) fail("not a key and limits: " $0)
+        type = $2 == "+" ? "+" : substr("sbijhuwflUmLdDMtTan", within($3, "string bool int int32 uint16 uint32 uint64 float strings uint32s map lists duration interval durations table tables list none"), 1)
+        key = $2
+        if ($1 == "plugins" && !sub(/^io\.containerd\./, "", key)) fail("not a plugin: " key)
+        row[section($1), ++rows_of[$1]] = type versions($4) key
+        limits[$1, rows_of[$1]] = $5
+        leads[$1, rows_of[$1]] = type ~ /[+tTa]/
+        n++
+}
+function pack(    s, i, limit, to) {
+        if (n_sections > 94) fail("more sections than printable characters")
+        to = "gzip -9n | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'"
+        print "const unsigned char containerd_known_settings[] = {"
+        system("")              # flushes
+        for (s = 0; s < n_sections; s++) {
+                for (i = 1; i <= rows_of[name[s]]; i++) {
+                        limit = limits[name[s], i]
+                        if (leads[name[s], i]) {
+                                needed = sub(/!$/, "", limit) ? "!" : ""
+                                if (!(limit in place)) fail("no such section: " limit)
+                                limit = sprintf("%c", 33 + place[limit]) needed
+                        }
+                        print row[name[s], i] "\n" limit | to
+                }
+                print "" | to
+        }
+        if (close(to)) fail("cannot be packed")
+        print "};\nconst size_t containerd_known_settings_size = sizeof containerd_known_settings;"
+}
 function stage(s,    i) { for (i = split("alpha alpha-on beta-off beta off on locked-off locked-on", stages, " "); i && stages[i] != s; i--); if (!i) fail("not a stage: " s); return substr("aAbBgGlL", i, 1) }
 table == "feature-gates" {
         fields(5)
@@ -116,6 +155,7 @@ END {
         sub(/^gpus$/, "gpu_models", table)
         if (table == "eni_limits") printf "const char eni_families[][13] = {\n%s};\nconst EniShape eni_shapes[] = {\n%s};\nconst EniLimit eni_limits[] = {\n%s", families, shapes, rows
         if (!n) { print FILENAME ": no rows, or an unknown table" >"/dev/stderr"; exit 1 }
+        if (table == "containerd_settings") { pack(); exit }
         if (table ~ /^kubelet|^feature/) { print "        ;"; exit }
         print "};\nconst size_t n_" table " = sizeof " table " / sizeof " table "[0];"
 }

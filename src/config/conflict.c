@@ -344,4 +344,5 @@ void conflicts_warn(const Merge *m, Diag *diag) {
         warn_of_idle(m, diag);
         warn_of_mig(m, diag);
         kubelet_warn(m, diag);
+        containerd_warn(m, diag);
 }

@@ -160,6 +160,13 @@ _nonnull_ void kubelet_warn_of_flags(const Merge *m, Diag *diag);
 /* "${NAME}" and "{{ name }}", as templates have them. */
 _nonnull_ bool has_placeholder(const char *text);
 
+/* ---- containerd.c ---- */
+/* Values of spec.containerd that no containerd starts with, or that leave it without CRI; false: it was
+ * reported. */
+_must_check_ _nonnull_ bool containerd_validate(const Merge *m, Diag *diag);
+/* Keys that none knows. */
+_nonnull_ void containerd_warn(const Merge *m, Diag *diag);
+
 /* ---- gates.c ---- */
 /* A feature gate with a value that all kubelets of the table refuse; false: it was reported. */
 _must_check_ _nonnull_ bool gates_validate(const Merge *m, Diag *diag);

@@ -720,5 +720,6 @@ int config_validate(const Merge *m, Diag *diag) {
         v.broken = !sysctl_validate(m, diag) || v.broken;
         v.broken = !volumes_validate(m, diag) || v.broken;
         v.broken = !kubelet_validate(m, diag) || v.broken;
+        v.broken = !containerd_validate(m, diag) || v.broken;
         return v.broken ? -EINVAL : 0;
 }

@@ -5,15 +5,16 @@
  * `containerd config dump`, since containerd ignores what it does not know. */
 #include "plan/planner.h"
 #include "base/str.h"
+#include "config/containerd.h"
 #include <errno.h>
 
 #define SOCI_DROP_IN     UNIT_DIR "/containerd.service.d/10-soci-snapshotter.conf"
 #define MEMLOCK_DROP_IN  UNIT_DIR "/containerd.service.d/40-nodestrap-memlock.conf"
 #define GIBIBYTE         (1ULL << 30)
 
-#define CRI_2     "io.containerd.grpc.v1.cri"
-#define RUNTIME_3 "io.containerd.cri.v1.runtime"
-#define IMAGES_3  "io.containerd.cri.v1.images"
+#define CRI_2     CONTAINERD_CRI
+#define RUNTIME_3 CONTAINERD_RUNTIME
+#define IMAGES_3  CONTAINERD_IMAGES
 #define P2        "plugins/\"" CRI_2 "\""
 #define R3        "plugins/'" RUNTIME_3 "'"
 #define I3        "plugins/'" IMAGES_3 "'"
@@ -74,7 +75,7 @@ static const Row soci_settings[] = {    /* of the snapshotter's own file; TOML a
         { "debug",                                                              "false" },
         { "content_store/type",                                                 "'containerd'" },
         { "cri_keychain/enable_keychain",                                       "true" },
-        { "cri_keychain/image_service_path",                                    "'" CONTAINERD_SOCKET "'" },
+        { "cri_keychain/image_service_path",                                    "$socket" },
         { "pull_modes/parallel_pull_unpack/enable",                             "true" },
         { "pull_modes/parallel_pull_unpack/concurrent_download_chunk_size",     "\"16mb\"" },
         { "pull_modes/parallel_pull_unpack/discard_unpacked_layers",            "true" },
@@ -90,7 +91,7 @@ static const Row soci_settings[] = {    /* of the snapshotter's own file; TOML a
 typedef struct Choice {
         unsigned schema;
         Need has;
-        const char *runtime, *binary;
+        const char *runtime, *binary, *socket;
         bool cdi, soci, modern;         /* modern: 1.7 or later, which knows CDI and exports */
 } Choice;
 
@@ -101,6 +102,8 @@ static char *row_value(const Row *row, const Choice *c) {
         };
         if (streq(row->value, "$version"))
                 return xasprintf("%u", c->schema);
+        if (streq(row->value, "$socket"))
+                return xasprintf("'%s'", c->socket);
         if (streq(row->value, "$cdi"))
                 return xstrdup(c->cdi ? "true" : "false");
         for (size_t i = 0; i < ARRAY_SIZE(words); i++)
@@ -233,6 +236,7 @@ static int choose(Plan *plan, const Config *config, const Host *host, Choice *re
         Choice c = {
                 .runtime = host->nvidia_runtime ? "nvidia" : "runc",
                 .binary = host->nvidia_runtime ? NVIDIA_RUNTIME : "/usr/sbin/runc",
+                .socket = plan_containerd_socket(config, host, plan->as_nodeadm),
                 .cdi = version_at_least(host->kubelet_version, 1, 32),
                 .modern = version_at_least(host->containerd_version, 1, 7),
                 .soci = plan_uses_soci(config, host, &reason),
@@ -265,20 +269,78 @@ static char *own_text(const Choice *c) {
         return text_take(&t);
 }
 
-/* containerd loads no CRI at all when both bin_dir, which 2.1 made another name for, and bin_dirs are set. */
-static void yield_to_user(json_t *all, const json_t *user) {
-        if (json_object_get(json_object_get(find_plugin(user, RUNTIME_3), "cni"), "bin_dir"))
-                json_object_del(json_object_get(find_plugin(all, RUNTIME_3), "cni"), "bin_dirs");
+static json_t *images_of(const json_t *settings, const Choice *c, const char *key) {
+        return json_object_get(find_plugin(settings, c->schema == 2 ? CRI_2 : IMAGES_3), key);
 }
 
-static int merged_text(const json_t *user, const Choice *c, char **ret, Diag *diag) {
-        _cleanup_(json_decrefp) json_t *all = json_object();
+/* From 2.1 on containerd pulls by its transfer service where no setting says otherwise (internal/cri/config/
+ * config.go: CheckLocalImagePullConfigs()). */
+static bool uses_transfer(const json_t *all, const Choice *c) {
+        static const char *const tables[] = { "mirrors", "configs", "auths" };
+        const json_t *images = find_plugin(all, c->schema == 2 ? CRI_2 : IMAGES_3),
+                     *snapshots = c->schema == 2 ? json_object_get(images, "containerd") : images,
+                     *downloads = json_object_get(images, "max_concurrent_downloads");
+        for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
+                if (json_object_size(json_object_get(json_object_get(images, "registry"), tables[i])) > 0)
+                        return false;
+        return c->has & NEED_2_1 && !json_is_true(json_object_get(snapshots, "discard_unpacked_layers")) &&
+               !json_is_false(json_object_get(snapshots, "disable_snapshot_annotations")) &&
+               !json_is_true(json_object_get(images, "image_pull_with_sync_fs")) &&
+               !json_is_true(json_object_get(images, "use_local_image_pull")) &&
+               (!downloads || json_integer_value(downloads) == 3);
+}
+
+/* Settings of ours with which containerd has no CRI beside the user's: they yield; said gets why. */
+static void yield_to_user(const Plan *plan, json_t *all, const json_t *user, const Choice *c, Text *said) {
+        static const char *const tables[] = { "mirrors", "configs" };
+        const json_t *registry = images_of(user, c, "registry");
+        /* the other name for it in 2.1 */
+        if (json_object_get(json_object_get(find_plugin(user, RUNTIME_3), "cni"), "bin_dir") &&
+            json_object_del(json_object_get(find_plugin(all, RUNTIME_3), "cni"), "bin_dirs") == 0)
+                text_add(said, "; without cni.bin_dirs, beside cni.bin_dir");
+        if (plan->as_nodeadm || json_object_get(registry, "config_path"))
+                return;                 /* the node has those bytes, and a warning */
+        for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
+                if (json_object_size(json_object_get(registry, tables[i])) > 0 &&
+                    json_object_del(images_of(all, c, "registry"), "config_path") == 0)
+                        text_add(said, "; without registry.config_path, beside registry.%s", tables[i]);
+}
+
+/* containerd/containerd#12415, #12808: that service takes a list of folders for one. */
+static void yield_to_transfer(json_t *all, const json_t *user, const Choice *c, Text *said) {
+        json_t *registry = images_of(all, c, "registry");
+        if (!json_object_get(registry, "config_path") ||
+            json_object_get(images_of(user, c, "registry"), "config_path") || !uses_transfer(all, c))
+                return;
+        text_add(said, "; one registry.config_path, as images are pulled by the transfer service");
+        json_set_text(registry, "config_path", "/etc/containerd/certs.d");
+}
+
+/* Called nodeadm, the plan gives kubelet what nodeadm writes. */
+const char *plan_containerd_socket(const Config *config, const Host *host, bool as_nodeadm) {
+        const json_t *user = as_nodeadm ? NULL : config->containerd.config;
+        const json_t *server = version_at_least(host->containerd_version, 2, 3)
+                                       ? find_plugin(user, "io.containerd.server.v1.grpc") : NULL;
+        const char *socket = json_get_text(server, "address");
+        socket = *socket ? socket : json_get_text(json_object_get(user, "grpc"), "address");
+        return *socket ? socket : CONTAINERD_SOCKET;
+}
+
+static json_t *merged(const Plan *plan, const json_t *user, const Choice *c, Text *said) {
+        json_t *all = json_object();
         put_rows(all, top, c);
         put_rows(all, c->schema == 2 ? schema_2 : schema_3, c);
         put_rows(all, bottom, c);
-        yield_to_user(all, user);
-        json_merge_deep(all, user);
+        yield_to_user(plan, all, user, c, said);
+        if (user)
+                json_merge_deep(all, user);
+        if (!plan->as_nodeadm)
+                yield_to_transfer(all, user, c, said);
         json_object_set_new(all, "version", json_integer(c->schema));
+        return all;
+}
+
+static int merged_text(const json_t *all, char **ret, Diag *diag) {
         int r = toml_format(all, ret);
         if (r < 0)
                 return diag_error_at(diag, r, CAUSE_INVALID, NULL, "spec.containerd.config",
@@ -288,22 +350,55 @@ static int merged_text(const json_t *user, const Choice *c, char **ret, Diag *di
         return 0;
 }
 
+/* ---- what containerd makes of it ---- */
+
+static void foretell(void *context, const char *path, const char *fault, _unused_ bool certain) {
+        Plan *plan = context;
+        diag_warn_at(&plan->warnings, "containerd-setting", NULL, path, "%s%s", fault,
+                     containerd_consequence(fault));
+        if (!plan->as_nodeadm)          /* which writes it, and the node has its bytes */
+                diag_foretell(&plan->warnings, CAUSE_INVALID);
+}
+
+static void tell_passed_over(void *context, const char *path, const char *fault, _unused_ const char *near) {
+        Plan *plan = context;
+        diag_warn_at(&plan->warnings, "containerd-setting", NULL, path, "%s", fault);
+}
+
+static void judge(Plan *plan, const Config *config, const Host *host, const Choice *c, const json_t *all) {
+        ContainerdGiven given = { .all = all, .user = config->containerd.config,
+                                  .spec = config->containerd.base_runtime_spec, .schema = c->schema,
+                                  .version = containerd_version(host->containerd_version), .whole = true };
+        if (!given.user && !given.spec)
+                return;
+        const char *path = "spec.containerd.config.grpc.address";
+        if (!streq(plan_containerd_socket(config, host, false), c->socket))
+                diag_warn_at(&plan->warnings, "containerd-setting", NULL, path,
+                             "is not where kubelet asks, which is %s under the name nodeadm", c->socket);
+        (void)!containerd_judge(&given, foretell, plan);
+        if (given.version)
+                containerd_look(&given, tell_passed_over, plan);
+}
+
 static int plan_config(Plan *plan, const Config *config, const Host *host, const Choice *c, Diag *diag) {
         const json_t *user = config->containerd.config;
+        _cleanup_(text_done) Text said = {};
+        _cleanup_(json_decrefp) json_t *all = merged(plan, user, c, &said);
         _cleanup_(freep) char *text = NULL;
         if (json_object_size(user) == 0)
                 text = own_text(c);
         else {
-                int r = merged_text(user, c, &text, diag);
+                int r = merged_text(all, &text, diag);
                 if (r < 0)
                         return r;
         }
         _cleanup_(freep) char *why = xasprintf(
-                "containerd %s, schema %u; runtime %s%s%s%s", host->containerd_version, c->schema, c->runtime,
-                c->cdi ? ", CDI" : "", c->soci ? ", SOCI" : "",
-                json_object_size(user) > 0 ? "; the user's TOML merged in" : "");
+                "containerd %s, schema %u; runtime %s%s%s%s%s", host->containerd_version, c->schema,
+                c->runtime, c->cdi ? ", CDI" : "", c->soci ? ", SOCI" : "",
+                json_object_size(user) > 0 ? "; the user's TOML merged in" : "", said.data ?: "");
         plan_users_file(plan, "containerd", CONTAINERD_CONFIG, why, text, json_object_size(user) > 0,
                         json_holds_secret(user));
+        judge(plan, config, host, c, all);
         return 0;
 }
 

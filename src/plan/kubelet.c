@@ -33,7 +33,7 @@ static const Setting settings[] = {
         { "cgroupRoot",                                      0,  0, "\"/\"" },
         { "clusterDNS",                                      0,  0, NULL },
         { "clusterDomain",                                   0,  0, "\"cluster.local\"" },
-        { "containerRuntimeEndpoint",                        0,  0, "\"unix://" CONTAINERD_SOCKET "\"" },
+        { "containerRuntimeEndpoint",                        0,  0, NULL },
         { "imageServiceEndpoint",                            0,  0, NULL },
         { "evictionHard/memory.available",                   0,  0, "\"100Mi\"" },
         { "evictionHard/nodefs.available",                   0,  0, "\"10%\"" },
@@ -219,9 +219,11 @@ static void yield(json_t *ours, const Config *config, unsigned minor, Text *said
 static json_t *kubelet_settings(const Config *config, const Host *host, const PlanOptions *options,
                                 const MaxPods *pods, const char *dns, Text *said, Diag *warnings) {
         const char *reason;
+        const char *socket = plan_containerd_socket(config, host, options->as_nodeadm);
         bool soci = plan_uses_soci(config, host, &reason);
         Decided decided[] = {
                 { "clusterDNS", xasprintf("[\"%s\"]", dns) },
+                { "containerRuntimeEndpoint", xasprintf("\"unix://%s\"", socket) },
                 { "imageServiceEndpoint", xstrdup(soci ? "\"unix://" SOCI_SOCKET "\"" : "") },
                 { "kubeReserved/cpu", xasprintf("\"%um\"", cpu_reserved_millicores(host->cpus)) },
                 { "kubeReserved/memory", xasprintf("\"%lluMi\"", 11ULL * pods->pods + 255) },
@@ -320,13 +322,14 @@ static bool has_nvidia(const Host *host) {
         return false;
 }
 
-static void add_version_flags(char ***flags, const Host *host) {
+static void add_version_flags(char ***flags, const Host *host, const char *socket) {
         const char *version = host->kubelet_version;
         /* so that the metrics of containers have containerd's: eks-ami#1667 */
         add_flag(flags, "runtime-cgroups", "/runtime.slice/containerd.service");
         if (!version_at_least(version, 1, 27)) {
                 add_flag(flags, "container-runtime", "remote");
-                add_flag(flags, "container-runtime-endpoint", "unix://" CONTAINERD_SOCKET);
+                _cleanup_(freep) char *endpoint = xasprintf("unix://%s", socket);
+                add_flag(flags, "container-runtime-endpoint", endpoint);
         }
         /* later the image is pinned by containerd alone: kubernetes#118544 */
         if (!version_at_least(version, 1, 28))
@@ -453,7 +456,7 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
                 plan_user_settings(plan, config->kubelet.config, host->kubelet_version);
                 add_flag(&flags, "config-dir", CONFIG_DIR);
         }
-        add_version_flags(&flags, host);
+        add_version_flags(&flags, host, plan_containerd_socket(config, host, options->as_nodeadm));
         kubelet_access(plan, config, host, options, &flags);
         strv_sort(flags);
         kubelet_arguments(plan, config, host, flags);

@@ -43,6 +43,8 @@ _nonnull_ void action_reads(const Plan *plan, Action *start,
 _must_check_ _nonnull_ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag);
 /* containerd's files and SOCI's. */
 _must_check_ _nonnull_ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *diag);
+/* Where containerd listens: the user's path, or ours. */
+_nonnull_ const char *plan_containerd_socket(const Config *config, const Host *host, bool as_nodeadm);
 /* kubelet's files. */
 _must_check_ _nonnull_ int plan_kubelet(Plan *plan, const Config *config, const Host *host,
                                         const PlanOptions *options, Diag *diag);

@@ -115,7 +115,15 @@ def stable_gates(node, name, path, want):
     return want
 
 
-DIFFERENCES = {'max-pods': max_pods_chosen, 'cni-bin-dirs': cni_bin_dirs, 'plugin': own_plugin, 'gates': stable_gates}
+def yields_to_mirrors(node, name, path, want):
+    registry = "[plugins.'io.containerd.grpc.v1.cri'.registry"
+    if path != TOML or name == 'nodeadm' or f'{registry}.mirrors]' not in want:
+        return None
+    return re.sub(r"(?<=\.registry\]\n)config_path = .*\n\n", '', want)
+
+
+DIFFERENCES = {'max-pods': max_pods_chosen, 'cni-bin-dirs': cni_bin_dirs, 'plugin': own_plugin, 'gates': stable_gates,
+               'mirrors': yields_to_mirrors}
 
 
 def expected(node, name, path, want):

@@ -594,6 +594,24 @@ TEST(kernel_settings) {
         expect_error("  instance: {sysctl: {net.ipv6.conf.all.stable_secret: '::1'}}\n", "spec.instance.sysctl.net.ipv6.conf.all.stable_secret: is a secret");
 }
 
+TEST(toml_that_containerd_refuses) {
+        expect_error("  containerd:\n    config: |\n      version = 3\n      [plugins.'io.containerd.cri.v1.images']\n      # a comment\n      max_concurrent_downloads = \"16\"\n",
+                     "a, line 10: spec.containerd.config.plugins.io.containerd.cri.v1.images.max_concurrent_downloads: must be a whole number, without quotes; otherwise containerd ends, or has no CRI");
+        expect_error("  containerd:\n    config: |\n      imports = [\n      ]\n      disabled_plugins = ['io.containerd.grpc.v1.cri']\n", "a, line 9: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
+        expect_error("  containerd: {config: \"imports = 'x'\"}\n", "a, line 5: spec.containerd.config.imports: must be a list of texts");
+        expect_error("  containerd: {config: \"version = 1\"}\n", "spec.containerd.config.version: is a schema whose names of plugins differ");
+        expect_error("  containerd: {config: \"plugins.'io.containerd.grpc.v1.cri'.containerd.default_runtime_name = 'kata'\"}\n", "default_runtime_name: is not a runtime");
+        expect_error("  containerd: {baseRuntimeSpec: {process: {rlimits: [{type: RLIMIT_CPU, hard: '5'}]}}}\n", "a, line 5: spec.containerd.baseRuntimeSpec.process.rlimits[0].hard: must be a whole number");
+        /* of a version that is not known, and of what ours adds */
+        expect_accepted("  containerd: {baseRuntimeSpec: {linux: {memoryPolicy: 5}}}\n", "a, line 5: spec.containerd.baseRuntimeSpec.linux.memoryPolicy: containerd-setting: must be a table; otherwise");
+        expect_error("  containerd: {config: \"plugins.'io.containerd.cri.v1.runtime'.use_internal_loopback = 1\\nplugins.'io.containerd.cri.v1.runtime'.cni.use_internal_loopback = 1\"}\n", "use_internal_loopback: must be true or false");
+        expect_accepted("  containerd: {config: \"plugins.'io.containerd.grpc.v1.cri'.containerd.default_runtime_name = 'nvidia'\"}\n", NULL);
+        expect_accepted("  containerd: {config: \"plugins.'io.containerd.gc.v1.scheduler' = {pause_threshold = 1, schedule_delay = 1}\"}\n", NULL);
+        expect_accepted("  containerd: {config: \"plugins.'io.containerd.cri.v1.runtime'.cni = {bin_dir = '/a', bin_dirs = ['/b']}\\nversion = 4\"}\n", NULL);
+        expect_accepted("  containerd:\n    config: |\n      [grpc]\n      adress = '/x'\n", "a, line 8: spec.containerd.config.grpc.adress: containerd-setting: is not a key that containerd 1.7 to 2.4 knows there; did you mean address?");
+        expect_accepted("  containerd: {config: \"[plugins.'com.example.x']\\na = 1\"}\n", NULL);
+}
+
 TEST(toml_that_is_folded_or_wrong) {
         _cleanup_(loaded_done) Loaded literal = load_with("  containerd:\n    config:\n      |2-\n\n        a = 1\n        b\n");
         ASSERT_CONTAINS(literal.messages, "a, line 10: spec.containerd.config: is not TOML: ");

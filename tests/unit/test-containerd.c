@@ -60,12 +60,12 @@ TEST(schema_3_with_nvidia) {
 
 TEST(user_s_toml_is_merged) {
         _cleanup_(sample_done) Sample s = sample_new();
-        s.config.containerd.config = sample_json(&s, "{'plugins': {'io.containerd.cri.v1.images': {'discard_unpacked_layers': false, 'max_concurrent_downloads': 9}}, 'metrics': {'address': 'x'}}");
+        s.config.containerd.config = sample_json(&s, "{'plugins': {'io.containerd.cri.v1.images': {'discard_unpacked_layers': false, 'max_concurrent_downloads': 9}}, 'metrics': {'address': '127.0.0.1:1'}}");
         sample_plan(&s);
         assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/discard_unpacked_layers", "false");
         assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/max_concurrent_downloads", "9");
         assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/pinned_images/sandbox", "\"localhost/kubernetes/pause:latest\"");
-        assert_toml(&s, CONFIG, "metrics/address", "\"x\"");
+        assert_toml(&s, CONFIG, "metrics/address", "\"127.0.0.1:1\"");
         ASSERT_TRUE(!sample_warned(&s, "containerd-schema"));
         ASSERT_TRUE(sample_file(&s, CONFIG)->secret && sample_file(&s, CONFIG)->file.mode == 0600);
 }
@@ -73,7 +73,7 @@ TEST(user_s_toml_is_merged) {
 TEST(toml_of_the_other_schema) {
         static const struct { const char *containerd, *user, *version; bool warned; } cases[] = {
                 { "2.1.5",  "{'plugins': {'io.containerd.grpc.v1.cri': {'x': 1}}}",                            "2", true },     /* containerd converts it */
-                { "2.1.5",  "{'version': 2, 'metrics': {'address': 'x'}}",                                     "2", true },
+                { "2.1.5",  "{'version': 2, 'metrics': {'address': '127.0.0.1:1'}}",                                     "2", true },
                 { "2.1.5",  "{'version': 3}",                                                                  "3", false },
                 { "2.1.5",  "{'plugins': {'io.containerd.grpc.v1.cri': {}, 'io.containerd.cri.v1.images': {}}}", "3", true },
                 { "2.1.5",  "{'debug': {'level': 'debug'}}",                                                   "3", false },
@@ -172,6 +172,7 @@ TEST(runtime_spec) {
 /* RLIM_INFINITY, which only a real can be until it is written. */
 TEST(runtime_spec_without_a_limit) {
         _cleanup_(sample_done) Sample s = sample_new();
+        s.options.foretell = true;      /* two of them are limits to nothing */
         s.config.containerd.base_runtime_spec = sample_json(
                 &s, "{'process': {'rlimits': [{'type': 'RLIMIT_MEMLOCK', 'soft': 1.8446744073709552e19, 'hard': 1.8446744073709555e19},"
                     " {'type': 'RLIMIT_CORE', 'soft': -1.8446744073709552e19, 'hard': 1.8446744073709552e19}],"

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * spec.containerd as containerd will read it, and the table. A value of another type ends containerd, or its
+ * CRI plugin where it is in baseRuntimeSpec; some it refuses by themselves. A key that is not in the table is
+ * a warning, since a newer containerd may have it. Keys are found whatever their case, as containerd reads
+ * TOML and JSON (pelletier/go-toml unmarshaler.go, Go encoding/json). */
+#include "config/containerd.h"
+
+#include "base/version.h"
+#include "config/fields.h"
+#include "config/table.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- the table ---- */
+
+/* versions: ' ' all; '2' from 2.2 on; 'C' before 2.2; 's', 't' where the file is of schema 2, 3 */
+typedef struct Row { char type, versions; const char *key, *limits; } Row;
+
+/* The sections one behind another, an empty row behind each. */
+static const char *section_at(size_t index) {
+        static Table table = { containerd_known_settings, &containerd_known_settings_size, NULL };
+        const char *p = table_text(&table);
+        for (; index > 0; index--) {
+                for (; *p; p += strlen(p) + 1)
+                        p += strlen(p) + 1;
+                p++;
+        }
+        return p;
+}
+
+static bool row_next(const char **at, Row *ret) {
+        if (!**at)
+                return false;
+        *ret = (Row){ .type = (*at)[0], .versions = (*at)[1], .key = *at + 2 };
+        ret->limits = ret->key + strlen(ret->key) + 1;
+        *at = ret->limits + strlen(ret->limits) + 1;
+        return true;
+}
+
+/* limits name a section. */
+static size_t row_section(const Row *row) {
+        return (size_t)(row->limits[0] - '!');
+}
+
+static bool has_row(const ContainerdGiven *g, const Row *row) {
+        char c = row->versions;
+        if (c == 's' || c == 't')
+                return g->schema == 0 || g->schema == (c == 's' ? 2u : 3u);
+        if (c == ' ' || g->version == 0)
+                return true;
+        return is_digit(c) ? g->version >= 200u + (unsigned)(c - '0')
+                           : g->version < 200u + (unsigned)(c - 'A');
+}
+
+/* Has any containerd the row that may be meant? A file tells by its schema what is 1.x and what 2.x. */
+static bool is_for_all(const ContainerdGiven *g, const Row *row) {
+        return g->version > 0 ||
+               strchr(g->schema == 3 ? " st0" : g->schema == 2 ? " stA" : " st", row->versions) != NULL;
+}
+
+/* The row of this version, or else one of another (known false). */
+static bool row_find(const ContainerdGiven *g, const char *section, const char *key, Row *ret, bool *known) {
+        Row row;
+        bool found = false;
+        *known = false;
+        while (!*known && row_next(&section, &row)) {
+                if (row.type == '+') {
+                        Row inner;
+                        if (!row_find(g, section_at(row_section(&row)), key, &inner, known))
+                                continue;
+                        row = inner;
+                } else if (strcasecmp(row.key, key) != 0)
+                        continue;
+                else
+                        *known = has_row(g, &row);
+                found = true;
+                *ret = row;
+        }
+        return found;
+}
+
+static void add_names(const ContainerdGiven *g, const char *section, const char ***names, size_t *n) {
+        Row row;
+        while (row_next(&section, &row)) {
+                if (row.type == '+')
+                        add_names(g, section_at(row_section(&row)), names, n);
+                else if (has_row(g, &row)) {
+                        *names = xrealloc(*names, *n + 2, sizeof **names);
+                        (*names)[(*n)++] = row.key;
+                        (*names)[*n] = NULL;
+                }
+        }
+}
+
+static const char *row_nearest(const ContainerdGiven *g, const char *section, const char *key) {
+        _cleanup_(freep) const char **names = NULL;
+        size_t n = 0;
+        add_names(g, section, &names, &n);
+        return n > 0 ? nearest_name(key, names) : NULL;
+}
+
+/* That a key of the file's own level leads to. conf/tables.awk counts the sections: that level is the first,
+ * the spec the second. */
+static const char *section_of(const char *name) {
+        const char *section = section_at(0);
+        Row row;
+        bool known;
+        const ContainerdGiven any = {};
+        return row_find(&any, section, name, &row, &known) ? section_at(row_section(&row)) : section;
+}
+
+static const char *plugin_name(const char *id) {
+        return startswith(id, "io.containerd.") ? id + strlen("io.containerd.") : id;
+}
+
+ContainerdPlugin containerd_plugin(const ContainerdGiven *g, const char *id) {
+        Row row;
+        bool known;
+        if (!startswith(id, "io.containerd.") ||
+            !row_find(g, section_of("plugins"), plugin_name(id), &row, &known) || !known)
+                return PLUGIN_UNKNOWN;
+        return row.limits[row.type != 'n'] == '!' ? PLUGIN_NEEDED : PLUGIN_KNOWN;
+}
+
+unsigned containerd_version(const char *version) {
+        return !version_at_least(version, 1, 0) || version_at_least(version, 3, 0) ? 0
+                       : version_at_least(version, 2, 0) ? 200 + version_minor(version)
+                                                         : 100 + version_minor(version);
+}
+
+/* ---- values ---- */
+
+static bool is_one(const ContainerdGiven *g) {
+        return g->version > 0 && g->version < 200;
+}
+
+static bool is_among(const char *word, const char *list) {
+        size_t n = strlen(word);
+        for (const char *p = list; (p = strstr(p, word)); p++)
+                if ((p == list || p[-1] == '|') && strchr("|", p[n]))
+                        return true;
+        return false;
+}
+
+/* github.com/containerd/platforms platforms.go: Parse(); the system may have a version in brackets */
+static bool is_platform(const char *text) {
+        for (size_t parts = 0;; text++) {
+                size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
+                if (parts == 0 && text[n] == '(')
+                        n += strcspn(text + n, ")") + 1;
+                if (n == 0 || ++parts > 3)
+                        return false;
+                text += n;
+                if (*text != '/')
+                        return !*text;
+        }
+}
+
+static bool is_port(const char *text) {
+        uint64_t port;
+        return strlen(text) <= 5 && parse_u64(text, &port) >= 0 && port <= UINT16_MAX;
+}
+
+/* The fault of a text by what the table says of it, or NULL. */
+static const char *text_fault(const char *text, const char *limits, Text *room) {
+        const char *colon = strrchr(text, ':');
+        bool level = streq(limits, "@level");
+        if (!*text && !streq(limits, "@platform"))
+                return NULL;
+        switch (limits[0] == '@' ? limits[1] : *limits ? '|' : 0) {
+        case 0:
+                return NULL;
+        case 'a':
+                if (limits[2] == 'b')
+                        return *text == '/' ? NULL : "must be an absolute path";
+                return colon && is_port(colon + 1)
+                               ? NULL : "must be an address and a port, such as 127.0.0.1:1338";
+        case 'p':
+                if (limits[2] == 'o')
+                        return is_port(text) ? NULL : "must be a port from 0 to 65535, in quotes";
+                return is_platform(text) ? NULL : "must be a platform, such as linux/amd64";
+        }
+        if (level)
+                limits = "trace|debug|info|warn|warning|error|fatal|panic";
+        _cleanup_(freep) char *word = level ? str_lower(text) : xstrdup(text);
+        if (is_among(word, limits))
+                return NULL;
+        text_add(room, "is not one of ");
+        for (const char *p = limits; *p; p++)
+                if (*p == '|')
+                        text_add(room, ", ");
+                else
+                        text_add_bytes(room, p, 1);
+        return room->data;
+}
+
+/* JSON has no other numbers than those of its text: 20.0 is 20 to the plan, which writes that. */
+static bool is_whole(const json_t *value, bool json) {
+        double whole;
+        return json_is_integer(value) ||
+               (json && json_is_real(value) && modf(json_real_value(value), &whole) == 0.0);
+}
+
+static const char *number_fault(char type, const json_t *value, const char *limits, bool json,
+                                Text *room) {
+        static const struct { char type; double low, high; const char *range; } ranges[] = {
+                { 'h', 0, UINT16_MAX, "from 0 to 65535" },
+                { 'i', -0x1p63, 0x1p63, "one of 64 bits" },
+                { 'j', INT32_MIN, INT32_MAX, "from -2147483648 to 2147483647" },
+                { 'u', 0, UINT32_MAX, "from 0 to 4294967295" },
+                { 'w', 0, 0x1p64, "from 0 to 18446744073709551615" },
+        };
+        double n = json_number_value(value);
+        size_t i = 0;
+        if (!is_whole(value, json))
+                return "must be a whole number, without quotes";
+        while (ranges[i].type != type)
+                i++;
+        if (n >= ranges[i].low && n <= ranges[i].high && (!*limits || n >= strtod(limits, NULL)))
+                return NULL;
+        if (*limits)
+                text_add(room, "must be at least %.*s", (int)strcspn(limits, ":"), limits);
+        else
+                text_add(room, "must be %s", ranges[i].range);
+        return room->data;
+}
+
+/* A text that Go's time.ParseDuration() reads. 2.x takes a number as one of nanoseconds, and so may one whose
+ * version is not known. */
+static const char *interval_fault(const ContainerdGiven *g, const json_t *value, bool numbers) {
+        double unused;
+        if (json_is_integer(value) && numbers && !is_one(g))
+                return NULL;
+        return json_is_string(value) && *json_string_value(value) &&
+                               kubelet_parse_duration(json_string_value(value), &unused)
+                       ? NULL : "must be a duration with its unit, such as 10s or 1h30m";
+}
+
+static const char *duration_fault(const json_t *value, const char *limits, Text *room) {
+        if (json_is_string(value) && !json_string_length(value))
+                return NULL;
+        return kubelet_value_fault(&(KubeletSetting){ .type = 'd', .limits = limits }, value, room);
+}
+
+static const char *list_fault(char type, const json_t *value, const char *limits, Text *room) {
+        const char *fault = json_is_array(value) ? NULL
+                            : type == 'l' ? "must be a list of texts" : "must be a list of numbers";
+        json_t *item;
+        size_t i;
+        json_array_foreach(value, i, item)
+                if (!fault)
+                        fault = type == 'U' ? number_fault('u', item, "", true, room)
+                                : !json_is_string(item) ? "must be a list of texts"
+                                : text_fault(json_string_value(item), limits, room);
+        return fault;
+}
+
+static const char *value_fault(const ContainerdGiven *g, const Row *row, const json_t *value, bool json,
+                               Text *room) {
+        switch (row->type) {
+        case 's':
+                return json_is_string(value) ? text_fault(json_string_value(value), row->limits, room)
+                                             : "must be text: put it in quotes";
+        case 'b':
+                if (json_is_true(value) && *row->limits)
+                        return "must be false: it is for a runtime that containerd does not have";
+                return json_is_boolean(value) ? NULL : "must be true or false, without quotes";
+        case 'f':
+                return json_is_real(value) || (json_is_integer(value) && !is_one(g))
+                               ? NULL : "must be a number with a point, without quotes";
+        case 'd':
+                return duration_fault(value, row->limits, room);
+        case 'D':
+        case 'e':
+                return interval_fault(g, value, row->type == 'D');
+        case 'l':
+        case 'U':
+                return list_fault(row->type, value, row->limits, room);
+        case 'a':
+                return json_is_array(value) ? NULL : "must be a list of tables";
+        case 'n':
+                return NULL;
+        case 'm':
+        case 'M':
+        case 'L':
+        case 't':
+        case 'T':
+                return json_is_object(value) ? NULL : "must be a table";
+        default:
+                return number_fault(row->type, value, row->limits, json, room);
+        }
+}
+
+/* ---- a table and what is in it ---- */
+
+typedef struct Reading {
+        const ContainerdGiven *given;
+        ContainerdTell *tell;
+        ContainerdUnknown *unknown;
+        void *context;
+        bool json, certain;
+} Reading;
+
+static bool report(const Reading *r, const Path *path, const char *fault) {
+        _cleanup_(freep) char *name = path_format(path);
+        if (r->tell)
+                r->tell(r->context, name, fault, r->certain);
+        return !r->certain;
+}
+
+static void report_unknown(const Reading *r, const char *section, const char *key, const Row *row,
+                           const Path *path) {
+        _cleanup_(freep) char *name = path_format(path), *fault = NULL;
+        if (!r->unknown || !row != !r->given->version)
+                return;
+        if (row)
+                fault = xasprintf("this containerd passes over it: it is %s 2.%d",
+                                  is_digit(row->versions) ? "new in" : "gone since",
+                                  row->versions - (is_digit(row->versions) ? '0' : 'A'));
+        const char *near = row ? NULL : row_nearest(r->given, section, key);
+        if (row || near || section != section_at(0))    /* where another program has tables */
+                r->unknown(r->context, name,
+                           fault ?: "is not a key that containerd 1.7 to 2.4 knows there", near);
+}
+
+static bool read_table(const Reading *r, const char *section, const json_t *table, const Path *path);
+
+/* Runc reads options of its own; those of another runtime are its own business. */
+static bool is_open(const Row *row, const json_t *table) {
+        const char *type = json_get_text(table, "runtime_type");
+        return streq(row->key, "options") && !streq(type, "io.containerd.runc.v2") && *type;
+}
+
+/* The values of a map or list, each of which is as one of a row of another type. */
+static bool read_members(const Reading *r, const Row *row, const json_t *value, const Path *path) {
+        const char *key, *section = strchr("Ta", row->type) ? section_at(row_section(row)) : NULL;
+        Row one = { .type = row->type == 'm' ? 's' : row->type == 'M' ? 'e' : row->type == 'L' ? 'l' : 't',
+                    .limits = "", .key = "" };
+        bool good = true;
+        json_t *member;
+        size_t i;
+        json_array_foreach(value, i, member) {
+                const Path item = { path, NULL, i };
+                good = (json_is_object(member) ? read_table(r, section, member, &item)
+                                               : report(r, &item, "must be a table")) && good;
+        }
+        json_object_foreach((json_t *)value, key, member) {
+                _cleanup_(text_done) Text room = {};
+                const Path item = { path, key, 0 };
+                const char *fault =
+                        json_is_null(member) ? NULL : value_fault(r->given, &one, member, r->json, &room);
+                if (fault)
+                        good = report(r, &item, fault);
+                else if (section)
+                        good = read_table(r, section, member, &item) && good;
+        }
+        return good;
+}
+
+static bool read_value(const Reading *r, const Row *row, const json_t *value, const Path *path) {
+        _cleanup_(text_done) Text room = {};
+        if (!r->json && has_placeholder(json_string_value(value) ?: ""))
+                return true;            /* validate.c says so */
+        const char *fault =
+                json_is_null(value) ? NULL : value_fault(r->given, row, value, r->json, &room);
+        if (fault)
+                return report(r, path, fault);
+        if (row->type == 't')
+                return read_table(r, section_at(row_section(row)), value, path);
+        return !strchr("amMLT", row->type) || read_members(r, row, value, path);
+}
+
+static bool read_table(const Reading *r, const char *section, const json_t *table, const Path *path) {
+        bool good = true, plugins = section == section_of("plugins");
+        const char *key;
+        json_t *value;
+        json_object_foreach((json_t *)table, key, value) {
+                const Path own = { path, key, 0 };
+                Row row;
+                bool known;
+                if (!row_find(r->given, section, plugins ? plugin_name(key) : key, &row, &known)) {
+                        if (!plugins)           /* which may be another one's */
+                                report_unknown(r, section, key, NULL, &own);
+                } else if (!known)
+                        report_unknown(r, section, key, &row, &own);
+                else if (!is_open(&row, table)) {
+                        Reading inner = *r;
+                        inner.certain = r->certain && is_for_all(r->given, &row);
+                        good = read_value(&inner, &row, value, &own) && good;
+                }
+        }
+        return good;
+}
+
+static const Path spec_path = { NULL, "spec", 0 }, options_path = { &spec_path, "containerd", 0 },
+                  toml_path = { &options_path, "config", 0 },
+                  json_path = { &options_path, "baseRuntimeSpec", 0 };
+
+bool containerd_judge(const ContainerdGiven *g, ContainerdTell *tell, void *context) {
+        Reading r = { .given = g, .tell = tell, .context = context, .certain = true };
+        bool good = read_table(&r, section_at(0), g->all, &toml_path);
+        r.json = true;
+        good = read_table(&r, section_at(1), g->spec, &json_path) && good;
+        return containerd_judge_together(g, tell, context) && good;
+}
+
+void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *context) {
+        const Reading r = { .given = g, .unknown = tell, .context = context };
+        (void)!read_table(&r, section_at(0), g->user, &toml_path);
+}
+
+const char *containerd_consequence(const char *fault) {
+        return strstr(fault, "otherwise") ? "" : "; otherwise containerd ends, or has no CRI";
+}
+
+/* ---- without a version ---- */
+
+static ContainerdGiven given_of(const Merge *m) {
+        const json_t *containerd = json_object_get(json_object_get(m->document, "spec"), "containerd"),
+                     *plugins = json_object_get(m->toml, "plugins");
+        bool three = json_object_get(plugins, CONTAINERD_IMAGES) ||
+                     json_object_get(plugins, CONTAINERD_RUNTIME),
+             two = json_object_get(plugins, CONTAINERD_CRI);
+        return (ContainerdGiven){ .all = m->toml, .user = m->toml,
+                                  .spec = json_object_get(containerd, "baseRuntimeSpec"),
+                                  .schema = three ? 3 : two ? 2 : 0, .partial = m->partial };
+}
+
+typedef struct Judgement { const Merge *merge; Diag *diag; } Judgement;
+
+static void refuse(void *context, const char *path, const char *fault, bool certain) {
+        const Judgement *j = context;
+        _cleanup_(freep) char *text = xasprintf("%s%s", fault, containerd_consequence(fault));
+        if (certain)
+                config_report(j->merge, j->diag, path, text);
+        else
+                diag_warn_at(j->diag, "containerd-setting", origins_find(&j->merge->origins, path), path,
+                             "%s", text);
+}
+
+static void warn(void *context, const char *path, const char *fault, const char *near) {
+        const Judgement *j = context;
+        diag_warn_at(j->diag, "containerd-setting", origins_find(&j->merge->origins, path), path, "%s",
+                     fault);
+        if (near)
+                diag_suggest(j->diag, "%s", near);
+}
+
+bool containerd_validate(const Merge *m, Diag *diag) {
+        const ContainerdGiven given = given_of(m);
+        return containerd_judge(&given, refuse, &(Judgement){ m, diag });
+}
+
+void containerd_warn(const Merge *m, Diag *diag) {
+        const ContainerdGiven given = given_of(m);
+        containerd_look(&given, warn, &(Judgement){ m, diag });
+}
