@@ -213,16 +213,13 @@ static void judge_streaming(Judgement *j) {
 }
 
 static void judge_sockets(Judgement *j) {
-        static const char *const tables[] = { "grpc", "ttrpc" };
-        for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
-                const char *address = json_get_text(json_object_get(j->given->all, tables[i]), "address");
-                if (*address && (*address != '/' || strpbrk(address, " \t\n\"'\\$")))
-                        tell(j, "must be the absolute path of a socket, which kubelet can be given",
-                             "config.%s.address", tables[i]);
-        }
-        const char *debug = json_get_text(json_object_get(j->given->all, "debug"), "address"),
+        const char *address = json_get_text(json_object_get(j->given->all, "grpc"), "address"),
+                   *debug = json_get_text(json_object_get(j->given->all, "debug"), "address"),
                    *root = json_get_text(j->given->all, "root"),
                    *state = json_get_text(j->given->all, "state");
+        if (*address && (*address != '/' || strpbrk(address, " \t\n\"'\\$")))
+                tell(j, "must be the absolute path of a socket, which kubelet can be given",
+                     "config.grpc.address");
         if (*debug && *debug != '/' && !strchr(debug, ':'))
                 tell(j, "must be the absolute path of a socket", "config.debug.address");
         if (*root && streq(root, state))
