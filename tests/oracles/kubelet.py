@@ -29,12 +29,8 @@ Exit: 0, 1 after a failure or with more than 1 % strict random cases (one is nev
 """
 
 import argparse
-import base64
-import collections
 import concurrent.futures
-import csv
 import ctypes
-import fnmatch
 import itertools
 import json
 import os
@@ -50,8 +46,8 @@ import tempfile
 import threading
 import time
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-CONF = os.path.join(HERE, "../../conf")
+from daemon import Planner, Verdict, as_wanted, finish, read_cases, rows
+
 STAYS = "Starting Kubelet Plugin Manager"
 LISTENS = re.compile(r'"Starting to listen"[ ,].*?"?port"?[=:]"?(\d+)')
 LIMIT = 300
@@ -63,17 +59,6 @@ MACHINE = re.compile(r"no space left|too many open files|systemd not running|cgr
                      r"error validating root container \[kubepods\]")   # kubelet has just made it, in a hierarchy that others use, too
 # A NodeConfig that nodestrap refuses on purpose, though kubelet starts: the pages that it would set aside serve no pod (tests/userdata, V12).
 ON_PURPOSE = re.compile(r"reserves huge pages")
-# A certificate that kubelet can read; no key of it is left.
-AUTHORITY = """-----BEGIN CERTIFICATE-----
-MIIBLjCB4aADAgECAhRvNXoD0nrUoE64/vsuWkczIPm+ITAFBgMrZXAwDDEKMAgG
-A1UEAwwBeDAgFw0yNjExMjYyMzQ4NTZaGA8yMTI2MTEwMjIzNDg1NlowDDEKMAgG
-A1UEAwwBeDAqMAUGAytlcAMhAGw7maK/lLRIpvEUXY2Mg8yIOHn6OjqJWmfHib9p
-shEmo1MwUTAdBgNVHQ4EFgQUKQ3pQ/Ia5TM+N9Fxeu/n3XXJqR4wHwYDVR0jBBgw
-FoAUKQ3pQ/Ia5TM+N9Fxeu/n3XXJqR4wDwYDVR0TAQH/BAUwAwEB/zAFBgMrZXAD
-QQBxnuPsn1h/DAC/8gknBdJq8GYi7k2VbDpASi2fpl3idvKzzbclnF47pv2509aA
-UvNKKELFta6qWz8NTgozH6UH
------END CERTIFICATE-----
-"""
 
 # Fields that no case has: kubelet needs another file or socket for them, or this program sets them itself.
 LEFT_OUT = """apiVersion kind containerRuntimeEndpoint imageServiceEndpoint tlsCertFile tlsPrivateKeyFile staticPodURL staticPodURLHeader
@@ -197,12 +182,6 @@ YIELDS = ((re.compile(r"reservedSystemCPUs|--reserved-cpus"), {"systemReservedCg
 
 # ---------------------------------------------------------------- cases
 
-def rows(name, columns):
-    with open(os.path.join(CONF, name)) as file:
-        for row in csv.reader(line for line in file if not line.startswith("#")):
-            yield (row + [""] * columns)[:columns]
-
-
 class Maker:
     """Cases of one version, from one seed."""
 
@@ -320,41 +299,6 @@ def words_of(name, value):
 
 
 # ---------------------------------------------------------------- plan
-
-def node_type(vcpus):
-    """An instance type of as many CPUs: a setting may name them by number."""
-    sizes = {2: "m5.large", 4: "m5.xlarge", 8: "m5.2xlarge", 16: "m5.4xlarge", 48: "m5.12xlarge", 64: "m5.16xlarge", 96: "m5.24xlarge"}
-    return sizes[max([size for size in sizes if size <= vcpus] or [2])]
-
-
-class Planner:
-    def __init__(self, program, version, work):
-        self.program, self.version, self.work = program, version, work
-        authority = base64.b64encode(AUTHORITY.encode()).decode()
-        self.cluster = {"name": "c", "apiServerEndpoint": "https://x.eks.amazonaws.com", "certificateAuthority": authority, "cidr": "10.100.0.0/16"}
-        self.type = node_type(os.cpu_count())
-
-    def check(self, spec, where):
-        """Whether config check, which knows no version, takes it."""
-        self.write(spec, where)
-        return not subprocess.run([self.program, "config", "check", "-c", f"file://{where}.yaml"], capture_output=True).returncode
-
-    def write(self, spec, where):
-        document = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": dict(spec, cluster=self.cluster)}
-        with open(where + ".yaml", "w") as file:
-            json.dump(document, file)
-
-    def __call__(self, spec, instance_type, where):
-        """The files of the plan, or None and what is said."""
-        self.write(spec, where)
-        run = subprocess.run(
-            [self.program, "plan", "-c", where + ".yaml", "--instance-type", instance_type or self.type, "--kubelet-version", self.version,
-             "--containerd-version", "2.1.5", "--output", "json", "--show-secrets"], capture_output=True, text=True)
-        if run.returncode:
-            said = [line for line in run.stderr.splitlines() if line and "warning:" not in line]
-            return None, " / ".join(said) or f"exit {run.returncode}"
-        return {file["path"]: file["content"] for file in json.loads(run.stdout)["files"]}, ""
-
 
 def parts(kubelet):
     return [("config", name) for name in kubelet.get("config", {})] + [("flags", flag) for flag in kubelet.get("flags", [])]
@@ -561,17 +505,14 @@ address = '{work}/containerd/containerd.sock.ttrpc'
 
 # ---------------------------------------------------------------- comparison
 
-Verdict = collections.namedtuple("Verdict", "case kind ours kubelet")
-
-
 def judge(case, plan, world):
     """The verdicts on a case, and whether they are those that it wants."""
     verdict = compare(case, plan, world)
-    wanted = case.get("wanted", verdict.kind)
-    if verdict.kind != wanted and (verdict.kind != "machine" or "cgroup" in case):
-        return verdict._replace(kind="otherwise", kubelet=f"{verdict.kind}, wanted {wanted}: {verdict.kubelet}")
+    wanted = as_wanted(case, verdict, "cgroup" in case)
+    if wanted.kind == "otherwise":
+        return wanted
     if case.get("everywhere") and plan.check(case["spec"], f"{world.work}/config{next(world.numbers)}") == bool(verdict.ours):
-        return verdict._replace(kind="otherwise", kubelet="config check says otherwise than the plan")
+        return verdict._replace(kind="otherwise", said="config check says otherwise than the plan")
     return verdict
 
 
@@ -606,17 +547,6 @@ def compare(case, plan, world):
     return Verdict(case, kind, ours or "refused", said)
 
 
-def tell(verdicts, grouped):
-    groups = collections.defaultdict(list)
-    for verdict in verdicts:
-        text = verdict.kubelet if verdict.kind not in ("strict", "on purpose") else verdict.ours
-        groups[verdict.kind, normal(text) if grouped else len(groups)].append((verdict, text))
-    for (kind, _), members in sorted(groups.items(), key=lambda item: -len(item[1])):
-        verdict, text = members[0]
-        name = verdict.case.get("name", "")
-        print(f"{kind}{f' x{len(members)}' if grouped else ''}: {text}\n    {name + ' ' if name else ''}{json.dumps(verdict.case['spec'])}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodestrap", required=True)
@@ -638,22 +568,18 @@ def main():
     minor = int(version.split(".")[1])
     gates = subprocess.run([args.kubelet, "--help"], capture_output=True, text=True).stdout
     maker = Maker(args.seed, minor, gates, args.more)
-    cases = []
-    for name in args.also:
-        with open(name) as file:
-            cases += [json.loads(line) for line in file if line.strip() and not line.startswith("#")]
-    cases = [case for case in cases if minor in range(case.get("from", 0), case.get("until", 99)) and
-             fnmatch.fnmatch(case.get("name", ""), args.only) and not (V1 and case.get("cgroup") == 2)]
+    cases = [case for case in read_cases(args.also, args.only) if minor in range(case.get("from", 0), case.get("until", 99)) and
+             not (V1 and case.get("cgroup") == 2)]
     cases += [{"spec": {"kubelet": maker.case()}} for _ in range(args.n)]
 
     work = tempfile.mkdtemp(prefix="kubelet-oracle.")
     world = pool = None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # so that containerd and the cgroups go
     try:
-        plan, world = Planner(os.path.realpath(args.nodestrap), version, work), World(args.kubelet, args.containerd, work, minor)
+        plan, world = Planner(os.path.realpath(args.nodestrap), version), World(args.kubelet, args.containerd, work, minor)
         control = judge({"spec": {}}, plan, world)
         if control.kind != "taken":
-            print(f"kubelet.py: kubelet does not stay with a plain plan here: {control.ours}{control.kubelet}", file=sys.stderr)
+            print(f"kubelet.py: kubelet does not stay with a plain plan here: {control.ours}{control.said}", file=sys.stderr)
             return 2
         pool = concurrent.futures.ThreadPoolExecutor(args.jobs)
         verdicts = list(pool.map(lambda case: judge(case, plan, world), cases))
@@ -663,14 +589,7 @@ def main():
         if world:
             world.close()
         shutil.rmtree(work, ignore_errors=True)
-    count = collections.Counter(verdict.kind for verdict in verdicts)
-    wanted = {"silent", "strict", "otherwise"} | ({"taken", "refused", "machine", "elsewhere", "on purpose"} if args.show else set())
-    tell([verdict for verdict in verdicts if verdict.kind in wanted], args.group)
-    failed = count["silent"] + count["otherwise"]
-    too_strict = sum(verdict.kind == "strict" and "wanted" not in verdict.case for verdict in verdicts) > max(1, args.n / 100)
-    print(f"kubelet {version}, seed {args.seed}: " + ", ".join(f"{n} {kind}" for kind, n in sorted(count.items())))
-    print(f"{len(cases) - failed} passed, {failed} failed" + (", and too many strict" if too_strict else ""))
-    return 1 if failed or too_strict else 0
+    return finish(f"kubelet {version}", args.seed, verdicts, args.n, args, normal)
 
 
 if __name__ == "__main__":

@@ -299,7 +299,7 @@ tree_kube() {                           # the real kubelet ($KUBE) in EKS's imag
         "${CC:-cc}" -static -Os -s -o "$W/pause" "$here/cluster/lib/pause.c" && python3 "$here/boot/lib/archive.py" "$tree/etc/eks/pause.tar" localhost/kubernetes/pause:latest "$W/pause"
 }
 tree_kubelet_oracle() {                 # with kube and containerd2: tests/oracles/kubelet.py
-        mkdir -p "$tree/vmtest/conf" "$tree/vmtest/tests/oracles" && cp "$top"/conf/kubelet-*.csv "$tree/vmtest/conf/" && cp "$here"/oracles/kubelet* "$tree/vmtest/tests/oracles/"
+        mkdir -p "$tree/vmtest/conf" "$tree/vmtest/tests/oracles" && cp "$top"/conf/kubelet-*.csv "$tree/vmtest/conf/" && cp "$here"/oracles/{kubelet*,daemon.py} "$tree/vmtest/tests/oracles/"
 }
 tree_pods_network_later() {             # with kube: the pods' network comes when the test says so; and images for pods
         mv "$tree/etc/cni/net.d/10-pods.conflist" "$tree/vmtest/" && python3 "$here/boot/lib/archive.py" "$tree/vmtest/work.tar" localhost/work:latest "$(command -v busybox)" &&
