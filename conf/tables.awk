@@ -2,6 +2,11 @@
 # conf/NAME.csv → C: awk -f conf/tables.awk -v table=NAME conf/NAME.csv. What the structs are stands in src/host/tables.h,
 # host.h, aws.h, config/kubelet.h and config/containerd.h. Anything unexpected in a cell, and rows out of order where the program searches by halving, fail the build here.
 BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\n#include \"" (table == "partitions" ? "aws/internal.h" : table ~ /^kubelet|^feature/ ? "config/kubelet.h" : table == "containerd-settings" ? "config/containerd.h" : "host/tables.h") "\"\n" }
+BEGIN {
+        name = table; gsub(/-/, "_", name); sub(/^kubelet_|^feature_|^containerd_/, "&known_", name); sub(/^feature/, "kubelet", name)
+        packed = name ~ /_known_/
+        if (packed) { to = "gzip -9n | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'"; print "const unsigned char " name "[] = {"; system("") }    # which flushes
+}
 /^#/ || /^$/ { next }
 
 function fail(why) { printf "%s:%d: %s\n", FILENAME, FNR, why >"/dev/stderr"; failed = 1; exit 1 }
@@ -76,7 +81,7 @@ table == "partitions" {
         print "        { .prefix = \"" $1 "\", .name = " word($2) ", .domain = " word($3) ", .dual_stack = " word($4) ","
         print "          .fips = { [AWS_EC2] = " word($5) ", [AWS_STS] = " word($6) " } },"
 }
-# These three are one text each, without pointers, that is read from its beginning: fixed cells, a name, a NUL, one more cell, a NUL.
+# These are one text each, packed, that is read from its beginning: fixed cells, a name, a line end, one more cell, a line end.
 function minor(s) { if (s !~ /^([1-9][0-9])?$/) fail("no minor version: " s); return s == "" ? "00" : s }
 table == "kubelet-settings" {
         fields(4)
@@ -85,16 +90,16 @@ table == "kubelet-settings" {
         for (i = 1; i <= 13 && types[i] != $2; i++);
         if (i > 13) fail("no such type: " $2)
         if ($1 !~ /^[a-zA-Z0-9.\[\]]+$/ || $4 !~ /^[a-zA-Z0-9_.|:\/-]*$/) fail("not a key and limits: " $0)
-        print (n == 1 ? "const char kubelet_known_settings[] =\n" : "") "        \"" substr("sbifdlmgqeoaz", i, 1) minor($3) $1 "\\0\" \"" $4 "\\0\""
+        print substr("sbifdlmgqeoaz", i, 1) minor($3) $1 "\n" $4 | to
 }
 table == "kubelet-flags" {
         fields(5)
         ordered($1)
         if ($1 !~ /^[a-z0-9-]+$/ || $4 !~ /^[a-zA-Z0-9.]*$/) fail("not a flag and a key: " $0)
-        print (n == 1 ? "const char kubelet_known_flags[] =\n" : "") "        \"" (yes($5) == "true" ? "d" : "-") minor($2) minor($3) $1 "\\0\" \"" $4 "\\0\""
+        print (yes($5) == "true" ? "d" : "-") minor($2) minor($3) $1 "\n" $4 | to
 }
-# A text as well, with a line end behind each cell, and packed: a section is its rows and an empty line, in the order of their first rows.
-function section(s) { if (!(s in place)) { place[s] = n_sections; name[n_sections++] = s }; return s }
+# A section is its rows and an empty line, in the order of their first rows.
+function section(s) { if (!(s in place)) { place[s] = n_sections; title[n_sections++] = s }; return s }
 function within(s, words,    i, n, list) { n = split(words, list, " "); for (i = 1; i <= n && list[i] != s; i++); if (i > n) fail("not one of " words ": " s); return i }
 function versions(s) {
         if (s == "" || s ~ /^schema [23]$/) return s == "" ? " " : s == "schema 2" ? "s" : "t"
@@ -112,25 +117,20 @@ table == "containerd-settings" {
         leads[$1, rows_of[$1]] = type ~ /[+tTa]/
         n++
 }
-function pack(    s, i, limit, to) {
+function put_sections(    s, i, limit, needed) {
         if (n_sections > 94) fail("more sections than printable characters")
-        to = "gzip -9n | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'"
-        print "const unsigned char containerd_known_settings[] = {"
-        system("")              # flushes
         for (s = 0; s < n_sections; s++) {
-                for (i = 1; i <= rows_of[name[s]]; i++) {
-                        limit = limits[name[s], i]
-                        if (leads[name[s], i]) {
+                for (i = 1; i <= rows_of[title[s]]; i++) {
+                        limit = limits[title[s], i]
+                        if (leads[title[s], i]) {
                                 needed = sub(/!$/, "", limit) ? "!" : ""
                                 if (!(limit in place)) fail("no such section: " limit)
                                 limit = sprintf("%c", 33 + place[limit]) needed
                         }
-                        print row[name[s], i] "\n" limit | to
+                        print row[title[s], i] "\n" limit | to
                 }
                 print "" | to
         }
-        if (close(to)) fail("cannot be packed")
-        print "};\nconst size_t containerd_known_settings_size = sizeof containerd_known_settings;"
 }
 function stage(s,    i) { for (i = split("alpha alpha-on beta-off beta off on locked-off locked-on", stages, " "); i && stages[i] != s; i--); if (!i) fail("not a stage: " s); return substr("aAbBgGlL", i, 1) }
 table == "feature-gates" {
@@ -147,7 +147,7 @@ table == "feature-gates" {
                 if (split(words[i], part, /[:-]/) < 2) fail("not a need: " words[i])
                 needs = needs (i > 1 ? "," : "") minor(part[2]) minor(part[3]) part[1]
         }
-        print (n == 1 ? "const char kubelet_known_gates[] =\n" : "") "        \"" minor($2) minor($3) $1 "\\0\" \"" states "\\0\" \"" needs "\\0\""
+        print minor($2) minor($3) $1 "\n" states "\n" needs | to
 }
 END {
         if (failed) exit 1
@@ -155,7 +155,11 @@ END {
         sub(/^gpus$/, "gpu_models", table)
         if (table == "eni_limits") printf "const char eni_families[][13] = {\n%s};\nconst EniShape eni_shapes[] = {\n%s};\nconst EniLimit eni_limits[] = {\n%s", families, shapes, rows
         if (!n) { print FILENAME ": no rows, or an unknown table" >"/dev/stderr"; exit 1 }
-        if (table == "containerd_settings") { pack(); exit }
-        if (table ~ /^kubelet|^feature/) { print "        ;"; exit }
+        if (table == "containerd_settings") put_sections()
+        if (packed) {
+                if (close(to)) { print FILENAME ": cannot be packed" >"/dev/stderr"; exit 1 }
+                print "};\nconst size_t " name "_size = sizeof " name ";"
+                exit
+        }
         print "};\nconst size_t n_" table " = sizeof " table " / sizeof " table "[0];"
 }

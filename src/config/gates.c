@@ -5,11 +5,17 @@
 #include "base/str.h"
 #include "base/version.h"
 #include "config/fields.h"
+#include "config/table.h"
 
 #include <ctype.h>
 #include <errno.h>
 
 /* ---- the table ---- */
+
+static const char *all_gates(void) {
+        static Table table = { kubelet_known_gates, &kubelet_known_gates_size, NULL };
+        return table_text(&table);
+}
 
 static unsigned two_digits(const char *s) {
         return (unsigned)(s[0] - '0') * 10 + (unsigned)(s[1] - '0');
@@ -29,7 +35,7 @@ static bool row_next(const char **at, Row *ret) {
 }
 
 static bool row_find(const char *name, Row *ret) {
-        for (const char *at = kubelet_known_gates; row_next(&at, ret);)
+        for (const char *at = all_gates(); row_next(&at, ret);)
                 if (streq(ret->name, name))
                         return true;
         return false;
@@ -84,7 +90,7 @@ const char *kubelet_gate_nearest(const char *name) {
         _cleanup_(freep) const char **names = NULL;
         size_t n = 0;
         Row row;
-        for (const char *at = kubelet_known_gates; row_next(&at, &row);) {
+        for (const char *at = all_gates(); row_next(&at, &row);) {
                 names = xrealloc(names, n + 2, sizeof *names);
                 names[n++] = row.name;
                 names[n] = NULL;
@@ -288,7 +294,7 @@ static bool check_need(const Check *c, const Row *row, const char *need) {
 static bool check_needs(const Check *c) {
         bool met = true;
         Row row;
-        for (const char *at = kubelet_known_gates; row_next(&at, &row);)
+        for (const char *at = all_gates(); row_next(&at, &row);)
                 for (const char *need = row.needs; *need && has_row(&row, c->minor) && is_on(c, &row);
                      need += strcspn(need, ","), need += *need == ',')
                         met = check_need(c, &row, need) && met;

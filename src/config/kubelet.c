@@ -10,6 +10,7 @@
 #include "base/quantity.h"
 #include "base/str.h"
 #include "config/fields.h"
+#include "config/table.h"
 
 #include <limits.h>
 #include <math.h>
@@ -17,6 +18,16 @@
 #define CONFIG "spec.kubelet.config"
 
 /* ---- the tables ---- */
+
+static const char *all_settings(void) {
+        static Table table = { kubelet_known_settings, &kubelet_known_settings_size, NULL };
+        return table_text(&table);
+}
+
+static const char *all_flags(void) {
+        static Table table = { kubelet_known_flags, &kubelet_known_flags_size, NULL };
+        return table_text(&table);
+}
 
 static unsigned two_digits(const char *s) {
         return (unsigned)(s[0] - '0') * 10 + (unsigned)(s[1] - '0');
@@ -43,7 +54,7 @@ static bool flag_next(const char **at, KubeletFlag *ret) {
 }
 
 bool kubelet_setting_find(const char *name, KubeletSetting *ret) {
-        for (const char *at = kubelet_known_settings; setting_next(&at, ret);)
+        for (const char *at = all_settings(); setting_next(&at, ret);)
                 if (streq(ret->name, name))
                         return true;
         return false;
@@ -51,7 +62,7 @@ bool kubelet_setting_find(const char *name, KubeletSetting *ret) {
 
 bool kubelet_flag_find(const char *flag, KubeletFlag *ret) {
         _cleanup_(freep) char *name = kubelet_flag_name(flag);
-        for (const char *at = kubelet_known_flags; name && flag_next(&at, ret);)
+        for (const char *at = all_flags(); name && flag_next(&at, ret);)
                 if (streq(ret->name, name))
                         return true;
         return false;
@@ -73,7 +84,7 @@ const char *kubelet_flag_nearest(const char *name) {
         _cleanup_(freep) const char **names = NULL;
         size_t n = 0;
         KubeletFlag f;
-        for (const char *at = kubelet_known_flags; flag_next(&at, &f);) {
+        for (const char *at = all_flags(); flag_next(&at, &f);) {
                 names = xrealloc(names, n + 2, sizeof *names);
                 names[n++] = f.name;
                 names[n] = NULL;
@@ -85,7 +96,7 @@ static const char *setting_nearest(const char *name) {
         _cleanup_(freep) const char **names = NULL;
         size_t n = 0;
         KubeletSetting s;
-        for (const char *at = kubelet_known_settings; setting_next(&at, &s);) {
+        for (const char *at = all_settings(); setting_next(&at, &s);) {
                 names = xrealloc(names, n + 2, sizeof *names);
                 names[n++] = s.name;
                 names[n] = NULL;
@@ -342,7 +353,7 @@ static bool read_settings(const Reading *r, const json_t *config, unsigned minor
                    path = { &kubelet, "config", 0 };
         KubeletSetting s;
         bool good = true;
-        for (const char *at = kubelet_known_settings; setting_next(&at, &s);)
+        for (const char *at = all_settings(); setting_next(&at, &s);)
                 if (minor == 0 || minor >= s.since)
                         good = read_below(r, &s, s.name, config, &path) && good;
         return good;

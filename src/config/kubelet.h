@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* kubelet by version: its configuration file, its command line and its feature gates, out of
- * conf/kubelet-settings.csv, conf/kubelet-flags.csv and conf/feature-gates.csv. Each is one text, which needs
- * no relocation at start. */
+ * conf/kubelet-settings.csv, conf/kubelet-flags.csv and conf/feature-gates.csv. Each is one text,
+ * packed. */
 #include "base/json.h"
 #include "base/str.h"
 #include "config/config.h"
@@ -12,7 +12,8 @@
 #define KUBELET_TABLES_FROM 28
 #define KUBELET_TABLES_TO   37
 
-extern const char kubelet_known_settings[], kubelet_known_flags[], kubelet_known_gates[];
+extern const unsigned char kubelet_known_settings[], kubelet_known_flags[], kubelet_known_gates[];
+extern const size_t kubelet_known_settings_size, kubelet_known_flags_size, kubelet_known_gates_size;
 
 /* What kubelet finds in the kernel, or does not start: where protectKernelDefaults is on, as EKS has it. */
 typedef struct Tunable { const char *path, *value; } Tunable;
