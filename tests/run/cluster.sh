@@ -6,7 +6,8 @@
 #   # kube: VERSION[/PROGRAM]       of kubelet and API server (tests/tools/kube.sh), or of that one where the script needs no other
 #   # run: host                     the script runs on this machine, with tests/cluster/lib/host.sh
 #   # run: vmboot.sh OPTION…        it runs in a guest, as all that tests/run/boot.sh boots, with that one's other lines too
-#   # tree: containerd2             beside "run: host": $CONTAINERD is the newest containerd
+#   # tree: containerd2             beside "run: host": $CONTAINERD is the newest containerd of Debian
+#   # tree: containerds             beside "run: host": $CONTAINERDS are all that are here, a line each (tests/tools/containerds.sh)
 #   # cluster: WORD…                of cluster_start (tests/cluster/lib/control-plane.sh)
 #   # beside: LINE                  a line of a shell script that runs here from power-on of a guest, with that file's functions
 # All of it is in a network namespace with a loopback alone, and in namespaces of processes and mounts: several go at once, and nothing of
@@ -39,6 +40,11 @@ if [ -z "$inside" ]; then
         if [[ $tool = host && $(head_of tree) = *containerd2* ]]; then          # nothing can be fetched inside
                 CONTAINERD=$("$here/tools/peers.sh" --cached containerd2 sid containerd 2>"$W/said")/usr/bin/containerd || cannot $? <"$W/said"
                 export CONTAINERD
+        fi
+        if [[ $tool = host && $(head_of tree) = *containerds* ]]; then
+                CONTAINERDS=$("$here/tools/containerds.sh" 2>"$W/said") || cannot 77 <<<"skip: $(tail -1 "$W/said")"
+                newest=$KUBE/../bin/containerd; [ ! -x "$newest" ] || CONTAINERDS+=$'\n'$newest
+                export CONTAINERDS
         fi
         if [ "$tool" != host ]; then
                 suite=$(sed -n 's/.*-S \([a-z]*\).*/\1/p' <<<"$options"); more=$(sed -n 's/.*-a \([^ ]*\).*/\1/p' <<<"$options")

@@ -4,6 +4,7 @@
 # Builds a real Kubernetes from its public Go modules, once, and prints one directory a version. That holds kubelet, kube-apiserver,
 # kube-controller-manager and kubectl of VERSION, or PROGRAM alone of these, and etcd and aws-iam-authenticator (their versions are below).
 # What is there is not built again.
+#   --containerd   builds a real containerd, of the version below, in the same way, and prints its path
 #   --list      which VERSIONs the scripts of tests/cluster want, NODESTRAP_TEST_KUBE="VERSION..." limits these
 #   --deps      install what is needed on this machine      --clean     remove all of it      --help
 # Cost with empty caches: 4.5 CPU minutes a version, and 2 for the other two; meanwhile 1.5 GiB of modules and 6.5 GiB of build cache, which
@@ -12,14 +13,16 @@
 # come from is go's own business (GOPROXY). NODESTRAP_TEST_NO_BUILD=1 takes what is there.
 # From 1.35 on kubelet refuses a host with cgroup v1: it runs in a machine of vmboot.sh.
 set -eu; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
-ETCD=3.7.3 AUTHENTICATOR=0.6.13 KUBERNETES="kubelet kube-apiserver kube-controller-manager kubectl"
+ETCD=3.7.3 AUTHENTICATOR=0.6.13 CONTAINERD=2.4.2 KUBERNETES="kubelet kube-apiserver kube-controller-manager kubectl"
 D=$BASE/kube
 wanted() {
         local v; for v in $(sed -n 's/^# kube: //p' "$here"/../cluster/*.sh | tr ' ' '\n' | sort -uV); do
                 case " ${NODESTRAP_TEST_KUBE:-${v%/*}} " in *" ${v%/*} "*) echo "$v";; esac
         done
 }
+alone=''
 case ${1-} in
+--containerd) alone=containerd; set --;;
 --deps) deps; exit;;
 --clean) root; rm -rf "$D" "$D.lock"; exit;;
 --list) wanted; exit;;
@@ -42,8 +45,11 @@ tell() {
                 echo "$D/$v"
         done
 }
-if complete "$@"; then tell "$@"; exit; fi
-[ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no Kubernetes $* here yet (make images builds it)"
+case $alone in
+'') if complete "$@"; then tell "$@"; exit; fi;;
+*) if there "$D/bin/containerd" $CONTAINERD; then echo "$D/bin/containerd"; exit; fi;;
+esac
+[ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no ${alone:-Kubernetes $*} here yet (make images builds it)"
 root; [ "$(uname -m)" = x86_64 ] || skip "the guest is x86-64 only"
 mkdir -p "$D/bin"; exec 9>"$D.lock"; flock 9
 # For the next version: what one has built the other hardly shares. Above all it may not stay where there was no room for it.
@@ -81,6 +87,10 @@ kubernetes() {                          # its own go.mod says that the staging m
         logged go mod tidy -e || return
         for p in $all; do build "$D/$v/$p" "$v" "$k/cmd/$p" -trimpath -ldflags "-s -w -X $ver.gitVersion=v$v -X $ver.gitMajor=1 -X $ver.gitMinor=$minor" || return; done
 }
+if [ -n "$alone" ]; then
+        c=github.com/containerd/containerd/v2; (other containerd $CONTAINERD $c/cmd/containerd $c) || skip "containerd $CONTAINERD cannot be built: $(tail -n 1 "$D/log")"
+        echo "$D/bin/containerd"; exit
+fi
 failed=
 (other etcd $ETCD go.etcd.io/etcd/server/v3 go.etcd.io/etcd/server/v3) &&
         (other aws-iam-authenticator $AUTHENTICATOR sigs.k8s.io/aws-iam-authenticator/cmd/aws-iam-authenticator sigs.k8s.io/aws-iam-authenticator) || failed=1
