@@ -43,7 +43,8 @@ LIMIT = 120
 TOML, SPEC = "/etc/containerd/config.toml", "/etc/containerd/base-runtime-spec.json"
 CRI, IMAGES, RUNTIME = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime"
 MACHINE = re.compile(r"no such file|cannot assign requested|no default routes|skip plugin|cgroup v2|permission denied|read-only file|"
-                     r"is a directory|fsverity|no space left|too many open files|cannot allocate memory|temporarily unavailable|operation not permitted")
+                     r"is a directory|fsverity|no space left|too many open files|"
+                     r"cannot allocate memory|temporarily unavailable|operation not permitted")
 
 # No case has these, by section and key: other files, processes or machines decide them.
 LEFT_OUT = set("""top/version top/plugin_dir top/oom_score top/temp cgroup/path otlp/endpoint otlp/protocol handler/base_runtime_spec
