@@ -145,7 +145,8 @@ _must_check_ _nonnull_ int block_stage(Task *t, RootTmp *ret);
  * or removed. */
 _must_check_ _nonnull_ int manager_expect(const Root *root, const char *path);
 /* "/etc/hosts cannot be edited: …; what to do": path is left out where it is the action's own. */
-_malloc_ _nonnull_ char *file_failure(const Action *a, int r, const char *verb, const char *path);
+_malloc_ _nonnull_ char *file_failure(const Root *root, const Action *a, int r, const char *verb,
+                                      const char *path);
 /* Fails with that sentence and CAUSE_FILE; returns r. */
 _nonnull_ int file_fail(Task *t, int r, const char *verb, const char *path);
 /* old (may be empty) with content between our markers: in the place of the old block, at the end where there

@@ -33,18 +33,19 @@ static const struct { int error; const char *advice; } advices[] = {
         { EMFILE,  "too many open files" },
 };
 
-char *file_failure(const Action *a, int r, const char *verb, const char *path) {
-        const char *advice = NULL;
+char *file_failure(const Root *root, const Action *a, int r, const char *verb, const char *path) {
+        _cleanup_(freep) char *dead = r == -ENOENT ? root_dead_link(root, path) : NULL;
+        const char *advice = dead ? "make that directory, or remove the link" : NULL;
         for (size_t i = 0; i < ARRAY_SIZE(advices) && !advice; i++)
                 if (advices[i].error == -r)
                         advice = advices[i].advice;
         bool own = streq(path, a->target);      /* which every message about the action names anyway */
-        return xasprintf("%s%scannot be %s: %s%s%s", own ? "" : path, own ? "" : " ", verb, strerror(-r),
-                         advice ? "; " : "", advice ?: "");
+        return xasprintf("%s%scannot be %s: %s%s%s", own ? "" : path, own ? "" : " ", verb,
+                         dead ?: strerror(-r), advice ? "; " : "", advice ?: "");
 }
 
 int file_fail(Task *t, int r, const char *verb, const char *path) {
-        _cleanup_(freep) char *text = file_failure(t->action, r, verb, path);
+        _cleanup_(freep) char *text = file_failure(t->apply->root, t->action, r, verb, path);
         return task_fail(t, r, CAUSE_FILE, "%s", text);
 }
 

@@ -66,29 +66,34 @@ static const char *base_name(const char *path) {
 
 /* mode: that the daemons make them with; containerd itself goes from 0711 to 0700 in newer versions. store:
  * its files mean something only together, a database and the numbered trees that it names. */
-typedef struct SourceKind { const char *path; mode_t mode; bool store; } SourceKind;
+typedef struct SourceKind { const char *path, *name; mode_t mode; bool store; } SourceKind;
 
-static SourceKind source_kind(const char *path) {
+/* By the name, too: the user may have them keep it elsewhere. */
+static SourceKind source_kind(const Move *move) {
         static const SourceKind kinds[] = {
-                { CONTAINERD_DIR, 0711, true }, { KUBELET_DIR, 0750, false }, { SOCI_DIR, 0700, true },
+                { CONTAINERD_DIR, "containerd", 0711, true },
+                { KUBELET_DIR, "kubelet", 0750, false },
+                { SOCI_DIR, "soci-snapshotter-grpc", 0700, true },
+                { "", "overlayfs", 0700, true }, { "", "native", 0700, true },
+                { "", "erofs", 0700, true },     { "", "blockfile", 0700, true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-                if (streq(path, kinds[i].path))
+                if (streq(move->from, kinds[i].path) || streq(move->name, kinds[i].name))
                         return kinds[i];
-        return (SourceKind){ path, 0755, false };
+        return (SourceKind){ move->from, move->name, 0755, false };
 }
 
-static int source_make(const Root *root, const char *path) {
-        _cleanup_(freep) char *parent = xstrndup(path, (size_t)(base_name(path) - path));
+static int source_make(const Root *root, const Move *move) {
+        _cleanup_(freep) char *parent = xstrndup(move->from, (size_t)(base_name(move->from) - move->from));
         int r = root_make_dirs(root, parent, 0755);
-        return r < 0 ? r : root_make_dirs(root, path, source_kind(path).mode);
+        return r < 0 ? r : root_make_dirs(root, move->from, source_kind(move).mode);
 }
 
 static int source_open(const Moving *m, Source *s) {
         const char *path = s->move->from;
         s->fd = root_open(m->work->root, path, O_RDONLY | O_DIRECTORY);
         if (s->fd == -ENOENT) {
-                int r = source_make(m->work->root, path);
+                int r = source_make(m->work->root, s->move);
                 if (r < 0)
                         return move_fail(m, r, "cannot be made", path);
                 s->fd = root_open(m->work->root, path, O_RDONLY | O_DIRECTORY);
@@ -109,9 +114,18 @@ static int open_there(const Moving *m, const Source *s) {
                       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* What cp calls it in INCOMING. Names on volumes are the user's, and two may end alike. */
+/* Two of the user's paths may end alike. */
+static bool needs_names(const Moving *m) {
+        for (size_t i = 0; i < m->n; i++)
+                for (size_t k = 0; k < i && !m->work->action->storage.volume; k++)
+                        if (streq(base_name(m->sources[i].move->from), base_name(m->sources[k].move->from)))
+                                return true;
+        return m->work->action->storage.volume;
+}
+
+/* Its name in INCOMING, for cp. */
 static const char *incoming_name(const Moving *m, const Source *s) {
-        return m->work->action->storage.volume && !is_whole(s) ? s->move->name : base_name(s->move->from);
+        return needs_names(m) && !is_whole(s) ? s->move->name : base_name(s->move->from);
 }
 
 /* Its content is that of the disks already: it is bound, or is a link to there. */
@@ -264,7 +278,7 @@ static int source_look(const Moving *m, Source *s) {
         if (r >= 0)
                 r = source_want(m, s);
         /* a volume that takes it in held nothing for it */
-        bool choose = source_kind(s->move->from).store && !m->work->action->storage.volume;
+        bool choose = source_kind(s->move).store && !m->work->action->storage.volume;
         return r >= 0 && s->wanted && choose ? store_choose(m, s) : r;
 }
 
@@ -433,8 +447,8 @@ static int move_copy(const Moving *m) {
         int r = fills_whole(m) ? fill_begin(m) : 0;
         if (r < 0)
                 return r;
-        r = m->work->action->storage.volume ? cp_each(m, what)
-                                                : work_run(m->work, CAUSE_MOVE, what, argv);
+        r = needs_names(m) ? cp_each(m, what)
+                           : work_run(m->work, CAUSE_MOVE, what, argv);
         if (r >= 0)
                 r = verify(m);
         return r < 0 ? r : sync_target(m);

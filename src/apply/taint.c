@@ -49,7 +49,7 @@ bool taint_is_wanted(const Task *t) {
 }
 
 static int taint_fail(Work *w, int r, const char *verb, const char *path) {
-        _cleanup_(freep) char *text = file_failure(w->action, r, verb, path);
+        _cleanup_(freep) char *text = file_failure(w->root, w->action, r, verb, path);
         return work_fail(w, r, CAUSE_FILE, "%s", text);
 }
 

@@ -195,6 +195,19 @@ int root_link_name(const Root *r, const char *path, char **ret) {
         return 0;
 }
 
+char *root_dead_link(const Root *r, const char *path) {
+        const char *end = path;
+        int found = 0;
+        while (found >= 0 && *end) {
+                end = strchrnul(end + 1, '/');
+                _cleanup_(freep) char *part = xstrndup(path, (size_t)(end - path)), *target = NULL;
+                found = root_exists(r, part) == 0 ? root_read_link(r, part, &target) : 0;
+                if (target)
+                        return xasprintf("%s is a link to %s, which is not there", part, target);
+        }
+        return NULL;
+}
+
 int root_exists(const Root *r, const char *path) {
         int fd = root_open(r, path, O_PATH);
         if (fd == -ENOENT || fd == -ENOTDIR)

@@ -38,6 +38,9 @@ _must_check_ _nonnull_ int root_list(const Root *r, const char *path, char ***re
 _must_check_ _nonnull_ int root_read_link(const Root *r, const char *path, char **ret);
 /* The last component of what a link points to: "efa" for …/driver. */
 _must_check_ _nonnull_ int root_link_name(const Root *r, const char *path, char **ret);
+/* "/a/b is a link to /c, which is not there": of the first such link that the path leads through. NULL: of
+ * none. The caller's. */
+_must_check_ _nonnull_ char *root_dead_link(const Root *r, const char *path);
 _must_check_ _nonnull_ int root_exists(const Root *r, const char *path);        /* 1, 0 or a negative errno */
 /* 1 if a regular file with an x bit */
 _must_check_ _nonnull_ int root_executable(const Root *r, const char *path);

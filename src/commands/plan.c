@@ -6,6 +6,7 @@
 
 #include "apply/look.h"
 #include "base/lines.h"
+#include "doctor/checks.h"
 #include "report/findings.h"
 #include "report/mask.h"
 
@@ -132,6 +133,8 @@ int command_plan(Run *run) {
                 return r;
         if (o->matrix)
                 return plan_matrix(run);
+        if (!run->host->modelled)
+                units_warn(run->root, &run->plan->warnings);
         /* What became of the input belongs into what is reviewed, before what planning has to say. */
         diag_move(&run->diag, &run->plan->warnings);
         r = o->strict ? plan_be_strict(&run->diag) : 0;

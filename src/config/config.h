@@ -186,6 +186,10 @@ _nonnull_ bool variable_name_is_valid(const char *name);
 /* A name for a block device in the form that two names of one device have in common: without /dev/, "xvdb"
  * for "sdb", "vol-0123" for "vol0123". */
 _malloc_ _nonnull_ char *volume_canonical(const char *device);
+/* "/mnt//disks/./" → "/mnt/disks", as the kernel lists mounts; a new string. */
+_malloc_ _nonnull_ char *path_normalise(const char *path);
+/* Why nothing can be mounted there, whatever the machine; NULL: it can. A new string. */
+_must_check_ _nonnull_ char *mount_target_fault(const char *target);
 /* Warns of a kubelet.maxPodsExpression that fails for every kind of instance type, in the words of the plan,
  * which knows one type. A node boots with it all the same, so that only --strict refuses it. Returns 0. */
 _must_check_ _nonnull_ int config_check_expression(const Config *config, Diag *diag);

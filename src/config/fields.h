@@ -179,8 +179,6 @@ int bind_authority(const Field *f, const json_t *value, void *into);
 int bind_disabled_mounts(const Field *f, const json_t *value, void *into);
 int bind_mount_path(const Field *f, const json_t *value, void *into);
 int bind_volumes(const Field *f, const json_t *value, void *into);
-/* "/mnt//disks/./" → "/mnt/disks", as the kernel lists mounts; a new string. */
-_malloc_ _nonnull_ char *path_normalise(const char *path);
 void volumes_free(Volume *list, size_t n);
 int bind_pages(const Field *f, const json_t *value, void *into);
 int bind_environment(const Field *f, const json_t *value, void *into);

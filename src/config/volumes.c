@@ -104,8 +104,7 @@ static bool is_in_use(const char *path) {
         return false;
 }
 
-/* Why nothing can be mounted there; NULL: it can. A new string. */
-static char *why_no_target(const char *target) {
+char *mount_target_fault(const char *target) {
         _cleanup_(freep) char *path = path_normalise(target), *shown = text_quote(target, strlen(target));
         if (*target != '/')
                 return xasprintf("%s is no absolute path, and what it is relative to nobody says", shown);
@@ -178,11 +177,11 @@ static void check_targets(Check *c) {
         size_t n = 0;
         _cleanup_(freep) Target *all = targets_of(c->list, &n);
         for (size_t i = 0; i < n; i++) {
-                _cleanup_(freep) char *why = why_no_target(all[i].path);
+                _cleanup_(freep) char *why = mount_target_fault(all[i].path);
                 if (why)
                         complain(c, all[i].entry, all[i].key, why);
                 for (size_t k = 0; !why && k < i; k++) {
-                        _cleanup_(freep) char *other = why_no_target(all[k].path);
+                        _cleanup_(freep) char *other = mount_target_fault(all[k].path);
                         if (!other &&
                             check_pair(c, all[i].entry, all[i].key, all[i].path, all[k].entry, all[k].path))
                                 break;

@@ -140,6 +140,9 @@ _nonnull_ void image_compare(const Image *image, const Needs *needs, Checks *che
 /* Who sets up the node: where nodeadm's units are enabled and call this program, ours need not be; else
  * nobody but ours does, and the needs of them say so. */
 _nonnull_ void image_settle(const Image *image, Needs *needs);
+/* Of the machine that a plan is made for: warns of units by which kubelet or containerd reads other files
+ * than those that are written for it. */
+_nonnull_ void units_warn(const Root *root, Diag *warnings);
 /* What an image should not have when it is saved: two bootstrappers enabled, a baked CDI specification,
  * mdadm.conf and mount units of another machine, machine-id, our own state, an enabled kubelet. */
 _nonnull_ void image_search(const Image *image, Checks *checks);

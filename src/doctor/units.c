@@ -5,6 +5,7 @@
 #include "doctor/look.h"
 
 #include "base/package.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "doc/assignment.h"
 
@@ -55,13 +56,14 @@ static void fails_to_start(Check *c) {
 
 /* ---- its settings ---- */
 
-static const char *const starters[] = { "ExecCondition", "ExecStartPre", "ExecStart" };
-#define MAIN_STARTER 2u                 /* of these the one that a service must have */
+static const char *const starters[] = { "ExecCondition", "ExecStartPre", "ExecStart", "EnvironmentFile" };
+#define MAIN_STARTER 2u                 /* of these the one that a service must have, and the last command */
+#define ENVIRONMENTS 3u
 
 /* Of unit and drop-ins: the later setting counts, and commands add up until an empty one. */
 typedef struct Service {
         char **commands[ARRAY_SIZE(starters)];
-        char *type;
+        char *type, *from;              /* the file that its ExecStart= is from */
         bool stops, remains, acts;      /* ExecStop=, RemainAfterExit=, SuccessAction= */
 } Service;
 
@@ -69,6 +71,7 @@ static void service_done(Service *s) {
         for (size_t i = 0; i < ARRAY_SIZE(starters); i++)
                 strv_free(s->commands[i]);
         free(s->type);
+        free(s->from);
 }
 
 static void add_setting(Service *s, const char *name, const char *value) {
@@ -91,11 +94,16 @@ static void add_setting(Service *s, const char *name, const char *value) {
         }
 }
 
-static void service_add(Service *s, const char *text) {
+static void service_add(Service *s, const char *path, const char *text) {
         _cleanup_(strv_freep) char **settings = assignments_in_unit(text, "Service");
         _cleanup_(freep) char *action = assignment_in_unit(text, "Unit", "SuccessAction");
-        for (char **setting = settings; setting && *setting; setting += 2)
+        for (char **setting = settings; setting && *setting; setting += 2) {
                 add_setting(s, setting[0], setting[1]);
+                if (!streq(setting[0], starters[MAIN_STARTER]))
+                        continue;
+                free(s->from);
+                s->from = xstrdup(path);
+        }
         if (action)
                 s->acts = *action && !streq(action, "none");
 }
@@ -132,7 +140,7 @@ static void add_drop_ins(const Look *l, const char *name, Service *s) {
                         UnitState state = counts(l, folders[i]) ? unit_read(l, path, &text) : UNIT_NONE;
                         if (state == UNIT_READ) {
                                 owners_look(l, path);
-                                service_add(s, text);
+                                service_add(s, path, text);
                         }
                         if (state != UNIT_NONE)
                                 break;
@@ -159,7 +167,7 @@ static char *command_program(const char *command) {
 /* The programs that a start of it runs; new. */
 static char **started_programs(const Service *s) {
         char **all = NULL;
-        for (size_t i = 0; i < ARRAY_SIZE(starters); i++)
+        for (size_t i = 0; i <= MAIN_STARTER; i++)
                 for (char **command = s->commands[i]; command && *command; command++) {
                         char *program = command_program(*command);
                         if (program)
@@ -200,6 +208,63 @@ static bool look_service(Look *l, const Need *need, const char *path, const Serv
                 return true;
         Check *c = look_fault(l, need, "unit", path);
         check_tell(c, need, "systemd refuses it, with its drop-ins: %s", fault);
+        fails_to_start(c);
+        return false;
+}
+
+/* ---- does it read what is written? ---- */
+
+#define ARGUMENTS "$NODEADM_KUBELET_ARGS"
+
+/* The file of another --config; only systemd knows what "%i" and "$X" are. ret_ours: of kubelet, are our
+ * arguments there, and before it? NULL: it has none. */
+static const char *other_config(char *const *words, bool kubelet, bool *ret_ours) {
+        const char *file = NULL;
+        for (char *const *w = words; w && *w; w++) {
+                const char *value = startswith(*w, "--config=") ? *w + strlen("--config=") : NULL;
+                if (streq(*w, "--config") || (!kubelet && streq(*w, "-c")))
+                        value = w[1];
+                if (kubelet && streq(*w, ARGUMENTS)) {
+                        *ret_ours = true;
+                        file = NULL;            /* the last one counts */
+                } else if (value)
+                        file = strpbrk(value, "$%") || (!kubelet && streq(value, CONTAINERD_CONFIG)) ? NULL
+                                                                                                     : value;
+        }
+        return file;
+}
+
+/* Why a daemon starts with other settings than those that are written for it; NULL: it does not, or a program
+ * in between knows. EKS's unit: awslabs/amazon-eks-ami, templates/al2023/runtime/rootfs/etc/systemd/system/
+ * kubelet.service. */
+static char *reading_fault(const char *unit, const Service *s) {
+        char **commands = s->commands[MAIN_STARTER], **files = s->commands[ENVIRONMENTS];
+        _cleanup_(freep) char *program = commands ? command_program(commands[0]) : NULL;
+        _cleanup_(strv_freep) char **words = commands ? assignment_split(commands[0]) : NULL;
+        const char *name = program ? (strrchr(program, '/') ?: "/") + 1 : "";
+        bool kubelet = streq(name, "kubelet") && streq(unit, "kubelet.service"), ours = false;
+        if (!kubelet && !(streq(name, "containerd") && streq(unit, "containerd.service")))
+                return NULL;
+        const char *file = other_config(words, kubelet, &ours);
+        if (kubelet && !ours)
+                return xasprintf("%s starts kubelet without " ARGUMENTS ", so that it reads none of the "
+                                 "files that are written for it: add that to ExecStart=", s->from);
+        if (file)
+                return xasprintf("%s has %s read %s in the place of the file that is written for it: take "
+                                 "that out of ExecStart=", s->from, name, file);
+        if (kubelet && !strv_contains(files, KUBELET_ENVIRONMENT) &&
+            !strv_contains(files, "-" KUBELET_ENVIRONMENT))
+                return xasprintf("%s starts kubelet with " ARGUMENTS ", which is empty: add "
+                                 "EnvironmentFile=" KUBELET_ENVIRONMENT, s->from);
+        return NULL;
+}
+
+static bool look_reading(Look *l, const Need *need, const Service *s) {
+        _cleanup_(freep) char *fault = reading_fault(need->name, s);
+        if (!fault)
+                return true;
+        Check *c = look_fault(l, need, "unit-reads", s->from);
+        check_tell(c, need, "%s", fault);
         fails_to_start(c);
         return false;
 }
@@ -300,6 +365,23 @@ bool unit_exists(const Look *l, const char *name) {
         return find_unit(l, name, &path, &text) == UNIT_READ;
 }
 
+void units_warn(const Root *root, Diag *warnings) {
+        static const char *const units[] = { "kubelet.service", "containerd.service" };
+        const Image image = { .root = root, .running = true };
+        const Look l = { .root = root, .image = &image };
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+                _cleanup_(freep) char *text = NULL, *path = NULL;
+                _cleanup_(service_done) Service s = {};
+                if (find_unit(&l, units[i], &path, &text) != UNIT_READ)
+                        continue;
+                service_add(&s, path, text);
+                add_drop_ins(&l, units[i], &s);
+                _cleanup_(freep) char *fault = reading_fault(units[i], &s);
+                if (fault)
+                        diag_warn(warnings, "unit-reads", "%s", fault);
+        }
+}
+
 static bool same_file(const Root *root, const char *a, const char *b) {
         struct stat one, other;
         _cleanup_(close_fd) int fd = root_open(root, a, O_PATH), fd_b = root_open(root, b, O_PATH);
@@ -313,7 +395,7 @@ bool unit_starts(const Look *l, const char *unit, const char *program) {
         bool does = false;
         if (find_unit(l, unit, &path, &text) != UNIT_READ)
                 return false;
-        service_add(&s, text);
+        service_add(&s, path, text);
         add_drop_ins(l, unit, &s);
         _cleanup_(strv_freep) char **all = started_programs(&s);
         for (char **name = all; name && *name && !does; name++) {
@@ -328,12 +410,12 @@ static void look_read_unit(Look *l, const Need *need, const char *template, cons
         _cleanup_(service_done) Service s = {};
         labels_look(l->labels, l->root, path);
         owners_look(l, path);
-        service_add(&s, text);
+        service_add(&s, path, text);
         if (template)
                 add_drop_ins(l, template, &s);
         add_drop_ins(l, need->name, &s);
         if (look_service(l, need, path, &s) && look_commands(l, need, path, &s) &&
-            look_enabled(l, need, path, text))
+            look_reading(l, need, &s) && look_enabled(l, need, path, text))
                 look_well(l, need, "unit", path);
 }
 

@@ -84,8 +84,8 @@ _nonnull_ bool path_same(const char *a, const char *b);
  * `from` bytes. */
 _must_check_ _nonnull_ int detect_directory(const Root *root, const char *path, const Storage *s,
                                             uint64_t from, Directory *ret, Diag *diag);
-/* Fills Host.kubelet_bytes, where this machine is looked at. */
-_nonnull_ void detect_kubelet_bytes(const Root *root, Host *h);
+/* Fills Host.dead_links and, where this machine is looked at, kubelet_bytes. */
+_nonnull_ void detect_places(const Root *root, const Config *config, Host *h);
 /* Units of nodeadm that are enabled beside ours, a new vector; NULL: none, or ours are not. */
 _nonnull_ char **detect_bootstrappers(const Root *root);
 /* Is storage to be looked at? */

@@ -189,6 +189,7 @@ static int directory_read(const Root *root, const Storage *s, uint64_t from, Dir
                 if (r < 0)
                         return r;
                 d->kind = S_ISDIR(st.st_mode) ? DIRECTORY_THERE : DIRECTORY_NO_DIRECTORY;
+                d->dead = S_ISLNK(st.st_mode) ? root_dead_link(root, d->path) : NULL;
         } else if (fd == -ENOTDIR || fd == -ELOOP)
                 d->kind = DIRECTORY_NO_DIRECTORY;
         else if (fd != -ENOENT)
@@ -199,9 +200,17 @@ static int directory_read(const Root *root, const Storage *s, uint64_t from, Dir
 }
 
 /* A statfs(2) of a fixture would tell of the machine that the fixture lies on. */
-void detect_kubelet_bytes(const Root *root, Host *h) {
+void detect_places(const Root *root, const Config *config, Host *h) {
         struct statvfs fs;
-        _cleanup_(close_fd) int fd = root_is_host(root) ? open_nearest_directory(root, KUBELET_DIR) : -ENOENT;
+        _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);
+        const char *path = places.all[PLACE_KUBELET].path;
+        bool here = root_is_host(root) && *path == '/';
+        _cleanup_(close_fd) int fd = here ? open_nearest_directory(root, path) : -ENOENT;
+        for (size_t i = 0; i < places.n; i++) {
+                char *dead = *places.all[i].path == '/' ? root_dead_link(root, places.all[i].path) : NULL;
+                if (dead)
+                        strv_push(&h->dead_links, dead);
+        }
         if (fd >= 0 && fstatvfs(fd, &fs) == 0)
                 h->kubelet_bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
 }
@@ -214,6 +223,7 @@ int detect_directory(const Root *root, const char *path, const Storage *s, uint6
                 free(d.path);
                 free(d.real);
                 free(d.on);
+                free(d.dead);
                 free(d.foreign);
                 return r == -EACCES || r == -EPERM
                                ? r

@@ -52,7 +52,7 @@ static int read_machine(const Root *root, const Config *config, const HostOption
 
         detect_names(root, h);
         detect_ptrace_scope(root, h);
-        detect_kubelet_bytes(root, h);
+        detect_places(root, config, h);
         if (options->storage)           /* before, files in sysctl.d may still wait for their turn */
                 kernel_read(root, &h->kernel_state);
         h->bootstrappers = detect_bootstrappers(root);
@@ -218,6 +218,7 @@ Host *host_free(Host *h) {
         strv_free(h->assumed);
         strv_free(h->api_server_addresses);
         strv_free(h->bootstrappers);
+        strv_free(h->dead_links);
         free(h);
         return NULL;
 }

@@ -64,6 +64,7 @@ typedef struct Directory {
         bool empty;                     /* true where it is missing */
         bool read_only;                 /* the file system that it, or its nearest parent
                                          * that exists, is on cannot be written */
+        char *dead;                     /* a sentence: the link on the way that leads nowhere; or NULL */
         char *on;                       /* type of that file system, where it is none
                                          * for data (proc, sysfs, …); else NULL */
         uint64_t bytes;                 /* below it, on its own file system; 0 where that
@@ -105,9 +106,18 @@ typedef struct Storage {
 } Storage;
 /* What the node writes much to, in the order in which it is bound: each moves to the disks unless
  * disabledMounts says otherwise. */
-/* name: below mountPath/0, as nodeadm's script has it */
-typedef struct StorageBind { const char *path, *name, *unit, *word; } StorageBind;
+/* name: below mountPath/0, as nodeadm's script has it; given: the setting that moves it elsewhere; NULL */
+typedef struct StorageBind { const char *path, *name, *unit, *word, *given; } StorageBind;
 extern const StorageBind storage_binds[4];
+/* Where this configuration has the daemons keep it: those four in their order, and then places that the
+ * settings of containerd add. */
+typedef struct StoragePlaces {
+        StorageBind all[ARRAY_SIZE(storage_binds) + 5]; size_t n;
+        char **owned;                   /* the paths that are not ours */
+} StoragePlaces;
+enum { PLACE_KUBELET, PLACE_CONTAINERD, PLACE_POD_LOGS };       /* of all */
+_must_check_ _nonnull_ StoragePlaces storage_binds_of(const Config *config);
+_nonnull_ void storage_places_done(StoragePlaces *p);
 /* the one that is seen there, behind links that were looked through; NULL */
 const Mount *storage_mount_at(const Storage *s, const char *target);
 /* the one that path, without links in it, lies on; NULL */
@@ -256,7 +266,7 @@ typedef struct Host {
         Shortfall *shortfalls; size_t n_shortfalls;     /* the census: empty in a model */
         PagePool *pools; size_t n_pools;                /* by size, the largest first, then by node */
         uint64_t page_size;             /* of a huge page, where no size is named; 0: not known */
-        uint64_t kubelet_bytes;         /* of the file system that KUBELET_DIR lies on; 0: not known */
+        uint64_t kubelet_bytes;         /* of the file system that kubelet keeps its data on; 0: not known */
         KernelState kernel_state;       /* where the run phase is planned for this machine */
         int ptrace_scope;               /* kernel.yama.ptrace_scope; -1: not known */
         char *kubelet_version;          /* "1.33.4", no v */
@@ -266,6 +276,7 @@ typedef struct Host {
                                          * without */
         bool soci_snapshotter;          /* its binary is there */
         char *image_credential_provider; /* path of ecr-credential-provider, or NULL */
+        char **dead_links;              /* in the places of what daemons keep: sentences; or NULL */
         char **bootstrappers;           /* units of nodeadm that are enabled beside ours; or NULL */
         char **api_server_addresses;    /* Outposts: what the endpoint's name resolves to, sorted */
 } Host;

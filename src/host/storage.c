@@ -8,6 +8,7 @@
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "config/kubelet.h"
 #include "host/wait.h"
 
 #include <errno.h>
@@ -23,6 +24,56 @@ const StorageBind storage_binds[4] = {
         { .path = SOCI_DIR, .name = "soci-snapshotter-grpc",
           .unit = "soci-snapshotter.service", .word = "SOCI" },
 };
+
+/* ---- where the daemons keep it ---- */
+
+#define TOML "spec.containerd.config"
+
+static void place_set(StoragePlaces *p, StorageBind *bind, const char *path, const char *given) {
+        if (!*path || (bind->path && path_same(path, bind->path)))
+                return;
+        bool inside = *path == '/' && path[strspn(path, "/.")];
+        strv_push(&p->owned, inside ? path_normalise(path) : xstrdup(path));
+        bind->path = p->owned[strv_length(p->owned) - 1];
+        bind->given = given;
+}
+
+static void place_add(StoragePlaces *p, const char *path, const char *name) {
+        StorageBind bind = { .name = name, .unit = "containerd.service", .word = "Containerd" };
+        place_set(p, &bind, path, TOML);
+        if (bind.path)
+                p->all[p->n++] = bind;
+}
+
+/* containerd 1.7.24 and 2.4.2: root_path of Config in plugins/snapshots/NAME/plugin/plugin.go (1.x:
+ * snapshots/…). btrfs and zfs want a file system of their own there, and devmapper keeps only numbers. The
+ * content store has no path of its own (plugins/content/local/plugin/plugin.go). A state in /run lies on
+ * no disk. */
+StoragePlaces storage_binds_of(const Config *config) {
+        static const char *const snapshotters[] = { "overlayfs", "native", "erofs", "blockfile" };
+        _cleanup_(json_decrefp) json_t *flags = json_object();
+        _cleanup_(strv_freep) char **words = kubelet_words(config->kubelet.flags);
+        const json_t *toml = config->containerd.config, *plugins = json_object_get(toml, "plugins");
+        const char *state = json_get_text(toml, "state");
+        StoragePlaces p = { .n = ARRAY_SIZE(storage_binds) };
+        memcpy(p.all, storage_binds, sizeof storage_binds);
+        kubelet_flags_merge(flags, words);
+        place_set(&p, &p.all[PLACE_KUBELET], json_get_text(flags, "rootDirectory"), "spec.kubelet.flags");
+        place_set(&p, &p.all[PLACE_CONTAINERD], json_get_text(toml, "root"), TOML);
+        place_set(&p, &p.all[PLACE_POD_LOGS], json_get_text(config->kubelet.config, "podLogsDir"),
+                  "spec.kubelet.config.podLogsDir");
+        if (!startswith(state, "/run/") && !startswith(state, "/var/run/"))
+                place_add(&p, state, "containerd-state");
+        for (size_t i = 0; i < ARRAY_SIZE(snapshotters); i++) {
+                _cleanup_(freep) char *plugin = xasprintf("io.containerd.snapshotter.v1.%s", snapshotters[i]);
+                place_add(&p, json_get_text(json_object_get(plugins, plugin), "root_path"), snapshotters[i]);
+        }
+        return p;
+}
+
+void storage_places_done(StoragePlaces *p) {
+        strv_free(p->owned);
+}
 
 static unsigned stores_by_table(const Host *host) {
         return host->type && host->type->disks > 0 ? (unsigned)host->type->disks : 0;
@@ -180,7 +231,14 @@ static uint64_t smallest_disk(const Config *config, const Host *h) {
         return smallest;
 }
 
-static void store_targets(const LocalStorage *o, const Host *h, char ***paths) {
+static void add_once(char ***paths, const char *path) {
+        if (!strv_contains(*paths, path))
+                strv_add(paths, path);
+}
+
+static void store_targets(const Config *config, const Host *h, char ***paths) {
+        _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);
+        const LocalStorage *o = &config->instance.storage;
         unsigned stores = 0;
         strv_add(paths, o->mount_path);
         if (o->strategy == STORAGE_MOUNT)
@@ -189,19 +247,14 @@ static void store_targets(const LocalStorage *o, const Host *h, char ***paths) {
                                 strv_push(paths, xasprintf("%s/%u", o->mount_path, ++stores));
         if (o->strategy != STORAGE_MOUNT)
                 strv_push(paths, xasprintf("%s/0", o->mount_path));
-        for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++)
-                strv_add(paths, storage_binds[i].path);
-}
-
-static void add_once(char ***paths, const char *path) {
-        if (!strv_contains(*paths, path))
-                strv_add(paths, path);
+        for (size_t i = 0; i < places.n; i++)
+                add_once(paths, places.all[i].path);
 }
 
 static char **targets(const Config *config, const Host *h) {
         char **paths = NULL;
         if (config->instance.storage.strategy != STORAGE_NONE)
-                store_targets(&config->instance.storage, h, &paths);
+                store_targets(config, h, &paths);
         for (size_t i = 0; i < config->instance.n_volumes; i++) {
                 const Volume *v = &config->instance.volumes[i];
                 strv_push(&paths, xasprintf(VOLUMES_PLACE "/%s", v->key));
@@ -338,6 +391,7 @@ void storage_clear(Storage *s) {
                 free(s->directories[i].path);
                 free(s->directories[i].real);
                 free(s->directories[i].on);
+                free(s->directories[i].dead);
                 free(s->directories[i].foreign);
         }
         free(s->directories);

@@ -43,11 +43,11 @@ uint64_t filesystem_bytes(uint64_t device, Filesystem filesystem) {
 }
 
 /* The bind that kubelet's directory, or one above it, comes from. */
-static const Action *bind_of_kubelet(const Plan *plan) {
+static const Action *bind_of(const Plan *plan, const char *directory) {
         const Action *found = NULL;
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
-                if (a->type == ACTION_BIND && path_in(KUBELET_DIR, a->target) &&
+                if (a->type == ACTION_BIND && path_in(directory, a->target) &&
                     (!found || strlen(a->target) > strlen(found->target)))
                         found = a;
         }
@@ -100,7 +100,9 @@ static uint64_t device_bytes(const Plan *plan, const Config *config, const Host 
 }
 
 uint64_t ephemeral_bytes(const Plan *plan, const Config *config, const Host *host, const char **ret_doubt) {
-        const Action *bind = bind_of_kubelet(plan);
+        _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);
+        const StorageBind *kubelet = &places.all[PLACE_KUBELET];
+        const Action *bind = bind_of(plan, kubelet->path);
         const Action *mount = bind ? mount_of(plan, bind->storage.source) : NULL;
         const Directory *place = mount ? storage_directory(&host->storage, mount->target) : NULL;
         *ret_doubt = NULL;
@@ -109,7 +111,8 @@ uint64_t ephemeral_bytes(const Plan *plan, const Config *config, const Host *hos
         if (mount && (mount->storage.state == STEP_KEEP || mount->storage.state == STEP_REPAIR) && place &&
             place->size > 0)
                 return place->size;
-        *ret_doubt = "the file system of " KUBELET_DIR " was not looked at";
+        *ret_doubt = kubelet->given ? "kubelet's directory is one of the user's"
+                                     : "the file system of " KUBELET_DIR " was not looked at";
         if (!mount)
                 return 0;
         uint64_t device = device_bytes(plan, config, host, mount);

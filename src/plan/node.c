@@ -196,11 +196,10 @@ static void add_pages(Expected *e, const Plan *plan, const Host *host) {
 }
 
 static void add_storage(Expected *e, const Plan *plan, const Config *config, const Host *host) {
-        const char *doubt = "kubelet's directory is one of the user's";
+        const char *doubt;
         if (node_setting_flag(e->settings, "localStorageCapacityIsolation") == 0)
                 return;         /* kubelet does not report it then */
-        bool elsewhere = *json_get_text(e->settings, "rootDirectory");
-        uint64_t bytes = elsewhere ? 0 : ephemeral_bytes(plan, config, host, &doubt);
+        uint64_t bytes = ephemeral_bytes(plan, config, host, &doubt);
         Resource *r = add(e, xstrdup("ephemeral-storage"), bytes > 0 ? bytes : UINT64_MAX,
                           /* kubernetes/kubernetes#137652 */
                           !version_at_least(host->kubelet_version, 1, 37));

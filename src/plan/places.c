@@ -3,6 +3,7 @@
  * somebody's feet. */
 #include "plan/storage.h"
 #include "base/str.h"
+#include <errno.h>
 
 /* The source is what somebody wrote. */
 char *mount_label(const Mount *m) {
@@ -21,7 +22,7 @@ bool path_in(const char *path, const char *folder) {
 
 char *why_unfit(const Directory *d) {
         if (d->kind == DIRECTORY_NO_DIRECTORY)
-                return xstrdup("is no directory");
+                return d->dead ? xasprintf("is not a directory (%s)", d->dead) : xstrdup("is no directory");
         if (d->on)
                 return xasprintf("is on a file system that holds no data (%s)", d->on);
         return NULL;
@@ -186,6 +187,8 @@ static void check_source(Stores *s, const StorageBind *bind, const Directory *d)
                               "%s is on a read-only file system, so that nothing can be made or moved there: "
                               "name %s in disabledMounts",
                               bind->path, bind->word);
+        else if (bind->given && d && d->foreign)
+                refuse_foreign_way(s, bind->path, d->foreign);
 }
 
 /* Is the mount that is seen at the directory our bind of /NAME on the device with this number? */
@@ -213,6 +216,10 @@ StepState bind_state(const Storage *seen, const char *path, const char *number, 
 /* A volume was named for just this directory, and disabledMounts need not say so, too. */
 static bool goes_to_volume(Stores *s, Diag *warnings, const StorageBind *bind) {
         const Volume *v = volume_for(s->config, bind->path);
+        for (size_t i = 0; bind->given && !v && i < s->config->instance.n_volumes; i++)
+                for (char **target = s->config->instance.volumes[i].targets; target && *target; target++)
+                        if (path_in(bind->path, *target))
+                                return true;
         if (v)
                 diag_warn_at(warnings, "volume-wins", NULL, "spec.instance.localStorage.disabledMounts",
                              "%s goes to the volume %s, which wins over instance stores for the same path; "
@@ -221,14 +228,48 @@ static bool goes_to_volume(Stores *s, Diag *warnings, const StorageBind *bind) {
         return v != NULL;
 }
 
+/* Of a place that the user has chosen: an error that stands where that was done. */
+static bool is_refused(Stores *s, const StorageBind *bind) {
+        _cleanup_(freep) char *fault = bind->given ? mount_target_fault(bind->path) : NULL;
+        if (!fault)
+                return false;
+        diag_error_at(s->diag, -EINVAL, CAUSE_MOUNT, NULL, bind->given,
+                      "%s. Its content is to move to the instance stores: set another path, or name %s in "
+                      "spec.instance.localStorage.disabledMounts",
+                      fault, bind->word);
+        return s->refused = true;
+}
+
+/* It lies on the disks already, or in another directory that moves there. Where that is of another daemon,
+ * the one would write while the other stands still. */
+static bool goes_along(Stores *s, const StorageBind *bind) {
+        _cleanup_(freep) char *disks = xasprintf("%s/0", s->config->instance.storage.mount_path);
+        if (path_in(bind->path, disks))
+                return true;
+        for (const StorageBind *other = s->places.all; other < s->places.all + s->places.n; other++) {
+                if (other == bind || !path_in(bind->path, other->path) ||
+                    !store_bind_wanted(&s->config->instance.storage, other))
+                        continue;
+                if (!streq(bind->unit, other->unit)) {
+                        diag_error_at(s->diag, -EINVAL, CAUSE_MOUNT, NULL, bind->given ?: other->given,
+                                      "%s lies in %s, which is of another daemon, and both are to move to "
+                                      "the instance stores: give them places beside each other",
+                                      bind->path, other->path);
+                        s->refused = true;
+                }
+                return other < bind || !path_in(other->path, bind->path);
+        }
+        return false;
+}
+
 size_t binds_find(Stores *s, Diag *warnings, const char *number,
-                  BindStep ret[static ARRAY_SIZE(storage_binds)]) {
+                  BindStep ret[static ARRAY_SIZE(s->places.all)]) {
         size_t n = 0;
-        for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++) {
-                const StorageBind *bind = &storage_binds[i];
+        for (size_t i = 0; i < s->places.n; i++) {
+                const StorageBind *bind = &s->places.all[i];
                 const Mount *m = NULL;
                 if (!store_bind_wanted(&s->config->instance.storage, bind) ||
-                    goes_to_volume(s, warnings, bind))
+                    goes_to_volume(s, warnings, bind) || is_refused(s, bind) || goes_along(s, bind))
                         continue;
                 check_nesting(s, bind);
                 BindStep step = { .bind = bind, .directory = storage_directory(s->seen, bind->path) };

@@ -283,6 +283,10 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                           "%s is not in this version's table of accelerated types: what was found is taken "
                           "as it is, and nothing is missed",
                           host->instance.type ?: "the instance type");
+        for (char **link = host->dead_links; link && *link; link++)
+                diag_warn(&plan->warnings, "dead-link",
+                          "%s, so that no daemon can write there: make that directory, or remove the link",
+                          *link);
         if (host->bootstrappers)
                 warn_of_bootstrappers(plan, host->bootstrappers);
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))

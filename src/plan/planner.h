@@ -12,7 +12,6 @@
 #define PLAN_RELOAD_ID  "reload-manager:systemd"
 #define SOCI_UNIT       "soci-snapshotter.service"
 #define PLAN_PRUNE_ID   "prune-files:" MANIFEST_FILE
-#define PLAN_FORGET_ID  "forget-state:" KUBELET_DIR
 
 /* Appends an action with its type's deadline; the strings are copied. The caller fills what its type needs.
  * The pointer is valid until the next one is added. */
@@ -61,7 +60,7 @@ _nonnull_ void plan_take_turn(Plan *plan);
 _nonnull_ void plan_units(Plan *plan, const Config *config, const Host *host);
 
 /* Removes the state files of an earlier boot that kubelet refuses. */
-_nonnull_ void plan_state(Plan *plan, const Host *host);
+_nonnull_ const char *plan_state(Plan *plan, const Config *config, const Host *host);   /* its id */
 
 /* The Node that all of that will make; warns where kubelet would not start, or pods get no memory. */
 _nonnull_ void plan_node(Plan *plan, const Config *config, const Host *host);

@@ -31,13 +31,11 @@ static void add_reserved(Action *a, const json_t *settings) {
 
 /* Before 1.31 the state of DRA is alpha and has another form
  * (kubernetes/kubernetes:pkg/kubelet/cm/dra/state/checkpoint.go). A file that cannot be removed is a
- * warning: kubelet says itself whether it ends. Another directory than ours stays as it is. */
-void plan_state(Plan *plan, const Host *host) {
+ * warning: kubelet says itself whether it ends. */
+const char *plan_state(Plan *plan, const Config *config, const Host *host) {
+        _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);
         _cleanup_(json_decrefp) json_t *settings = node_settings(plan, host);
-        const char *directory = json_get_text(settings, "rootDirectory");
-        if (*directory && !streq(directory, KUBELET_DIR))
-                return;
-        Action *a = plan_add(plan, ACTION_FORGET_STATE, PHASE_RUN, "kubelet", KUBELET_DIR,
+        Action *a = plan_add(plan, ACTION_FORGET_STATE, PHASE_RUN, "kubelet", places.all[PLACE_KUBELET].path,
                              "state of an earlier boot that kubelet refuses");
         a->lenient = true;
         add_policies(a, settings);
@@ -45,4 +43,5 @@ void plan_state(Plan *plan, const Host *host) {
         if (version_at_least(host->kubelet_version, 1, 31))
                 strv_add(&a->words, "draManagerState=v1");
         action_after(a, "write-file:" MOUNTS_READY);
+        return a->id;
 }

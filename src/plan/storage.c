@@ -526,7 +526,7 @@ static void plan_one(Plan *plan, Stores *s) {
         add_device(plan, s, &d);
         if (d.filled == STEP_MAKE || d.filled == STEP_REMAKE)
                 need_mkfs(s, s->config->instance.storage.filesystem);
-        BindStep binds[ARRAY_SIZE(storage_binds)];
+        BindStep binds[ARRAY_SIZE(s->places.all)];
         size_t n = binds_find(s, &plan->warnings, d.mounted ? d.number : NULL, binds);
         add_state(plan, s, &d, binds, n);
 }
@@ -609,7 +609,8 @@ static void plan_stores(Plan *plan, Stores *s) {
 
 int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         _cleanup_(stores_done)
-                Stores s = { .config = config, .host = host, .seen = &host->storage, .diag = diag };
+                Stores s = { .config = config, .host = host, .seen = &host->storage, .diag = diag,
+                             .places = storage_binds_of(config) };
         bool stores = config->instance.storage.strategy != STORAGE_NONE;
         check_promise(plan, &s);
         if (stores)

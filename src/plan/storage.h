@@ -16,6 +16,7 @@ typedef struct Stores {
                                          * where the disks were not looked at */
         const char *path;               /* "spec.instance.storage.volumes[0]": what is refused is a volume;
                                          * NULL: an instance store */
+        StoragePlaces places;
         bool refused;
 } Stores;
 /* What file systems lie on: the array, or a disk alone. */
@@ -111,7 +112,7 @@ bool refuse_mounts_below(Stores *s, const char *path, const Directory *d);
  * of the user's own (a warning then). number: the device that is mounted on the disks' directory now, or
  * NULL. Returns how many. */
 size_t binds_find(Stores *s, Diag *warnings, const char *number,
-                  BindStep ret[static ARRAY_SIZE(storage_binds)]);
+                  BindStep ret[static ARRAY_SIZE(s->places.all)]);
 /* STEP_KEEP where what is seen at a place that was looked at is our bind of this folder of the device,
  * STEP_MAKE where nothing is, STEP_UNKNOWN where something else is: *ret_mount. */
 StepState bind_state(const Storage *seen, const char *path, const char *number, const char *name,

@@ -13,6 +13,7 @@
 
 void stores_done(Stores *s) {
         free(s->disks);
+        storage_places_done(&s->places);
 }
 
 void stores_refuse(Stores *s, Cause cause, const char *format, ...) {

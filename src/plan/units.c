@@ -71,8 +71,11 @@ static void plan_ready(Plan *plan, bool storage) {
  * brought does (nodeadm: internal/containerd/sandbox_image.go). And in AMIs of before May 2026 it has no tag
  * and is not pinned (awslabs/amazon-eks-ami#2729, #2730). kubelet waits for it, containerd does not. */
 static void plan_sandbox_image(Plan *plan, const Config *config, const Host *host, bool soci) {
-        bool bind = plan_find(plan, "bind:" CONTAINERD_DIR);
-        if (!bind && !soci && plan_sandbox_is_users(config))
+        _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);
+        const StorageBind *store = &places.all[PLACE_CONTAINERD];
+        _cleanup_(freep) char *id = xasprintf("bind:%s", store->path);
+        bool bind = plan_find(plan, id);
+        if (!bind && !store->given && !soci && plan_sandbox_is_users(config))
                 return;
         Action *import = plan_add(plan, ACTION_IMPORT_IMAGE, PHASE_RUN, "containerd", SANDBOX_ARCHIVE,
                                   soci   ? "if SOCI has not unpacked it"
@@ -178,7 +181,7 @@ static void after_files_of_devices(const Plan *plan, Action *turn) {
 
 /* ---- units ---- */
 
-static void plan_turn(Plan *plan, bool tainted) {
+static void plan_turn(Plan *plan, const char *forget, bool tainted) {
         Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN,
                                  tainted ? "storage and containerd are well, and the devices were seen to"
                                          : "all that kubelet waits for went well",
@@ -189,8 +192,7 @@ static void plan_turn(Plan *plan, bool tainted) {
         /* also where --daemon leaves containerd out */
         action_after(turn, "write-file:" MOUNTS_READY);
         action_after(turn, "taint-node:" TAINT_FILE);
-        if (plan_find(plan, PLAN_FORGET_ID))
-                action_after(turn, PLAN_FORGET_ID);
+        action_after(turn, forget);
         after_devices(plan, turn, !tainted);
         after_files_of_devices(plan, turn);
 }
@@ -211,8 +213,8 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
         plan_watch(plan);
         plan_check_node(plan, config, host);
         plan_taint(plan, config, host);
-        plan_state(plan, host);
-        plan_turn(plan, config->failure_policy == FAILURE_JOIN_TAINTED);
+        const char *forget = plan_state(plan, config, host);
+        plan_turn(plan, forget, config->failure_policy == FAILURE_JOIN_TAINTED);
         Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",
                                     "start-unit:containerd.service");
         strv_add(&kubelet->unit.reads, TAINT_FILE);    /* restarted when it appears, changes or goes */

@@ -217,10 +217,10 @@ static void check_stores(Stores *s, const char *target) {
                         "%s and %s, where instance stores are mounted, lie one in the other: set another "
                         "target, or another spec.instance.localStorage.mountPath",
                         target, o->mount_path);
-        for (size_t i = 0; o->strategy != STORAGE_MOUNT && i < ARRAY_SIZE(storage_binds); i++) {
-                const StorageBind *b = &storage_binds[i];
+        for (size_t i = 0; o->strategy != STORAGE_MOUNT && i < s->places.n; i++) {
+                const StorageBind *b = &s->places.all[i];
                 if (store_bind_wanted(o, b) && !streq(b->path, target) &&
-                    (path_in(target, b->path) || path_in(b->path, target)))
+                    (path_in(target, b->path) || (!b->given && path_in(b->path, target))))
                         stores_refuse(
                                 s, CAUSE_MOUNT,
                                 "%s and %s, which goes to the instance stores, lie one in the other: set "
@@ -255,10 +255,10 @@ static void check_target(Stores *s, const Volume *v, const BindStep *step, const
 /* ---- what it becomes ---- */
 
 /* Who must stand still while the directory moves. */
-static const char *unit_of(const char *target) {
-        for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++)
-                if (path_in(target, storage_binds[i].path) || path_in(storage_binds[i].path, target))
-                        return storage_binds[i].unit;
+static const char *unit_of(const Stores *s, const char *target) {
+        for (const StorageBind *b = s->places.all; b < s->places.all + s->places.n; b++)
+                if (path_in(target, b->path) || path_in(b->path, target))
+                        return b->unit;
         return NULL;
 }
 
@@ -274,6 +274,15 @@ static void find_bind(Stores *s, const Device *d, StorageBind *bind, BindStep *s
                 check_target(s, d->volume, step, m);
 }
 
+/* The volume would hold an empty directory. */
+static void warn_of_place(Plan *plan, const Stores *s, const char *target) {
+        for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++)
+                if (s->places.all[i].given && streq(storage_binds[i].path, target))
+                        diag_warn_at(&plan->warnings, "no-effect", NULL, s->path,
+                                     "nothing is kept in %s: %s has that in %s; make this the target", target,
+                                     s->places.all[i].given, s->places.all[i].path);
+}
+
 static void add_targets(Plan *plan, Stores *s, const Device *d) {
         size_t n = strv_length(d->volume->targets);
         _cleanup_(freep) StorageBind *binds = xcalloc(n, sizeof *binds);
@@ -281,8 +290,9 @@ static void add_targets(Plan *plan, Stores *s, const Device *d) {
         for (size_t i = 0; i < n; i++) {
                 binds[i] = (StorageBind){ .path = d->volume->targets[i],
                                           .name = d->volume->folders[i],
-                                          .unit = unit_of(d->volume->targets[i]) };
+                                          .unit = unit_of(s, d->volume->targets[i]) };
                 find_bind(s, d, &binds[i], &steps[i]);
+                warn_of_place(plan, s, binds[i].path);
         }
         add_state(plan, s, d, steps, n);
 }

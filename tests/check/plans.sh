@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The plan as a product: for every instance type, the same anywhere, without secrets, in the shape that is promised, and what init does.
 # shellcheck source=tests/mock/lib.sh
-# shellcheck disable=SC2154,SC2163,SC2120  # tmp and here are its; functions are handed to ok
+# shellcheck disable=SC2016,SC2154,SC2163,SC2120  # tmp and here are its; functions are handed to ok
 . "$(dirname "$0")/../mock/lib.sh"
 nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}") top=$(realpath "$here/../..") canary=CaNaRy-5e1f
 cat >"$tmp/node.yaml" <<END
@@ -156,6 +156,19 @@ p6e-gb300 10DE:31C
 g5-48xlarge 10DE:2237
 g7e 10DE:2BB5
 END
+
+# ---- units that do not read what is written, and links to nowhere ----
+begins() { local said; said=$("${@:2}"); [ "${said#"$1"}" != "$said" ] || { echo "$said"; false; }; }
+lab=$tmp/lost-p5-48xlarge; mkdir -p "$lab"/etc/systemd/system/kubelet.service.d "$lab/var/lib"; ln -s /mnt/gone "$lab/var/lib/containerd"
+printf '[Service]\nEnvironmentFile=/etc/eks/kubelet/environment\nExecStart=/usr/bin/kubelet $NODEADM_KUBELET_ARGS\n' >"$lab/etc/systemd/system/kubelet.service"
+warned() { "$nodestrap" plan --root "$lab" -c file:///node.yaml --output json "$@" 2>"$tmp/err" |
+        of '"; ".join("%s %s" % (w["code"], w["text"]) for w in plan["warnings"] if w["code"] in ("unit-reads", "dead-link"))'; }
+dead='dead-link /var/lib/containerd is a link to /mnt/gone, which is not there, so that no daemon can write there: make that directory, or remove the link'
+ok "a link whose target is gone is named" same "$dead" "$(warned)"
+printf '[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --config=/etc/x\n' >"$lab/etc/systemd/system/kubelet.service.d/lab.conf"
+reads='unit-reads /etc/systemd/system/kubelet.service.d/lab.conf starts kubelet without $NODEADM_KUBELET_ARGS'
+ok "so is a drop-in by which kubelet reads none of the files" begins "$dead; $reads" warned
+ok "of another machine it says nothing" same "" "$(warned --instance-type p5.48xlarge | grep unit-reads)"
 
 # ---- a Grace whose kernel has base pages of 64 KiB ----
 "$here/../fixtures/expand.sh" gb200-64k "$(mkdir "$tmp/grace"; echo "$tmp/grace")"

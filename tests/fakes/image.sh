@@ -92,7 +92,7 @@ put(base + "modules.dep", "".join(f"{m}.ko:\n" for m in modules).encode())
 put(base + "modules.builtin", b"kernel/fs/binfmt_misc.ko\n")
 put(base + "config", "".join(f"CONFIG_{c}=y\n" for c in "CGROUPS MEMCG SECCOMP_FILTER HUGETLBFS NUMA NAMESPACES UTS_NS IPC_NS PID_NS CPUSETS FAIR_GROUP_SCHED CGROUP_PIDS OVERLAY_FS NET_NS USER_NS MEMORY_HOTPLUG BPF_SYSCALL CGROUP_BPF".split()).encode())
 put(f"/boot/vmlinuz-{kernel}", b"MZ")
-for name, start in ("containerd", "containerd"), ("kubelet", "kubelet"), ("nvidia-persistenced", "nvidia-persistenced"), ("nvidia-imex", "nvidia-imex"), \
+for name, start in ("containerd", "containerd"), ("kubelet", "kubelet $NODEADM_KUBELET_ARGS\nEnvironmentFile=/etc/eks/kubelet/environment"), ("nvidia-persistenced", "nvidia-persistenced"), ("nvidia-imex", "nvidia-imex"), \
         ("nvidia-fabricmanager", "nvidia-fabricmanager-start.sh"), ("nvidia-gridd", "nvidia-gridd"), ("soci-snapshotter", "soci-snapshotter-grpc"):
     for tree, _ in trees if name.startswith("nvidia-") else [("", "")]:
         put(f"{tree}/usr/lib/systemd/system/{name}.service", f"[Service]\nExecStart=/usr/bin/{start}\n[Install]\nWantedBy=multi-user.target\n".encode())

@@ -356,6 +356,15 @@ TEST(a_block_is_not_written_through_a_link) {
         assert_file(&b, "/etc/real", "r\n");
 }
 
+TEST(a_directory_that_is_a_link_to_nowhere_is_named) {
+        BOX(b);
+        _cleanup_(freep) char *link = xasprintf("%s/kubelet", b.path);
+        ASSERT_EQ(symlink("/gone", link), 0);
+        add(&b, ACTION_WRITE_FILE, "/kubelet/kubeconfig", "x");
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_CONTAINS(b.results.items[0].text, "/kubelet is a link to /gone, which is not there; make that directory");
+}
+
 /* ---- the manifest ---- */
 
 static void plan_pruned(Box *b, const char *const *paths, Phase phase) {

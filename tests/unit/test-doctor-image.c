@@ -504,6 +504,43 @@ TEST(unit_lines) {
         assert_look(&b, CHECK_OK, "unit", NULL);
 }
 
+/* Each with a drop-in; NULL: what is written is read. */
+TEST(units_that_read_other_files) {
+        static const struct { const char *unit, *drop_in, *said; } cases[] = {
+                { "kubelet", "", NULL }, { "containerd", "", NULL },
+                { "kubelet", "ExecStart=\nExecStart=/usr/bin/kubelet --v=2 $NODEADM_KUBELET_ARGS --v=4\n", NULL },
+                { "kubelet", "ExecStart=\nExecStart=/usr/bin/kubelet --config=/etc/x $NODEADM_KUBELET_ARGS\n", NULL },        /* the last one counts */
+                { "kubelet", "ExecStart=\nExecStart=-/usr/bin/tool --config=/etc/x\n", NULL },                                 /* which may know */
+                { "kubelet", "ExecStart=\nExecStart=/usr/bin/kubelet --config=/etc/x\n", "x.conf starts kubelet without $NODEADM_KUBELET_ARGS" },
+                { "kubelet", "ExecStart=\nExecStart=/usr/bin/kubelet ${NODEADM_KUBELET_ARGS}\n", "x.conf starts kubelet without $NODEADM_KUBELET_ARGS" },
+                { "kubelet", "ExecStart=\nExecStart=/usr/bin/kubelet $NODEADM_KUBELET_ARGS --config /etc/x\n", "x.conf has kubelet read /etc/x" },
+                { "kubelet", "ExecStart=\nExecStart=/usr/bin/kubelet $NODEADM_KUBELET_ARGS --config=/etc/x\n", "x.conf has kubelet read /etc/x" },
+                { "kubelet", "EnvironmentFile=\nEnvironmentFile=/etc/other\n", "EnvironmentFile=/etc/eks/kubelet/environment" },
+                { "kubelet", "EnvironmentFile=\nEnvironmentFile=-/etc/eks/kubelet/environment\n", NULL },
+                { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd --config /etc/containerd/config.toml\n", NULL },
+                { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd --config=/etc/containerd/other.toml\n", "x.conf has containerd read /etc/containerd/other.toml" },
+                { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd -c /etc/x --log-level debug\n", "x.conf has containerd read /etc/x" },
+                { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd -c $CONFIG\n", NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                BOX(b);
+                _cleanup_(diag_done) Diag warnings = {};
+                _cleanup_(freep) char *name = xasprintf("%s.service", cases[i].unit), *path = xasprintf("/usr/lib/systemd/system/%s", name),
+                                      *drop_in = xasprintf("/etc/systemd/system/%s.d/x.conf", name), *text = xasprintf("[Service]\n%s", cases[i].drop_in);
+                box_need(&b, NEED_UNIT, name, false);
+                put(&b, path, streq(cases[i].unit, "kubelet") ? "[Service]\nEnvironmentFile=/etc/eks/kubelet/environment\nExecStart=/usr/bin/kubelet $NODEADM_KUBELET_ARGS\n"
+                                                              : "[Service]\nExecStart=/usr/bin/containerd\n", 0644);
+                put(&b, drop_in, text, 0644);
+                put_link(&b, "/usr/bin/kubelet", "/usr/bin/tool");
+                put_link(&b, "/usr/bin/containerd", "/usr/bin/tool");
+                assert_look(&b, cases[i].said ? CHECK_FAILED : CHECK_OK, cases[i].said ? "unit-reads" : "unit", cases[i].said);
+                units_warn(b.root, &warnings);
+                ASSERT_EQ(warnings.n, cases[i].said != NULL);
+                if (cases[i].said)
+                        ASSERT_CONTAINS(warnings.items[0].text, cases[i].said);
+        }
+}
+
 TEST(unit_that_is_a_pipe) {
         BOX(b);
         put(&b, "/usr/lib/systemd/system/a.service", UNIT, 0644);

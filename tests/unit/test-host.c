@@ -496,6 +496,22 @@ TEST(huge_pages_that_make_no_sense) {
         }
 }
 
+TEST(links_in_the_place_of_what_daemons_keep) {
+        RUN(r, "none");
+        _cleanup_(freep) char *lib = xasprintf("%s/var/lib", r.dir), *link = xasprintf("%s/containerd", lib), *data = xasprintf("%s/data", r.dir);
+        ASSERT_OK(root_make_dirs(r.root, "/var/lib", 0755));
+        ASSERT_EQ(symlink("/mnt/gone", link), 0);
+        ASSERT_EQ(symlink("nowhere", data), 0);
+        run_ok(&r);
+        ASSERT_EQ(strv_length(r.host->dead_links), 1);
+        ASSERT_STREQ(r.host->dead_links[0], "/var/lib/containerd is a link to /mnt/gone, which is not there");
+        char flag[] = "--root-dir=/data/kubelet";
+        r.config.kubelet.flags = (char *[]){ flag, NULL };
+        run_ok(&r);
+        ASSERT_EQ(strv_length(r.host->dead_links), 2);
+        ASSERT_STREQ(r.host->dead_links[0], "/data is a link to nowhere, which is not there");
+}
+
 static void detect_units(Run *r, char ***ret) {
         strv_free(*ret);
         *ret = detect_bootstrappers(r->root);

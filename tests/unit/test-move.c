@@ -119,6 +119,19 @@ TEST(what_the_disks_directory_hands_down_is_not_taken) {
         assert_same_attribute(&b, TARGET "/kubelet/kubeconfig", "/var/lib/containerd", "system.posix_acl_access");
 }
 
+TEST(two_paths_that_end_alike_are_two) {
+        DISKS(b);
+        Move alike[] = { { (char *)"/opt/a/data", (char *)"kubelet" }, { (char *)"/opt/b/data", (char *)"containerd" } };
+        b.action.storage.moves = alike;
+        b.action.storage.n_moves = ARRAY_SIZE(alike);
+        put(&b, "/opt/a/data/kubeconfig", "kubeconfig");
+        assert_done(&b);
+        assert_file(&b, TARGET "/kubelet/kubeconfig", "kubeconfig");
+        assert_entries(&b, TARGET, "containerd kubelet");
+        ASSERT_EQ(look_at(&b, TARGET "/containerd").st_mode, S_IFDIR | 0711);   /* as the daemon makes it, wherever that is */
+        ASSERT_EQ(run(&b), 0);
+}
+
 TEST(an_empty_directory_keeps_mode_owner_and_label) {
         DISKS(b);
         char label[64] = "";

@@ -355,17 +355,18 @@ TEST(settings_that_a_left_state_is_compared_with) {
                   "cpuManagerPolicy=static memoryManagerPolicy=Static strict-cpu-reservation=true draManagerState=v1" },
                 { "{'cpuManagerPolicy':'s3cret','reservedSystemCPUs':'s3cret'}", {}, "memoryManagerPolicy=None draManagerState=v1" },
                 { "{}", { "--root-dir=/var/lib/kubelet" }, "cpuManagerPolicy=none memoryManagerPolicy=None draManagerState=v1" },
-                { "{}", { "--root-dir=/data/kubelet" }, "" },
+                { "{}", { "--root-dir", "/data/kubelet" }, "cpuManagerPolicy=none memoryManagerPolicy=None draManagerState=v1" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = machine("1.33.4");
                 s.config.kubelet.config = sample_json(&s, cases[i].file);
                 s.config.kubelet.flags = (char **)cases[i].flags;
                 s.options.foretell = true;      /* also of a value that kubelet refuses */
-                const Action *a = plan_find(sample_plan(&s), "forget-state:" KUBELET_DIR), *turn = plan_find(s.plan, "write-file:" KUBELET_TURN);
+                const char *id = cases[i].flags[1] && streq(cases[i].flags[1], "/data/kubelet") ? "forget-state:/data/kubelet" : "forget-state:" KUBELET_DIR;
+                const Action *a = plan_find(sample_plan(&s), id), *turn = plan_find(s.plan, "write-file:" KUBELET_TURN);
                 _cleanup_(freep) char *words = a ? strv_join(a->words, " ") : xstrdup("");
                 ASSERT_STREQ(words, cases[i].words);
-                ASSERT_EQ(strv_contains(turn->after, "forget-state:" KUBELET_DIR), a != NULL);
+                ASSERT_TRUE(a && strv_contains(turn->after, id));
                 ASSERT_TRUE(!a || (a->lenient && strv_contains(a->after, "write-file:" MOUNTS_READY)));
         }
         _cleanup_(sample_done) Sample s = machine("1.30.4");

@@ -693,6 +693,7 @@ TEST(directories_in_bad_places) {
                         FAIL("%s: kind %d, read-only %d, on %s", cases[i].path, d->kind, d->read_only, d->on ?: "-");
                 if (cases[i].on)
                         ASSERT_STREQ(d->on, cases[i].on);
+                ASSERT_EQ(d->dead != NULL, streq(cases[i].path, "/nowhere"));
         }
 }
 

@@ -1069,6 +1069,85 @@ TEST(each_step_waits_for_what_it_needs) {
         ASSERT_TRUE(comes_after(m->s.plan, "start-unit:kubelet.service", "bind:/var/lib/kubelet"));
 }
 
+/* ---- daemons that keep it elsewhere ---- */
+
+typedef struct Elsewhere {
+        const char *toml, *config, *flag, *binds;       /* the targets that are bound; */
+        const char *error, *path;                       /* or why not, and where that stands */
+} Elsewhere;
+
+static char *bound(const Plan *plan) {
+        Text t = {};
+        for (size_t i = 0; i < plan->n; i++)
+                if (plan->actions[i].type == ACTION_BIND)
+                        text_add(&t, "%s%s=%s", t.size > 0 ? " " : "", plan->actions[i].target, plan->actions[i].storage.source + strlen("/mnt/k8s-disks/0/"));
+        return text_take(&t);
+}
+
+#define SOCI " /var/lib/soci-snapshotter-grpc=soci-snapshotter-grpc"
+#define LOGS " /var/log/pods=pods"
+#define CTRD " /var/lib/containerd=containerd"
+#define KUBE "/var/lib/kubelet=kubelet"
+#define OVERLAY(path) "{'plugins':{'io.containerd.snapshotter.v1.overlayfs':{'root_path':'" path "'}}}"
+TEST(binds_go_where_the_daemons_keep_their_data) {
+        static const Elsewhere cases[] = {
+                { "{'root':'/opt/lab/containerd'}", .binds = KUBE " /opt/lab/containerd=containerd" LOGS SOCI },
+                { "{'root':'/var/lib//containerd/'}", .binds = KUBE CTRD LOGS SOCI },
+                { .flag = "--root-dir=/data/kubelet/", .binds = "/data/kubelet=kubelet" CTRD LOGS SOCI },
+                { .config = "{'podLogsDir':'/data/pods'}", .binds = KUBE CTRD " /data/pods=pods" SOCI },
+                { .config = "{'podLogsDir':'/var/lib/kubelet/logs'}", .binds = KUBE CTRD SOCI },         /* goes along */
+                { "{'state':'/data/state'}", .binds = KUBE CTRD LOGS SOCI " /data/state=containerd-state" },
+                { "{'state':'/run/other'}", .binds = KUBE CTRD LOGS SOCI }, { "{'state':'/var/lib/containerd/state'}", .binds = KUBE CTRD LOGS SOCI },
+                { OVERLAY("/data/layers"), .binds = KUBE CTRD LOGS SOCI " /data/layers=overlayfs" },
+                { OVERLAY("/mnt/k8s-disks/0/layers"), .binds = KUBE CTRD LOGS SOCI },                   /* is there already */
+                { "{'root':'/mnt/k8s-disks/0/containerd'}", .binds = KUBE LOGS SOCI },
+                { "{'root':7,'state':{},'plugins':[]}", .binds = KUBE CTRD LOGS SOCI },
+                { "{'root':'containerd'}", .error = "\"containerd\" is no absolute path", .path = "spec.containerd.config" },
+                { "{'root':'/'}", .error = "is the root directory", .path = "spec.containerd.config" },
+                { .flag = "--root-dir=/var/lib", .error = "in use by the whole system", .path = "spec.kubelet.flags" },
+                { .flag = "--root-dir=/etc/kubelet", .error = "a folder of the system", .path = "spec.kubelet.flags" },
+                { .config = "{'podLogsDir':'/proc/pods'}", .error = "a folder of the system", .path = "spec.kubelet.config.podLogsDir" },
+                { "{'root':'/var/lib/kubelet/containerd'}", .error = "/var/lib/kubelet/containerd lies in /var/lib/kubelet, which is of another daemon", .path = "spec.containerd.config" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+                m->s.config.containerd.config = cases[i].toml ? sample_json(&m->s, cases[i].toml) : NULL;
+                m->s.config.kubelet.config = cases[i].config ? sample_json(&m->s, cases[i].config) : NULL;
+                m->s.config.kubelet.flags = cases[i].flag ? keep_list(m, LIST(cases[i].flag)) : NULL;
+                if (cases[i].error) {
+                        ASSERT_REFUSED(m, CAUSE_MOUNT, cases[i].error);
+                        ASSERT_STREQ(diag_first_error(&m->s.diag)->path, cases[i].path);
+                        continue;
+                }
+                ASSERT_PLANNED(m);
+                _cleanup_(freep) char *binds = bound(m->s.plan);
+                ASSERT_STREQ(binds, cases[i].binds);
+        }
+}
+
+TEST(data_that_stays_on_the_root_disk_may_lie_anywhere) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+        m->s.config.containerd.config = sample_json(&m->s, "{'root':'/usr/containerd'}");
+        m->s.config.instance.storage.no_containerd = true;
+        ASSERT_PLANNED(m);
+        const Action *import = planned(m, "import-image:" SANDBOX_ARCHIVE);     /* the AMI's store is another */
+        ASSERT_TRUE(strv_contains(import->after, "start-unit:containerd.service"));
+}
+
+TEST(daemons_wait_for_their_places_elsewhere) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+        m->s.config.containerd.config = sample_json(&m->s, "{'root':'/opt/lab/containerd'}");
+        m->s.config.kubelet.flags = keep_list(m, LIST("--root-dir", "/data/kubelet"));
+        add_directory(m, "/opt/lab/containerd", (Directory) { .kind = DIRECTORY_THERE, .empty = false, .bytes = 7000 });
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(comes_after(m->s.plan, "start-unit:containerd.service", "bind:/opt/lab/containerd"));
+        ASSERT_TRUE(comes_after(m->s.plan, "move-files:/mnt/k8s-disks/0", "stop-unit:containerd.service"));
+        ASSERT_TRUE(comes_after(m->s.plan, "forget-state:/data/kubelet", "bind:/data/kubelet"));
+        ASSERT_TRUE(comes_after(m->s.plan, "write-file:" KUBELET_TURN, "forget-state:/data/kubelet"));
+        directory(m, "/opt/lab/containerd")->foreign = TEXT(m, "/opt/lab belongs to user 1000");
+        ASSERT_REFUSED(m, CAUSE_MOUNT, "/opt/lab/containerd", "/opt/lab belongs to user 1000");
+}
+
 /* ---- printed ---- */
 
 static size_t files_below_binds(const Plan *plan, const char **ret) {

@@ -192,6 +192,26 @@ TEST(several_targets_of_one) {
         ASSERT_TRUE(strv_contains(planned(m, "move-files:/mnt/k8s-volumes/vol-0b")->storage.files, KUBECONFIG));
 }
 
+TEST(a_daemon_keeps_its_data_on_a_volume) {
+        WANTED(m, "/data");
+        m->s.config.containerd.config = sample_json(&m->s, "{'root':'/data/containerd'}");
+        m->s.config.instance.storage.strategy = STORAGE_RAID0;
+        m->s.config.instance.storage.expected_disks = 1;
+        m->s.host.storage.looked = false;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(plan_find(m->s.plan, "bind:/data"));
+        ASSERT_TRUE(!plan_find(m->s.plan, "bind:/data/containerd") && !plan_find(m->s.plan, "bind:/var/lib/containerd"));
+        ASSERT_TRUE(strv_contains(planned(m, "move-files:" XVDB)->after, "stop-unit:containerd.service"));
+}
+
+TEST(a_volume_where_a_daemon_no_longer_keeps_its_data) {
+        WANTED(m, "/var/lib/containerd");
+        m->s.config.containerd.config = sample_json(&m->s, "{'root':'/opt/lab/containerd'}");
+        ASSERT_PLANNED(m);
+        _cleanup_(freep) char *said = texts(&m->s.plan->warnings);
+        ASSERT_CONTAINS(said, "no-effect: spec.instance.storage.volumes[0]: nothing is kept in /var/lib/containerd: spec.containerd.config has that in /opt/lab/containerd");
+}
+
 TEST(mounted_at_its_target_by_somebody_else) {
         WANTED(m, "/data");
         set_content(&m->disks[1], "xfs", NULL);
