@@ -16,6 +16,8 @@
 #include <signal.h>
 #include <stdarg.h>
 
+/* Each bind is a thread, and a volume may have thousands of targets. */
+#define BINDS_AT_ONCE 64
 #define DEADLINE_DEFAULT_USEC (300 * USEC_PER_SEC)      /* of an action whose plan names none */
 
 static int work_check(_unused_ Task *t) {
@@ -131,8 +133,8 @@ static int work_begin(Task *t) {
         return work_start(t, task_executor(t)->work);
 }
 
-static Task *task_find(Apply *a, const char *id, size_t before) {
-        for (size_t i = before; i-- > 0;)
+static Task *task_find(Apply *a, const char *id) {
+        for (size_t i = 0; i < a->n; i++)
                 if (streq(a->tasks[i].action->id, id))
                         return &a->tasks[i];
         return NULL;
@@ -320,7 +322,7 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
 /* Not before its time counts. */
 static int task_arm(Task *t) {
         const char *id = t->action->timed_from;
-        const Task *from = id ? task_find(t->apply, id, t->apply->n) : NULL;
+        const Task *from = id ? task_find(t->apply, id) : NULL;
         sd_event *event = NULL;
         int r = apply_event(t->apply, &event);
         if (r >= 0 && (!from || from->state == TASK_ENDED))
@@ -357,6 +359,8 @@ static void task_begin(Task *t) {
 /* Those before it in the plan that are ready have begun. */
 static bool task_has_turn(const Task *t) {
         const Apply *a = t->apply;
+        if (t->action->type == ACTION_BIND && a->in_flight >= BINDS_AT_ONCE)
+                return false;
         for (size_t i = 0; i < a->n && task_executor(t)->in_turn; i++)
                 if (a->tasks[i].state == TASK_RUNNING && a->tasks[i].action->type == t->action->type)
                         return false;
@@ -440,10 +444,11 @@ static int apply_run(Apply *a) {
         return 0;
 }
 
-static int tasks_find(Apply *a, size_t i, char *const *ids, Task **to, size_t *n) {
+static int tasks_find(Apply *a, const json_t *index, size_t i, char *const *ids, Task **to, size_t *n) {
         for (; ids && *ids; ids++) {
-                Task *before = task_find(a, *ids, i);
-                if (!before)
+                const json_t *at = json_object_get(index, *ids);
+                Task *before = &a->tasks[json_integer_value(at)];
+                if (!at || before >= &a->tasks[i])
                         return diag_error_at(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, a->tasks[i].action->id,
                                              "it comes after %s, which is not before it in the plan", *ids);
                 to[(*n)++] = before;
@@ -451,13 +456,13 @@ static int tasks_find(Apply *a, size_t i, char *const *ids, Task **to, size_t *n
         return 0;
 }
 
-static int task_link(Apply *a, size_t i) {
+static int task_link(Apply *a, const json_t *index, size_t i) {
         Task *t = &a->tasks[i];
         t->after = xcalloc(strv_length(t->action->after) + i, sizeof(Task *));
         t->after_any = xcalloc(strv_length(t->action->after_any), sizeof(Task *));
-        int r = tasks_find(a, i, t->action->after, t->after, &t->n_after);
+        int r = tasks_find(a, index, i, t->action->after, t->after, &t->n_after);
         if (r >= 0)
-                r = tasks_find(a, i, t->action->after_any, t->after_any, &t->n_after_any);
+                r = tasks_find(a, index, i, t->action->after_any, t->after_any, &t->n_after_any);
         if (r < 0)
                 return r;
         /* Nothing is removed, and the manifest names no new file, unless everything before it could be
@@ -479,8 +484,9 @@ int tasks_make(Apply *a, Results *results) {
                                       .result = &results->items[i],
                                       .tmp = { .dir_fd = -1, .fd = -1 } };
         }
+        _cleanup_(json_decrefp) json_t *index = plan_index(a->plan);
         for (size_t i = 0; i < a->n; i++) {
-                int r = task_link(a, i);
+                int r = task_link(a, index, i);
                 if (r < 0)
                         return r;
         }

@@ -98,6 +98,7 @@ typedef struct Volume {
         char *key;                      /* short, of its own: "xvdb"; a place is named after it */
         char **targets;
         char **folders;                 /* of each target, on the volume; "": the whole of it */
+        json_t *index;                  /* each target → which of them; NULL: there is none */
         bool whole;                     /* mountTarget, and not a list */
         Filesystem filesystem;
 } Volume;

@@ -12,6 +12,7 @@
 typedef struct Check {
         const Merge *merge;
         const json_t *list;
+        json_t *devices, *folders;      /* a name → which entry, or target, was the first to have it */
         Diag *diag;
         bool broken;
 } Check;
@@ -62,9 +63,18 @@ static const char *device_key(const char *canonical) {
         return slash ? slash + 1 : canonical;
 }
 
+/* Of what is called so; i where it is this one. */
+static size_t first_of(json_t *names, const char *name, size_t i) {
+        json_t *first = json_object_get(names, name);
+        if (!first)
+                json_object_set_new(names, name, json_integer((json_int_t)i));
+        return first ? (size_t)json_integer_value(first) : i;
+}
+
 static void check_device(Check *c, size_t i) {
         const char *device = text_at(json_array_get(c->list, i), "device");
         _cleanup_(freep) char *name = volume_canonical(device), *shown = text_quote(device, strlen(device));
+        size_t before = first_of(c->devices, device_key(name), i);
         if (!*device)
                 return complain(c, i, "device",
                                 "is missing: the volume's name in the launch template, such as /dev/xvdb, or "
@@ -74,17 +84,12 @@ static void check_device(Check *c, size_t i) {
                         xasprintf("%s is no device: /dev/xvdb, /dev/nvme1n1 or an id, vol-…", shown);
                 return complain(c, i, "device", text);
         }
-        for (size_t k = 0; k < i; k++) {
-                const char *before = text_at(json_array_get(c->list, k), "device");
-                _cleanup_(freep) char *other = volume_canonical(before);
-                if (!streq(device_key(name), device_key(other)))
-                        continue;
-                _cleanup_(freep) char *text = xasprintf("%s is the device of " VOLUMES
-                                                        "[%zu], too: one volume is one entry, and its "
-                                                        "mountTargets may be several",
-                                                        shown, k);
-                return complain(c, i, "device", text);
-        }
+        if (before == i)
+                return;
+        _cleanup_(freep) char *text = xasprintf("%s is the device of " VOLUMES "[%zu], too: one volume is "
+                                                "one entry, and its mountTargets may be several",
+                                                shown, before);
+        complain(c, i, "device", text);
 }
 
 /* ---- targets ---- */
@@ -129,29 +134,72 @@ static char *folder_of(const char *target) {
         return name;
 }
 
-/* One target of entry i against one of entry k. */
-static bool check_pair(Check *c, size_t i, const char *key, const char *target, size_t k, const char *other) {
-        _cleanup_(freep) char *a = path_normalise(target), *b = path_normalise(other), *text = NULL,
-                              *folder = folder_of(target), *second = folder_of(other);
+typedef struct Target Target;
+struct Target {
+        size_t entry;
+        char key[40];
+        const char *text;
+        char *path;                     /* NULL: it is none */
+        Target *up;                     /* the nearest that it lies in, or is the same as */
+        Target *above, *below;          /* the first of those, and of those that lie in it; or itself */
+};
+
+static void check_pair(Check *c, const Target *t, const Target *before) {
+        const char *a = t->path, *b = before->path;
+        _cleanup_(freep) char *text = NULL, *folder = folder_of(a);
         if (streq(a, b))
-                text = xasprintf("%s is a target of " VOLUMES "[%zu], too: only one can be seen there", a, k);
+                text = xasprintf("%s is a target of " VOLUMES "[%zu], too: only one can be seen there", a,
+                                 before->entry);
         else if (lies_below(a, b) || lies_below(b, a))
                 text = xasprintf("%s and %s, a target of " VOLUMES
                                  "[%zu], lie one in the other: which of them hides what, and takes in "
                                  "whose files, nobody can tell from that. Give them places beside each other",
-                                 a, b, k);
-        else if (i == k && streq(folder, second))
+                                 a, b, before->entry);
+        else
                 text = xasprintf("%s and %s would be one folder of the volume, %s", a, b, folder + 1);
-        if (text)
-                complain(c, i, key, text);
-        return text != NULL;
+        complain(c, t->entry, t->key, text);
 }
 
-typedef struct Target {
-        size_t entry;
-        char key[40];
-        const char *path;
-} Target;
+/* A directory comes right before all that lies in it; of two that are the same the first comes first. */
+static int compare_targets(const void *x, const void *y) {
+        const Target *s = *(Target *const *)x, *t = *(Target *const *)y;
+        const char *a = s->path, *b = t->path;
+        for (; *a && *a == *b; a++)
+                b++;
+        int m = *a == '/' ? 1 : (unsigned char)*a, n = *b == '/' ? 1 : (unsigned char)*b;
+        return m != n ? m - n : s < t ? -1 : s > t;
+}
+
+/* Each with the first before it that it cannot stand beside. */
+static void check_pairs(Check *c, Target *all, size_t n) {
+        _cleanup_(freep) Target **sorted = xcalloc(n, sizeof(Target *));
+        size_t m = 0;
+        for (Target *t = all; t < all + n; t++)
+                if (t->path)
+                        sorted[m++] = t->above = t->below = t;
+        if (m > 0)
+                qsort(sorted, m, sizeof *sorted, compare_targets);
+        for (size_t i = 0; i < m; i++) {
+                Target *t = sorted[i], *up = i > 0 ? sorted[i - 1] : NULL;
+                while (up && !streq(t->path, up->path) && !lies_below(t->path, up->path))
+                        up = up->up;
+                t->up = up;
+                t->above = up ? MIN(t, up->above) : t;
+        }
+        for (size_t i = m; i-- > 0;)
+                if (sorted[i]->up)
+                        sorted[i]->up->below = MIN(sorted[i]->up->below, sorted[i]->below);
+        for (Target *t = all; t < all + n; t++) {
+                if (!t->path)
+                        continue;
+                _cleanup_(freep) char *path = folder_of(t->path),
+                                      *folder = xasprintf("%zu%s", t->entry, path);
+                const Target *same = &all[first_of(c->folders, folder, (size_t)(t - all))],
+                             *first = MIN(MIN(t->above, t->below), same);
+                if (first < t)
+                        check_pair(c, t, first);
+        }
+}
 
 static Target *targets_of(const json_t *list, size_t *ret_n) {
         json_t *volume, *item;
@@ -162,9 +210,9 @@ static Target *targets_of(const json_t *list, size_t *ret_n) {
         Target *all = xcalloc(room, sizeof *all);
         json_array_foreach(list, i, volume) {
                 if (*text_at(volume, "mountTarget"))
-                        all[n++] = (Target){ i, "mountTarget", text_at(volume, "mountTarget") };
+                        all[n++] = (Target){ i, "mountTarget", text_at(volume, "mountTarget"), NULL };
                 json_array_foreach(json_object_get(volume, "mountTargets"), k, item) {
-                        all[n] = (Target){ .entry = i, .path = json_string_value(item) ?: "" };
+                        all[n] = (Target){ .entry = i, .text = json_string_value(item) ?: "" };
                         snprintf(all[n].key, sizeof all[n].key, "mountTargets[%zu]", k);
                         n++;
                 }
@@ -177,24 +225,26 @@ static void check_targets(Check *c) {
         size_t n = 0;
         _cleanup_(freep) Target *all = targets_of(c->list, &n);
         for (size_t i = 0; i < n; i++) {
-                _cleanup_(freep) char *why = mount_target_fault(all[i].path);
+                _cleanup_(freep) char *why = mount_target_fault(all[i].text);
                 if (why)
                         complain(c, all[i].entry, all[i].key, why);
-                for (size_t k = 0; !why && k < i; k++) {
-                        _cleanup_(freep) char *other = mount_target_fault(all[k].path);
-                        if (!other &&
-                            check_pair(c, all[i].entry, all[i].key, all[i].path, all[k].entry, all[k].path))
-                                break;
-                }
+                else
+                        all[i].path = path_normalise(all[i].text);
         }
+        check_pairs(c, all, n);
+        for (size_t i = 0; i < n; i++)
+                free(all[i].path);
 }
 
 /* ---- entries ---- */
 
 bool volumes_validate(const Merge *m, Diag *diag) {
         const json_t *instance = json_object_get(json_object_get(m->document, "spec"), "instance");
+        _cleanup_(json_decrefp) json_t *devices = json_object(), *folders = json_object();
         Check c = { .merge = m,
                     .diag = diag,
+                    .devices = devices,
+                    .folders = folders,
                     .list = json_object_get(json_object_get(instance, "storage"), "volumes") };
         json_t *volume;
         size_t i;
@@ -212,10 +262,11 @@ bool volumes_validate(const Merge *m, Diag *diag) {
         return !c.broken;
 }
 
-static void add_target(Volume *v, const char *target) {
+static void add_target(Volume *v, size_t n, const char *target) {
         _cleanup_(freep) char *folder = folder_of(target);
-        strv_push(&v->targets, path_normalise(target));
-        strv_add(&v->folders, v->whole ? "" : folder + 1);
+        strv_push_at(&v->targets, n, path_normalise(target));
+        json_object_set_new(v->index, v->targets[n], json_integer((json_int_t)n));
+        strv_push_at(&v->folders, n, xstrdup(v->whole ? "" : folder + 1));
 }
 
 int bind_volumes(_unused_ const Field *f, const json_t *value, void *into) {
@@ -230,11 +281,12 @@ int bind_volumes(_unused_ const Field *f, const json_t *value, void *into) {
                 v->device = xstrdup(text_at(item, "device"));
                 v->key = xstrdup(device_key(name));
                 v->whole = *text_at(item, "mountTarget");
+                v->index = json_object();
                 v->filesystem = streq(text_at(item, "fsType"), "ext4") ? FILESYSTEM_EXT4 : FILESYSTEM_XFS;
                 if (v->whole)
-                        add_target(v, text_at(item, "mountTarget"));
+                        add_target(v, 0, text_at(item, "mountTarget"));
                 json_array_foreach(json_object_get(item, "mountTargets"), k, target) {
-                        add_target(v, json_string_value(target) ?: "");
+                        add_target(v, k, json_string_value(target) ?: "");
                 }
         }
         return 0;
@@ -246,6 +298,7 @@ void volumes_free(Volume *list, size_t n) {
                 free(list[i].key);
                 strv_free(list[i].targets);
                 strv_free(list[i].folders);
+                json_decref(list[i].index);
         }
         free(list);
 }

@@ -53,6 +53,7 @@ typedef struct Mount {
         bool read_only;
         unsigned id, parent;            /* 0: not known; then the last one at
                                          * a target is what is seen there */
+        size_t before;                  /* the one before it at the same target, from 1; 0: none */
 } Mount;
 /* A path that storage has to do with. */
 typedef enum DirectoryKind { DIRECTORY_MISSING, DIRECTORY_THERE, DIRECTORY_NO_DIRECTORY } DirectoryKind;
@@ -91,9 +92,12 @@ typedef struct Storage {
         Array *arrays; size_t n_arrays; /* sorted by name */
         Mount *mounts; size_t n_mounts; /* in the kernel's order: a later one covers
                                          * an earlier one at the same target */
+        json_t *seen;                   /* each target → the last of them there, and "#ID" → that one, from 1;
+                                         * or NULL */
         Directory *directories; size_t n_directories;   /* mountPath, what will be mounted
                                                          * below it, storage_binds, and the
                                                          * places and targets of volumes */
+        json_t *index;                  /* their paths → which of them; NULL: there is none */
         MountUnit *units; size_t n_units;               /* sorted by name */
         char *named;                    /* the array that RAID_DEVICE leads to: "md127"; or NULL */
         char **idle;                    /* controllers of instance stores that brought no disk, by their

@@ -57,6 +57,19 @@ static int take_table(struct libmnt_table *table, Storage *s) {
         return 0;
 }
 
+/* A volume may have thousands of targets, each a mount. */
+static void make_index(Storage *s) {
+        s->seen = json_object();
+        for (size_t i = 0; i < s->n_mounts; i++) {
+                Mount *m = &s->mounts[i];
+                _cleanup_(freep) char *target = path_normalise(m->target), *id = xasprintf("#%u", m->id);
+                m->before = (size_t)json_integer_value(json_object_get(s->seen, target));
+                json_object_set_new_nocheck(s->seen, target, json_integer((json_int_t)i + 1));
+                if (!json_object_get(s->seen, id))
+                        json_object_set_new_nocheck(s->seen, id, json_integer((json_int_t)i + 1));
+        }
+}
+
 int mounts_read(FILE *file, Storage *s, Diag *diag) {
         const char *why = libmount_load();
         if (why)
@@ -69,6 +82,7 @@ int mounts_read(FILE *file, Storage *s, Diag *diag) {
                 r = libmount.parse_stream(table, file, MOUNTINFO);
         if (r == 0)
                 r = take_table(table, s);
+        make_index(s);
         libmount.unref_table(table);
         if (bad_line)
                 return diag_error_at(
@@ -116,20 +130,52 @@ bool path_same(const char *a, const char *b) {
         return rest && !*rest;
 }
 
+/* ---- what is mounted where ---- */
+
+static const Mount *mount_number(const Storage *s, size_t n) {
+        return n > 0 ? &s->mounts[n - 1] : NULL;
+}
+
+/* The last one at the path; behind m (not NULL), the one before that. */
+static const Mount *mount_before(const Storage *s, const char *path, const Mount *m) {
+        if (s->seen && m)
+                return mount_number(s, m->before);
+        if (s->seen) {
+                _cleanup_(freep) char *target = path_normalise(path);
+                return mount_number(s, (size_t)json_integer_value(json_object_get(s->seen, target)));
+        }
+        for (size_t i = m ? (size_t)(m - s->mounts) : s->n_mounts; i-- > 0;)
+                if (path_same(s->mounts[i].target, path))
+                        return &s->mounts[i];
+        return NULL;
+}
+
 static const Mount *mount_by_id(const Storage *s, unsigned id) {
+        _cleanup_(freep) char *name = xasprintf("#%u", id);
+        if (s->seen)
+                return mount_number(s, (size_t)json_integer_value(json_object_get(s->seen, name)));
         for (size_t i = 0; id && i < s->n_mounts; i++)
                 if (s->mounts[i].id == id)
                         return &s->mounts[i];
         return NULL;
 }
 
+/* "/a/b" → "/a" → "" (which is "/") → false. */
+static bool go_up(char *path) {
+        char *slash = strrchr(path, '/');
+        if (slash)
+                *slash = 0;
+        return slash;
+}
+
 /* Was something else mounted on the same file system at a directory above m's, so that no path leads to m any
  * more? */
 static bool is_hidden(const Storage *s, const Mount *m) {
-        for (const Mount *n = s->mounts; m->id && n < s->mounts + s->n_mounts; n++)
-                if (n != m && n->id != m->parent && n->parent == m->parent &&
-                    path_below(m->target, n->target) && !path_same(m->target, n->target))
-                        return true;
+        _cleanup_(freep) char *above = path_normalise(m->target);
+        while (m->id && go_up(above))
+                for (const Mount *n = NULL; (n = mount_before(s, above, n));)
+                        if (n != m && n->id != m->parent && n->parent == m->parent)
+                                return true;
         return false;
 }
 
@@ -138,15 +184,15 @@ static bool is_reachable(const Storage *s, const Mount *m) {
         for (size_t steps = 0; m && steps < s->n_mounts; steps++) {
                 if (is_hidden(s, m))
                         return false;
-                m = mount_by_id(s, m->parent == m->id ? 0 : m->parent);
+                m = m->parent == m->id || !m->parent ? NULL : mount_by_id(s, m->parent);
         }
         return true;
 }
 
 /* Is something mounted on top of m, at the same directory? */
 static bool is_covered(const Storage *s, const Mount *m) {
-        for (const Mount *n = s->mounts; m->id && n < s->mounts + s->n_mounts; n++)
-                if (n != m && n->parent == m->id && path_same(n->target, m->target))
+        for (const Mount *n = NULL; m->id && (n = mount_before(s, m->target, n));)
+                if (n != m && n->parent == m->id)
                         return true;
         return false;
 }
@@ -155,19 +201,18 @@ const Mount *storage_mount_at(const Storage *s, const char *target) {
         const Directory *d = storage_directory(s, target);
         if (d && d->real)
                 target = d->real;
-        for (size_t i = s->n_mounts; i-- > 0;)
-                if (path_same(s->mounts[i].target, target) && !is_covered(s, &s->mounts[i]) &&
-                    is_reachable(s, &s->mounts[i]))
-                        return &s->mounts[i];
+        for (const Mount *m = NULL; (m = mount_before(s, target, m));)
+                if (!is_covered(s, m) && is_reachable(s, m))
+                        return m;
         return NULL;
 }
 
 const Mount *storage_mount_of(const Storage *s, const char *path) {
-        const Mount *nearest = NULL;
-        for (size_t i = s->n_mounts; i-- > 0;)
-                if (path_below(path, s->mounts[i].target) &&
-                    (!nearest || path_below(s->mounts[i].target, nearest->target)) &&
-                    storage_mount_at(s, s->mounts[i].target) == &s->mounts[i])
-                        nearest = &s->mounts[i];
-        return nearest;
+        _cleanup_(freep) char *above = path_normalise(path);
+        do {
+                const Mount *m = storage_mount_at(s, *above ? above : "/");
+                if (m && path_same(m->target, above))
+                        return m;
+        } while (go_up(above));
+        return NULL;
 }

@@ -125,7 +125,11 @@ size_t host_instance_stores(const Host *host) {
         return n;
 }
 
+/* A volume may have thousands of targets, and each is asked for several times. */
 const Directory *storage_directory(const Storage *s, const char *path) {
+        const json_t *at = json_object_get(s->index, path);
+        if (at)
+                return &s->directories[json_integer_value(at)];
         for (size_t i = 0; i < s->n_directories; i++)
                 if (path_same(s->directories[i].path, path))
                         return &s->directories[i];
@@ -251,15 +255,19 @@ static void store_targets(const Config *config, const Host *h, char ***paths) {
                 add_once(paths, places.all[i].path);
 }
 
+/* The targets of volumes are none of each other, only one of the others. */
 static char **targets(const Config *config, const Host *h) {
         char **paths = NULL;
         if (config->instance.storage.strategy != STORAGE_NONE)
                 store_targets(config, h, &paths);
+        _cleanup_(strv_freep) char **before = strv_copy(paths);
+        size_t n = strv_length(paths);
         for (size_t i = 0; i < config->instance.n_volumes; i++) {
                 const Volume *v = &config->instance.volumes[i];
-                strv_push(&paths, xasprintf(VOLUMES_PLACE "/%s", v->key));
+                strv_push_at(&paths, n++, xasprintf(VOLUMES_PLACE "/%s", v->key));
                 for (char **target = v->targets; target && *target; target++)
-                        add_once(&paths, *target);
+                        if (!strv_contains(before, *target))
+                                strv_push_at(&paths, n++, xstrdup(*target));
         }
         return paths;
 }
@@ -269,6 +277,7 @@ static int look_at_directories(const Root *root, const Config *config, Host *h, 
         Storage *s = &h->storage;
 
         s->directories = xcalloc(strv_length(paths), sizeof *s->directories);
+        s->index = json_object();
         for (char **path = paths; *path; path++) {
                 int r = detect_directory(root, *path, s, smallest_disk(config, h),
                                          &s->directories[s->n_directories], diag);
@@ -276,7 +285,7 @@ static int look_at_directories(const Root *root, const Config *config, Host *h, 
                         return cannot_look(s, r, *path);
                 if (r < 0)
                         return r;
-                s->n_directories++;
+                json_object_set_new(s->index, *path, json_integer((json_int_t)s->n_directories++));
         }
         return 0;
 }
@@ -381,6 +390,7 @@ static void free_mounts(Storage *s) {
                 free(m->type);
         }
         free(s->mounts);
+        json_decref(s->seen);
 }
 
 void storage_clear(Storage *s) {
@@ -395,6 +405,7 @@ void storage_clear(Storage *s) {
                 free(s->directories[i].foreign);
         }
         free(s->directories);
+        json_decref(s->index);
         strv_free(s->programs);
         strv_free(s->idle);
         free(s->named);

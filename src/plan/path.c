@@ -38,21 +38,24 @@ static uint64_t usual_usec(const Action *a) {
 
 typedef struct Reach { uint64_t usec; size_t from; } Reach;     /* from: the step before it, or SIZE_MAX */
 
-static void reach_behind(const Plan *plan, const Reach *all, Reach *own, char *const *ids) {
-        for (; ids && *ids; ids++)
-                for (size_t i = 0; i < plan->n; i++)
-                        if (streq(plan->actions[i].id, *ids) && all[i].usec > own->usec)
-                                *own = (Reach) { .usec = all[i].usec, .from = i };
+static void reach_behind(const json_t *index, const Reach *all, Reach *own, char *const *ids) {
+        for (; ids && *ids; ids++) {
+                const json_t *at = json_object_get(index, *ids);
+                size_t i = (size_t)json_integer_value(at);
+                if (at && all[i].usec > own->usec)
+                        *own = (Reach) { .usec = all[i].usec, .from = i };
+        }
 }
 
 size_t plan_critical_path(const Plan *plan, size_t **ret, uint64_t *ret_usec) {
         _cleanup_(freep) Reach *all = xcalloc(plan->n + 1, sizeof *all);
+        _cleanup_(json_decrefp) json_t *index = plan_index(plan);
         size_t last = SIZE_MAX, n = 0;
         for (size_t i = 0; i < plan->n; i++) {          /* each stands behind those that it waits for */
                 const Action *a = &plan->actions[i];
                 Reach own = { .from = SIZE_MAX };
-                reach_behind(plan, all, &own, a->after);
-                reach_behind(plan, all, &own, a->after_any);
+                reach_behind(index, all, &own, a->after);
+                reach_behind(index, all, &own, a->after_any);
                 own.usec += usual_usec(a);
                 all[i] = own;
                 last = streq(a->id, KUBELET) ? i : last;

@@ -102,6 +102,13 @@ const Action *plan_find(const Plan *plan, const char *id) {
         return NULL;
 }
 
+json_t *plan_index(const Plan *plan) {
+        json_t *index = json_object();
+        for (size_t i = 0; i < plan->n; i++)
+                json_object_set_new(index, plan->actions[i].id, json_integer((json_int_t)i));
+        return index;
+}
+
 bool plan_has_phase(const Plan *plan, Phase phase) {
         for (size_t i = 0; i < plan->n; i++)
                 if (plan->actions[i].phase == phase)
@@ -127,6 +134,7 @@ typedef struct Order {
         size_t **waits_for;     /* for each action, the indexes of what it waits for; ends with SIZE_MAX */
         bool *done;
         size_t n;
+        size_t from[_PHASE_MAX];        /* before it all of the phase are done */
 } Order;
 
 static void order_done(Order *o) {
@@ -138,12 +146,10 @@ static void order_done(Order *o) {
 
 /* false: something waits for an action that does not exist, or two have the same name. */
 static bool order_init(Order *o, const Plan *plan) {
-        *o = (Order) { xcalloc(plan->n + 1, sizeof(size_t *)), xcalloc(plan->n + 1, sizeof(bool)), plan->n };
-        json_t *index = json_object();
-        bool found = true;
-        for (size_t i = 0; i < plan->n; i++)
-                json_object_set_new(index, plan->actions[i].id, json_integer((json_int_t)i));
-        found = json_object_size(index) == plan->n;
+        *o = (Order) { xcalloc(plan->n + 1, sizeof(size_t *)), xcalloc(plan->n + 1, sizeof(bool)), plan->n,
+                       {} };
+        json_t *index = plan_index(plan);
+        bool found = json_object_size(index) == plan->n;
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
                 size_t n = strv_length(a->after), k = n + strv_length(a->after_any);
@@ -159,10 +165,17 @@ static bool order_init(Order *o, const Plan *plan) {
         return found;
 }
 
+static size_t next_of(Order *o, const Plan *plan, int phase) {
+        size_t i = o->from[phase];
+        while (i < plan->n && (o->done[i] || (int)plan->actions[i].phase != phase))
+                i++;
+        return o->from[phase] = i;
+}
+
 /* The first of the actions that wait for nothing more: by phase, then as the planners added them. */
-static size_t next_ready(const Order *o, const Plan *plan) {
+static size_t next_ready(Order *o, const Plan *plan) {
         for (int phase = 0; phase < _PHASE_MAX; phase++)
-                for (size_t i = 0; i < plan->n; i++) {
+                for (size_t i = next_of(o, plan, phase); i < plan->n; i++) {
                         const size_t *wait = o->waits_for[i];
                         if (o->done[i] || (int)plan->actions[i].phase != phase)
                                 continue;
@@ -232,11 +245,12 @@ static bool is_kept(const Action *a, const bool skip[_PHASE_MAX], char *const *d
         return !strv_contains((char *const *)daemons_known, a->group) || strv_contains(daemons, a->group);
 }
 
-static void forget(char ***ids, const Plan *plan) {
+static void forget(char ***ids, const json_t *index) {
         char **kept = NULL;
+        size_t n = 0;
         for (char **id = *ids; id && *id; id++)
-                if (plan_find(plan, *id))
-                        strv_add(&kept, *id);
+                if (json_object_get(index, *id))
+                        strv_push_at(&kept, n++, xstrdup(*id));
         strv_free(*ids);
         *ids = kept;
 }
@@ -250,9 +264,10 @@ void plan_filter(Plan *plan, const bool skip[_PHASE_MAX], char *const *daemons) 
                 else
                         action_done(&plan->actions[i]);
         plan->n = n;
+        _cleanup_(json_decrefp) json_t *index = plan_index(plan);
         for (size_t i = 0; i < plan->n; i++) {
-                forget(&plan->actions[i].after, plan);
-                forget(&plan->actions[i].after_any, plan);
+                forget(&plan->actions[i].after, index);
+                forget(&plan->actions[i].after_any, index);
         }
 }
 

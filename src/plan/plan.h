@@ -51,6 +51,8 @@ _must_check_ _nonnull_ bool plan_warning_fails(const Diagnostic *warning);
  * reviewed. */
 _nonnull(1, 2) void plan_filter(Plan *plan, const bool skip[_PHASE_MAX], char *const *daemons);
 const Action *plan_find(const Plan *plan, const char *id);
+/* For who looks for many of them: each id → its place in the plan; a new reference. */
+_must_check_ _nonnull_ json_t *plan_index(const Plan *plan);
 /* Is any of its actions of this phase (after plan_filter())? */
 _nonnull_ bool plan_has_phase(const Plan *plan, Phase phase);
 /* The chain of actions that kubelet's start waits for longest, if each takes as long as it usually does:

@@ -339,9 +339,9 @@ static void add_stops(Plan *plan, const char *mounted, const BindStep *binds, si
 }
 
 /* Files of this plan that are written below path, and the removal of old ones, come before it moves. */
-static void after_files_below(Plan *plan, Action *a, const char *path) {
+static void after_files_below(const Plan *plan, size_t n, Action *a, const char *path) {
         _cleanup_(freep) char *prefix = xasprintf("%s/", path);
-        for (size_t i = 0; i < plan->n; i++) {
+        for (size_t i = 0; i < n; i++) {
                 const Action *file = &plan->actions[i];
                 if (file->type != ACTION_WRITE_FILE || !startswith(file->target, prefix))
                         continue;
@@ -413,7 +413,7 @@ static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *bi
         a->storage.moves = xcalloc(n + 1, sizeof(Move));
         for (size_t i = 0; i < n; i++) {
                 const Directory *dir = binds[i].directory;
-                after_files_below(plan, a, binds[i].bind->path);
+                after_files_below(plan, s->n_files, a, binds[i].bind->path);
                 if (binds[i].state == STEP_KEEP)
                         continue;
                 a->storage.state = binds[i].state;
@@ -610,7 +610,7 @@ static void plan_stores(Plan *plan, Stores *s) {
 int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         _cleanup_(stores_done)
                 Stores s = { .config = config, .host = host, .seen = &host->storage, .diag = diag,
-                             .places = storage_binds_of(config) };
+                             .places = storage_binds_of(config), .n_files = plan->n };
         bool stores = config->instance.storage.strategy != STORAGE_NONE;
         check_promise(plan, &s);
         if (stores)

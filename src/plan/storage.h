@@ -17,6 +17,7 @@ typedef struct Stores {
         const char *path;               /* "spec.instance.storage.volumes[0]": what is refused is a volume;
                                          * NULL: an instance store */
         StoragePlaces places;
+        size_t n_files;                 /* actions of the plan before ours: those that write files */
         bool refused;
 } Stores;
 /* What file systems lie on: the array, or a disk alone. */

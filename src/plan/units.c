@@ -61,9 +61,9 @@ static void plan_ready(Plan *plan, bool storage) {
                                   mounts.data ?: "", 0644);
         if (!storage)
                 action_after(ready, PLAN_RELOAD_ID);    /* and so after all files */
-        for (size_t i = 0; i + 1 < plan->n; i++)
+        for (size_t i = 0, n = strv_length(ready->after); i + 1 < plan->n; i++)      /* each once: many */
                 if (plan->actions[i].type == ACTION_MOUNT || plan->actions[i].type == ACTION_BIND)
-                        action_after(ready, plan->actions[i].id);
+                        strv_push_at(&ready->after, n++, xstrdup(plan->actions[i].id));
 }
 
 /* containerd's store has moved to disks that a stop and start of the instance blanks, and the AMI's sandbox

@@ -100,11 +100,13 @@ static const Disk *find(Stores *s, size_t i) {
 /* ---- is it free ---- */
 
 static bool is_target(const Volume *v, const char *number, const Mount *m) {
-        for (size_t i = 0; v->targets[i]; i++)
-                if (streq(v->targets[i], m->target) && streq(m->number, number) && m->root[0] == '/' &&
-                    streq(m->root + 1, v->folders[i]))
-                        return true;
-        return false;
+        const json_t *at = json_object_get(v->index, m->target);
+        if (!streq(m->number, number) || m->root[0] != '/' || (v->index && !at))
+                return false;
+        size_t i = (size_t)json_integer_value(at);      /* there may be thousands, each a mount */
+        while (!at && v->targets[i] && !streq(v->targets[i], m->target))
+                i++;
+        return v->targets[i] && streq(m->root + 1, v->folders[i]);
 }
 
 /* Mounted somewhere that is not ours. Where the whole of it is seen at its one target, by /etc/fstab or a

@@ -551,6 +551,34 @@ TEST(volumes_that_contradict) {
         expect_accepted(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /ab}, {device: /dev/disk/by-id/nvme-x_y, mountTarget: /b}"), NULL);
 }
 
+/* As many as a document may have nodes. */
+TEST(thousands_of_targets_are_held_against_each_other) {
+        static const struct { const char *last, *said; } cases[] = {
+                { "/d/9000/x", NULL }, { "/d/17/x", "mountTargets[9000]: /d/17/x is a target of" }, { "/d/17/x/y", "mountTargets[9000]: /d/17/x/y and /d/17/x, a target of" },
+                { "/d", "mountTargets[9000]: /d and /d/0/x, a target of" }, { "/d/17-x", "mountTargets[9000]: /d/17-x and /d/17/x would be one folder of the volume, d-17-x" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(text_done) Text t = {};
+                text_add(&t, "  instance: {storage: {volumes: [{device: sdb, mountTargets: [");
+                for (size_t k = 0; k < 9000; k++)
+                        text_add(&t, "/d/%zu/x, ", k);
+                text_add(&t, "%s]}]}}\n", cases[i].last);
+                _cleanup_(loaded_done) Loaded l = load_with(t.data);
+                ASSERT_EQ(l.r < 0, cases[i].said != NULL);
+                ASSERT_CONTAINS(l.messages, cases[i].said ?: "");
+                if (!cases[i].said)
+                        ASSERT_STREQ(l.config->instance.volumes[0].folders[8999], "d-8999-x");
+        }
+}
+
+/* Of each the first before it that it cannot stand beside, whichever way they lie. */
+TEST(targets_that_lie_in_several) {
+        expect_error(VOLUMES("{device: sdb, mountTargets: [/a/b/c, /a/b, /a/bb, /a]}"), "mountTargets[1]: /a/b and /a/b/c");
+        expect_error(VOLUMES("{device: sdb, mountTargets: [/a/b/c, /a/b, /a/bb, /a]}"), "mountTargets[3]: /a and /a/b/c");
+        expect_error(VOLUMES("{device: sdb, mountTargets: [/a/x, /a.x, /a/x/y/z, /a/x/y]}"), "mountTargets[3]: /a/x/y and /a/x,");
+        expect_error(VOLUMES("{device: sdb, mountTargets: [/a/x/y/z, /a, /a/x]}"), "mountTargets[2]: /a/x and /a/x/y/z,");
+}
+
 TEST(contradictions) {
         expect_error("  accelerator: {nvidia: {imex: {mode: host}}}\n", "spec.accelerator.nvidia.imex.nodes: ");
         expect_error("  accelerator: {nvidia: {mig: '19,19', memoryMode: driver}}\n", "spec.accelerator.nvidia.mig: contradicts");
