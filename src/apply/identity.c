@@ -3,6 +3,7 @@
 #include "apply/identity.h"
 
 #include "aws/aws.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -11,6 +12,7 @@
 #define TOKEN_USEC (10 * USEC_PER_SEC)
 #define IMDS_USEC  (3 * USEC_PER_SEC)   /* for a name in a message */
 #define ROLES      "meta-data/iam/security-credentials/"
+#define PROFILE    "meta-data/iam/info"
 #define DOCUMENT   "dynamic/instance-identity/document"
 
 static int get_token(void *user, char **ret, Diag *diag) {
@@ -26,8 +28,22 @@ static int get_token(void *user, char **ret, Diag *diag) {
         return token_make(&request, ret, &seconds, diag);
 }
 
-/* "arn:aws:iam::123456789012:role/NAME". The metadata service does not tell the role's path, which most do
- * not have. */
+/* "/team/" of "arn:aws:iam::123456789012:instance-profile/team/NAME". A role and its profile mostly have the
+ * same path, and the metadata service does not tell that of the role. */
+static char *find_path(Imds *imds) {
+        static const char mark[] = ":instance-profile";
+        _cleanup_(freep) char *text = NULL;
+        _cleanup_(diag_done) Diag ignored = {};
+        if (imds_get(imds, PROFILE, &text, NULL, &ignored) < 0)
+                return xstrdup("/");
+        _cleanup_(json_decrefp) json_t *profile = json_loads(text, 0, NULL);
+        const char *path = strstr(json_get_text(profile, "InstanceProfileArn"), mark);
+        const char *last = path ? strrchr(path, '/') : NULL;
+        path += path ? strlen(mark) : 0;
+        return last && *path == '/' ? xstrndup(path, (size_t)(last + 1 - path)) : xstrdup("/");
+}
+
+/* "arn:aws:iam::123456789012:role/NAME". */
 static char *find_instance_role(const char *region) {
         _cleanup_(imds_freep) Imds *imds = imds_new(IMDS_USEC);
         _cleanup_(freep) char *role = NULL, *text = NULL;
@@ -41,9 +57,10 @@ static char *find_instance_role(const char *region) {
         _cleanup_(json_decrefp) json_t *document = json_loads(text, 0, NULL);
         const char *account = json_string_value(json_object_get(document, "accountId"));
         const char *here = region ?: json_string_value(json_object_get(document, "region")) ?: "";
+        _cleanup_(freep) char *path = find_path(imds);
         role[strcspn(role, "\r\n")] = 0;
         return account && *role
-                       ? xasprintf("arn:%s:iam::%s:role/%s", partition_find(here)->name, account, role)
+                       ? xasprintf("arn:%s:iam::%s:role%s%s", partition_find(here)->name, account, path, role)
                        : NULL;
 }
 

@@ -64,7 +64,10 @@ static void fail_toml(const Origins *origins, unsigned line, const char *why, Di
                 return;
         }
         diag_error_at(diag, -EINVAL, CAUSE_INVALID, &at, TOML_PATH, "is not TOML: line %u of it: %s%s", line,
-                      why, origins->toml_block ? "; behind config: > its lines are folded into one" : "");
+                      why,
+                      origins->toml_block == '>'   ? "; behind config: > its lines are folded into one"
+                      : origins->toml_block == ' ' ? "; without config: | its lines are folded into one"
+                                                   : "");
         if (origins->toml_block)
                 diag_suggest(diag, "config: |");
 }

@@ -9,7 +9,9 @@
 #include "base/time.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
+#include <strings.h>
 
 typedef struct Validator { const Merge *merge; const json_t *spec; Diag *diag; bool broken; } Validator;
 
@@ -267,6 +269,40 @@ static bool is_node(const json_t *value, const json_t *spec) {
         const char *s = text_of(value);
         bool number = !s[strspn(s, "0123456789.")] || strchr(s, ':');
         return !is_one_word(value, spec) || (!strchr(s, '/') && (!number || address_is_valid(s)));
+}
+
+/* An address in its one form, a name in small letters; ret_self: by it each host reaches only itself. */
+static char *node_canonical(const char *s, bool *ret_self) {
+        struct in6_addr a = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
+        char text[INET6_ADDRSTRLEN];
+        bool number = inet_pton(AF_INET, s, &a.s6_addr[12]) == 1 || inet_pton(AF_INET6, s, &a) == 1,
+             four = number && IN6_IS_ADDR_V4MAPPED(&a);
+        *ret_self = number ? IN6_IS_ADDR_LOOPBACK(&a) || IN6_IS_ADDR_UNSPECIFIED(&a) ||
+                                     (four && (a.s6_addr[12] == 127 || a.s6_addr[12] == 0))
+                           : strcasecmp(s, "localhost") == 0;
+        char *name = xstrdup(number ? inet_ntop(AF_INET6, &a, text, sizeof text) : s);
+        for (char *p = name; *p; p++)
+                *p = (char)tolower((unsigned char)*p);
+        return name;
+}
+
+static bool is_others_too(const json_t *value, _unused_ const json_t *spec) {
+        bool self;
+        free(node_canonical(text_of(value), &self));
+        return !self;
+}
+
+static bool names_each_node_once(const json_t *nodes, _unused_ const json_t *spec) {
+        _cleanup_(json_decrefp) json_t *seen = json_object();
+        json_t *node;
+        bool once = true, self;
+        size_t i;
+        json_array_foreach(nodes, i, node) {
+                _cleanup_(freep) char *name = node_canonical(text_of(node), &self);
+                once = once && !json_object_get(seen, name);
+                json_object_set_new(seen, name, json_true());
+        }
+        return once;
 }
 
 /* As kubelet reads addresses (kubernetes/utils net/parse.go: ParseIPSloppy()): zeros may lead the numbers of
@@ -574,7 +610,12 @@ static const Rule rules[] = {
           "must be a time span and not zero, such as 90s or 5m" },
         { "spec.accelerator.nvidia.imex.nodes", is_given_for_imex_host,
           "is missing or empty: mode host needs the addresses of all nodes of the domain" },
+        { "spec.accelerator.nvidia.imex.nodes", names_each_node_once,
+          "names a node twice, and IMEX waits for as many nodes as its list has" },
         { "spec.accelerator.nvidia.imex.nodes[]", is_one_word, "must be one address" },
+        { "spec.accelerator.nvidia.imex.nodes[]", is_others_too,
+          "is an address by which each node reaches only itself: name that which the other nodes reach it "
+          "by" },
         { "spec.accelerator.nvidia.imex.nodes[]", is_node,
           "is not an address: IMEX takes IPv4 and IPv6 addresses without a prefix length, and names of "
           "hosts" },

@@ -61,7 +61,7 @@ struct Node {
         NodeType type;
         bool plain;             /* scalar: written without quotes and without a !!str tag */
         char block;             /* scalar: '|' literal, so that its lines are the source's, from the one
-                                 * behind this; '>' folded; 0 */
+                                 * behind this; '>' folded; ' ' plain, on several lines; 0 */
         Mark at;
         size_t n;               /* scalar: bytes of text; list: items; map: members */
         union { const char *text; Node **items; Member *members; };

@@ -87,10 +87,30 @@ static char *slip_of_value(const Blob *blob, size_t line, unsigned first) {
                        : NULL;
 }
 
+/* "[debug]" or "level = 1" below "config:", where no list belongs. 0: it is something else. */
+static size_t toml_without_mark(const Blob *blob, size_t number) {
+        Line l = line_of(blob, number);
+        bool toml = false;
+        while (key_end(&l) == l.n) {
+                toml |= l.n > l.indent && (l.s[l.indent] == '[' || memmem(l.s, l.n, " = ", 3));
+                if (!line_above(blob, l.s, &number, &l))
+                        return 0;
+        }
+        size_t n = key_end(&l), value = n + 1;
+        while (value < l.n && l.s[value] == ' ')
+                value++;
+        bool bare = value >= l.n || l.s[value] == '[';
+        return toml && bare && n == l.indent + 6 && memcmp(l.s + l.indent, "config", 6) == 0 ? number + 1 : 0;
+}
+
 char *yaml_slip(const Blob *blob, const char *problem, size_t line, size_t column, size_t context,
                 size_t context_column) {
         unsigned first = MAX(blob->at.line, 1u);
+        size_t toml = toml_without_mark(blob, line);
         Line here = line_of(blob, line);
+        if (toml > 0)
+                return xasprintf("the TOML behind config: on line %u needs a | there, config: |, to be text",
+                                 first + (unsigned)toml - 1);
         if (streq(problem, "mapping values are not allowed in this context"))
                 return slip_of_value(blob, line, first);
         Line begin = line_of(blob, context);

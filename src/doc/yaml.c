@@ -236,7 +236,10 @@ static bool is_plain(const yaml_event_t *e) {
 static char block_of(const yaml_event_t *e) {
         return e->data.scalar.style == YAML_LITERAL_SCALAR_STYLE  ? '|'
                : e->data.scalar.style == YAML_FOLDED_SCALAR_STYLE ? '>'
-                                                                  : 0;
+               : e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+                               e->start_mark.line != e->end_mark.line
+                       ? ' '
+                       : 0;
 }
 
 bool node_is_null(const Node *n) {

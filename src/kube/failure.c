@@ -211,7 +211,8 @@ static Cause explain_unauthorized(const KubeMoment *m, const KubeIdentity *ident
                  "create one: aws eks create-access-entry --cluster-name %s%s%s --type EC2_LINUX "
                  "--principal-arn %s; if it has one, %s is not the cluster's name, which the token is made "
                  "for (spec.cluster.name), or not that of the cluster at %s; or its authenticator does not "
-                 "reach STS: its log in CloudWatch (authenticator) names the reason",
+                 "reach STS: its log in CloudWatch (authenticator) names the reason. The path of a role "
+                 "belongs in the ARN of its entry, and not in aws-auth (aws iam get-role tells it)",
                  a->cluster, principal ?: "that role", a->cluster, a->region ? " --region " : "",
                  a->region ?: "", principal ?: "ARN-OF-THE-ROLE", a->cluster, a->server);
         return CAUSE_NOT_MAPPED;

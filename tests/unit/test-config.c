@@ -466,6 +466,12 @@ TEST(texts_that_leave_their_place) {
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.300]}}}", "a, line 5: spec.accelerator.nvidia.imex.nodes[0]: is not an address" },
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11/24]}}}", "imex.nodes[0]: is not an address" }, { "accelerator: {nvidia: {imex: {mode: host, nodes: ['fd00::11/64']}}}", "imex.nodes[0]: is not" },
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: ['10.0.1.11:50000']}}}", "imex.nodes[0]: is not an address" },
+                { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11, 10.0.1]}}}", "imex.nodes[1]: is not an address" }, { "accelerator: {nvidia: {imex: {mode: host, nodes: ['[fd00::11]']}}}", "imex.nodes[0]: is not an" },
+                { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11, 127.0.0.1]}}}", "imex.nodes[1]: is an address by which each node reaches only itself" },
+                { "accelerator: {nvidia: {imex: {mode: host, nodes: ['::1']}}}", "imex.nodes[0]: is an address by" }, { "accelerator: {nvidia: {imex: {mode: host, nodes: ['::ffff:127.9.9.9']}}}", "imex.nodes[0]: is an address by" },
+                { "accelerator: {nvidia: {imex: {mode: host, nodes: [LocalHost]}}}", "imex.nodes[0]: is an address by" }, { "accelerator: {nvidia: {imex: {mode: host, nodes: [0.0.0.0]}}}", "imex.nodes[0]: is an address by" },
+                { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11, a, 10.0.1.11]}}}", "imex.nodes: names a node twice" },
+                { "accelerator: {nvidia: {imex: {mode: host, nodes: ['fd00::11', 'FD00:0:0::11']}}}", "imex.nodes: names a node twice" }, { "accelerator: {nvidia: {imex: {mode: host, nodes: [Node-1, node-1]}}}", "names a node twice" },
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11, 'fd00::11', ip-10-0-1-12.lab.example, compute-domain-daemon-0000]}}}", NULL },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -646,6 +652,8 @@ TEST(toml_that_is_folded_or_wrong) {
         expect_error("  containerd:\n    config: >\n      [a]\n      b = 1\n", "a, line 6: spec.containerd.config: is not TOML: line 1 of it: ");
         expect_error("  containerd:\n    config: >\n      [a]\n      b = 1\n", "folded into one; did you mean config: |?");
         expect_accepted("  containerd:\n    config: >\n      a = 1\n", NULL);
+        expect_error("  containerd:\n    config:\n      a = 1\n      b = 2\n", "without config: | its lines are folded into one; did you mean config: |?");
+        expect_accepted("  containerd:\n    config:\n      a = 1\n", NULL);
 }
 
 TEST(what_looks_like_a_blank) {

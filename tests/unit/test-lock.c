@@ -52,6 +52,28 @@ TEST(it_is_free_although_somebody_has_a_copy) {
         lock_release(&fd);
 }
 
+TEST(a_place_of_somebody_else) {
+        BOX(b);
+        _cleanup_(freep) char *path = xasprintf("%s" RUN_DIR, b.path), *other = xasprintf("%s/other", b.path);
+        if (geteuid() != 0)
+                return;         /* who is not root can only be asked for a place of his own */
+        int fd = ASSERT_OK(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag));
+        lock_release(&fd);
+        ASSERT_EQ(chmod(path, 02755), 0);       /* units/nodestrap.tmpfiles */
+        fd = ASSERT_OK(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag));
+        lock_release(&fd);
+        ASSERT_EQ(chmod(path, 0775), 0);
+        ASSERT_ERROR(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag), EPERM);
+        ASSERT_CONTAINS(diag_first_error(&b.diag)->text, "(owner 0, mode 0775)");
+        ASSERT_EQ(chmod(path, 0755), 0);
+        ASSERT_EQ(chown(path, 1000, 1000), 0);
+        ASSERT_ERROR(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag), EPERM);
+        ASSERT_EQ(rename(path, other), 0);
+        ASSERT_EQ(symlink("../other", path), 0);
+        ASSERT_ERROR(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag), EPERM);
+        ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_FILE);
+}
+
 TEST(a_place_where_it_cannot_be) {
         BOX(b);
         ASSERT_OK(root_replace(b.root, "/run", "", 0, 0644));
