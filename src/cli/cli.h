@@ -53,6 +53,7 @@ typedef enum Flag {
         FLAG_ACTION,
         FLAG_INTERFACE,
         FLAG_ROOT,
+        FLAG_ASK,
         FLAG_DEVELOPMENT,
         FLAG_HELP,
         FLAG_VERSION,
@@ -128,6 +129,7 @@ typedef struct Options {
         const char *goal;               /* of wait: "registered" or "ready" */
         uint64_t timeout_usec;          /* 0: the command's own */
         const char *bundle;             /* of status: the file, "-" for stdout; or NULL */
+        bool ask;                       /* of doctor: the daemons, too */
         bool exit_code, follow;         /* of status: end with that of the boot; tell of it until then */
         const char *action, *interface; /* of udev-net-manager, as given; or NULL */
         char **argv;                    /* respelled; what the strings above may point into */

@@ -93,6 +93,8 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_INTERFACE]          = { "interface", "NAME", "the network interface", .letter = 'i' },
         [FLAG_ROOT]               = { "root", "DIR",
                                       "every path read or written lies below DIR, /proc and /sys too" },
+        [FLAG_ASK]                = { "ask", NULL,
+                                      "also have kubelet and containerd here try the planned files" },
         [FLAG_DEVELOPMENT]        = { "development", NULL, "debug log" },
         [FLAG_HELP]               = { "help", NULL,
                                       "this text; COMMAND --help for one command", .letter = 'h' },
@@ -259,6 +261,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_ACTION:             o->action = argument; return 0;
         case FLAG_INTERFACE:          o->interface = argument; return 0;
         case FLAG_ROOT:               o->root = argument; return 0;
+        case FLAG_ASK:                o->ask = true; return 0;
         case FLAG_DEVELOPMENT:        o->development = true; return 0;
         default:                      return 0;         /* help and version: options_parse() has noted them */
         }

@@ -43,7 +43,7 @@ static const Command commands[_COMMAND_MAX] = {
         [DOCTOR] = {
                 .words = "doctor",
                 .help = "what this machine, or the image below --root, lacks for the plan",
-                .names = OURS, .flags = LOADS | MODELS | BIT(OUTPUT), .sample = true,
+                .names = OURS, .flags = LOADS | MODELS | BIT(OUTPUT) | BIT(ASK), .sample = true,
                 .last = STAGE_ROOT, .run = command_doctor,
                 .powers = POWER_READ | POWER_LOOK, .starts_programs = true,
         },

@@ -10,8 +10,10 @@
 #include "base/hash.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "config/kubelet.h"
 #include "doctor/checks.h"
 #include "host/detect.h"
+#include "report/mask.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -231,6 +233,82 @@ static void look(Doctor *d) {
                         d->checks.items[i].types = strv_free(d->checks.items[i].types);
 }
 
+/* ---- the daemons' own word ---- */
+
+/* Is the word in the sentence? Shorter ones are in any, and one that is longer than *best tells more. */
+static bool is_named(const char *said, const char *word, size_t *best) {
+        size_t n = word ? strlen(word) : 0;
+        if (n <= *best || !strcasestr(said, word))
+                return false;
+        *best = n;
+        return true;
+}
+
+/* The setting whose name, or text, is in the sentence: kubelet has some names as its source has them. */
+static char *blamed(const Config *config, bool kubelet, const char *said) {
+        char *path = xstrdup(kubelet ? "spec.kubelet" : "spec.containerd.config"), *found = NULL;
+        size_t best = 4;
+        const char *key;
+        json_t *value;
+        if (!kubelet && (strstr(said, RUNTIME_SPEC) || strstr(said, "OCI spec")))
+                found = xstrdup("spec.containerd.baseRuntimeSpec");
+        json_object_foreach(kubelet ? config->kubelet.config : NULL, key, value) {
+                if (!is_named(said, key, &best) && !is_named(said, json_string_value(value), &best))
+                        continue;
+                free(found);
+                found = xasprintf("spec.kubelet.config.%s", key);
+        }
+        for (size_t i = 0; kubelet && config->kubelet.flags && config->kubelet.flags[i]; i++) {
+                const char *flag = config->kubelet.flags[i], *equals = strchr(flag, '=');
+                _cleanup_(freep) char *name = kubelet_flag_name(flag);
+                if (!is_named(said, name, &best) && !is_named(said, equals ? equals + 1 : NULL, &best))
+                        continue;
+                free(found);
+                found = xasprintf("spec.kubelet.flags[%zu]", i);
+        }
+        if (found)
+                free(path);
+        return found ?: path;
+}
+
+static void tell_asked(Doctor *d, bool kubelet, const Asked *asked) {
+        const char *name = kubelet ? "kubelet" : "containerd";
+        const Config *config = d->run->config;
+        bool failed = asked->verdict == CHECK_FAILED;
+        Check *c = checks_add(&d->checks, asked->verdict, "asked", name,
+                              asked->verdict == CHECK_OK ? "stands with the planned files" : NULL);
+        if (!asked->said)
+                return;
+        size_t size;
+        _cleanup_(secrets_done) Secrets secrets = {};
+        _cleanup_(diag_done) Diag diag = {};
+        json_decref(mask_config(&secrets, config->document));
+        _cleanup_(freep) char *said = secrets_scrub(&secrets, asked->said, strlen(asked->said), &size),
+                              *path = failed ? blamed(config, kubelet, said) : NULL;
+        (void)diag_error_at(&diag, -EBADMSG, CAUSE_UNIT, path ? config_position(config, path) : NULL, path,
+                            "%s%s%s", failed ? name : "", failed ? " refuses it: " : "", said);
+        _cleanup_(freep) char *text = diagnostic_format(diag.items);
+        check_tell(c, NULL, "%s", text);
+        c->cause = failed ? CAUSE_UNIT : CAUSE_NONE;
+}
+
+/* With the plan of the first type: another one would only differ in numbers. */
+static int ask(Doctor *d) {
+        _cleanup_(diag_done) Diag told = {};
+        _cleanup_(host_freep) Host *host = NULL;
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        Asked asked[2] = {};
+        if (!d->types || make_plan(d, d->types[0], &host, &plan, &told) < 0)
+                return 0;               /* and a check says why */
+        int r = daemons_ask(&d->image, d->run->config, plan, asked, &d->run->diag);
+        for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
+                if (r >= 0)
+                        tell_asked(d, i == 1, &asked[i]);
+                free(asked[i].said);
+        }
+        return r;
+}
+
 static char *sources_text(const Options *o) {
         return o->sources ? strv_join(o->sources, " ") : xstrdup(SAMPLE_SOURCE " (-c names another)");
 }
@@ -336,7 +414,15 @@ static int conclude(const Doctor *d) {
 int command_doctor(Run *run) {
         _cleanup_(doctor_done) Doctor d = { .run = run };
         bool running = image_is_running(run->root);
-        power_drop_one(POWER_LOOK);     /* before anything is parsed */
+        if (run->options.ask && !run->options.sources)
+                return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
+                                  "--ask hands the daemons the files of a NodeConfig: name it, -c FILE");
+        if (run->options.ask && (geteuid() != 0 || !root_is_host(run->root)))
+                return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
+                                  "--ask starts the daemons of the machine that it runs on: it is for root, "
+                                  "and without --root");
+        if (!run->options.ask)
+                power_drop_one(POWER_LOOK);     /* before anything is parsed */
         int r = load_config(run);
         run->step = "doctor";
         if (r >= 0)
@@ -349,6 +435,10 @@ int command_doctor(Run *run) {
                 r = choose_types(&d);
         for (char **type = d.types; r >= 0 && type && *type; type++)
                 r = plan_type(&d, *type);
+        if (r < 0)
+                return r;
+        if (run->options.ask)
+                r = ask(&d);
         if (r < 0)
                 return r;
         look(&d);

@@ -57,7 +57,7 @@ static void look_ahead(const Options *o) {
 void run_give_up(const Options *o) {
         const Command *command = o->command;
         uint64_t keep = command->powers;
-        if (keep == POWER_ALL)
+        if (keep == POWER_ALL || o->ask)        /* which makes namespaces */
                 return;
         if (o->bundle)                  /* where each process waits, and what the kernel has said */
                 keep |= POWER_READ | POWER_LOOK | POWER_LOG;

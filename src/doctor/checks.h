@@ -140,8 +140,16 @@ _nonnull_ void image_compare(const Image *image, const Needs *needs, Checks *che
 /* Who sets up the node: where nodeadm's units are enabled and call this program, ours need not be; else
  * nobody but ours does, and the needs of them say so. */
 _nonnull_ void image_settle(const Image *image, Needs *needs);
-/* Of the machine that a plan is made for: warns of units by which kubelet or containerd reads other files
- * than those that are written for it. */
+/* ---- ask.c ---- */
+/* Of containerd and of kubelet: CHECK_OK, CHECK_FAILED and its own sentence, or CHECK_UNKNOWN and why; what
+ * they say may hold secrets. The caller's. */
+typedef struct Asked { CheckVerdict verdict; char *said; } Asked;
+/* For root: starts those of this machine with the planned files, apart from it, for 20 s at most. An error
+ * says that none was asked. */
+_must_check_ _nonnull_ int daemons_ask(const Image *image, const Config *config, const Plan *plan,
+                                       Asked ret[static 2], Diag *diag);
+
+/* Warns of units by which kubelet or containerd reads other files than those that are written for it. */
 _nonnull_ void units_warn(const Root *root, Diag *warnings);
 /* What an image should not have when it is saved: two bootstrappers enabled, a baked CDI specification,
  * mdadm.conf and mount units of another machine, machine-id, our own state, an enabled kubelet. */

@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: host
+# kube: 1.37.0
+# tree: containerd2
+# cluster: down no-controllers
+# doctor --ask has the real kubelet and containerd of this machine read the planned files, tells what they say, and leaves nothing of them. The
+# machine is this one with an /etc of its own. Half of what is wrong stands there, as in an image, and no NodeConfig tells of it.
+[ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
+# shellcheck source=tests/cluster/lib/host.sh
+. "$(dirname "$(realpath "$0")")/lib/host.sh"
+wants runc python3
+
+VERSION=$("$KUBE/kubelet" --version | sed 's/.* v//')
+cp -a /etc etc; mount --bind etc /etc; mount -t tmpfs bin /usr/local/bin
+for program in "$KUBE/kubelet" "$CONTAINERD" "${CONTAINERD%/*}/containerd-shim-runc-v2"; do
+        touch "/usr/local/bin/${program##*/}"; mount --bind "$program" "/usr/local/bin/${program##*/}"
+done
+mkdir -p /etc/kubernetes/kubelet/config.json.d /etc/containerd/conf.d
+CA=$(base64 -w 0 "$CLUSTER/pki/ca.crt") flags=''; [ -e /sys/fs/cgroup/cgroup.controllers ] || flags=', "--fail-cgroupv1=false"'        # this machine may have cgroup v1
+
+# What a daemon, or a look at the machine, could have left.
+traces() {
+        find /sys/fs/cgroup -name 'nodestrap-ask.*'; cut -d' ' -f 3- /proc/self/mountinfo
+        find /etc /run/containerd /usr/libexec/kubernetes /var/lib/{kubelet,containerd} /var/log/pods /opt/lab /data -xdev -printf '%p %s %m\n' 2>/dev/null
+        pgrep -l ^kubelet; pgrep -l ^containerd
+}
+asks() {        # FLAG of kubelet or '', its CONFIG, MORE of the spec
+        cat >node.yaml <<-END
+	apiVersion: node.eks.aws/v1alpha1
+	kind: NodeConfig
+	spec:
+	  cluster: {name: training, apiServerEndpoint: "https://x.eks.amazonaws.com", cidr: 10.100.0.0/16, certificateAuthority: $CA}
+	  kubelet:
+	    flags: ["--v=2"$flags$1]
+	    config: {${2-}}
+	${3-}
+	END
+        traces >before
+        "$NODESTRAP" doctor --ask -c file://node.yaml --instance-type m5.large --kubelet-version "$VERSION" --containerd-version 2.1.9 --output json >doctor.json 2>err
+        traces >after
+        python3 - doctor.json >said <<-END
+	import json, sys
+	for check in json.load(open(sys.argv[1]))["checks"]:
+	    if check["code"] in ("asked", "plan"):
+	        print(check["code"], check["subject"], check["verdict"], check.get("text") or "")
+	END
+}
+is_said() { grep -E -- "$1" said || { cat said err; return 1; }; }
+stand() { asks "$@" && is_said '^asked containerd ok' && is_said '^asked kubelet ok'; }
+refuses() { asks "${@:3}" && is_said "^asked $1 failed .*$2"; } # DAEMON WORDS and what asks() takes
+leaves_nothing() { diff before after; }
+drop_in() { printf '{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", %s\n' "$1" >/etc/kubernetes/kubelet/config.json.d/99-lab.conf; }
+line=$'node.yaml, line [0-9]+: spec\\.'
+
+try "settings that both take" stand '' 'maxPods: 50'
+try "nothing is left of them" leaves_nothing
+try "settings of the user for containerd, too" stand '' '' $'  containerd:\n    config: |\n      [plugins."io.containerd.cri.v1.images"]\n        max_concurrent_downloads = 7'
+try "places that are not there yet" stand ', "--root-dir=/data/kubelet"' 'podLogsDir: /data/pods' $'  containerd:\n    config: |\n      root = "/opt/lab/containerd"'
+try "nothing is left of them, either" leaves_nothing
+
+try "credentials by a file that is not there" refuses kubelet "${line}kubelet.flags\[[0-9]\]: kubelet refuses it: .*/etc/none.yaml" \
+        ', "--image-credential-provider-config=/etc/none.yaml", "--image-credential-provider-bin-dir=/opt"'
+try "a certificate that is not there" refuses kubelet "${line}kubelet: kubelet refuses it: .*/etc/none.crt" '' 'authentication: {x509: {clientCAFile: /etc/none.crt}}'
+drop_in '"maxOpenFiles": -1}'
+try "a drop-in of the image" refuses kubelet "${line}kubelet: kubelet refuses it: .*[mM]axOpenFiles" '' 'maxPods: 50'
+drop_in '"maxPods": 5'
+try "one that is not JSON" refuses kubelet "${line}kubelet: kubelet refuses it: .*99-lab.conf" '' 'maxPods: 50'
+try "nothing is left of those that refuse" leaves_nothing
+rm /etc/kubernetes/kubelet/config.json.d/99-lab.conf
+imports=$'  containerd:\n    config: |\n      imports = ["/etc/containerd/conf.d/*.toml"]'
+echo '[plugins' >/etc/containerd/conf.d/lab.toml
+try "a file of the image that is not TOML" refuses containerd "${line}containerd.config: containerd refuses it: .*toml" '' '' "$imports"
+printf '[plugins."io.containerd.cri.v1.images".registry.mirrors."docker.io"]\nendpoint = ["https://mirror.lab"]\n' >/etc/containerd/conf.d/lab.toml
+try "a mirror there, with which containerd stays and has no CRI" refuses containerd "${line}containerd.config: containerd refuses it: .*mirrors" '' '' "$imports"
+try "then kubelet is not blamed" is_said '^asked kubelet unknown'
+try "nothing is left of half a containerd" leaves_nothing
+usage() { "$NODESTRAP" doctor "$@" 2>err; [ $? = 2 ] && grep -e "$WORDS" err; }
+WORDS='without --root' try "another root has no daemons to be asked" usage --ask --root etc -c file://node.yaml
+WORDS='-c FILE' try "nor is a plain NodeConfig anything to ask of" usage --ask
+finish
