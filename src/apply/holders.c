@@ -80,10 +80,19 @@ static char **with_all(char **argv, char *const *words) {
 
 /* ---- units ---- */
 
-/* Those of them that run, or are about to: blocks of "Id=…" and "ActiveState=…". */
+static const char *find_name(const char *const *units, const char *names) {
+        for (; *units; units++)
+                for (const char *name = names; (name = strstr(name, *units)); name++)
+                        if (name == names || name[-1] == ' ')
+                                return *units;
+        return NULL;
+}
+
+/* Those of them that run, or are about to: blocks of "Id=…", "Names=…" and "ActiveState=…". The id of an
+ * alias is another name. */
 static char **units_running(Work *w, const char *const *units) {
         _cleanup_(strv_freep) char **argv = with_all(
-                command("systemctl", "show", "--property=Id,ActiveState", NULL), (char *const *)units);
+                command("systemctl", "show", "--property=Id,Names,ActiveState", NULL), (char *const *)units);
         _cleanup_(freep) char *output = NULL;
         char **running = NULL;
         if (!attempt(w, argv, &output))
@@ -92,13 +101,13 @@ static char **units_running(Work *w, const char *const *units) {
         bool runs = false;
         char *rest = output;
         for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
-                if (startswith(line, "Id="))
-                        id = line + strlen("Id=");
+                if (startswith(line, "Id=") || startswith(line, "Names="))
+                        id = find_name(units, strchr(line, '=') + 1) ?: id;
                 if (startswith(line, "ActiveState="))
                         runs = !streq(line, "ActiveState=inactive") && !streq(line, "ActiveState=failed");
                 if (*line && rest)
                         continue;
-                if (id && runs && strv_contains((char *const *)units, id))
+                if (id && runs)
                         strv_add(&running, id);
                 id = NULL;
                 runs = false;

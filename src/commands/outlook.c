@@ -48,16 +48,16 @@ static int call_list(sd_bus *bus, const char *const *names, size_t n, sd_bus_mes
 }
 
 /* Has one of them a job, or is it at work? Those that run init are while they start, kubelet also when it is
- * up. */
+ * up. They come in the order in which they were asked for; an alias has another name there. */
 static bool reply_has_work(sd_bus_message *reply, bool with_kubelet) {
-        const char *unit, *active;
+        const char *active;
         uint32_t job;
         bool any = false;
         if (sd_bus_message_enter_container(reply, 'a', "(ssssssouso)") < 0)
                 return false;
-        while (sd_bus_message_read(reply, "(ssssssouso)", &unit, NULL, NULL, &active, NULL, NULL, NULL, &job,
-                                   NULL, NULL) > 0) {
-                bool kubelet = streq(unit, units[N_UNITS - 1]);
+        for (int i = 1; sd_bus_message_read(reply, "(ssssssouso)", NULL, NULL, NULL, &active, NULL, NULL,
+                                            NULL, &job, NULL, NULL) > 0; i++) {
+                bool kubelet = i == N_UNITS;
                 bool works = job > 0 || streq(active, "activating") || (kubelet && streq(active, "active"));
                 any = any || (works && (with_kubelet || !kubelet));
         }

@@ -490,6 +490,16 @@ TEST(kubelet_that_somebody_else_has_started) {
         ran(&m, "");
 }
 
+/* systemd calls it by its own name first. */
+TEST(kubelet_behind_an_alias) {
+        MIG(m, 1, "model a100-40\ngpus 1\n");
+        want(&m, 0, "1g.5gb");
+        program(&m, "systemctl", "case \"$*\" in *kubelet*) printf 'Id=eks-kubelet.service\nNames=eks-kubelet.service kubelet.service\nActiveState=active\n';; esac");
+        program(&m, "nvidia-smi", "");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "which is not made, since kubelet may run already");
+        ran(&m, "");
+}
+
 /* It may come at any time, by hand say. */
 TEST(kubelet_comes_under_a_reset) {
         MIG(m, 1, "model a100-40\ngpus 1\n");
