@@ -419,7 +419,7 @@ static void apply_interrupt(Apply *a) {
 
 static bool tasks_pending(const Apply *a) {
         for (size_t i = 0; i < a->n; i++)
-                if (a->tasks[i].state != TASK_ENDED)
+                if (a->tasks[i].state != TASK_ENDED && !a->tasks[i].lasts)
                         return true;
         return false;
 }
@@ -441,6 +441,8 @@ static int apply_run(Apply *a) {
                         return diag_error(a->diag, r, CAUSE_INTERNAL, "the event loop failed: %s",
                                           strerror(-r));
         }
+        for (size_t i = 0; i < a->n; i++)
+                task_end(&a->tasks[i], OUTCOME_DONE);
         return 0;
 }
 

@@ -218,6 +218,7 @@ int unit_reply(Unit *u, sd_bus_message *m) {
 
 /* type: of D-Bus, and 'j' for a unit's job, "(uo)", of which the object is kept where there is one. */
 static const struct Property { const char *name; char type; size_t offset; } properties[] = {
+        { "Id",              's', offsetof(UnitState, id)        },
         { "LoadState",       's', offsetof(UnitState, load)      },
         { "ActiveState",     's', offsetof(UnitState, active)    },
         { "SubState",        's', offsetof(UnitState, sub)       },
@@ -300,6 +301,18 @@ static void state_complete(UnitState *s) {
         }
 }
 
+/* systemd answers to every name of a unit, and sends signals of its own name for it alone: with
+ * Alias=containerd.service that is another (systemd:src/core/dbus-unit.c:bus_unit_send_change_signal()). */
+static int unit_follow(Unit *u) {
+        if (!*u->state.id)
+                u->state.id = (free(u->state.id), xstrdup(u->name));
+        if (streq(u->state.id, u->name))
+                return 0;
+        free(TAKE_PTR(u->path));
+        int r = sd_bus_path_encode(UNIT_PATH, u->state.id, &u->path);
+        return r >= 0 && u->changed ? unit_listen(u) : r;
+}
+
 int unit_read_all(Unit *u, sd_bus_message *m) {
         int r = unit_reply(u, m);
         if (r < 0)
@@ -307,6 +320,8 @@ int unit_read_all(Unit *u, sd_bus_message *m) {
         unit_state_done(&u->state);
         r = state_read(m, &u->state);
         state_complete(&u->state);
+        if (r >= 0)
+                r = unit_follow(u);
         return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "systemd's answer about %s cannot be read: %s",
                                  u->name, strerror(-r))
                      : 0;
@@ -511,16 +526,25 @@ static char *unit_skip_text(const Unit *u) {
                          program ?: "");
 }
 
-static char *failure_text(const Unit *u) {
-        const UnitState *s = &u->state;
+static const char *job_text(const Unit *u) {
         for (size_t i = 0; u->job_result && i < ARRAY_SIZE(job_results); i++)
                 if (streq(u->job_result, job_results[i].result))
-                        return xstrdup(job_results[i].text);
+                        return job_results[i].text;
+        return NULL;
+}
+
+static char *failure_text(const Unit *u) {
+        const UnitState *s = &u->state;
+        const char *job = job_text(u);
+        if (job)
+                return xstrdup(job);
         if (unit_was_skipped(u))
                 return unit_skip_text(u);
         for (size_t i = 0; i < ARRAY_SIZE(service_results); i++)
                 if (streq(s->result, service_results[i].result))
                         return xstrdup(service_results[i].text);
+        if (u->asks && streq(s->active, "inactive") && streq(s->result, "success"))
+                return xstrdup("Conflicts= of another unit or systemctl stop has ended it");
         if (s->code != 0)
                 return exit_text(s);
         /* it never had a main process */
@@ -577,11 +601,18 @@ static const char *meaning_of(char *const *lines) {
         return NULL;
 }
 
-/* Nothing that the unit itself has said: the sentence is shown on the console, and told to the cluster. */
+static bool is_kubelet(const Unit *u) {
+        return streq(u->name, "kubelet.service");
+}
+
+/* Nothing that the unit itself has said: the sentence is shown on the console, and told to the cluster. Only
+ * the reason of kubelet to end stands there, in which secrets are hidden later (commands/hide.c). */
 static void failure_add(Text *t, const Unit *u, char *const *lines) {
         const char *log = unit_log(u->name), *meaning = meaning_of(lines);
         _cleanup_(freep) char *why = failure_text(u);
         text_add(t, "%s %s: %s", u->name, u->kind->failed, meaning ?: why);
+        if (is_kubelet(u))
+                (void)journal_quote_kubelet(t, u->state.id ?: u->name, u->begun_usec);
         if (u->state.restarts > 0)
                 text_add(t, "; systemd restarted it %u time%s", u->state.restarts,
                          u->state.restarts > 1 ? "s" : "");
@@ -591,7 +622,7 @@ static void failure_add(Text *t, const Unit *u, char *const *lines) {
 }
 
 char *unit_failure(const Unit *u, uint64_t since_usec) {
-        _cleanup_(strv_freep) char **lines = journal_tail(u->name, since_usec, TAIL_LINES);
+        _cleanup_(strv_freep) char **lines = journal_tail(u->state.id ?: u->name, since_usec, TAIL_LINES);
         Text t = {};
         failure_add(&t, u, lines);
         return text_take(&t);
@@ -599,12 +630,14 @@ char *unit_failure(const Unit *u, uint64_t since_usec) {
 
 void unit_fail(Unit *u) {
         _cleanup_(strv_freep) char **lines =
-                journal_tail(u->name, u->kind->history ? 0 : u->task->result->begin_usec, TAIL_LINES);
+                journal_tail(u->state.id ?: u->name, u->kind->history ? 0 : u->task->result->begin_usec,
+                             TAIL_LINES);
         _cleanup_(text_done) Text t = {};
         failure_add(&t, u, lines);
         if (u->calls > 1)
                 text_add(&t, "; %u starts failed", u->calls);
         for (char **line = u->task->action->quiet ? NULL : lines; line && *line; line++)
                 text_add(&t, "\n%s", *line);
-        (void)task_fail(u->task, -EIO, unit_cause(u->name), "%s", t.data);
+        bool ended = is_kubelet(u) && u->state.code != 0 && !job_text(u);
+        (void)task_fail(u->task, -EIO, ended ? CAUSE_KUBELET : unit_cause(u->name), "%s", t.data);
 }

@@ -31,6 +31,7 @@ struct Task {
         Task **after_any; size_t n_after_any;   /* must have ended, however */
         TaskState state;
         bool satisfied;         /* those that wait for it may begin */
+        bool lasts;             /* watched, and no longer than others are at work */
         enum { TOLD_NOTHING, TOLD_BEGUN, TOLD_OVER } told;      /* progress.c: to who looks on */
         RootTmp tmp;            /* of a staged file */
         int synced;             /* and what became of its sync */

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define SETTLE_USEC (1 * USEC_PER_SEC)
+#define RUNTIME_FACTOR 3        /* containerd may answer, and then take a while to end */
 
 /* Between the starts of a unit that is tried again; the last one stays. Fabric manager by itself waits 30 s
  * for the GPUs and then ends (pytorch/ci-infra#552). */
@@ -28,7 +29,11 @@ static const unsigned pauses_sec[] = { 5, 10, 20, 30 };
 
 static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Unit *u = userdata;
-        task_end(u->task, OUTCOME_DONE);
+        u->timer = sd_event_source_disable_unref(u->timer);
+        if (u->asks)
+                u->task->lasts = true;
+        else
+                task_end(u->task, OUTCOME_DONE);
         return 0;
 }
 
@@ -81,7 +86,7 @@ static void record_write(const Unit *u) {
                              "%s; the next run restarts %s once more", strerror(-r), u->name);
 }
 
-static void record_remove(const Unit *u) {
+void unit_forget_record(const Unit *u) {
         _cleanup_(freep) char *path = record_path(u->name);
         (void)!root_remove(u->task->apply->root, path);
 }
@@ -193,13 +198,23 @@ static int needed(Unit *u) {
                                              : start_needed(u);
 }
 
+/* A oneshot of that name is a stand-in, which has no process to answer. */
+static bool is_runtime(const Unit *u) {
+        return u->task->action->type == ACTION_START_UNIT && streq(u->name, "containerd.service") &&
+               !streq(u->state.type, "oneshot");
+}
+
 static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         int r = unit_read_all(u, m);
         if (r < 0)
                 return 0;
         r = needed(u);
-        if (r >= 0)
+        u->same = r == 0 && is_runtime(u);
+        u->restarts_before = u->state.restarts;
+        if (u->same)
+                cri_ask(u);
+        else if (r >= 0)
                 task_checked(u->task, r > 0);
         return 0;
 }
@@ -217,7 +232,7 @@ static Unit *unit_new(Task *t, const UnitKind *kind) {
 
 int unit_look(Task *t, const UnitKind *kind, sd_bus_message_handler_t reply) {
         Unit *u = unit_new(t, kind);
-        if (sd_bus_path_encode("/org/freedesktop/systemd1/unit", u->name, &u->path) < 0 ||
+        if (sd_bus_path_encode(UNIT_PATH, u->name, &u->path) < 0 ||
             strchr(u->name, '/') || u->name[0] == '.')
                 return task_fail(t, -EINVAL, CAUSE_INTERNAL, "it is not a unit name");
         int r = unit_connect(u, true);
@@ -281,11 +296,29 @@ static void start_missed(Unit *u) {
                 unit_fail(u);
 }
 
+/* containerd is looked at until all else is done. The start of kubelet may stop it (Conflicts=, a drop-in).
+ * One that dies each second may have answered before. */
+void unit_started(Unit *u) {
+        static const char *const begun_is_ready[] = { "simple", "exec", "idle", NULL };
+        bool settles = !u->same && strv_contains((char *const *)begun_is_ready, u->state.type);
+        if (!settles && !u->asks) {
+                task_end(u->task, OUTCOME_DONE);
+                return;
+        }
+        task_watch(u->task);
+        if (u->same)
+                u->task->result->outcome = OUTCOME_UNCHANGED;
+        u->task->lasts = !settles;
+        if (settles && sd_event_add_time_relative(u->task->apply->event, &u->timer, CLOCK_MONOTONIC,
+                                                  (u->asks ? RUNTIME_FACTOR : 1) * SETTLE_USEC, USEC_PER_MSEC,
+                                                  on_settled, u) < 0)
+                task_end(u->task, OUTCOME_DONE);
+}
+
 /* systemd sends the unit's changed properties before it says that the job is gone
  * (bus_job_send_removed_signal() in its dbus-job.c), so what stands in u->state now is what became of it.
  * Asking again could be too late: a unit that ended is unloaded, and what is loaded anew has never run. */
 static void start_ended(Unit *u) {
-        static const char *const begun_is_ready[] = { "simple", "exec", "idle", NULL };
         if (start_failed(u)) {
                 u->calls++;
                 if (!start_again(u))
@@ -293,14 +326,10 @@ static void start_ended(Unit *u) {
                 return;
         }
         record_write(u);
-        if (!strv_contains((char *const *)begun_is_ready, u->state.type)) {
-                task_end(u->task, OUTCOME_DONE);
-                return;
-        }
-        task_watch(u->task);
-        if (sd_event_add_time_relative(u->task->apply->event, &u->timer, CLOCK_MONOTONIC, SETTLE_USEC,
-                                       USEC_PER_MSEC, on_settled, u) < 0)
-                task_end(u->task, OUTCOME_DONE);
+        if (is_runtime(u))
+                cri_ask(u);
+        else
+                unit_started(u);
 }
 
 /* Between two starts of ours systemd may have made one (Restart=, as EKS's images have it for fabric manager:
@@ -316,12 +345,18 @@ static bool started_meanwhile(Unit *u) {
 }
 
 static void start_changed(Unit *u) {
-        if (started_meanwhile(u))
+        if (!u->asks && started_meanwhile(u))
                 return;
-        bool left = !state_runs(&u->state) || u->state.restarts > u->restarts_before;
-        if (u->task->state != TASK_WATCHED || !left)
+        bool watched = u->task->state == TASK_WATCHED, runs = state_runs(&u->state);
+        /* a script may restart it, which goes on until that job is over */
+        if (watched && u->asks && u->state.restarts == u->restarts_before && (runs || *u->state.job)) {
+                u->task->lasts = runs && !u->timer;
                 return;
-        record_remove(u);
+        }
+        bool left = !runs || u->state.restarts > u->restarts_before;
+        if ((!watched && !u->asks) || !left)
+                return;
+        unit_forget_record(u);
         start_missed(u);
 }
 
@@ -393,7 +428,7 @@ int unit_start(Task *t) {
                 unit_tell(u, "ResetFailedUnit", u->name);
         /* from here until the end of the job nobody knows
          * which settings it has, should we not see that end */
-        record_remove(u);
+        unit_forget_record(u);
         return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name, "replace");
 }
 
@@ -414,6 +449,8 @@ char *unit_waiting(Task *t) {
         if (t->action->type == ACTION_RELOAD_MANAGER)
                 return xstrdup(
                         "systemd had not finished reloading; look at its messages with journalctl _PID=1");
+        if (u->asks)
+                return xasprintf("%s did not say whether it serves CRI; journalctl -u %s", u->name, u->name);
         if (u->timer)
                 return unit_failure(u, t->result->begin_usec);
         if (u->call || !u->state.active)
@@ -441,7 +478,8 @@ void unit_cancel(Task *t) {
 }
 
 Cause unit_late(const Task *t) {
-        Cause cause = unit_cause(t->action->target);
+        const Unit *u = t->data;
+        Cause cause = u && u->asks ? CAUSE_CRI : unit_cause(t->action->target);
         return cause == CAUSE_UNIT ? CAUSE_DEADLINE : cause;
 }
 
@@ -450,6 +488,7 @@ void unit_release(Task *t) {
         if (!u)
                 return;
         u->timer = sd_event_source_disable_unref(u->timer);
+        u->io = sd_event_source_disable_unref(u->io);
         unit_disconnect(u);
         unit_state_done(&u->state);
         free(u->path);

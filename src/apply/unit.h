@@ -8,12 +8,15 @@
 
 #define SYSTEMD      "org.freedesktop.systemd1"
 #define MANAGER_PATH "/org/freedesktop/systemd1"
+#define UNIT_PATH    MANAGER_PATH "/unit"
 #define MANAGER      SYSTEMD ".Manager"
 #define BLOCKERS_MAX 32         /* jobs looked at in search of one that waits for us */
 
 typedef struct UnitState {
         char *load, *active, *sub, *result, *type;      /* never NULL once unit_read_all() was
-                                                         * called, nor are the next two */
+                                                         * called, nor are the next three */
+        char *id;                                       /* the name that systemd speaks of it by: where
+                                                         * the task has an alias, another one */
         char *file;                                     /* UnitFileState: "masked",
                                                          * "masked-runtime", "enabled" … */
         char *job;                                      /* the D-Bus object of a job that is queued
@@ -58,6 +61,10 @@ struct Unit {
                                                          * unit_leave_call() */
         size_t n_blockers;
         sd_event_source *timer;                         /* of a look a little later, or of another start */
+        bool asks, same;                                /* containerd, for CRI; it was up with all it reads */
+        sd_event_source *io;
+        unsigned char answer[512];
+        size_t n_answer;
 };
 
 /* A Unit for the task, and systemd asked for its properties: reply calls unit_read_all(). CHECK_LATER, or the
@@ -127,3 +134,9 @@ Cause unit_cause(const char *name);
 
 /* Called by bus.c. */
 void unit_job_removed(Unit *u, const char *result);
+
+/* cri.c: asks containerd, which is up, whether it serves CRI. Ends in unit_started(), or fails the task. */
+void cri_ask(Unit *u);
+void unit_started(Unit *u);
+/* The record of its last start goes: the next run starts it again. */
+void unit_forget_record(const Unit *u);

@@ -64,6 +64,8 @@ static const struct { const char *word; ExitCode exit_code; } causes[_CAUSE_MAX]
         [CAUSE_FILE]             = { "EFILE",           EXIT_FILE },
         [CAUSE_UNIT]             = { "EUNIT",           EXIT_UNIT },
         [CAUSE_UNIT_MISSING]     = { "EUNITMISSING",    EXIT_UNIT },
+        [CAUSE_CRI]              = { "ECRI",            EXIT_UNIT },
+        [CAUSE_KUBELET]          = { "EKUBELET",        EXIT_UNIT },
         [CAUSE_BUS]              = { "EBUS",            EXIT_UNIT },
         [CAUSE_COMMAND]          = { "ECOMMAND",        EXIT_UNIT },
         [CAUSE_DEADLINE]         = { "EDEADLINE",       EXIT_DEADLINE },
@@ -107,7 +109,7 @@ void diag_done(Diag *d) {
         *d = (Diag){};
 }
 
-static char *position_format(const Position *at, bool column) {
+char *position_format(const Position *at, bool column) {
         Text t = {};
         if (!at->source)
                 return NULL;

@@ -78,6 +78,8 @@ typedef enum Cause {
         CAUSE_FILE,             /* a file that cannot be written */
         CAUSE_UNIT,             /* a unit that failed or restarts in a loop */
         CAUSE_UNIT_MISSING,     /* a unit that does not exist */
+        CAUSE_CRI,              /* containerd runs, and does not serve kubelet */
+        CAUSE_KUBELET,          /* kubelet ends soon after its start */
         CAUSE_BUS,              /* no systemd to talk to */
         CAUSE_COMMAND,          /* a program that failed */
         CAUSE_DEADLINE,         /* not done in time */
@@ -138,6 +140,8 @@ void diag_warn_at(Diag *d, const char *code, const Position *at, const char *pat
 void diag_foretell(Diag *d, Cause cause) _nonnull(1);
 /* Makes errors of such warnings. -EINVAL where there are any, else 0. */
 _must_check_ int diag_judge(Diag *d) _nonnull(1);
+/* "user-data, part 2, line 14", the caller's; NULL where even the source is not known. */
+_nonnull_ char *position_format(const Position *at, bool column);
 /* Where it stands, of an item that was added without a place. */
 void diagnostic_locate(Diagnostic *i, const Position *at) _nonnull(1, 2);
 /* What to write instead, of the item added last: behind its sentence as a question, where people read, and by

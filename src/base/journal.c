@@ -14,8 +14,9 @@
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 400     /* kubelet's reason stands behind a hundred of names */
+#define LINE_MAX_BYTES 600     /* a reason stands behind a hundred of names and what failed before */
 #define TRACE_LINES    64
+#define QUOTE_LINES    2048
 
 /* Half a second at most, and no matter if it fails: then the last lines may be missing. */
 static void journal_sync(void) {
@@ -59,6 +60,22 @@ static char *entry_message(sd_journal *j) {
         if (sd_journal_get_data(j, "MESSAGE", &data, &size) < 0 || size < strlen("MESSAGE="))
                 return NULL;
         return line_clean((const char *)data + strlen("MESSAGE="), size - strlen("MESSAGE="));
+}
+
+/* err="…", error="…" or "error":"…"; without its escapes. */
+static char *line_error(const char *line) {
+        for (const char *p = strstr(line, "err"); p; p = strstr(p + 1, "err")) {
+                const char *value = p + (startswith(p, "error") ? 5 : 3);
+                value += startswith(value, "=\"") ? 2 : startswith(value, "\":\"") ? 3 : 0;
+                if (value[-1] != '"')
+                        continue;
+                char *error = xstrdup(value), *to = error;
+                for (; *value && *value != '"'; value++)
+                        *to++ = *(value += *value == '\\' && value[1]);
+                *to = 0;
+                return error;
+        }
+        return xstrdup(line);
 }
 
 /* What a Go program says last before the trace of its stack, which is dozens of lines (kubelet panics at a
@@ -116,4 +133,23 @@ char **journal_tail(const char *unit, uint64_t since_usec, size_t max) {
                 lines = journal_last(j, "UNIT", unit, since_usec, max);
         sd_journal_close(j);
         return lines;
+}
+
+bool journal_quote(Text *to, const char *unit, uint64_t since_usec, const char *word, const char *other) {
+        _cleanup_(strv_freep) char **lines = journal_tail(unit, since_usec, QUOTE_LINES);
+        for (size_t i = strv_length(lines); i > 0; i--) {
+                if (!strstr(lines[i - 1], word) || !strstr(lines[i - 1], other))
+                        continue;
+                _cleanup_(freep) char *said = line_error(lines[i - 1]);
+                text_add(to, " and says \"");
+                text_add_shown(to, said, strlen(said), LINE_MAX_BYTES, '"');
+                text_add(to, "\"");
+                return true;
+        }
+        return false;
+}
+
+bool journal_quote_kubelet(Text *to, const char *unit, uint64_t since_usec) {
+        return journal_quote(to, unit, since_usec, "command failed", "err") ||
+               journal_quote(to, unit, since_usec, "panic: ", "");
 }

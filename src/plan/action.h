@@ -20,7 +20,8 @@ typedef enum ActionType {
         ACTION_RESTART_UNIT,    /* target: unit that must take up changed settings
                                  * (unit.inputs) but is only restarted if it runs (resolved) */
         ACTION_START_UNIT,      /* target: unit; started, or restarted when
-                                 * unit.inputs is not what it was last started with */
+                                 * unit.inputs is not what it was last started with;
+                                 * with: where containerd listens, if that is not CONTAINERD_SOCKET */
         ACTION_STOP_UNIT,       /* target: unit that must not run while its state moves to another disk;
                                  * storage.state; unchanged where it does not run, and with
                                  * STEP_KEEP: nothing of what it writes moves */

@@ -3,6 +3,7 @@
  * units in their order, and what a failed step of the devices means to kubelet: that it stays down, or that
  * it registers a node with a taint, where it can. */
 #include "plan/planner.h"
+#include "base/json.h"
 #include "base/str.h"
 
 #define FABRIC_MANAGER "nvidia-fabricmanager.service"
@@ -209,6 +210,7 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
                                        "restarted if what it reads changed",
                                        soci ? "start-unit:" SOCI_UNIT : "write-file:" INIT_MARKER);
         action_after(containerd, "write-file:" MOUNTS_READY);
+        containerd->with = json_copy_text(json_object_get(config->containerd.config, "grpc"), "address");
         plan_sandbox_image(plan, config, host, soci);
         plan_watch(plan);
         plan_check_node(plan, config, host);

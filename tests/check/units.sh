@@ -61,6 +61,11 @@ guest() {
         unit once Type=oneshot "ExecStart=/bin/true"
         unit masked "ExecStart=/bin/true"; ln -sf /dev/null /etc/systemd/system/masked.service
         unit limited Type=notify StartLimitBurst=2 'ExecStart=/bin/sh -c "exit 1"'
+        unit kubelet Type=notify 'ExecStart=/opt/kubelet'
+        printf '%s\n' '#!/bin/sh' 'if [ -e /run/kubelet-panics ]; then printf "panic: unrecognized feature gate: Nope\n\ngoroutine 1 [running]:\nmain.main()\n" >&2; exit 2; fi' \
+                'if [ -e /run/kubelet-json ]; then echo "{\"ts\":1.5,\"msg\":\"command failed\",\"err\":\"no \\\\\"such\\\\\" key\"}"; exit 1; fi' \
+                'echo "I1127 first line err=\"not this\""; echo "E1127 02:46:12.3 5484 run.go:72] \"command failed\" err=\"no \\\\\"such\\\\\" key: maxPods\"" >&2; exit 1' >/opt/kubelet; chmod 755 /opt/kubelet
+        ln -s good2.service $U/alias.service; ln -s fails.service $U/also.service
         unit environment Type=oneshot RemainAfterExit=yes "ExecStart=/bin/sh -c \"env >/run/env\""
         unit fickle Type=notify NotifyAccess=all 'ExecStart=/bin/sh -c "[ ! -p /run/block ] || read x </run/block; systemd-notify --ready; exec sleep inf"'
         unit signalled 'ExecStart=/bin/sh -c "exec /opt/apply-tool </run/plan >/run/out 2>&1"'
@@ -116,6 +121,18 @@ guest() {
         miss=0; grep -q goroutine <<<"$out" && miss=1; result $miss "without the trace of its stack"
         holds "a failure leaves no record" test ! -e /run/nodestrap/started/fails.service
         try "a unit that exits at once" 50 '^failed .*exits.service did not stay up: .*status 0' <<<"start-unit exits.service inputs=1 deadline=60s"
+        try "kubelet has a code of its own, and its last sentence" 50 '^failed start-unit:kubelet.service: kubelet.service did not stay up: its process exited with status 1 and says "no \\"such\\" key: maxPods"; journalctl -u kubelet.service$' \
+                'failed \(50 EKUBELET\)' <<<"start-unit kubelet.service inputs=1 deadline=60s quiet=yes"
+        touch /run/kubelet-json
+        try "also where it writes JSON" 50 'status 1 and says "no \\"such\\" key"; ' <<<"start-unit kubelet.service inputs=1 deadline=60s quiet=yes"
+        touch /run/kubelet-panics
+        try "also where it panics" 50 'status 2 and says "panic: unrecognized feature gate: Nope"; ' <<<"start-unit kubelet.service inputs=1 deadline=60s quiet=yes"
+        holds "an alias is one" test "$(systemctl show -P Id alias)" = good2.service
+        systemctl stop good2
+        try "a unit behind an alias" 0 '^done start-unit:alias.service' <<<"start-unit alias.service inputs=1 deadline=60s"
+        holds "runs" test "$(systemctl show -P ActiveState good2)" = active
+        systemctl stop good2
+        try "one behind an alias that ends" 50 '^failed start-unit:also.service: also.service did not stay up: .*status 3' <<<"start-unit also.service inputs=1 deadline=60s"
         try "a restart loop" 50 '^failed .*; journalctl -u loop.service$' '^cannot read kubeconfig$' <<<"start-unit loop.service inputs=1 deadline=60s"
         holds "a restart loop leaves no record" test ! -e /run/nodestrap/started/loop.service
         systemctl stop loop

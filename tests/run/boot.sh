@@ -12,6 +12,7 @@
 #   # spec: {KEY: …}                one more part of the NodeConfig, in YAML; may stand several times
 #   # interfaces: N OPTION…         with tree: interfaces: a card for each interface of tests/fakes/interfaces.py OPTION…, the first N from power-on
 #   # tree: WORD…                   what the guest gets besides the installed program, functions tree_WORD below
+#   # drop-in: UNIT LINE            one more line of a drop-in of that unit
 #   # script: LINE                 one more line of the shell script in the user data; may stand several times
 #   # signed: OPTION…               the user data is signed (config sign OPTION…) with the one key that the guest trusts, and its identity document,
 #                                 too; with imds: alone
@@ -99,6 +100,15 @@ tree_containerd2() {                    # a containerd 2.x in the place of the s
         local cache
         cache=$("$here/tools/peers.sh" --cached containerd2 sid containerd) || return
         mkdir -p "$tree/usr/bin"; cp "$cache"/usr/bin/containerd* "$cache/usr/bin/ctr" "$tree/usr/bin/"
+}
+tree_containerd_alias() {               # containerd.service is another name of its unit, as an image may have it
+        local d=$tree/etc/systemd/system
+        printf '[Unit]\nDescription=containerd under another name\n[Service]\nType=notify\nDelegate=yes\nKillMode=process\nRestart=always\nRestartSec=5\nExecStart=/usr/bin/containerd\n[Install]\nAlias=containerd.service\n' \
+                >"$d/containerd-eks.service"
+        ln -s containerd-eks.service "$d/containerd.service"
+}
+tree_real_kubelet() {                   # in the place of the recording one
+        local kube; kube=$("$here/tools/kube.sh" 1.33.13) && cp "$kube/kubelet" "$tree/usr/bin/kubelet"
 }
 tree_soci_that_is_deaf() {              # an AMI with SOCI whose socket nobody answers, on a machine that is large enough for it
         local n d=$tree/etc/systemd/system
@@ -408,6 +418,9 @@ ldd "$tree/usr/bin/nodestrap" 2>/dev/null | awk '/lib(asan|ubsan)/ { print $3 }'
 head_of spec | while IFS= read -r spec; do
         mkdir -p "$tree/etc/eks/nodeadm.d"; n=$(find "$tree/etc/eks/nodeadm.d" -type f | wc -l)
         printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: %s\n' "$spec" >"$tree/etc/eks/nodeadm.d/5$n-spec.yaml"
+done
+head_of drop-in | while read -r unit line; do
+        mkdir -p "$tree/etc/systemd/system/$unit.d" && printf '%s\n' "$line" >>"$tree/etc/systemd/system/$unit.d/test.conf"
 done
 for word in $(head_of tree); do
         "tree_$word" && continue

@@ -246,4 +246,77 @@ TEST(a_job_that_was_told_of_is_withdrawn_likewise) {
         ASSERT_TRUE(!job_is_withdrawn(ACTION_RESTART_UNIT, "active"));
 }
 
+/* ---- does containerd serve CRI? ---- */
+
+/* A process in its place takes the question and gives the answer byte by byte. */
+static pid_t answer_as_containerd(const char *answer, size_t n) {
+        static const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/cri.sock" };
+        char question[129] = "";
+        int listener = ASSERT_OK(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        ASSERT_EQ(bind(listener, (const struct sockaddr *)&address, sizeof address), 0);
+        ASSERT_EQ(listen(listener, 1), 0);
+        pid_t pid = ASSERT_OK(fork());
+        if (pid > 0) {
+                close(listener);
+                return pid;
+        }
+        alarm(60);
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        bool asked = recv(fd, question, sizeof question, MSG_WAITALL) == sizeof question && startswith(question, "PRI * HTTP/2.0") &&
+                     memmem(question, sizeof question, "/runtime.v1.RuntimeService/Version", 34);
+        for (size_t i = 0; i < n; i++)
+                (void)!send(fd, answer + i, 1, MSG_NOSIGNAL);
+        _exit(asked ? 0 : 1);
+}
+
+/* containerd runs with all that it reads. */
+static const Result *ask_containerd(Run *r, const char *answer, size_t n) {
+        int status = 0;
+        add(r, ACTION_START_UNIT, "containerd.service")->with = xstrdup("/run/cri.sock");
+        pid_t pid = answer ? answer_as_containerd(answer, n) : 0;
+        (void)!apply(r, ANSWERS, "active");
+        ASSERT_TRUE(!answer || waitpid(pid, &status, 0) == pid);
+        ASSERT_EQ(status, 0);
+        ASSERT_STREQ(r->told, "");
+        return r->results.items;
+}
+#define ASK(r, answer) ask_containerd(&(r), answer, sizeof(answer) - 1)
+
+#define SETTINGS  "\0\0\6\4\0\0\0\0\0" "\0\5\0\0@\0" "\0\0\0\4\1\0\0\0\0"
+#define HEADERS   "\0\0\1\1\4\0\0\0\1" "\x88"
+#define ENDS_WITH "\0\0\1\1\5\0\0\0\1" "\x88"
+
+TEST(a_containerd_that_serves_cri) {
+        RUN(r);
+        ASSERT_STREQ(outcome_to_string(ASK(r, SETTINGS HEADERS "\0\0\7\0\0\0\0\0\1" "\0\0\0\0\2\n\0" ENDS_WITH)->outcome), "unchanged");
+}
+
+static void assert_refused(const char *answer, size_t n, const char *text) {
+        RUN(r);
+        const Result *result = ask_containerd(&r, answer, n);
+        ASSERT_EQ(result->cause, CAUSE_CRI);
+        ASSERT_CONTAINS(result->text, text);
+}
+#define REFUSED(answer, text) assert_refused(answer, sizeof(answer) - 1, text)
+
+TEST(one_that_does_not) {
+        REFUSED(SETTINGS ENDS_WITH, "containerd.service runs without CRI, which kubelet needs, and does not say why, so look for disabled_plugins; ");
+        REFUSED(SETTINGS "\0\0\4\3\0\0\0\0\1" "\0\0\0\2", "runs without CRI");
+        REFUSED("\0\0\x8\7\0\0\0\0\0", "runs without CRI");
+}
+
+TEST(one_that_answers_with_something_else) {
+        static char settings[600];
+        for (size_t i = 0; i + 9 <= sizeof settings; i += 9)
+                settings[i + 3] = 4;
+        assert_refused(settings, sizeof settings, "does not answer at /run/cri.sock, where kubelet looks for it: ");
+        REFUSED("", "does not answer at /run/cri.sock, where kubelet looks for it: ");
+        REFUSED("\0\0\6\4", "does not answer at /run/cri.sock");
+        REFUSED(SETTINGS HEADERS, "does not answer at /run/cri.sock");
+}
+
+TEST(one_that_does_not_listen) {
+        assert_refused(NULL, 0, "does not answer at /run/cri.sock, where kubelet looks for it: No such file or directory");
+}
+
 TEST_MAIN

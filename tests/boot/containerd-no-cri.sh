@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5 schema-3
+# tree: enabled containerd2
+# drop-in: containerd.service [Service]
+# drop-in: containerd.service ExecStartPre=/bin/sh -c "echo '{\"ociVersion\": 1}' >/etc/containerd/base-runtime-spec.json"
+# console: NODESTRAP verdict=failed code=ECRI step=start-unit:containerd.service
+# A drop-in writes another base runtime spec behind the plan: containerd runs, its CRI plugin does not load, and kubelet stays down.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+
+CONF=/etc/systemd/system/containerd.service.d/test.conf
+# shellcheck disable=SC2046 # sources are words
+init() { nodestrap init $(sources) >"out/$1" 2>&1; }
+before_containerd() { printf '[Service]\n%s\n' "$1" >$CONF; systemctl daemon-reload; systemctl stop kubelet containerd; systemctl reset-failed; }
+refuses() { ! init "$1" && tail -n 1 "out/$1" | grep -E "^nodestrap: failed \\(50 ECRI\\) at start-unit:containerd.service: containerd.service runs without CRI, which kubelet needs, and $2" || { cat "out/$1"; return 1; }; }
+
+try "the run phase exits with 50" exited nodestrap-run 50
+try "containerd runs" active containerd
+try "kubelet was not started" never_started
+try "the last line has what the plugin says" in_journal '^nodestrap: failed \(50 ECRI\) at start-unit:containerd.service: containerd.service runs without CRI, which kubelet needs, and says ".*cannot unmarshal number into Go struct field Spec.ociVersion.*"; '
+try "status.json has the code" grep -E '"code": *"ECRI"' /run/nodestrap/status.json
+try "the cluster hears of it" grep -rq 'ECRI at start-unit:containerd.service' /run/nodestrap/events
+try "wait says so at once" wait_is_told "50 ECRI at start-unit:containerd.service): "
+
+rm $CONF; systemctl daemon-reload; pid=$(property containerd MainPID)
+try "once that is mended, an init ends well" init mended || cat out/mended
+try "it has started containerd again" no is "$(property containerd MainPID)" "$pid"
+try "and kubelet" active kubelet
+
+before_containerd 'ExecStartPre=/bin/sed -i "1i disabled_plugins = [\x27io.containerd.grpc.v1.cri\x27]" /etc/containerd/config.toml'
+try "a plugin that is disabled says nothing" refuses disabled 'does not say why, so look for disabled_plugins; '
+try "and keeps kubelet down, too" no active kubelet
+pid=$(property containerd MainPID)
+try "the next init sees it as well" refuses again 'does not say why'
+try "which has started containerd again" no is "$(property containerd MainPID)" "$pid"
+
+before_containerd 'ExecStartPre=/bin/sh -c "echo []x >/etc/containerd/base-runtime-spec.json; printf \x27[debug]\\nformat = \"json\"\\n\x27 >>/etc/containerd/config.toml"'
+try "a containerd that writes JSON is understood" refuses json 'says "[^{]*base-runtime-spec.json.*cannot unmarshal array'
+
+finish
