@@ -1,15 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Texts on their way to the report, the console and the journal → the same without secrets. Where nothing
- * went wrong there is nothing to do, and nothing is done. */
+ * Texts on their way to the report, the console and the journal → the same without secrets. Where kubelet
+ * refuses a setting, its place stands behind. Where nothing went wrong there is nothing to do, and nothing is
+ * done. */
 #include "commands/hide.h"
 
 #include "report/mask.h"
+
+#include <ctype.h>
 
 static void hide_text(Secrets *s, char **text) {
         char *hidden = *text ? secrets_hide(s, *text) : NULL;
         free(*text);
         *text = hidden;
 }
+
+/* ---- the setting that kubelet names ---- */
+
+static bool has_word(const char *text, const char *word, size_t n) {
+        for (const char *p = text; (p = memmem(p, strlen(p), word, n)); p++)
+                if ((p == text || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)p[n]))
+                        return true;
+        return false;
+}
+
+/* Words in lower case alone, such as "memory", mean nothing by themselves. */
+static bool is_name(const char *key) {
+        return key[strcspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")];
+}
+
+/* The path of the innermost key, or of the flag, that the text names; NULL: none. */
+static char *find_setting(const json_t *value, const char *path, const char *text) {
+        const json_t *child;
+        const char *key;
+        char *found = NULL;
+        size_t i;
+        json_object_foreach((json_t *)value, key, child) {
+                _cleanup_(freep) char *below = xasprintf("%s.%s", path, key);
+                found = found ?: find_setting(child, below, text);
+                if (!found && is_name(key) && has_word(text, key, strlen(key)))
+                        found = xstrdup(below);
+        }
+        json_array_foreach(value, i, child) {
+                const char *flag = json_string_value(child) ?: "";
+                if (!found && startswith(flag, "--") && has_word(text, flag, strcspn(flag, "=")))
+                        found = xasprintf("%s[%zu]", path, i);
+        }
+        return found;
+}
+
+/* config: for the line; or NULL. */
+static void place(const json_t *document, const Config *config, Cause cause, char **text) {
+        const json_t *kubelet = json_object_get(json_object_get(document, "spec"), "kubelet");
+        _cleanup_(freep) char *path =
+                cause == CAUSE_KUBELET ? find_setting(kubelet, "spec.kubelet", *text) : NULL;
+        const Position *at = path && config ? config_position(config, path) : NULL;
+        _cleanup_(freep) char *where = at ? position_format(at, false) : NULL, *before = *text;
+        *text = path ? xasprintf("%s; %s says %s", before, where ?: "the NodeConfig", path)
+                     : TAKE_PTR(before);
+}
+
+/* ---- all of it ---- */
 
 static void learn(Secrets *s, const json_t *document) {
         if (document)
@@ -18,15 +68,19 @@ static void learn(Secrets *s, const json_t *document) {
 
 void hide_in_run(Run *run) {
         _cleanup_(secrets_done) Secrets s = {};
+        const json_t *document = run->config ? run->config->document : NULL;
         if (run->diag.n == 0)
                 return;
-        learn(&s, run->config ? run->config->document : NULL);
+        learn(&s, document);
         for (size_t i = 0; i < run->diag.n; i++) {
                 hide_text(&s, &run->diag.items[i].text);
                 hide_text(&s, &run->diag.items[i].suggestion);
+                place(document, run->config, run->diag.items[i].cause, &run->diag.items[i].text);
         }
-        for (size_t i = 0; i < run->results.n; i++)
+        for (size_t i = 0; i < run->results.n; i++) {
                 hide_text(&s, &run->results.items[i].text);
+                place(document, run->config, run->results.items[i].cause, &run->results.items[i].text);
+        }
 }
 
 void hide_in_join(const Root *root, JoinOutcome *outcome) {
@@ -39,4 +93,5 @@ void hide_in_join(const Root *root, JoinOutcome *outcome) {
                 document = json_pack("{sO}", "spec", spec);
         learn(&s, document);
         hide_text(&s, &outcome->text);
+        place(document, NULL, outcome->cause, &outcome->text);
 }

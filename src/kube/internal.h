@@ -100,6 +100,8 @@ typedef struct Kubelet {
         char *state;                    /* "kubelet.service is active (running)";
                                          * NULL: systemd does not say */
         bool runs;
+        bool said;                      /* it has ended, and state quotes why */
+        bool lost;                      /* the same, again and again, or for good */
 } Kubelet;
 void kubelet_done(Kubelet *k);
 _nonnull_ void kubelet_look(const Root *root, Kubelet *ret);

@@ -18,6 +18,7 @@
 #define TOKEN_USEC     (300 * USEC_PER_SEC)     /* it is good for 14 minutes */
 #define CONDITION_MAX  400                      /* characters of what a condition says */
 #define SHORT_USEC     (2 * USEC_PER_SEC)       /* a watch that ends so soon counts as a failure */
+#define LOOK_USEC      (5 * USEC_PER_SEC)       /* systemd restarts kubelet so often, as EKS has it */
 
 DEFINE_STRING_TABLE(join_goal, JoinGoal, "registered", "ready")
 
@@ -26,6 +27,7 @@ typedef struct Watch {
         const KubeAccess *access;       /* the task's */
         JoinOutcome *outcome;
         bool lost;                      /* it has said why in outcome */
+        uint64_t look_usec;             /* when kubelet is looked at next */
         KubeApi *api;
         char *token;
         uint64_t token_usec;            /* when it was made */
@@ -153,10 +155,28 @@ static void no_node(Watch *w) {
         obstacle_node(w);
 }
 
-/* Nobody starts kubelet, and it has not reported either. */
+/* It ends by itself, each time. */
+static bool kubelet_is_lost(Watch *w) {
+        Kubelet k = {};
+        uint64_t now = now_usec();
+        if (now < w->look_usec)
+                return false;
+        w->look_usec = now + LOOK_USEC;
+        kubelet_look(w->task->root, &k);
+        bool lost = k.lost;
+        if (lost) {
+                free(w->outcome->text);
+                w->outcome->cause = CAUSE_KUBELET;
+                w->outcome->text = xasprintf("%s; journalctl -u kubelet tells more", k.state);
+        }
+        kubelet_done(&k);
+        return lost;
+}
+
+/* Nothing starts kubelet, or it does not stay, and it has not reported either. */
 static bool is_lost(Watch *w) {
         bool reports = w->seen && w->node.state >= KUBE_NODE_REGISTERED;
-        w->lost = !reports && w->task->is_lost(w->task->root, w->outcome);
+        w->lost = !reports && (w->task->is_lost(w->task->root, w->outcome) || kubelet_is_lost(w));
         return w->lost;
 }
 
@@ -274,6 +294,8 @@ static void add_kubelet(Watch *w, Text *t) {
         kubelet_look(w->task->root, &k);
         if (k.state)
                 text_add(t, "; %s", k.state);
+        if (k.said)
+                w->outcome->cause = CAUSE_KUBELET;
         text_add(t, "; journalctl -u kubelet%s",
                  k.state && !k.runs ? " and systemctl status kubelet tell more" : " tells more");
         kubelet_done(&k);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What systemd says about kubelet.service. What kubelet itself says may hold what its files do, and is for
- * who may read its journal. */
+ * who may read its journal. The sentence that it ends with is quoted, and secrets are hidden in it. */
 #include "kube/internal.h"
 
+#include "base/journal.h"
 #include "base/time.h"
 
 #include <systemd/sd-bus.h>
 
 #define UNIT "kubelet.service"
 #define PATH "/org/freedesktop/systemd1/unit/kubelet_2eservice"
+#define ENDS 3                          /* so often it may wait for something that is still to come */
 
 void kubelet_done(Kubelet *k) {
         free(k->state);
@@ -27,7 +29,8 @@ static void take_state(sd_bus *bus, Kubelet *k) {
         _cleanup_(freep) char *load = property(bus, "Unit", "LoadState"),
                               *active = property(bus, "Unit", "ActiveState");
         _cleanup_(freep) char *sub = property(bus, "Unit", "SubState"),
-                              *result = property(bus, "Service", "Result");
+                              *result = property(bus, "Service", "Result"),
+                              *id = property(bus, "Unit", "Id");
         uint32_t restarts = 0;
         Text t = {};
         if (!load || !active)
@@ -44,8 +47,11 @@ static void take_state(sd_bus *bus, Kubelet *k) {
                 text_add(&t, ", result %s", result);
         if (restarts > 0)
                 text_add(&t, ", restarted %u time%s", restarts, restarts > 1 ? "s" : "");
-        k->state = text_take(&t);
         k->runs = streq(active, "active") && restarts == 0;
+        k->said = !streq(active, "active") && journal_quote_kubelet(&t, id ?: UNIT, 0);
+        k->lost = k->said && (streq(active, "failed") ||
+                              (restarts >= ENDS && sub && startswith(sub, "auto-restart")));
+        k->state = text_take(&t);
 }
 
 void kubelet_look(const Root *root, Kubelet *ret) {

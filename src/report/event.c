@@ -201,7 +201,8 @@ void event_of_run(const Root *root, const Report *report, const Verdict *v, bool
 
 void event_of_join(const Root *root, const Verdict *v) {
         Text t = {};
-        if (v->exit_code != EXIT_NOT_JOINED || streq(v->code, cause_word(CAUSE_INIT)) ||
+        bool ours = v->exit_code == EXIT_NOT_JOINED || streq(v->code, cause_word(CAUSE_KUBELET));
+        if (!ours || streq(v->code, cause_word(CAUSE_INIT)) ||
             streq(v->code, cause_word(CAUSE_NO_KUBECONFIG)))
                 return;                 /* init has told it, or there is nobody to tell */
         add_verdict(&t, v->code, v->step, v->text ?: "");

@@ -278,6 +278,13 @@ TEST(joins) {
         ASSERT_STREQ(json_get_text(n, "reason"), "NodestrapNotJoined");
         ASSERT_STREQ(json_get_text(n, "message"), "ENOTREADY at join: 3 of 8 disks are there");
         json_decref(n);
+        b.verdict.code = "EKUBELET";
+        b.verdict.exit_code = EXIT_UNIT;
+        event_of_join(b.root, &b.verdict);
+        n = notice(&b);
+        ASSERT_STREQ(json_get_text(n, "message"), "EKUBELET at join: 3 of 8 disks are there");
+        json_decref(n);
+        b.verdict.code = "ENOTREADY";
         event_of_join(b.root, &all_well);
         b.verdict.exit_code = EXIT_STORAGE;                     /* init's */
         event_of_join(b.root, &b.verdict);

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# tree: enabled real_kubelet
+# spec: {cluster: {apiServerEndpoint: "https://localhost"}, kubelet: {config: {maxPods: 40}}}
+# drop-in: kubelet.service [Service]
+# drop-in: kubelet.service ExecStartPre=/bin/sh -c "echo '{\"apiVersion\": \"kubelet.config.k8s.io/v1beta1\", \"kind\": \"KubeletConfiguration\", \"maxPods\": -3}' >/etc/kubernetes/kubelet/config.json.d/50-late.conf"
+# console: NODESTRAP verdict=failed code=EKUBELET step=start-unit:kubelet.service
+# A drop-in writes a setting behind the plan with which the real kubelet ends: the sentence is its own, with the place in the NodeConfig.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+
+D=/etc/systemd/system/kubelet.service.d
+# shellcheck disable=SC2046 # sources are words
+init() { nodestrap init $(sources) >"out/$1" 2>&1; }
+last_line() { tail -n 1 "out/$1" | grep -E -- "$2" || { cat "out/$1"; return 1; }; }
+says() { systemctl stop kubelet; printf '[Service]\nExecStart=\nExecStart=%s\n' "$1" >$D/z.conf; systemctl daemon-reload; }
+reason='"failed to validate kubelet configuration, error: invalid configuration: maxPods \(--max-pods\) -3 must not be a negative number, path: .*"'
+
+try "the run phase exits with 50" exited nodestrap-run 50
+try "the last line has the sentence of kubelet" in_journal "^nodestrap: failed \\(50 EKUBELET\\) at start-unit:kubelet.service: kubelet.service did not stay up: its process exited with status 1 and says $reason"
+try "and where the NodeConfig has that setting" in_journal '^nodestrap: failed \(50 EKUBELET\) .*; .*50-spec.yaml, line 3 says spec.kubelet.config.maxPods$'
+try "status.json has it, too" grep -E '"text": ".*must not be a negative number.*says spec.kubelet.config.maxPods' /run/nodestrap/status.json
+
+cat >/run/says <<'END'
+#!/bin/sh
+echo 'E1127 02:46:12.326861 5484 run.go:72] "command failed" err="invalid argument \"2\" for \"--v\" flag, with password=hunter2hunter2"' >&2; exit 1
+END
+chmod 755 /run/says; says /run/says
+try "a kubelet that refuses a flag" no init flag
+try "is told of with the place of that" last_line flag 'says "invalid argument .*2.* for .*--v.* flag, .*; user-data, part 1, line [0-9]+ says spec.kubelet.flags\[1\]$'
+try "and no secret" no grep hunter2 out/flag /run/nodestrap/status.json
+
+says '/bin/sh -c "systemd-notify --ready; exec /usr/bin/kubelet $NODEADM_KUBELET_ARGS"'
+try "a kubelet that ends later lets the run phase end" init later || cat out/later
+nodestrap wait --timeout 5m >out/wait 2>&1
+try "the wait for the node says why, and does not wait for its time" last_line wait "^nodestrap: failed \\(50 EKUBELET\\) at join: kubelet.service is .*and says $reason; journalctl -u kubelet tells more .*; the NodeConfig says spec.kubelet.config.maxPods$"
+
+finish
