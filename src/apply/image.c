@@ -10,13 +10,29 @@
 #include "base/str.h"
 
 #include <errno.h>
+#include <stdarg.h>
 
-#define IMAGES "ctr", "--namespace", "k8s.io", "images"
 #define PINNED "io.cri-containerd.pinned=pinned"
 #define ADVICE "without it no pod starts on this node"
 
 /* BARE: under its name without the tag, as AMIs of before May 2026 have it. */
 typedef enum Found { FOUND_NOTHING, FOUND_BARE, FOUND_UNPINNED, FOUND_ALL } Found;
+
+/* `ctr images` with these words, where containerd listens; the caller's. */
+static __attribute__((sentinel)) char **images(const Action *a, const char *word, ...) {
+        const char *const begin[] = { "ctr", a->image.socket ? "--address" : NULL, a->image.socket,
+                                      "--namespace", "k8s.io", "images" };
+        char **argv = NULL;
+        va_list ap;
+        for (size_t i = 0; i < ARRAY_SIZE(begin); i++)
+                if (begin[i])
+                        strv_add(&argv, begin[i]);
+        va_start(ap, word);
+        for (; word; word = va_arg(ap, const char *))
+                strv_add(&argv, word);
+        va_end(ap);
+        return argv;
+}
 
 /* The row of an image in a table of ctr's, whose first column is its name; NULL where there is none. */
 static char *find_row(const char *table, const char *name) {
@@ -40,7 +56,7 @@ static int ask_for_unpacked(Work *w, const char *what, const char *filter, bool 
         const Action *a = w->action;
         _cleanup_(freep) char *table = NULL, *row = NULL;
         _cleanup_(strv_freep) char **argv =
-                command(IMAGES, "check", "--snapshotter", a->image.snapshotter, filter, NULL);
+                images(a, "check", "--snapshotter", a->image.snapshotter, filter, NULL);
         int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);
         if (r < 0)
                 return r;
@@ -58,7 +74,7 @@ static int ask_containerd(Work *w, Found *ret) {
         _cleanup_(freep) char *filter = xasprintf("name==%s", a->with), *table = NULL, *row = NULL,
                               *bare = bare_name(a), *second = xasprintf("name==%s", bare), *other = NULL,
                               *what = xasprintf("whether containerd has the image %s is not known", a->with);
-        _cleanup_(strv_freep) char **argv = command(IMAGES, "ls", filter, second, NULL);
+        _cleanup_(strv_freep) char **argv = images(a, "ls", filter, second, NULL);
         bool unpacked = true;
         int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);
         if (r < 0)
@@ -77,13 +93,13 @@ static int ask_containerd(Work *w, Found *ret) {
 }
 
 static int pin(Work *w, const char *what) {
-        _cleanup_(strv_freep) char **argv = command(IMAGES, "label", w->action->with, PINNED, NULL);
+        _cleanup_(strv_freep) char **argv = images(w->action, "label", w->action->with, PINNED, NULL);
         return work_run(w, CAUSE_COMMAND, what, argv);
 }
 
 static int tag(Work *w, const char *what) {
         _cleanup_(freep) char *bare = bare_name(w->action);
-        _cleanup_(strv_freep) char **argv = command(IMAGES, "tag", bare, w->action->with, NULL);
+        _cleanup_(strv_freep) char **argv = images(w->action, "tag", bare, w->action->with, NULL);
         int r = work_run(w, CAUSE_COMMAND, what, argv);
         return r < 0 ? r : pin(w, what);
 }
@@ -102,7 +118,7 @@ static int pin_imported(Work *w) {
 static int import(Work *w) {
         const Action *a = w->action;
         const char *snapshotter = a->image.snapshotter;
-        _cleanup_(strv_freep) char **argv = command(IMAGES, "import", NULL);
+        _cleanup_(strv_freep) char **argv = images(a, "import", NULL);
         if (snapshotter) {
                 strv_add(&argv, "--snapshotter");
                 strv_add(&argv, snapshotter);

@@ -196,17 +196,20 @@ static const Family stops = { .kind = ACTION_OF_UNITS, .done = storage_done, .pu
 /* ---- images ---- */
 
 static void image_import_done(Action *a) {
+        free(a->image.socket);
         free(a->image.snapshotter);
         strv_free(a->image.options);
 }
 
 static void put_image(json_t *into, const Action *a) {
         put_common(into, a);
+        json_set_text(into, "socket", a->image.socket);
         json_set_text(into, "snapshotter", a->image.snapshotter);
         json_set_list(into, "words", a->image.options);
 }
 
 static void name_image(_unused_ json_t *all, json_t *device, const Action *a) {
+        json_set_text(device, "socket", a->image.socket);
         json_set_text(device, "snapshotter", a->image.snapshotter);
         json_set_list(device, "words", a->image.options);
 }

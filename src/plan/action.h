@@ -211,6 +211,7 @@ typedef struct Action {
                         uint64_t bytes;         /* move-files: that they hold, at most; 0: nobody looked */
                 } storage;
                 struct {
+                        char *socket;           /* where containerd listens; NULL: CONTAINERD_SOCKET */
                         char *snapshotter;      /* where it is unpacked; NULL: containerd's own default */
                         char **options;         /* of `ctr images import` for that */
                 } image;

@@ -3,7 +3,6 @@
  * units in their order, and what a failed step of the devices means to kubelet: that it stays down, or that
  * it registers a node with a taint, where it can. */
 #include "plan/planner.h"
-#include "base/json.h"
 #include "base/str.h"
 
 #define FABRIC_MANAGER "nvidia-fabricmanager.service"
@@ -83,6 +82,8 @@ static void plan_sandbox_image(Plan *plan, const Config *config, const Host *hos
                                   : bind ? "if it is not on the local disks"
                                          : "if containerd lacks it");
         import->with = xstrdup(SANDBOX_IMAGE);
+        if (!streq(plan_containerd_socket(config, host, false), CONTAINERD_SOCKET))
+                import->image.socket = xstrdup(plan_containerd_socket(config, host, false));
         import->image.snapshotter = soci ? xstrdup("soci") : NULL;
         if (soci && version_at_least(host->containerd_version, 1, 7)) {
                 strv_add(&import->image.options, "--local");
@@ -202,6 +203,7 @@ static void plan_turn(Plan *plan, const char *forget, bool tainted) {
  * asks for a device, by a cache that also finds a directory that was not there when it began
  * (cncf-tags/container-device-interface:pkg/cdi/cache.go), and NVIDIA's runtime starts with the container. */
 static void plan_daemons(Plan *plan, const Config *config, const Host *host, bool soci) {
+        const char *socket = plan_containerd_socket(config, host, false);
         if (soci)
                 action_after(plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull",
                                        "write-file:" INIT_MARKER),
@@ -210,7 +212,8 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
                                        "restarted if what it reads changed",
                                        soci ? "start-unit:" SOCI_UNIT : "write-file:" INIT_MARKER);
         action_after(containerd, "write-file:" MOUNTS_READY);
-        containerd->with = json_copy_text(json_object_get(config->containerd.config, "grpc"), "address");
+        if (!streq(socket, CONTAINERD_SOCKET))
+                containerd->with = xstrdup(socket);
         plan_sandbox_image(plan, config, host, soci);
         plan_watch(plan);
         plan_check_node(plan, config, host);

@@ -7,6 +7,7 @@
  *     [state=make] [disks=NAME,NAME serials=SERIAL,SERIAL] [blank=NAME,NAME] [running=md127]
  *         [array-uuid=UUID] [array=yes] [level=raid0] [filesystem=xfs] [uuid=UUID] [with=noatime]
  *         [source=DIRECTORY] [moves=DIRECTORY:NAME,DIRECTORY:NAME] [snapshotter=NAME]
+ *         [socket=PATH]
  * and for devices
  *     [size=2Mi count=12 node=1 if-none=yes] [lenient=yes]
  *         [number=2 words=KEY=VALUE,KEY=VALUE seen=ADDRESS,ADDRESS]
@@ -74,7 +75,7 @@ static __attribute__((noinline)) void option_set(Action *a, char *word) {
                 { "level", &a->storage.level },
                 { "filesystem", &a->storage.filesystem }, { "uuid", &a->storage.uuid },
                 { "source", &a->storage.source }, { "with", &a->with },
-                { "snapshotter", &a->image.snapshotter }, { "timed-from", &a->timed_from },
+                { "snapshotter", &a->image.snapshotter }, { "socket", &a->image.socket }, { "timed-from", &a->timed_from },
         };
         const struct { const char *name; char ***list; } lists[] = {
                 { "after", &a->after }, { "after-any", &a->after_any }, { "reads", &a->unit.reads },

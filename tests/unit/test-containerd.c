@@ -58,6 +58,25 @@ TEST(schema_3_with_nvidia) {
         assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.runtime/cni/bin_dirs", "[\"/opt/cni/bin\"]");
 }
 
+/* kubelet, the question for CRI and ctr go where containerd listens; from 2.3 on a plugin may say so. */
+TEST(another_socket) {
+        static const struct { const char *version, *toml, *socket; } cases[] = {
+                { "2.1.5", "{'grpc': {'address': '/run/a.sock'}}", "/run/a.sock" },
+                { "2.1.5", "{'grpc': {'address': '/run/containerd/containerd.sock'}}", "" },
+                { "2.1.5", "{'plugins': {'io.containerd.server.v1.grpc': {'address': '/run/b.sock'}}}", "" },
+                { "2.3.0", "{'plugins': {'io.containerd.server.v1.grpc': {'address': '/run/b.sock'}}}", "/run/b.sock" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                set_versions(&s, "1.33.4", cases[i].version);
+                s.config.containerd.config = sample_json(&s, cases[i].toml);
+                sample_plan(&s);
+                const Action *containerd = plan_find(s.plan, "start-unit:containerd.service"), *import = plan_find(s.plan, "import-image:/etc/eks/pause.tar");
+                ASSERT_STREQ(containerd->with ?: "", cases[i].socket);
+                ASSERT_STREQ(import->image.socket ?: "", cases[i].socket);
+        }
+}
+
 TEST(user_s_toml_is_merged) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.config.containerd.config = sample_json(&s, "{'plugins': {'io.containerd.cri.v1.images': {'discard_unpacked_layers': false, 'max_concurrent_downloads': 9}}, 'metrics': {'address': '127.0.0.1:1'}}");

@@ -36,6 +36,10 @@ check_import() {
         try "without an archive nothing is missed then" sh -c "mv $archive kept.tar"
         try "and nobody warned" ends unchanged import
         try "not even of it" no grep -F no-sandbox-archive outcome
+        mv /run/containerd/containerd.sock /run/other.sock
+        try "a containerd that listens elsewhere does not answer" warns import
+        try "and is asked there" ends unchanged import $archive "$PATH" socket=/run/other.sock
+        mv /run/other.sock /run/containerd/containerd.sock
         forget
         archive bare.tar "${image%:*}"
         try "an archive of the name without a tag" ends "done" import /vmtest/bare.tar
