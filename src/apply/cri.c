@@ -29,8 +29,7 @@ static const char request[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
                               "\0\0\0\0\0";
 enum { FRAME_HEAD = 9, DATA = 0, HEADERS = 1, RST_STREAM = 3, GOAWAY = 7, END_STREAM = 1 };
 
-/* 1: it serves, 0: it refuses; -EAGAIN: the rest is still to come. */
-static int answer_read(const unsigned char *p, size_t n) {
+int cri_answer(const unsigned char *p, size_t n) {
         while (n >= FRAME_HEAD) {
                 size_t size = FRAME_HEAD + ((size_t)p[0] << 16 | (size_t)p[1] << 8 | p[2]);
                 if (p[3] == DATA)
@@ -84,7 +83,7 @@ static int on_answer(_unused_ sd_event_source *s, int fd, _unused_ uint32_t even
         if (n < 0 && errno == EAGAIN)
                 return 0;
         u->n_answer += (size_t)MAX(n, 0);
-        int r = answer_read(u->answer, u->n_answer);
+        int r = cri_answer(u->answer, u->n_answer);
         if (r == -EAGAIN && n > 0)
                 return 0;
         u->io = sd_event_source_disable_unref(u->io);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What containerd sends over HTTP/2 → does it serve CRI? A verdict stays, whatever comes after it, and however the bytes come. */
+#include "apply/unit.h"
+
+#include <errno.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        int last = -EAGAIN;
+        for (size_t n = 0; n <= MIN(size, 512u); n++) {
+                int r = cri_answer(data, n);
+                if ((r != 0 && r != 1 && r != -EAGAIN) || (last >= 0 && r != last))
+                        abort();
+                last = r;
+        }
+        return 0;
+}
