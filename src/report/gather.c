@@ -227,8 +227,22 @@ static int read_apart(const Bundle *b, int (*read)(const Root *, const void *, T
         return -result.status;
 }
 
+/* Of a log its last MiB, and a byte before that, which tells that there is more. */
 static int read_file(const Root *root, const void *path, Text *out) {
-        return root_read(root, path, FILE_MAX, &out->data, &out->size);
+        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        bool is_log = endswith(path, ".log");
+        if (fd >= 0 && is_log)
+                (void)lseek(fd, -(off_t)(FILE_MAX + 1), SEEK_END);      /* one that is shorter stays whole */
+        return fd < 0 ? fd : fd_read(fd, is_log ? 2 * FILE_MAX : FILE_MAX, &out->data, &out->size);
+}
+
+/* From the start of a line. */
+static void cut_log(Bundle *b, const char *name, char *text, size_t *size) {
+        const char *end = memchr(text, '\n', *size);
+        size_t skip = end ? (size_t)(end + 1 - text) : 0;
+        memmove(text, text + skip, *size - skip + 1);
+        *size -= skip;
+        bundle_miss(b, name, "only its last %u MiB", FILE_MAX >> 20);
 }
 
 /* -EACCES: by root alone. */
@@ -260,6 +274,8 @@ static void add_file(Bundle *b, const char *name, const char *path, bool optiona
                         bundle_miss(b, name, "%s is not there", path);
                 return;
         }
+        if (r >= 0 && endswith(path, ".log") && size > FILE_MAX)
+                cut_log(b, name, text, &size);
         if (r >= 0)
                 r = mask_file(&b->secrets, format_of(path, text), text, size, &masked, &masked_size);
         if (r >= 0)

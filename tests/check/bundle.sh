@@ -294,6 +294,17 @@ if read -r said <&4 && [ "$said" = held ]; then
 fi
 exec 4<&-
 
+# ---- logs ----
+mkdir -p "$root/var/log"
+python3 -c 'print("\n".join(f"line {i}" for i in range(300000)))' >"$root/var/log/fabricmanager.log"
+printf 'short\n' >"$root/var/log/nvidia-imex.log"
+ok 'a log of more than a MiB' eval 'bundle && unpack'
+ok 'has its newest lines' [ "$(tail -n 1 "$tmp/x/files/var/log/fabricmanager.log")" = 'line 299999' ]
+ok 'as many as a MiB holds, from the start of one' eval 'head -n 1 "$tmp/x/files/var/log/fabricmanager.log" | grep -qxE "line [0-9]{6}" && [ "$(wc -c <"$tmp/x/files/var/log/fabricmanager.log")" -gt 1048560 ]'
+ok 'which is told' tells errors.txt 'fabricmanager.log: only its last 1 MiB'
+ok 'one that is shorter is whole' [ "$(cat "$tmp/x/files/var/log/nvidia-imex.log")" = short ]
+ok 'and nothing is told of it' eval '! tells errors.txt nvidia-imex.log >/dev/null'
+
 # ---- programs ----
 if [ "${NODESTRAP_LONG-}" = 1 ]; then
         printf '#!/bin/sh\nexec sleep 1000\n' >"$tmp/bin/journalctl"
