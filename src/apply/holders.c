@@ -67,9 +67,18 @@ static bool attempt(Work *w, char **argv, char **ret_output) {
 }
 
 /* Also by a step whose time is up: who has taken something gives it back. */
-static void give_back(char *const *argv) {
+static bool give_back(Work *w, char *const *argv, char *const *names) {
         _cleanup_(child_result_done) ChildResult result = {};
-        (void)!child_run(argv, RETURN_USEC, 0, &result);
+        int r = child_run(argv, RETURN_USEC, 0, &result);
+        if (r >= 0 && !result.timed_out && result.status == 0)
+                return true;
+        _cleanup_(freep) char *what = strv_join(names, " "), *by_hand = strv_join(argv, " ");
+        diag_warn_at(&w->warnings, "not-started-again", NULL, what,
+                     "was stopped because it held the GPUs, and does not start again: %s; try `%s`",
+                     r < 0              ? strerror(-r)
+                     : result.timed_out ? "it gave no answer within 30 s"
+                                        : result.errors, by_hand);
+        return false;
 }
 
 static char **with_all(char **argv, char *const *words) {
@@ -164,21 +173,23 @@ void holders_stop(Work *w, bool all) {
 
 /* Nobody waits for units: one may be ordered behind this run (NVIDIA/mig-parted:CHANGELOG, 0.14.3). */
 void holders_start(Work *w, bool all) {
-        _cleanup_(strv_freep) char **names = stopped_read(w),
+        _cleanup_(strv_freep) char **names = stopped_read(w), **left = NULL,
                                    **units = command("systemctl", "--no-block", "start", NULL);
         size_t words = strv_length(units);
         for (size_t i = strv_length(names); i > 0; i--) {
                 const char *name = names[i - 1];
                 _cleanup_(strv_freep) char **argv = command("modprobe", name, NULL);
-                if (!strchr(name, '.') && !is_loaded(w, name))
-                        give_back(argv);
-                else if (strchr(name, '.') && (all || !strv_contains((char *const *)ours, name)))
+                if (!strchr(name, '.') && !is_loaded(w, name) && !give_back(w, argv, argv + 1))
+                        strv_add(&left, name);
+                if (strchr(name, '.') && (all || !strv_contains((char *const *)ours, name)))
                         strv_add(&units, name);
         }
-        if (strv_length(units) > words)
-                give_back(units);
+        if (strv_length(units) > words && !give_back(w, units, units + words))
+                strv_extend(&left, units + words);
         if (names)
                 (void)!root_remove(w->root, STOPPED);
+        if (left)               /* for the next run */
+                (void)!holders_note(w, left);
 }
 
 /* ---- processes ---- */
