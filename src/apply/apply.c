@@ -314,8 +314,8 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         if (e->cancel)
                 e->cancel(t);
         Cause cause = e->late ? e->late(t) : e->overdue;
-        (void)task_fail(t, -ETIMEDOUT, cause ?: CAUSE_DEADLINE, "not done after %.3g s; %s",
-                        (double)limit / (double)USEC_PER_SEC, waiting);
+        (void)task_fail(t, -ETIMEDOUT, cause ?: CAUSE_DEADLINE, "not done after %g s; %s",
+                        usec_seconds(limit), waiting);
         return 0;
 }
 

@@ -316,8 +316,8 @@ static void files_fail(Apply *a, const Action *at, const char *doing, uint64_t b
                                 stop_name(a->interrupted), doing);
         else
                 (void)task_fail(failed, -ETIMEDOUT, CAUSE_FILE,
-                                "not done after %.3g s; %s; dmesg shows whether its disk answers",
-                                (double)limit / (double)USEC_PER_SEC, doing);
+                                "not done after %g s; %s; dmesg shows whether its disk answers",
+                                usec_seconds(limit), doing);
 }
 
 static bool joins_until(pthread_t thread, uint64_t usec) {
@@ -336,10 +336,9 @@ static bool files_join(Apply *a, pthread_t thread, uint64_t begin, uint64_t limi
                         return false;
                 if (next < tell)
                         continue;
-                log_info("%s: still %s after %.3g s; giving up in %.3g s; dmesg shows whether its disk "
+                log_info("%s: still %s after %g s; giving up in %g s; dmesg shows whether its disk "
                          "answers", at->id, atomic_load(&a->files->doing),
-                         (double)(next - begin) / (double)USEC_PER_SEC,
-                         (double)(end - next) / (double)USEC_PER_SEC);
+                         usec_seconds(next - begin), usec_seconds(end - next));
                 tell += TELL_USEC;
         }
         return true;

@@ -21,6 +21,12 @@ char *usec_text(int64_t usec) {
         return xasprintf("%.*f s", usec < 10 * (int64_t)USEC_PER_SEC ? 2 : 1, (double)usec / USEC_PER_SEC);
 }
 
+double usec_seconds(uint64_t usec) {
+        double seconds = (double)usec / USEC_PER_SEC,
+               scale = seconds >= 100 ? 1 : seconds >= 10 ? 10 : seconds >= 1 ? 100 : 1e6;
+        return (double)(uint64_t)(seconds * scale + .5) / scale;
+}
+
 char *time_text(int64_t seconds) {
         char text[32];
         time_t t = (time_t)seconds;

@@ -9,6 +9,8 @@
 uint64_t now_usec(void);
 /* "0.3 ms", "41.2 s": three digits are enough for a person. */
 _malloc_ char *usec_text(int64_t usec);
+/* Seconds for "%g" in a sentence: three digits, and whole from 100 on. */
+double usec_seconds(uint64_t usec);
 /* "2026-01-02T03:04:05Z", of seconds since 1970. */
 _malloc_ char *time_text(int64_t seconds);
 /* "90", "90s", "5m", "1h30m", "250ms"; -EINVAL. */

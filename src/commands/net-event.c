@@ -415,13 +415,13 @@ static int go_round(NetEvent *e, Judgement *ret) {
 
 static int give_up(NetEvent *e) {
         const char *mac = e->facts.interface->mac;
-        double seconds = (double)(now_usec() - e->begin_usec) / USEC_PER_SEC;
+        double seconds = usec_seconds(now_usec() - e->begin_usec);
         const char *failure = e->failure ?: e->snapshot.failure;
         if (failure)
-                return net_event_error(e, -ETIMEDOUT, "%s (%s, %.3g s)", failure, mac, seconds);
+                return net_event_error(e, -ETIMEDOUT, "%s (%s, %g s)", failure, mac, seconds);
         return net_event_error(
                 e, -ETIMEDOUT,
-                "%s, after %.3g s of asking for %s; nothing was configured and nothing decided, "
+                "%s, after %g s of asking for %s; nothing was configured and nothing decided, "
                 "so that the next try begins anew",
                 e->why ?: "the metadata service does not know it", seconds, mac);
 }

@@ -241,11 +241,24 @@ static int add_programs(const Root *root, Host *h, const HostOptions *o, Diag *d
         return 0;
 }
 
+/* Of its family where there is one: who writes p5.99xlarge does not mean c5.9xlarge. */
+static const char *nearest_type(const char *type, char *const *names) {
+        _cleanup_(strv_freep) char **family = NULL;
+        size_t n = strcspn(type, ".");
+        for (char *const *name = names; *name; name++)
+                if (strncmp(*name, type, n) == 0 && (*name)[n] == '.')
+                        strv_add(&family, *name);
+        const char *near = family ? nearest_name(type, (const char *const *)family) : NULL;
+        for (; near && !streq(*names, near); names++)
+                ;
+        return near ? *names : nearest_name(type, (const char *const *)names);
+}
+
 static int refuse_type(const char *type, Diag *diag) {
         _cleanup_(strv_freep) char **names = eni_limits_types();
         for (size_t i = 0; i < n_instance_types; i++)
                 strv_push_at(&names, n_eni_limits + i, xstrdup(instance_types[i].name));
-        const char *near = nearest_name(type, (const char *const *)names);
+        const char *near = nearest_type(type, names);
         int r = diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--instance-type",
                               "\"%s\" is not an instance type this version knows", type);
         if (near)

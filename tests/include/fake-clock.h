@@ -29,6 +29,10 @@ char *usec_text(int64_t usec) {
         return xasprintf("%lld us", (long long)usec);
 }
 
+double usec_seconds(uint64_t usec) {
+        return (double)usec / USEC_PER_SEC;
+}
+
 char *time_text(int64_t seconds) {
         return xasprintf("%lld s after 1970", (long long)seconds);
 }

@@ -63,6 +63,17 @@ TEST(time_spans_as_people_write_them) {
                 ASSERT_ERROR(parse_timespan(bad[i], &v), EINVAL);
 }
 
+TEST(seconds_in_a_sentence) {
+        static const struct { uint64_t usec; const char *text; } cases[] = {
+                { 1800000000, "1800" }, { 1800123456, "1800" }, { 35000000, "35" }, { 12345678, "12.3" }, { 2500000, "2.5" },
+                { 2345678, "2.35" }, { 50000, "0.05" }, { 1, "1e-06" }, { 0, "0" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *text = xasprintf("%g", usec_seconds(cases[i].usec));
+                ASSERT_STREQ(text, cases[i].text);
+        }
+}
+
 TEST(nearest_name_forgives_slips_and_case_but_not_strangers) {
         static const char *const names[] = { "apiServerEndpoint", "certificateAuthority", "cidr", "name", NULL };
         ASSERT_STREQ(nearest_name("apiserverendpoint", names), "apiServerEndpoint");
