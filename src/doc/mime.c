@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <strings.h>
 
+#define WARNINGS_SHOWN 10U
+
 typedef struct Line { const char *text; size_t size; } Line;            /* without its line end */
 /* line: the number of the one at next */
 typedef struct Cursor { const char *next, *end; unsigned line; } Cursor;
@@ -22,6 +24,7 @@ typedef struct Splitter {
         Blobs *parts;
         Diag *diag;
         bool warned_epilogue;
+        unsigned warnings;              /* of which the first WARNINGS_SHOWN are told */
         int r;                          /* the first failure */
 } Splitter;
 
@@ -261,6 +264,11 @@ static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
                 s->r = r;
 }
 
+/* A message of a MiB can hold a hundred thousand parts that are worth a word. */
+static bool may_warn(Splitter *s) {
+        return s->warnings++ < WARNINGS_SHOWN;
+}
+
 /* Text behind the closing delimiter is not read; a NodeConfig that somebody appended there is worth a word
  * (M11). */
 static void check_epilogue(Splitter *s, Cursor c) {
@@ -276,7 +284,7 @@ static void check_epilogue(Splitter *s, Cursor c) {
                         n += blanks(l.text + n, l.size - n);
                         s->warned_epilogue = l.size - n >= m && strncasecmp(l.text + n, s->wanted, m) == 0;
                 }
-                if (s->warned_epilogue)
+                if (s->warned_epilogue && may_warn(s))
                         diag_warn_at(s->diag, "config-after-closing-boundary", &at, NULL,
                                      "this looks like a NodeConfig, but it stands behind the closing "
                                      "delimiter of the message, where "
@@ -315,7 +323,7 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
         }
         if (part.line > 0)
                 walk_entity(s, part, depth);
-        if (!any) {
+        if (!any && may_warn(s)) {
                 Position at = { .source = s->at.source, .line = first };
                 diag_warn_at(s->diag, "no-parts", &at, NULL,
                              "the boundary that this multipart declares never appears, so it has no parts; "
@@ -333,7 +341,7 @@ static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned 
                 s->r = s->r < 0 ? s->r : r;
         } else if (boundary)
                 walk_parts(s, body, boundary, depth + 1);
-        else
+        else if (may_warn(s))
                 diag_warn_at(s->diag, "no-parts", &at, NULL,
                              "this multipart declares no boundary, so it has no parts; its Content-Type "
                              "needs boundary=\"...\"");
@@ -373,6 +381,8 @@ static bool is_near(const Cursor *body, const char *type) {
 static void warn_near(Splitter *s, const char *type, unsigned line) {
         const Position at = { .source = s->at.source, .part = s->at.part, .line = line };
         Text t = {};
+        if (!may_warn(s))
+                return;
         if (type) {
                 text_add(&t, "of type \"");
                 text_add_shown(&t, type, strcspn(type, "; \t"), 60, '"');
@@ -479,6 +489,10 @@ int mime_split(const Blob *message, const char *content_type, Blobs *ret, bool *
                 return 0;
         }
         walk_entity(&s, c, 1);
+        if (s.warnings > WARNINGS_SHOWN)
+                diag_warn_at(diag, "more-warnings", &message->at, NULL,
+                             "%u more parts of this message are like those above and not shown",
+                             s.warnings - WARNINGS_SHOWN);
         if (s.r < 0) {
                 blobs_done(&parts);
                 return s.r;

@@ -252,4 +252,15 @@ TEST(l4_depth) {
         ASSERT_ERROR(t.r, E2BIG);
 }
 
+TEST(many_parts_that_are_worth_a_word) {
+        _cleanup_(text_done) Text t = {};
+        text_add(&t, HEAD);
+        for (unsigned i = 0; i < 5000; i++)
+                text_add(&t, "--B\nContent-Type: multipart/mixed\n\n");
+        _cleanup_(split_done) Split s = split_bytes(t.data, t.size);
+        ASSERT_OK(s.r);
+        ASSERT_EQ(s.diag.n, 11);
+        ASSERT_STREQ(s.diag.items[10].code, "more-warnings");
+        ASSERT_CONTAINS(s.diag.items[10].text, "4990 more parts of this message");
+}
 TEST_MAIN
