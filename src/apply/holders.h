@@ -9,8 +9,8 @@
  * Nothing where kubelet may run: holders_may_stop(). */
 _nonnull_ void holders_stop(Work *w, bool all);
 /* Starts and loads again what this process or one before it has stopped, or nothing; without waiting for
- * units, and also where the task was given up. What does not start is a warning, and left to the next run.
- * all: also persistenced and fabric manager, which the plan starts by itself. */
+ * units, and also where the task was given up. A unit or module that does not start is a warning, and left
+ * to the next run. all: also persistenced and fabric manager, which the plan starts by itself. */
 _nonnull_ void holders_start(Work *w, bool all);
 /* These modules go too, those that stand on others first. false: it cannot be noted, so leave them. */
 _must_check_ _nonnull(1) bool holders_note(const Work *w, char *const *names);
