@@ -4,6 +4,7 @@
 # units alone, over three boots; each script names a kubelet, a systemd and a containerd.
 # shellcheck source=tests/cluster/lib/guest.sh
 . /vmtest/cluster.sh
+KUBELET_ROOT=${KUBELET_ROOT-/var/lib/kubelet} CONTAINERD_ROOT=${CONTAINERD_ROOT-/var/lib/containerd} POD_LOGS=${POD_LOGS-/var/log/pods}
 
 kubelet_says() { journalctl -b -u kubelet --no-pager -o cat | grep -E '^[EF]' | tail -12 | cut -c1-400 | sed 's/^/# /'; }
 node_field() { host kubectl get node "$NODE" -o "jsonpath=$1{\"\\n\"}"; }
@@ -163,11 +164,11 @@ check_pod() {   # NAME
         local log
         try "a pod can be made" within 60 pod "$1"
         try "a pod that asks for huge pages and ephemeral storage runs" pod_runs "$1" || kubelet_says
-        log=/var/log/pods/default_$1_$(pod_field "$1" '{.metadata.uid}')/writer/0.log
+        log=$POD_LOGS/default_$1_$(pod_field "$1" '{.metadata.uid}')/writer/0.log
         try "it has said that it has both" grep -E 'stdout F has both$' "$log"
         try "its log is on the array" on_array "$log"
-        try "so is what it writes" on_array "/var/lib/kubelet/pods/$(pod_field "$1" '{.metadata.uid}')/volumes/kubernetes.io~empty-dir/scratch/file"
-        try "and containerd's part" on_array /var/lib/containerd
+        try "so is what it writes" on_array "$KUBELET_ROOT/pods/$(pod_field "$1" '{.metadata.uid}')/volumes/kubernetes.io~empty-dir/scratch/file"
+        try "and containerd's part" on_array "$CONTAINERD_ROOT"
         try "kubelet shows the log" is "$(kubelet "containerLogs/default/$1/writer")" "has both"
         try "its huge pages are in use" pages_taken
         try "its sandbox is of the AMI's image" pause_containers
