@@ -13,7 +13,7 @@
 #include "config/kubelet.h"
 #include "doctor/checks.h"
 #include "host/detect.h"
-#include "report/mask.h"
+#include "redact/mask.h"
 
 #include <errno.h>
 #include <unistd.h>

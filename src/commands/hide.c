@@ -4,7 +4,7 @@
  * done. */
 #include "commands/hide.h"
 
-#include "report/mask.h"
+#include "redact/mask.h"
 
 #include <ctype.h>
 

@@ -9,7 +9,7 @@
 #include "base/lines.h"
 #include "base/root.h"
 #include "commands/output.h"
-#include "report/scrub.h"
+#include "redact/scrub.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include "base/lines.h"
 #include "doctor/checks.h"
 #include "report/findings.h"
-#include "report/mask.h"
+#include "redact/mask.h"
 
 #include <errno.h>
 #include <fcntl.h>

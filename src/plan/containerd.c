@@ -6,6 +6,7 @@
 #include "plan/planner.h"
 #include "base/str.h"
 #include "config/containerd.h"
+#include "redact/secret.h"
 #include <errno.h>
 
 #define SOCI_DROP_IN     UNIT_DIR "/containerd.service.d/10-soci-snapshotter.conf"

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "config/kubelet.h"
 #include "doc/assignment.h"
+#include "redact/secret.h"
 
 #define ARGUMENTS "NODEADM_KUBELET_ARGS"
 

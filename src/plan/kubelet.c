@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "config/kubelet.h"
 #include "doc/doc.h"
+#include "redact/secret.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>

@@ -3,6 +3,7 @@
  * for, and named by one digest. plan_make() is the list of planners. Nothing here or beside this file may
  * look at a machine (`make pure`). */
 #include "plan/planner.h"
+#include "plan/nvidia.h"
 #include "base/hash.h"
 #include "base/str.h"
 #include <assert.h>
@@ -360,6 +361,32 @@ bool plan_warning_fails(const Diagnostic *warning) {
         return warning->warning && strv_contains((char *const *)codes, warning->code);
 }
 
+static bool reads_secret(const Plan *plan, const Action *a) {
+        bool starts = a->type == ACTION_START_UNIT || a->type == ACTION_RESTART_UNIT;
+        for (char **path = starts ? a->unit.reads : NULL; path && *path; path++) {
+                _cleanup_(freep) char *id = xasprintf("write-file:%s", *path);
+                const Action *file = plan_find(plan, id);
+                if (file && file->secret)
+                        return true;
+        }
+        _cleanup_(freep) char *id = xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", a->target);
+        return plan_find(plan, id) || plan_find(plan, "write-file:" SYSTEM_ENVIRONMENT);
+}
+
+/* NVIDIA's daemons read what the image has, and what this program writes of it; so they may be quoted, unless
+ * they were given variables: their own or, under nodeadm's name, those of all services. Others read more than
+ * is known here: certificates, credentials, imports. ctr repeats what containerd answers. */
+static void quieten(Plan *plan) {
+        const Action *config = plan_find(plan, "write-file:" CONTAINERD_CONFIG);
+        for (size_t i = 0; i < plan->n; i++) {
+                Action *a = &plan->actions[i];
+                if (action_is(a, ACTION_OF_UNITS))
+                        a->quiet = !streq(a->group, NVIDIA_GROUP) || reads_secret(plan, a);
+                else if (a->type == ACTION_IMPORT_IMAGE)
+                        a->quiet = config && config->secret;
+        }
+}
+
 static int make(const Config *config, const Host *host, const PlanOptions *options, Plan **ret, Diag *diag) {
         _cleanup_(plan_freep) Plan *plan = xcalloc(1, sizeof(Plan));
         int r = check_facts(host, diag);
@@ -391,7 +418,7 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
         plan_take_turn(plan);
         plan_units(plan, config, host);
         plan_node(plan, config, host);
-        plan_quieten(plan);
+        quieten(plan);
         r = plan_finish(plan, diag);
         if (r >= 0 && !options->foretell)
                 r = judge(plan, diag);

@@ -75,14 +75,6 @@ _malloc_ char *plan_to_text(const Plan *plan);
 #define PLAN_FORMAT 1
 json_t *plan_to_json(const Plan *plan);
 
-/* Does such a key of free-form settings have a secret behind it? */
-_nonnull(1) bool key_is_secret(const char *key, const json_t *value);
-/* Do options and variables of such a name (X-Amz-Security-Token, --bootstrap-token)? value: the text that
- * begins with what is assigned, "" where that is not known. */
-_nonnull_ bool name_is_secret(const char *name, size_t size, const char *value);
-/* Is there a URL with a user or a password in it? */
-_nonnull_ bool text_holds_password(const char *text);
-
 /* Names by which what was done is found again. */
 #define CLIQUE_KEY  "nvidia.com/gpu.clique"     /* label: NVIDIA/k8s-device-plugin, which owns it later */
 #define TAINT_KEY   "nodestrap/unhealthy"       /* of the taint and the label; their

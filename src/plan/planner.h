@@ -88,14 +88,6 @@ _nonnull_ bool plan_is_device_step(const Action *a);
 _nonnull_ bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);
 /* Does the user's TOML name another sandbox image than the AMI's? */
 _nonnull_ bool plan_sandbox_is_users(const Config *config);
-/* Is there a key that usually has a secret behind it? NULL holds none. */
-bool json_holds_secret(const json_t *json);
-/* The same of a command line's options and their values. */
-bool words_hold_secret(char *const *words);
-
-/* Says of each action whose unit or program may repeat a secret that its words are not. */
-_nonnull_ void plan_quieten(Plan *plan);
-
 /* ---- kubelet ---- */
 
 /* How many pods, and why: source is one clause for the reader, static. */

@@ -5,6 +5,7 @@
 #include "plan/planner.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "redact/secret.h"
 
 /* 2^64 - 1 (RLIM_INFINITY) is no JSON integer of jansson's: a real stands for it, which is that plus one. */
 #define UNLIMITED       18446744073709551616.0

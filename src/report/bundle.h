@@ -2,7 +2,7 @@
 #pragma once
 /* All that a support case needs, collected in memory; packed at the end, when every secret is known. */
 #include "base/root.h"
-#include "report/mask.h"
+#include "redact/mask.h"
 
 typedef struct BundleMember { char *name, *data; size_t size; } BundleMember;
 typedef struct Bundle {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * secrets_scrub(): it ends, reads no byte too many, and what was told to be secret is nowhere in what it
  * gives. The first line of the input is the secret. */
-#include "report/scrub.h"
+#include "redact/scrub.h"
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * mask_file(), mask_config(): what keys hide, what stays readable, and what is known as secret from then on. */
-#include "report/mask.h"
+#include "redact/mask.h"
 #include "test.h"
 
 static char *masked(Secrets *s, MaskFormat format, const char *text) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * secrets_scrub(): what is known to be secret, in every form; what looks like it; and what must stay. */
 #include "doc/doc.h"
-#include "report/scrub.h"
+#include "redact/scrub.h"
 #include "test.h"
 
 static char *scrubbed(Secrets *s, const char *text) {

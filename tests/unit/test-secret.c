@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What of the user's settings makes their file one for root alone: keys, ends of names, passwords in URLs. */
-#include "plan/planner.h"
+#include "redact/secret.h"
+
+#include "base/str.h"
 #include "test.h"
 
 static bool json_holds(const char *text) {

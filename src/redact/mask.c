@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Settings of the user's, and the files that were made of them, without what stands behind keys that hold
- * secrets (plan/secret.c, and by their names those of kubeconfigs). */
-#include "report/mask.h"
+ * secrets (redact/secret.c, and by their names those of kubeconfigs). */
+#include "redact/mask.h"
 
 #include "base/json.h"
 #include "doc/assignment.h"
 #include "doc/doc.h"
-#include "plan/plan.h"
+#include "redact/secret.h"
 
 #include <errno.h>
 

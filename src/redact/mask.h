@@ -2,7 +2,7 @@
 #pragma once
 /* Documents that leave the machine: their keys say where secrets are. Those are noted on the way, so that
  * secrets_scrub() finds them in other texts, too. */
-#include "report/scrub.h"
+#include "redact/scrub.h"
 #include <jansson.h>
 
 typedef enum MaskFormat {

@@ -1,8 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of the user's that are known to hold a secret, by keys, by the ends of names, and by passwords in
- * URLs; and who may repeat one in what it says. */
-#include "plan/planner.h"
-#include "plan/nvidia.h"
+/* SPDX-License-Identifier: Apache-2.0
+ * Settings of the user's that are known to hold a secret, by keys, by the ends of names, and by passwords in
+ * URLs. */
+#include "redact/secret.h"
+
+#include "base/str.h"
+
 #include <strings.h>
 
 /* registry.headers and registry.configs.*.auth of containerd; headers of kubelet's static pod URL;
@@ -74,32 +76,4 @@ bool words_hold_secret(char *const *words) {
                         return true;
         }
         return false;
-}
-
-/* ---- whose words are not repeated ---- */
-
-static bool reads_secret(const Plan *plan, const Action *a) {
-        bool starts = a->type == ACTION_START_UNIT || a->type == ACTION_RESTART_UNIT;
-        for (char **path = starts ? a->unit.reads : NULL; path && *path; path++) {
-                _cleanup_(freep) char *id = xasprintf("write-file:%s", *path);
-                const Action *file = plan_find(plan, id);
-                if (file && file->secret)
-                        return true;
-        }
-        _cleanup_(freep) char *id = xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", a->target);
-        return plan_find(plan, id) || plan_find(plan, "write-file:" SYSTEM_ENVIRONMENT);
-}
-
-/* NVIDIA's daemons read what the image has, and what this program writes of it; so they may be quoted, unless
- * they were given variables: their own or, under nodeadm's name, those of all services. Others read more than
- * is known here: certificates, credentials, imports. ctr repeats what containerd answers. */
-void plan_quieten(Plan *plan) {
-        const Action *config = plan_find(plan, "write-file:" CONTAINERD_CONFIG);
-        for (size_t i = 0; i < plan->n; i++) {
-                Action *a = &plan->actions[i];
-                if (action_is(a, ACTION_OF_UNITS))
-                        a->quiet = !streq(a->group, NVIDIA_GROUP) || reads_secret(plan, a);
-                else if (a->type == ACTION_IMPORT_IMAGE)
-                        a->quiet = config && config->secret;
-        }
 }

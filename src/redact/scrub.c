@@ -3,11 +3,11 @@
  * every form that programs write them in. The second knows no values, only what stands around them:
  * passwords in URLs, tokens of AWS, EKS and Kubernetes, private keys, what is assigned to a name like
  * "password", variables of units. It rather hides too much. */
-#include "report/scrub.h"
+#include "redact/scrub.h"
 
 #include "doc/assignment.h"
 #include "doc/doc.h"
-#include "plan/plan.h"
+#include "redact/secret.h"
 
 #include <ctype.h>
 #include <jansson.h>
