@@ -193,7 +193,6 @@ class Matrix:
     def member_missing(self):
         """a disk is missing, and comes back"""
         gone = self.unplug_last()
-        sh('systemctl', 'stop', 'mdadm-last-resort@*.timer')    # which starts it without that disk after as many seconds as we wait
         before, kept = {d.name: counters(d.name) for d in disks()}, self.node.kept
         self.node.configure(expected=0)         # nobody promises it: only the others know
         self.node.boot()
@@ -226,6 +225,7 @@ class Matrix:
         storage.plug(self.node.all[:self.n - 1])
         self.node.stop_arrays()
         self.announce(['/dev/' + d.name for d in disks()])
+        sh('systemctl', 'stop', 'mdadm-last-resort@*.timer')    # which starts it without that disk after as many seconds as we wait
         return gone
 
     def plug_last(self, gone):
