@@ -618,7 +618,7 @@ static void failure_add(Text *t, const Unit *u, char *const *lines) {
                          u->state.restarts > 1 ? "s" : "");
         if (startswith(u->state.sub, "auto-restart"))
                 text_add(t, "; systemd goes on restarting it");
-        text_add(t, "; journalctl -u %s%s%s", u->name, log ? " and " : "", log ?: "");
+        text_add(t, "; journalctl -u %s%s%s", u->state.id ?: u->name, log ? " and " : "", log ?: "");
 }
 
 char *unit_failure(const Unit *u, uint64_t since_usec) {

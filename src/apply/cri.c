@@ -2,7 +2,9 @@
  * Does containerd serve CRI? It also runs where that plugin is disabled or did not load, and kubelet then
  * ends again and again. One call tells: runtime.v1.RuntimeService/Version, which a containerd without the
  * plugin refuses as of an unknown service. An answer has a message, which is a frame of DATA. A refusal is
- * headers alone (grpc/grpc:doc/PROTOCOL-HTTP2.md, Trailers-Only). So it needs neither HPACK nor a library. */
+ * headers alone (grpc/grpc:doc/PROTOCOL-HTTP2.md, Trailers-Only), with UNIMPLEMENTED, which is 12, as their
+ * grpc-status. A containerd that recovers its sandboxes refuses with another, and serves later
+ * (containerd/containerd:internal/cri/instrument/instrumented_service.go). */
 #include "apply/unit.h"
 
 #include "base/journal.h"
@@ -17,6 +19,7 @@
 #include <unistd.h>
 
 #define AGAIN_USEC (20 * USEC_PER_MSEC)
+#define UNIMPLEMENTED "\2" "12"  /* its length and it, as HPACK has what Huffman codes would not shorten */
 
 /* RFC 9113: the preface, SETTINGS, HEADERS with END_HEADERS, DATA with END_STREAM; the headers are literals
  * of RFC 7541, by its static table. */
@@ -34,10 +37,12 @@ int cri_answer(const unsigned char *p, size_t n) {
                 size_t size = FRAME_HEAD + ((size_t)p[0] << 16 | (size_t)p[1] << 8 | p[2]);
                 if (p[3] == DATA)
                         return 1;
-                if ((p[3] == HEADERS && p[4] & END_STREAM) || p[3] == RST_STREAM || p[3] == GOAWAY)
-                        return 0;
+                if (p[3] == RST_STREAM || p[3] == GOAWAY)
+                        return -EBUSY;
                 if (size > n)
                         break;
+                if (p[3] == HEADERS && p[4] & END_STREAM)
+                        return memmem(p, size, UNIMPLEMENTED, strlen(UNIMPLEMENTED)) ? 0 : -EBUSY;
                 p += size;
                 n -= size;
         }
@@ -66,15 +71,18 @@ static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *u
         return 0;
 }
 
-/* With Type=notify its sockets are there. Otherwise it has just begun, or it ends, which its unit tells. */
+/* With Type=notify its sockets are there. Otherwise it has just begun. One that hangs up ends, which its unit
+ * tells, or starts again. */
 static void unanswered(Unit *u, int r) {
-        if ((r == -EAGAIN || !streq(u->state.type, "notify")) &&
+        bool later = r == -EAGAIN || r == -EBUSY || r == -ECONNRESET || r == -EPIPE;
+        if ((later || !streq(u->state.type, "notify")) &&
             sd_event_add_time_relative(u->task->apply->event, &u->timer, CLOCK_MONOTONIC, AGAIN_USEC,
                                        USEC_PER_MSEC, on_again, u) >= 0)
                 return;
         (void)task_fail(u->task, r, CAUSE_CRI,
-                        "%s runs, and does not answer at %s, where kubelet looks for it: %s", u->name,
-                        socket_path(u), strerror(-r));
+                        "%s runs, and does not answer at %s, where kubelet looks for it: %s; correct the "
+                        "address in what it reads, which containerd config dump shows, and run nodestrap "
+                        "init", u->name, socket_path(u), strerror(-r));
 }
 
 static int on_answer(_unused_ sd_event_source *s, int fd, _unused_ uint32_t events, void *userdata) {
@@ -88,7 +96,7 @@ static int on_answer(_unused_ sd_event_source *s, int fd, _unused_ uint32_t even
                 return 0;
         u->io = sd_event_source_disable_unref(u->io);
         if (r < 0)
-                unanswered(u, -ECONNRESET);
+                unanswered(u, r == -EBUSY ? r : -ECONNRESET);
         else if (r == 0)
                 refused(u);
         else

@@ -66,17 +66,21 @@ static bool attempt(Work *w, char **argv, char **ret_output) {
         return r >= 0;
 }
 
-/* Also by a step whose time is up: who has taken something gives it back. */
-static bool give_back(Work *w, char *const *argv, char *const *names) {
+/* Also by a step whose time is up: who has taken something gives it back. name: told where that fails. */
+static bool give_back(Work *w, char *const *argv, const char *name) {
         _cleanup_(child_result_done) ChildResult result = {};
         int r = child_run(argv, RETURN_USEC, 0, &result);
         if (r >= 0 && !result.timed_out && result.status == 0)
                 return true;
-        _cleanup_(freep) char *what = strv_join(names, " "), *by_hand = strv_join(argv, " ");
-        diag_warn_at(&w->warnings, "not-started-again", NULL, what,
-                     "was stopped because it held the GPUs, and does not start again: %s; try `%s`",
+        if (!name)
+                return false;
+        _cleanup_(freep) char *by_hand = strv_join(argv, " ");
+        const char *last = r < 0 ? NULL : strrchr(result.errors, '\n');
+        diag_warn_at(&w->warnings, "not-started-again", NULL, name,
+                     "was stopped because it held the GPUs, and does not start again (%s); try `%s`",
                      r < 0              ? strerror(-r)
-                     : result.timed_out ? "it gave no answer within 30 s"
+                     : result.timed_out ? "no answer within 30 s"
+                     : last             ? last + 1
                                         : result.errors, by_hand);
         return false;
 }
@@ -179,13 +183,19 @@ void holders_start(Work *w, bool all) {
         for (size_t i = strv_length(names); i > 0; i--) {
                 const char *name = names[i - 1];
                 _cleanup_(strv_freep) char **argv = command("modprobe", name, NULL);
-                if (!strchr(name, '.') && !is_loaded(w, name) && !give_back(w, argv, argv + 1))
+                if (!strchr(name, '.') && !is_loaded(w, name) && !give_back(w, argv, name))
                         strv_add(&left, name);
                 if (strchr(name, '.') && (all || !strv_contains((char *const *)ours, name)))
                         strv_add(&units, name);
         }
-        if (strv_length(units) > words && !give_back(w, units, units + words))
-                strv_extend(&left, units + words);
+        size_t n = strv_length(units) - words;
+        bool all_start = n > 1 && give_back(w, units, NULL);
+        for (size_t i = words; i < words + n && !all_start; i++) {
+                _cleanup_(strv_freep) char **argv =
+                        command("systemctl", "--no-block", "start", units[i], NULL);
+                if (!give_back(w, argv, units[i]))
+                        strv_add(&left, units[i]);
+        }
         if (names)
                 (void)!root_remove(w->root, STOPPED);
         if (left)               /* for the next run */

@@ -31,7 +31,7 @@ static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
         Unit *u = userdata;
         u->timer = sd_event_source_disable_unref(u->timer);
         if (u->asks)
-                u->task->lasts = true;
+                u->task->lasts = state_runs(&u->state);
         else
                 task_end(u->task, OUTCOME_DONE);
         return 0;
@@ -349,8 +349,8 @@ static void start_changed(Unit *u) {
                 return;
         bool watched = u->task->state == TASK_WATCHED, runs = state_runs(&u->state);
         /* a script may restart it, which goes on until that job is over */
-        if (watched && u->asks && u->state.restarts == u->restarts_before && (runs || *u->state.job)) {
-                u->task->lasts = runs && !u->timer;
+        if (u->asks && u->state.restarts == u->restarts_before && (runs || *u->state.job)) {
+                u->task->lasts = watched && runs && !u->timer;
                 return;
         }
         bool left = !runs || u->state.restarts > u->restarts_before;
@@ -450,7 +450,8 @@ char *unit_waiting(Task *t) {
                 return xstrdup(
                         "systemd had not finished reloading; look at its messages with journalctl _PID=1");
         if (u->asks)
-                return xasprintf("%s did not say whether it serves CRI; journalctl -u %s", u->name, u->name);
+                return xasprintf("%s did not say whether it serves CRI; journalctl -u %s", u->name,
+                                 u->state.id);
         if (u->timer)
                 return unit_failure(u, t->result->begin_usec);
         if (u->call || !u->state.active)

@@ -137,7 +137,8 @@ void unit_job_removed(Unit *u, const char *result);
 
 /* cri.c: asks containerd, which is up, whether it serves CRI. Ends in unit_started(), or fails the task. */
 void cri_ask(Unit *u);
-/* Of the bytes that containerd has sent so far: 1: it serves CRI, 0: it refuses; -EAGAIN: more must come. */
+/* Of the bytes that containerd has sent so far: 1: it serves CRI, 0: it has none; -EBUSY: not yet; -EAGAIN:
+ * more must come. */
 int cri_answer(const unsigned char *p, size_t n);
 void unit_started(Unit *u);
 /* The record of its last start goes: the next run starts it again. */

@@ -411,19 +411,21 @@ TEST(who_was_killed_leaves_them_to_the_next) {
 }
 
 TEST(what_does_not_start_again_is_told_and_tried_again) {
-        static const char stopped[] = "nvidia-dcgm.service\nnvidia_modeset\n";
+        static const char stopped[] = "nvidia-dcgm.service\nnvsm.service\nnvidia_modeset\n";
         _cleanup_(freep) char *left = NULL;
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "7g.40gb");
         write_file(m.state, "mig 0 1 1\n");
-        program(&m, "systemctl", "[ $1 = show ] || { echo Unit nvidia-dcgm.service is masked. >&2; exit 1; }");
+        program(&m, "systemctl", "case $* in *dcgm*) echo Failed. >&2; echo Unit nvidia-dcgm.service is masked. >&2; exit 1;; esac");
         program(&m, "modprobe", "");
         ASSERT_OK(root_replace(m.root, "/run/nodestrap/stopped", stopped, strlen(stopped), 0644));
         ASSERT_EQ(set_mode(&m), 0);
-        ran(&m, "modprobe nvidia_modeset\nsystemctl --no-block start nvidia-dcgm.service\n");
+        ran(&m, "modprobe nvidia_modeset\nsystemctl --no-block start nvsm.service nvidia-dcgm.service\nsystemctl --no-block start nvsm.service\n"
+                "systemctl --no-block start nvidia-dcgm.service\n");
         ASSERT_EQ(m.work.warnings.n, 1);
+        ASSERT_STREQ(m.work.warnings.items[0].path, "nvidia-dcgm.service");
         ASSERT_STREQ(m.work.warnings.items[0].code, "not-started-again");
-        ASSERT_CONTAINS(m.work.warnings.items[0].text, "does not start again: Unit nvidia-dcgm.service is masked.; try `systemctl --no-block start nvidia-dcgm.service`");
+        ASSERT_CONTAINS(m.work.warnings.items[0].text, "does not start again (Unit nvidia-dcgm.service is masked.); try `systemctl --no-block start nvidia-dcgm.service`");
         ASSERT_OK(root_read(m.root, "/run/nodestrap/stopped", 100, &left, NULL));
         ASSERT_STREQ(left, "nvidia-dcgm.service\n");
         program(&m, "systemctl", "");

@@ -249,7 +249,7 @@ TEST(a_job_that_was_told_of_is_withdrawn_likewise) {
 /* ---- does containerd serve CRI? ---- */
 
 /* A process in its place takes the question and gives the answer byte by byte. */
-static pid_t answer_as_containerd(const char *answer, size_t n) {
+static pid_t answer_as_containerd(const char *answer, size_t n, const char *later, size_t n_later) {
         static const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/cri.sock" };
         char question[129] = "";
         int listener = ASSERT_OK(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -261,62 +261,80 @@ static pid_t answer_as_containerd(const char *answer, size_t n) {
                 return pid;
         }
         alarm(60);
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        bool asked = recv(fd, question, sizeof question, MSG_WAITALL) == sizeof question && startswith(question, "PRI * HTTP/2.0") &&
-                     memmem(question, sizeof question, "/runtime.v1.RuntimeService/Version", 34);
-        for (size_t i = 0; i < n; i++)
-                (void)!send(fd, answer + i, 1, MSG_NOSIGNAL);
-        _exit(asked ? 0 : 1);
+        for (bool first = true; first || later; first = false) {
+                int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+                if (recv(fd, question, sizeof question, MSG_WAITALL) != sizeof question || !startswith(question, "PRI * HTTP/2.0") ||
+                    !memmem(question, sizeof question, "/runtime.v1.RuntimeService/Version", 34))
+                        _exit(1);
+                for (size_t i = 0; i < n; i++)
+                        (void)!send(fd, answer + i, 1, MSG_NOSIGNAL);
+                close(fd);
+                if (!first)
+                        break;
+                answer = later ?: answer;
+                n = later ? n_later : n;
+        }
+        _exit(0);
 }
 
 /* containerd runs with all that it reads. */
-static const Result *ask_containerd(Run *r, const char *answer, size_t n) {
+static const Result *ask_containerd(Run *r, const char *answer, size_t n, const char *later, size_t n_later) {
         int status = 0;
         add(r, ACTION_START_UNIT, "containerd.service")->with = xstrdup("/run/cri.sock");
-        pid_t pid = answer ? answer_as_containerd(answer, n) : 0;
+        pid_t pid = answer ? answer_as_containerd(answer, n, later, n_later) : 0;
         (void)!apply(r, ANSWERS, "active");
         ASSERT_TRUE(!answer || waitpid(pid, &status, 0) == pid);
         ASSERT_EQ(status, 0);
         ASSERT_STREQ(r->told, "");
         return r->results.items;
 }
-#define ASK(r, answer) ask_containerd(&(r), answer, sizeof(answer) - 1)
+#define ASK(r, answer)          ask_containerd(&(r), answer, sizeof(answer) - 1, NULL, 0)
+#define ASK_TWICE(r, answer, then) ask_containerd(&(r), answer, sizeof(answer) - 1, then, sizeof(then) - 1)
 
 #define SETTINGS  "\0\0\6\4\0\0\0\0\0" "\0\5\0\0@\0" "\0\0\0\4\1\0\0\0\0"
 #define HEADERS   "\0\0\1\1\4\0\0\0\1" "\x88"
 #define ENDS_WITH "\0\0\1\1\5\0\0\0\1" "\x88"
+#define STATUS(n) "\0\0\x11\1\5\0\0\0\1" "\x88\x40\x0b" "grpc-status\2" n
+#define SERVES    SETTINGS HEADERS "\0\0\7\0\0\0\0\0\1" "\0\0\0\0\2\n\0" ENDS_WITH
 
 TEST(a_containerd_that_serves_cri) {
         RUN(r);
-        ASSERT_STREQ(outcome_to_string(ASK(r, SETTINGS HEADERS "\0\0\7\0\0\0\0\0\1" "\0\0\0\0\2\n\0" ENDS_WITH)->outcome), "unchanged");
+        ASSERT_STREQ(outcome_to_string(ASK(r, SERVES)->outcome), "unchanged");
+}
+
+/* What recovers its sandboxes, or was just started again. */
+TEST(one_that_serves_later) {
+        RUN(recovers);
+        ASSERT_STREQ(outcome_to_string(ASK_TWICE(recovers, SETTINGS STATUS("14"), SERVES)->outcome), "unchanged");
+        RUN(resets);
+        ASSERT_STREQ(outcome_to_string(ASK_TWICE(resets, SETTINGS "\0\0\4\3\0\0\0\0\1" "\0\0\0\2", SERVES)->outcome), "unchanged");
+        RUN(leaves);
+        ASSERT_STREQ(outcome_to_string(ASK_TWICE(leaves, "\0\0\x8\7\0\0\0\0\0", SERVES)->outcome), "unchanged");
+        RUN(hangs_up);
+        ASSERT_STREQ(outcome_to_string(ASK_TWICE(hangs_up, SETTINGS HEADERS, SERVES)->outcome), "unchanged");
 }
 
 static void assert_refused(const char *answer, size_t n, const char *text) {
         RUN(r);
-        const Result *result = ask_containerd(&r, answer, n);
+        const Result *result = ask_containerd(&r, answer, n, NULL, 0);
         ASSERT_EQ(result->cause, CAUSE_CRI);
         ASSERT_CONTAINS(result->text, text);
 }
-#define REFUSED(answer, text) assert_refused(answer, sizeof(answer) - 1, text)
 
 TEST(one_that_does_not) {
-        REFUSED(SETTINGS ENDS_WITH, "containerd.service runs without CRI, which kubelet needs, and does not say why, so look for disabled_plugins; ");
-        REFUSED(SETTINGS "\0\0\4\3\0\0\0\0\1" "\0\0\0\2", "runs without CRI");
-        REFUSED("\0\0\x8\7\0\0\0\0\0", "runs without CRI");
+        static const char without[] = SETTINGS STATUS("12");
+        assert_refused(without, sizeof without - 1, "containerd.service runs without CRI, which kubelet needs, and does not say why, so look for disabled_plugins; ");
 }
 
-TEST(one_that_answers_with_something_else) {
+TEST(one_that_answers_with_something_else_and_ends) {
         static char settings[600];
         for (size_t i = 0; i + 9 <= sizeof settings; i += 9)
                 settings[i + 3] = 4;
-        assert_refused(settings, sizeof settings, "does not answer at /run/cri.sock, where kubelet looks for it: ");
-        REFUSED("", "does not answer at /run/cri.sock, where kubelet looks for it: ");
-        REFUSED("\0\0\6\4", "does not answer at /run/cri.sock");
-        REFUSED(SETTINGS HEADERS, "does not answer at /run/cri.sock");
+        assert_refused(settings, sizeof settings, "does not answer kubelet at /run/cri.sock: Connection refused; correct the address");
 }
 
 TEST(one_that_does_not_listen) {
-        assert_refused(NULL, 0, "does not answer at /run/cri.sock, where kubelet looks for it: No such file or directory");
+        assert_refused(NULL, 0, "does not answer kubelet at /run/cri.sock: No such file or directory; ");
 }
 
 TEST_MAIN
