@@ -80,9 +80,9 @@ static void unanswered(Unit *u, int r) {
                                        USEC_PER_MSEC, on_again, u) >= 0)
                 return;
         (void)task_fail(u->task, r, CAUSE_CRI,
-                        "%s runs, and does not answer at %s, where kubelet looks for it: %s; correct the "
-                        "address in what it reads, which containerd config dump shows, and run nodestrap "
-                        "init", u->name, socket_path(u), strerror(-r));
+                        "%s runs, and does not answer kubelet at %s: %s; correct the address in what it "
+                        "reads, which containerd config dump shows", u->name, socket_path(u),
+                        strerror(-r));
 }
 
 static int on_answer(_unused_ sd_event_source *s, int fd, _unused_ uint32_t events, void *userdata) {

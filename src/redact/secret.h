@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What of a user's settings is secret: nothing here knows the secrets themselves. */
+/* Which settings of a user are secret: nothing here knows the secrets themselves. */
 #include "base/macro.h"
 #include <jansson.h>
 
