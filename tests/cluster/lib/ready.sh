@@ -46,7 +46,8 @@ check_join() {
         try "status tells when it joined" sh -c "nodestrap status | grep -E '^joined: registered [0-9.]+ s, ready [0-9.]+ s after the kernel started'"
         try "its times lie where they must" join_times
         try "so do the metrics" grep -E '^nodestrap_ready_seconds [0-9.]+$' /run/nodestrap/joined.prom
-        try "one request was enough for the unit" is "$(python3 -c 'import json; print(json.load(open("/run/nodestrap/joined.json"))["requests"])')" 1
+        # one is enough; a busy API server may end a watch
+        try "the unit watches, and does not ask again and again" python3 -c 'import json; n = json.load(open("/run/nodestrap/joined.json"))["requests"]; assert 1 <= n <= 3, n'
         # shellcheck disable=SC2016 # for the host
         try "all tokens were taken" is "$(host eval 'grep -q "access granted" $CLUSTER/log/authenticator || echo none; grep "access denied" $CLUSTER/log/authenticator')" ""
 }
