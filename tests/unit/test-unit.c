@@ -302,7 +302,7 @@ TEST(a_containerd_that_serves_cri) {
         ASSERT_STREQ(outcome_to_string(ASK(r, SERVES)->outcome), "unchanged");
 }
 
-/* What recovers its sandboxes, or was just started again. */
+/* containerd recovers its sandboxes, or was just started again. */
 TEST(one_that_serves_later) {
         RUN(recovers);
         ASSERT_STREQ(outcome_to_string(ASK_TWICE(recovers, SETTINGS STATUS("14"), SERVES)->outcome), "unchanged");
