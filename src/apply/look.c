@@ -28,6 +28,10 @@ static void tell_error(Action *a, int r) {
         tell(a, LIVE_UNKNOWN, denied ? xstrdup("only root may read it") : xstrdup(strerror(-r)));
 }
 
+static Compare compared_by(const Action *a) {
+        return action_row(a->type)->compare;
+}
+
 /* ---- files ---- */
 
 static char *describe(const Root *root, const Action *a, int differs) {
@@ -38,7 +42,7 @@ static char *describe(const Root *root, const Action *a, int differs) {
                 differs = ROOT_CONTENT;
         close_fd(&fd);
         if (differs & ROOT_KIND)
-                text_add(&t, "it is no %s", a->type == ACTION_LINK_FILE ? "link" : "file");
+                text_add(&t, "it is no %s", compared_by(a) == COMPARE_LINK ? "link" : "file");
         if (differs & ROOT_CONTENT)
                 text_add(&t, "content");
         if (differs & ROOT_MODE)
@@ -50,7 +54,7 @@ static char *describe(const Root *root, const Action *a, int differs) {
 }
 
 static void look_at_file(const Root *root, Action *a) {
-        int r = a->type == ACTION_LINK_FILE
+        int r = compared_by(a) == COMPARE_LINK
                         ? root_compare_link(root, a->target, a->with)
                         : root_compare(root, a->target, a->file.content ?: "", a->file.size, a->file.mode,
                                        root_owner(root));
@@ -131,7 +135,7 @@ int look_texts(const Root *root, const Action *a, Texts *ret) {
         if (r < 0)
                 return r;
         t.private = there && !(st.st_mode & S_IROTH);
-        if (a->type == ACTION_WRITE_BLOCK)
+        if (compared_by(a) == COMPARE_BLOCK)
                 t.new = block_merge(t.old ?: "", t.old_size, a->file.content ?: "", &t.new_size);
         else {
                 t.new = xmemdup(a->file.content ?: "", a->file.size);
@@ -176,11 +180,9 @@ static void look_at_module(const Root *root, Action *a) {
                 tell(a, r > 0 ? LIVE_KEEP : LIVE_CHANGE, r > 0 ? NULL : xstrdup("it is not loaded"));
 }
 
-/* The disks were looked at before the plan was made. grow-filesystem only looks when it is its turn. */
+/* The disks were looked at before the plan was made. */
 static void look_at_step(Action *a) {
         StepState state = a->storage.state;
-        if (a->type == ACTION_GROW_FILESYSTEM)
-                return;
         tell(a,
              state == STEP_UNKNOWN ? LIVE_UNKNOWN
              : state == STEP_KEEP  ? LIVE_KEEP
@@ -192,14 +194,14 @@ static void look_at_step(Action *a) {
 /* ---- units ---- */
 
 static bool is_started(const Action *a) {
-        return a->type == ACTION_START_UNIT || a->type == ACTION_RESTART_UNIT;
+        return compared_by(a) == COMPARE_UNIT || compared_by(a) == COMPARE_RERUN;
 }
 
 /* Will a file that it reads be another one? */
 static const char *changed_input(const Plan *plan, const Action *unit) {
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
-                if (a->type == ACTION_WRITE_FILE && (a->live == LIVE_CHANGE || a->live == LIVE_CREATE) &&
+                if (compared_by(a) == COMPARE_FILE && (a->live == LIVE_CHANGE || a->live == LIVE_CREATE) &&
                     strv_contains(unit->unit.reads, a->target))
                         return a->target;
         }
@@ -209,7 +211,7 @@ static const char *changed_input(const Plan *plan, const Action *unit) {
 static void look_at_unit(const Root *root, const Plan *plan, Action *a, const char *load,
                          const char *active) {
         bool missing = streq(load, "not-found") || streq(load, "masked"),
-             restart = a->type == ACTION_RESTART_UNIT;
+             restart = compared_by(a) == COMPARE_RERUN;
         bool begun = streq(active, "active") || streq(active, "reloading") || streq(active, "activating");
         const char *input = changed_input(plan, a);
         int same = unit_record(root, a);
@@ -269,25 +271,26 @@ static void look_at_units(const Root *root, Plan *plan) {
         sd_bus_flush_close_unref(bus);
 }
 
-/* Below another root what is beside the files is no concern of an init there. */
+/* Below another root what is beside the files is no concern of an init there. Units come last, together. */
 static void look_at(const Root *root, const Plan *plan, Action *a) {
-        if (a->type == ACTION_WRITE_FILE || a->type == ACTION_LINK_FILE)
+        Compare by = compared_by(a);
+        if (by == COMPARE_FILE || by == COMPARE_LINK)
                 look_at_file(root, a);
-        else if (a->type == ACTION_WRITE_BLOCK)
+        else if (by == COMPARE_BLOCK)
                 look_at_block(root, a);
-        else if (a->type == ACTION_REMOVE_FILE)
+        else if (by == COMPARE_REMOVAL)
                 look_at_removal(root, a);
-        else if (a->type == ACTION_PRUNE_FILES)
+        else if (by == COMPARE_MANIFEST)
                 look_at_manifest(root, plan, a);
-        else if (a->type == ACTION_FORGET_STATE)
+        else if (by == COMPARE_STATE)
                 look_at_state(root, a);
-        else if (a->type == ACTION_SET_SYSCTL && root_is_host(root))
+        else if (by == COMPARE_SYSCTL && root_is_host(root))
                 look_at_sysctl(root, a);
-        else if (a->type == ACTION_RESERVE_PAGES && root_is_host(root))
+        else if (by == COMPARE_PAGES && root_is_host(root))
                 look_at_pages(root, a);
-        else if (a->type == ACTION_LOAD_MODULE && root_is_host(root))
+        else if (by == COMPARE_MODULE && root_is_host(root))
                 look_at_module(root, a);
-        else if (action_is(a, ACTION_OF_STORAGE) && root_is_host(root))
+        else if (by == COMPARE_STEP && root_is_host(root))
                 look_at_step(a);
 }
 

@@ -10,21 +10,6 @@
 #include "base/str.h"
 #include "plan/plan.h"
 
-typedef enum NeedKind {
-        NEED_PROGRAM,           /* a name in systemd's PATH, or an absolute path: may be executed, is of
-                                 * this architecture, and its interpreter and libraries are there */
-        NEED_UNIT,              /* "containerd.service": one of systemd's directories has it, it is not
-                                 * masked, and what it starts is there */
-        NEED_MODULE,            /* "raid0": of every kernel of the image, as a file or built in */
-        NEED_LIBRARY,           /* "libmount.so.1", which is loaded when it is needed */
-        NEED_DIRECTORY,         /* where something is written: a directory, or one can be made, which
-                                 * nobody but root may write to */
-        NEED_FILE,              /* something that is read: the archive of the sandbox image */
-        NEED_FEATURE,           /* "CONFIG_HUGETLBFS": =y or =m in every kernel's configuration */
-        NEED_SYSCTL,            /* "vm.overcommit_memory=1": what a boot has it be before init runs */
-        NEED_NO_SWAP,           /* nothing has a boot swap; the name is for people */
-        _NEED_KIND_MAX, _NEED_KIND_INVALID = -22,
-} NeedKind;
 DECLARE_STRING_TABLE(need_kind, NeedKind);      /* "program", … */
 
 typedef struct Need {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plan → Needs: what its actions will ask of the image. One table says it by type of action, another by
- * what the daemons do that a plan starts; what stands in neither is the kernel's own (sysfs, ioctl(2),
- * mount(2)). The causes are those that the actions in apply/ end with. */
+ * Plan → Needs: what its actions will ask of the image. The row of a type of action says it
+ * (plan/action.c), and a table here what the daemons need that a plan starts. The causes are those that the
+ * actions in apply/ end with. */
 #include "doctor/checks.h"
 
 #include "apply/module.h"
@@ -12,12 +12,12 @@
 
 /* ---- the list ---- */
 
-typedef struct Asking {
+typedef struct Question {
         Needs *needs;
         const Plan *plan;
         const char *type;
         const Action *action;           /* NULL: the program itself */
-} Asking;
+} Question;
 
 static Need *need_new(Needs *needs, NeedKind kind, const char *name) {
         if ((needs->n & (needs->n + 1)) == 0)
@@ -27,7 +27,7 @@ static Need *need_new(Needs *needs, NeedKind kind, const char *name) {
 }
 
 /* Who cannot do without it says how a boot ends, and of which types: those that can are not named beside. */
-static void want(const Asking *q, NeedKind kind, const char *name, Cause cause, bool optional) {
+static void want(const Question *q, NeedKind kind, const char *name, Cause cause, bool optional) {
         Need *n = (Need *)needs_find(q->needs, kind, name);
         if (n && optional && !n->optional)
                 return;
@@ -45,7 +45,7 @@ static void want(const Asking *q, NeedKind kind, const char *name, Cause cause, 
                 strv_push_at(&n->types, last, xstrdup(q->type));
 }
 
-/* ---- what a row of the tables cannot say ---- */
+/* ---- what a row cannot say ---- */
 
 /* The kernel and systemd make these anew at each boot. */
 static bool is_volatile(const char *path) {
@@ -56,12 +56,12 @@ static bool is_volatile(const char *path) {
         return false;
 }
 
-static void want_directory(const Asking *q, const char *path, Cause cause) {
+static void want_directory(const Question *q, const char *path, Cause cause) {
         if (!is_volatile(path))
                 want(q, NEED_DIRECTORY, path, cause, false);
 }
 
-static void want_folder(const Asking *q) {
+static void want_folder(const Question *q) {
         const char *path = q->action->target, *slash = strrchr(path, '/');
         _cleanup_(freep) char *folder = slash > path ? xstrndup(path, (size_t)(slash - path)) : xstrdup("/");
         if (!is_volatile(path))
@@ -71,7 +71,7 @@ static void want_folder(const Asking *q) {
 /* containerd names each runtime's program by its path: options.BinaryName, docs/cri/config.md there. NVIDIA's
  * only edits the container's configuration, and has one of its PATH make the container:
  * https://github.com/NVIDIA/nvidia-container-toolkit/blob/main/cmd/nvidia-container-runtime/README.md */
-static void want_runtimes(const Asking *q) {
+static void want_runtimes(const Question *q) {
         static const char key[] = "BinaryName = ";
         const char *text = q->action->file.content;
         want_folder(q);
@@ -92,19 +92,19 @@ static void want_runtimes(const Asking *q) {
 }
 
 /* What a plan restarts only if it runs may be missing. */
-static void want_unit(const Asking *q) {
+static void want_unit(const Question *q) {
         const Action *a = q->action;
         want(q, NEED_UNIT, a->target, CAUSE_UNIT_MISSING,
-             a->optional || a->lenient || a->type == ACTION_RESTART_UNIT);
+             a->optional || a->lenient || action_row(a->type)->asks == ASKS_OLD_UNIT);
 }
 
-static void want_array(const Asking *q) {
+static void want_array(const Question *q) {
         want(q, NEED_MODULE, "md_mod", CAUSE_ARRAY, false);
         if (q->action->storage.level)
                 want(q, NEED_MODULE, q->action->storage.level, CAUSE_ARRAY, false);
 }
 
-static void want_mkfs(const Asking *q) {
+static void want_mkfs(const Question *q) {
         const char *filesystem = q->action->storage.filesystem ?: q->action->with;
         if (!filesystem)
                 return;
@@ -113,11 +113,11 @@ static void want_mkfs(const Asking *q) {
         want(q, NEED_MODULE, filesystem, CAUSE_MOUNT, q->action->lenient);
 }
 
-static void want_place(const Asking *q) {
+static void want_place(const Question *q) {
         want_directory(q, q->action->target, CAUSE_MOUNT);
 }
 
-static void want_module(const Asking *q) {
+static void want_module(const Question *q) {
         _cleanup_(freep) char *name = xstrdup(q->action->target);
         for (char *p = name; *p; p++)
                 if (*p == '-')
@@ -126,7 +126,7 @@ static void want_module(const Asking *q) {
 }
 
 /* The DRA driver's daemon in its pod is the image's program, too, but no boot looks at it then. */
-static void want_programs(const Asking *q) {
+static void want_programs(const Question *q) {
         for (char **program = q->action->words; program && *program; program++) {
                 if (streq(*program, "nvlsm")) {
                         want(q, NEED_PROGRAM, NVLSM_PROGRAM, CAUSE_FABRIC_MANAGER, false);
@@ -139,66 +139,23 @@ static void want_programs(const Asking *q) {
         }
 }
 
-static void want_nodes(const Asking *q) {
+static void want_nodes(const Question *q) {
         if (q->action->pages.node >= 0)
                 want(q, NEED_FEATURE, "CONFIG_NUMA", CAUSE_HUGEPAGES, q->action->lenient);
 }
 
-static void want_archive(const Asking *q) {
+static void want_archive(const Question *q) {
         want(q, NEED_FILE, q->action->target, CAUSE_NOT_READY, true);   /* containerd may have it already */
 }
 
-/* ---- the tables ---- */
-
-typedef struct Want {
-        ActionType type;
-        NeedKind kind;
-        const char *name;
-        Cause cause;
-        void (*ask)(const Asking *q);   /* NULL: just that; else what the action's own words say */
-} Want;
-
-/* A lenient action's needs are optional. */
-static const Want wants[] = {
-        { ACTION_WRITE_FILE,      .ask = want_runtimes },
-        { ACTION_WRITE_BLOCK,     .ask = want_folder },
-        { ACTION_PRUNE_FILES,     .ask = want_folder },
-        { ACTION_LINK_FILE,       .ask = want_folder },
-        { ACTION_RELOAD_MANAGER,  NEED_PROGRAM, "/usr/lib/systemd/systemd", CAUSE_BUS },
-        { ACTION_RESTART_UNIT,    .ask = want_unit },
-        { ACTION_START_UNIT,      .ask = want_unit },
-        { ACTION_CHECK_UNIT,      .ask = want_unit },
-        { ACTION_CREATE_RAID,     NEED_PROGRAM, "mdadm", CAUSE_STORAGE_TOOL },
-        { ACTION_CREATE_RAID,     NEED_LIBRARY, "libblkid.so.1", CAUSE_STORAGE_TOOL },
-        { ACTION_CREATE_RAID,     .ask = want_array },
-        { ACTION_MAKE_FILESYSTEM, NEED_LIBRARY, "libblkid.so.1", CAUSE_STORAGE_TOOL },
-        { ACTION_MAKE_FILESYSTEM, .ask = want_mkfs },
-        { ACTION_MOUNT,           NEED_LIBRARY, "libmount.so.1", CAUSE_STORAGE_TOOL },
-        { ACTION_MOUNT,           .ask = want_place },
-        { ACTION_MOVE_FILES,      NEED_PROGRAM, "cp", CAUSE_STORAGE_TOOL },
-        { ACTION_BIND,            NEED_LIBRARY, "libmount.so.1", CAUSE_STORAGE_TOOL },
-        { ACTION_BIND,            .ask = want_place },
-        { ACTION_IMPORT_IMAGE,    NEED_PROGRAM, "ctr", CAUSE_COMMAND },
-        { ACTION_IMPORT_IMAGE,    .ask = want_archive },
-        { ACTION_RESERVE_PAGES,   NEED_FEATURE, "CONFIG_HUGETLBFS", CAUSE_HUGEPAGES },
-        { ACTION_RESERVE_PAGES,   .ask = want_nodes },
-        { ACTION_LOAD_MODULE,     NEED_PROGRAM, "modprobe", CAUSE_MODULE },
-        { ACTION_LOAD_MODULE,     .ask = want_module },
-        { ACTION_CHECK_VERSIONS,  .ask = want_programs },
-        { ACTION_AWAIT_FABRIC,    NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML },
-        { ACTION_AWAIT_LICENSE,   NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML },
-        { ACTION_AWAIT_LICENSE,   NEED_PROGRAM, "nvidia-gridd", CAUSE_LICENSE },
-        { ACTION_CHECK_HEALTH,    NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML },
-        { ACTION_SET_MIG_MODE,    NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML },
-        { ACTION_SET_MIG_MODE,    NEED_PROGRAM, "nvidia-smi", CAUSE_MIG },
-        { ACTION_SET_MIG_MODE,    NEED_PROGRAM, "systemctl", CAUSE_MIG },
-        { ACTION_PARTITION_GPUS,  NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML },
-        { ACTION_LIST_GPUS,       NEED_PROGRAM, "nvidia-smi", CAUSE_NVIDIA_SMI },
-        { ACTION_SET_CLOCKS,      NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML },
-        { ACTION_GENERATE_CDI,    NEED_PROGRAM, "nvidia-ctk", CAUSE_CDI },
-        { ACTION_AWAIT_IMEX,      NEED_PROGRAM, "nvidia-imex-ctl", CAUSE_IMEX },
-        { ACTION_CHECK_NODE,      NEED_LIBRARY, "libcurl.so.4", CAUSE_UNIT },
+static void (*const asks[_ASKING_MAX])(const Question *q) = {
+        [ASKS_FOLDER] = want_folder,   [ASKS_RUNTIMES] = want_runtimes, [ASKS_UNIT] = want_unit,
+        [ASKS_OLD_UNIT] = want_unit,   [ASKS_ARRAY] = want_array,       [ASKS_FILESYSTEM] = want_mkfs,
+        [ASKS_PLACE] = want_place,     [ASKS_MODULE] = want_module,     [ASKS_PROGRAMS] = want_programs,
+        [ASKS_NUMA] = want_nodes,      [ASKS_ARCHIVE] = want_archive,
 };
+
+/* ---- of the daemons ---- */
 
 typedef struct Daemon {
         const char *step;               /* that a plan starts it with; NULL: our own, of every plan */
@@ -251,7 +208,7 @@ static const Daemon daemons[] = {
 };
 
 /* kubelet calls it for each pull from ECR; a plan for an image that has none warns of that. */
-static void want_provider(Asking *q) {
+static void want_provider(Question *q) {
         static const char words[] = "--image-credential-provider-bin-dir=/etc/eks/image-credential-provider ";
         q->action = plan_find(q->plan, "write-file:" KUBELET_ENVIRONMENT);
         if (q->action && q->action->file.content && strstr(q->action->file.content, words))
@@ -260,7 +217,7 @@ static void want_provider(Asking *q) {
 
 /* What kubelet reads of the kernel before it starts anything: kubernetes/kubernetes,
  * pkg/kubelet/cm/container_manager_linux.go. */
-static void want_settings(Asking *q) {
+static void want_settings(Question *q) {
         q->action = plan_find(q->plan, "start-unit:kubelet.service");
         if (!q->action)
                 return;
@@ -277,7 +234,7 @@ static void want_settings(Asking *q) {
 }
 
 void needs_of_plan(const Plan *plan, const char *type, Needs *needs) {
-        Asking q = { .needs = needs, .plan = plan, .type = type };
+        Question q = { .needs = needs, .plan = plan, .type = type };
         for (size_t i = 0; i < ARRAY_SIZE(daemons); i++) {
                 const Daemon *d = &daemons[i];
                 q.action = d->step ? plan_find(plan, d->step) : NULL;
@@ -288,14 +245,10 @@ void needs_of_plan(const Plan *plan, const char *type, Needs *needs) {
         want_settings(&q);
         for (size_t i = 0; i < plan->n; i++) {
                 q.action = &plan->actions[i];
-                for (size_t k = 0; k < ARRAY_SIZE(wants); k++) {
-                        const Want *w = &wants[k];
-                        if (w->type != q.action->type)
-                                continue;
-                        if (w->ask)
-                                w->ask(&q);
-                        else
-                                want(&q, w->kind, w->name, w->cause, q.action->lenient);
-                }
+                const ActionRow *row = action_row(q.action->type);
+                for (const ActionNeed *n = row->needs; n && n->name; n++)
+                        want(&q, n->kind, n->name, n->cause, q.action->lenient);
+                if (asks[row->asks])
+                        asks[row->asks](&q);
         }
 }

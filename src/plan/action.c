@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types of actions, one row each: name, family, deadline. The family says which member of the union is
- * the action's own: how it is freed, how a reader of the plan sees it, what of it the plan's id is made of;
- * and what its actions count as. */
+/* The types of actions, one row each. The family says which member of the union is the action's own: how it
+ * is freed, how a reader of the plan sees it, what of it the plan's id is made of; and what its actions count
+ * as. */
 #include "plan/action.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -330,60 +330,97 @@ static const Family taints = { .done = taints_done, .put = put_taints, .name = n
 
 /* ---- the types ---- */
 
-typedef struct Row {
-        const char *name;
-        const Family *family;
-        unsigned seconds;
-} Row;
+/* For a machine with eight GPUs, rounded. What is documented is that fabric manager waits up to 30 s for GPUs
+ * (pytorch/ci-infra#552) and sleeps 5 s behind NVLSM; the rest is what the fakes of tests/bench/boot.py take.
+ * Only what is much longer than the others matters here. */
+#define USUAL(...) .usual = (const ActionUsual[]){ __VA_ARGS__, {} }
+#define TAKES(msec) USUAL({ NULL, msec })
+#define NEEDS(...) .needs = (const ActionNeed[]){ __VA_ARGS__, {} }
+#define TELLS(...) .tells = (const ActionTold[]){ __VA_ARGS__, {} }
+#define NVML       { NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML }
+#define LIBBLKID   { NEED_LIBRARY, "libblkid.so.1", CAUSE_STORAGE_TOOL }
+#define LIBMOUNT   { NEED_LIBRARY, "libmount.so.1", CAUSE_STORAGE_TOOL }
 
-static const Row rows[_ACTION_MAX] = {
-        [ACTION_WRITE_FILE]       = { "write-file",     &files,       DISK_SEC },
-        [ACTION_WRITE_BLOCK]      = { "write-block",    &blocks,      DISK_SEC },
-        [ACTION_PRUNE_FILES]      = { "prune-files",    &plain,       DISK_SEC },
-        [ACTION_RELOAD_MANAGER]   = { "reload-manager", &manager,     30 },
-        [ACTION_RESTART_UNIT]     = { "restart-unit",   &units,       30 },
-        [ACTION_START_UNIT]       = { "start-unit",     &units,       90 },
-        [ACTION_STOP_UNIT]        = { "stop-unit",      &stops,       90 },
-        [ACTION_CREATE_RAID]      = { "create-raid",    &storage,     60 },
-        [ACTION_MAKE_FILESYSTEM]  = { "make-filesystem",&storage,    120 },
-        [ACTION_MOUNT]            = { "mount",          &storage,     60 },
-        [ACTION_GROW_FILESYSTEM]  = { "grow-filesystem",&storage,    120 },
-        [ACTION_MOVE_FILES]       = { "move-files",     &moving,     MOVE_SEC },
-        [ACTION_BIND]             = { "bind",           &storage,     DISK_SEC },
-        [ACTION_IMPORT_IMAGE]     = { "import-image",   &image,       90 },
-        [ACTION_MASK_UNIT]        = { "mask-unit",      &manager,     90 },
-        [ACTION_UNMASK_UNIT]      = { "unmask-unit",    &manager,     30 },
-        [ACTION_AWAIT_UNIT]       = { "await-unit",     &manager,    300 },
-        [ACTION_CHECK_UNIT]       = { "check-unit",     &manager,     20 },
-        [ACTION_SET_SYSCTL]       = { "set-sysctl",     &plain,       10 },
-        [ACTION_RESERVE_PAGES]    = { "reserve-pages",  &hugepages,  180 },
-        [ACTION_LOAD_MODULE]      = { "load-module",    &plain,      120 },
-        [ACTION_CHECK_MACHINE]    = { "check-machine",  &census,      10 },
-        [ACTION_CHECK_EFA]        = { "check-efa",      &devices,     30 },
-        [ACTION_CHECK_DRIVER]     = { "check-driver",   &devices,     60 },
-        [ACTION_CHECK_VERSIONS]   = { "check-versions", &words,       30 },
-        [ACTION_AWAIT_DEVICES]    = { "await-devices",  &devices,     60 },
-        [ACTION_AWAIT_FABRIC]     = { "await-fabric",   &devices,    300 },
-        [ACTION_AWAIT_LICENSE]    = { "await-license",  &devices,     30 },
-        [ACTION_CHECK_HEALTH]     = { "check-health",   &devices,     60 },
-        [ACTION_SET_MIG_MODE]     = { "set-mig-mode",   &devices,    300 },
-        [ACTION_PARTITION_GPUS]   = { "partition-gpus", &devices,    300 },
-        [ACTION_LIST_GPUS]        = { "list-gpus",      &devices,    120 },
-        [ACTION_SET_CLOCKS]       = { "set-clocks",     &devices,     60 },
-        [ACTION_GENERATE_CDI]     = { "generate-cdi",   &plain,      120 },
-        [ACTION_MAKE_NODES]       = { "make-nodes",     &plain,       30 },
-        [ACTION_MAKE_CHANNEL]     = { "make-channel",   &plain,       30 },
-        [ACTION_AWAIT_IMEX]       = { "await-imex",     &plain,      180 },
-        [ACTION_CHECK_NODE]       = { "check-node",     &plain,      120 },
-        [ACTION_TAINT_NODE]       = { "taint-node",     &taints,      DISK_SEC },
-        [ACTION_REMOVE_FILE]      = { "remove-file",    &plain,       10 },
-        [ACTION_LINK_FILE]        = { "link-file",      &plain,       10 },
-        [ACTION_RELOAD_NETWORKD]  = { "reload-networkd",&plain,       15 },
-        [ACTION_TAKE_TURN]        = { "take-turn",      &plain,      300 },
-        [ACTION_FORGET_STATE]     = { "forget-state",   &words,       DISK_SEC },
+static const ActionRow rows[_ACTION_MAX] = {
+        [ACTION_WRITE_FILE]      = { "write-file",      &files,     DISK_SEC, ASKS_RUNTIMES, COMPARE_FILE,
+                .lenient = true },
+        [ACTION_WRITE_BLOCK]     = { "write-block",     &blocks,    DISK_SEC, ASKS_FOLDER, COMPARE_BLOCK },
+        [ACTION_PRUNE_FILES]     = { "prune-files",     &plain,     DISK_SEC, ASKS_FOLDER, COMPARE_MANIFEST },
+        [ACTION_RELOAD_MANAGER]  = { "reload-manager",  &manager,         30, ASKS_NEEDS,
+                NEEDS({ NEED_PROGRAM, "/usr/lib/systemd/systemd", CAUSE_BUS }) },
+        [ACTION_RESTART_UNIT]    = { "restart-unit",    &units,           30, ASKS_OLD_UNIT, COMPARE_RERUN },
+        [ACTION_START_UNIT]      = { "start-unit",      &units,           90, ASKS_UNIT, COMPARE_UNIT,
+                USUAL({ "nvidia-fabricmanager.service", 15000 }, { "nvidia-persistenced.service", 2000 },
+                      { "containerd.service", 8000 }) },
+        [ACTION_STOP_UNIT]       = { "stop-unit",       &stops,           90, ASKS_KERNEL },
+        [ACTION_CREATE_RAID]     = { "create-raid",     &storage,         60, ASKS_ARRAY, COMPARE_STEP,
+                NEEDS({ NEED_PROGRAM, "mdadm", CAUSE_STORAGE_TOOL }, LIBBLKID), TAKES(1000) },
+        [ACTION_MAKE_FILESYSTEM] = { "make-filesystem", &storage,        120, ASKS_FILESYSTEM, COMPARE_STEP,
+                NEEDS(LIBBLKID), TAKES(3000) },
+        [ACTION_MOUNT]           = { "mount",           &storage,         60, ASKS_PLACE, COMPARE_STEP,
+                NEEDS(LIBMOUNT) },
+        [ACTION_GROW_FILESYSTEM] = { "grow-filesystem", &storage,        120, ASKS_KERNEL },
+        [ACTION_MOVE_FILES]      = { "move-files",      &moving,    MOVE_SEC, ASKS_NEEDS, COMPARE_STEP,
+                NEEDS({ NEED_PROGRAM, "cp", CAUSE_STORAGE_TOOL }) },
+        [ACTION_BIND]            = { "bind",            &storage,   DISK_SEC, ASKS_PLACE, COMPARE_STEP,
+                NEEDS(LIBMOUNT) },
+        [ACTION_IMPORT_IMAGE]    = { "import-image",    &image,           90, ASKS_ARCHIVE,
+                NEEDS({ NEED_PROGRAM, "ctr", CAUSE_COMMAND }), TAKES(2000) },
+        [ACTION_MASK_UNIT]       = { "mask-unit",       &manager,         90, ASKS_KERNEL },
+        [ACTION_UNMASK_UNIT]     = { "unmask-unit",     &manager,         30, ASKS_KERNEL },
+        [ACTION_AWAIT_UNIT]      = { "await-unit",      &manager,        300, ASKS_KERNEL },
+        [ACTION_CHECK_UNIT]      = { "check-unit",      &manager,         20, ASKS_UNIT },
+        [ACTION_SET_SYSCTL]      = { "set-sysctl",      &plain,           10, ASKS_KERNEL, COMPARE_SYSCTL,
+                .lenient = true },
+        [ACTION_RESERVE_PAGES]   = { "reserve-pages",   &hugepages,      180, ASKS_NUMA, COMPARE_PAGES,
+                .reports = REPORTS_PAGES, NEEDS({ NEED_FEATURE, "CONFIG_HUGETLBFS", CAUSE_HUGEPAGES }),
+                TAKES(1000) },
+        [ACTION_LOAD_MODULE]     = { "load-module",     &plain,          120, ASKS_MODULE, COMPARE_MODULE,
+                .lenient = true, NEEDS({ NEED_PROGRAM, "modprobe", CAUSE_MODULE }),
+                USUAL({ "nvidia", 12000 }) },
+        [ACTION_CHECK_MACHINE]   = { "check-machine",   &census,          10, ASKS_KERNEL },
+        [ACTION_CHECK_EFA]       = { "check-efa",       &devices,         30, ASKS_KERNEL },
+        [ACTION_CHECK_DRIVER]    = { "check-driver",    &devices,         60, ASKS_KERNEL,
+                TELLS({ "version", "driver" }) },
+        [ACTION_CHECK_VERSIONS]  = { "check-versions",  &words,           30, ASKS_PROGRAMS },
+        [ACTION_AWAIT_DEVICES]   = { "await-devices",   &devices,         60, ASKS_KERNEL },
+        [ACTION_AWAIT_FABRIC]    = { "await-fabric",    &devices,        300, ASKS_NEEDS,
+                .reports = REPORTS_GPUS,
+                TELLS({ "clusterUuid", "clusterUuid" }, { "cliqueId", "cliqueId" },
+                      { "seconds", "fabricSeconds" }), NEEDS(NVML), TAKES(30000) },
+        [ACTION_AWAIT_LICENSE]   = { "await-license",   &devices,         30, ASKS_NEEDS,
+                NEEDS(NVML, { NEED_PROGRAM, "nvidia-gridd", CAUSE_LICENSE }) },
+        [ACTION_CHECK_HEALTH]    = { "check-health",    &devices,         60, ASKS_NEEDS,
+                .reports = REPORTS_HEALTH | REPORTS_GPUS, NEEDS(NVML), TAKES(1000) },
+        [ACTION_SET_MIG_MODE]    = { "set-mig-mode",    &devices,        300, ASKS_NEEDS,
+                NEEDS(NVML, { NEED_PROGRAM, "nvidia-smi", CAUSE_MIG },
+                      { NEED_PROGRAM, "systemctl", CAUSE_MIG }), TAKES(10000) },
+        [ACTION_PARTITION_GPUS]  = { "partition-gpus",  &devices,        300, ASKS_NEEDS,
+                .reports = REPORTS_GPUS, NEEDS(NVML), TAKES(10000) },
+        [ACTION_LIST_GPUS]       = { "list-gpus",       &devices,        120, ASKS_NEEDS,
+                TELLS({ "gpus", "listed" }, { "migDevices", "migDevices" }),
+                NEEDS({ NEED_PROGRAM, "nvidia-smi", CAUSE_NVIDIA_SMI }), TAKES(1000) },
+        [ACTION_SET_CLOCKS]      = { "set-clocks",      &devices,         60, ASKS_NEEDS,
+                .reports = REPORTS_GPUS, NEEDS(NVML), TAKES(1000) },
+        [ACTION_GENERATE_CDI]    = { "generate-cdi",    &plain,          120, ASKS_NEEDS,
+                NEEDS({ NEED_PROGRAM, "nvidia-ctk", CAUSE_CDI }), TAKES(2000) },
+        [ACTION_MAKE_NODES]      = { "make-nodes",      &plain,           30, ASKS_KERNEL },
+        [ACTION_MAKE_CHANNEL]    = { "make-channel",    &plain,           30, ASKS_KERNEL },
+        [ACTION_AWAIT_IMEX]      = { "await-imex",      &plain,          180, ASKS_NEEDS,
+                NEEDS({ NEED_PROGRAM, "nvidia-imex-ctl", CAUSE_IMEX }), TAKES(5000) },
+        [ACTION_CHECK_NODE]      = { "check-node",      &plain,          120, ASKS_NEEDS,
+                NEEDS({ NEED_LIBRARY, "libcurl.so.4", CAUSE_UNIT }) },
+        [ACTION_TAINT_NODE]      = { "taint-node",      &taints,    DISK_SEC, ASKS_KERNEL },
+        [ACTION_REMOVE_FILE]     = { "remove-file",     &plain,           10, ASKS_KERNEL, COMPARE_REMOVAL,
+                .lenient = true },
+        [ACTION_LINK_FILE]       = { "link-file",       &plain,           10, ASKS_FOLDER, COMPARE_LINK },
+        [ACTION_RELOAD_NETWORKD] = { "reload-networkd", &plain,           15, ASKS_KERNEL },
+        [ACTION_TAKE_TURN]       = { "take-turn",       &plain,          300, ASKS_KERNEL },
+        [ACTION_FORGET_STATE]    = { "forget-state",    &words,     DISK_SEC, ASKS_KERNEL, COMPARE_STATE,
+                .lenient = true },
 };
 
-static const Row *row_of(ActionType type) {
+const ActionRow *action_row(ActionType type) {
         assert((size_t)type < _ACTION_MAX && rows[type].family);
         return &rows[type];
 }
@@ -400,15 +437,11 @@ int action_type_from_string(const char *text) {
 }
 
 bool action_is(const Action *a, ActionKind kind) {
-        return row_of(a->type)->family->kind == kind;
-}
-
-uint64_t action_type_deadline(ActionType type) {
-        return row_of(type)->seconds * USEC_PER_SEC;
+        return action_row(a->type)->family->kind == kind;
 }
 
 uint64_t action_more_usec(const Action *a) {
-        const Family *family = row_of(a->type)->family;
+        const Family *family = action_row(a->type)->family;
         return family->more_usec ? family->more_usec(a) : 0;
 }
 
@@ -425,7 +458,7 @@ json_t *action_to_json(const Action *a) {
                               "type", action_type_to_string(a->type), "group", a->group, "target", a->target,
                               "why", a->why, "after", json_list(a->after), "timeoutMs",
                               (json_int_t)(a->deadline_usec / USEC_PER_MSEC));
-        row_of(a->type)->family->put(j, a);
+        action_row(a->type)->family->put(j, a);
         if (a->live != LIVE_NONE)
                 json_object_set_new(j, "live", live_json(a));
         return j;
@@ -433,7 +466,7 @@ json_t *action_to_json(const Action *a) {
 
 /* Every key is there in every action, so that no two plans have the same text. */
 json_t *action_canonical(const Action *a) {
-        const Family *family = row_of(a->type)->family;
+        const Family *family = action_row(a->type)->family;
         json_t *own = json_pack("{so sb sb sb s[iiib] si si s[] s[]}", "afterAny", json_list(a->after_any),
                                 "optional", a->optional, "retry", a->retry, "lenient", a->lenient, "pages",
                                 0, 0, 0, 0, "class", (int)a->class, "count", 0, "words", "layouts");
@@ -447,7 +480,7 @@ json_t *action_canonical(const Action *a) {
 }
 
 void action_done(Action *a) {
-        const Family *family = row_of(a->type)->family;
+        const Family *family = action_row(a->type)->family;
         free(a->id);
         free(a->group);
         free(a->target);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a plan consists of. Each type is a row of the table in action.c, which says its name, its deadline and
- * which member of the union is its own. */
+/* What a plan consists of. Each type is a row of the table in action.c, which says what others know of it;
+ * apply/apply.c has the functions that carry it out. */
 #include "base/error.h"
 #include "base/json.h"
 #include "host/host.h"
@@ -244,6 +244,73 @@ typedef struct Action {
         };
 } Action;
 
+/* ---- the rows ---- */
+
+typedef enum NeedKind {
+        NEED_PROGRAM,           /* a name in systemd's PATH, or an absolute path: may be executed, is of
+                                 * this architecture, and its interpreter and libraries are there */
+        NEED_UNIT,              /* "containerd.service": one of systemd's directories has it, it is not
+                                 * masked, and what it starts is there */
+        NEED_MODULE,            /* "raid0": of every kernel of the image, as a file or built in */
+        NEED_LIBRARY,           /* "libmount.so.1", which is loaded when it is needed */
+        NEED_DIRECTORY,         /* where something is written: a directory, or one can be made, which
+                                 * nobody but root may write to */
+        NEED_FILE,              /* something that is read: the archive of the sandbox image */
+        NEED_FEATURE,           /* "CONFIG_HUGETLBFS": =y or =m in every kernel's configuration */
+        NEED_SYSCTL,            /* "vm.overcommit_memory=1": what a boot has it be before init runs */
+        NEED_NO_SWAP,           /* nothing has a boot swap; the name is for people */
+        _NEED_KIND_MAX, _NEED_KIND_INVALID = -22,
+} NeedKind;
+
+/* What beside its needs an action asks of an image, by its own words: a function of doctor/needs.c each. */
+typedef enum Asking {
+        ASKS_KERNEL = 1,        /* and no needs: the kernel has it all (sysfs, ioctl(2), mount(2)) */
+        ASKS_NEEDS,             /* its needs are all */
+        ASKS_FOLDER,            /* the directory that the target is in */
+        ASKS_RUNTIMES,          /* that, and the programs that containerd's configuration names */
+        ASKS_UNIT,              /* the target */
+        ASKS_OLD_UNIT,          /* the same, where there is one */
+        ASKS_ARRAY,             /* modules for the level */
+        ASKS_FILESYSTEM,        /* what makes it, and its module */
+        ASKS_PLACE,             /* the target is a directory */
+        ASKS_MODULE,            /* the target */
+        ASKS_PROGRAMS,          /* its words */
+        ASKS_NUMA,              /* NUMA, where it is for one node */
+        ASKS_ARCHIVE,           /* the target, if there is one */
+        _ASKING_MAX,
+} Asking;
+
+/* By which function of apply/look.c an action is compared with the machine. NOT: a check, a wait, or it looks
+ * when it is its turn. STEP: of storage. RERUN: of a unit that may not run. */
+typedef enum Compare {
+        COMPARE_NOT,
+        COMPARE_FILE, COMPARE_BLOCK, COMPARE_LINK, COMPARE_REMOVAL, COMPARE_MANIFEST, COMPARE_STATE,
+        COMPARE_SYSCTL, COMPARE_PAGES, COMPARE_MODULE, COMPARE_STEP, COMPARE_UNIT, COMPARE_RERUN,
+} Compare;
+
+/* What report/found.c takes of Result.found, beside what tells names. GPUS: what is known of each. */
+enum { REPORTS_GPUS = 1 << 0, REPORTS_HEALTH = 1 << 1, REPORTS_PAGES = 1 << 2 };
+
+/* A list ends with an empty one. */
+typedef struct ActionNeed { NeedKind kind; const char *name; Cause cause; } ActionNeed;
+typedef struct ActionUsual { const char *target; unsigned msec; } ActionUsual;  /* target NULL: any */
+typedef struct ActionTold { const char *from, *to; } ActionTold;        /* a value, among those of the node */
+
+/* Data alone. NULL and 0: nothing of it. */
+typedef struct ActionRow {
+        const char *name;
+        const struct Family *family;    /* action.c's */
+        unsigned seconds;               /* the deadline that it begins with */
+        Asking asks;
+        Compare compare;
+        bool lenient;                   /* a plan may let it fail: codes(7) has the word for that */
+        unsigned reports;
+        const ActionTold *tells;
+        const ActionNeed *needs;        /* of a lenient action they are optional */
+        const ActionUsual *usual;       /* how long it takes, where that is long */
+} ActionRow;
+_must_check_ const ActionRow *action_row(ActionType type);
+
 /* What an action counts as, for those who treat several types alike. */
 typedef enum ActionKind {
         ACTION_OF_FILES = 1,    /* write-file, write-block: file is its part of the union */
@@ -251,8 +318,6 @@ typedef enum ActionKind {
         ACTION_OF_STORAGE,      /* a step from the disks to what is bound to them */
 } ActionKind;
 _nonnull_ bool action_is(const Action *a, ActionKind kind);
-/* The deadline that every action of this type begins with. */
-uint64_t action_type_deadline(ActionType type);
 /* What this action needs beyond that for what it has to do on this boot; 0 for most. */
 _nonnull_ uint64_t action_more_usec(const Action *a);
 /* For a machine that reads the plan, without what is in a secret file; a new reference. */

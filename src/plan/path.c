@@ -7,32 +7,10 @@
 #define KUBELET "start-unit:kubelet.service"
 #define ANY_STEP_USEC (10 * USEC_PER_MSEC)      /* so that of two chains the one with more steps is longer */
 
-/* For a machine with eight GPUs, rounded. What is documented is that fabric manager waits up to 30 s for GPUs
- * (pytorch/ci-infra#552) and sleeps 5 s behind NVLSM; the rest is what the fakes of tests/bench/boot.py take.
- * Only what is much longer than the others matters here. Target NULL: any. */
-static const struct { const char *target; ActionType type; unsigned msec; } usual[] = {
-        { "nvidia", ACTION_LOAD_MODULE, 12000 },
-        { "nvidia-fabricmanager.service", ACTION_START_UNIT, 15000 },
-        { NULL, ACTION_AWAIT_FABRIC, 30000 },
-        { "nvidia-persistenced.service", ACTION_START_UNIT, 2000 },
-        { NULL, ACTION_SET_MIG_MODE, 10000 },
-        { NULL, ACTION_PARTITION_GPUS, 10000 },
-        { NULL, ACTION_LIST_GPUS, 1000 },
-        { NULL, ACTION_SET_CLOCKS, 1000 },
-        { NULL, ACTION_CHECK_HEALTH, 1000 },
-        { NULL, ACTION_GENERATE_CDI, 2000 },
-        { NULL, ACTION_AWAIT_IMEX, 5000 },
-        { NULL, ACTION_RESERVE_PAGES, 1000 },
-        { "containerd.service", ACTION_START_UNIT, 8000 },
-        { NULL, ACTION_IMPORT_IMAGE, 2000 },
-        { NULL, ACTION_CREATE_RAID, 1000 },
-        { NULL, ACTION_MAKE_FILESYSTEM, 3000 },
-};
-
 static uint64_t usual_usec(const Action *a) {
-        for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
-                if (usual[i].type == a->type && (!usual[i].target || streq(usual[i].target, a->target)))
-                        return usual[i].msec * USEC_PER_MSEC;
+        for (const ActionUsual *u = action_row(a->type)->usual; u && u->msec > 0; u++)
+                if (!u->target || streq(u->target, a->target))
+                        return u->msec * USEC_PER_MSEC;
         return ANY_STEP_USEC;
 }
 

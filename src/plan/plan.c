@@ -41,7 +41,7 @@ Action *plan_add(Plan *plan, ActionType type, Phase phase, const char *group, co
                 .id = xasprintf("%s:%s", action_type_to_string(type), target),
                 .type = type, .phase = phase,
                 .group = xstrdup(group), .target = xstrdup(target), .why = xstrdup(why),
-                .deadline_usec = action_type_deadline(type),
+                .deadline_usec = action_row(type)->seconds * USEC_PER_SEC,
         };
         return a;
 }

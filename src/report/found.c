@@ -7,20 +7,12 @@
 #include "apply/apply.h"
 #include "base/json.h"
 
-/* One value of an action's, and its name among those of the node. */
-static const struct { ActionType type; const char *from, *to; } taken[] = {
-        { ACTION_CHECK_DRIVER, "version",     "driver"        },
-        { ACTION_LIST_GPUS,    "gpus",        "listed"        },
-        { ACTION_LIST_GPUS,    "migDevices",  "migDevices"    },
-        { ACTION_AWAIT_FABRIC, "clusterUuid", "clusterUuid"   },
-        { ACTION_AWAIT_FABRIC, "cliqueId",    "cliqueId"      },
-        { ACTION_AWAIT_FABRIC, "seconds",     "fabricSeconds" },
-};
-
-static int type_of(const json_t *action) {
+/* NULL: a type of another version of this program */
+static const ActionRow *row_of(const json_t *action) {
         const char *id = json_get_text(action, "id");
-        _cleanup_(freep) char *type = xstrndup(id, strcspn(id, ":"));
-        return action_type_from_string(type);
+        _cleanup_(freep) char *name = xstrndup(id, strcspn(id, ":"));
+        int type = action_type_from_string(name);
+        return type < 0 ? NULL : action_row((ActionType)type);
 }
 
 static const char *state_of(const json_t *gpu) {
@@ -98,19 +90,19 @@ static void pages_put(json_t *pages, json_t *found) {
 
 static void action_take(const json_t *action, json_t *accelerator, json_t *pages) {
         json_t *found = json_object_get(action, "found");
-        int type = type_of(action);
-        if (type == ACTION_CHECK_HEALTH &&
+        const ActionRow *row = row_of(action);
+        if (!row)
+                return;
+        if (row->reports & REPORTS_HEALTH &&
             outcome_from_string(json_get_text(action, "outcome")) != OUTCOME_PENDING)
                 health_take(accelerator, found);
         if (!json_is_object(found))
                 return;
-        if (type == ACTION_RESERVE_PAGES)
+        if (row->reports & REPORTS_PAGES)
                 pages_put(pages, found);
-        for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
-                if ((int)taken[i].type == type)
-                        json_object_set(accelerator, taken[i].to, json_object_get(found, taken[i].from));
-        if (type == ACTION_AWAIT_FABRIC || type == ACTION_PARTITION_GPUS || type == ACTION_SET_CLOCKS ||
-            type == ACTION_CHECK_HEALTH)
+        for (const ActionTold *t = row->tells; t && t->from; t++)
+                json_object_set(accelerator, t->to, json_object_get(found, t->from));
+        if (row->reports & REPORTS_GPUS)
                 gpus_merge(accelerator, found);
 }
 
