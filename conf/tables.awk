@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # conf/NAME.csv → C: awk -f conf/tables.awk -v table=NAME conf/NAME.csv. What the structs are stands in src/host/tables.h,
-# host.h, aws.h, config/kubelet.h and config/containerd.h. Anything unexpected in a cell, and rows out of order where the program searches by halving, fail the build here.
-BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\n#include \"" (table == "partitions" ? "aws/internal.h" : table ~ /^kubelet|^feature/ ? "config/kubelet.h" : table == "containerd-settings" ? "config/containerd.h" : "host/tables.h") "\"\n" }
+# host.h, aws.h, health/pci-id.h, config/kubelet.h and config/containerd.h. Anything unexpected in a cell, and rows out of order where the program searches by halving, fail the build here.
+BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\n#include \"" (table == "partitions" ? "aws/internal.h" : table == "hbm-chips" ? "health/pci-id.h" : table ~ /^kubelet|^feature/ ? "config/kubelet.h" : table == "containerd-settings" ? "config/containerd.h" : "host/tables.h") "\"\n" }
 BEGIN {
         name = table; gsub(/-/, "_", name); sub(/^kubelet_|^feature_|^containerd_/, "&known_", name); sub(/^feature/, "kubelet", name)
         packed = name ~ /_known_/
         if (packed) { to = "gzip -9n | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'"; print "const unsigned char " name "[] = {"; system("") }    # which flushes
 }
+# The words that a column may have are those that the table's head says: "# part            efa | gpu | switch". What stands in
+# brackets or behind a colon explains them.
+/^# [a-z]+ +[a-z0-9_-]+( \([^)]*\))? \|/ { line = $0; gsub(/ *\([^)]*\)/, "", line); sub(/:.*/, "", line); split(line, head, " "); sub(/^# [a-z]+ +/, "", line); gsub(/ \|/, "", line); words_of[head[2]] = line }
 /^#/ || /^$/ { next }
 
 function fail(why) { printf "%s:%d: %s\n", FILENAME, FNR, why >"/dev/stderr"; failed = 1; exit 1 }
@@ -14,6 +17,7 @@ function fields(n) { if (NF != n) fail("want " n " cells, found " NF) }
 function word(s) { if (s !~ /^[a-z0-9_.|:-]*$/) fail("not a word: " s); return s == "" ? "NULL" : "\"" s "\"" }
 function yes(s) { if (s != "" && s != "yes") fail("neither yes nor empty: " s); return s == "" ? "false" : "true" }
 function number(s, unknown) { if (s !~ /^[0-9]*$/) fail("not a number: " s); return s == "" ? unknown : s }
+function one_of(column, s) { if (!(column in words_of)) fail("the head names no words of " column); if (s != "") within(s, words_of[column]); return word(s) }
 function hex(s) { if (s !~ /^([0-9a-f][0-9a-f][0-9a-f][0-9a-f]([0-9a-f][0-9a-f])?)?$/) fail("not four or six hexadecimal digits: " s); return s == "" ? 0 : "0x" s }
 function ordered(key) { if (n++ && !(last "" < key "")) fail(key " is out of order"); last = key }
 
@@ -41,15 +45,23 @@ table == "instance-types" {
         step = split($7, cards, ":") == 2 ? cards[2] : 1
         if ($7 !~ /^([0-9]*|[0-9]+:[1-9])$/) fail("neither cards nor cards:step: " $7)
         print "        { " word($1) ", " number($2, 0) ", " number($3, 0) ", " number($4, 0) ", " word($5) ", " word($6) ", " \
-              number(cards[1], -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " word($11) ", " word($12) ", " number($13, -1) ", " hex($14) ", " step " },"
+              number(cards[1], -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " one_of("nvswitch", $11) ", " one_of("arch", $12) ", " number($13, -1) ", " hex($14) ", " step " },"
 }
 table == "gpus" {
-        fields(10)
+        fields(14)
         if (length($1) != 4) fail("not a device id: " $1)
         ordered($1)
         if (n == 1) print "const GpuModel gpu_models[] = {"
-        board = $7 == "" ? "NONE" : $7 == "pci" ? "NVSWITCH" : $7 == "nvlink5" ? "NVLINK5" : $7 == "tray" ? "TRAY" : fail("no such board: " $7)
-        print "        { " hex($1) ", " word($2) ", " word($3) ", " word($4) ", " yes($5) ", " yes($6) ", GPU_CLASS_" board ", " number($8, 0) ", " number($9, 0) ", " word($10) " },"
+        board = $8 == "" ? "NONE" : $8 == "pci" ? "NVSWITCH" : $8 == "nvlink5" ? "NVLINK5" : $8 == "tray" ? "TRAY" : fail("no such board: " $8)
+        print "        { " hex($1) ", " word($2) ", " one_of("generation", $3) ", " word($4) ", " yes($5) ", " one_of("modules", $6) ", " yes($7) ", GPU_CLASS_" board ", " \
+              number($9, 0) ", " word($10) ", " yes($11) ", " yes($12) ", " number($13, 0) ", " word($14) " },"
+}
+table == "hbm-chips" {
+        fields(2)
+        if ($1 !~ /^[0-9a-f][0-9a-f]$/) fail("not two hexadecimal digits: " $1)
+        ordered($1)
+        if (n == 1) print "const unsigned char hbm_chips[] = {"
+        print "        0x" $1 ",        /* " $2 " */"
 }
 table == "pci-devices" {
         fields(5)
@@ -61,7 +73,7 @@ table == "pci-layout" {
         fields(3)
         ordered($1 "," $2)
         if (n == 1) print "const PciLayout pci_layout[] = {"
-        print "        { " word($1) ", " word($2) ", " word($3) " },"
+        print "        { " word($1) ", " one_of("part", $2) ", " word($3) " },"
 }
 table == "mig-profiles" {
         fields(8)

@@ -41,6 +41,11 @@ static const char *minimum_of(unsigned device) {
         return m ? m->driver : NULL;
 }
 
+static const char *linux_of(unsigned device) {
+        const GpuModel *m = gpu_model_find(device);
+        return m ? m->kernel : NULL;
+}
+
 static bool is_too_old(const Driver *d, const char *minimum) {
         return minimum && d->version && version_compare(d->version, minimum) < 0;
 }
@@ -287,27 +292,31 @@ static char **types_where(const Comparison *c, const Need *need,
         return types;
 }
 
-static bool is_generation(unsigned device, const char *generation) {
-        const GpuModel *m = gpu_model_find(device);
-        return m && m->generation && streq(m->generation, generation);
-}
-
 /* Of the modules for the kernels of the image; NULL: not known, or chosen at boot. */
 static const char *license_of(const Image *image) {
         return image->n_drivers == 1 ? image->drivers[0].license : NULL;
 }
 
-/* The open modules are the only ones for Blackwell, and know no Volta (NVIDIA/open-gpu-kernel-modules:
- * README.md, "Compatible GPUs";
- * docs.nvidia.com/datacenter/tesla/driver-installation-guide/kernel-modules.html). */
 static bool wants_other_modules(const Comparison *c, unsigned device) {
         const char *license = license_of(c->image);
-        return license && is_generation(device, is_closed(license) ? "blackwell" : "volta");
+        const GpuModel *m = gpu_model_find(device);
+        return license && m && m->modules && streq(m->modules, is_closed(license) ? "open" : "proprietary");
 }
 
-/* NVSwitches of the fourth generation want it: fabric manager's guide, "Other NVIDIA software packages". */
-static bool wants_new_kernel(_unused_ const Comparison *c, unsigned device) {
-        return device == 0x2901 || device == 0x3182;
+static bool wants_new_kernel(const Comparison *c, unsigned device) {
+        const char *first = linux_of(device);
+        return first && is_before(c->image->kernel, (unsigned)strtoul(first, NULL, 10), version_minor(first));
+}
+
+/* Of what the GPUs of some types want; NULL: of none of them it is known. */
+static const char *highest_of(char **types, const char *(*of)(unsigned device)) {
+        const char *highest = NULL;
+        for (char **type = types; type && *type; type++) {
+                const char *version = of(gpu_of(*type));
+                if (!highest || version_compare(version, highest) > 0)
+                        highest = version;
+        }
+        return highest;
 }
 
 static void tell_types(const Comparison *c, const Need *need, char **types, Cause cause, const char *subject,
@@ -323,12 +332,7 @@ static void tell_types(const Comparison *c, const Need *need, char **types, Caus
 
 static void compare_minima(const Comparison *c, const Need *need) {
         _cleanup_(strv_freep) char **types = types_where(c, need, drivers_are_old);
-        const char *highest = NULL;
-        for (char **type = types; type && *type; type++) {
-                const char *m = minimum_of(gpu_of(*type));
-                if (!highest || version_compare(m, highest) > 0)
-                        highest = m;
-        }
+        const char *highest = highest_of(types, minimum_of);
         if (!highest)
                 return;
         _cleanup_(freep) char *text = xasprintf("it does not know the GPUs of these types: they want %s or "
@@ -353,11 +357,12 @@ static void compare_flavor(const Comparison *c, const Need *need) {
 
 static void compare_kernel(const Comparison *c, const Need *need) {
         const char *kernel = c->image->kernel;
-        if (!kernel || !is_before(kernel, 5, 17))
+        if (!kernel)
                 return;
         _cleanup_(strv_freep) char **types = types_where(c, need, wants_new_kernel);
-        tell_types(c, need, types, CAUSE_FABRIC_MANAGER, "kernel", kernel,
-                   "the NVSwitches of these types want Linux 5.17 or newer");
+        _cleanup_(freep) char *text = xasprintf("the NVSwitches of these types want Linux %s or newer",
+                                                highest_of(types, linux_of) ?: "");
+        tell_types(c, need, types, CAUSE_FABRIC_MANAGER, "kernel", kernel, text);
 }
 
 /* ---- kubelet, containerd, toolkit ---- */

@@ -17,8 +17,6 @@ unsigned pci_id_at(const Root *root, const char *address) {
         return device > UINT16_MAX ? 0 : (unsigned)(vendor << 16 | device);
 }
 
-/* GA100 20xx, GH100 23xx, GB100 and GB102 29xx, GB110 31xx (https://pci-ids.ucw.cz/read/PC/10de). */
 bool pci_id_is_hbm_gpu(unsigned id) {
-        unsigned family = id >> 8 & 0xff;
-        return id >> 16 == 0x10de && (family == 0x20 || family == 0x23 || family == 0x29 || family == 0x31);
+        return id >> 16 == 0x10de && memchr(hbm_chips, (int)(id >> 8 & 0xff), n_hbm_chips);
 }

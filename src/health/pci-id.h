@@ -5,6 +5,7 @@
 
 /* vendor << 16 | device, of its uevent file; 0: not known. */
 _nonnull_ unsigned pci_id_at(const Root *root, const char *address);
-/* A100, H100, B200 and what stands beside them, by device id: NVIDIA's models with HBM. They are what AWS
- * joins with EFA for GPUDirect RDMA, and their PCIe link stays up to speed when they idle. */
+/* A100, H100, B200 and what stands beside them (conf/hbm-chips.csv). */
+extern const unsigned char hbm_chips[];
+extern const size_t n_hbm_chips;
 bool pci_id_is_hbm_gpu(unsigned id);

@@ -149,15 +149,19 @@ DECLARE_STRING_TABLE(gpu_class, GpuClass);
 typedef struct GpuModel {
         unsigned device;                /* 0x2330; the vendor is NVIDIA */
         const char *name;               /* "h100" */
-        const char *generation;         /* "volta", "turing", "ampere", "ada", "hopper", "blackwell" */
+        const char *generation;         /* "ampere", … */
         const char *mig;                /* its rows in conf/mig-profiles; NULL: it has no MIG */
         bool coherent;                  /* its memory can be the CPU's: what CDMM is about */
+        const char *modules;            /* the only ones that drive it, "open" or "proprietary"; NULL: both do */
         bool no_gsp;                    /* EKS runs it with the proprietary module and without GSP firmware */
         GpuClass board;                 /* what eight of them are: GPU_CLASS_NVSWITCH,
                                          * GPU_CLASS_NVLINK5; GPU_CLASS_TRAY: what even one
                                          * of them is; GPU_CLASS_NONE: nothing special */
         unsigned switches;              /* that such a board shows on the PCI bus: NVSwitches,
                                          * or ConnectX functions that lead to them */
+        const char *kernel;             /* the first Linux that these work with; NULL: any */
+        bool fabric;                    /* NVML tells whether it has joined its fabric */
+        bool mig_resets;                /* a change of MIG mode takes a reset */
         unsigned nvlinks;               /* of each of them; 0: it has none */
         const char *driver;             /* the first version that knows it; NULL: not documented */
 } GpuModel;

@@ -55,9 +55,9 @@ static void add_gpus(Host *h, const InstanceType *t) {
         add_pci(h, &gpu, t->gpus ?: 1);
         const GpuModel *m = gpu_model_find(gpu.device);
         /* NVLink 5 boards show the ConnectX functions of their switches in the place of bridges. */
+        _cleanup_(freep) char *bridge = m ? xasprintf("nvswitch-%s", m->generation) : NULL;
         if (m && streq(t->nvswitch, "pci"))
-                add_devices(h, streq(m->generation, "ampere") ? "nvswitch-ampere" : "nvswitch-hopper",
-                            m->switches);
+                add_devices(h, bridge, m->switches);
         if (m && streq(t->nvswitch, "nvl5-host"))
                 add_devices(h, "connectx", m->switches);
 }

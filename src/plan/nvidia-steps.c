@@ -25,13 +25,10 @@ bool stack_is_tray(const Stack *s) {
         return s->class == GPU_CLASS_TRAY;
 }
 
-/* From Hopper on GPUs register with the fabric, and NVML says so; before, a fabric manager that is up is all
- * there is to see. */
+/* Newer GPUs do (conf/gpus.csv, fabric), so those that nobody knows are taken for such. */
 bool stack_registers(const Stack *s) {
-        const char *generation = s->host->gpus.model ? s->host->gpus.model->generation : NULL;
-        bool older = generation && (streq(generation, "volta") || streq(generation, "turing") ||
-                                    streq(generation, "ampere"));
-        return stack_is_tray(s) || (stack_has_switches(s) && !older);
+        const GpuModel *model = s->host->gpus.model;
+        return stack_is_tray(s) || (stack_has_switches(s) && (!model || model->fabric));
 }
 
 static bool runs_manager(const Stack *s) {
@@ -54,10 +51,8 @@ static bool divides(const Stack *s) {
         return s->n_layouts > 0;
 }
 
-/* On Ampere alone: docs.nvidia.com/datacenter/tesla/mig-user-guide. */
 static bool resets_for_mig(const Stack *s) {
-        const GpuModel *model = s->host->gpus.model;
-        return divides(s) && model && model->generation && streq(model->generation, "ampere");
+        return divides(s) && s->host->gpus.model && s->host->gpus.model->mig_resets;
 }
 
 bool stack_runs_imex(const Stack *s) {

@@ -2,6 +2,7 @@
  * The tables that say what GPU machines are, against each other; and what of detection reads no machine. tests/check/census.sh takes whole
  * machines apart. */
 #include "host/detect.h"
+#include "health/pci-id.h"
 #include "host/tables.h"
 
 #include "test.h"
@@ -23,6 +24,10 @@ TEST(models_are_sorted_and_found) {
                 ASSERT_EQ(m->board == GPU_CLASS_NONE || m->board == GPU_CLASS_TRAY, m->switches == 0);
                 ASSERT_EQ(m->board == GPU_CLASS_TRAY, m->coherent);     /* the GPUs of Grace CPUs */
                 ASSERT_TRUE(!m->mig || !m->no_gsp);     /* generations without MIG */
+                ASSERT_TRUE(m->mig || !m->mig_resets);
+                ASSERT_TRUE(m->switches > 0 || !m->kernel);
+                if (m->board != GPU_CLASS_NONE && !pci_id_is_hbm_gpu(0x10deU << 16 | m->device))
+                        FAIL("%s: conf/hbm-chips.csv has no row for %02x", m->name, m->device >> 8);
         }
         ASSERT_TRUE(!gpu_model_find(0) && !gpu_model_find(0x2331) && !gpu_model_find(0xffff));
 }

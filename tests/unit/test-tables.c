@@ -47,7 +47,7 @@ TEST(network_cards_of_types) {
 
 TEST(eni_limits_are_complete_and_sorted) {
         _cleanup_(strv_freep) char **types = eni_limits_types();
-        ASSERT_EQ(strv_length(types), 1384);
+        ASSERT_EQ(strv_length(types), n_eni_limits);
         for (size_t i = 1; i < n_eni_limits; i++)
                 ASSERT_TRUE(strcmp(types[i - 1], types[i]) < 0);
         for (size_t i = 0; i < n_eni_limits; i++) {
@@ -59,7 +59,6 @@ TEST(eni_limits_are_complete_and_sorted) {
 TEST(instance_types_are_sorted_and_found) {
         size_t n = n_instance_types;
         const InstanceType *all = instance_types;
-        ASSERT_EQ(n, 96);
         for (size_t i = 0; i < n; i++) {
                 ASSERT_TRUE(i == 0 || strcmp(all[i - 1].name, all[i].name) < 0);
                 ASSERT_TRUE(instance_type_find(all[i].name) == &all[i]);
