@@ -39,10 +39,21 @@ int storage_strategy_from_string(const char *text) {
         return -EINVAL;
 }
 
-#define FIELD(name, what, text) .key = name, .type = FIELD_##what, .doc = text
-#define AT(member)              .offset = offsetof(Config, member)
-#define NAMES(table)            .names = table, .n_names = ARRAY_SIZE(table)
-#define CHECK_SCHEME            "[Hh][Tt][Tt][Pp][Ss]?://"
+/* A key, and one of these: its type, and where bind.c puts it in the Config. A member of another C type than
+ * bind_value() writes does not compile. What the function of a list or map reads has .type alone. */
+#define FIELD(name, text)         .key = name, .doc = text
+#define AT(what, member)          .type = FIELD_##what, .offset = PLACE(member, IN_##what)
+#define BOUND(what, member, with) .type = FIELD_##what, .offset = offsetof(Config, member), .bind = with
+#define MAP(rows)                 .type = FIELD_MAP, .fields = rows
+#define PLACE(member, stored)     _Generic(((Config *)NULL)->member, stored: offsetof(Config, member))
+#define IN_STRING                 char *
+#define IN_BOOL                   bool
+#define IN_INTEGER                unsigned
+#define IN_ENUM                   int           /* so is an enum with a member below 0 */
+#define IN_FREE                   json_t *
+#define IN_LIST                   char **
+#define NAMES(table)              .names = table, .n_names = ARRAY_SIZE(table)
+#define CHECK_SCHEME              "[Hh][Tt][Tt][Pp][Ss]?://"
 #define CHECK_PLAIN_HOST                                                                                     \
         "^" CHECK_SCHEME "[A-Za-z0-9._-]+(:[0-9]+)?(/.*)?$|"                                                 \
         "^" CHECK_SCHEME "\\[[0-9A-Fa-f:.]+\\](:[0-9]+)?(/.*)?$|^$"
@@ -54,46 +65,43 @@ int storage_strategy_from_string(const char *text) {
 static const Field string_item[] = { { .type = FIELD_STRING }, {} };
 
 static const Field cluster_fields[] = {
-        { FIELD("name", STRING, "Name of the EKS cluster; needed."), AT(cluster.name),
-          NODEADM("training") },
-        { FIELD("apiServerEndpoint", STRING, "URL of the cluster's API server, https://…; needed."),
-          .flags = FIELD_NO_NUMBER, .pattern = CHECK_PLAIN_HOST, AT(cluster.endpoint),
+        { FIELD("name", "Name of the EKS cluster; needed."), AT(STRING, cluster.name), NODEADM("training") },
+        { FIELD("apiServerEndpoint", "URL of the cluster's API server, https://…; needed."),
+          .flags = FIELD_NO_NUMBER, .pattern = CHECK_PLAIN_HOST, AT(STRING, cluster.endpoint),
           NODEADM("https://0123456789ABCDEF0123456789ABCDEF.gr7.us-west-2.eks.amazonaws.com") },
-        { FIELD("certificateAuthority", STRING, "The cluster's CA certificates, base64 of PEM; needed."),
-          .pattern = "^[A-Za-z0-9+/=\\r\\n]*$", AT(cluster), .bind = bind_authority,
+        { FIELD("certificateAuthority", "The cluster's CA certificates, base64 of PEM; needed."),
+          .pattern = "^[A-Za-z0-9+/=\\r\\n]*$", BOUND(STRING, cluster, bind_authority),
           NODEADM("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==") },
-        { FIELD("cidr", STRING, "The cluster's service range, 10.100.0.0/16 or an IPv6 one; needed."),
-          .flags = FIELD_NO_NUMBER, .pattern = "^[0-9A-Fa-f:.]+/[0-9]{1,3}$|^$", AT(cluster.cidr),
+        { FIELD("cidr", "The cluster's service range, 10.100.0.0/16 or an IPv6 one; needed."),
+          .flags = FIELD_NO_NUMBER, .pattern = "^[0-9A-Fa-f:.]+/[0-9]{1,3}$|^$", AT(STRING, cluster.cidr),
           NODEADM("10.100.0.0/16") },
-        { FIELD("enableOutpost", BOOL, "Does this node stand on an AWS Outpost?"), AT(cluster.outpost),
+        { FIELD("enableOutpost", "Does this node stand on an AWS Outpost?"), AT(BOOL, cluster.outpost),
           NODEADM("true") },
-        { FIELD("id", STRING, "Id of a cluster on an Outpost; needed there."), AT(cluster.id),
+        { FIELD("id", "Id of a cluster on an Outpost; needed there."), AT(STRING, cluster.id),
           NODEADM("01234567-89ab-cdef-0123-456789abcdef") },
         {}
 };
 
 static const Field kubelet_fields[] = {
-        { FIELD("config", FREE, "A KubeletConfiguration, or some of it; merged over what the node needs."),
-          AT(kubelet.config),
+        { FIELD("config", "A KubeletConfiguration, or some of it; merged over what the node needs."),
+          AT(FREE, kubelet.config),
           NODEADM("{\"maxPods\": 110, \"topologyManagerPolicy\": \"restricted\"}") },
-        { FIELD("flags", LIST, "Arguments for kubelet, put behind its own ones."),
-          .flags = FIELD_APPEND, .fields = string_item, AT(kubelet.flags),
+        { FIELD("flags", "Arguments for kubelet, put behind its own ones."), .flags = FIELD_APPEND,
+          .fields = string_item, AT(LIST, kubelet.flags),
           NODEADM("[\"--node-labels=nodegroup=p5\", \"--v=3\"]") },
-        { FIELD("maxPodsExpression", STRING,
+        { FIELD("maxPodsExpression",
                 "CEL for the number of pods, from default_enis, ips_per_eni, max_pods, vcpus, memory_mib and "
-                "physical_memory_mib; config.maxPods wins."),
-          AT(kubelet.max_pods_expression),
+                "physical_memory_mib; config.maxPods wins."), AT(STRING, kubelet.max_pods_expression),
           NODEADM("default_enis * (ips_per_eni - 1) + 2") },
         {}
 };
 
 static const Field containerd_fields[] = {
-        { FIELD("config", STRING, "containerd's configuration as TOML; merged over what the node needs."),
-          .flags = FIELD_TOML,
+        { FIELD("config", "containerd's configuration as TOML; merged over what the node needs."),
+          .type = FIELD_STRING, .flags = FIELD_TOML,
           NODEADM("[plugins.'io.containerd.cri.v1.images']\nmax_concurrent_downloads = 16\n") },
-        { FIELD("baseRuntimeSpec", FREE,
-                "An OCI runtime spec, or some of it, that all containers begin with."),
-          AT(containerd.base_runtime_spec),
+        { FIELD("baseRuntimeSpec", "An OCI runtime spec, or some of it, that all containers begin with."),
+          AT(FREE, containerd.base_runtime_spec),
           NODEADM("{\"process\": {\"rlimits\": [{\"type\": \"RLIMIT_NOFILE\", \"soft\": 65536, "
                   "\"hard\": 1048576}]}}") },
         {}
@@ -102,72 +110,56 @@ static const Field containerd_fields[] = {
 static const Field disabled_mount_item[] = { { .type = FIELD_ENUM, NAMES(disabled_mount_table) }, {} };
 
 static const Field local_storage_fields[] = {
-        { FIELD("strategy", ENUM,
-                "What becomes of the instance store disks: one array, or each mounted alone."),
-          .flags = FIELD_ANY_CASE, NAMES(storage_strategy_table), AT(instance.storage.strategy),
+        { FIELD("strategy", "What becomes of the instance store disks: one array, or each mounted alone."),
+          .flags = FIELD_ANY_CASE, NAMES(storage_strategy_table), AT(ENUM, instance.storage.strategy),
           NODEADM("RAID0") },
-        { FIELD("mountPath", STRING, "Folder that they are mounted in."),
-          .flags = FIELD_NO_NUMBER, .pattern = "^/|^$", .fallback = "/mnt/k8s-disks",
-          AT(instance.storage.mount_path), .bind = bind_mount_path,
-          NODEADM("/mnt/disks") },
-        { FIELD("disabledMounts", LIST, "State that stays on the root disk."),
-          .fields = disabled_mount_item, AT(instance.storage), .bind = bind_disabled_mounts,
-          NODEADM("[\"PodLogs\"]") },
-        { FIELD("filesystem", ENUM, "File system that they are given."),
-          NAMES(filesystem_table), AT(instance.storage.filesystem),
-          OURS("ext4") },
-        { FIELD("expectedDisks", INTEGER,
-                "How many there must be; 0: as many as the instance type promises."),
-          .max = 1024, AT(instance.storage.expected_disks),
-          OURS("8") },
+        { FIELD("mountPath", "Folder that they are mounted in."), .flags = FIELD_NO_NUMBER,
+          .pattern = "^/|^$", .fallback = "/mnt/k8s-disks",
+          BOUND(STRING, instance.storage.mount_path, bind_mount_path), NODEADM("/mnt/disks") },
+        { FIELD("disabledMounts", "State that stays on the root disk."), .fields = disabled_mount_item,
+          BOUND(LIST, instance.storage, bind_disabled_mounts), NODEADM("[\"PodLogs\"]") },
+        { FIELD("filesystem", "File system that they are given."), NAMES(filesystem_table),
+          AT(ENUM, instance.storage.filesystem), OURS("ext4") },
+        { FIELD("expectedDisks",
+                "How many there must be; 0: as many as the instance type promises."), .max = 1024,
+          AT(INTEGER, instance.storage.expected_disks), OURS("8") },
         {}
 };
 
 static const Field page_fields[] = {
-        { FIELD("size", STRING, "Size of one page: 2Mi, 1Gi."),
-          .flags = FIELD_NO_NUMBER, .pattern = "^[1-9][0-9]*(Ki|Mi|Gi)$",
-          OURS("2Mi") },
-        { FIELD("count", INTEGER, "How many pages."), .max = INT32_MAX,
-          OURS("21121") },
-        { FIELD("numaNode", INTEGER, "NUMA node to take them from; absent: over all nodes."), .max = 1023,
-          OURS("0") },
+        { FIELD("size", "Size of one page: 2Mi, 1Gi."), .type = FIELD_STRING, .flags = FIELD_NO_NUMBER,
+          .pattern = "^[1-9][0-9]*(Ki|Mi|Gi)$", OURS("2Mi") },
+        { FIELD("count", "How many pages."), .type = FIELD_INTEGER, .max = INT32_MAX, OURS("21121") },
+        { FIELD("numaNode", "NUMA node to take them from; absent: over all nodes."), .type = FIELD_INTEGER,
+          .max = 1023, OURS("0") },
         {}
 };
 static const Field page_item[] = { { .type = FIELD_MAP, .fields = page_fields }, {} };
 
 static const Field huge_pages_fields[] = {
-        { FIELD("mode", ENUM,
-                "Keep what is reserved, none at all, what the devices need, or what pages says."),
-          NAMES(hugepages_mode_table), AT(instance.hugepages.mode),
-          OURS("auto") },
-        { FIELD("pages", LIST, "For mode explicit."),
-          .fields = page_item, AT(instance.hugepages), .bind = bind_pages,
-          OURS("[{\"size\": \"1Gi\", \"count\": 16}]") },
-        { FIELD("onShortfall", ENUM, "What it means when the kernel cannot give them all."),
-          NAMES(policy_table), AT(instance.hugepages.on_shortfall),
-          OURS("warn") },
+        { FIELD("mode", "Keep what is reserved, none at all, what the devices need, or what pages says."),
+          NAMES(hugepages_mode_table), AT(ENUM, instance.hugepages.mode), OURS("auto") },
+        { FIELD("pages", "For mode explicit."), .fields = page_item,
+          BOUND(LIST, instance.hugepages, bind_pages), OURS("[{\"size\": \"1Gi\", \"count\": 16}]") },
+        { FIELD("onShortfall", "What it means when the kernel cannot give them all."), NAMES(policy_table),
+          AT(ENUM, instance.hugepages.on_shortfall), OURS("warn") },
         {}
 };
 
 static const Field efa_fields[] = {
-        { FIELD("mode", ENUM, "Use EFA where it is, fail without it, or leave it alone."),
-          NAMES(efa_mode_table), AT(instance.efa),
-          OURS("require") },
-        { FIELD("expectedDevices", INTEGER, "How many EFA devices there must be; 0: not said."),
-          .max = 1024, AT(instance.expected_efa),
-          OURS("32") },
+        { FIELD("mode", "Use EFA where it is, fail without it, or leave it alone."), NAMES(efa_mode_table),
+          AT(ENUM, instance.efa), OURS("require") },
+        { FIELD("expectedDevices", "How many EFA devices there must be; 0: not said."), .max = 1024,
+          AT(INTEGER, instance.expected_efa), OURS("32") },
         {}
 };
 
 static const Field network_fields[] = {
-        { FIELD("nameservers", LIST, "DNS servers of the node."),
-          .fields = string_item, AT(instance.nameservers),
-          NODEADM("[\"10.0.0.2\"]") },
-        { FIELD("domains", LIST, "DNS search domains of the node."),
-          .fields = string_item, AT(instance.domains),
-          NODEADM("[\"example.internal\"]") },
-        { FIELD("efa", MAP, "Elastic Fabric Adapters."), .fields = efa_fields,
-          OURS("{\"mode\": \"require\"}") },
+        { FIELD("nameservers", "DNS servers of the node."), .fields = string_item,
+          AT(LIST, instance.nameservers), NODEADM("[\"10.0.0.2\"]") },
+        { FIELD("domains", "DNS search domains of the node."), .fields = string_item,
+          AT(LIST, instance.domains), NODEADM("[\"example.internal\"]") },
+        { FIELD("efa", "Elastic Fabric Adapters."), MAP(efa_fields), OURS("{\"mode\": \"require\"}") },
         {}
 };
 
@@ -179,175 +171,148 @@ static const Field environment_item[] = {
 
 static const Field target_item[] = { { .type = FIELD_STRING }, {} };
 static const Field volume_fields[] = {
-        { FIELD("device", STRING, "Name in the launch template (/dev/xvdb), id (vol-0123), or node."),
-          NODEADM("/dev/xvdb") },
-        { FIELD("mountTarget", STRING, "Directory that it becomes."),
-          .flags = FIELD_NO_NUMBER, .pattern = "^/|^$",
-          NODEADM("/var/lib/containerd") },
-        { FIELD("mountTargets", LIST, "Directories that share it, in place of mountTarget."),
-          .fields = target_item,
-          OURS("[\"/var/lib/kubelet\", \"/data\"]") },
-        { FIELD("fsType", ENUM, "File system that a blank one is given."), NAMES(filesystem_table),
-          NODEADM("ext4") },
+        { FIELD("device", "Name in the launch template (/dev/xvdb), id (vol-0123), or node."),
+          .type = FIELD_STRING, NODEADM("/dev/xvdb") },
+        { FIELD("mountTarget", "Directory that it becomes."), .type = FIELD_STRING, .flags = FIELD_NO_NUMBER,
+          .pattern = "^/|^$", NODEADM("/var/lib/containerd") },
+        { FIELD("mountTargets", "Directories that share it, in place of mountTarget."), .type = FIELD_LIST,
+          .fields = target_item, OURS("[\"/var/lib/kubelet\", \"/data\"]") },
+        { FIELD("fsType", "File system that a blank one is given."), .type = FIELD_ENUM,
+          NAMES(filesystem_table), NODEADM("ext4") },
         {}
 };
 static const Field volume_item[] = { { .type = FIELD_MAP, .fields = volume_fields }, {} };
 static const Field storage_fields[] = {
-        { FIELD("volumes", LIST, "EBS volumes and where they are mounted."),
-          .fields = volume_item, AT(instance), .bind = bind_volumes,
+        { FIELD("volumes", "EBS volumes and where they are mounted."), .fields = volume_item,
+          BOUND(LIST, instance, bind_volumes),
           NODEADM("[{\"device\": \"/dev/xvdb\", \"mountTarget\": \"/data\"}]") },
         {}
 };
 
 static const Field instance_fields[] = {
-        { FIELD("localStorage", MAP, "Instance store disks."), .fields = local_storage_fields,
+        { FIELD("localStorage", "Instance store disks."), MAP(local_storage_fields),
           NODEADM("{\"strategy\": \"RAID0\"}") },
-        { FIELD("storage", MAP, "EBS volumes."), .fields = storage_fields,
+        { FIELD("storage", "EBS volumes."), MAP(storage_fields),
           NODEADM("{\"volumes\": [{\"device\": \"/dev/xvdb\", \"mountTarget\": \"/data\"}]}") },
-        { FIELD("hugePages", MAP, "Huge pages, reserved before kubelet counts them."),
-          .fields = huge_pages_fields,
+        { FIELD("hugePages", "Huge pages, reserved before kubelet counts them."), MAP(huge_pages_fields),
           OURS("{\"mode\": \"auto\"}") },
-        { FIELD("environment", DICT,
+        { FIELD("environment",
                 "Environment variables by service, whose name may go without .service; what stands below "
                 "default reaches containerd, kubelet, SOCI and the services named here (called nodeadm, all "
-                "services). A variable's name is of letters, digits and _."),
-          .fields = environment_item, AT(instance), .bind = bind_environment,
+                "services). A variable's name is of letters, digits and _."), .fields = environment_item,
+          BOUND(DICT, instance, bind_environment),
           NODEADM("{\"default\": {\"HTTPS_PROXY\": \"http://10.0.0.8:3128\"}}") },
-        { FIELD("network", MAP, "Name resolution and network devices."), .fields = network_fields,
+        { FIELD("network", "Name resolution and network devices."), MAP(network_fields),
           NODEADM("{\"efa\": {\"mode\": \"require\"}}") },
-        { FIELD("sysctl", DICT, "Kernel settings by name."),
-          .fields = string_item, AT(instance), .bind = bind_sysctl,
-          OURS("{\"net.core.somaxconn\": \"4096\"}") },
-        { FIELD("strictNodeName", BOOL,
+        { FIELD("sysctl", "Kernel settings by name."), .fields = string_item,
+          BOUND(DICT, instance, bind_sysctl), OURS("{\"net.core.somaxconn\": \"4096\"}") },
+        { FIELD("strictNodeName",
                 "Wait until EC2 says the node's name, also where the metadata service has the same one?"),
-          AT(instance.strict_node_name),
-          OURS("true") },
+          AT(BOOL, instance.strict_node_name), OURS("true") },
         {}
 };
 
 static const Field fabric_fields[] = {
-        { FIELD("manager", ENUM, "Run NVIDIA's fabric manager?"),
-          NAMES(fabric_manager_table), AT(nvidia.fabric_manager),
-          OURS("on") },
-        { FIELD("gate", ENUM, "Must the fabric be ready before kubelet starts?"),
-          NAMES(fabric_gate_table), AT(nvidia.fabric_gate),
-          OURS("warn") },
-        { FIELD("timeout", STRING, "How long that may take: 90, 90s, 5m, 1h30m."),
-          .fallback = "5m", .pattern = "^([0-9]+(ms|s|m|h)?)+$|^$", AT(nvidia.fabric_timeout_usec),
-          .bind = bind_timespan,
+        { FIELD("manager", "Run NVIDIA's fabric manager?"), NAMES(fabric_manager_table),
+          AT(ENUM, nvidia.fabric_manager), OURS("on") },
+        { FIELD("gate", "Must the fabric be ready before kubelet starts?"), NAMES(fabric_gate_table),
+          AT(ENUM, nvidia.fabric_gate), OURS("warn") },
+        { FIELD("timeout", "How long that may take: 90, 90s, 5m, 1h30m."), .fallback = "5m",
+          .pattern = "^([0-9]+(ms|s|m|h)?)+$|^$", BOUND(STRING, nvidia.fabric_timeout_usec, bind_timespan),
           OURS("10m") },
         {}
 };
 
 static const Field imex_fields[] = {
-        { FIELD("mode", ENUM,
+        { FIELD("mode",
                 "Who shares memory between nodes: nobody, the DRA driver, or a service of this host."),
-          NAMES(imex_mode_table), AT(nvidia.imex),
-          OURS("dra") },
-        { FIELD("nodes", LIST, "For mode host: addresses of all nodes of the domain."),
-          .fields = string_item, AT(nvidia.imex_nodes),
-          OURS("[\"10.0.1.11\", \"10.0.1.12\"]") },
-        { FIELD("channels", INTEGER, "How many IMEX channels; equal on all nodes of the domain."),
-          .max = 1 << 20, .fallback = "2048", AT(nvidia.imex_channels),
-          OURS("2048") },
-        { FIELD("createChannel0", BOOL, "Make the device of channel 0?"), AT(nvidia.imex_channel0),
+          NAMES(imex_mode_table), AT(ENUM, nvidia.imex), OURS("dra") },
+        { FIELD("nodes", "For mode host: addresses of all nodes of the domain."), .fields = string_item,
+          AT(LIST, nvidia.imex_nodes), OURS("[\"10.0.1.11\", \"10.0.1.12\"]") },
+        { FIELD("channels", "How many IMEX channels; equal on all nodes of the domain."), .max = 1 << 20,
+          .fallback = "2048", AT(INTEGER, nvidia.imex_channels), OURS("2048") },
+        { FIELD("createChannel0", "Make the device of channel 0?"), AT(BOOL, nvidia.imex_channel0),
           OURS("true") },
-        { FIELD("label", BOOL, "Register the node with the label nvidia.com/gpu.clique?"),
-          AT(nvidia.imex_label),
-          OURS("true") },
+        { FIELD("label", "Register the node with the label nvidia.com/gpu.clique?"),
+          AT(BOOL, nvidia.imex_label), OURS("true") },
         {}
 };
 
 static const Field gpu_index_item[] = { { .type = FIELD_INTEGER, .max = 63 }, {} };
 static const Field profile_item[] = { { .type = FIELD_INTEGER, .min = 1, .max = 64 }, {} };
 static const Field mig_fields[] = {
-        { FIELD("devices", LIST, "Indexes of GPUs, or all."),
+        { FIELD("devices", "Indexes of GPUs, or all."), .type = FIELD_LIST,
           .flags = FIELD_OR_TEXT | FIELD_NO_NUMBER, .fields = gpu_index_item, .pattern = "^(all)?$",
           OURS("[0, 1]") },
-        { FIELD("profiles", DICT, "How many instances of which profile: 1g.5gb: 7."),
-          .fields = profile_item,
-          OURS("{\"1g.5gb\": 7}") },
+        { FIELD("profiles", "How many instances of which profile: 1g.5gb: 7."), .type = FIELD_DICT,
+          .fields = profile_item, OURS("{\"1g.5gb\": 7}") },
         {}
 };
 static const Field mig_item[] = { { .type = FIELD_MAP, .fields = mig_fields }, {} };
 
 static const Field nvidia_fields[] = {
-        { FIELD("mode", ENUM, "Set up NVIDIA GPUs where there are any?"),
-          NAMES(nvidia_mode_table), AT(nvidia.mode),
-          OURS("auto") },
-        { FIELD("fabric", MAP, "NVSwitch and NVLink fabric."), .fields = fabric_fields,
+        { FIELD("mode", "Set up NVIDIA GPUs where there are any?"), NAMES(nvidia_mode_table),
+          AT(ENUM, nvidia.mode), OURS("auto") },
+        { FIELD("fabric", "NVSwitch and NVLink fabric."), MAP(fabric_fields),
           OURS("{\"gate\": \"require\"}") },
-        { FIELD("imex", MAP, "Memory exchange between nodes of one NVLink domain."), .fields = imex_fields,
+        { FIELD("imex", "Memory exchange between nodes of one NVLink domain."), MAP(imex_fields),
           OURS("{\"mode\": \"dra\"}") },
-        { FIELD("mig", LIST,
+        { FIELD("mig",
                 "Partitions of GPUs; absent: left as they are; off: MIG mode is turned off. Short form for "
-                "all GPUs: \"19,19,19\"."),
-          .flags = FIELD_OR_TEXT, .fields = mig_item, .pattern = "^[0-9a-z.+-]+( *, *[0-9a-z.+-]+)*$|^$",
-          AT(nvidia), .bind = bind_mig,
+                "all GPUs: \"19,19,19\"."), .flags = FIELD_OR_TEXT, .fields = mig_item,
+          .pattern = "^[0-9a-z.+-]+( *, *[0-9a-z.+-]+)*$|^$", BOUND(LIST, nvidia, bind_mig),
           OURS("[{\"devices\": \"all\", \"profiles\": {\"1g.5gb\": 7}}]") },
-        { FIELD("memoryMode", ENUM, "Coherent GPU memory: driver (CDMM), or NUMA nodes."),
-          NAMES(memory_mode_table), AT(nvidia.memory),
-          OURS("driver") },
-        { FIELD("clocks", ENUM, "GPU clocks."), NAMES(clocks_table), AT(nvidia.clocks),
-          OURS("max") },
-        { FIELD("health", ENUM, "Must the hardware be well before kubelet starts?"),
-          NAMES(health_policy_table), AT(nvidia.health),
-          OURS("require") },
+        { FIELD("memoryMode", "Coherent GPU memory: driver (CDMM), or NUMA nodes."), NAMES(memory_mode_table),
+          AT(ENUM, nvidia.memory), OURS("driver") },
+        { FIELD("clocks", "GPU clocks."), NAMES(clocks_table), AT(ENUM, nvidia.clocks), OURS("max") },
+        { FIELD("health", "Must the hardware be well before kubelet starts?"), NAMES(health_policy_table),
+          AT(ENUM, nvidia.health), OURS("require") },
         {}
 };
 
 static const Field accelerator_fields[] = {
-        { FIELD("nvidia", MAP, "NVIDIA GPUs."), .fields = nvidia_fields,
-          OURS("{\"health\": \"require\"}") },
+        { FIELD("nvidia", "NVIDIA GPUs."), MAP(nvidia_fields), OURS("{\"health\": \"require\"}") },
         {}
 };
 
 /* featuregates.go in nodeadm/internal/api: all are off unless said. The last one is nodeadm's since autumn
  * 2026 (awslabs/amazon-eks-ami#2791). */
 const Field feature_gates[] = {
-        { FIELD("InstanceIdNodeName", BOOL, "Name the node after its instance id, not its private DNS name."),
-          AT(gates.instance_id_node_name),
-          NODEADM("true") },
-        { FIELD("FastImagePull", BOOL,
-                "Pull and unpack images in parallel on machines that are large enough."),
-          AT(gates.fast_image_pull),
-          NODEADM("true") },
-        { FIELD("OSManagedNoManageENIs", BOOL,
+        { FIELD("InstanceIdNodeName", "Name the node after its instance id, not its private DNS name."),
+          AT(BOOL, gates.instance_id_node_name), NODEADM("true") },
+        { FIELD("FastImagePull", "Pull and unpack images in parallel on machines that are large enough."),
+          AT(BOOL, gates.fast_image_pull), NODEADM("true") },
+        { FIELD("OSManagedNoManageENIs",
                 "Have systemd-networkd configure the interfaces that are tagged "
                 "node.k8s.amazonaws.com/no_manage=true, which the CNI leaves alone."),
-          AT(gates.no_manage_enis),
-          NODEADM("true") },
+          AT(BOOL, gates.no_manage_enis), NODEADM("true") },
         {}
 };
 
 static const Field spec_fields[] = {
-        { FIELD("cluster", MAP, "The cluster that this node joins."), .fields = cluster_fields,
+        { FIELD("cluster", "The cluster that this node joins."), MAP(cluster_fields),
           NODEADM("{\"name\": \"training\"}") },
-        { FIELD("kubelet", MAP, "Settings of kubelet."), .fields = kubelet_fields,
+        { FIELD("kubelet", "Settings of kubelet."), MAP(kubelet_fields),
           NODEADM("{\"config\": {\"maxPods\": 110}}") },
-        { FIELD("containerd", MAP, "Settings of containerd."), .fields = containerd_fields,
-          NODEADM("{}") },
-        { FIELD("instance", MAP, "The machine itself."), .fields = instance_fields,
+        { FIELD("containerd", "Settings of containerd."), MAP(containerd_fields), NODEADM("{}") },
+        { FIELD("instance", "The machine itself."), MAP(instance_fields),
           NODEADM("{\"localStorage\": {\"strategy\": \"RAID0\"}}") },
-        { FIELD("accelerator", MAP, "Accelerators."), .fields = accelerator_fields,
+        { FIELD("accelerator", "Accelerators."), MAP(accelerator_fields),
           OURS("{\"nvidia\": {\"health\": \"require\"}}") },
-        { FIELD("featureGates", DICT, "Features by name; true or false."),
-          .flags = FIELD_GATES, .fields = feature_gates, .bind = bind_gates,
-          NODEADM("{\"InstanceIdNodeName\": true}") },
-        { FIELD("failurePolicy", ENUM, "After a failed step: do not start kubelet, or join with a taint."),
-          NAMES(failure_policy_table), AT(failure_policy),
-          OURS("join-tainted") },
+        { FIELD("featureGates", "Features by name; true or false."), .type = FIELD_DICT, .flags = FIELD_GATES,
+          .fields = feature_gates, .bind = bind_gates, NODEADM("{\"InstanceIdNodeName\": true}") },
+        { FIELD("failurePolicy", "After a failed step: do not start kubelet, or join with a taint."),
+          NAMES(failure_policy_table), AT(ENUM, failure_policy), OURS("join-tainted") },
         {}
 };
 
 const Field nodeconfig_fields[] = {
-        { FIELD("apiVersion", ENUM, "Group and version."), .flags = FIELD_NEEDED, NAMES(api_version_table),
-          NODEADM("node.eks.aws/v1alpha1") },
-        { FIELD("kind", ENUM, "Kind."), .flags = FIELD_NEEDED, NAMES(kind_table),
+        { FIELD("apiVersion", "Group and version."), .type = FIELD_ENUM, .flags = FIELD_NEEDED,
+          NAMES(api_version_table), NODEADM("node.eks.aws/v1alpha1") },
+        { FIELD("kind", "Kind."), .type = FIELD_ENUM, .flags = FIELD_NEEDED, NAMES(kind_table),
           NODEADM("NodeConfig") },
-        { FIELD("metadata", IGNORED, "Not looked at."),
-          NODEADM("{\"name\": \"training\"}") },
-        { FIELD("spec", MAP, "What this node shall be."), .fields = spec_fields,
+        { FIELD("metadata", "Not looked at."), .type = FIELD_IGNORED, NODEADM("{\"name\": \"training\"}") },
+        { FIELD("spec", "What this node shall be."), MAP(spec_fields),
           NODEADM("{\"failurePolicy\": \"hold\"}") },
         {}
 };

@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A slip in a table does not build: conf/tables.awk names the line and what could stand there, and the compiler refuses a field whose
+# member has another type than its row.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154  # tmp and here are its
+. "$(dirname "$0")/../mock/lib.sh"
+cd "$here/../.." || exit 1
+table() { awk -f conf/tables.awk -v table="$1" "$2" >"$tmp/out" 2>"$tmp/err"; }
+for csv in conf/*.csv; do ok "$csv is a table" table "$(basename "$csv" .csv)" "$csv"; done
+slip() { # TABLE SED WORDS: a copy with the change is refused, with its line
+        local line
+        sed -E "$2" "conf/$1.csv" >"$tmp/$1.csv"
+        line=$(cmp "conf/$1.csv" "$tmp/$1.csv" | sed 's/.* line //')
+        ! table "$1" "$tmp/$1.csv" && says "$tmp/$1.csv:$line: $3"
+}
+while IFS='~' read -r name change words; do
+        ok "$name, $change: $words" slip "$name" "$change" "$words"
+done <<'END'
+gpus~s/^(2330,h100),hopper/\1,hoper/~not one of volta turing ampere ada hopper blackwell: hoper
+gpus~s/^(20b0,a100-40gb),ampere/\1,amper/~not one of volta turing ampere ada hopper blackwell: amper
+gpus~/^2901/s/,open,/,opne,/~not one of open proprietary: opne
+gpus~/^2330/s/,pci,/,pcie,/~no such board: pcie
+gpus~/^2330/s/,yes,/,y,/~neither yes nor empty: y
+gpus~/^2330/s/,18,/,,18,/~want 14 cells, found 15
+hbm-chips~s/^31,/3g,/~not two hexadecimal digits: 3g
+instance-types~/^p5.48xlarge/s/,pci,/,pcie,/~not one of none pci nvl5-host nvl5-offhost: pcie
+instance-types~/^p5.48xlarge/s/,x86_64,/,x86-64,/~not one of x86_64 arm64: x86-64
+pci-layout~s/^p5.48xlarge,efa/p5.48xlarge,eaf/~not one of efa gpu switch: eaf
+END
+
+# ---- fields ----
+compiler=${CC:-cc}
+# shellcheck disable=SC2046  # words of flags
+compile() { "$compiler" -std=gnu17 -D_GNU_SOURCE -Isrc $(pkg-config --cflags jansson) -fsyntax-only -x c "$1" 2>"$tmp/err"; }
+misplaced() { # FROM TO: a row that names a member of another type is refused
+        grep -qF "$1" src/config/fields.c || { echo "fields.c has no $1"; return 1; }
+        sed "s/$1/$2/" src/config/fields.c >"$tmp/fields.c"
+        ! compile "$tmp/fields.c" && says "_Generic"
+}
+if command -v "$compiler" >/dev/null && command -v pkg-config >/dev/null && pkg-config --exists jansson; then
+        ok "the table of fields compiles" compile src/config/fields.c
+        ok "a bool under INTEGER does not" misplaced 'AT(INTEGER, instance.expected_efa)' 'AT(INTEGER, instance.strict_node_name)'
+        ok "nor does a number under BOOL" misplaced 'AT(BOOL, cluster.outpost)' 'AT(BOOL, nvidia.imex_channels)'
+        ok "nor does a list under STRING" misplaced 'AT(STRING, cluster.cidr)' 'AT(STRING, instance.nameservers)'
+        ok "nor does a text under ENUM" misplaced 'AT(ENUM, nvidia.clocks)' 'AT(ENUM, cluster.id)'
+        ok "nor does a list under FREE" misplaced 'AT(FREE, kubelet.config)' 'AT(FREE, kubelet.flags)'
+else
+        count=$((count + 1)); echo "ok $count - fields of another type # SKIP no compiler"
+fi
+done_testing
