@@ -279,7 +279,9 @@ static void warn_of_resolver(const Merge *m, Diag *diag) {
 
 /* ---- what is looked at only where something else says so ---- */
 
-#define IMEX "spec.accelerator.nvidia.imex"
+#define NVIDIA "spec.accelerator.nvidia"
+#define IMEX   NVIDIA ".imex"
+#define NVIDIA_OFF(path) { NVIDIA path, NVIDIA ".mode", NULL, "off", "has no effect with nvidia.mode: off" }
 
 static const struct Dependent {
         const char *path, *on;          /* fields; path is idle */
@@ -291,8 +293,11 @@ static const struct Dependent {
         { "spec.instance.network.efa.expectedDevices", "spec.instance.network.efa.mode", NULL, "off",
           "has no effect with mode: off" },
         { IMEX ".nodes", IMEX ".mode", "host", NULL, "has no effect without mode: host" },
-        { IMEX ".label", "spec.accelerator.nvidia.fabric.gate", NULL, "off",
+        { IMEX ".label", NVIDIA ".fabric.gate", NULL, "off",
           "has no effect with fabric.gate: off, which alone sees the clique" },
+        /* of the rest the plan tells, where there are GPUs: plan/nvidia.c, plan_hands_off() */
+        NVIDIA_OFF(".fabric.gate"), NVIDIA_OFF(".fabric.timeout"), NVIDIA_OFF(".memoryMode"),
+        NVIDIA_OFF(".health"),
 };
 
 static const json_t *find(const Merge *m, const char *path) {
@@ -305,8 +310,10 @@ static const json_t *find(const Merge *m, const char *path) {
         return value;
 }
 
+/* Who turns one thing off may turn off another. */
 static bool says_something(const json_t *value) {
-        return json_is_true(value) || json_integer_value(value) > 0 || json_array_size(value) > 0;
+        return json_is_true(value) || json_integer_value(value) > 0 || json_array_size(value) > 0 ||
+               (json_string_length(value) > 0 && !streq(json_string_value(value), "off"));
 }
 
 /* What a drop-in does not say may stand elsewhere. */

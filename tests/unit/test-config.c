@@ -117,7 +117,10 @@ TEST(binds_every_field) {
                 "  featureGates: {InstanceIdNodeName: on, FastImagePull: true, OSManagedNoManageENIs: Y}\n"
                 "  failurePolicy: join-tainted\n");
         const Config *c = l.config;
-        ASSERT_STREQ(l.messages, "");
+        ASSERT_STREQ(l.messages,
+                     "a, line 16: spec.accelerator.nvidia.fabric.gate: no-effect: has no effect with nvidia.mode: off\n"
+                     "a, line 16: spec.accelerator.nvidia.fabric.timeout: no-effect: has no effect with nvidia.mode: off\n"
+                     "a, line 19: spec.accelerator.nvidia.memoryMode: no-effect: has no effect with nvidia.mode: off\n");
         ASSERT_EQ(l.r, 0);
         ASSERT_STREQ(c->cluster.name, "c");
         ASSERT_STREQ(c->cluster.endpoint, "https://e");
@@ -667,6 +670,8 @@ TEST(what_waits_for_another_word) {
                 { "spec.accelerator.nvidia.imex.nodes", "accelerator: {nvidia: {imex: {nodes: [10.0.0.1]}}}" },
                 { "spec.accelerator.nvidia.imex.nodes", "accelerator: {nvidia: {imex: {mode: dra, nodes: [10.0.0.1]}}}" },
                 { "spec.accelerator.nvidia.imex.label", "accelerator: {nvidia: {imex: {label: true}, fabric: {gate: off}}}" },
+                { "spec.accelerator.nvidia.health", "accelerator: {nvidia: {mode: off, health: require}}" },
+                { "spec.accelerator.nvidia.fabric.timeout", "accelerator: {nvidia: {mode: off, fabric: {timeout: 9m}}}" },
                 { "spec.kubelet.maxPodsExpression", "kubelet: {maxPodsExpression: max_pods + 1, config: {maxPods: 9}}" },
                 { "spec.kubelet.maxPodsExpression", "kubelet: {maxPodsExpression: max_pods + 1, flags: [--v=2 --max_pods=9]}" },
         };
@@ -677,6 +682,8 @@ TEST(what_waits_for_another_word) {
                 "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.0.1]}}}",
                 "accelerator: {nvidia: {imex: {label: false}, fabric: {gate: off}}}",
                 "accelerator: {nvidia: {imex: {label: true}}}",
+                "accelerator: {nvidia: {mode: off, health: off, fabric: {gate: off}}}",
+                "accelerator: {nvidia: {mode: auto, health: require}}",
                 "kubelet: {maxPodsExpression: max_pods + 1}",
         };
         for (size_t i = 0; i < ARRAY_SIZE(idle); i++) {
