@@ -28,7 +28,7 @@ static int on_state(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e)
 static int on_stayed(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Unit *u = userdata;
         u->timer = sd_event_source_disable_unref(u->timer);
-        (void)!unit_get_all(u, on_state);       /* a failure has ended the task */
+        (void)!unit_get_all(u, on_state);
         return 0;
 }
 

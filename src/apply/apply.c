@@ -142,26 +142,15 @@ static Task *task_find(Apply *a, const char *id) {
 
 /* ---- how a task ends ---- */
 
-static int task_arm(Task *t);
-
-static bool task_in_flight(const Task *t) {
+bool task_in_flight(const Task *t) {
         return t->state == TASK_RUNNING || t->state == TASK_WATCHED;
 }
 
-static void task_close(Task *t) {
+/* What it holds is still in use by whoever calls: tasks_release() comes later. */
+static void task_close(Task *t, bool satisfied) {
         t->apply->in_flight -= task_in_flight(t);
         t->state = TASK_ENDED;
-        t->deadline = sd_event_source_disable_unref(t->deadline);
-        root_tmp_release(&t->tmp);
-        if (task_executor(t)->release)
-                task_executor(t)->release(t);
-        t->data = NULL;
-        for (size_t i = 0; i < t->apply->n; i++) {
-                Task *other = &t->apply->tasks[i];
-                if (other->state == TASK_RUNNING && !other->deadline && other->action->timed_from &&
-                    streq(other->action->timed_from, t->action->id))
-                        (void)!task_arm(other);         /* a failure has ended it */
-        }
+        t->satisfied = satisfied;
 }
 
 void task_end(Task *t, Outcome outcome) {
@@ -172,10 +161,9 @@ void task_end(Task *t, Outcome outcome) {
                 t->result->end_usec = now_usec();
                 log_debug("%s: %s", t->action->id, outcome_to_string(outcome));
         }
-        t->satisfied = outcome == OUTCOME_DONE || outcome == OUTCOME_UNCHANGED;
         if (t->action->type == ACTION_TAKE_TURN)
                 waited_take(t->apply);
-        task_close(t);
+        task_close(t, outcome == OUTCOME_DONE || outcome == OUTCOME_UNCHANGED);
 }
 
 void task_watch(Task *t) {
@@ -230,16 +218,14 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
         t->result->outcome = OUTCOME_FAILED;
         t->result->cause = cause;
         t->result->end_usec = now_usec();
-        t->satisfied = false;
-        task_close(t);
+        task_close(t, false);
         return r;
 }
 
 void task_skip(Task *t, char *why, bool satisfied) {
         t->result->outcome = OUTCOME_SKIPPED;
         t->result->text = why;
-        t->satisfied = satisfied;
-        task_close(t);
+        task_close(t, satisfied);
 }
 
 /* ---- what comes before ---- */
@@ -329,6 +315,25 @@ static int task_arm(Task *t) {
                 r = sd_event_add_time_relative(event, &t->deadline, CLOCK_MONOTONIC, task_limit(t),
                                                USEC_PER_MSEC, on_deadline, t);
         return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no timer for its deadline: %s", strerror(-r)) : 0;
+}
+
+static void task_release(Task *t) {
+        t->deadline = sd_event_source_disable_unref(t->deadline);
+        root_tmp_release(&t->tmp);
+        if (task_executor(t)->release)
+                task_executor(t)->release(t);
+        t->data = NULL;
+        t->released = true;
+}
+
+void tasks_release(Apply *a) {
+        for (size_t i = 0; i < a->n; i++) {
+                Task *t = &a->tasks[i];
+                if (t->state == TASK_RUNNING && !t->deadline)
+                        (void)!task_arm(t);
+                if (t->state == TASK_ENDED && !t->released)
+                        task_release(t);
+        }
 }
 
 void task_checked(Task *t, bool needed) {
@@ -425,7 +430,10 @@ static bool tasks_pending(const Apply *a) {
 }
 
 static int apply_run(Apply *a) {
-        while (tasks_pending(a)) {
+        for (;;) {
+                tasks_release(a);
+                if (!tasks_pending(a))
+                        break;
                 if (apply_stopping(a)) {
                         apply_interrupt(a);
                         return -EINTR;
@@ -496,9 +504,11 @@ int tasks_make(Apply *a, Results *results) {
 }
 
 void tasks_done(Apply *a) {
-        for (size_t i = 0; i < a->n; i++) {
+        for (size_t i = 0; i < a->n; i++)
                 if (a->tasks[i].state != TASK_ENDED)
                         task_skip(&a->tasks[i], xstrdup("the run ended before it began"), false);
+        tasks_release(a);
+        for (size_t i = 0; i < a->n; i++) {
                 free(a->tasks[i].after);
                 free(a->tasks[i].after_any);
         }

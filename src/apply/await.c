@@ -49,7 +49,7 @@ static void await_look(Unit *u) {
         if (is_busy(&u->state))
                 follow(u);
         else if (streq(u->state.active, "failed"))
-                (void)!unit_get_all(u, on_asked_again);         /* a failure has ended the task */
+                (void)!unit_get_all(u, on_asked_again);
         else
                 (void)is_over(u);
 }

@@ -26,7 +26,7 @@
 #define PRIVATE_SOCKET "unix:path=/run/systemd/private"
 
 bool task_is_unit(const Task *t) {
-        return t->data && action_is(t->action, ACTION_OF_UNITS);
+        return task_in_flight(t) && t->data && action_is(t->action, ACTION_OF_UNITS);
 }
 
 void bus_broken(Apply *a, const char *why) {

@@ -31,6 +31,7 @@ struct Task {
         Task **after_any; size_t n_after_any;   /* must have ended, however */
         TaskState state;
         bool satisfied;         /* those that wait for it may begin */
+        bool released;          /* what it held, after its end */
         bool lasts;             /* watched, and no longer than others are at work */
         enum { TOLD_NOTHING, TOLD_BEGUN, TOLD_OVER } told;      /* progress.c: to who looks on */
         RootTmp tmp;            /* of a staged file */
@@ -103,12 +104,19 @@ _nonnull_ void task_skip(Task *t, char *why, bool satisfied);
  * diag has why. tasks_done() ends and frees the tasks, also then. */
 _must_check_ _nonnull_ int tasks_make(Apply *a, Results *results);
 _nonnull_ void tasks_done(Apply *a);
+/* Frees what tasks that have ended hold, and begins the time of those whose time counts from their end. For
+ * the top of the loop: nothing of a task is at work there. */
+_nonnull_ void tasks_release(Apply *a);
 
 /* the loop, made when first asked for */
 _must_check_ _nonnull_ int apply_event(Apply *a, sd_event **ret);
 /* Takes a signal that asks to stop, if one came: a->interrupted. For who waits outside of the event loop. */
 _nonnull_ int apply_stopping(Apply *a);
 _nonnull_ void task_checked(Task *t, bool needed);
+/* Running or watched? */
+_must_check_ _nonnull_ bool task_in_flight(const Task *t);
+/* This and task_fail() set what has become of it, and nothing else: the first of them counts, and what the
+ * task holds is there until the callback has returned. */
 _nonnull_ void task_end(Task *t, Outcome outcome);
 /* done as far as dependents are concerned */
 _nonnull_ void task_watch(Task *t);

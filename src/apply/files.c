@@ -228,6 +228,7 @@ static void batch_write(Files *f) {
                 if (t->state == TASK_STAGED && files_at(f, t->action, "putting it in its place"))
                         task_publish(t);
         }
+        tasks_release(&f->apply);
 }
 
 static void *files_run(void *userdata) {
@@ -263,11 +264,6 @@ static void files_hand_over(Files *f, const Apply *a) {
                         first = t->action;
                 t->state = a->tasks[i].state;
                 t->satisfied = a->tasks[i].satisfied;
-                /* skipped by the loop, after it was announced */
-                if (t->state == TASK_ENDED && t->data) {
-                        task_executor(t)->release(t);
-                        t->data = NULL;
-                }
                 f->results.items[i].outcome = a->tasks[i].result->outcome;
         }
         (void)files_at(f, first, "starting to write it");

@@ -78,7 +78,7 @@ static int units_resume(Apply *a) {
         int r = 0;
         for (size_t i = 0; r >= 0 && i < a->n; i++) {
                 Task *t = &a->tasks[i];
-                if (task_is_unit(t) && (t->state == TASK_RUNNING || t->state == TASK_WATCHED))
+                if (task_is_unit(t))
                         r = unit_resume(t->data);
         }
         return r;

@@ -253,7 +253,7 @@ static void stop_ended(Unit *u) {
 static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Unit *u = userdata;
         u->timer = sd_event_source_disable_unref(u->timer);
-        (void)!unit_start(u->task);         /* a failure has ended the task */
+        (void)!unit_start(u->task);
         return 0;
 }
 

@@ -94,7 +94,7 @@ _must_check_ int bus_begin(Apply *a, Bus *b, uint64_t until_usec);
 int bus_renew(Apply *a);
 /* Ends all tasks of units: there is none to be had. */
 void bus_broken(Apply *a, const char *why);
-bool task_is_unit(const Task *t);
+bool task_is_unit(const Task *t);       /* one that is in flight */
 void unit_forget_call(Unit *u);
 /* The task is about to end; reply is called all the same, with no Unit. */
 void unit_leave_call(Unit *u);

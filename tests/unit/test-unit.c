@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What becomes of a job whose start nobody waits for any more. A child of the test speaks for systemd, where its private socket
  * is: it answers when the test wants it to, and tells what it was asked. (A real systemd: tests/check/units.sh.) */
+#include "apply/unit.h"
 #include "mounts.h"
 
 #include <poll.h>
@@ -244,6 +245,28 @@ static bool job_is_withdrawn(ActionType type, const char *active) {
 TEST(a_job_that_was_told_of_is_withdrawn_likewise) {
         ASSERT_TRUE(job_is_withdrawn(ACTION_START_UNIT, "inactive"));
         ASSERT_TRUE(!job_is_withdrawn(ACTION_RESTART_UNIT, "active"));
+}
+
+/* The connection is lost for longer than another is waited for: the task ends within its own check, which goes on for a moment. */
+TEST(a_unit_that_begins_when_systemd_has_gone_for_good) {
+        Action action = { .id = (char *)"start-unit:a.service", .type = ACTION_START_UNIT, .target = (char *)"a.service" };
+        const Plan plan = { .actions = &action, .n = 1 };
+        Results results = {};
+        Diag diag = {};
+        Bus *bus = xcalloc(1, sizeof *bus);
+        *bus = (Bus){ .lost_usec = 1 };
+        ASSERT_OK(sd_bus_new(&bus->bus));
+        Apply a = { .plan = &plan, .diag = &diag, .bus = bus };
+        ASSERT_OK(tasks_make(&a, &results));
+        a.tasks[0].state = TASK_RUNNING;
+        ASSERT_TRUE(unit_check(&a.tasks[0]) < 0);
+        ASSERT_EQ(results.items[0].cause, CAUSE_BUS);
+        ASSERT_CONTAINS(results.items[0].text, "the connection to systemd was lost, and no other was to be had (Connection timed out)");
+        ASSERT_EQ(diag.n, 1);
+        tasks_done(&a);
+        bus_free(bus);
+        results_done(&results);
+        diag_done(&diag);
 }
 
 /* ---- does containerd serve CRI? ---- */
