@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plan → Results: the loop. Everything whose predecessors ended well begins at once; files that are ready
- * together are written together (files.c); the rest works through one sd-event loop, each task under its own
- * deadline. A plan of files alone needs no loop and no bus and gets none. */
+ * Plan → Results: the loop. Everything whose predecessors ended well begins at once, through one sd-event
+ * loop, each task under its own deadline; files that are ready together are written together (files.c). */
 #include "apply/device.h"
 #include "apply/executor.h"
 #include "apply/storage.h"
+#include "apply/work.h"
 
 #include "base/log.h"
 #include "base/power.h"
@@ -41,8 +41,7 @@ static int work_begin(Task *t);
 static const Executor executors[_ACTION_MAX] = {
         [ACTION_WRITE_FILE]      = { .stage = file_stage, .publish = file_publish },
         [ACTION_WRITE_BLOCK]     = { .stage = block_stage },
-        [ACTION_PRUNE_FILES]     = { .stage = manifest_stage, .publish = manifest_publish,
-                                     .release = manifest_release },
+        [ACTION_PRUNE_FILES]     = { .stage = manifest_stage, .publish = manifest_publish },
         [ACTION_RELOAD_MANAGER]  = UNIT(reload_check, reload_start),
         [ACTION_RESTART_UNIT]    = UNIT(unit_check, unit_start),
         [ACTION_START_UNIT]      = UNIT(unit_check, unit_start),
@@ -247,10 +246,14 @@ bool task_ready(const Task *t, bool taken_too) {
         return true;
 }
 
-bool task_skip_if_broken(Task *t) {
+char *task_broken_text(const Action *before) {
+        return xasprintf("%s comes first and did not end well", before->id);
+}
+
+static bool task_skip_if_broken(Task *t) {
         const Task *broken = task_broken_dependency(t);
         if (broken)
-                task_skip(t, xasprintf("%s comes first and did not end well", broken->action->id), false);
+                task_skip(t, task_broken_text(broken->action), false);
         return broken;
 }
 
@@ -319,7 +322,6 @@ static int task_arm(Task *t) {
 
 static void task_release(Task *t) {
         t->deadline = sd_event_source_disable_unref(t->deadline);
-        root_tmp_release(&t->tmp);
         if (task_executor(t)->release)
                 task_executor(t)->release(t);
         t->data = NULL;
@@ -400,6 +402,7 @@ int apply_stopping(Apply *a) {
 }
 
 static void apply_interrupt(Apply *a) {
+        files_stop(a);
         for (size_t i = 0; i < a->n; i++) {
                 Task *t = &a->tasks[i];
                 const Executor *e = task_executor(t);
@@ -440,7 +443,7 @@ static int apply_run(Apply *a) {
                 }
                 if (tasks_begin_ready(a))
                         continue;
-                if (a->in_flight == 0)
+                if (a->in_flight == 0 && !a->files)
                         return diag_error(a->diag, -EDEADLK, CAUSE_INTERNAL,
                                           "the plan's actions wait for each other in a circle");
                 progress_tell(a);
@@ -491,8 +494,7 @@ int tasks_make(Apply *a, Results *results) {
                 results->items[i].action = &a->plan->actions[i];
                 a->tasks[i] = (Task){ .apply = a,
                                       .action = &a->plan->actions[i],
-                                      .result = &results->items[i],
-                                      .tmp = { .dir_fd = -1, .fd = -1 } };
+                                      .result = &results->items[i] };
         }
         _cleanup_(json_decrefp) json_t *index = plan_index(a->plan);
         for (size_t i = 0; i < a->n; i++) {
@@ -518,9 +520,10 @@ void tasks_done(Apply *a) {
 }
 
 static void apply_done(Apply *a) {
+        files_stop(a);
         tasks_done(a);
         work_wait(a);
-        a->files = files_free(a->files);
+        pruning_free(a->pruning);
         a->bus = bus_free(a->bus);
         a->event = sd_event_unref(a->event);
         json_decref(a->waited);

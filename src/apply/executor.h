@@ -13,11 +13,11 @@ typedef struct Bus Bus;
 typedef struct Job Job;
 typedef struct Work Work;
 typedef struct Files Files;
+typedef struct Pruning Pruning;
 
 typedef enum TaskState {
         TASK_PENDING,           /* waits for others */
-        TASK_TAKEN,             /* a file that the thread of files.c is to write, or is writing */
-        TASK_STAGED,            /* in that thread: its new content lies beside it */
+        TASK_TAKEN,             /* a file that the job of files.c is to write, or is writing */
         TASK_RUNNING,           /* will call task_end(), task_watch() or task_fail() from the event loop */
         TASK_WATCHED,           /* well so far, dependents may go on; still looked at */
         TASK_ENDED,
@@ -34,8 +34,6 @@ struct Task {
         bool released;          /* what it held, after its end */
         bool lasts;             /* watched, and no longer than others are at work */
         enum { TOLD_NOTHING, TOLD_BEGUN, TOLD_OVER } told;      /* progress.c: to who looks on */
-        RootTmp tmp;            /* of a staged file */
-        int synced;             /* and what became of its sync */
         sd_event_source *deadline;
         uint64_t limit_usec;    /* in place of the action's; 0: none */
         uint64_t waited_usec;   /* in vain, by another process of this boot */
@@ -49,10 +47,13 @@ struct Apply {
         Task *tasks; size_t n;
         size_t in_flight;       /* RUNNING or WATCHED */
         int interrupted;        /* the signal, or 0 */
-        sd_event *event;        /* made when the first task needs it: a plan of files alone never does */
+        sd_event *event;        /* made when the first task needs it */
         Bus *bus;               /* unit.c's */
-        Files *files;           /* files.c's; NULL before the first file, and when a disk has kept them */
-        bool files_lost;        /* a disk has kept them */
+        Job *files;             /* files.c's, that writes some; or NULL */
+        sd_event_source *files_timer;
+        bool files_begun;       /* what comes before the first of them was done */
+        bool files_lost;        /* a disk has kept a job */
+        Pruning *pruning;       /* manifest.c's, while no job has it */
         Job *jobs;              /* work.c's: of tasks that were given up */
         size_t *threads_left;   /* Results.threads_left */
         int *turn_fd;           /* Results.turn_fd */
@@ -65,8 +66,9 @@ struct Apply {
 enum { CHECK_DONE_ALREADY = 0, CHECK_NEEDED = 1, CHECK_LATER = 2 };
 
 /* One row for each ActionType. Files have stage() and publish() in place of check() and start(): those that
- * are ready together share one wait for the disk. Both run on a thread, with a task of that thread's own
- * (files.c). A function that fails has called task_fail(), or file_fail(), and returns a negative errno. */
+ * are ready together share one wait for the disk. Both run on a thread (files.c), may call work_fail(), and
+ * are else said to have written nothing. A function that fails has called task_fail() and returns a negative
+ * errno. */
 typedef struct Executor {
         bool host_only;                                 /* skipped where the root is
                                                          * not the running system's */
@@ -78,8 +80,8 @@ typedef struct Executor {
                                                          * none: CAUSE_DEADLINE */
         const char *missed;                             /* the code of a warning in place of a
                                                          * failure; NULL: the action's type */
-        int (*stage)(Task *t, RootTmp *ret);            /* 0: is so already, 1: staged */
-        int (*publish)(Task *t);                        /* NULL: root_tmp_publish() */
+        int (*stage)(Work *w, RootTmp *ret);            /* 0: is so already, 1: staged */
+        int (*publish)(Work *w, RootTmp *tmp);          /* NULL: root_tmp_publish() */
         int (*check)(Task *t);                          /* CHECK_*, or it has ended the task */
         int (*start)(Task *t);                          /* work goes on in the event loop */
         int (*work)(Work *w);                           /* or on a thread of its own: work.h */
@@ -96,8 +98,8 @@ _must_check_ _nonnull_ uint64_t task_limit(const Task *t);
 /* Has all that it comes after ended as it must? taken_too: a file may be prepared together with those it
  * comes after, since publishing keeps the order. */
 _must_check_ _nonnull_ bool task_ready(const Task *t, bool taken_too);
-/* Ends it where something that it comes after did not end well: true. */
-_nonnull_ bool task_skip_if_broken(Task *t);
+/* What is said of one that is skipped as what comes before it did not end well. */
+_malloc_ _nonnull_ char *task_broken_text(const Action *before);
 /* Ends it as skipped; it keeps why. satisfied: what comes after it goes on. */
 _nonnull_ void task_skip(Task *t, char *why, bool satisfied);
 /* Makes a task of each action of a->plan and a result for each of them; < 0 where the plan is wrong, and the
@@ -138,18 +140,31 @@ _nonnull_ void waited_take(Apply *a);
 _nonnull_ void waited_grant(Task *t);
 
 /* files.c */
-/* Writes the files that are ready, if there are any: true. It comes back at their deadline at the latest. */
+/* Takes what has become of the files that were written, and begins to write those that are ready: true where
+ * there were any. One job writes at a time, and is given up at its deadline. */
 _must_check_ _nonnull_ bool files_apply(Apply *a);
-/* Frees what a thread that has ended has left; NULL is nothing. */
-Files *files_free(Files *f);
-/* In a publish() of more than one step, before each: doing (a literal) is for the deadline's message. false:
- * the thread was given up, do nothing more. */
-_must_check_ _nonnull_ bool file_at(const Task *t, const char *doing);
+/* Waits a moment for the job that is at work, and gives it up. */
+_nonnull_ void files_stop(Apply *a);
+
+/* work.c: jobs that are no task's */
+/* Starts function on a thread, for first to begin with; the Work has files and a->pruning, which done frees
+ * with the job. Without a thread it is done here. */
+_must_check_ _nonnull_ int job_start(Apply *a, const Action *first, Files *files, int (*function)(Work *w),
+                                     void (*done)(Work *w), Job **ret);
+/* Has it ended? Waits until that instant. Its Work is the caller's then. */
+_must_check_ _nonnull_ bool job_ended(Job *j, uint64_t instant);
+_must_check_ _nonnull_ Work *job_work(Job *j);
+/* What it said last by work_at(), and about which action. */
+_must_check_ _nonnull_ char *job_at(Job *j, const Action **ret);
+/* Leaves it to its thread, which frees it: work_at() is false there from then on. false: it has ended just
+ * now. */
+_must_check_ _nonnull_ bool job_leave(Job *j, Apply *a);
+Job *job_free(Job *j);
 
 /* file.c */
-_must_check_ _nonnull_ int file_stage(Task *t, RootTmp *ret);
-_must_check_ _nonnull_ int file_publish(Task *t);
-_must_check_ _nonnull_ int block_stage(Task *t, RootTmp *ret);
+_must_check_ _nonnull_ int file_stage(Work *w, RootTmp *ret);
+_must_check_ _nonnull_ int file_publish(Work *w, RootTmp *tmp);
+_must_check_ _nonnull_ int block_stage(Work *w, RootTmp *ret);
 /* Notes that systemd must reload, if it is one of the files that it reads; call it before the file is written
  * or removed. */
 _must_check_ _nonnull_ int manager_expect(const Root *root, const char *path);
@@ -157,7 +172,8 @@ _must_check_ _nonnull_ int manager_expect(const Root *root, const char *path);
 _malloc_ _nonnull_ char *file_failure(const Root *root, const Action *a, int r, const char *verb,
                                       const char *path);
 /* Fails with that sentence and CAUSE_FILE; returns r. */
-_nonnull_ int file_fail(Task *t, int r, const char *verb, const char *path);
+_nonnull_ int file_fail(Work *w, int r, const char *verb, const char *path);
+_nonnull_ int task_fail_file(Task *t, int r, const char *verb, const char *path);
 /* old (may be empty) with content between our markers: in the place of the old block, at the end where there
  * is none; empty content: without a block. The rest stays byte for byte. */
 _malloc_ _nonnull_ char *block_merge(const char *old, size_t old_size, const char *content, size_t *ret_size);
@@ -173,10 +189,10 @@ _must_check_ _nonnull_ int block_prepare(const Root *root, const char *path, con
 /* manifest.c */
 /* The manifest with all that this plan is about to write: 1 staged, 0 if it is listed already. Publish it
  * before the first file. */
-_must_check_ _nonnull_ int manifest_announce(Task *t, RootTmp *ret);
-_must_check_ _nonnull_ int manifest_stage(Task *t, RootTmp *ret);
-_must_check_ _nonnull_ int manifest_publish(Task *t);
-_nonnull_ void manifest_release(Task *t);
+_must_check_ _nonnull_ int manifest_announce(Work *w, RootTmp *ret);
+_must_check_ _nonnull_ int manifest_stage(Work *w, RootTmp *ret);
+_must_check_ _nonnull_ int manifest_publish(Work *w, RootTmp *tmp);
+Pruning *pruning_free(Pruning *p);
 /* What prune-files would find: how the manifest differs, as root_compare() says it, and the files that would
  * be removed, added to *ret_stale; -EBADMSG where there is something else in its place. */
 _must_check_ _nonnull_ int manifest_look(const Root *root, const Plan *plan, const Action *a,

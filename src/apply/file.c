@@ -3,6 +3,7 @@
  * files.c). A block lives between two marker lines in a file that others own too; its owner, mode and
  * SELinux label stay what they were. */
 #include "apply/executor.h"
+#include "apply/work.h"
 
 #include "base/str.h"
 
@@ -44,17 +45,20 @@ char *file_failure(const Root *root, const Action *a, int r, const char *verb, c
                          dead ?: strerror(-r), advice ? "; " : "", advice ?: "");
 }
 
-int file_fail(Task *t, int r, const char *verb, const char *path) {
+int task_fail_file(Task *t, int r, const char *verb, const char *path) {
         _cleanup_(freep) char *text = file_failure(t->apply->root, t->action, r, verb, path);
         return task_fail(t, r, CAUSE_FILE, "%s", text);
 }
 
-int file_stage(Task *t, RootTmp *ret) {
-        const Action *a = t->action;
-        const Root *root = t->apply->root;
-        int r = root_tmp_stage(root, a->target, a->file.content ?: "", a->file.size, a->file.mode,
-                               root_owner(root), ret);
-        return r < 0 ? file_fail(t, r, "written", a->target) : r;
+int file_fail(Work *w, int r, const char *verb, const char *path) {
+        _cleanup_(freep) char *text = file_failure(w->root, w->action, r, verb, path);
+        return work_fail(w, r, CAUSE_FILE, "%s", text);
+}
+
+int file_stage(Work *w, RootTmp *ret) {
+        const Action *a = w->action;
+        return root_tmp_stage(w->root, a->target, a->file.content ?: "", a->file.size, a->file.mode,
+                              root_owner(w->root), ret);
 }
 
 int manager_expect(const Root *root, const char *path) {
@@ -66,9 +70,9 @@ int manager_expect(const Root *root, const char *path) {
         return 0;
 }
 
-int file_publish(Task *t) {
-        int r = manager_expect(t->apply->root, t->action->target);
-        return r < 0 ? r : root_tmp_publish(&t->tmp);
+int file_publish(Work *w, RootTmp *tmp) {
+        int r = manager_expect(w->root, w->action->target);
+        return r < 0 ? r : root_tmp_publish(tmp);
 }
 
 /* ---- blocks ---- */
@@ -187,7 +191,7 @@ int block_prepare(const Root *root, const char *path, const char *content, RootT
         return *content ? root_tmp_stage(root, path, b.new, b.new_size, 0644, ROOT_ANYBODY, ret) : 0;
 }
 
-int block_stage(Task *t, RootTmp *ret) {
-        int r = block_prepare(t->apply->root, t->action->target, t->action->file.content ?: "", ret);
-        return r < 0 ? file_fail(t, r, "edited", t->action->target) : r;
+int block_stage(Work *w, RootTmp *ret) {
+        int r = block_prepare(w->root, w->action->target, w->action->file.content ?: "", ret);
+        return r < 0 ? file_fail(w, r, "edited", w->action->target) : r;
 }

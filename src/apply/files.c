@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files that are ready together → staged, synced and published together, on a thread that the loop waits
- * for until their deadline and no longer: a disk that hangs keeps the thread, and the run goes on without it.
+ * Files that are ready together → staged, synced and published together, by one job (work.c) at a time: the
+ * loop goes on meanwhile, says every 10 s what they wait for, and gives them up at their deadline. A disk
+ * that hangs keeps the thread then, and the run goes on without it.
  *
- * The thread has a Root, tasks and results of its own, made from the same plan. When it ends in time, the
- * loop takes over what has become of them. A thread that was given up ends what it has in hand, should it
- * come back after all, which may be one more rename or removal, and begins no other. It touches only what is
- * its own and the plan, which it holds, and frees what is its own. */
+ * The job has what it needs of the plan and the tasks, and of them only the plan, which it holds, is not its
+ * own. What has become of each file is the task's once the job has ended in time. One that was given up ends
+ * what it has in hand, should it come back after all, which may be one more rename or removal, and begins no
+ * other. */
 #include "apply/executor.h"
+#include "apply/work.h"
 
 #include "base/log.h"
 #include "base/stop.h"
@@ -16,137 +18,154 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 
 #define BATCH_MAX 64            /* two descriptors and a thread each */
-/* So often it is told what the files wait for. A stop waits as long, and is then looked for so often. */
 #define TELL_USEC (10 * USEC_PER_SEC)
-#define LOOK_USEC USEC_PER_SEC
+#define STOP_USEC USEC_PER_SEC  /* the job has so long to end by itself when the run is to stop */
 
-enum { FILES_IN_TIME, FILES_ENDED, FILES_GIVEN_UP };
+typedef struct File {
+        Task *task;             /* the loop's alone */
+        const Action *action;
+        const Executor *executor;
+        enum { FILE_WAITS, FILE_STAGED, FILE_OVER } state;
+        RootTmp tmp;
+        int synced;             /* what became of its sync */
+        int error;              /* of a failure, also of one that the node can do without */
+        Result result;          /* as the task's is to be */
+} File;
 
 struct Files {
-        Apply apply;            /* the thread's: its root, tasks, diag */
-        Root *root;
-        Plan *plan;
-        Results results;
-        Diag diag;
-        Task announcement;      /* the manifest that also lists the files about to be written; published
-                                 * before the first of them */
-        bool sweeps, announces; /* still to be done, before the first batch */
-        atomic_int state;       /* FILES_* */
-        _Atomic(const Action *) at;     /* what the thread has in hand */
-        _Atomic(const char *) doing;    /* and what it does with it */
+        File *items; size_t n;
+        File **failures; size_t n_failures;     /* in the order in which they failed */
+        File announcement;      /* the manifest that also lists the files about to be written; published
+                                 * before the first of them. Without an action: not to be made */
+        const Action **swept; size_t n_swept;
+        const Action *failed;   /* of the configuration, in an earlier batch */
+        uint64_t begin_usec, end_usec, tell_usec;       /* the loop's */
 };
 
-Files *files_free(Files *f) {
-        if (!f)
-                return NULL;
-        tasks_done(&f->apply);
-        root_tmp_release(&f->announcement.tmp);
-        results_done(&f->results);
-        diag_done(&f->diag);
-        root_free(f->root);
-        plan_free(f->plan);
-        free(f);
-        return NULL;
-}
-
-static int files_new(const Apply *a, Files **ret) {
-        Files *f = xcalloc(1, sizeof *f);
-        *f = (Files){ .plan = plan_ref(a->plan),
-                      .sweeps = !a->files_lost,         /* not again: it would hang at the same directory */
-                      .announces = true,
-                      .announcement.tmp = { .dir_fd = -1, .fd = -1 } };
-        int r = root_new(root_path(a->root), &f->root);
-        if (r >= 0) {
-                f->apply = (Apply){ .root = f->root, .plan = f->plan, .diag = &f->diag, .files = f };
-                r = tasks_make(&f->apply, &f->results);
+/* Frees what the job has; also in its thread. */
+static void files_done(Work *w) {
+        Files *f = w->files;
+        for (size_t i = 0; i < f->n; i++) {
+                root_tmp_release(&f->items[i].tmp);
+                free(f->items[i].result.text);
         }
-        if (r < 0)
-                files_free(f);
-        else
-                *ret = f;
-        return r;
+        root_tmp_release(&f->announcement.tmp);
+        w->pruning = pruning_free(w->pruning);
+        free(f->items);
+        free(f->failures);
+        free(f->swept);
+        free(f);
 }
 
 /* ---- in the thread ---- */
 
 /* Notes what comes next, for the deadline's message. false: the thread was given up, do nothing more. */
-static bool files_at(Files *f, const Action *at, const char *doing) {
-        atomic_store(&f->doing, doing);
-        atomic_store(&f->at, at);
-        return atomic_load(&f->state) != FILES_GIVEN_UP;
+static bool files_at(Work *w, const Action *at, const char *doing) {
+        w->action = at;
+        return work_at(w, "%s", doing);
 }
 
-bool file_at(const Task *t, const char *doing) {
-        return files_at(t->apply->files, t->action, doing);
+static void file_over(File *f, Outcome outcome) {
+        f->state = FILE_OVER;
+        f->result.outcome = outcome;
+        f->result.end_usec = outcome == OUTCOME_SKIPPED ? 0 : now_usec();
+        root_tmp_release(&f->tmp);
 }
 
-/* Before anything is staged; under the lock no other run can be staging. Those of the devices' phase may be
- * another's until it is our turn, so until they are taken. A failure to look is told by staging itself. */
-static void sweep(Files *f, bool first) {
-        for (size_t i = 0; i < f->apply.n; i++) {
-                const Task *t = &f->apply.tasks[i];
-                bool devices = t->action->phase == PHASE_DEVICES;
-                if (task_executor(t)->stage && (devices ? t->state == TASK_TAKEN : first) &&
-                    files_at(f, t->action, "looking for what an earlier run has left beside it") &&
-                    root_tmp_sweep(f->root, t->action->target) > 0)
-                        log_debug("%s: removed what a run that was killed had left beside it",
-                                  t->action->target);
-        }
+/* Why stands in w, unless it is only that it could not be written. */
+static void file_failed(Work *w, File *f, int r) {
+        if (!w->text)
+                (void)file_fail(w, r, "written", f->action->target);
+        f->error = r;
+        f->result.cause = w->cause;
+        f->result.text = TAKE_PTR(w->text);
+        file_over(f, f->action->lenient ? OUTCOME_UNCHANGED : OUTCOME_FAILED);
+        w->files->failures[w->files->n_failures++] = f;
 }
 
-static void announcement_stage(Files *f) {
-        for (size_t i = 0; i < f->apply.n; i++) {
-                Task *t = &f->apply.tasks[i];
-                /* ended: with another thread, which its disk has kept */
-                if (t->action->type != ACTION_PRUNE_FILES || t->state == TASK_ENDED ||
-                    !files_at(f, t->action, "adding to it the files that are about to be written"))
-                        continue;
-                f->announcement.action = t->action;
-                if (manifest_announce(t, &f->announcement.tmp) > 0)
-                        f->announcement.state = TASK_STAGED;
-        }
+static void file_skip(File *f, char *why) {
+        f->result.text = why;
+        file_over(f, OUTCOME_SKIPPED);
 }
 
-/* Without a word where it fails: prune-files writes the same file, and its failure is told. */
-static void announce(Files *f) {
-        Task *t = &f->announcement;
-        int r = t->state == TASK_STAGED ? t->synced : 0;
-        if (t->state == TASK_STAGED && r >= 0 && files_at(f, t->action, "putting it in its place"))
-                r = root_tmp_publish(&t->tmp);
-        if (r < 0)
-                log_debug("the files to be written could not be announced: %s", strerror(-r));
-        t->state = TASK_ENDED;
-        root_tmp_release(&t->tmp);
+static bool has_failed(const File *f) {
+        return f->result.outcome == OUTCOME_FAILED || f->result.outcome == OUTCOME_SKIPPED;
 }
 
-static void task_stage(Task *t) {
-        t->result->begin_usec = now_usec();
-        int r = task_executor(t)->stage(t, &t->tmp);
-        if (r == 0)
-                task_end(t, OUTCOME_UNCHANGED);
-        else if (r > 0)
-                t->state = TASK_STAGED;
-}
-
-static void *task_sync(void *userdata) {
-        Task *t = userdata;
-        t->synced = root_tmp_sync(&t->tmp);
+/* The first in this batch that it comes after and that did not end well; prune-files comes after all. */
+static const File *file_broken(const Files *f, const File *file) {
+        const Action *a = file->action;
+        for (const File *before = f->items; before < file; before++)
+                if (has_failed(before) &&
+                    (a->type == ACTION_PRUNE_FILES || strv_contains(a->after, before->action->id)))
+                        return before;
         return NULL;
 }
 
+static bool file_skip_if_broken(const Files *f, File *file) {
+        const File *broken = file_broken(f, file);
+        if (broken)
+                file_skip(file, task_broken_text(broken->action));
+        return broken;
+}
+
+/* Before anything is staged; under the lock no other run can be staging. A failure to look is told by staging
+ * itself. */
+static void sweep(Work *w) {
+        for (size_t i = 0; i < w->files->n_swept; i++) {
+                const Action *a = w->files->swept[i];
+                if (files_at(w, a, "looking for what an earlier run has left beside it") &&
+                    root_tmp_sweep(w->root, a->target) > 0)
+                        log_debug("%s: removed what a run that was killed had left beside it", a->target);
+        }
+}
+
+static void announcement_stage(Work *w) {
+        File *f = &w->files->announcement;
+        if (f->action && files_at(w, f->action, "adding to it the files that are about to be written") &&
+            manifest_announce(w, &f->tmp) > 0)
+                f->state = FILE_STAGED;
+}
+
+/* Without a word where it fails: prune-files writes the same file, and its failure is told. */
+static void announce(Work *w) {
+        File *f = &w->files->announcement;
+        int r = f->state == FILE_STAGED ? f->synced : 0;
+        if (f->state == FILE_STAGED && r >= 0 && files_at(w, f->action, "putting it in its place"))
+                r = root_tmp_publish(&f->tmp);
+        if (r < 0)
+                log_debug("the files to be written could not be announced: %s", strerror(-r));
+        root_tmp_release(&f->tmp);
+}
+
+static void *file_sync(void *userdata) {
+        File *f = userdata;
+        f->synced = root_tmp_sync(&f->tmp);
+        return NULL;
+}
+
+static void file_stage_one(Work *w, File *f) {
+        f->result.begin_usec = now_usec();
+        int r = f->executor->stage(w, &f->tmp);
+        if (r < 0)
+                file_failed(w, f, r);
+        else if (r == 0)
+                file_over(f, OUTCOME_UNCHANGED);
+        else
+                f->state = FILE_STAGED;
+}
+
 /* What is so already takes no place. */
-static size_t batch_stage(Files *f) {
+static size_t batch_stage(Work *w) {
         size_t staged = 0;
-        for (size_t i = 0; i < f->apply.n && staged < BATCH_MAX; i++) {
-                Task *t = &f->apply.tasks[i];
-                if (t->state != TASK_TAKEN || task_skip_if_broken(t) ||
-                    !files_at(f, t->action, "writing its new content beside it"))
+        for (File *f = w->files->items; f < w->files->items + w->files->n && staged < BATCH_MAX; f++) {
+                if (file_skip_if_broken(w->files, f) ||
+                    !files_at(w, f->action, "writing its new content beside it"))
                         continue;
-                task_stage(t);
-                staged += t->state == TASK_STAGED;
+                file_stage_one(w, f);
+                staged += f->state == FILE_STAGED;
         }
         return staged;
 }
@@ -154,139 +173,106 @@ static size_t batch_stage(Files *f) {
 /* All at once, a thread for each: a disk answers ten flushes that wait together as fast as one, and each
  * after the other only in ten times that. One syncfs() would be a little faster still, but it waits for all
  * that others have written, which at boot has no bound. */
-static void batch_sync(Files *f) {
+static void batch_sync(Work *w) {
         static const char doing[] = "waiting for the disk to keep its new content";
-        struct { Task *task; pthread_t thread; } syncs[BATCH_MAX + 1];
+        struct { File *file; pthread_t thread; } syncs[BATCH_MAX + 1];
+        Files *files = w->files;
         size_t n = 0;
-        for (size_t i = 0; i <= f->apply.n; i++) {
-                Task *t = i < f->apply.n ? &f->apply.tasks[i] : &f->announcement;
-                if (t->state != TASK_STAGED)
+        for (size_t i = 0; i <= files->n; i++) {
+                File *f = i < files->n ? &files->items[i] : &files->announcement;
+                if (f->state != FILE_STAGED)
                         continue;
                 assert(n < ARRAY_SIZE(syncs));
-                syncs[n].task = t;
+                syncs[n].file = f;
                 /* the first one is this thread's own */
-                if (n > 0 && pthread_create(&syncs[n].thread, NULL, task_sync, t) != 0)
-                        task_sync(t);
+                if (n > 0 && pthread_create(&syncs[n].thread, NULL, file_sync, f) != 0)
+                        file_sync(f);
                 else
                         n++;
         }
-        if (n > 0 && files_at(f, syncs[0].task->action, doing))
-                task_sync(syncs[0].task);
+        if (n > 0 && files_at(w, syncs[0].file->action, doing))
+                file_sync(syncs[0].file);
         while (n-- > 1) {
-                (void)files_at(f, syncs[n].task->action, doing);
+                (void)files_at(w, syncs[n].file->action, doing);
                 pthread_join(syncs[n].thread, NULL);
         }
-        for (size_t i = 0; i < f->apply.n; i++) {
-                Task *t = &f->apply.tasks[i];
-                if (t->state == TASK_STAGED && t->synced < 0)
-                        (void)file_fail(t, t->synced, "written", t->action->target);
-        }
+        for (File *f = files->items; f < files->items + files->n; f++)
+                if (f->state == FILE_STAGED && f->synced < 0)
+                        file_failed(w, f, f->synced);
 }
 
 /* The files of the configuration belong together: half of them new and half old is what nobody asked for. So
  * none is renamed into its place while one of them cannot be prepared. */
-static void batch_withhold(Apply *a) {
-        const Task *failed = NULL;
-        for (size_t i = 0; i < a->n && !failed; i++)
-                if (a->tasks[i].result->outcome == OUTCOME_FAILED &&
-                    a->tasks[i].action->phase == PHASE_CONFIG && task_executor(&a->tasks[i])->stage)
-                        failed = &a->tasks[i];
-        for (size_t i = 0; i < a->n && failed; i++)
-                if (a->tasks[i].state == TASK_STAGED && a->tasks[i].action->phase == PHASE_CONFIG)
-                        task_skip(&a->tasks[i],
-                                  xasprintf("left as it was: the configuration is written whole or not at "
-                                            "all, and %s failed",
-                                            failed->action->id),
-                                  false);
-}
-
-static void task_publish(Task *t) {
-        const Executor *e = task_executor(t);
-        if (task_skip_if_broken(t))
-                return;
-        int r = e->publish ? e->publish(t) : root_tmp_publish(&t->tmp);
-        if (t->state == TASK_ENDED)             /* it failed and said why */
-                return;
-        if (r < 0)
-                (void)file_fail(t, r, "written", t->action->target);
-        else
-                task_end(t, OUTCOME_DONE);
-}
-
-static void batch_write(Files *f) {
-        sweep(f, f->sweeps);
-        if (f->announces)
-                announcement_stage(f);
-        f->sweeps = f->announces = false;
-        if (batch_stage(f) == 0)
-                return;
-        batch_sync(f);
-        announce(f);
-        batch_withhold(&f->apply);
-        for (size_t i = 0; i < f->apply.n; i++) {
-                Task *t = &f->apply.tasks[i];
-                if (t->state == TASK_STAGED && files_at(f, t->action, "putting it in its place"))
-                        task_publish(t);
+static void batch_withhold(Files *files) {
+        const Action *failed = files->failed;
+        for (size_t i = 0; i < files->n_failures; i++) {
+                const Action *a = files->failures[i]->action;
+                if (a->phase == PHASE_CONFIG && !a->lenient && (!failed || a < failed))
+                        failed = a;
         }
-        tasks_release(&f->apply);
+        for (File *f = files->items; failed && f < files->items + files->n; f++)
+                if (f->state == FILE_STAGED && f->action->phase == PHASE_CONFIG)
+                        file_skip(f, xasprintf("left as it was: the configuration is written whole or not at "
+                                               "all, and %s failed",
+                                               failed->id));
 }
 
-static void *files_run(void *userdata) {
-        Files *f = userdata;
-        batch_write(f);
-        if (atomic_exchange(&f->state, FILES_ENDED) == FILES_GIVEN_UP)
-                files_free(f);
-        return NULL;
+static void file_publish_one(Work *w, File *f) {
+        if (file_skip_if_broken(w->files, f))
+                return;
+        int r = f->executor->publish ? f->executor->publish(w, &f->tmp) : root_tmp_publish(&f->tmp);
+        if (r < 0)
+                file_failed(w, f, r);
+        else
+                file_over(f, OUTCOME_DONE);
+}
+
+static int files_work(Work *w) {
+        Files *files = w->files;
+        sweep(w);
+        announcement_stage(w);
+        if (batch_stage(w) == 0)
+                return 0;
+        batch_sync(w);
+        announce(w);
+        batch_withhold(files);
+        for (File *f = files->items; f < files->items + files->n; f++)
+                if (f->state == FILE_STAGED && files_at(w, f->action, "putting it in its place"))
+                        file_publish_one(w, f);
+        return 0;
 }
 
 /* ---- in the loop ---- */
 
-/* Takes what is ready, and what will be as soon as that is written. Returns the time that it has, in µs; 0:
- * nothing is ready. */
-static uint64_t files_take(Apply *a) {
-        uint64_t limit = 0;
-        for (size_t i = 0; i < a->n; i++) {
-                Task *t = &a->tasks[i];
-                if (t->state != TASK_PENDING || !task_executor(t)->stage || !task_ready(t, true))
-                        continue;
-                t->state = TASK_TAKEN;
-                limit = limit == 0 ? task_limit(t) : MIN(limit, task_limit(t));
+/* What has become of one. */
+static void file_take(File *f) {
+        Task *t = f->task;
+        if (f->state != FILE_OVER) {
+                t->state = TASK_PENDING;                /* no place was left */
+                return;
         }
-        return limit;
+        if (f->error < 0)
+                (void)task_fail(t, f->error, f->result.cause, "%s", f->result.text);
+        else if (f->result.outcome == OUTCOME_SKIPPED)
+                task_skip(t, TAKE_PTR(f->result.text), false);
+        else
+                task_end(t, f->result.outcome);
+        t->result->begin_usec = f->result.begin_usec;
+        t->result->end_usec = f->result.end_usec;
 }
 
-static void files_hand_over(Files *f, const Apply *a) {
-        const Action *first = NULL;
-        assert(f->apply.n == a->n);
-        for (size_t i = 0; i < a->n; i++) {
-                Task *t = &f->apply.tasks[i];
-                if (!first && a->tasks[i].state == TASK_TAKEN)
-                        first = t->action;
-                t->state = a->tasks[i].state;
-                t->satisfied = a->tasks[i].satisfied;
-                f->results.items[i].outcome = a->tasks[i].result->outcome;
-        }
-        (void)files_at(f, first, "starting to write it");
-        atomic_store(&f->state, FILES_IN_TIME);
-}
-
-static void files_take_over(Apply *a, Files *f) {
-        diag_move(a->diag, &f->diag);
-        for (size_t i = 0; i < a->n; i++) {
-                Task *t = &a->tasks[i], *theirs = &f->apply.tasks[i];
-                if (t->state != TASK_TAKEN)
-                        continue;
-                if (theirs->state == TASK_TAKEN) {
-                        t->state = TASK_PENDING;        /* no place was left */
-                        continue;
-                }
-                assert(theirs->state == TASK_ENDED);
-                *t->result = *theirs->result;
-                theirs->result->text = NULL;
-                theirs->result->found = NULL;
-                t->satisfied = theirs->satisfied;
-                t->state = TASK_ENDED;
-        }
+static void files_finish(Apply *a) {
+        Work *w = job_work(a->files);
+        Files *files = w->files;
+        a->files_timer = sd_event_source_disable_unref(a->files_timer);
+        a->pruning = TAKE_PTR(w->pruning);
+        diag_move(a->diag, &w->warnings);
+        for (size_t i = 0; i < files->n_failures; i++)
+                file_take(files->failures[i]);
+        for (size_t i = 0; i < files->n; i++)
+                if (files->items[i].task->state == TASK_TAKEN)
+                        file_take(&files->items[i]);
+        a->files = job_free(a->files);
 }
 
 /* What it has in hand has failed. What else it was to write may be written or not, which is not done. */
@@ -316,79 +302,122 @@ static void files_fail(Apply *a, const Action *at, const char *doing, uint64_t b
                                 usec_seconds(limit), doing);
 }
 
-static bool joins_until(pthread_t thread, uint64_t usec) {
-        const struct timespec instant = { .tv_sec = (time_t)(usec / USEC_PER_SEC),
-                                          .tv_nsec = (long)(usec % USEC_PER_SEC * 1000) };
-        return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &instant) == 0;
-}
-
-/* A disk that answers late is told of, and a stop is obeyed once it is late. false: it has not ended at its
- * deadline, or is not waited for any longer. */
-static bool files_join(Apply *a, pthread_t thread, uint64_t begin, uint64_t limit) {
-        uint64_t end = begin + limit, tell = begin + TELL_USEC;
-        for (uint64_t next = MIN(tell, end); !joins_until(thread, next); next = MIN(next + LOOK_USEC, end)) {
-                const Action *at = atomic_load(&a->files->at);
-                if (next >= end || apply_stopping(a))
-                        return false;
-                if (next < tell)
-                        continue;
-                log_info("%s: still %s after %g s; giving up in %g s; dmesg shows whether its disk "
-                         "answers", at->id, atomic_load(&a->files->doing),
-                         usec_seconds(next - begin), usec_seconds(end - next));
-                tell += TELL_USEC;
+/* Unless it has ended just now. From then on what it has is its own. */
+static void files_give_up(Apply *a) {
+        const Files *files = job_work(a->files)->files;
+        uint64_t begin = files->begin_usec, limit = files->end_usec - begin;
+        const Action *at;
+        _cleanup_(freep) char *doing = job_at(a->files, &at);
+        if (!job_leave(a->files, a)) {
+                files_finish(a);
+                return;
         }
-        return true;
-}
-
-/* true: the thread has ended, and what it has is the loop's again. */
-static bool files_await(Apply *a, pthread_t thread, uint64_t limit) {
-        Files *f = a->files;
-        uint64_t begin = now_usec();
-        if (files_join(a, thread, begin, limit))
-                return true;
-        const Action *at = atomic_load(&f->at);
-        const char *doing = atomic_load(&f->doing);
-        if (atomic_exchange(&f->state, FILES_GIVEN_UP) == FILES_ENDED) {
-                pthread_join(thread, NULL);
-                return true;
-        }
-        pthread_detach(thread);
-        a->files = NULL;                /* it may be freed already */
+        a->files = NULL;
+        a->files_timer = sd_event_source_disable_unref(a->files_timer);
+        a->files_begun = false;
         a->files_lost = true;
-        (*a->threads_left)++;
         files_fail(a, at, doing, begin, limit);
-        return false;
 }
 
-/* The loop stood still meanwhile: what has ended in time must be heard before it counts as late. */
-static void deadlines_move(Apply *a, uint64_t usec) {
-        for (size_t i = 0; i < a->n; i++) {
-                sd_event_source *deadline = a->tasks[i].deadline;
-                uint64_t instant = 0;
-                if (deadline && sd_event_source_get_time(deadline, &instant) >= 0)
-                        (void)!sd_event_source_set_time(deadline, instant + usec);
+void files_stop(Apply *a) {
+        if (a->files && job_ended(a->files, now_usec() + STOP_USEC))
+                files_finish(a);
+        else if (a->files)
+                files_give_up(a);
+}
+
+/* A disk that answers late is told of. */
+static int on_late(sd_event_source *s, uint64_t usec, void *userdata) {
+        Apply *a = userdata;
+        Files *files = job_work(a->files)->files;
+        const Action *at;
+        if (usec >= files->end_usec) {
+                files_give_up(a);
+                return 0;
         }
+        _cleanup_(freep) char *doing = job_at(a->files, &at);
+        log_info("%s: still %s after %g s; giving up in %g s; dmesg shows whether its disk answers", at->id,
+                 doing, usec_seconds(usec - files->begin_usec), usec_seconds(files->end_usec - usec));
+        (void)!sd_event_source_set_time(s, MIN(usec + TELL_USEC, files->end_usec));
+        return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+/* Takes what is ready, and what will be as soon as that is written. Returns how many there are. */
+static size_t files_take(Apply *a) {
+        size_t n = 0;
+        for (size_t i = 0; i < a->n; i++) {
+                Task *t = &a->tasks[i];
+                if (t->state != TASK_PENDING || !task_executor(t)->stage || !task_ready(t, true))
+                        continue;
+                t->state = TASK_TAKEN;
+                n++;
+        }
+        return n;
+}
+
+/* Of the devices' phase they may be another's until it is our turn, so until they are taken; and not again
+ * after a disk has kept the thread: it would hang at the same directory. */
+static bool is_swept(const Apply *a, const Task *t) {
+        return t->action->phase == PHASE_DEVICES ? t->state == TASK_TAKEN : !a->files_begun && !a->files_lost;
+}
+
+static Files *files_new(Apply *a, size_t n) {
+        Files *f = xcalloc(1, sizeof *f);
+        *f = (Files){ .items = xcalloc(n, sizeof *f->items),
+                      .failures = xcalloc(n, sizeof(File *)),
+                      .swept = xcalloc(a->n, sizeof(Action *)),
+                      .announcement.tmp = { .dir_fd = -1, .fd = -1 },
+                      .begin_usec = now_usec(),
+                      .end_usec = UINT64_MAX };
+        for (size_t i = 0; i < a->n; i++) {
+                Task *t = &a->tasks[i];
+                const Executor *e = task_executor(t);
+                if (!e->stage)
+                        continue;
+                if (is_swept(a, t))
+                        f->swept[f->n_swept++] = t->action;
+                /* ended: with another thread, which its disk has kept */
+                if (t->action->type == ACTION_PRUNE_FILES && !a->files_begun && t->state != TASK_ENDED)
+                        f->announcement.action = t->action;
+                if (t->result->outcome == OUTCOME_FAILED && t->action->phase == PHASE_CONFIG && !f->failed)
+                        f->failed = t->action;
+                if (t->state != TASK_TAKEN)
+                        continue;
+                f->items[f->n++] = (File){ .task = t, .action = t->action, .executor = e,
+                                           .tmp = { .dir_fd = -1, .fd = -1 } };
+                f->end_usec = MIN(f->end_usec, f->begin_usec + task_limit(t));
+        }
+        return f;
+}
+
+static int files_start(Apply *a, size_t n) {
+        sd_event *event = NULL;
+        int r = apply_event(a, &event);
+        if (r >= 0)
+                r = sd_event_add_time(event, &a->files_timer, CLOCK_MONOTONIC, UINT64_MAX, USEC_PER_MSEC,
+                                      on_late, a);
+        if (r < 0)
+                return r;
+        Files *f = files_new(a, n);
+        a->files_begun = true;
+        r = sd_event_source_set_time(a->files_timer, MIN(f->begin_usec + TELL_USEC, f->end_usec));
+        if (r >= 0)
+                r = job_start(a, f->items[0].action, f, files_work, files_done, &a->files);
+        if (r < 0)
+                a->files_timer = sd_event_source_disable_unref(a->files_timer);
+        return r;
 }
 
 bool files_apply(Apply *a) {
-        uint64_t begin = now_usec(), limit = files_take(a);
-        pthread_t thread;
-        if (limit == 0)
+        bool ended = a->files && job_ended(a->files, 0);
+        if (a->files && !ended)
                 return false;
-        int r = a->files ? 0 : files_new(a, &a->files);
+        if (ended)
+                files_finish(a);
+        size_t n = files_take(a);
+        int r = n > 0 ? files_start(a, n) : 0;
         for (size_t i = 0; i < a->n && r < 0; i++)
                 if (a->tasks[i].state == TASK_TAKEN)
-                        (void)file_fail(&a->tasks[i], r, "written", a->tasks[i].action->target);
-        if (r < 0)
-                return true;
-        files_hand_over(a->files, a);
-        bool ended = true;
-        if (pthread_create(&thread, NULL, files_run, a->files) != 0)
-                batch_write(a->files);  /* late is better than not at all */
-        else
-                ended = files_await(a, thread, limit);
-        deadlines_move(a, now_usec() - begin);
-        if (ended)
-                files_take_over(a, a->files);
-        return true;
+                        (void)task_fail_file(&a->tasks[i], r, "written", a->tasks[i].action->target);
+        return n > 0 || ended;
 }

@@ -5,6 +5,7 @@
  * than there is, and the next run removes the rest. The two phases of a boot are two processes that each see
  * their half of the plan: an entry belongs to the phase that wrote it, and only that one may miss it. */
 #include "apply/executor.h"
+#include "apply/work.h"
 
 #include "base/log.h"
 #include "base/hash.h"
@@ -125,15 +126,15 @@ static int remove_block(const Root *root, const char *path) {
 
 /* What we own is removed even if somebody changed it, as it would have been written anew if it were still
  * asked for; what was only intended is ours if it is what was to be written. */
-static int remove_entry(Task *t, const json_t *entry) {
+static int remove_entry(Work *w, const json_t *entry) {
         const char *path = json_get_text(entry, "path");
         if (json_is_true(json_object_get(entry, "block")))
-                return remove_block(t->apply->root, path);
-        int r = file_is_unchanged(t->apply->root, path, json_get_text(entry, "sha256"));
+                return remove_block(w->root, path);
+        int r = file_is_unchanged(w->root, path, json_get_text(entry, "sha256"));
         if (r == -ENOENT || r == -ENOTDIR)      /* a run that was killed got no further */
-                return remove_empty_dropin_dir(t->apply->root, path);
+                return remove_empty_dropin_dir(w->root, path);
         if (r == -EISDIR || r == -ELOOP) {
-                diag_warn_at(t->apply->diag, "file-kept", NULL, path,
+                diag_warn_at(&w->warnings, "file-kept", NULL, path,
                              "no longer asked for, but what stands there is not the file that was written; "
                              "it stays");
                 return 0;
@@ -141,16 +142,16 @@ static int remove_entry(Task *t, const json_t *entry) {
         if (r == 0 && json_is_true(json_object_get(entry, "intended")))
                 return 0;
         if (r == 0)
-                diag_warn_at(t->apply->diag, "file-changed", NULL, path,
+                diag_warn_at(&w->warnings, "file-changed", NULL, path,
                              "no longer asked for, and removed although it was changed since it was written");
         if (r >= 0)
-                r = manager_expect(t->apply->root, path);
+                r = manager_expect(w->root, path);
         if (r >= 0)
-                r = root_remove(t->apply->root, path);
+                r = root_remove(w->root, path);
         if (r < 0)
                 return r;
         log_info("removed %s, which the configuration no longer asks for", path);
-        return remove_empty_dropin_dir(t->apply->root, path);
+        return remove_empty_dropin_dir(w->root, path);
 }
 
 static int by_path(const void *a, const void *b) {
@@ -185,28 +186,35 @@ static json_t *manifest_of_plan(const Plan *plan, Phase phase) {
 }
 
 /* What prune-files keeps from the announcement to the end. */
-typedef struct Pruning { json_t *old, *stale; } Pruning;
+struct Pruning { json_t *old, *stale; };
 
-static Pruning *pruning_get(Task *t) {
-        Pruning *p = t->data;
-        if (!p) {
-                p = xcalloc(1, sizeof *p);
-                *p = (Pruning){ manifest_read(t->apply->root, t->action->target, t->apply->diag),
-                                json_array() };
-                t->data = p;
+static Pruning *pruning_get(Work *w) {
+        if (!w->pruning) {
+                w->pruning = xcalloc(1, sizeof *w->pruning);
+                w->pruning->old = manifest_read(w->root, w->action->target, &w->warnings);
+                w->pruning->stale = json_array();
         }
-        return p;
+        return w->pruning;
 }
 
-static int manifest_write(const Task *t, json_t *files, RootTmp *ret) {
+Pruning *pruning_free(Pruning *p) {
+        if (p) {
+                json_decref(p->old);
+                json_decref(p->stale);
+        }
+        free(p);
+        return NULL;
+}
+
+static int manifest_write(const Work *w, json_t *files, RootTmp *ret) {
         _cleanup_(freep) char *text = manifest_format(files);
-        return root_tmp_stage(t->apply->root, t->action->target, text, strlen(text), MANIFEST_MODE,
+        return root_tmp_stage(w->root, w->action->target, text, strlen(text), MANIFEST_MODE,
                               ROOT_ANYBODY, ret);
 }
 
-int manifest_announce(Task *t, RootTmp *ret) {
-        json_t *all = json_copy(pruning_get(t)->old),
-               *new = manifest_of_plan(t->apply->plan, t->action->phase), *entry;
+int manifest_announce(Work *w, RootTmp *ret) {
+        json_t *all = json_copy(pruning_get(w)->old),
+               *new = manifest_of_plan(w->plan, w->action->phase), *entry;
         size_t i, known = json_array_size(all);
         json_array_foreach(new, i, entry) {
                 if (files_have(all, json_get_text(entry, "path")))
@@ -214,7 +222,7 @@ int manifest_announce(Task *t, RootTmp *ret) {
                 json_object_set_new(entry, "intended", json_true());
                 json_array_append(all, entry);
         }
-        int r = json_array_size(all) > known ? manifest_write(t, all, ret) : 0;
+        int r = json_array_size(all) > known ? manifest_write(w, all, ret) : 0;
         json_decref(all);
         json_decref(new);
         return r;
@@ -235,14 +243,13 @@ static void manifest_sort(const Plan *plan, Phase phase, const json_t *old, json
         }
 }
 
-int manifest_stage(Task *t, RootTmp *ret) {
-        Phase phase = t->action->phase;
-        Pruning *p = pruning_get(t);
-        json_t *new = manifest_of_plan(t->apply->plan, phase);
-        manifest_sort(t->apply->plan, phase, p->old, new, p->stale);
-        int r = manifest_write(t, new, ret);
+int manifest_stage(Work *w, RootTmp *ret) {
+        Pruning *p = pruning_get(w);
+        json_t *new = manifest_of_plan(w->plan, w->action->phase);
+        manifest_sort(w->plan, w->action->phase, p->old, new, p->stale);
+        int r = manifest_write(w, new, ret);
         json_decref(new);
-        return r < 0 ? file_fail(t, r, "written", t->action->target) : r;
+        return r;
 }
 
 int manifest_look(const Root *root, const Plan *plan, const Action *a, char ***ret_stale) {
@@ -264,24 +271,15 @@ int manifest_look(const Root *root, const Plan *plan, const Action *a, char ***r
         return root_compare(root, a->target, text, strlen(text), MANIFEST_MODE, ROOT_ANYBODY);
 }
 
-int manifest_publish(Task *t) {
+int manifest_publish(Work *w, RootTmp *tmp) {
         json_t *entry;
         size_t i;
-        json_array_foreach(pruning_get(t)->stale, i, entry) {
-                if (!file_at(t, "removing what is no longer asked for"))
+        json_array_foreach(pruning_get(w)->stale, i, entry) {
+                if (!work_at(w, "removing what is no longer asked for"))
                         return -ECANCELED;
-                int r = remove_entry(t, entry);
+                int r = remove_entry(w, entry);
                 if (r < 0)
-                        return file_fail(t, r, "removed", json_get_text(entry, "path"));
+                        return file_fail(w, r, "removed", json_get_text(entry, "path"));
         }
-        return file_at(t, "putting it in its place") ? root_tmp_publish(&t->tmp) : -ECANCELED;
-}
-
-void manifest_release(Task *t) {
-        Pruning *p = t->data;
-        if (!p)
-                return;
-        json_decref(p->old);
-        json_decref(p->stale);
-        free(p);
+        return work_at(w, "putting it in its place") ? root_tmp_publish(tmp) : -ECANCELED;
 }

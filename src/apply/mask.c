@@ -77,7 +77,7 @@ static int mask_write_over(Unit *u) {
         _cleanup_(freep) char *path = control_path(u);
         int r = root_replace_volatile(u->task->apply->root, path, "", 0, 0644);
         u->written++;
-        return r < 0 ? file_fail(u->task, r, "written", path) : reload(u);
+        return r < 0 ? task_fail_file(u->task, r, "written", path) : reload(u);
 }
 
 /* It does not run, so what was asked for holds now; but nobody keeps it from being started later. */
@@ -126,7 +126,7 @@ static int unmask_write(Unit *u) {
         _cleanup_(freep) char *path = control_path(u);
         int r = root_remove(u->task->apply->root, path);
         if (r < 0)
-                return file_fail(u->task, r, "removed", path);
+                return task_fail_file(u->task, r, "removed", path);
         u->method = "UnmaskUnitFiles";
         u->written++;
         return unit_call(u, MANAGER_PATH, MANAGER, u->method, on_written, "asb", 1, u->name, true);

@@ -35,7 +35,7 @@ static void file_sweep(const Task *t) {
 
 static int file_changed(Task *t, int r, const char *verb) {
         if (r < 0)
-                return file_fail(t, r, verb, t->action->target);
+                return task_fail_file(t, r, verb, t->action->target);
         if (r > 0)
                 task_end(t, OUTCOME_DONE);
         return CHECK_DONE_ALREADY;

@@ -6,6 +6,7 @@
  * interrupts (mount(2) of a disk that no longer answers). The run waits a moment for such threads and then
  * ends without them: the report matters more. Therefore a thread has a Root of its own and keeps the plan
  * that its action belongs to, and frees them should it come back after all. */
+#include "apply/executor.h"
 #include "apply/work.h"
 
 #include "base/log.h"
@@ -39,15 +40,18 @@ struct Job {
         Plan *plan;                     /* its own reference */
         Root *root;
         int (*function)(Work *w);
+        void (*done)(Work *w);          /* frees what only the caller knows; or NULL */
         int result;                     /* the thread's, read after it was joined */
         pthread_mutex_t lock;
         char *at, *also;                /* under the lock, */
-        json_t *found;                  /* as these */
+        const Action *on;               /* as this, for which `at` was said, */
+        json_t *found;                  /* these */
         Cause cause;                    /* of work_draft(), */
-        bool orphan;                    /* as this: the loop has left it to the thread */
+        bool orphan;                    /* and this: the loop has left it to the thread */
         int ended_fd;
         int *kept; size_t n_kept;       /* the thread's until it has ended */
         /* The loop's alone: */
+        Task *task;                     /* NULL: files.c asks for its end */
         pthread_t thread;
         bool running;
         sd_event_source *source;
@@ -61,7 +65,7 @@ static void close_all(int *fds, size_t n) {
         free(fds);
 }
 
-static void job_free(Job *j) {
+Job *job_free(Job *j) {
         /* Before its descriptor is closed: a child that another thread has forked and that has not executed
          * its program yet holds a copy, with which a descriptor that is closed here would stay in epoll, and
          * lead to a source that is gone. */
@@ -71,6 +75,8 @@ static void job_free(Job *j) {
                 close(j->ended_fd);
         if (j->work.cancel_fd >= 0)
                 close(j->work.cancel_fd);
+        if (j->done)
+                j->done(&j->work);
         pthread_mutex_destroy(&j->lock);
         plan_free(j->plan);
         root_free(j->root);
@@ -82,6 +88,7 @@ static void job_free(Job *j) {
         free(j->also);
         free(j->at);
         free(j);
+        return NULL;
 }
 
 static void flag_raise(int fd) {
@@ -106,10 +113,7 @@ static void job_join(Job *j) {
         j->running = false;
 }
 
-static int on_ended(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint32_t events, void *userdata) {
-        Task *t = userdata;
-        Job *j = t->data;
-        job_join(j);
+static void task_worked(Task *t, Job *j) {
         t->result->found = TAKE_PTR(j->work.found);
         diag_move(t->apply->diag, &j->work.warnings);
         if (j->work.turn_fd > 0)
@@ -119,6 +123,13 @@ static int on_ended(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint3
                                 j->work.text ?: strerror(-j->result));
         else
                 task_end(t, j->result > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
+}
+
+static int on_ended(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint32_t events, void *userdata) {
+        Job *j = userdata;
+        job_join(j);
+        if (j->task)
+                task_worked(j->task, j);
         return 0;
 }
 
@@ -127,40 +138,45 @@ static int flag_open(int *ret) {
         return *ret < 0 ? -errno : 0;
 }
 
-static int job_prepare(Job *j, Task *t) {
+static Job *job_new(Apply *a, const Action *action, int (*function)(Work *w)) {
+        Job *j = xcalloc(1, sizeof *j);
+        *j = (Job){ .work = { .plan = a->plan, .action = action, .cancel_fd = -1, .job = j,
+                              .early = !plan_has_phase(a->plan, PHASE_RUN) },
+                    .plan = plan_ref(a->plan),
+                    .function = function,
+                    .ended_fd = -1 };
+        pthread_mutex_init(&j->lock, NULL);
+        return j;
+}
+
+static int job_begin(Job *j, Apply *a) {
         sd_event *event = NULL;
-        int r = apply_event(t->apply, &event);
+        int r = apply_event(a, &event);
         if (r >= 0)
-                r = root_new(root_path(t->apply->root), &j->root);
+                r = root_new(root_path(a->root), &j->root);
         if (r >= 0)
                 r = flag_open(&j->ended_fd);
         if (r >= 0)
                 r = flag_open(&j->work.cancel_fd);
         if (r >= 0)
-                r = sd_event_source_get_time(t->deadline, &j->work.deadline_usec);
-        if (r < 0)
-                return r;
+                r = sd_event_add_io(event, &j->source, j->ended_fd, EPOLLIN, on_ended, j);
         j->work.root = j->root;
-        return sd_event_add_io(event, &j->source, j->ended_fd, EPOLLIN, on_ended, t);
+        if (r >= 0)
+                r = -pthread_create(&j->thread, NULL, job_run, j);
+        j->running = r >= 0;
+        return r;
 }
 
 int work_start_given(Task *t, int (*function)(Work *w), char **given) {
-        Job *j = xcalloc(1, sizeof *j);
-        *j = (Job){ .work = { .action = t->action, .cancel_fd = -1, .job = j, .given = given,
-                              .waited_usec = t->waited_usec,
-                              .early = !plan_has_phase(t->apply->plan, PHASE_RUN) },
-                    .plan = plan_ref(t->apply->plan),
-                    .function = function,
-                    .ended_fd = -1 };
-        pthread_mutex_init(&j->lock, NULL);
+        Job *j = job_new(t->apply, t->action, function);
         t->data = j;
-        int r = job_prepare(j, t);
+        j->task = t;
+        j->work.given = given;
+        j->work.waited_usec = t->waited_usec;
+        int r = sd_event_source_get_time(t->deadline, &j->work.deadline_usec);
         if (r >= 0)
-                r = -pthread_create(&j->thread, NULL, job_run, j);
-        if (r < 0)
-                return task_fail(t, r, CAUSE_INTERNAL, "no thread for it: %s", strerror(-r));
-        j->running = true;
-        return 0;
+                r = job_begin(j, t->apply);
+        return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no thread for it: %s", strerror(-r)) : 0;
 }
 
 int work_start(Task *t, int (*function)(Work *w)) {
@@ -231,30 +247,26 @@ void work_release(Task *t) {
                 kept_close(a);
 }
 
-static bool job_ended(const Job *j, uint64_t instant) {
+bool job_ended(Job *j, uint64_t instant) {
         struct pollfd ended = { .fd = j->ended_fd, .events = POLLIN };
-        for (uint64_t now = now_usec(); now < instant; now = now_usec())
-                if (poll(&ended, 1, (int)((instant - now + 999) / 1000)) > 0)
-                        return true;
-        return poll(&ended, 1, 0) > 0;
+        int n = 0;
+        for (uint64_t now = now_usec(); j->running && n <= 0 && now < instant; now = now_usec())
+                n = poll(&ended, 1, (int)((instant - now + 999) / 1000));
+        if (j->running && poll(&ended, 1, 0) > 0)
+                job_join(j);
+        return !j->running;
 }
 
-/* From here on it is the thread's, unless that has ended just now. */
-static bool job_leave(Job *j) {
+bool job_leave(Job *j, Apply *a) {
         pthread_t thread = j->thread;
-        log_warning("%s: the kernel has not come back from it; nodestrap goes on without it",
-                    j->work.action->id);
+        j->source = sd_event_source_disable_unref(j->source);
         pthread_mutex_lock(&j->lock);
-        bool ended = job_ended(j, 0);
-        j->orphan = !ended;
+        bool left = j->orphan = !job_ended(j, 0);
         pthread_mutex_unlock(&j->lock);
-        if (!ended) {
+        if (left)
                 pthread_detach(thread);
-                return true;
-        }
-        job_join(j);
-        job_free(j);
-        return false;
+        *a->threads_left += left;
+        return left;
 }
 
 void work_wait(Apply *a) {
@@ -262,13 +274,43 @@ void work_wait(Apply *a) {
         while (a->jobs) {
                 Job *j = a->jobs;
                 a->jobs = j->next;
-                if (!job_ended(j, instant)) {
-                        *a->threads_left += job_leave(j);
-                        continue;
-                }
-                job_join(j);
-                job_free(j);
+                if (!job_ended(j, instant))
+                        log_warning("%s: the kernel has not come back from it; nodestrap goes on without it",
+                                    j->work.action->id);
+                if (!job_leave(j, a))
+                        job_free(j);
         }
+}
+
+/* ---- jobs that are no task's ---- */
+
+int job_start(Apply *a, const Action *first, Files *files, int (*function)(Work *w), void (*done)(Work *w),
+              Job **ret) {
+        Job *j = job_new(a, first, function);
+        j->done = done;
+        j->work.files = files;
+        j->work.pruning = TAKE_PTR(a->pruning);
+        (void)work_at(&j->work, "starting to write it");
+        int r = job_begin(j, a);
+        if (r < 0 && j->root)           /* late is better than not at all */
+                r = function(&j->work);
+        if (r < 0)
+                job_free(j);
+        else
+                *ret = j;
+        return r;
+}
+
+Work *job_work(Job *j) {
+        return &j->work;
+}
+
+char *job_at(Job *j, const Action **ret) {
+        pthread_mutex_lock(&j->lock);
+        char *at = j->at ? xstrdup(j->at) : NULL;
+        *ret = j->on;
+        pthread_mutex_unlock(&j->lock);
+        return at;
 }
 
 /* ---- in the thread ---- */
@@ -313,12 +355,12 @@ uint64_t work_patience(const Work *w) {
         return now + left - MIN(left / 10, PATIENCE_MARGIN_USEC);
 }
 
-void work_at(Work *w, const char *format, ...) {
+bool work_at(Work *w, const char *format, ...) {
         Job *j = w->job;
         char *text = NULL;
         va_list ap;
         if (!j)
-                return;
+                return true;
         va_start(ap, format);
         if (vasprintf(&text, format, ap) < 0)
                 text = NULL;
@@ -326,7 +368,10 @@ void work_at(Work *w, const char *format, ...) {
         pthread_mutex_lock(&j->lock);
         free(j->at);
         j->at = text;
+        j->on = w->action;
+        bool left = j->orphan;
         pthread_mutex_unlock(&j->lock);
+        return !left;
 }
 
 void work_draft(Work *w, json_t *found, Cause cause, char *also) {

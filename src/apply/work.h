@@ -8,14 +8,17 @@
 struct Work {                           /* all of it the thread's own: a thread that
                                          * no signal reaches may outlive the run */
         const Root *root;
-        const Action *action;           /* of the plan, which stays as long as the thread */
+        const Plan *plan;               /* which stays as long as the thread */
+        const Action *action;           /* of it */
         uint64_t deadline_usec;         /* CLOCK_MONOTONIC; the loop's own deadline for the task */
         uint64_t waited_usec;           /* in vain, by another process of this boot: what is told counts it */
         int cancel_fd;                  /* becomes readable when the task was given up */
         bool early;                     /* the run phase is another process, and comes later: user scripts
                                          * may be at work, and nothing reboots under them */
         char **given;                   /* what the loop told it when it began; or NULL */
-        struct Job *job;                /* work.c's; NULL where a function is called without a task */
+        Job *job;                       /* work.c's; NULL where a function is called without a task */
+        Files *files;                   /* files.c's; or NULL */
+        Pruning *pruning;               /* manifest.c's, kept from one batch of files to the next; or NULL */
         Cause cause;                    /* of a failure */
         char *text;                     /* its sentence */
         int turn_fd;                    /* for Results.turn_fd, or 0 */
@@ -52,8 +55,9 @@ int work_miss(Work *w, int r, Cause cause, const char *code, const char *format,
 /* The instant, shortly before the deadline, at which a wait gives up by itself, so that its own cause and
  * what it saw last are told. */
 _must_check_ _nonnull_ uint64_t work_patience(const Work *w);
-/* What it is at, for the deadline's message: "waiting for udev to let go of nvme1n1". */
-void work_at(Work *w, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
+/* What it is at, for the deadline's message: "waiting for udev to let go of nvme1n1". false: a thread that
+ * was left to itself, which is to do nothing more. */
+bool work_at(Work *w, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
 /* What holds if the task is given up from here on, in place of what was said before: found (taken) for the
  * result, cause unless it is CAUSE_NONE for the deadline's own, and also (taken; NULL is nothing) for its
  * message. */

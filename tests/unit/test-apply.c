@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <linux/fuse.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/inotify.h>
@@ -203,6 +204,19 @@ TEST(the_configuration_is_written_whole_or_not_at_all) {
         assert_file(&b, "/etc/one", "old");
         assert_absent(&b, "/etc/three");
         assert_no_leftovers(&b);
+}
+
+TEST(a_file_that_the_node_can_do_without_holds_back_no_other) {
+        BOX(b);
+        ASSERT_OK(root_make_dirs(b.root, "/etc/one", 0755));
+        add(&b, ACTION_WRITE_FILE, "/etc/one", "a directory stands here")->lenient = true;
+        strv_add(&add(&b, ACTION_WRITE_FILE, "/etc/two", "new")->after, "write-file:/etc/one");
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 0), "unchanged");
+        ASSERT_TRUE(b.results.items[0].missed);
+        ASSERT_STREQ(b.diag.items[0].code, "write-file");
+        ASSERT_STREQ(outcome(&b, 1), "done");
+        assert_file(&b, "/etc/two", "new");
 }
 
 TEST(a_failure_late_in_a_batch_holds_back_what_was_staged_behind_it) {
@@ -777,6 +791,38 @@ TEST(what_comes_back_from_a_disk_removes_nothing_more) {
         _cleanup_(freep) char *now = NULL;
         ASSERT_OK(root_read(b.root, MANIFEST_FILE, 1 << 20, &now, NULL));
         ASSERT_CONTAINS(now, "/etc/victim");
+}
+
+static void *stop_when_asked(void *userdata) {
+        static char question[FUSE_MIN_READ_BUFFER];
+        if (read(*(int *)userdata, question, sizeof question) > 0)
+                kill(getpid(), SIGTERM);
+        return NULL;
+}
+
+/* Before the first line says what they wait for, and long before their deadline. */
+TEST(a_signal_is_heard_while_files_wait_for_a_disk) {
+        BOX(b);
+        sigset_t set, old;
+        pthread_t disk;
+        int fd = mount_hung(&b, "/hung");
+        if (fd < 0)
+                return;
+        answer_hung(fd);
+        sigemptyset(&set);
+        sigaddset(&set, SIGTERM);
+        ASSERT_EQ(sigprocmask(SIG_BLOCK, &set, &old), 0);
+        add(&b, ACTION_WRITE_FILE, "/hung/a", "a")->deadline_usec = 9 * USEC_PER_SEC;
+        ASSERT_EQ(pthread_create(&disk, NULL, stop_when_asked, &fd), 0);
+        int r = apply(&b);
+        pthread_join(disk, NULL);
+        umount_hung(&b, "/hung", fd);   /* first of all: until then this process cannot end */
+        (void)sigtimedwait(&set, NULL, &(struct timespec){});   /* it came too late */
+        ASSERT_EQ(sigprocmask(SIG_SETMASK, &old, NULL), 0);
+        ASSERT_TRUE(r < 0);
+        ASSERT_CONTAINS(b.results.items[0].text, "stopped by SIGTERM; looking for what an earlier run has left beside it");
+        ASSERT_EQ(b.results.items[0].cause, CAUSE_INTERRUPTED);
+        ASSERT_EQ(b.results.threads_left, 1);
 }
 
 TEST(a_signal_before_the_first_action_stops_the_run) {
