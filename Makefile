@@ -68,7 +68,7 @@ COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUD
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed,--gc-sections $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
 
 TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(sort $(wildcard conf/*.csv)))
-OBJS         := $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/*.c src/*/*.c)))
+OBJS         := $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c)))
 LIB          := $(O)/libnodestrap.a
 TESTS        := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test-*.c)))
 HELPERS      := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/helpers/*.c)))    # programs that tests/check/*.sh call
@@ -149,9 +149,14 @@ PURE         := mem(chr|cmp|cpy|move|set) (str|strv_|str_|text_|diag_|cause_|x(a
                 _GLOBAL_OFFSET_TABLE_ __assert_fail __stack_chk_(fail|guard) __[a-z]*printf_chk __mem[a-z]*_chk __ctype_b_loc bcmp __(a|ub)san_[a-z0-9_]* __aarch64_[a-z]*[1-8]_[a-z_]*
 empty        :=
 pure: $(filter $(O)/src/plan/%,$(OBJS))
-	$(Q)$(NM) -A $^ | awk -v pure='^($(subst $(empty) $(empty),|,$(strip $(PURE))))$$' \
+	$(Q)$(NM) -A $(filter %.o,$^) | awk -v pure='^($(subst $(empty) $(empty),|,$(strip $(PURE))))$$' \
 	  '$$2 ~ /^[Uw]$$/ { called[$$3] = $$1; next } { made[$$3] } \
 	  END { for (s in called) if (!(s in made) && s !~ pure) { bad = 1; print called[s] " calls " s ", which is no part of PURE" } exit bad }'
+# Which file of a room calls which other one of it has an order: tsort names those that call each other in a circle.
+pure: $(addprefix circles-,apply)
+circles-%: $(OBJS)
+	$(Q)$(NM) -A $(filter $(O)/src/$*/%,$^) | awk '{ file = $$1; sub(/:.*/, "", file) } $$2 ~ /^[BDRTV]$$/ { made[$$3] = file } \
+	  $$2 == "U" { calls[file " " $$3] } END { for (c in calls) { split(c, p, " "); if (p[2] in made) print p[1], made[p[2]] } }' | tsort >/dev/null
 # An empty array is NULL here, and NULL + 0, which clang calls undefined, is what everybody means by it
 # (https://www.open-std.org/jtc1/sc22/wg14/www/docs/n3322.pdf).
 $(O)/fuzzers/%: SANFLAGS := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=pointer-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer

@@ -3,6 +3,7 @@
  * part of? From sysfs and from the kernel's own exclusive opens (open(2), O_EXCL on a block device), which
  * mounts, md and swap hold. */
 #include "apply/storage.h"
+#include "apply/task.h"
 
 #include "base/str.h"
 

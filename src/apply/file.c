@@ -2,8 +2,8 @@
  * write-file and write-block → new content beside the target, ready to be renamed over it (see
  * files.c). A block lives between two marker lines in a file that others own too; its owner, mode and
  * SELinux label stay what they were. */
-#include "apply/executor.h"
-#include "apply/work.h"
+#include "apply/engine.h"
+#include "apply/file.h"
 
 #include "base/str.h"
 

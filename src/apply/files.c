@@ -7,8 +7,8 @@
  * own. What has become of each file is the task's once the job has ended in time. One that was given up ends
  * what it has in hand, should it come back after all, which may be one more rename or removal, and begins no
  * other. */
-#include "apply/executor.h"
-#include "apply/work.h"
+#include "apply/engine.h"
+#include "apply/file.h"
 
 #include "base/log.h"
 #include "base/stop.h"
@@ -347,7 +347,7 @@ static size_t files_take(Apply *a) {
         size_t n = 0;
         for (size_t i = 0; i < a->n; i++) {
                 Task *t = &a->tasks[i];
-                if (t->state != TASK_PENDING || !task_executor(t)->stage || !task_ready(t, true))
+                if (t->state != TASK_PENDING || !t->executor->stage || !task_ready(t, true))
                         continue;
                 t->state = TASK_TAKEN;
                 n++;
@@ -371,7 +371,7 @@ static Files *files_new(Apply *a, size_t n) {
                       .end_usec = UINT64_MAX };
         for (size_t i = 0; i < a->n; i++) {
                 Task *t = &a->tasks[i];
-                const Executor *e = task_executor(t);
+                const Executor *e = t->executor;
                 if (!e->stage)
                         continue;
                 if (is_swept(a, t))

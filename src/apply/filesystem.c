@@ -88,7 +88,7 @@ static int wanted(Work *w, const char *device) {
         return device_refuse(w, device, &c);
 }
 
-static int filesystem_work(Work *w) {
+int filesystem_work(Work *w) {
         _cleanup_(freep) char *device = NULL;
         _cleanup_(close_fd) int fd = -1;
         const Action *a = w->action;
@@ -115,8 +115,4 @@ static int filesystem_work(Work *w) {
                                  strerror(errno));
         r = mark(w, fd, false);
         return r < 0 ? r : 1;
-}
-
-int filesystem_start(Task *t) {
-        return work_start(t, filesystem_work);
 }

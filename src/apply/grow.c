@@ -69,7 +69,7 @@ static int grow_ext4(int fd, int device, uint64_t bytes) {
         return after.f_blocks > before.f_blocks;
 }
 
-static int grow_work(Work *w) {
+int grow_work(Work *w) {
         const char *target = w->action->storage.source;
         _cleanup_(freep) char *name = NULL, *disks = disks_shown(w);
         struct statfs fs;
@@ -100,8 +100,4 @@ static int grow_work(Work *w) {
                                "it stays as it is, and dmesg may say why",
                                disks, target, strerror(-r))
                      : r;
-}
-
-int grow_start(Task *t) {
-        return work_start(t, grow_work);
 }

@@ -169,11 +169,3 @@ int image_work(Work *w) {
                 r = import(w);
         return r < 0 ? r : 1;
 }
-
-int image_check(_unused_ Task *t) {
-        return CHECK_NEEDED;
-}
-
-int image_start(Task *t) {
-        return work_start(t, image_work);
-}

@@ -5,7 +5,8 @@
 #include "apply/look.h"
 
 #include "apply/device.h"
-#include "apply/executor.h"
+#include "apply/file.h"
+#include "apply/units/units.h"
 #include "base/str.h"
 #include "base/sysctl.h"
 

@@ -4,8 +4,7 @@
  * published. What is new is announced first, as "intended": whenever a run ends, the manifest lists no less
  * than there is, and the next run removes the rest. The two phases of a boot are two processes that each see
  * their half of the plan: an entry belongs to the phase that wrote it, and only that one may miss it. */
-#include "apply/executor.h"
-#include "apply/work.h"
+#include "apply/file.h"
 
 #include "base/log.h"
 #include "base/hash.h"
@@ -186,7 +185,7 @@ static json_t *manifest_of_plan(const Plan *plan, Phase phase) {
 }
 
 /* What prune-files keeps from the announcement to the end. */
-struct Pruning { json_t *old, *stale; };
+typedef struct Pruning { json_t *old, *stale; } Pruning;
 
 static Pruning *pruning_get(Work *w) {
         if (!w->pruning) {

@@ -29,6 +29,7 @@ typedef struct Division {
         char *reset_why;                /* why resetting did not help */
 } Division;
 
+/* mig-division.c */
 /* "GPU 3 (…): what: the library's words", and, where it is in use, by whom. */
 _nonnull_ int division_fail(Division *d, const DividedGpu *part, int code, const char *what);
 /* Looks the GPUs up; a change of mode, or a reset, may make new handles. */

@@ -215,10 +215,6 @@ int mount_work(Work *w) {
                                                        : mount_and_finish(w, device, &content);
 }
 
-int mount_start(Task *t) {
-        return work_start(t, mount_work);
-}
-
 /* ---- bind ---- */
 
 /* A missing one is made to look like the source. */
@@ -270,8 +266,4 @@ int bind_work(Work *w) {
         return r != 0 ? r
                       : work_fail(w, -EBUSY, CAUSE_MOUNT,
                                   "%s was bound, but is not seen on %s; findmnt tells what is", from, target);
-}
-
-int bind_start(Task *t) {
-        return work_start(t, bind_work);
 }

@@ -586,7 +586,3 @@ int move_work(Work *w) {
                 r = move_fail(&m, -errno, "cannot be written to the volume", m.target);
         return r < 0 ? r : 1;
 }
-
-int move_start(Task *t) {
-        return work_start(t, move_work);
-}

@@ -6,6 +6,8 @@
  * needs a reload that began after its own files were written, and no more: they take turns under a lock, and
  * who finds that such a one has been made in the meantime is done. */
 #include "apply/device.h"
+#include "apply/engine.h"
+#include "apply/file.h"
 
 #include "base/log.h"
 #include "base/str.h"

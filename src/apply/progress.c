@@ -2,7 +2,7 @@
  * What has become of the tasks since the last time → lines for who looks on. Told before the loop waits,
  * not where a task begins or ends: one write for all that happened at once, and a step that waits for nothing
  * is only told when it is over. */
-#include "apply/executor.h"
+#include "apply/engine.h"
 
 #include "base/progress.h"
 #include "base/time.h"

@@ -456,7 +456,3 @@ int raid_work(Work *w) {
                 disks_keep(w, &all);
         return r;
 }
-
-int raid_start(Task *t) {
-        return work_start(t, raid_work);
-}

@@ -8,6 +8,7 @@
  * While nobody answers kubelet could not register either, so waiting costs nothing; and a node with the taint
  * has no work for anybody, so staying down costs little. */
 #include "apply/device.h"
+#include "apply/task.h"
 #include "apply/identity.h"
 
 #include "base/backoff.h"

@@ -37,15 +37,15 @@ _nonnull_ int device_refuse(Work *w, const char *name, const Content *c);
 
 /* CHECK_DONE_ALREADY for STEP_KEEP; fails for STEP_UNKNOWN */
 _must_check_ _nonnull_ int storage_check(Task *t);
-_must_check_ _nonnull_ int raid_start(Task *t);
-_must_check_ _nonnull_ int filesystem_start(Task *t);
-_must_check_ _nonnull_ int mount_start(Task *t);
-_must_check_ _nonnull_ int grow_start(Task *t);
-_must_check_ _nonnull_ int move_start(Task *t);
-_must_check_ _nonnull_ int bind_start(Task *t);
-_must_check_ _nonnull_ int image_check(Task *t);
-_must_check_ _nonnull_ int image_start(Task *t);
 _malloc_ _nonnull_ char *storage_waiting(Task *t);
+/* On a thread: > 0 done, 0 unchanged, < 0 after work_fail(). */
+_must_check_ _nonnull_ int raid_work(Work *w);
+_must_check_ _nonnull_ int filesystem_work(Work *w);
+_must_check_ _nonnull_ int mount_work(Work *w);
+_must_check_ _nonnull_ int grow_work(Work *w);
+_must_check_ _nonnull_ int move_work(Work *w);
+_must_check_ _nonnull_ int bind_work(Work *w);
+_must_check_ _nonnull_ int image_work(Work *w);
 
 /* ---- filling.c ---- */
 /* mark: a file on the volume that is mounted at place. begin: it gets the word that this root disk keeps for
@@ -57,10 +57,3 @@ _must_check_ _nonnull_ int filling_end(Work *w, const char *place);
 /* fd: the volume of the work's move-files, before it takes anything in; first: its first target; none: it has
  * a folder for none of them. Warns where it was filled under another layout. */
 _must_check_ _nonnull_ int layout_check(Work *w, int fd, const Move *first, bool none);
-
-/* The same without the event loop, as work_start() calls them on a thread: > 0 done, 0 unchanged. */
-_must_check_ _nonnull_ int raid_work(Work *w);
-_must_check_ _nonnull_ int image_work(Work *w);
-_must_check_ _nonnull_ int mount_work(Work *w);
-_must_check_ _nonnull_ int move_work(Work *w);
-_must_check_ _nonnull_ int bind_work(Work *w);

@@ -8,6 +8,8 @@
  * repeated in ours. A node may give itself such labels: kubernetes/kubernetes, plugin/pkg/admission/
  * noderestriction, forbids none of nvidia.com/. */
 #include "apply/device.h"
+#include "apply/engine.h"
+#include "apply/file.h"
 #include "apply/gpu-names.h"
 
 #include "base/json.h"

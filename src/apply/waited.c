@@ -3,7 +3,7 @@
  * steps, so that the run phase of the same boot does not wait for as long once more. It is taken once:
  * whoever calls init later has mended something. What works has all of its time again: a user script may have
  * brought what it lacked, which no step of ours shows. */
-#include "apply/executor.h"
+#include "apply/engine.h"
 
 #include "base/hash.h"
 #include "base/json.h"
@@ -108,7 +108,7 @@ void waited_grant(Task *t) {
         uint64_t whole = t->action->deadline_usec, usec = 0;
         const json_t *step;
         size_t i;
-        if (!t->apply->waited || !task_executor(t)->waits || t->action->phase != PHASE_DEVICES ||
+        if (!t->apply->waited || !t->executor->waits || t->action->phase != PHASE_DEVICES ||
             whole <= FLOOR_USEC)
                 return;
         json_array_foreach(t->apply->waited, i, step) {

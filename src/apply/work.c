@@ -6,8 +6,7 @@
  * interrupts (mount(2) of a disk that no longer answers). The run waits a moment for such threads and then
  * ends without them: the report matters more. Therefore a thread has a Root of its own and keeps the plan
  * that its action belongs to, and frees them should it come back after all. */
-#include "apply/executor.h"
-#include "apply/work.h"
+#include "apply/engine.h"
 
 #include "base/log.h"
 #include "base/package.h"
@@ -196,9 +195,9 @@ char *work_waiting(Task *t) {
 Cause work_late(const Task *t) {
         Job *j = t->data;
         if (!j)
-                return task_executor(t)->overdue;
+                return t->executor->overdue;
         pthread_mutex_lock(&j->lock);
-        Cause cause = j->cause ?: task_executor(t)->overdue;
+        Cause cause = j->cause ?: t->executor->overdue;
         pthread_mutex_unlock(&j->lock);
         return cause;
 }

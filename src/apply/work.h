@@ -3,7 +3,10 @@
 /* The slow part of a task on a thread of its own, so that the event loop goes on with everything else:
  * programs, mount(2), long writes. The thread touches nothing of the task but what stands here; it ends with
  * a value and, if that is negative, a sentence. */
-#include "apply/executor.h"
+#include "plan/plan.h"
+
+typedef struct Task Task;
+typedef struct Work Work;
 
 struct Work {                           /* all of it the thread's own: a thread that
                                          * no signal reaches may outlive the run */
@@ -16,9 +19,9 @@ struct Work {                           /* all of it the thread's own: a thread 
         bool early;                     /* the run phase is another process, and comes later: user scripts
                                          * may be at work, and nothing reboots under them */
         char **given;                   /* what the loop told it when it began; or NULL */
-        Job *job;                       /* work.c's; NULL where a function is called without a task */
-        Files *files;                   /* files.c's; or NULL */
-        Pruning *pruning;               /* manifest.c's, kept from one batch of files to the next; or NULL */
+        struct Job *job;                /* work.c's; NULL where a function is called without a task */
+        struct Files *files;            /* files.c's; or NULL */
+        struct Pruning *pruning;        /* manifest.c's, from one batch of files to the next; or NULL */
         Cause cause;                    /* of a failure */
         char *text;                     /* its sentence */
         int turn_fd;                    /* for Results.turn_fd, or 0 */
@@ -26,23 +29,6 @@ struct Work {                           /* all of it the thread's own: a thread 
                                          * thread ends, well or not; or NULL */
         Diag warnings;                  /* added to the run's own when it ends */
 };
-
-/* Starts function on a thread; the task ends when it returns: > 0 done, 0 unchanged, < 0 failed with what
- * work_fail() said. On a deadline or a signal the task is over at once and programs of the thread are killed.
- * 0, or the task has failed. */
-_must_check_ _nonnull_ int work_start(Task *t, int (*function)(Work *w));
-/* The same, with words for Work.given that only the loop knows; takes over the vector and frees it. */
-_must_check_ _nonnull(1, 2) int work_start_given(Task *t, int (*function)(Work *w), char **given);
-/* For Executor.waiting, .cancel and .release of tasks that work_start() was called for, or would have
- * been. */
-_malloc_ _nonnull_ char *work_waiting(Task *t);
-/* For Executor.late: the cause of work_draft(), or the action's. */
-_nonnull_ Cause work_late(const Task *t);
-_nonnull_ void work_cancel(Task *t);
-_nonnull_ void work_release(Task *t);
-/* At the end of the run: waits for the threads of tasks that were given up, but not for one that the kernel
- * keeps; see work.c. */
-_nonnull_ void work_wait(Apply *a);
 
 /* In the thread: */
 /* Leaves a descriptor open until the last step of storage has ended, well or not. */

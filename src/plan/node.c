@@ -220,7 +220,7 @@ bool plan_sets(const Plan *plan, const char *path) {
         return false;
 }
 
-/* The run phase looks again, right before it starts kubelet (apply/unit.c). */
+/* The run phase looks again, right before it starts kubelet (apply/units/unit.c). */
 static void check_kernel(Plan *plan, const Host *host) {
         const Action *kubelet = plan_find(plan, "start-unit:kubelet.service");
         _cleanup_(freep) bool *given = xcalloc(n_kubelet_tunables, sizeof *given);

@@ -6,8 +6,11 @@
 #include "answers.h"
 
 #include "apply/device.h"
+#include "apply/engine.h"
+#include "apply/file.h"
 #include "apply/look.h"
 #include "apply/storage.h"
+#include "apply/units/units.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "doc/assignment.h"
@@ -225,7 +228,8 @@ static int run_waited(Case *c) {
         Result result = { .action = &actions[0], .outcome = OUTCOME_FAILED, .begin_usec = USEC_PER_SEC,
                           .end_usec = 400 * USEC_PER_SEC };
         const Results results = { .items = &result, .n = 1 };
-        Task task = { .apply = &apply, .action = &actions[0], .result = &result };
+        Task task = { .apply = &apply, .action = &actions[0], .executor = &executors[actions[0].type],
+                      .result = &result };
         if (c->form & BIT(0))
                 waited_write(c->w->root, &devices, &results);
         waited_take(&apply);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What containerd sends over HTTP/2 → does it serve CRI? A verdict stays, whatever comes after it, and however the bytes come. */
-#include "apply/unit.h"
+#include "apply/units/unit.h"
 
 #include <errno.h>
 

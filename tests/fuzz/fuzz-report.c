@@ -3,7 +3,7 @@
  * people and machines are told, what the next run takes over, and what prune-files makes of its manifest. */
 #include "tree.h"
 
-#include "apply/executor.h"
+#include "apply/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/time.h"

@@ -3,6 +3,7 @@
 /* A machine with NVIDIA GPUs that a script describes (tests/fakes/libnvidia-ml.c), and a Work to run an
  * executor with. The library is loaded by its path first: dlopen() of its name then finds it, without a way
  * past the real one in the product. */
+#include "apply/apply.h"
 #include "apply/device.h"
 #include "base/str.h"
 #include "base/time.h"

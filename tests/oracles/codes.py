@@ -12,10 +12,10 @@ TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SAYS = {"diag_warn": 1, "diag_warn_at": 1, "work_miss": 3, "finding_add": 1, "FOUND": 1, "event_at": 1}
 CODE = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"')
 # Calls whose code comes from elsewhere: from other warnings, or from the tables and calls below.
-PASSED_ON = {"src/base/error.c", "src/apply/apply.c", "src/apply/work.c", "src/apply/health.c", "src/commands/net-event.c", "src/commands/snapshot.c",
+PASSED_ON = {"src/base/error.c", "src/apply/task.c", "src/apply/work.c", "src/apply/health.c", "src/commands/net-event.c", "src/commands/snapshot.c",
              "src/health/findings.c", "src/health/gpu.c", "src/health/kernel-log.c"}
 TABLES, NO_CODES = {"src/health/gpu.c", "src/health/kernel-log.c"}, {"nvidia-nvswitch"}
-# Types of actions that a plan lets fail, and whose executor has no code of its own: theirs is the type's (apply.c, task_miss).
+# Types of actions that a plan lets fail, and whose executor has no code of its own: theirs is the type's (task.c, task_miss).
 MISSED = re.compile(r'\{ ("[a-z-]+"), [^\[]*?\.lenient = true')
 
 
@@ -83,7 +83,7 @@ def program():
         warnings.update(re.findall(r'code = xstrdup\("([a-z-]+)"\)', text))   # an error that has become a warning
         if path in TABLES:
             health.update(w for w in CODE.findall(text) if ("-" in w or w in ("xid", "sxid")) and w not in NO_CODES)
-        if path == "src/apply/apply.c":     # what a step says that the node can do without
+        if path == "src/apply/table.c":     # what a step says that the node can do without
             warnings.update(re.findall(r'\.missed = "([a-z-]+)"', text))
             warnings.update(w for given in split_calls(text, "WORK") if len(given) > 2 for w in CODE.findall(given[2]))
         if path.startswith("src/report/"):
@@ -93,7 +93,7 @@ def program():
             for value in re.findall(r"(?:return|verdict = |entry_new\(JOIN,)([^;]*);", text):
                 verdicts.update(w for w in re.findall(r'"([a-z]+(?: [a-z]+)?)"', value) if w not in ("phase", "verdict", "skipped"))
     warnings.update(word.strip('"') for word in MISSED.findall(read("src/plan/action.c")))
-    return warnings, health, verdicts, set(words_of(read("src/apply/apply.c"), "outcome")), unseen
+    return warnings, health, verdicts, set(words_of(read("src/apply/task.c"), "outcome")), unseen
 
 
 def page():

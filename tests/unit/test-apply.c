@@ -2,7 +2,8 @@
  * The loop and its file actions, on ordinary files below a temporary root; units are tested with a real systemd in
  * tests/check/units.sh. */
 #include "files.h"
-#include "apply/executor.h"
+#include "apply/apply.h"
+#include "apply/file.h"
 
 #include "base/hash.h"
 #include "base/str.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * set-sysctl over a fixture of /proc/sys; against a kernel: tests/vm/modules.sh. */
+#include "apply/apply.h"
 #include "apply/device.h"
 #include "mounts.h"
 

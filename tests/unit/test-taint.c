@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * taint-node: what went wrong → the file behind the one that people patch; with a kubelet that reads it: tests/boot/tainted.sh. */
 #include "apply/device.h"
+#include "apply/engine.h"
 #include "mounts.h"
 
 #define ENVIRONMENT "/etc/eks/kubelet/environment"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What becomes of a job whose start nobody waits for any more. A child of the test speaks for systemd, where its private socket
  * is: it answers when the test wants it to, and tells what it was asked. (A real systemd: tests/check/units.sh.) */
-#include "apply/unit.h"
+#include "apply/units/unit.h"
 #include "mounts.h"
 
 #include <poll.h>
@@ -256,7 +256,7 @@ TEST(a_unit_that_begins_when_systemd_has_gone_for_good) {
         Bus *bus = xcalloc(1, sizeof *bus);
         *bus = (Bus){ .lost_usec = 1 };
         ASSERT_OK(sd_bus_new(&bus->bus));
-        Apply a = { .plan = &plan, .diag = &diag, .bus = bus };
+        Apply a = { .executors = executors, .plan = &plan, .diag = &diag, .bus = bus };
         ASSERT_OK(tasks_make(&a, &results));
         a.tasks[0].state = TASK_RUNNING;
         ASSERT_TRUE(unit_check(&a.tasks[0]) < 0);

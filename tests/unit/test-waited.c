@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the devices phase waited for in vain, and what of it the run phase of the same boot waits for again. Nothing is applied: the
  * results are made here. */
-#include "apply/executor.h"
+#include "apply/engine.h"
 
 #include "base/paths.h"
 #include "base/str.h"
@@ -56,7 +56,7 @@ static void box_init(Box *b) {
 static void run(Box *b, size_t actions) {
         results_clear(b);
         b->plan.n = actions;
-        b->apply = (Apply){ .root = b->root, .plan = &b->plan, .diag = &b->diag };
+        b->apply = (Apply){ .executors = executors, .root = b->root, .plan = &b->plan, .diag = &b->diag };
         ASSERT_OK(tasks_make(&b->apply, &b->results));
 }
 

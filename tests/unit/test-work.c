@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Threads of tasks under the real loop. This file defines raid_start() itself, so create-raid does here what a test wants, with
+ * Threads of tasks under the real loop. This file defines raid_work() itself, so create-raid does here what a test wants, with
  * the deadlines, signals and ends of apply.c. */
+#include "apply/apply.h"
 #include "apply/storage.h"
 
 #include "base/str.h"
@@ -18,8 +19,8 @@
 typedef int (*Function)(Work *w);
 static Function functions[4];           /* for the actions "0" to "3" */
 
-int raid_start(Task *t) {
-        return work_start(t, functions[t->action->target[0] - '0']);
+int raid_work(Work *w) {
+        return functions[w->action->target[0] - '0'](w);
 }
 
 typedef struct Box { char path[32]; Root *root; Plan *plan; Results results; Diag diag; } Box;

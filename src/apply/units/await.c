@@ -2,7 +2,7 @@
  * await-unit: a unit of the image may be at work on what comes next. It is waited for, never started or
  * stopped: the image decided whether it runs, and some of them refuse it (RefuseManualStart=yes, as of
  * nvidia-setup.service in awslabs/amazon-eks-ami). What has not begun has nothing to wait for. */
-#include "apply/unit.h"
+#include "apply/units/unit.h"
 
 #include "base/str.h"
 

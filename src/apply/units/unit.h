@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What unit.c, mask.c and await.c (which call when) and bus.c (how systemd is called, what it answers)
- * share. */
-#include "apply/executor.h"
+/* What unit.c, mask.c, await.c and alive.c (which call when), bus.c (how systemd is called, what it answers),
+ * failure.c, record.c and cri.c share. */
+#include "apply/engine.h"
+#include "apply/units/units.h"
 
 #include <systemd/sd-bus.h>
 
@@ -10,6 +11,7 @@
 #define MANAGER_PATH "/org/freedesktop/systemd1"
 #define UNIT_PATH    MANAGER_PATH "/unit"
 #define MANAGER      SYSTEMD ".Manager"
+#define ANSWER_USEC  (200 * USEC_PER_MSEC)      /* for a call that the loop waits for */
 #define BLOCKERS_MAX 32         /* jobs looked at in search of one that waits for us */
 
 typedef struct UnitState {
@@ -35,6 +37,7 @@ typedef struct Unit Unit;
 typedef struct UnitKind {               /* what becomes of the task's unit, and how that is said */
         void (*ended)(Unit *u);         /* the job is gone; job_result and state say how */
         void (*changed)(Unit *u);       /* some of its state has changed; or NULL */
+        void (*serves)(Unit *u);        /* containerd serves CRI */
         const char *failed;             /* "did not stay up" */
         bool history;                   /* its words from before this task count, too */
 } UnitKind;
@@ -88,14 +91,6 @@ struct Bus {
 bool bus_is_open(const Bus *b);
 /* For systemd to take connections again: one with thousands of units needs a second or two. */
 #define BUS_RENEW_USEC (15 * USEC_PER_SEC)
-/* A connection, with the signals that all units need. Waits until that instant where systemd takes none. */
-_must_check_ int bus_begin(Apply *a, Bus *b, uint64_t until_usec);
-/* Another one in the place of one that was lost, and all units know on it what they did. Waits for it. */
-int bus_renew(Apply *a);
-/* Ends all tasks of units: there is none to be had. */
-void bus_broken(Apply *a, const char *why);
-bool task_is_unit(const Task *t);       /* one that is in flight */
-void unit_forget_call(Unit *u);
 /* The task is about to end; reply is called all the same, with no Unit. */
 void unit_leave_call(Unit *u);
 
@@ -103,8 +98,6 @@ void unit_leave_call(Unit *u);
  * unit_changed(). */
 _must_check_ int unit_connect(Unit *u, bool signals);
 void unit_disconnect(Unit *u);
-/* PropertiesChanged of the unit leads to unit_changed(). */
-_must_check_ int unit_listen(Unit *u);
 /* The call that the unit waits for; an earlier one is forgotten. Fails the task where it cannot be made. */
 _must_check_ int unit_call(Unit *u, const char *path, const char *interface, const char *member,
                            sd_bus_message_handler_t reply, const char *types, ...);
@@ -132,14 +125,16 @@ bool unit_was_skipped(const Unit *u);
  * more. */
 Cause unit_cause(const char *name);
 
-/* Called by bus.c. */
-void unit_job_removed(Unit *u, const char *result);
-
-/* cri.c: asks containerd, which is up, whether it serves CRI. Ends in unit_started(), or fails the task. */
+/* cri.c: asks containerd, which is up, whether it serves CRI. Ends in UnitKind.serves(), or fails
+ * the task. */
 void cri_ask(Unit *u);
 /* Of the bytes that containerd has sent so far: 1: it serves CRI, 0: it has none; -EBUSY: not yet; -EAGAIN:
  * more must come. */
 int cri_answer(const unsigned char *p, size_t n);
-void unit_started(Unit *u);
-/* The record of its last start goes: the next run starts it again. */
+
+/* record.c: the digest of what it is started with; whether that is what it was started with last; note it. */
+void inputs_find(const Root *root, const Action *a, char inputs[static 65]);
+bool record_same(const Unit *u);
+void record_write(const Unit *u);
+/* It goes: the next run starts it again. */
 void unit_forget_record(const Unit *u);

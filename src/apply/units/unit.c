@@ -7,18 +7,15 @@
  * idle it ends when the process was begun, and a program that exits at once has "started": such a unit is
  * looked at for one more second. What waits for it does not wait for that second; only the end of the run
  * does, when nothing else takes as long. */
-#include "apply/unit.h"
+#include "apply/units/unit.h"
+#include "apply/file.h"
 #include "apply/storage.h"
 
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define SETTLE_USEC (1 * USEC_PER_SEC)
 #define RUNTIME_FACTOR 3        /* containerd may answer, and then take a while to end */
@@ -35,60 +32,6 @@ static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
         else
                 task_end(u->task, OUTCOME_DONE);
         return 0;
-}
-
-/* ---- with which inputs was it started last? ---- */
-
-/* By what the plan says of the files, and by which files they are: one that somebody has edited since, or
- * that was written anew over such an edit, is another than the unit has read. For root alone: of a file of
- * 0600, whose inode, size and time everybody may see, it is a digest to guess from. */
-static void inputs_find(const Root *root, const Action *a, char inputs[65]) {
-        Text all = {};
-        text_add(&all, "%s\n", a->unit.inputs);
-        for (char **path = a->unit.reads; path && *path; path++) {
-                struct stat st = {};
-                int fd = root_open(root, *path, O_PATH);
-                if (fd >= 0 && fstat(fd, &st) == 0)
-                        text_add(&all, "%s %ju %jd %jd.%09ld\n", *path, (uintmax_t)st.st_ino,
-                                 (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-                if (fd >= 0)
-                        close(fd);
-        }
-        sha256_hex(all.data, all.size, inputs);
-        text_done(&all);
-}
-
-static char *record_path(const char *unit) {
-        return xasprintf(STARTED_DIR "/%s", unit);
-}
-
-static int record_is(const Root *root, const char *unit, const char *inputs) {
-        _cleanup_(freep) char *path = record_path(unit), *line = NULL;
-        int r = root_read_line(root, path, &line);
-        return r < 0 ? r : streq(line, inputs);
-}
-
-int unit_record(const Root *root, const Action *a) {
-        char inputs[65];
-        inputs_find(root, a, inputs);
-        return record_is(root, a->target, inputs);
-}
-
-static bool record_same(const Unit *u) {
-        return record_is(u->task->apply->root, u->name, u->inputs) > 0;
-}
-
-static void record_write(const Unit *u) {
-        _cleanup_(freep) char *path = record_path(u->name), *line = xasprintf("%s\n", u->inputs);
-        int r = root_replace_volatile(u->task->apply->root, path, line, strlen(line), 0600);
-        if (r < 0)
-                diag_warn_at(u->task->apply->diag, "record-not-written", NULL, path,
-                             "%s; the next run restarts %s once more", strerror(-r), u->name);
-}
-
-void unit_forget_record(const Unit *u) {
-        _cleanup_(freep) char *path = record_path(u->name);
-        (void)!root_remove(u->task->apply->root, path);
 }
 
 /* ---- is anything to be done? ---- */
@@ -133,13 +76,6 @@ static int restart_needed(Unit *u) {
         else if (!record_same(u))
                 record_write(u);
         return 0;
-}
-
-/* No file of ours can have changed what it does. So whoever started it has started it right, and it is left
- * alone: fabric manager would take the CUDA jobs with it that run by then (ABORT_CUDA_JOBS_ON_FM_EXIT,
- * docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide). */
-bool unit_reads_nothing(const Action *a) {
-        return !a->unit.inputs[0] && !a->unit.reads;
 }
 
 /* Something that an image may have and needs not: without it the node works. */
@@ -298,7 +234,7 @@ static void start_missed(Unit *u) {
 
 /* containerd is looked at until all else is done. The start of kubelet may stop it (Conflicts=, a drop-in).
  * One that dies each second may have answered before. */
-void unit_started(Unit *u) {
+static void unit_started(Unit *u) {
         static const char *const begun_is_ready[] = { "simple", "exec", "idle", NULL };
         bool settles = !u->same && strv_contains((char *const *)begun_is_ready, u->state.type);
         if (!settles && !u->asks) {
@@ -360,13 +296,6 @@ static void start_changed(Unit *u) {
         start_missed(u);
 }
 
-void unit_job_removed(Unit *u, const char *result) {
-        free(u->job);
-        u->job = NULL;
-        u->job_result = (free(u->job_result), xstrdup(result));
-        u->kind->ended(u);
-}
-
 int unit_on_queued(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         const char *job;
@@ -390,6 +319,7 @@ int unit_on_queued(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) 
 
 static const UnitKind start_kind = { .ended = start_ended,
                                      .changed = start_changed,
+                                     .serves = unit_started,
                                      .failed = "did not stay up" };
 static const UnitKind stop_kind = { .ended = stop_ended, .failed = "did not stop" };
 static const UnitKind reload_kind = {};

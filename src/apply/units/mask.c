@@ -8,7 +8,8 @@
  *
  * A unit is stopped before it is masked, while systemd still knows how to stop it; and it is looked at once
  * more behind the mask, because somebody may have started it in between. */
-#include "apply/unit.h"
+#include "apply/units/unit.h"
+#include "apply/file.h"
 
 #include "base/str.h"
 

@@ -3,7 +3,7 @@
  * before what needs it. Its Type= does not say: with Type=simple and RemainAfterExit=yes, as Bottlerocket
  * starts fabric manager, it is "active (exited)" when it is dead, and as a oneshot's child it is so while it
  * lives; so its processes are asked for. One that systemd restarts has to stay up for a moment. */
-#include "apply/unit.h"
+#include "apply/units/unit.h"
 
 #include "base/str.h"
 #include "base/time.h"

@@ -5,7 +5,7 @@
  * headers alone (grpc/grpc:doc/PROTOCOL-HTTP2.md, Trailers-Only), with UNIMPLEMENTED, which is 12, as their
  * grpc-status. A containerd that recovers its sandboxes refuses with another, and serves later
  * (containerd/containerd:internal/cri/instrument/instrumented_service.go). */
-#include "apply/unit.h"
+#include "apply/units/unit.h"
 
 #include "base/journal.h"
 #include "base/paths.h"
@@ -100,7 +100,7 @@ static int on_answer(_unused_ sd_event_source *s, int fd, _unused_ uint32_t even
         else if (r == 0)
                 refused(u);
         else
-                unit_started(u);
+                u->kind->serves(u);
         return 0;
 }
 

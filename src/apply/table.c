@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How each type of action is carried out: who checks, starts, waits for and ends it. It stands above all that
+ * it names. */
+#include "apply/device.h"
+#include "apply/engine.h"
+#include "apply/file.h"
+#include "apply/storage.h"
+#include "apply/units/units.h"
+
+static int work_check(_unused_ Task *t) {
+        return CHECK_NEEDED;
+}
+
+static int work_begin(Task *t) {
+        return work_start(t, t->executor->work);
+}
+
+/* What the event loop does with a unit of systemd. */
+#define UNIT(c, s, ...) {                                                                                  \
+        .host_only = true, .missed = "unit-failed", .check = c, .start = s, .waiting = unit_waiting,       \
+        .late = unit_late, .cancel = unit_cancel, .release = unit_release, ##__VA_ARGS__ }
+/* A function on a thread, begun where check() says that it is needed. */
+#define THREAD(c, s, w, ...) {                                                                             \
+        .host_only = true, .check = c, .start = s, .waiting = w, .cancel = work_cancel,                    \
+        .release = work_release, ##__VA_ARGS__ }
+/* One that looks for itself whether anything is to be done. */
+#define WORK(f, c, m, ...) \
+        THREAD(work_check, work_begin, work_waiting, .work = f, .overdue = c, .missed = m, ##__VA_ARGS__)
+/* One that makes nothing where the disks are as they are to be. */
+#define STEP(f, ...) THREAD(storage_check, work_begin, storage_waiting, .work = f, ##__VA_ARGS__)
+
+const Executor executors[_ACTION_MAX] = {
+        [ACTION_WRITE_FILE]      = { .stage = file_stage, .publish = file_publish },
+        [ACTION_WRITE_BLOCK]     = { .stage = block_stage },
+        [ACTION_PRUNE_FILES]     = { .stage = manifest_stage, .publish = manifest_publish },
+        [ACTION_RELOAD_MANAGER]  = UNIT(reload_check, reload_start),
+        [ACTION_RESTART_UNIT]    = UNIT(unit_check, unit_start),
+        [ACTION_START_UNIT]      = UNIT(unit_check, unit_start),
+        [ACTION_STOP_UNIT]       = UNIT(unit_check, unit_start),
+        [ACTION_MASK_UNIT]       = UNIT(mask_check, mask_start),
+        [ACTION_UNMASK_UNIT]     = UNIT(mask_check, mask_start),
+        [ACTION_AWAIT_UNIT]      = UNIT(await_check, await_start, .waits = true),
+        [ACTION_CHECK_UNIT]      = { .host_only = true, .missed = "unit-failed", .check = alive_check,
+                                     .start = alive_start, .waiting = alive_waiting, .late = unit_late,
+                                     .release = unit_release },
+        [ACTION_CREATE_RAID]     = STEP(raid_work),
+        [ACTION_MAKE_FILESYSTEM] = STEP(filesystem_work),
+        [ACTION_MOUNT]           = STEP(mount_work),
+        [ACTION_GROW_FILESYSTEM] = STEP(grow_work, .missed = "filesystem-not-grown"),
+        [ACTION_MOVE_FILES]      = STEP(move_work),
+        [ACTION_BIND]            = STEP(bind_work),
+        [ACTION_IMPORT_IMAGE]    = WORK(image_work, CAUSE_NONE, NULL),
+        [ACTION_SET_SYSCTL]      = WORK(sysctl_work, CAUSE_SYSCTL, NULL, .in_turn = true),
+        [ACTION_RESERVE_PAGES]   = WORK(pages_work, CAUSE_HUGEPAGES, "hugepages-short", .waits = true),
+        [ACTION_LOAD_MODULE]     = WORK(module_work, CAUSE_MODULE, NULL),
+        [ACTION_CHECK_MACHINE]   = WORK(machine_work, CAUSE_NONE, NULL),
+        [ACTION_CHECK_EFA]       = WORK(efa_work, CAUSE_EFA, "efa-missing", .waits = true),
+        [ACTION_CHECK_DRIVER]    = WORK(driver_work, CAUSE_DRIVER, NULL, .waits = true),
+        [ACTION_CHECK_VERSIONS]  = WORK(versions_work, CAUSE_VERSION, NULL),
+        [ACTION_AWAIT_DEVICES]   = WORK(devices_work, CAUSE_NVSWITCH, "devices-missing", .waits = true),
+        [ACTION_AWAIT_FABRIC]    = WORK(fabric_work, CAUSE_NVML, "fabric", .waits = true, .late = work_late),
+        [ACTION_AWAIT_LICENSE]   = WORK(license_work, CAUSE_LICENSE, "no-license", .waits = true,
+                                        .late = work_late),
+        [ACTION_CHECK_HEALTH]    = WORK(health_work, CAUSE_NVML, "health", .waits = true, .late = work_late),
+        [ACTION_SET_MIG_MODE]    = WORK(mig_mode_work, CAUSE_MIG, NULL),
+        [ACTION_PARTITION_GPUS]  = WORK(partition_work, CAUSE_MIG, NULL),
+        [ACTION_LIST_GPUS]       = WORK(list_work, CAUSE_NVIDIA_SMI, NULL, .waits = true),
+        [ACTION_SET_CLOCKS]      = WORK(clocks_work, CAUSE_NVML, "clocks"),
+        [ACTION_GENERATE_CDI]    = WORK(cdi_work, CAUSE_CDI, NULL),
+        [ACTION_MAKE_NODES]      = WORK(nodes_work, CAUSE_DRIVER, NULL),
+        [ACTION_MAKE_CHANNEL]    = WORK(channel_work, CAUSE_IMEX, NULL),
+        [ACTION_AWAIT_IMEX]      = WORK(imex_work, CAUSE_IMEX, NULL, .waits = true),
+        [ACTION_CHECK_NODE]      = THREAD(register_check, register_start, work_waiting,
+                                          .overdue = CAUSE_API_SILENT),
+        [ACTION_TAINT_NODE]      = THREAD(taint_check, taint_start, work_waiting, .overdue = CAUSE_FILE),
+        [ACTION_REMOVE_FILE]     = { .check = remove_check },
+        [ACTION_LINK_FILE]       = { .check = link_check },
+        [ACTION_TAKE_TURN]       = WORK(turn_work, CAUSE_NONE, NULL),
+        [ACTION_FORGET_STATE]    = { .check = work_check, .start = work_begin, .work = state_work,
+                                     .waiting = work_waiting, .cancel = work_cancel,
+                                     .release = work_release, .overdue = CAUSE_FILE },
+        [ACTION_RELOAD_NETWORKD] = THREAD(networkd_check, networkd_start, work_waiting,
+                                          .overdue = CAUSE_INTERFACE),
+};
+
+int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
+        return apply_with(executors, root, plan, ret, diag);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A task from its making to its release: what becomes of it is set at once, wherever that shows, and what it
+ * holds is freed where none of its code is at work. The signals that ask to stop belong to the event loop,
+ * which is made with the first timer. */
+#include "apply/engine.h"
+
+#include "base/log.h"
+#include "base/power.h"
+#include "base/stop.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+
+#define DEADLINE_DEFAULT_USEC (300 * USEC_PER_SEC)      /* of an action whose plan names none */
+
+DEFINE_STRING_TABLE(outcome, Outcome, "pending", "unchanged", "done", "skipped", "failed")
+
+void results_done(Results *r) {
+        for (size_t i = 0; i < r->n; i++) {
+                free(r->items[i].text);
+                json_decref(r->items[i].found);
+        }
+        free(r->items);
+        *r = (Results){};
+}
+
+const Result *results_first_failure(const Results *r) {
+        const Result *first = NULL;
+        for (size_t i = 0; i < r->n; i++)
+                if (r->items[i].outcome == OUTCOME_FAILED &&
+                    (!first || r->items[i].end_usec < first->end_usec))
+                        first = &r->items[i];
+        return first;
+}
+
+size_t results_count(const Results *r, Outcome outcome) {
+        size_t n = 0;
+        for (size_t i = 0; i < r->n; i++)
+                n += r->items[i].outcome == outcome;
+        return n;
+}
+
+uint64_t task_limit(const Task *t) {
+        return t->limit_usec ?: t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
+}
+
+/* ---- from the plan ---- */
+
+static int tasks_find(Apply *a, const json_t *index, size_t i, char *const *ids, Task **to, size_t *n) {
+        for (; ids && *ids; ids++) {
+                const json_t *at = json_object_get(index, *ids);
+                Task *before = &a->tasks[json_integer_value(at)];
+                if (!at || before >= &a->tasks[i])
+                        return diag_error_at(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, a->tasks[i].action->id,
+                                             "it comes after %s, which is not before it in the plan", *ids);
+                to[(*n)++] = before;
+        }
+        return 0;
+}
+
+static int task_link(Apply *a, const json_t *index, size_t i) {
+        Task *t = &a->tasks[i];
+        t->after = xcalloc(strv_length(t->action->after) + i, sizeof(Task *));
+        t->after_any = xcalloc(strv_length(t->action->after_any), sizeof(Task *));
+        int r = tasks_find(a, index, i, t->action->after, t->after, &t->n_after);
+        if (r >= 0)
+                r = tasks_find(a, index, i, t->action->after_any, t->after_any, &t->n_after_any);
+        if (r < 0)
+                return r;
+        /* Nothing is removed, and the manifest names no new file, unless everything before it could be
+         * written. */
+        for (size_t k = 0; k < i && t->action->type == ACTION_PRUNE_FILES; k++)
+                if (a->tasks[k].executor->stage)
+                        t->after[t->n_after++] = &a->tasks[k];
+        return 0;
+}
+
+int tasks_make(Apply *a, Results *results) {
+        a->n = results->n = a->plan->n;
+        a->tasks = xcalloc(a->n, sizeof *a->tasks);
+        results->items = xcalloc(a->n, sizeof *results->items);
+        for (size_t i = 0; i < a->n; i++) {
+                results->items[i].action = &a->plan->actions[i];
+                a->tasks[i] = (Task){ .apply = a,
+                                      .action = &a->plan->actions[i],
+                                      .executor = &a->executors[a->plan->actions[i].type],
+                                      .result = &results->items[i] };
+        }
+        _cleanup_(json_decrefp) json_t *index = plan_index(a->plan);
+        for (size_t i = 0; i < a->n; i++) {
+                int r = task_link(a, index, i);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- how a task ends ---- */
+
+bool task_in_flight(const Task *t) {
+        return t->state == TASK_RUNNING || t->state == TASK_WATCHED;
+}
+
+/* What it holds is still in use by whoever calls: tasks_release() comes later. */
+static void task_close(Task *t, bool satisfied) {
+        t->apply->in_flight -= task_in_flight(t);
+        t->state = TASK_ENDED;
+        t->satisfied = satisfied;
+}
+
+void task_end(Task *t, Outcome outcome) {
+        if (t->state == TASK_ENDED)
+                return;
+        if (t->state != TASK_WATCHED) {         /* its time ended when the watch began */
+                t->result->outcome = outcome;
+                t->result->end_usec = now_usec();
+                log_debug("%s: %s", t->action->id, outcome_to_string(outcome));
+        }
+        if (t->action->type == ACTION_TAKE_TURN)
+                waited_take(t->apply);
+        task_close(t, outcome == OUTCOME_DONE || outcome == OUTCOME_UNCHANGED);
+}
+
+void task_watch(Task *t) {
+        t->result->outcome = OUTCOME_DONE;
+        t->result->end_usec = now_usec();
+        t->satisfied = true;
+        t->deadline = sd_event_source_disable_unref(t->deadline);
+        t->state = TASK_WATCHED;
+}
+
+/* The node can do without it: what comes behind it goes on. */
+static void task_miss(Task *t, const char *text) {
+        const char *code = t->executor->missed ?: action_type_to_string(t->action->type);
+        diag_warn_at(t->apply->diag, code, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"), text);
+        t->result->missed = true;
+        task_end(t, OUTCOME_UNCHANGED);
+}
+
+/* The word of the kernel's for what root may always do is no help by itself. */
+static char *tell_of_limits(char *text, int r) {
+        size_t n = strcspn(text, "\n");
+        _cleanup_(freep) char *first = xstrndup(text, n);
+        if ((r != -EPERM && !strstr(first, strerror(EPERM))) || !power_is_limited())
+                return text;
+        char *whole = xasprintf("%s; this process may not do all that root may: SystemCallFilter= and "
+                                "CapabilityBoundingSet= in `systemctl cat 'nodestrap-*'` say what, or the "
+                                "container has too little%s",
+                                first, text + n);
+        free(text);
+        return whole;
+}
+
+int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
+        _cleanup_(freep) char *text = NULL;
+        va_list ap;
+        if (t->state == TASK_ENDED)
+                return r;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = xstrdup("out of memory");
+        va_end(ap);
+        text = tell_of_limits(text, r);
+        /* hardware that its vendor calls unusable stays so, whoever only wants to be told of it */
+        if (t->action->lenient && cause != CAUSE_INTERRUPTED && cause != CAUSE_HEALTH) {
+                task_miss(t, text);
+                return r;
+        }
+        /* The first line alone: what follows it (a unit's own words) is for the status and the journal. */
+        diag_error_at(t->apply->diag, r, cause, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"), text);
+        free(t->result->text);
+        t->result->text = TAKE_PTR(text);
+        t->result->outcome = OUTCOME_FAILED;
+        t->result->cause = cause;
+        t->result->end_usec = now_usec();
+        task_close(t, false);
+        return r;
+}
+
+void task_skip(Task *t, char *why, bool satisfied) {
+        t->result->outcome = OUTCOME_SKIPPED;
+        t->result->text = why;
+        task_close(t, satisfied);
+}
+
+/* ---- what comes before ---- */
+
+static const Task *task_broken_dependency(const Task *t) {
+        for (size_t i = 0; i < t->n_after; i++)
+                if (t->after[i]->state == TASK_ENDED && !t->after[i]->satisfied)
+                        return t->after[i];
+        return NULL;
+}
+
+bool task_ready(const Task *t, bool taken_too) {
+        for (size_t i = 0; i < t->n_after; i++)
+                if (!t->after[i]->satisfied && !(taken_too && t->after[i]->state == TASK_TAKEN))
+                        return false;
+        for (size_t i = 0; i < t->n_after_any; i++)
+                if (!t->after_any[i]->satisfied && t->after_any[i]->state != TASK_ENDED)
+                        return false;
+        return true;
+}
+
+char *task_broken_text(const Action *before) {
+        return xasprintf("%s comes first and did not end well", before->id);
+}
+
+bool task_skip_if_broken(Task *t) {
+        const Task *broken = task_broken_dependency(t);
+        if (broken)
+                task_skip(t, task_broken_text(broken->action), false);
+        return broken;
+}
+
+/* ---- the event loop, and the signals held back so that nothing is left half done ---- */
+
+static int on_stop_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo *info, void *userdata) {
+        Apply *a = userdata;
+        a->interrupted = (int)info->ssi_signo;
+        return 0;
+}
+
+/* Before all else: the loop takes a signal from where apply_stopping() would see it, and what it runs first
+ * may wait for long (bus_renew()). */
+static int signal_watch(sd_event *e, int signal, Apply *a) {
+        sd_event_source *source = NULL;
+        int r = sd_event_add_signal(e, &source, signal, on_stop_signal, a);
+        if (r >= 0)
+                r = sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IMPORTANT);
+        if (r >= 0)
+                r = sd_event_source_set_floating(source, true);
+        sd_event_source_unref(source);
+        return r;
+}
+
+int apply_event(Apply *a, sd_event **ret) {
+        if (!a->event) {
+                _cleanup_(sd_event_unrefp) sd_event *e = NULL;
+                sigset_t signals;
+                int r = sd_event_new(&e);
+                stop_signals(&signals);
+                for (int n = 1; r >= 0 && n < SIGRTMIN; n++)
+                        if (sigismember(&signals, n) == 1)
+                                r = signal_watch(e, n, a);
+                if (r < 0)
+                        return r;
+                a->event = TAKE_PTR(e);
+        }
+        *ret = a->event;
+        return 0;
+}
+
+int apply_stopping(Apply *a) {
+        sigset_t set;
+        stop_signals(&set);
+        int signal = sigtimedwait(&set, NULL, &(struct timespec){});
+        if (signal > 0 || stop_signal())       /* the latter came before they were held back */
+                a->interrupted = signal > 0 ? signal : stop_signal();
+        return a->interrupted;
+}
+
+/* ---- its time, and its release ---- */
+
+static Task *task_find(Apply *a, const char *id) {
+        for (size_t i = 0; i < a->n; i++)
+                if (streq(a->tasks[i].action->id, id))
+                        return &a->tasks[i];
+        return NULL;
+}
+
+static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+        Task *t = userdata;
+        const Executor *e = t->executor;
+        _cleanup_(freep) char *waiting = e->waiting ? e->waiting(t) : xstrdup(t->action->target);
+        uint64_t limit = task_limit(t) + t->waited_usec;
+        if (e->cancel)
+                e->cancel(t);
+        Cause cause = e->late ? e->late(t) : e->overdue;
+        (void)task_fail(t, -ETIMEDOUT, cause ?: CAUSE_DEADLINE, "not done after %g s; %s",
+                        usec_seconds(limit), waiting);
+        return 0;
+}
+
+/* Not before its time counts. */
+int task_arm(Task *t) {
+        const char *id = t->action->timed_from;
+        const Task *from = id ? task_find(t->apply, id) : NULL;
+        sd_event *event = NULL;
+        int r = apply_event(t->apply, &event);
+        if (r >= 0 && (!from || from->state == TASK_ENDED))
+                r = sd_event_add_time_relative(event, &t->deadline, CLOCK_MONOTONIC, task_limit(t),
+                                               USEC_PER_MSEC, on_deadline, t);
+        return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no timer for its deadline: %s", strerror(-r)) : 0;
+}
+
+static void task_release(Task *t) {
+        t->deadline = sd_event_source_disable_unref(t->deadline);
+        if (t->executor->release)
+                t->executor->release(t);
+        t->data = NULL;
+        t->released = true;
+}
+
+void tasks_release(Apply *a) {
+        for (size_t i = 0; i < a->n; i++) {
+                Task *t = &a->tasks[i];
+                if (t->state == TASK_RUNNING && !t->deadline)
+                        (void)!task_arm(t);
+                if (t->state == TASK_ENDED && !t->released)
+                        task_release(t);
+        }
+}
+
+void task_checked(Task *t, bool needed) {
+        if (!needed)
+                task_end(t, OUTCOME_UNCHANGED);
+        else
+                (void)t->executor->start(t);
+}
+
+void tasks_done(Apply *a) {
+        for (size_t i = 0; i < a->n; i++)
+                if (a->tasks[i].state != TASK_ENDED)
+                        task_skip(&a->tasks[i], xstrdup("the run ended before it began"), false);
+        tasks_release(a);
+        for (size_t i = 0; i < a->n; i++) {
+                free(a->tasks[i].after);
+                free(a->tasks[i].after_any);
+        }
+        free(a->tasks);
+        a->tasks = NULL;
+        a->n = 0;
+}

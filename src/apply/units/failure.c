@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What went wrong with a unit, in words: by its state, by what systemd says of its commands and conditions,
+ * and by the last lines of its journal. */
+#include "apply/units/unit.h"
+
+#include "base/journal.h"
+#include "base/run.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#define TAIL_LINES 5
+
+static const struct { const char *result, *text; } job_results[] = {
+        { "canceled",   "its job was cancelled by somebody else" },
+        { "dependency", "a unit that it needs did not start; systemctl --failed names it" },
+        { "skipped",    "systemd skipped it" },
+        { "assert",     "one of its Assert…= is not met" },
+        { "collected",  "systemd dropped it" },
+        { "frozen",     "it is frozen" },
+        { "gone",       "its processes are gone" },     /* ours, not systemd's */
+};
+
+static const struct { const char *result, *text; } service_results[] = {
+        { "timeout",         "it was not ready within its own time limit (TimeoutStartSec=)" },
+        { "protocol",        "it ended or said something wrong before it was ready" },
+        { "start-limit-hit", "it was started too often in a short time (start-limit-hit)" },
+        { "watchdog",        "its watchdog was not fed" },
+        { "oom-kill",        "the kernel killed it for want of memory" },
+        { "resources",       "systemd could not prepare it (a file or a resource is missing)" },
+        { "exec-condition",  "its ExecCondition= said no" },
+};
+
+static char *exit_text(const UnitState *s) {
+        const char *signal = s->code == CLD_EXITED ? NULL : sigabbrev_np(s->status);
+        if (s->code == CLD_EXITED && s->status == 203)
+                return xstrdup("its program cannot be executed (status 203/EXEC)");
+        if (s->code == CLD_EXITED)
+                return xasprintf("its process exited with status %d", s->status);
+        return xasprintf("its process was killed by signal %d%s%s%s", s->status, signal ? "/" : "",
+                         signal ?: "", kill_hint(s->status));
+}
+
+static sd_bus_message *property_ask(const Unit *u, const char *interface, const char *name,
+                                    const char *contents) {
+        sd_bus *bus = u->task->apply->bus->bus;
+        sd_bus_message *call = NULL, *reply = NULL;
+        int r = sd_bus_message_new_method_call(bus, &call, SYSTEMD, u->path,
+                                               "org.freedesktop.DBus.Properties", "Get");
+        if (r >= 0)
+                r = sd_bus_message_append(call, "ss", interface, name);
+        if (r >= 0)
+                r = sd_bus_call(bus, call, ANSWER_USEC, NULL, &reply);
+        if (r >= 0)
+                r = sd_bus_message_enter_container(reply, 'v', contents);
+        if (r >= 0)
+                r = sd_bus_message_enter_container(reply, 'a', contents + 1);
+        sd_bus_message_unref(call);
+        return r >= 0 ? reply : sd_bus_message_unref(reply);
+}
+
+/* "ConditionPathExists=!/etc/x": all that were looked at and not met; NULL where systemd no longer knows. */
+static char *conditions_unmet(const Unit *u) {
+        _cleanup_(strv_freep) char **unmet = NULL;
+        const char *type, *parameter;
+        int trigger, negate, state;
+        sd_bus_message *m = property_ask(u, SYSTEMD ".Unit", "Conditions", "a(sbbsi)");
+        while (m && sd_bus_message_read(m, "(sbbsi)", &type, &trigger, &negate, &parameter, &state) > 0)
+                if (state < 0)
+                        strv_push(&unmet, xasprintf("%s=%s%s%s", type, trigger ? "|" : "", negate ? "!" : "",
+                                                    parameter));
+        sd_bus_message_unref(m);
+        return unmet ? strv_join(unmet, ", ") : NULL;
+}
+
+/* "/etc/eks/condition.sh (status 1)": the first command of that property which ended badly and whose end
+ * counts (no "-" before it); NULL where none did, or nobody knows. */
+static char *command_failed(const Unit *u, const char *property) {
+        const char *path;
+        char *command = NULL;
+        int ignored, code, status;
+        sd_bus_message *m = property_ask(u, SYSTEMD ".Service", property, "a(sasbttttuii)");
+        while (m && !command && sd_bus_message_enter_container(m, 'r', "sasbttttuii") > 0 &&
+               sd_bus_message_read(m, "s", &path) > 0 && sd_bus_message_skip(m, "as") >= 0 &&
+               sd_bus_message_read(m, "b", &ignored) > 0 && sd_bus_message_skip(m, "ttttu") >= 0 &&
+               sd_bus_message_read(m, "ii", &code, &status) > 0 && sd_bus_message_exit_container(m) >= 0)
+                if (status != 0 && !ignored)
+                        command = xasprintf("%s (%s %d)", path, code == CLD_EXITED ? "status" : "signal",
+                                            status);
+        sd_bus_message_unref(m);
+        return command;
+}
+
+bool unit_was_skipped(const Unit *u) {
+        const UnitState *s = &u->state;
+        return streq(s->active, "inactive") &&
+               (streq(s->result, "exec-condition") || (!s->condition && streq(s->result, "success")));
+}
+
+/* The result "exec-condition" may be of an earlier start, so the conditions come first: with one unmet, no
+ * program was asked. */
+static char *unit_skip_text(const Unit *u) {
+        _cleanup_(freep) char *unmet = conditions_unmet(u), *program = NULL;
+        if (unmet)
+                return xasprintf("%s is not met, so systemd did not start it", unmet);
+        if (!streq(u->state.result, "exec-condition"))
+                return xstrdup("one of its Condition…= is not met, so systemd did not start it");
+        program = command_failed(u, "ExecCondition");
+        return xasprintf("its ExecCondition=%s%s said no, so systemd did not start it", program ? " " : "",
+                         program ?: "");
+}
+
+static const char *job_text(const Unit *u) {
+        for (size_t i = 0; u->job_result && i < ARRAY_SIZE(job_results); i++)
+                if (streq(u->job_result, job_results[i].result))
+                        return job_results[i].text;
+        return NULL;
+}
+
+static char *failure_text(const Unit *u) {
+        const UnitState *s = &u->state;
+        const char *job = job_text(u);
+        if (job)
+                return xstrdup(job);
+        if (unit_was_skipped(u))
+                return unit_skip_text(u);
+        for (size_t i = 0; i < ARRAY_SIZE(service_results); i++)
+                if (streq(s->result, service_results[i].result))
+                        return xstrdup(service_results[i].text);
+        if (u->asks && streq(s->active, "inactive") && streq(s->result, "success"))
+                return xstrdup("Conflicts= of another unit or systemctl stop has ended it");
+        if (s->code != 0)
+                return exit_text(s);
+        /* it never had a main process */
+        _cleanup_(freep) char *command = command_failed(u, "ExecStartPre") ?: command_failed(u, "ExecStart");
+        if (command)
+                return xasprintf("its command %s failed", command);
+        return xasprintf("it is %s (%s), result %s", s->active, s->sub, *s->result ? s->result : "unknown");
+}
+
+/* Units of NVIDIA's, whose failure means more than that a unit failed; log: where they write most of their
+ * words by default. */
+static const struct { const char *name; Cause cause; const char *log; } known_units[] = {
+        /* docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide */
+        { "nvidia-fabricmanager.service",  CAUSE_FABRIC_MANAGER, "/var/log/fabricmanager.log" },
+        /* docs.nvidia.com/multi-node-nvlink-systems/imex-guide */
+        { "nvidia-imex.service",           CAUSE_IMEX,           "/var/log/nvidia-imex.log"   },
+        /* awslabs/amazon-eks-ami:templates/al2023/runtime/gpu */
+        { "nvidia-kmod-load.service",      CAUSE_DRIVER,         NULL                         },
+        { "nvidia-driver-resolve.service", CAUSE_DRIVER,         NULL                         },
+        { "nvidia-usr-copy@bin.service",   CAUSE_DRIVER,         NULL                         },
+        { "nvidia-usr-copy@lib64.service", CAUSE_DRIVER,         NULL                         },
+        { "nvidia-usr-copy@share.service", CAUSE_DRIVER,         NULL                         },
+        { "nvidia-setup.service",          CAUSE_DRIVER,         NULL                         },
+        { "nvidia-persistenced.service",   CAUSE_DRIVER,         NULL                         },
+};
+
+/* Words of theirs that a person must have met before to know what they mean: awslabs/amazon-eks-ami#2727,
+ * siderolabs/extensions#717, spectrocloud/CanvOS#700. */
+static const struct { const char *said, *meaning; } known_words[] = {
+        { "NV_WARN_NOTHING_TO_DO",
+          "it found no NVSwitch: the driver shows it none, or on HGX B200 and B300 NVLSM does not run" },
+        { "\"ib_umad\" has not been loaded", "the image needs the kernel module ib_umad" },
+};
+
+Cause unit_cause(const char *name) {
+        for (size_t i = 0; i < ARRAY_SIZE(known_units); i++)
+                if (streq(known_units[i].name, name))
+                        return known_units[i].cause;
+        return CAUSE_UNIT;
+}
+
+static const char *unit_log(const char *name) {
+        for (size_t i = 0; i < ARRAY_SIZE(known_units); i++)
+                if (streq(known_units[i].name, name))
+                        return known_units[i].log;
+        return NULL;
+}
+
+static const char *meaning_of(char *const *lines) {
+        for (size_t i = 0; i < ARRAY_SIZE(known_words); i++)
+                for (char *const *line = lines; line && *line; line++)
+                        if (strstr(*line, known_words[i].said))
+                                return known_words[i].meaning;
+        return NULL;
+}
+
+static bool is_kubelet(const Unit *u) {
+        return streq(u->name, "kubelet.service");
+}
+
+/* Nothing that the unit itself has said: the sentence is shown on the console, and told to the cluster. Only
+ * the reason of kubelet to end stands there, in which secrets are hidden later (commands/hide.c). */
+static void failure_add(Text *t, const Unit *u, char *const *lines) {
+        const char *log = unit_log(u->name), *meaning = meaning_of(lines);
+        _cleanup_(freep) char *why = failure_text(u);
+        text_add(t, "%s %s: %s", u->name, u->kind->failed, meaning ?: why);
+        if (is_kubelet(u))
+                (void)journal_quote_kubelet(t, u->state.id ?: u->name, u->begun_usec);
+        if (u->state.restarts > 0)
+                text_add(t, "; systemd restarted it %u time%s", u->state.restarts,
+                         u->state.restarts > 1 ? "s" : "");
+        if (startswith(u->state.sub, "auto-restart"))
+                text_add(t, "; systemd goes on restarting it");
+        text_add(t, "; journalctl -u %s%s%s", u->state.id ?: u->name, log ? " and " : "", log ?: "");
+}
+
+char *unit_failure(const Unit *u, uint64_t since_usec) {
+        _cleanup_(strv_freep) char **lines = journal_tail(u->state.id ?: u->name, since_usec, TAIL_LINES);
+        Text t = {};
+        failure_add(&t, u, lines);
+        return text_take(&t);
+}
+
+void unit_fail(Unit *u) {
+        _cleanup_(strv_freep) char **lines =
+                journal_tail(u->state.id ?: u->name, u->kind->history ? 0 : u->task->result->begin_usec,
+                             TAIL_LINES);
+        _cleanup_(text_done) Text t = {};
+        failure_add(&t, u, lines);
+        if (u->calls > 1)
+                text_add(&t, "; %u starts failed", u->calls);
+        for (char **line = u->task->action->quiet ? NULL : lines; line && *line; line++)
+                text_add(&t, "\n%s", *line);
+        bool ended = is_kubelet(u) && u->state.code != 0 && !job_text(u);
+        (void)task_fail(u->task, -EIO, ended ? CAUSE_KUBELET : unit_cause(u->name), "%s", t.data);
+}
