@@ -5,7 +5,7 @@
 #include "apply/file.h"
 #include "apply/units/units.h"
 
-#include "base/log.h"
+#include "base/progress.h"
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -26,7 +26,7 @@ static void task_begin(Task *t) {
         t->result->begin_usec = now_usec();
         t->state = TASK_RUNNING;
         t->apply->in_flight++;
-        int r = e->check(t);
+        int r = e->check ? e->check(t) : CHECK_NEEDED;
         if (r == CHECK_DONE_ALREADY)
                 task_end(t, OUTCOME_UNCHANGED);
         /* the timer comes first: it brings the loop with it */
@@ -84,6 +84,30 @@ static void apply_interrupt(Apply *a) {
 }
 
 /* ---- the loop ---- */
+
+/* What has become of the tasks since the last time, for who looks on. Told before the loop waits, not where a
+ * task begins or ends: one write for all that happened at once, and a step that waits for nothing is only told
+ * when it is over. */
+static bool is_over(const Task *t) {
+        return t->state == TASK_ENDED || t->state == TASK_WATCHED;
+}
+
+static void progress_tell(Apply *a) {
+        Text t = {};
+        for (size_t i = 0; i < a->n; i++) {
+                Task *task = &a->tasks[i];
+                const Result *r = task->result;
+                if (is_over(task) && task->told != TOLD_OVER) {
+                        progress_add(&t, r->end_usec ?: now_usec(), outcome_to_string(r->outcome),
+                                     task->action->id);
+                        task->told = TOLD_OVER;
+                } else if (task->state == TASK_RUNNING && task->told == TOLD_NOTHING) {
+                        progress_add(&t, r->begin_usec, "begin", task->action->id);
+                        task->told = TOLD_BEGUN;
+                }
+        }
+        progress_write(a->root, &a->progress_fd, &t);
+}
 
 static bool tasks_pending(const Apply *a) {
         for (size_t i = 0; i < a->n; i++)

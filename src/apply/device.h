@@ -42,11 +42,9 @@ _must_check_ _nonnull_ int state_look(const Root *root, const Action *a, char **
 /* Has any of those failed that the task comes after, however they end? */
 _must_check_ _nonnull_ bool taint_is_wanted(const Task *t);
 _must_check_ _nonnull_ int register_check(Task *t);
-_must_check_ _nonnull_ int register_start(Task *t);
 /* given: as of taint_reason() */
 _must_check_ _nonnull_ int register_work(Work *w);
 _must_check_ _nonnull_ int taint_check(Task *t);
-_must_check_ _nonnull_ int taint_start(Task *t);
 /* What the node is to say, as the task's thread is told: word of the cause and id of the action that failed
  * first of all that the task comes after, and the clique of the GPUs; "" for what is not so, NULL for
  * nothing. The caller frees it. */

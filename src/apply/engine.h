@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the loop (apply.c) and those share who work for all tasks: task.c, work.c, files.c, waited.c,
- * progress.c, units/; and those few executors that look at other tasks than their own. */
+/* What the loop (apply.c) and those share who work for all tasks: task.c, work.c, files.c, waited.c, units/;
+ * and those few executors that look at other tasks than their own. */
 #include "apply/task.h"
 
 typedef struct Bus Bus;
@@ -29,7 +29,7 @@ struct Apply {
         int *turn_fd;           /* Results.turn_fd */
         json_t *waited;         /* waited.c's; NULL: nobody has waited in vain */
         int *kept; size_t n_kept;       /* work.c's: descriptors that steps of storage have left open */
-        int progress_fd;        /* progress.c's; -1: not opened yet */
+        int progress_fd;        /* -1: not opened yet */
 };
 
 /* One row for each ActionType. Files have stage() and publish() in place of check() and start(): those that
@@ -49,9 +49,11 @@ struct Executor {
                                                          * failure; NULL: the action's type */
         int (*stage)(Work *w, RootTmp *ret);            /* 0: is so already, 1: staged */
         int (*publish)(Work *w, RootTmp *tmp);          /* NULL: root_tmp_publish() */
-        int (*check)(Task *t);                          /* CHECK_*, or it has ended the task */
+        int (*check)(Task *t);                          /* CHECK_*, or it has ended the
+                                                         * task; NULL: CHECK_NEEDED */
         int (*start)(Task *t);                          /* work goes on in the event loop */
         int (*work)(Work *w);                           /* or on a thread of its own: work.h */
+        char **(*given)(const Task *t);                 /* for that, as Work.given; or NULL */
         char *(*waiting)(Task *t);                      /* what it waits for, for the
                                                          * deadline's message; a new string */
         Cause (*late)(const Task *t);                   /* the same where it depends on the task; or NULL */
@@ -91,10 +93,6 @@ _must_check_ _nonnull_ int apply_event(Apply *a, sd_event **ret);
 _nonnull_ int apply_stopping(Apply *a);
 /* Running or watched? */
 _must_check_ _nonnull_ bool task_in_flight(const Task *t);
-
-/* progress.c */
-/* What has begun or ended since the last time. */
-_nonnull_ void progress_tell(Apply *a);
 
 /* waited.c */
 /* For the run phase, what the devices phase waited for in vain; nothing where the run phase is this process's

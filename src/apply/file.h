@@ -50,4 +50,5 @@ _must_check_ _nonnull_ int manifest_look(const Root *root, const Plan *plan, con
 _must_check_ _nonnull_ int remove_check(Task *t);       /* these two do what they find missing */
 _must_check_ _nonnull_ int link_check(Task *t);
 _must_check_ _nonnull_ int networkd_check(Task *t);
-_must_check_ _nonnull_ int networkd_start(Task *t);
+_must_check_ _nonnull_ char **networkd_links(const Task *t);    /* what networkd_work() is given */
+_must_check_ _nonnull_ int networkd_work(Work *w);

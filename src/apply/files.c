@@ -94,21 +94,16 @@ static bool has_failed(const File *f) {
         return f->result.outcome == OUTCOME_FAILED || f->result.outcome == OUTCOME_SKIPPED;
 }
 
-/* The first in this batch that it comes after and that did not end well; prune-files comes after all. */
-static const File *file_broken(const Files *f, const File *file) {
+/* Of those in this batch; prune-files comes after all. */
+static bool file_skip_if_broken(const Files *f, File *file) {
         const Action *a = file->action;
         for (const File *before = f->items; before < file; before++)
                 if (has_failed(before) &&
-                    (a->type == ACTION_PRUNE_FILES || strv_contains(a->after, before->action->id)))
-                        return before;
-        return NULL;
-}
-
-static bool file_skip_if_broken(const Files *f, File *file) {
-        const File *broken = file_broken(f, file);
-        if (broken)
-                file_skip(file, task_broken_text(broken->action));
-        return broken;
+                    (a->type == ACTION_PRUNE_FILES || strv_contains(a->after, before->action->id))) {
+                        file_skip(file, task_broken_text(before->action));
+                        return true;
+                }
+        return false;
 }
 
 /* Before anything is staged; under the lock no other run can be staging. A failure to look is told by staging

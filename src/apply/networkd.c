@@ -194,7 +194,7 @@ static void reconfigure_links(Work *w) {
         }
 }
 
-static int reload_work(Work *w) {
+int networkd_work(Work *w) {
         int r = reload_in_turn(w);
         if (r >= 0)
                 reconfigure_links(w);
@@ -203,7 +203,7 @@ static int reload_work(Work *w) {
 
 /* Of those whose file is among what has been written: the ones that networkd has already. The primary one,
  * with which the image's default file goes, has got the same from that as from its own: it is not cut off. */
-static char **links_taken(const Task *t) {
+char **networkd_links(const Task *t) {
         _cleanup_(strv_freep) char **links = NULL;
         bool primary = false;
         for (size_t i = 0; i < t->n_after; i++) {
@@ -218,8 +218,4 @@ static char **links_taken(const Task *t) {
                         strv_add(&links, link);
         }
         return primary ? NULL : TAKE_PTR(links);
-}
-
-int networkd_start(Task *t) {
-        return work_start_given(t, reload_work, root_is_host(t->apply->root) ? links_taken(t) : NULL);
 }

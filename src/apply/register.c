@@ -8,8 +8,8 @@
  * While nobody answers kubelet could not register either, so waiting costs nothing; and a node with the taint
  * has no work for anybody, so staying down costs little. */
 #include "apply/device.h"
-#include "apply/task.h"
 #include "apply/identity.h"
+#include "apply/task.h"
 
 #include "base/backoff.h"
 #include "base/str.h"
@@ -133,8 +133,4 @@ int register_work(Work *w) {
 
 int register_check(Task *t) {
         return taint_is_wanted(t) ? CHECK_NEEDED : CHECK_DONE_ALREADY;
-}
-
-int register_start(Task *t) {
-        return work_start_given(t, register_work, taint_reason(t));
 }

@@ -7,12 +7,9 @@
 #include "apply/storage.h"
 #include "apply/units/units.h"
 
-static int work_check(_unused_ Task *t) {
-        return CHECK_NEEDED;
-}
-
 static int work_begin(Task *t) {
-        return work_start(t, t->executor->work);
+        const Executor *e = t->executor;
+        return work_start(t, e->work, e->given ? e->given(t) : NULL);
 }
 
 /* What the event loop does with a unit of systemd. */
@@ -20,14 +17,11 @@ static int work_begin(Task *t) {
         .host_only = true, .missed = "unit-failed", .check = c, .start = s, .waiting = unit_waiting,       \
         .late = unit_late, .cancel = unit_cancel, .release = unit_release, ##__VA_ARGS__ }
 /* A function on a thread, begun where check() says that it is needed. */
-#define THREAD(c, s, w, ...) {                                                                             \
-        .host_only = true, .check = c, .start = s, .waiting = w, .cancel = work_cancel,                    \
-        .release = work_release, ##__VA_ARGS__ }
+#define THREAD(c, f, w, ...) {                                                                             \
+        .host_only = true, .check = c, .start = work_begin, .work = f, .waiting = w,                       \
+        .cancel = work_cancel, .release = work_release, ##__VA_ARGS__ }
 /* One that looks for itself whether anything is to be done. */
-#define WORK(f, c, m, ...) \
-        THREAD(work_check, work_begin, work_waiting, .work = f, .overdue = c, .missed = m, ##__VA_ARGS__)
-/* One that makes nothing where the disks are as they are to be. */
-#define STEP(f, ...) THREAD(storage_check, work_begin, storage_waiting, .work = f, ##__VA_ARGS__)
+#define WORK(f, c, m, ...) THREAD(NULL, f, work_waiting, .overdue = c, .missed = m, ##__VA_ARGS__)
 
 const Executor executors[_ACTION_MAX] = {
         [ACTION_WRITE_FILE]      = { .stage = file_stage, .publish = file_publish },
@@ -41,14 +35,15 @@ const Executor executors[_ACTION_MAX] = {
         [ACTION_UNMASK_UNIT]     = UNIT(mask_check, mask_start),
         [ACTION_AWAIT_UNIT]      = UNIT(await_check, await_start, .waits = true),
         [ACTION_CHECK_UNIT]      = { .host_only = true, .missed = "unit-failed", .check = alive_check,
-                                     .start = alive_start, .waiting = alive_waiting, .late = unit_late,
+                                     .waiting = alive_waiting, .late = unit_late,
                                      .release = unit_release },
-        [ACTION_CREATE_RAID]     = STEP(raid_work),
-        [ACTION_MAKE_FILESYSTEM] = STEP(filesystem_work),
-        [ACTION_MOUNT]           = STEP(mount_work),
-        [ACTION_GROW_FILESYSTEM] = STEP(grow_work, .missed = "filesystem-not-grown"),
-        [ACTION_MOVE_FILES]      = STEP(move_work),
-        [ACTION_BIND]            = STEP(bind_work),
+        [ACTION_CREATE_RAID]     = THREAD(storage_check, raid_work, storage_waiting),
+        [ACTION_MAKE_FILESYSTEM] = THREAD(storage_check, filesystem_work, storage_waiting),
+        [ACTION_MOUNT]           = THREAD(storage_check, mount_work, storage_waiting),
+        [ACTION_GROW_FILESYSTEM] = THREAD(storage_check, grow_work, storage_waiting,
+                                          .missed = "filesystem-not-grown"),
+        [ACTION_MOVE_FILES]      = THREAD(storage_check, move_work, storage_waiting),
+        [ACTION_BIND]            = THREAD(storage_check, bind_work, storage_waiting),
         [ACTION_IMPORT_IMAGE]    = WORK(image_work, CAUSE_NONE, NULL),
         [ACTION_SET_SYSCTL]      = WORK(sysctl_work, CAUSE_SYSCTL, NULL, .in_turn = true),
         [ACTION_RESERVE_PAGES]   = WORK(pages_work, CAUSE_HUGEPAGES, "hugepages-short", .waits = true),
@@ -70,16 +65,17 @@ const Executor executors[_ACTION_MAX] = {
         [ACTION_MAKE_NODES]      = WORK(nodes_work, CAUSE_DRIVER, NULL),
         [ACTION_MAKE_CHANNEL]    = WORK(channel_work, CAUSE_IMEX, NULL),
         [ACTION_AWAIT_IMEX]      = WORK(imex_work, CAUSE_IMEX, NULL, .waits = true),
-        [ACTION_CHECK_NODE]      = THREAD(register_check, register_start, work_waiting,
+        [ACTION_CHECK_NODE]      = THREAD(register_check, register_work, work_waiting, .given = taint_reason,
                                           .overdue = CAUSE_API_SILENT),
-        [ACTION_TAINT_NODE]      = THREAD(taint_check, taint_start, work_waiting, .overdue = CAUSE_FILE),
+        [ACTION_TAINT_NODE]      = THREAD(taint_check, taint_work, work_waiting, .given = taint_reason,
+                                          .overdue = CAUSE_FILE),
         [ACTION_REMOVE_FILE]     = { .check = remove_check },
         [ACTION_LINK_FILE]       = { .check = link_check },
         [ACTION_TAKE_TURN]       = WORK(turn_work, CAUSE_NONE, NULL),
-        [ACTION_FORGET_STATE]    = { .check = work_check, .start = work_begin, .work = state_work,
+        [ACTION_FORGET_STATE]    = { .start = work_begin, .work = state_work,
                                      .waiting = work_waiting, .cancel = work_cancel,
                                      .release = work_release, .overdue = CAUSE_FILE },
-        [ACTION_RELOAD_NETWORKD] = THREAD(networkd_check, networkd_start, work_waiting,
+        [ACTION_RELOAD_NETWORKD] = THREAD(networkd_check, networkd_work, work_waiting, .given = networkd_links,
                                           .overdue = CAUSE_INTERFACE),
 };
 

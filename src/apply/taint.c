@@ -227,7 +227,3 @@ char **taint_reason(const Task *t) {
                                  clique, NULL)
                        : NULL;
 }
-
-int taint_start(Task *t) {
-        return work_start_given(t, taint_work, taint_reason(t));
-}

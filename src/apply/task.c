@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 
 #define DEADLINE_DEFAULT_USEC (300 * USEC_PER_SEC)      /* of an action whose plan names none */
 
@@ -155,15 +154,9 @@ static char *tell_of_limits(char *text, int r) {
 }
 
 int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
-        _cleanup_(freep) char *text = NULL;
-        va_list ap;
         if (t->state == TASK_ENDED)
                 return r;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = xstrdup("out of memory");
-        va_end(ap);
-        text = tell_of_limits(text, r);
+        _cleanup_(freep) char *text = tell_of_limits(FORMATTED(format), r);
         /* hardware that its vendor calls unusable stays so, whoever only wants to be told of it */
         if (t->action->lenient && cause != CAUSE_INTERRUPTED && cause != CAUSE_HEALTH) {
                 task_miss(t, text);

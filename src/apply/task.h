@@ -29,7 +29,7 @@ struct Task {
         bool satisfied;         /* those that wait for it may begin */
         bool released;          /* what it held, after its end */
         bool lasts;             /* watched, and no longer than others are at work */
-        enum { TOLD_NOTHING, TOLD_BEGUN, TOLD_OVER } told;      /* progress.c: to who looks on */
+        enum { TOLD_NOTHING, TOLD_BEGUN, TOLD_OVER } told;      /* to who looks on */
         sd_event_source *deadline;
         uint64_t limit_usec;    /* in place of the action's; 0: none */
         uint64_t waited_usec;   /* in vain, by another process of this boot */
@@ -54,10 +54,9 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) _nonnull(1, 
 /* work.c */
 /* Starts function on a thread; the task ends when it returns: > 0 done, 0 unchanged, < 0 failed with what
  * work_fail() said. On a deadline or a signal the task is over at once and programs of the thread are killed.
- * 0, or the task has failed. */
-_must_check_ _nonnull_ int work_start(Task *t, int (*function)(Work *w));
-/* The same, with words for Work.given that only the loop knows; takes over the vector and frees it. */
-_must_check_ _nonnull(1, 2) int work_start_given(Task *t, int (*function)(Work *w), char **given);
+ * 0, or the task has failed. given: for Work.given, words that only the loop knows; or NULL. It takes over the
+ * vector and frees it. */
+_must_check_ _nonnull(1, 2) int work_start(Task *t, int (*function)(Work *w), char **given);
 /* For Executor.waiting, .cancel and .release of tasks that work_start() was called for, or would have
  * been. */
 _malloc_ _nonnull_ char *work_waiting(Task *t);

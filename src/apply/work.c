@@ -18,7 +18,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -166,7 +165,7 @@ static int job_begin(Job *j, Apply *a) {
         return r;
 }
 
-int work_start_given(Task *t, int (*function)(Work *w), char **given) {
+int work_start(Task *t, int (*function)(Work *w), char **given) {
         Job *j = job_new(t->apply, t->action, function);
         t->data = j;
         j->task = t;
@@ -176,10 +175,6 @@ int work_start_given(Task *t, int (*function)(Work *w), char **given) {
         if (r >= 0)
                 r = job_begin(j, t->apply);
         return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no thread for it: %s", strerror(-r)) : 0;
-}
-
-int work_start(Task *t, int (*function)(Work *w)) {
-        return work_start_given(t, function, NULL);
 }
 
 char *work_waiting(Task *t) {
@@ -325,27 +320,17 @@ void work_keep(Work *w, int fd) {
 }
 
 int work_fail(Work *w, int r, Cause cause, const char *format, ...) {
-        va_list ap;
         free(w->text);
-        va_start(ap, format);
-        if (vasprintf(&w->text, format, ap) < 0)
-                w->text = NULL;
-        va_end(ap);
+        w->text = FORMATTED(format);
         w->cause = cause;
         return r;
 }
 
 int work_miss(Work *w, int r, Cause cause, const char *code, const char *format, ...) {
-        _cleanup_(freep) char *text = NULL;
-        va_list ap;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
+        _cleanup_(freep) char *text = FORMATTED(format);
         if (!w->action->lenient)
-                return work_fail(w, r, cause, "%s", text ?: strerror(-r));
-        diag_warn_at(&w->warnings, code, NULL, w->action->id, "%.*s", (int)strcspn(text ?: "", "\n"),
-                     text ?: "");
+                return work_fail(w, r, cause, "%s", text);
+        diag_warn_at(&w->warnings, code, NULL, w->action->id, "%.*s", (int)strcspn(text, "\n"), text);
         return 0;
 }
 
@@ -356,14 +341,9 @@ uint64_t work_patience(const Work *w) {
 
 bool work_at(Work *w, const char *format, ...) {
         Job *j = w->job;
-        char *text = NULL;
-        va_list ap;
         if (!j)
                 return true;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
+        char *text = FORMATTED(format);
         pthread_mutex_lock(&j->lock);
         free(j->at);
         j->at = text;
@@ -399,15 +379,10 @@ bool work_pause(Work *w, uint64_t usec) {
 
 void work_progress(Work *w, const char *format, ...) {
         Job *j = w->job;
-        _cleanup_(freep) char *text = NULL;
+        _cleanup_(freep) char *text = FORMATTED(format);
         uint64_t now = now_usec();
-        va_list ap;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        work_at(w, "%s", text ?: "");
-        if (!j || !text)
+        work_at(w, "%s", text);
+        if (!j)
                 return;
         j->told_usec = j->told_usec ?: now;
         if (now - j->told_usec < PROGRESS_USEC)

@@ -45,15 +45,15 @@ char *xstrndup(const char *s, size_t n) {
         return xmemdup(s, strnlen(s, n));
 }
 
-char *xasprintf(const char *format, ...) {
+char *xvasprintf(const char *format, va_list ap) {
         char *s = NULL;
-        va_list ap;
-        va_start(ap, format);
-        int n = vasprintf(&s, format, ap);
-        va_end(ap);
-        if (n < 0)
+        if (vasprintf(&s, format, ap) < 0)
                 out_of_memory();
         return s;
+}
+
+char *xasprintf(const char *format, ...) {
+        return FORMATTED(format);
 }
 
 char **strv_free(char **v) {

@@ -4,6 +4,7 @@
  * cannot become a node, so exhaustion ends the process with one line on stderr (exit 1), and no caller needs
  * a path for it. */
 #include "base/macro.h"
+#include <stdarg.h>
 
 _malloc_ void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *p, size_t count, size_t size) __attribute__((returns_nonnull, warn_unused_result));
@@ -11,6 +12,10 @@ _malloc_ char *xstrdup(const char *s);
 _malloc_ char *xstrndup(const char *s, size_t n);
 _malloc_ char *xmemdup(const void *data, size_t size);          /* with a NUL behind it */
 _malloc_ char *xasprintf(const char *format, ...) _printf_(1, 2);
+_malloc_ char *xvasprintf(const char *format, va_list ap) _printf_(1, 0);
+/* In a function that takes a format and what belongs to it: that text. */
+#define FORMATTED(format) \
+        ({ va_list _ap; va_start(_ap, format); char *_text = xvasprintf(format, _ap); va_end(_ap); _text; })
 
 /* A string vector: NULL-terminated, NULL is the empty one. */
 char **strv_free(char **v);

@@ -105,19 +105,10 @@ static void alive_look(Unit *u) {
                 alive_stay(u);
 }
 
-static void alive_ended(Unit *u) {
-        *u->state.job = 0;      /* its last properties came before this, with the job still among them */
-        alive_look(u);
-}
-
 int alive_check(Task *t) {
-        static const UnitKind kind = { .ended = alive_ended, .changed = alive_look,
+        static const UnitKind kind = { .ended = alive_look, .changed = alive_look,
                                        .failed = "has died since its start", .history = true };
         return unit_look(t, &kind, on_state);
-}
-
-int alive_start(_unused_ Task *t) {
-        return 0;               /* it is never needed: the look ends the task */
 }
 
 char *alive_waiting(Task *t) {

@@ -54,11 +54,6 @@ static void await_look(Unit *u) {
                 (void)is_over(u);
 }
 
-static void await_ended(Unit *u) {
-        *u->state.job = 0;      /* its last properties came before this, with the job still among them */
-        await_look(u);
-}
-
 static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         if (unit_read_all(u, m) < 0)
@@ -70,7 +65,7 @@ static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
 
 int await_check(Task *t) {
         static const UnitKind kind = {
-                .ended = await_ended, .changed = await_look, .failed = "failed", .history = true
+                .ended = await_look, .changed = await_look, .failed = "failed", .history = true
         };
         return unit_look(t, &kind, on_checked);
 }

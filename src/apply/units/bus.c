@@ -63,7 +63,10 @@ static int on_subscribed(sd_bus_message *m, void *userdata, _unused_ sd_bus_erro
         return 0;
 }
 
+/* Its last properties came before this, with the job still among them. */
 static void unit_job_removed(Unit *u, const char *result) {
+        if (u->state.job && streq(u->state.job, u->job))
+                *u->state.job = 0;
         free(u->job);
         u->job = NULL;
         u->job_result = (free(u->job_result), xstrdup(result));

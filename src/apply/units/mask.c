@@ -115,12 +115,6 @@ static void mask_step(Unit *u) {
                 mask_hidden(u);
 }
 
-/* Its last properties came before this, with the job still among them. */
-static void stop_ended(Unit *u) {
-        *u->state.job = 0;
-        mask_step(u);
-}
-
 /* ---- unmask-unit ---- */
 
 static int unmask_write(Unit *u) {
@@ -165,7 +159,7 @@ static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
 }
 
 int mask_check(Task *t) {
-        static const UnitKind kind = { .ended = stop_ended, .failed = "did not stop" };
+        static const UnitKind kind = { .ended = mask_step, .failed = "did not stop" };
         return unit_look(t, &kind, on_checked);
 }
 

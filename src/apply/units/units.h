@@ -18,7 +18,6 @@ _must_check_ _nonnull_ int mask_start(Task *t);
 _must_check_ _nonnull_ int await_check(Task *t);        /* await.c */
 _must_check_ _nonnull_ int await_start(Task *t);
 _must_check_ _nonnull_ int alive_check(Task *t);        /* alive.c */
-_must_check_ _nonnull_ int alive_start(Task *t);
 _malloc_ _nonnull_ char *alive_waiting(Task *t);
 _malloc_ _nonnull_ char *unit_waiting(Task *t);
 _nonnull_ Cause unit_late(const Task *t);
