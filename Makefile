@@ -153,7 +153,7 @@ pure: $(filter $(O)/src/plan/%,$(OBJS))
 	  '$$2 ~ /^[Uw]$$/ { called[$$3] = $$1; next } { made[$$3] } \
 	  END { for (s in called) if (!(s in made) && s !~ pure) { bad = 1; print called[s] " calls " s ", which is no part of PURE" } exit bad }'
 # Which file of a room calls which other one of it has an order: tsort names those that call each other in a circle.
-pure: $(addprefix circles-,apply)
+pure: circles-apply circles-config
 circles-%: $(OBJS)
 	$(Q)$(NM) -A $(filter $(O)/src/$*/%,$^) | awk '{ file = $$1; sub(/:.*/, "", file) } $$2 ~ /^[BDRTV]$$/ { made[$$3] = file } \
 	  $$2 == "U" { calls[file " " $$3] } END { for (c in calls) { split(c, p, " "); if (p[2] in made) print p[1], made[p[2]] } }' | tsort >/dev/null

@@ -20,17 +20,11 @@ typedef struct Judgement {
 __attribute__((format(printf, 3, 4)))
 static void tell(Judgement *j, const char *fault, const char *format, ...) {
         Text path = {};
-        char *rest = NULL;
-        va_list ap;
-        va_start(ap, format);
-        if (vasprintf(&rest, format, ap) < 0)
-                abort();
-        va_end(ap);
+        _cleanup_(freep) char *rest = FORMATTED(format);
         text_add(&path, "spec.containerd.%s", rest);
         j->tell(j->context, path.data, fault, true);
         j->broken = true;
         text_done(&path);
-        free(rest);
 }
 
 static const json_t *plugin(const Judgement *j, const char *id) {
@@ -262,8 +256,8 @@ static void judge_limits(Judgement *j) {
         }
 }
 
-bool containerd_judge_together(const ContainerdGiven *g, ContainerdTell *to, void *context) {
-        bool three = g->schema != 2;
+bool containerd_judge(const ContainerdGiven *g, ContainerdTell *to, void *context) {
+        bool three = g->schema != 2, good = containerd_judge_values(g, to, context);
         Judgement j = { .given = g, .tell = to, .context = context,
                         .images = three ? CONTAINERD_IMAGES : CONTAINERD_CRI,
                         .runtime = three ? CONTAINERD_RUNTIME : CONTAINERD_CRI };
@@ -281,5 +275,5 @@ bool containerd_judge_together(const ContainerdGiven *g, ContainerdTell *to, voi
         judge_streaming(&j);
         judge_sockets(&j);
         judge_limits(&j);
-        return !j.broken;
+        return good && !j.broken;
 }

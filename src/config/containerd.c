@@ -398,12 +398,11 @@ static const Path spec_path = { NULL, "spec", 0 }, options_path = { &spec_path, 
                   toml_path = { &options_path, "config", 0 },
                   json_path = { &options_path, "baseRuntimeSpec", 0 };
 
-bool containerd_judge(const ContainerdGiven *g, ContainerdTell *tell, void *context) {
+bool containerd_judge_values(const ContainerdGiven *g, ContainerdTell *tell, void *context) {
         Reading r = { .given = g, .tell = tell, .context = context, .certain = true };
         bool good = read_table(&r, section_at(0), g->all, &toml_path);
         r.json = true;
-        good = read_table(&r, section_at(1), g->spec, &json_path) && good;
-        return containerd_judge_together(g, tell, context) && good;
+        return read_table(&r, section_at(1), g->spec, &json_path) && good;
 }
 
 void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *context) {
@@ -413,47 +412,4 @@ void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *co
 
 const char *containerd_consequence(const char *fault) {
         return strstr(fault, "otherwise") ? "" : "; otherwise containerd ends, or has no CRI";
-}
-
-/* ---- without a version ---- */
-
-static ContainerdGiven given_of(const Merge *m) {
-        const json_t *containerd = json_object_get(json_object_get(m->document, "spec"), "containerd"),
-                     *plugins = json_object_get(m->toml, "plugins");
-        bool three = json_object_get(plugins, CONTAINERD_IMAGES) ||
-                     json_object_get(plugins, CONTAINERD_RUNTIME),
-             two = json_object_get(plugins, CONTAINERD_CRI);
-        return (ContainerdGiven){ .all = m->toml, .user = m->toml,
-                                  .spec = json_object_get(containerd, "baseRuntimeSpec"),
-                                  .schema = three ? 3 : two ? 2 : 0, .partial = m->partial };
-}
-
-typedef struct Judgement { const Merge *merge; Diag *diag; } Judgement;
-
-static void refuse(void *context, const char *path, const char *fault, bool certain) {
-        const Judgement *j = context;
-        _cleanup_(freep) char *text = xasprintf("%s%s", fault, containerd_consequence(fault));
-        if (certain)
-                config_report(j->merge, j->diag, path, text);
-        else
-                diag_warn_at(j->diag, "containerd-setting", origins_find(&j->merge->origins, path), path,
-                             "%s", text);
-}
-
-static void warn(void *context, const char *path, const char *fault, const char *near) {
-        const Judgement *j = context;
-        diag_warn_at(j->diag, "containerd-setting", origins_find(&j->merge->origins, path), path, "%s",
-                     fault);
-        if (near)
-                diag_suggest(j->diag, "%s", near);
-}
-
-bool containerd_validate(const Merge *m, Diag *diag) {
-        const ContainerdGiven given = given_of(m);
-        return containerd_judge(&given, refuse, &(Judgement){ m, diag });
-}
-
-void containerd_warn(const Merge *m, Diag *diag) {
-        const ContainerdGiven given = given_of(m);
-        containerd_look(&given, warn, &(Judgement){ m, diag });
 }

@@ -40,10 +40,8 @@ _nonnull(1, 2) void containerd_look(const ContainerdGiven *g, ContainerdUnknown 
 #define CONTAINERD_RUNTIME "io.containerd.cri.v1.runtime"
 #define CONTAINERD_IMAGES  "io.containerd.cri.v1.images"
 
-/* ---- containerd-rules.c ---- */
-/* Its values beside one another. */
-_nonnull(1, 2) bool containerd_judge_together(const ContainerdGiven *g, ContainerdTell *tell, void *context);
-/* ---- containerd.c ---- */
+/* Of its values each by itself. */
+_nonnull(1, 2) bool containerd_judge_values(const ContainerdGiven *g, ContainerdTell *tell, void *context);
 typedef enum ContainerdPlugin { PLUGIN_UNKNOWN, PLUGIN_KNOWN, PLUGIN_NEEDED } ContainerdPlugin;
 /* Has this containerd a plugin "io.containerd.…", and is its CRI not loaded without it? */
 _nonnull(1, 2) ContainerdPlugin containerd_plugin(const ContainerdGiven *g, const char *id);

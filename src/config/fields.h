@@ -114,9 +114,15 @@ void merge_done(Merge *m);
 _nonnull_ void merge_add(Merge *m, json_t *document, Origins *origins, Diag *diag);
 _nonnull_ void merge_finish(Merge *m, Diag *diag);              /* writes the TOML text */
 
-/* ---- validate.c ---- */
-/* All rules over the merged document; -EINVAL when one is broken. */
-_must_check_ _nonnull_ int config_validate(const Merge *m, Diag *diag);
+/* ---- texts.c ---- */
+/* People send templates as they are (harishvs/slinky_on_eks). */
+#define PLACEHOLDER "holds a placeholder that nobody filled in: the user data was not rendered " \
+                    "(templatefile, Fn::Sub, envsubst)"
+
+/* "${NAME}" and "{{ name }}", as templates have them. */
+_nonnull_ bool has_placeholder(const char *text);
+/* C0, DEL and C1, but for those of except. */
+_nonnull_ bool has_control(const char *s, const char *except);
 bool cidr_is_valid(const char *text);
 /* Can a file system be mounted there: absolute, no "..", no folder of the system? */
 _nonnull_ bool mount_path_is_valid(const char *path);
@@ -126,6 +132,10 @@ int parse_page_size(const char *text, uint64_t *ret);           /* "2Mi" → byt
 
 /* An error of the merged document, unless it was told of already. */
 _nonnull_ void config_report(const Merge *m, Diag *diag, const char *path, const char *text);
+
+/* ---- validate.c ---- */
+/* All rules over the merged document; -EINVAL when one is broken. */
+_must_check_ _nonnull_ int config_validate(const Merge *m, Diag *diag);
 
 /* ---- volumes.c ---- */
 /* What the entries of spec.instance.storage.volumes say each and of each other; false: it was reported. */
@@ -148,19 +158,24 @@ _nonnull_ bool authority_is_public(const char *text);
 _must_check_ _nonnull_ bool kubelet_validate(const Merge *m, Diag *diag);
 /* Keys and flags that it does not know, flags that it calls deprecated or takes in place of ours. */
 _nonnull_ void kubelet_warn(const Merge *m, Diag *diag);
+
+/* ---- kubelet-tables.c ---- */
+_nonnull_ const json_t *kubelet_options(const Merge *m);                /* spec.kubelet, or NULL */
 /* Of a value that is not null: what is wrong with it, or NULL; room is for a sentence that is made. */
 _nonnull(1, 3) const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Text *room);
-_nonnull_ const json_t *kubelet_options(const Merge *m);                /* spec.kubelet, or NULL */
+/* The same of a member of a map. */
+const char *kubelet_member_fault(const KubeletSetting *s, const char *key, const json_t *value);
+/* The first one where *at is NULL; false behind the last. */
+_nonnull_ bool kubelet_setting_next(const char **at, KubeletSetting *ret);
+_nonnull_ const char *kubelet_setting_nearest(const char *name);        /* NULL */
 
 /* ---- kubelet-flags.c ---- */
 /* Does a flag set what this key of the configuration file does? */
 _must_check_ _nonnull_ bool kubelet_flags_set(const Merge *m, const char *key);
 _must_check_ _nonnull_ bool kubelet_validate_flags(const Merge *m, Diag *diag);
 _nonnull_ void kubelet_warn_of_flags(const Merge *m, Diag *diag);
-/* "${NAME}" and "{{ name }}", as templates have them. */
-_nonnull_ bool has_placeholder(const char *text);
 
-/* ---- containerd.c ---- */
+/* ---- containerd-validate.c ---- */
 /* Values of spec.containerd that no containerd starts with, or that leave it without CRI; false: it was
  * reported. */
 _must_check_ _nonnull_ bool containerd_validate(const Merge *m, Diag *diag);
@@ -175,6 +190,8 @@ _nonnull_ void gates_warn(const Merge *m, Diag *diag);
 
 /* ---- bind.c ---- */
 _nonnull_ Config *config_bind(Merge *m);                        /* takes the origins */
+
+/* ---- bind-values.c, volumes.c ---- */
 int bind_authority(const Field *f, const json_t *value, void *into);
 int bind_disabled_mounts(const Field *f, const json_t *value, void *into);
 int bind_mount_path(const Field *f, const json_t *value, void *into);

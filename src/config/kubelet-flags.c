@@ -551,3 +551,15 @@ bool kubelet_validate_flags(const Merge *m, Diag *diag) {
 void kubelet_warn_of_flags(const Merge *m, Diag *diag) {
         read_flags(&(Reading){ .merge = m, .diag = diag });
 }
+
+char *kubelet_setting_path(const json_t *config, char *const *flags, const char *key) {
+        KubeletFlag f;
+        for (size_t i = strv_length(flags); i-- > 0;) {
+                _cleanup_(strv_freep) char **words = kubelet_words((char *[]){ flags[i], NULL });
+                for (char **w = words; w && *w; w++)
+                        if (kubelet_flag_find(*w, &f) && startswith(f.key, key) &&
+                            strchr(".", f.key[strlen(key)]))    /* the key, or one below it */
+                                return xasprintf("spec.kubelet.flags[%zu]", i);
+        }
+        return json_object_get(config, key) ? xasprintf(CONFIG ".%s", key) : NULL;
+}

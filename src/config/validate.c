@@ -15,43 +15,12 @@
 
 typedef struct Validator { const Merge *merge; const json_t *spec; Diag *diag; bool broken; } Validator;
 
-/* People send templates as they are (harishvs/slinky_on_eks). */
-#define PLACEHOLDER "holds a placeholder that nobody filled in: the user data was not rendered " \
-                    "(templatefile, Fn::Sub, envsubst)"
-
-static bool waits_to_be_filled_in(const Diag *diag, const char *path) {
-        for (size_t i = 0; i < diag->n; i++)
-                if (diag->items[i].path && streq(diag->items[i].path, path) &&
-                    streq(diag->items[i].text, PLACEHOLDER))
-                        return true;
-        return false;
-}
-
-/* What could not be decoded was reported then; that it is missing now would be a second message for one
- * cause. A placeholder is not a number either: its own message says enough. */
-void config_report(const Merge *m, Diag *diag, const char *path, const char *text) {
-        if (!origins_failed(&m->origins, path) && !waits_to_be_filled_in(diag, path))
-                diag_error_at(diag, -EINVAL, CAUSE_INVALID, origins_find(&m->origins, path), path, "%s",
-                              text);
-}
-
 static void report(Validator *v, const char *path, const char *text) {
         v->broken = true;
         config_report(v->merge, v->diag, path, text);
 }
 
 /* ---- small predicates over text ---- */
-
-/* C0, DEL and C1 (in UTF-8: 0xc2 0x80 to 0xc2 0x9f). */
-static bool has_control(const char *s, const char *except) {
-        for (; *s; s++) {
-                unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
-                if ((c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0)) &&
-                    !strchr(except, c))
-                        return true;
-        }
-        return false;
-}
 
 /* A text that means the same in a plain scalar of YAML, a path and a line of a unit. go-yaml ends a line at
  * U+2028 and U+2029 (yaml/go-yaml yamlprivateh.go: is_break()). It takes no U+FFFE (readerc.go). */
@@ -64,50 +33,6 @@ static bool is_plain_text(const char *s) {
  * Unicode knows, such as U+2028, are parts of a text. */
 static bool has_line_end(const char *s) {
         return strpbrk(s, "\n\r");
-}
-
-static bool has_component(const char *path, const char *component) {
-        size_t n = strlen(component);
-        for (const char *p = path; *p; p += strspn(p, "/")) {
-                size_t length = strcspn(p, "/");
-                if (length == n && strncmp(p, component, n) == 0)
-                        return true;
-                p += length;
-        }
-        return false;
-}
-
-bool cidr_is_valid(const char *text) {
-        unsigned char address[16];
-        const char *slash = strchr(text, '/');
-        uint64_t bits;
-
-        if (!slash || strlen(slash + 1) > 3 || parse_u64(slash + 1, &bits) < 0)
-                return false;
-        _cleanup_(freep) char *host = xstrndup(text, (size_t)(slash - text));
-        return (inet_pton(AF_INET, host, address) == 1 && bits <= 32) ||
-               (inet_pton(AF_INET6, host, address) == 1 && bits <= 128);
-}
-
-int parse_page_size(const char *text, uint64_t *ret) {
-        static const struct {
-                const char *unit;
-                unsigned shift;
-        } units[] = { { "Ki", 10 }, { "Mi", 20 }, { "Gi", 30 } };
-        size_t digits = strspn(text, "0123456789");
-        uint64_t value;
-
-        if (digits == 0 || digits > 9 || text[0] == '0')
-                return -EINVAL;
-        _cleanup_(freep) char *number = xstrndup(text, digits);
-        if (parse_u64(number, &value) < 0 || (value & (value - 1)) != 0)
-                return -EINVAL;
-        for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-                if (streq(text + digits, units[i].unit)) {
-                        *ret = value << units[i].shift;
-                        return 0;
-                }
-        return -EINVAL;
 }
 
 /* ---- predicates of the rules: value is what stands at the path, NULL when there is nothing; "" says nothing
@@ -147,11 +72,6 @@ static bool is_for_systemd(const json_t *value, _unused_ const json_t *spec) {
 /* None of these characters can stand in any text of spec.cluster. */
 static bool is_filled_in(const json_t *value, _unused_ const json_t *spec) {
         return !strpbrk(text_of(value), "$<") && !strstr(text_of(value), "{{");
-}
-
-bool has_placeholder(const char *text) {
-        const char *dollar = strstr(text, "${");
-        return (dollar && strchr(dollar, '}')) || strstr(text, "{{");
 }
 
 static bool is_rendered(const json_t *value, _unused_ const json_t *spec) {
@@ -212,25 +132,6 @@ static bool is_endpoint(const json_t *value, const json_t *spec) {
 
 static bool is_on_one_line(const json_t *value, _unused_ const json_t *spec) {
         return !has_line_end(text_of(value));
-}
-
-/* Where a file system may be mounted (V7 of tests/userdata/README.md). Doubled slashes and "." are looked
- * through. /proc and /sys are no folders of the image but the kernel's: the planner refuses them, as it does
- * whatever else holds no data. */
-bool mount_path_is_valid(const char *path) {
-        static const char *const taken[] = {
-                "bin", "boot", "dev", "etc", "lib", "lib64", "run", "sbin", "usr"
-        };
-
-        if (path[0] != '/' || has_control(path, "") || has_component(path, ".."))
-                return false;
-        while (*path == '/' || (path[0] == '.' && (path[1] == '/' || path[1] == 0)))
-                path++;
-        size_t n = strcspn(path, "/");
-        for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
-                if (strlen(taken[i]) == n && strncmp(path, taken[i], n) == 0)
-                        return false;
-        return n > 0;
 }
 
 static bool is_mount_path(const json_t *value, _unused_ const json_t *spec) {
@@ -303,25 +204,6 @@ static bool names_each_node_once(const json_t *nodes, _unused_ const json_t *spe
                 json_object_set_new(seen, name, json_true());
         }
         return once;
-}
-
-/* As kubelet reads addresses (kubernetes/utils net/parse.go: ParseIPSloppy()): zeros may lead the numbers of
- * an IPv4 address. */
-bool kubelet_address_is_valid(const char *text) {
-        size_t parts = 0;
-        uint64_t byte;
-        if (text[strspn(text, "0123456789.")])
-                return strchr(text, ':') && address_is_valid(text);
-        for (const char *s = text;; s++) {
-                size_t n = strcspn(s, ".");
-                _cleanup_(freep) char *number = xstrndup(s, n);
-                if (parse_u64(number, &byte) < 0 || byte > UINT8_MAX)
-                        return false;
-                parts++;
-                s += n;
-                if (!*s)
-                        return parts == 4;
-        }
 }
 
 static bool is_address(const json_t *value, _unused_ const json_t *spec) {

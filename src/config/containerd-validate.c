@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * spec.containerd of the merged document, for a containerd of which no version is known. */
+#include "config/containerd.h"
+
+#include "base/json.h"
+#include "base/str.h"
+#include "config/fields.h"
+
+static ContainerdGiven given_of(const Merge *m) {
+        const json_t *containerd = json_object_get(json_object_get(m->document, "spec"), "containerd"),
+                     *plugins = json_object_get(m->toml, "plugins");
+        bool three = json_object_get(plugins, CONTAINERD_IMAGES) ||
+                     json_object_get(plugins, CONTAINERD_RUNTIME),
+             two = json_object_get(plugins, CONTAINERD_CRI);
+        return (ContainerdGiven){ .all = m->toml, .user = m->toml,
+                                  .spec = json_object_get(containerd, "baseRuntimeSpec"),
+                                  .schema = three ? 3 : two ? 2 : 0, .partial = m->partial };
+}
+
+typedef struct Judgement { const Merge *merge; Diag *diag; } Judgement;
+
+static void refuse(void *context, const char *path, const char *fault, bool certain) {
+        const Judgement *j = context;
+        _cleanup_(freep) char *text = xasprintf("%s%s", fault, containerd_consequence(fault));
+        if (certain)
+                config_report(j->merge, j->diag, path, text);
+        else
+                diag_warn_at(j->diag, "containerd-setting", origins_find(&j->merge->origins, path), path,
+                             "%s", text);
+}
+
+static void warn(void *context, const char *path, const char *fault, const char *near) {
+        const Judgement *j = context;
+        diag_warn_at(j->diag, "containerd-setting", origins_find(&j->merge->origins, path), path, "%s",
+                     fault);
+        if (near)
+                diag_suggest(j->diag, "%s", near);
+}
+
+bool containerd_validate(const Merge *m, Diag *diag) {
+        const ContainerdGiven given = given_of(m);
+        return containerd_judge(&given, refuse, &(Judgement){ m, diag });
+}
+
+void containerd_warn(const Merge *m, Diag *diag) {
+        const ContainerdGiven given = given_of(m);
+        containerd_look(&given, warn, &(Judgement){ m, diag });
+}
