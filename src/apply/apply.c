@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plan → Results: the loop. Everything whose predecessors ended well begins at once, through one sd-event
- * loop, each task under its own deadline; files that are ready together are written together (files.c). */
+ * Plan → Results: the loop. Everything whose predecessors ended well begins at once, and works through one
+ * sd-event loop, each task under its own deadline. Files that are ready together are written together. */
 #include "apply/engine.h"
 #include "apply/file.h"
 #include "apply/units/units.h"
@@ -85,9 +85,9 @@ static void apply_interrupt(Apply *a) {
 
 /* ---- the loop ---- */
 
-/* What has become of the tasks since the last time, for who looks on. Told before the loop waits, not where a
- * task begins or ends: one write for all that happened at once, and a step that waits for nothing is only told
- * when it is over. */
+/* Tells who looks on which tasks have begun or ended since the last time. Told before the loop waits, not where
+ * a task begins or ends: one write for all that happened at once, and a step that waits for nothing is only
+ * told when it is over. */
 static bool is_over(const Task *t) {
         return t->state == TASK_ENDED || t->state == TASK_WATCHED;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the loop (apply.c) and those share who work for all tasks: task.c, work.c, files.c, waited.c, units/;
- * and those few executors that look at other tasks than their own. */
+/* The run as a whole, for those who work for all tasks: apply.c, task.c, work.c, files.c, waited.c, units/. A
+ * few executors, too, look at other tasks than their own. */
 #include "apply/task.h"
 
 typedef struct Bus Bus;
@@ -73,7 +73,7 @@ _must_check_ _nonnull_ uint64_t task_limit(const Task *t);
 /* Has all that it comes after ended as it must? taken_too: a file may be prepared together with those it
  * comes after, since publishing keeps the order. */
 _must_check_ _nonnull_ bool task_ready(const Task *t, bool taken_too);
-/* What is said of one that is skipped as what comes before it did not end well. */
+/* The sentence of a task that is skipped because this one, before it, did not end well. */
 _malloc_ _nonnull_ char *task_broken_text(const Action *before);
 /* Ends it where something that it comes after did not end well: true. */
 _must_check_ _nonnull_ bool task_skip_if_broken(Task *t);
@@ -118,7 +118,7 @@ _must_check_ _nonnull_ int job_start(Apply *a, const Action *first, Files *files
 /* Has it ended? Waits until that instant. Its Work is the caller's then. */
 _must_check_ _nonnull_ bool job_ended(Job *j, uint64_t instant);
 _must_check_ _nonnull_ Work *job_work(Job *j);
-/* What it said last by work_at(), and about which action. */
+/* Its last word by work_at(), and about which action. */
 _must_check_ _nonnull_ char *job_at(Job *j, const Action **ret);
 /* Leaves it to its thread, which frees it: work_at() is false there from then on. false: it has ended just
  * now. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files that are ready together → staged, synced and published together, by one job (work.c) at a time: the
+ * Files that are ready together → staged, synced and published together, by one job (work.c) at a time. The
  * loop goes on meanwhile, says every 10 s what they wait for, and gives them up at their deadline. A disk
  * that hangs keeps the thread then, and the run goes on without it.
  *
- * The job has what it needs of the plan and the tasks, and of them only the plan, which it holds, is not its
- * own. What has become of each file is the task's once the job has ended in time. One that was given up ends
- * what it has in hand, should it come back after all, which may be one more rename or removal, and begins no
- * other. */
+ * The job has all that it needs, and shares only the plan, which it holds. The tasks take over the outcome of
+ * each file once it has ended. One that was given up may come back after all. It ends what it has in hand,
+ * which may be one more rename or removal, and begins no other. */
 #include "apply/engine.h"
 #include "apply/file.h"
 
@@ -239,7 +238,7 @@ static int files_work(Work *w) {
 
 /* ---- in the loop ---- */
 
-/* What has become of one. */
+/* The task takes over the outcome of its file. */
 static void file_take(File *f) {
         Task *t = f->task;
         if (f->state != FILE_OVER) {
@@ -350,7 +349,7 @@ static size_t files_take(Apply *a) {
         return n;
 }
 
-/* Of the devices' phase they may be another's until it is our turn, so until they are taken; and not again
+/* Files of the devices phase may be those of another process until they are taken. No other is swept again
  * after a disk has kept the thread: it would hang at the same directory. */
 static bool is_swept(const Apply *a, const Task *t) {
         return t->action->phase == PHASE_DEVICES ? t->state == TASK_TAKEN : !a->files_begun && !a->files_lost;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A task from its making to its release: what becomes of it is set at once, wherever that shows, and what it
- * holds is freed where none of its code is at work. The signals that ask to stop belong to the event loop,
- * which is made with the first timer. */
+ * A task from its making to its release. Its outcome is set at once, wherever that shows. The loop frees what
+ * it holds later, where none of its code is at work. */
 #include "apply/engine.h"
 
 #include "base/log.h"
@@ -103,7 +102,7 @@ bool task_in_flight(const Task *t) {
         return t->state == TASK_RUNNING || t->state == TASK_WATCHED;
 }
 
-/* What it holds is still in use by whoever calls: tasks_release() comes later. */
+/* The caller still uses what it holds: tasks_release() comes later. */
 static void task_close(Task *t, bool satisfied) {
         t->apply->in_flight -= task_in_flight(t);
         t->state = TASK_ENDED;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* An action that is carried out, for those who begin and end it in the loop; what only works on a thread
- * needs no more than work.h. */
+/* An action that is carried out, for those who begin and end it in the loop. A thread needs work.h alone. */
 #include "apply/apply.h"
 #include "apply/work.h"
 
@@ -42,8 +41,8 @@ enum { CHECK_DONE_ALREADY = 0, CHECK_NEEDED = 1, CHECK_LATER = 2 };
 /* Ends it as skipped; it keeps why. satisfied: what comes after it goes on. */
 _nonnull_ void task_skip(Task *t, char *why, bool satisfied);
 _nonnull_ void task_checked(Task *t, bool needed);
-/* This and task_fail() set what has become of it, and nothing else: the first of them counts, and what the
- * task holds is there until the callback has returned. */
+/* This and task_fail() set the outcome and nothing else. The first of them counts. All that the task holds is
+ * there until the callback has returned. */
 _nonnull_ void task_end(Task *t, Outcome outcome);
 /* done as far as dependents are concerned */
 _nonnull_ void task_watch(Task *t);

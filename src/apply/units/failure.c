@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What went wrong with a unit, in words: by its state, by what systemd says of its commands and conditions,
- * and by the last lines of its journal. */
+ * A unit that failed → a sentence: by its state, by what systemd says of its commands and conditions, and by
+ * the last lines of its journal. */
 #include "apply/units/unit.h"
 
 #include "base/journal.h"

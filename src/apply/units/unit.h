@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What unit.c, mask.c, await.c and alive.c (which call when), bus.c (how systemd is called, what it answers),
- * failure.c, record.c and cri.c share. */
+/* Inside units/: unit.c, mask.c, await.c and alive.c say which call comes when, bus.c how systemd is called and
+ * what it answers. */
 #include "apply/engine.h"
 #include "apply/units/units.h"
 
