@@ -4,6 +4,8 @@
 #include "apply/device.h"
 #include "mounts.h"
 
+#include <signal.h>
+
 static void setting_init(Box *s, const char *name, const char *value) {
         box_init(s);
         s->action = (Action){ .id = (char *)"set-sysctl:test", .type = ACTION_SET_SYSCTL, .target = (char *)name, .with = (char *)value };
