@@ -502,6 +502,8 @@ TEST(links_in_the_place_of_what_daemons_keep) {
         ASSERT_OK(root_make_dirs(r.root, "/var/lib", 0755));
         ASSERT_EQ(symlink("/mnt/gone", link), 0);
         ASSERT_EQ(symlink("nowhere", data), 0);
+        run_write(&r, "/etc/eks/kubelet-version.txt", "v1.34.2\n");
+        run_write(&r, "/etc/eks/containerd-version.txt", "2.1.5\n");
         run_ok(&r);
         ASSERT_EQ(strv_length(r.host->dead_links), 1);
         ASSERT_STREQ(r.host->dead_links[0], "/var/lib/containerd is a link to /mnt/gone, which is not there");

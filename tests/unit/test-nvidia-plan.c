@@ -1005,7 +1005,7 @@ TEST(units_that_may_repeat_a_secret_are_quiet) {
         ASSERT_TRUE(!plan_find(b.s.plan, "import-image:" SANDBOX_ARCHIVE)->quiet);
         b.s.config.instance.environment = e;
         b.s.config.instance.n_environment = 1;
-        b.s.config.containerd.config = sample_json(&b.s, "{'metrics': {'address': 'x'}}");
+        b.s.config.containerd.config = sample_json(&b.s, "{'metrics': {'address': '127.0.0.1:1338'}}");
         sample_plan(&b.s);
         ASSERT_TRUE(plan_find(b.s.plan, "start-unit:" FM)->quiet && plan_find(b.s.plan, "check-unit:" FM)->quiet);
         ASSERT_TRUE(!plan_find(b.s.plan, "start-unit:" PERSISTENCED)->quiet);

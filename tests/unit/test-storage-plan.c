@@ -1101,7 +1101,6 @@ TEST(binds_go_where_the_daemons_keep_their_data) {
                 { OVERLAY("/data/layers"), .binds = KUBE CTRD LOGS SOCI " /data/layers=overlayfs" },
                 { OVERLAY("/mnt/k8s-disks/0/layers"), .binds = KUBE CTRD LOGS SOCI },                   /* is there already */
                 { "{'root':'/mnt/k8s-disks/0/containerd'}", .binds = KUBE LOGS SOCI },
-                { "{'root':7,'state':{},'plugins':[]}", .binds = KUBE CTRD LOGS SOCI },
                 { "{'root':'containerd'}", .error = "\"containerd\" is no absolute path", .path = "spec.containerd.config" },
                 { "{'root':'/'}", .error = "is the root directory", .path = "spec.containerd.config" },
                 { .flag = "--root-dir=/var/lib", .error = "in use by the whole system", .path = "spec.kubelet.flags" },
