@@ -7,8 +7,7 @@ BEGIN {
         packed = name ~ /_known_/
         if (packed) { to = "gzip -9n | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'"; print "const unsigned char " name "[] = {"; system("") }    # which flushes
 }
-# The words that a column may have are those that the table's head says: "# part            efa | gpu | switch". What stands in
-# brackets or behind a colon explains them.
+# The head of a table says which words a column may have: "# part            efa | gpu | switch". Brackets and a colon begin an explanation.
 /^# [a-z]+ +[a-z0-9_-]+( \([^)]*\))? \|/ { line = $0; gsub(/ *\([^)]*\)/, "", line); sub(/:.*/, "", line); split(line, head, " "); sub(/^# [a-z]+ +/, "", line); gsub(/ \|/, "", line); words_of[head[2]] = line }
 /^#/ || /^$/ { next }
 

@@ -310,7 +310,7 @@ static const json_t *find(const Merge *m, const char *path) {
         return value;
 }
 
-/* Who turns one thing off may turn off another. */
+/* A person who turns one thing off may turn off another. */
 static bool says_something(const json_t *value) {
         return json_is_true(value) || json_integer_value(value) > 0 || json_array_size(value) > 0 ||
                (json_string_length(value) > 0 && !streq(json_string_value(value), "off"));

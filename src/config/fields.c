@@ -40,7 +40,7 @@ int storage_strategy_from_string(const char *text) {
 }
 
 /* A key, and one of these: its type, and where bind.c puts it in the Config. A member of another C type than
- * bind_value() writes does not compile. What the function of a list or map reads has .type alone. */
+ * bind_value() writes does not compile. The function of a list or map reads the rows with .type alone. */
 #define FIELD(name, text)         .key = name, .doc = text
 #define AT(what, member)          .type = FIELD_##what, .offset = PLACE(member, IN_##what)
 #define BOUND(what, member, with) .type = FIELD_##what, .offset = offsetof(Config, member), .bind = with

@@ -91,7 +91,7 @@ static void want_runtimes(const Question *q) {
         }
 }
 
-/* What a plan restarts only if it runs may be missing. */
+/* A unit that a plan restarts only if it runs may be missing. */
 static void want_unit(const Question *q) {
         const Action *a = q->action;
         want(q, NEED_UNIT, a->target, CAUSE_UNIT_MISSING,

@@ -330,7 +330,7 @@ static const Family taints = { .done = taints_done, .put = put_taints, .name = n
 
 /* ---- the types ---- */
 
-/* For a machine with eight GPUs, rounded. What is documented is that fabric manager waits up to 30 s for GPUs
+/* The usual time, for a machine with eight GPUs, rounded. Fabric manager waits up to 30 s for GPUs
  * (pytorch/ci-infra#552) and sleeps 5 s behind NVLSM; the rest is what the fakes of tests/bench/boot.py take.
  * Only what is much longer than the others matters here. */
 #define USUAL(...) .usual = (const ActionUsual[]){ __VA_ARGS__, {} }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What a plan consists of. Each type is a row of the table in action.c, which says what others know of it;
- * apply/apply.c has the functions that carry it out. */
+ * apply/apply.c has its functions. */
 #include "base/error.h"
 #include "base/json.h"
 #include "host/host.h"
@@ -262,7 +262,7 @@ typedef enum NeedKind {
         _NEED_KIND_MAX, _NEED_KIND_INVALID = -22,
 } NeedKind;
 
-/* What beside its needs an action asks of an image, by its own words: a function of doctor/needs.c each. */
+/* An action asks this of an image by its own words, behind its needs: a function of doctor/needs.c each. */
 typedef enum Asking {
         ASKS_KERNEL = 1,        /* and no needs: the kernel has it all (sysfs, ioctl(2), mount(2)) */
         ASKS_NEEDS,             /* its needs are all */
@@ -288,7 +288,7 @@ typedef enum Compare {
         COMPARE_SYSCTL, COMPARE_PAGES, COMPARE_MODULE, COMPARE_STEP, COMPARE_UNIT, COMPARE_RERUN,
 } Compare;
 
-/* What report/found.c takes of Result.found, beside what tells names. GPUS: what is known of each. */
+/* report/found.c takes this of Result.found, beside the values of tells. GPUS: all that is known of each. */
 enum { REPORTS_GPUS = 1 << 0, REPORTS_HEALTH = 1 << 1, REPORTS_PAGES = 1 << 2 };
 
 /* A list ends with an empty one. */
@@ -299,7 +299,7 @@ typedef struct ActionTold { const char *from, *to; } ActionTold;        /* a val
 /* Data alone. NULL and 0: nothing of it. */
 typedef struct ActionRow {
         const char *name;
-        const struct Family *family;    /* action.c's */
+        const struct Family *family;    /* action.c has them */
         unsigned seconds;               /* the deadline that it begins with */
         Asking asks;
         Compare compare;

@@ -25,7 +25,7 @@ bool stack_is_tray(const Stack *s) {
         return s->class == GPU_CLASS_TRAY;
 }
 
-/* Newer GPUs do (conf/gpus.csv, fabric), so those that nobody knows are taken for such. */
+/* Newer GPUs do (conf/gpus.csv, fabric), and so does one that the table does not know. */
 bool stack_registers(const Stack *s) {
         const GpuModel *model = s->host->gpus.model;
         return stack_is_tray(s) || (stack_has_switches(s) && (!model || model->fabric));

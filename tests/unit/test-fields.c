@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Each field of the table does something: some plan is another one with it. What `mode: off` beside or above it makes idle is told, by a
- * row of dependents in config/conflict.c. */
+ * Each field of the table does something: some plan is another one with it. A warning tells of a field that `mode: off` beside or above it
+ * makes idle: a row of dependents in config/conflict.c. */
 #include "config/fields.h"
 #include "host/host.h"
 #include "plan/plan.h"
@@ -10,7 +10,7 @@
         "{\"name\": \"c\", \"apiServerEndpoint\": \"https://e\", \"cidr\": \"172.20.0.0/16\", \"certificateAuthority\": " \
         "\"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCmFub3RoZXIKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=\"}"
 
-/* What a field may need beside it, and machines that have what it is about. */
+/* Fields need some of this beside them, and one of these machines. */
 static const char *const bases[] = {
         "{}",
         "{\"cluster\": {\"enableOutpost\": true, \"id\": \"an-id\"}}",
