@@ -85,9 +85,9 @@ static void apply_interrupt(Apply *a) {
 
 /* ---- the loop ---- */
 
-/* Tells who looks on which tasks have begun or ended since the last time. Told before the loop waits, not where
- * a task begins or ends: one write for all that happened at once, and a step that waits for nothing is only
- * told when it is over. */
+/* Tells who looks on which tasks have begun or ended since the last time. Told before the loop waits, not
+ * where a task begins or ends: one write for all that happened at once, and a step that waits for nothing is
+ * only told when it is over. */
 static bool is_over(const Task *t) {
         return t->state == TASK_ENDED || t->state == TASK_WATCHED;
 }

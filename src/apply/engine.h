@@ -21,8 +21,8 @@ struct Apply {
         Bus *bus;               /* of units/ */
         Job *files;             /* files.c's, that writes some; or NULL */
         sd_event_source *files_timer;
-        bool files_begun;       /* what comes before the first of them was done */
-        bool files_lost;        /* a disk has kept a job */
+        bool files_swept;       /* or tried: not again, it would hang at the same directory */
+        bool files_announced;   /* in the manifest */
         Pruning *pruning;       /* manifest.c's, while no job has it */
         Job *jobs;              /* work.c's: of tasks that were given up */
         size_t *threads_left;   /* Results.threads_left */

@@ -131,6 +131,7 @@ static void announce(Work *w) {
                 r = root_tmp_publish(&f->tmp);
         if (r < 0)
                 log_debug("the files to be written could not be announced: %s", strerror(-r));
+        f->state = FILE_OVER;
         root_tmp_release(&f->tmp);
 }
 
@@ -260,6 +261,7 @@ static void files_finish(Apply *a) {
         Files *files = w->files;
         a->files_timer = sd_event_source_disable_unref(a->files_timer);
         a->pruning = TAKE_PTR(w->pruning);
+        a->files_announced = files->announcement.state != FILE_STAGED;  /* else before the next batch */
         diag_move(a->diag, &w->warnings);
         for (size_t i = 0; i < files->n_failures; i++)
                 file_take(files->failures[i]);
@@ -308,8 +310,7 @@ static void files_give_up(Apply *a) {
         }
         a->files = NULL;
         a->files_timer = sd_event_source_disable_unref(a->files_timer);
-        a->files_begun = false;
-        a->files_lost = true;
+        a->files_announced = false;
         files_fail(a, at, doing, begin, limit);
 }
 
@@ -349,12 +350,6 @@ static size_t files_take(Apply *a) {
         return n;
 }
 
-/* Files of the devices phase may be those of another process until they are taken. No other is swept again
- * after a disk has kept the thread: it would hang at the same directory. */
-static bool is_swept(const Apply *a, const Task *t) {
-        return t->action->phase == PHASE_DEVICES ? t->state == TASK_TAKEN : !a->files_begun && !a->files_lost;
-}
-
 static Files *files_new(Apply *a, size_t n) {
         Files *f = xcalloc(1, sizeof *f);
         *f = (Files){ .items = xcalloc(n, sizeof *f->items),
@@ -368,10 +363,11 @@ static Files *files_new(Apply *a, size_t n) {
                 const Executor *e = t->executor;
                 if (!e->stage)
                         continue;
-                if (is_swept(a, t))
+                /* those of the devices phase may be another process's until they are taken */
+                if (t->action->phase == PHASE_DEVICES ? t->state == TASK_TAKEN : !a->files_swept)
                         f->swept[f->n_swept++] = t->action;
                 /* ended: with another thread, which its disk has kept */
-                if (t->action->type == ACTION_PRUNE_FILES && !a->files_begun && t->state != TASK_ENDED)
+                if (t->action->type == ACTION_PRUNE_FILES && !a->files_announced && t->state != TASK_ENDED)
                         f->announcement.action = t->action;
                 if (t->result->outcome == OUTCOME_FAILED && t->action->phase == PHASE_CONFIG && !f->failed)
                         f->failed = t->action;
@@ -393,7 +389,7 @@ static int files_start(Apply *a, size_t n) {
         if (r < 0)
                 return r;
         Files *f = files_new(a, n);
-        a->files_begun = true;
+        a->files_swept = true;
         r = sd_event_source_set_time(a->files_timer, MIN(f->begin_usec + TELL_USEC, f->end_usec));
         if (r >= 0)
                 r = job_start(a, f->items[0].action, f, files_work, files_done, &a->files);

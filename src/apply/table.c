@@ -75,8 +75,8 @@ const Executor executors[_ACTION_MAX] = {
         [ACTION_FORGET_STATE]    = { .start = work_begin, .work = state_work,
                                      .waiting = work_waiting, .cancel = work_cancel,
                                      .release = work_release, .overdue = CAUSE_FILE },
-        [ACTION_RELOAD_NETWORKD] = THREAD(networkd_check, networkd_work, work_waiting, .given = networkd_links,
-                                          .overdue = CAUSE_INTERFACE),
+        [ACTION_RELOAD_NETWORKD] = THREAD(networkd_check, networkd_work, work_waiting,
+                                          .given = networkd_links, .overdue = CAUSE_INTERFACE),
 };
 
 int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {

@@ -53,8 +53,8 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) _nonnull(1, 
 /* work.c */
 /* Starts function on a thread; the task ends when it returns: > 0 done, 0 unchanged, < 0 failed with what
  * work_fail() said. On a deadline or a signal the task is over at once and programs of the thread are killed.
- * 0, or the task has failed. given: for Work.given, words that only the loop knows; or NULL. It takes over the
- * vector and frees it. */
+ * 0, or the task has failed. given: for Work.given, words that only the loop knows; or NULL. It takes over
+ * the vector and frees it. */
 _must_check_ _nonnull(1, 2) int work_start(Task *t, int (*function)(Work *w), char **given);
 /* For Executor.waiting, .cancel and .release of tasks that work_start() was called for, or would have
  * been. */

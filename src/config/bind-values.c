@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The values of those fields that are more than a text, a number or a list → what struct Config has of them. */
+ * Values of fields that are more than a text, a number or a list → their members of struct Config. */
 #include "config/fields.h"
 
 #include "base/str.h"

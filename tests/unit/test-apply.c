@@ -559,23 +559,32 @@ TEST(what_a_run_that_failed_has_written_is_known_to_the_next) {
         assert_no_leftovers(&b);
 }
 
-TEST(files_are_announced_before_they_are_written) {
+/* In this order they come into /etc and beside the manifest. second: in a batch behind one in which nothing is written. */
+static void assert_order(bool second, const char *want) {
         BOX(b);
         _cleanup_(freep) char *etc = xasprintf("%s/etc", b.path), *var = xasprintf("%s/var/lib/nodestrap", b.path);
-        char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+        char events[4096] __attribute__((aligned(__alignof__(struct inotify_event)))), same[] = "write-file:/etc/same";
+        char *after_any[] = { same, NULL };
         Text order = {};
         put(&b, MANIFEST_FILE, "{\"version\": 1, \"files\": []}", 0600);
-        put(&b, "/etc/x", "x", 0644);
+        put(&b, "/etc/same", "content\n", 0644);
         int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         ASSERT_TRUE(fd >= 0 && inotify_add_watch(fd, etc, IN_MOVED_TO) == 1 && inotify_add_watch(fd, var, IN_MOVED_TO) == 2);
-        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", NULL);
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/same", "/etc/a", NULL);
+        if (second)
+                b.plan.actions[1].after_any = after_any;
         ASSERT_OK(apply(&b));
         ssize_t n = read(fd, events, sizeof events);
         for (char *p = events; p < events + n; p += sizeof(struct inotify_event) + ((struct inotify_event *)(void *)p)->len)
                 text_add(&order, "%s ", ((struct inotify_event *)(void *)p)->name);
         close(fd);
         _cleanup_(freep) char *names = text_take(&order);
-        ASSERT_STREQ(names, "manifest.json a manifest.json ");
+        ASSERT_STREQ(names, want);
+}
+
+TEST(files_are_announced_before_they_are_written) {
+        assert_order(false, "manifest.json a manifest.json ");
+        assert_order(true, "manifest.json a manifest.json ");
 }
 
 /* ---- disks that refuse ---- */

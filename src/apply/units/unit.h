@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Inside units/: unit.c, mask.c, await.c and alive.c say which call comes when, bus.c how systemd is called and
- * what it answers. */
+/* Inside units/: unit.c, mask.c, await.c and alive.c say which call comes when, bus.c how systemd is called
+ * and what it answers. */
 #include "apply/engine.h"
 #include "apply/units/units.h"
 
