@@ -61,9 +61,8 @@ static bool has_snapshotter(const Judgement *j, const char *name) {
 
 #define NO_SNAPSHOTTER "is a snapshotter that no containerd has, and proxy_plugins adds none of this name"
 static void judge_snapshotter(Judgement *j, const json_t *table, const char *path, const char *fault) {
-        const json_t *value = json_object_get(table, "snapshotter");
-        const char *name = json_string_value(value);
-        if (!name || j->given->partial || (!*name && !is(j, 200, 300)) || has_snapshotter(j, name))
+        const char *name = json_string_value(json_object_get(table, "snapshotter"));
+        if (!name || j->given->partial || has_snapshotter(j, name))
                 return;
         tell(j, fault, "config.plugins.%s.snapshotter", path);
 }
@@ -143,7 +142,8 @@ static void judge_runtimes(Judgement *j) {
                     !json_is_true(json_object_get(runtime, "privileged_without_host_devices")))
                         tell(j, "needs privileged_without_host_devices", "config.plugins.%s.%s", path,
                              ALL_DEVICES);
-                judge_snapshotter(j, runtime, path, NO_SNAPSHOTTER "; otherwise no pod of it starts");
+                if (*json_get_text(runtime, "snapshotter"))     /* without a name it is that of the images */
+                        judge_snapshotter(j, runtime, path, NO_SNAPSHOTTER "; otherwise no pod of it starts");
         }
 }
 
@@ -268,8 +268,9 @@ bool containerd_judge(const ContainerdGiven *g, ContainerdTell *to, void *contex
         judge_proxies(&j);
         judge_runtimes(&j);
         judge_cni(&j);
-        judge_snapshotter(&j, images, three ? CONTAINERD_IMAGES : CONTAINERD_CRI ".containerd",
-                          NO_SNAPSHOTTER);
+        if (*json_get_text(images, "snapshotter") || is(&j, 200, 300))
+                judge_snapshotter(&j, images, three ? CONTAINERD_IMAGES : CONTAINERD_CRI ".containerd",
+                                  NO_SNAPSHOTTER);
         judge_registry(&j);
         judge_transfer(&j);
         judge_streaming(&j);

@@ -148,8 +148,10 @@ static bool is_among(const char *word, const char *list) {
 static bool is_platform(const char *text) {
         for (size_t parts = 0;; text++) {
                 size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
-                if (parts == 0 && text[n] == '(')
-                        n += strcspn(text + n, ")") + 1;
+                if (parts == 0 && text[n] == '(') {
+                        const char *end = strchr(text + n, ')');
+                        n = end ? (size_t)(end + 1 - text) : 0;
+                }
                 if (n == 0 || ++parts > 3)
                         return false;
                 text += n;

@@ -10,7 +10,8 @@ logged that it has booted, its CRI plugin serves (it opens the port for streams 
 A containerd that ends does so by itself. After LIMIT seconds without either, the case counts as one that ends, and says so.
 
     taken, refused  both verdicts agree
-    pods            nodestrap refuses what only a pod would show, and says that
+    pods            nodestrap refuses what only a pod would show, and says that; containerd does not load such a snapshotter either, or the
+                    kernel has no such limit
     silent          nodestrap takes it, and containerd ends or has no CRI: a failure
     strict          nodestrap refuses it, and containerd is well. It gets what the plan would be: the plan without that case, with the
                     case merged in
@@ -23,11 +24,13 @@ never too many), 2 if containerd is not well with a plain plan either.
 
 import argparse
 import concurrent.futures
+import fnmatch
 import itertools
 import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -79,7 +82,7 @@ VALUES = {
     "configs": ([{"registry.lab.example": {"auth": {"username": "u", "password": "p"}}}, {"r": {}}], [{"r": {"auth": {"username": 5}}}, {"r": "u"}]),
     "auths": ([{"https://registry.lab.example": {"auth": "dTpw"}}], [{"r": {"auth": True}}, 5]),
     "headers": ([{"User-Agent": ["x"]}], [{"User-Agent": "x"}, {"User-Agent": [5]}]),
-    "runtimes": ([{"kata": {"runtime_type": "io.containerd.kata.v2", "options": {"ConfigPath": "/x"}}},
+    "runtimes": ([{"kata": {"runtime_type": "io.containerd.kata.v2", "options": {"ConfigPath": "/x"}, "snapshotter": ""}},
                   {"runc": {"options": {"SystemdCgroup": False}}}],
                  [{"kata": "io.containerd.kata.v2"}, {"runc": {"privileged_without_host_devices_all_devices_allowed": True}},
                   {"runc": {"options": "x"}},
@@ -368,6 +371,18 @@ def handed(case, plan, where):
     return dict(files, **{TOML: toml(config), SPEC: json.dumps(spec)}), ""
 
 
+def breaks_pods(files, ours, world):
+    """Whether a pod would fail as nodestrap says: of a limit getrlimit(2) decides, of a snapshotter containerd, which is told to load it."""
+    if "rlimits" in ours:
+        limits = json.loads(files[SPEC]).get("process", {}).get("rlimits", [])
+        return any(not hasattr(resource, limit["type"]) or limit["soft"] > limit["hard"] for limit in limits)
+    config = tomllib.loads(files[TOML])
+    runtimes = [inside(config, "plugins", plugin, "containerd", "runtimes") for plugin in (CRI, RUNTIME)]
+    names = {runtime.get("snapshotter", "") for table in runtimes for runtime in table.values()} - {""}
+    return any(world.ask(dict(files, **{TOML: toml(dict(config, required_plugins=[f"io.containerd.snapshotter.v1.{name}"]))}))[0] is False
+               for name in names)
+
+
 def judge(case, plan, world):
     return as_wanted(case, compare(case, plan, world))
 
@@ -382,7 +397,8 @@ def compare(case, plan, world):
     if not files:
         return Verdict(case, "otherwise", ours, said)
     well, said = world.ask(files)
-    kind = "machine" if well is None else "refused" if not well else "pods" if "otherwise no pod" in ours else "strict"
+    pods = well and "otherwise no pod" in ours and breaks_pods(files, ours, world)
+    kind = "machine" if well is None else "refused" if not well else "pods" if pods else "strict"
     return Verdict(case, kind, ours or "refused", said)
 
 
@@ -405,6 +421,9 @@ def main():
     maker = Maker(args.seed, number)
     cases = [case for case in read_cases(args.also, args.only) if number[0] in case.get("major", (1, 2)) and version not in case.get("not", ())]
     cases += [{"spec": {"containerd": maker.case()}} for _ in range(args.n)]
+    if args.also and fnmatch.fnmatch("config default", args.only):
+        default = subprocess.run([args.containerd, "config", "default"], check=True, capture_output=True, text=True).stdout
+        cases.append({"name": "config default", "wanted": "taken", "spec": {"containerd": {"config": default}}})
 
     work, pool = tempfile.mkdtemp(prefix="containerd-oracle."), None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))         # so that containerd and its files go
