@@ -315,7 +315,16 @@ static Action *stop_of(Plan *plan, const char *unit, StepState state) {
         return a;
 }
 
-static void add_stops(Plan *plan, const char *mounted, const BindStep *binds, size_t n, char ***ret_ids) {
+/* Must it stand still while the directory moves? A volume may hold the places of several units. */
+static bool is_user(const Stores *s, const StorageBind *bind, const char *unit) {
+        for (const StorageBind *b = s->places.all; !bind->unit && b < s->places.all + s->places.n; b++)
+                if (streq(b->unit, unit) && (path_in(bind->path, b->path) || path_in(b->path, bind->path)))
+                        return true;
+        return bind->unit && streq(bind->unit, unit);
+}
+
+static void add_stops(Plan *plan, const Stores *s, const char *mounted, const BindStep *binds, size_t n,
+                      char ***ret_ids) {
         /* who uses whom */
         static const char *const units[] = { "kubelet.service", "containerd.service",
                                              "soci-snapshotter.service" };
@@ -324,7 +333,7 @@ static void add_stops(Plan *plan, const char *mounted, const BindStep *binds, si
                 StepState state = STEP_KEEP;
                 bool found = false;
                 for (size_t i = 0; i < n; i++)
-                        if (binds[i].bind->unit && streq(binds[i].bind->unit, units[u])) {
+                        if (is_user(s, binds[i].bind, units[u])) {
                                 found = true;
                                 state = binds[i].state == STEP_KEEP ? state : binds[i].state;
                         }
@@ -460,7 +469,7 @@ void add_state(Plan *plan, Stores *s, const Device *d, const BindStep *binds, si
         _cleanup_(strv_freep) char **stops = NULL;
         if (n == 0)
                 return;
-        add_stops(plan, d->place, binds, n, &stops);
+        add_stops(plan, s, d->place, binds, n, &stops);
         add_moves(plan, s, d, binds, n, stops);
         add_binds(plan, d, binds, n);
 }

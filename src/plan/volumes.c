@@ -256,14 +256,6 @@ static void check_target(Stores *s, const Volume *v, const BindStep *step, const
 
 /* ---- what it becomes ---- */
 
-/* Who must stand still while the directory moves. */
-static const char *unit_of(const Stores *s, const char *target) {
-        for (const StorageBind *b = s->places.all; b < s->places.all + s->places.n; b++)
-                if (path_in(target, b->path) || path_in(b->path, target))
-                        return b->unit;
-        return NULL;
-}
-
 static void find_bind(Stores *s, const Device *d, StorageBind *bind, BindStep *step) {
         const Mount *m = NULL;
         *step = (BindStep){ .bind = bind };
@@ -290,9 +282,7 @@ static void add_targets(Plan *plan, Stores *s, const Device *d) {
         _cleanup_(freep) StorageBind *binds = xcalloc(n, sizeof *binds);
         _cleanup_(freep) BindStep *steps = xcalloc(n, sizeof *steps);
         for (size_t i = 0; i < n; i++) {
-                binds[i] = (StorageBind){ .path = d->volume->targets[i],
-                                          .name = d->volume->folders[i],
-                                          .unit = unit_of(s, d->volume->targets[i]) };
+                binds[i] = (StorageBind){ .path = d->volume->targets[i], .name = d->volume->folders[i] };
                 find_bind(s, d, &binds[i], &steps[i]);
                 warn_of_place(plan, s, binds[i].path);
         }

@@ -204,6 +204,16 @@ TEST(a_daemon_keeps_its_data_on_a_volume) {
         ASSERT_TRUE(strv_contains(planned(m, "move-files:" XVDB)->after, "stop-unit:containerd.service"));
 }
 
+TEST(two_daemons_keep_their_data_on_a_volume) {
+        WANTED(m, "/data");
+        m->s.config.containerd.config = sample_json(&m->s, "{'root':'/data/containerd'}");
+        m->s.config.kubelet.flags = keep(m, LIST("--root-dir=/data/kubelet"));
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(strv_contains(planned(m, "move-files:" XVDB)->after, "stop-unit:containerd.service"));
+        ASSERT_TRUE(strv_contains(planned(m, "move-files:" XVDB)->after, "stop-unit:kubelet.service"));
+        ASSERT_TRUE(strv_contains(planned(m, "stop-unit:containerd.service")->after, "stop-unit:kubelet.service"));
+}
+
 TEST(a_volume_where_a_daemon_no_longer_keeps_its_data) {
         WANTED(m, "/var/lib/containerd");
         m->s.config.containerd.config = sample_json(&m->s, "{'root':'/opt/lab/containerd'}");
