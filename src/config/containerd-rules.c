@@ -147,10 +147,11 @@ static void judge_runtimes(Judgement *j) {
         }
 }
 
-/* From 2.1 on bin_dirs, up to 2.3 bin_dir. */
+/* From 2.1 on bin_dirs, up to 2.3 bin_dir. Of schema 2 containerd makes one of both (plugins/cri/runtime/
+ * plugin.go: migrateConfig()). */
 static void judge_cni(Judgement *j) {
         const json_t *cni = cri(j, j->runtime, "cni");
-        if (is(j, 201, 204) && *json_get_text(cni, "bin_dir") &&
+        if (is(j, 201, 204) && j->given->schema != 2 && *json_get_text(cni, "bin_dir") &&
             json_array_size(json_object_get(cni, "bin_dirs")) > 0)
                 tell(j, BESIDE("bin_dirs"), "config.plugins.%s.cni.bin_dir", j->runtime);
 }

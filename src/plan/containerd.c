@@ -287,7 +287,8 @@ static bool uses_transfer(const json_t *all, const Choice *c) {
         return c->has & NEED_2_1 && !json_is_true(json_object_get(snapshots, "discard_unpacked_layers")) &&
                !json_is_false(json_object_get(snapshots, "disable_snapshot_annotations")) &&
                !json_is_true(json_object_get(images, "image_pull_with_sync_fs")) &&
-               !json_is_true(json_object_get(images, "use_local_image_pull")) &&
+               /* which no schema 2 has (plugins/cri/images/plugin.go: migrateConfig()) */
+               !(c->schema == 3 && json_is_true(json_object_get(images, "use_local_image_pull"))) &&
                (!downloads || json_integer_value(downloads) == 3);
 }
 
@@ -295,10 +296,14 @@ static bool uses_transfer(const json_t *all, const Choice *c) {
 static void yield_to_user(const Plan *plan, json_t *all, const json_t *user, const Choice *c, Text *said) {
         static const char *const tables[] = { "mirrors", "configs" };
         const json_t *registry = images_of(user, c, "registry");
-        /* the other name for it in 2.1 */
-        if (json_object_get(json_object_get(find_plugin(user, RUNTIME_3), "cni"), "bin_dir") &&
-            json_object_del(json_object_get(find_plugin(all, RUNTIME_3), "cni"), "bin_dirs") == 0)
-                text_add(said, "; without cni.bin_dirs, beside cni.bin_dir");
+        /* two names for one from 2.1 on; in schema 2 the older one wins */
+        const char *plugin = c->schema == 2 ? CRI_2 : RUNTIME_3,
+                   *theirs = c->schema == 2 ? "bin_dirs" : "bin_dir",
+                   *ours = c->schema == 2 ? "bin_dir" : "bin_dirs";
+        const json_t *cni = json_object_get(find_plugin(user, plugin), "cni");
+        if (c->has & NEED_2_1 && json_object_get(cni, theirs) && !json_object_get(cni, ours) &&
+            json_object_del(json_object_get(find_plugin(all, plugin), "cni"), ours) == 0)
+                text_add(said, "; without cni.%s, beside cni.%s", ours, theirs);
         if (plan->as_nodeadm || json_object_get(registry, "config_path"))
                 return;                 /* the node has those bytes, and a warning */
         for (size_t i = 0; i < ARRAY_SIZE(tables); i++)

@@ -98,6 +98,7 @@ TEST(verdicts) {
                 BAD("2.1.9", "[" R3 ".containerd.runtimes.runc]\nprivileged_without_host_devices_all_devices_allowed = true", RUNTIME "containerd.runtimes.runc.privileged_without_host_devices_all_devices_allowed", "needs"),
                 BAD("2.1.9", "[" R3 ".containerd.runtimes.runc]\nio_type = 'pipe'", RUNTIME "containerd.runtimes.runc.io_type", "fifo, streaming"),
                 BAD("2.1.9", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']", RUNTIME "cni.bin_dir", "beside bin_dirs"), GOOD("2.1.9", "[" R3 ".cni]\nbin_dir = '/a'"), GOOD("2.4.2", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']"),
+                GOOD("2.1.9", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/b']"), GOOD("2.1.9", "version = 2\n[" P2 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']"),
                 BAD("2.1.9", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ snapshotter = 'x' }]", "plugins.io.containerd.transfer.v1.local.unpack_config[0].snapshotter", "snapshotter"),
                 BAD("2.1.9", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ differ = 'x' }]", "plugins.io.containerd.transfer.v1.local.unpack_config[0].differ", "differ"),
                 /* plugins */
@@ -169,6 +170,7 @@ TEST(what_yields) {
                 { "2.0.7", "[" I3 "]\ndiscard_unpacked_layers = false", "/etc/containerd/certs.d:/etc/docker/certs.d", NULL },
                 { "2.1.9", "[" I3 "]\ndiscard_unpacked_layers = false\nmax_concurrent_downloads = 9", "/etc/containerd/certs.d:/etc/docker/certs.d", NULL },
                 { "2.1.9", "[" I3 "]\ndiscard_unpacked_layers = false\nuse_local_image_pull = true", "/etc/containerd/certs.d:/etc/docker/certs.d", NULL },
+                { "2.1.9", "[" P2 "]\nuse_local_image_pull = true\n[" P2 ".containerd]\ndiscard_unpacked_layers = false", "/etc/containerd/certs.d", "one registry.config_path" },
                 { "2.1.9", "[" I3 "]\ndiscard_unpacked_layers = false\nregistry.config_path = '/a:/b'", "/a:/b", NULL },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -183,6 +185,28 @@ TEST(what_yields) {
                         FAIL("%s: %s", cases[i].toml, a->file.content);
                 if (cases[i].why ? !strstr(a->why, cases[i].why) : !!strstr(a->why, "config_path"))
                         FAIL("%s: %s", cases[i].toml, a->why);
+        }
+}
+
+TEST(which_cni_programs_yield) {
+        static const struct { const char *version, *toml, *path, *why; } cases[] = {
+                { "2.1.9", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/a']", "bin_dirs", "without cni.bin_dir, beside cni.bin_dirs" },
+                { "2.4.2", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/a']", "bin_dirs", "without cni.bin_dir, beside cni.bin_dirs" },
+                { "2.1.9", "version = 2\n[" P2 ".cni]\nbin_dir = '/a'", "bin_dir", NULL },
+                { "2.1.9", "[" R3 ".cni]\nbin_dir = '/a'", "bin_dir", "without cni.bin_dirs, beside cni.bin_dir" },
+                { "2.1.9", "[" R3 ".cni]\nbin_dirs = ['/a']", "bin_dirs", NULL },
+                { "2.0.7", "[" R3 ".cni]\nbin_dir = '/a'", "bin_dir", NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                s.host.containerd_version = version;
+                s.config.containerd.config = parsed(&s, cases[i].toml);
+                sample_plan(&s);
+                const Action *a = sample_file(&s, "/etc/containerd/config.toml");
+                bool both = strstr(a->file.content, "bin_dirs = ") && strstr(a->file.content, "bin_dir = ");
+                if (both || !strstr(a->file.content, cases[i].path) || (cases[i].why ? !strstr(a->why, cases[i].why) : !!strstr(a->why, "cni.")))
+                        FAIL("%s: %s: %s", cases[i].toml, a->why, a->file.content);
         }
 }
 
