@@ -21,13 +21,15 @@ typedef struct Row { char type, versions; const char *key, *limits; } Row;
 /* The sections one behind another, an empty row behind each. */
 static const char *section_at(size_t index) {
         static Table table = { containerd_known_settings, &containerd_known_settings_size, NULL };
+        static const char *found[96];           /* a file may have thousands of tables */
         const char *p = table_text(&table);
-        for (; index > 0; index--) {
+        for (size_t i = 0; !found[index]; i++) {
+                found[i] = p;
                 for (; *p; p += strlen(p) + 1)
                         p += strlen(p) + 1;
                 p++;
         }
-        return p;
+        return found[index];
 }
 
 static bool row_next(const char **at, Row *ret) {
@@ -399,6 +401,59 @@ static bool read_table(const Reading *r, const char *section, const json_t *tabl
 static const Path spec_path = { NULL, "spec", 0 }, options_path = { &spec_path, "containerd", 0 },
                   toml_path = { &options_path, "config", 0 },
                   json_path = { &options_path, "baseRuntimeSpec", 0 };
+
+/* ---- as the table spells it ---- */
+
+static json_t *folded(const char *section, const json_t *table);
+
+static json_t *folded_value(const Row *row, const json_t *value) {
+        const char *inner = strchr("tTa", row->type) ? section_at(row_section(row)) : NULL, *key;
+        json_t *member, *all;
+        size_t i;
+        if (inner && row->type == 't' && json_is_object(value))
+                return folded(inner, value);
+        if (!inner || row->type == 't' || json_is_object(value) != (row->type == 'T'))
+                return json_incref((json_t *)value);
+        all = row->type == 'T' ? json_object() : json_array();
+        json_object_foreach((json_t *)value, key, member)
+                json_object_set_new(all, key, folded(inner, member));
+        json_array_foreach(value, i, member)
+                json_array_append_new(all, folded(inner, member));
+        return all;
+}
+
+/* One member for each, in the same order. A name in two spellings stays two. */
+static json_t *folded(const char *section, const json_t *table) {
+        const ContainerdGiven any = {};
+        bool plugins = section == section_of("plugins"), known;
+        json_t *all = json_object(), *value;
+        const char *key;
+        if (!json_is_object(table)) {
+                json_decref(all);
+                return json_incref((json_t *)table);
+        }
+        json_object_foreach((json_t *)table, key, value) {
+                const char *name = key;
+                Row row;
+                if (!plugins && row_find(&any, section, key, &row, &known) &&
+                    !json_object_get(table, row.key) && !json_object_get(all, row.key))
+                        name = row.key;
+                json_object_set(all, name, value);
+        }
+        json_object_foreach(all, key, value) {
+                Row row;
+                if (row_find(&any, section, plugins ? plugin_name(key) : key, &row, &known) &&
+                    !is_open(&row, all))
+                        json_object_set_new(all, key, folded_value(&row, value));
+        }
+        return all;
+}
+
+json_t *containerd_folded(const json_t *toml) {
+        return folded(section_at(0), toml);
+}
+
+/* ---- all of it ---- */
 
 bool containerd_judge_values(const ContainerdGiven *g, ContainerdTell *tell, void *context) {
         Reading r = { .given = g, .tell = tell, .context = context, .certain = true };

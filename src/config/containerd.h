@@ -22,6 +22,9 @@ typedef struct ContainerdGiven {
 } ContainerdGiven;
 /* "2.1.9" → 201; 0 where it is not known, or newer than all that can be known. */
 unsigned containerd_version(const char *version);
+/* The same TOML with each known key in the spelling of the table: containerd 2 reads it whatever its case, and
+ * it would be there twice beside ours. A new reference. */
+_must_check_ _nonnull_ json_t *containerd_folded(const json_t *toml);
 /* path: "spec.containerd.config.debug.level"; fault: without its consequence. certain: so it is, and not only
  * for some containerd of those that may be meant. */
 typedef void ContainerdTell(void *context, const char *path, const char *fault, bool certain);

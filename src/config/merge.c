@@ -4,6 +4,7 @@
  *   2. kubelet.flags go behind the earlier ones (G2)
  *   3. other lists are replaced, also by an empty one (G3)
  *   4. containerd.config merges as TOML (G5); the text of a single one is kept as it is. */
+#include "config/containerd.h"
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -72,17 +73,19 @@ static void fail_toml(const Origins *origins, unsigned line, const char *why, Di
                 diag_suggest(diag, "config: |");
 }
 
-/* A position for each key of TOML whose lines are those of the source. A path repeats all tables above a key:
- * below the first ones that fill left bytes, keys have the position of what they stand in. */
-static void add_lines(Origins *origins, const json_t *table, const TomlLines *lines, const Path *path,
-                      size_t *left) {
+/* A position for each key of TOML whose lines are those of the source, as names spells it. A path repeats all
+ * tables above a key: below the first ones that fill left bytes, keys have the position of what they stand
+ * in. */
+static void add_lines(Origins *origins, const json_t *table, const json_t *names, const TomlLines *lines,
+                      const Path *path, size_t *left) {
         const Position *found = origins_find(origins, TOML_PATH);
         Position at = found ? *found : (Position){};
+        void *named = json_object_iter((json_t *)names);
         const char *key;
         json_t *value;
         size_t i;
         json_object_foreach((json_t *)table, key, value) {
-                const Path own = { path, key, 0 };
+                const Path own = { path, json_object_iter_key(named), 0 };
                 _cleanup_(freep) char *name = path_format(&own);
                 size_t size = strlen(name) + sizeof at;
                 if (*left < size)
@@ -91,17 +94,18 @@ static void add_lines(Origins *origins, const json_t *table, const TomlLines *li
                 at.line = origins->toml_line + toml_line(lines, key);
                 at.column = 0;
                 origins_add(origins, name, at);
-                add_lines(origins, value, lines, &own, left);
+                add_lines(origins, value, json_object_iter_value(named), lines, &own, left);
+                named = json_object_iter_next((json_t *)names, named);
         }
         json_array_foreach(table, i, value)
-                add_lines(origins, value, lines, &(Path){ path, NULL, i }, left);
+                add_lines(origins, value, json_array_get(names, i), lines, &(Path){ path, NULL, i }, left);
 }
 
 /* Each text is parsed at once, so that an error names the document it stands in. */
 static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag) {
         json_t *containerd = json_object_get(json_object_get(document, "spec"), "containerd"),
                *text = json_object_get(containerd, "config");
-        _cleanup_(json_decrefp) json_t *toml = NULL;
+        _cleanup_(json_decrefp) json_t *written = NULL, *toml = NULL;
         _cleanup_(toml_lines_done) TomlLines lines = {};
         const Path spec = { NULL, "spec", 0 }, options = { &spec, "containerd", 0 },
                    path = { &options, "config", 0 };
@@ -111,14 +115,15 @@ static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag)
 
         if (!text)
                 return;
-        if (toml_parse_lines(json_string_value(text), json_string_length(text), &toml, &lines, &line,
+        if (toml_parse_lines(json_string_value(text), json_string_length(text), &written, &lines, &line,
                              &why) < 0) {
                 fail_toml(origins, line, why ?: "syntax error", diag);
                 origins_fail(origins, TOML_PATH);
                 return;
         }
+        toml = containerd_folded(written);
         if (origins->toml_block == '|')
-                add_lines(origins, toml, &lines, &path, &left);
+                add_lines(origins, written, toml, &lines, &path, &left);
         if (!m->toml || is_empty_map(m->toml)) {
                 json_t *old = json_object_get(json_object_get(m->document, "spec"), "containerd");
                 if (!is_empty_map(toml) || !json_object_get(old, "config"))

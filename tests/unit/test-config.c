@@ -647,6 +647,21 @@ TEST(toml_that_containerd_refuses) {
         expect_accepted("  containerd: {config: \"plugins.'io.containerd.cri.v1.runtime'.cni = {bin_dir = '/a', bin_dirs = ['/b']}\\nversion = 4\"}\n", NULL);
         expect_accepted("  containerd:\n    config: |\n      [grpc]\n      adress = '/x'\n", "a, line 8: spec.containerd.config.grpc.adress: containerd-setting: is not a key that containerd 1.7 to 2.4 knows there; did you mean address?");
         expect_accepted("  containerd: {config: \"[plugins.'com.example.x']\\na = 1\"}\n", NULL);
+        /* whatever its case */
+        expect_error("  containerd:\n    config: |\n      version = 3\n      Disabled_Plugins = [\n      'io.containerd.grpc.v1.cri']\n", "a, line 8: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
+        expect_error("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.images'.Registry]\n      config_path = '/a'\n      [plugins.'io.containerd.cri.v1.images'.Registry.Mirrors.'docker.io']\n      Endpoint = ['https://m']\n", "registry.mirrors: cannot stand beside config_path");
+}
+
+TEST(toml_in_the_spelling_of_the_table) {
+        static const char first[] = GOOD "  containerd: {config: \"ROOT = '/a'\\nImports = ['x']\\n[Plugins.'X.Y']\\nRoot = 1\\n[plugins.'io.containerd.cri.v1.runtime'.Containerd.Runtimes.Kata]\\n"
+                                         "Runtime_Type = 'io.containerd.kata.v2'\\nSnapShotter = ''\\nOptions = {foo = 1, binaryname = 'x'}\\n\"}\n",
+                          second[] = HEAD "spec: {containerd: {config: \"rooT = '/b'\\nState = '/c'\\nstate = '/d'\\n[stream_processors.X]\\nPath = '/p'\\n\"}}\n";
+        _cleanup_(loaded_done) Loaded l = LOAD(first, second);
+        ASSERT_OK(l.r);
+        _cleanup_(freep) char *text = json_dumps(l.config->containerd.config, JSON_SORT_KEYS | JSON_COMPACT);
+        ASSERT_STREQ(text, "{\"Plugins\":{\"X.Y\":{\"Root\":1}},\"State\":\"/c\",\"imports\":[\"x\"],\"plugins\":{\"io.containerd.cri.v1.runtime\":{\"containerd\":{\"runtimes\":{\"Kata\":"
+                           "{\"options\":{\"binaryname\":\"x\",\"foo\":1},\"runtime_type\":\"io.containerd.kata.v2\",\"snapshotter\":\"\"}}}}},\"root\":\"/b\","
+                           "\"state\":\"/d\",\"stream_processors\":{\"X\":{\"path\":\"/p\"}}}");
 }
 
 TEST(toml_that_is_folded_or_wrong) {
