@@ -257,7 +257,7 @@ static void judge_limits(Judgement *j) {
         }
 }
 
-bool containerd_judge(const ContainerdGiven *g, ContainerdTell *to, void *context) {
+static bool judge(const ContainerdGiven *g, ContainerdTell *to, void *context) {
         bool three = g->schema != 2, good = containerd_judge_values(g, to, context);
         Judgement j = { .given = g, .tell = to, .context = context,
                         .images = three ? CONTAINERD_IMAGES : CONTAINERD_CRI,
@@ -278,4 +278,26 @@ bool containerd_judge(const ContainerdGiven *g, ContainerdTell *to, void *contex
         judge_sockets(&j);
         judge_limits(&j);
         return good && !j.broken;
+}
+
+#define MORE_FAULTS "holds %zu more settings that are wrong: mend them, too"
+
+typedef struct Few { ContainerdTell *tell; void *context; size_t n; bool certain; } Few;
+
+static void tell_few(void *context, const char *path, const char *fault, bool certain) {
+        Few *few = context;
+        if (few->n++ < CONTAINERD_MOST)
+                few->tell(few->context, path, fault, certain);
+        else
+                few->certain |= certain;
+}
+
+bool containerd_judge(const ContainerdGiven *g, ContainerdTell *to, void *context) {
+        Few few = { to, context, 0, false };
+        bool good = judge(g, tell_few, &few);
+        _cleanup_(freep) char *more =
+                few.n > CONTAINERD_MOST ? xasprintf(MORE_FAULTS, few.n - CONTAINERD_MOST) : NULL;
+        if (more)
+                to(context, "spec.containerd", more, few.certain);
+        return good;
 }

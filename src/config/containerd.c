@@ -304,6 +304,7 @@ typedef struct Reading {
         ContainerdTell *tell;
         ContainerdUnknown *unknown;
         void *context;
+        size_t *told;                   /* of unknown */
         bool json, certain;
 } Reading;
 
@@ -316,17 +317,23 @@ static bool report(const Reading *r, const Path *path, const char *fault) {
 
 static void report_unknown(const Reading *r, const char *section, const char *key, const Row *row,
                            const Path *path) {
-        _cleanup_(freep) char *name = path_format(path), *fault = NULL;
+        _cleanup_(freep) char *name = NULL, *fault = NULL;
         if (!r->unknown || !row != !r->given->version)
                 return;
+        if (*r->told >= CONTAINERD_MOST) {
+                *r->told += row || section != section_at(0);
+                return;
+        }
+        name = path_format(path);
         if (row)
                 fault = xasprintf("this containerd passes over it: it is %s 2.%d",
                                   is_digit(row->versions) ? "new in" : "gone since",
                                   row->versions - (is_digit(row->versions) ? '0' : 'A'));
         const char *near = row ? NULL : row_nearest(r->given, section, key);
-        if (row || near || section != section_at(0))    /* where another program has tables */
-                r->unknown(r->context, name,
-                           fault ?: "is not a key that containerd 1.7 to 2.4 knows there", near);
+        if (!row && !near && section == section_at(0))  /* where another program has tables */
+                return;
+        ++*r->told;
+        r->unknown(r->context, name, fault ?: "is not a key that containerd 1.7 to 2.4 knows there", near);
 }
 
 static bool read_table(const Reading *r, const char *section, const json_t *table, const Path *path);
@@ -462,9 +469,15 @@ bool containerd_judge_values(const ContainerdGiven *g, ContainerdTell *tell, voi
         return read_table(&r, section_at(1), g->spec, &json_path) && good;
 }
 
+#define MORE_KEYS "holds %zu more keys that are not known, or that this containerd passes over"
+
 void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *context) {
-        const Reading r = { .given = g, .unknown = tell, .context = context };
+        size_t told = 0;
+        const Reading r = { .given = g, .unknown = tell, .context = context, .told = &told };
         (void)!read_table(&r, section_at(0), g->user, &toml_path);
+        _cleanup_(freep) char *more = told > CONTAINERD_MOST ? xasprintf(MORE_KEYS, told - CONTAINERD_MOST) : NULL;
+        if (more)
+                tell(context, "spec.containerd.config", more, NULL);
 }
 
 const char *containerd_consequence(const char *fault) {

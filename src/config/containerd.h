@@ -28,6 +28,8 @@ _must_check_ _nonnull_ json_t *containerd_folded(const json_t *toml);
 /* path: "spec.containerd.config.debug.level"; fault: without its consequence. certain: so it is, and not only
  * for some containerd of those that may be meant. */
 typedef void ContainerdTell(void *context, const char *path, const char *fault, bool certain);
+/* So many sentences about one TOML are read; a generated one may have thousands of the same. */
+#define CONTAINERD_MOST 20
 /* Tells of each value and each broken rule at which containerd ends, is without CRI, or starts no pod; false
  * where there is one. */
 _nonnull(1, 2) bool containerd_judge(const ContainerdGiven *g, ContainerdTell *tell, void *context);

@@ -652,6 +652,25 @@ TEST(toml_that_containerd_refuses) {
         expect_error("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.images'.Registry]\n      config_path = '/a'\n      [plugins.'io.containerd.cri.v1.images'.Registry.Mirrors.'docker.io']\n      Endpoint = ['https://m']\n", "registry.mirrors: cannot stand beside config_path");
 }
 
+/* Twenty of them, and how many more there are. */
+TEST(toml_with_thousands_of_faults) {
+        Text runtimes = {}, keys = {};
+        for (size_t i = 0; i < 5000; i++) {
+                text_add(&runtimes, "      r%zu = {runtime_type = 5}\n", i);
+                text_add(&keys, "      k%zu = 5\n", i);
+        }
+        _cleanup_(freep) char *wrong = xasprintf("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes]\n%s", runtimes.data),
+                              *unknown = xasprintf("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.runtime'.cni]\n%s", keys.data);
+        _cleanup_(loaded_done) Loaded bad = load_with(wrong), odd = load_with(unknown);
+        ASSERT_EQ(bad.diag.n, 21);
+        ASSERT_CONTAINS(bad.messages, "spec.containerd: holds 4980 more settings that are wrong: mend them, too; otherwise containerd ends");
+        ASSERT_OK(odd.r);
+        ASSERT_EQ(odd.diag.n, 21);
+        ASSERT_CONTAINS(odd.messages, "spec.containerd.config: containerd-setting: holds 4980 more keys that are not known");
+        text_done(&runtimes);
+        text_done(&keys);
+}
+
 TEST(toml_in_the_spelling_of_the_table) {
         static const char first[] = GOOD "  containerd: {config: \"ROOT = '/a'\\nImports = ['x']\\n[Plugins.'X.Y']\\nRoot = 1\\n[plugins.'io.containerd.cri.v1.runtime'.Containerd.Runtimes.Kata]\\n"
                                          "Runtime_Type = 'io.containerd.kata.v2'\\nSnapShotter = ''\\nOptions = {foo = 1, binaryname = 'x'}\\n\"}\n",
