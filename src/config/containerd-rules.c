@@ -17,15 +17,17 @@ typedef struct Judgement {
         const char *images, *runtime;   /* the plugins that have the settings of images and of runtimes */
 } Judgement;
 
-__attribute__((format(printf, 3, 4)))
-static void tell(Judgement *j, const char *fault, const char *format, ...) {
+__attribute__((format(printf, 4, 5)))
+static void tell_of(Judgement *j, bool certain, const char *fault, const char *format, ...) {
         Text path = {};
         _cleanup_(freep) char *rest = FORMATTED(format);
         text_add(&path, "spec.containerd.%s", rest);
-        j->tell(j->context, path.data, fault, true);
-        j->broken = true;
+        j->tell(j->context, path.data, fault, certain);
+        j->broken = j->broken || certain;
         text_done(&path);
 }
+
+#define tell(j, fault, ...) tell_of(j, true, fault, __VA_ARGS__)
 
 static const json_t *plugin(const Judgement *j, const char *id) {
         return json_object_get(json_object_get(j->given->all, "plugins"), id);
@@ -91,8 +93,9 @@ static void judge_plugin_lists(Judgement *j) {
                                 fault = "turns off a plugin that CRI needs";
                         else if (k == 1 && has == PLUGIN_UNKNOWN)
                                 fault = "is a plugin that containerd does not have";
-                        if (fault)
-                                tell(j, fault, "config.%s[%zu]", lists[k], i);
+                        if (fault)      /* a newer one may have a plugin more, or need one less */
+                                tell_of(j, j->given->version || has != PLUGIN_UNKNOWN, fault,
+                                        "config.%s[%zu]", lists[k], i);
                 }
 }
 
@@ -233,7 +236,7 @@ static void judge_version(Judgement *j) {
                 tell(j, "is a schema whose names of plugins differ: write it for schema 2 or 3",
                      "config.version");
         else if (version > (may_be(j, 203, 300) ? 4 : 3))
-                tell(j, "is a schema that this containerd does not know: write it for schema 3",
+                tell_of(j, j->given->version, "is a schema that this containerd does not know: write it for schema 3",
                      "config.version");
 }
 

@@ -127,7 +127,7 @@ ContainerdPlugin containerd_plugin(const ContainerdGiven *g, const char *id) {
 }
 
 unsigned containerd_version(const char *version) {
-        return !version_at_least(version, 1, 0) || version_at_least(version, 3, 0) ? 0
+        return !version_at_least(version, 1, 0) || version_at_least(version, 2, 5) ? 0
                        : version_at_least(version, 2, 0) ? 200 + version_minor(version)
                                                          : 100 + version_minor(version);
 }

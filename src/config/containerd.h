@@ -20,7 +20,7 @@ typedef struct ContainerdGiven {
         bool whole;                     /* all is with ours */
         bool partial;                   /* other documents will come to it */
 } ContainerdGiven;
-/* "2.1.9" → 201; 0 where it is not known, or newer than all that can be known. */
+/* "2.1.9" → 201; 0 where it is not known, or newer than the 2.4 of the table. */
 unsigned containerd_version(const char *version);
 /* The same TOML with each known key in the spelling of the table: containerd 2 reads it whatever its case, and
  * it would be there twice beside ours. A new reference. */

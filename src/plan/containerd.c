@@ -358,11 +358,11 @@ static int merged_text(const json_t *all, char **ret, Diag *diag) {
 
 /* ---- what containerd makes of it ---- */
 
-static void foretell(void *context, const char *path, const char *fault, _unused_ bool certain) {
+static void foretell(void *context, const char *path, const char *fault, bool certain) {
         Plan *plan = context;
         diag_warn_at(&plan->warnings, "containerd-setting", NULL, path, "%s%s", fault,
                      containerd_consequence(fault));
-        if (!plan->as_nodeadm)          /* which writes it, and the node has its bytes */
+        if (certain && !plan->as_nodeadm)       /* which writes it, and the node has its bytes */
                 diag_foretell(&plan->warnings, CAUSE_INVALID);
 }
 

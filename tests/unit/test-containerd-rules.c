@@ -115,6 +115,8 @@ TEST(verdicts) {
                 BAD("2.1.9", "root = '/run/containerd'", "root", "same path"), BAD("2.1.9", "[" P2 "]\nstream_server_address = 'x'\n[" R3 "]", CRI "stream_server_address", "IP address"),
                 BAD("2.1.9", "[" P2 ".x509_key_pair_streaming]\ntls_cert_file = '/x'\n[" R3 "]", CRI "x509_key_pair_streaming", "a tls_key_file"),
                 /* the file */
+                BAD("2.5.0", "[" I3 "]\nmax_concurrent_downloads = 'x'", IMAGES "max_concurrent_downloads", "a whole number"), BAD("2.5.0", "[" I3 "]\nsnapshotter = 'stargz'", IMAGES "snapshotter", "adds none"),
+                GOOD("2.5.0", "version = 5"), GOOD("2.5.0", "required_plugins = ['io.containerd.new.v1.x']"), GOOD("2.5.0", "[" R3 "]\nenable_cdi = 'x'"), GOOD("2.5.0", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']"),
                 BAD("2.1.9", "version = 1", "version", "schema 2 or 3"), BAD("2.1.9", "version = 4", "version", "does not know"), GOOD("2.4.2", "version = 4"), BAD("2.4.2", "version = 5", "version", "does not know"),
                 /* the runtime spec */
                 BAD_SPEC("{'process':{'rlimits':[{'type':'RLIMIT_NOFILE','hard':'65536','soft':1}]}}", "process.rlimits[0].hard", "must be a whole number"),
@@ -133,6 +135,9 @@ TEST(what_a_version_passes_over) {
         static const Case cases[] = {
                 BAD("2.0.7", "[" R3 ".cni]\nbin_dirs = ['/a']", RUNTIME "cni.bin_dirs", "new in 2.1"), BAD("2.4.2", "[" R3 ".cni]\nbin_dir = '/a'", RUNTIME "cni.bin_dir", "gone since 2.4"),
                 BAD("1.7.24", "[" P2 ".containerd.runtimes.runc]\nsandboxer = 'x'", CRI "containerd.runtimes.runc.sandboxer", "new in 2.0"),
+                /* of a version that is not known: what holds for some is a warning */
+                BAD("2.5.0", "version = 5", "version", "does not know"), BAD("2.5.0", "[" R3 "]\nenable_cdi = 'x'", RUNTIME "enable_cdi", "must be true or false"),
+                BAD("2.5.0", "required_plugins = ['io.containerd.new.v1.x']", "required_plugins[0]", "does not have"),
                 GOOD("2.1.9", "[" I3 "]\nmax_concurrent_downloads = 3"),
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
