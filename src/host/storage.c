@@ -55,6 +55,7 @@ StoragePlaces storage_binds_of(const Config *config) {
         _cleanup_(strv_freep) char **words = kubelet_words(config->kubelet.flags);
         const json_t *toml = config->containerd.config, *plugins = json_object_get(toml, "plugins");
         const char *state = json_get_text(toml, "state");
+        _cleanup_(freep) char *normal = path_normalise(state);
         StoragePlaces p = { .n = ARRAY_SIZE(storage_binds) };
         memcpy(p.all, storage_binds, sizeof storage_binds);
         kubelet_flags_merge(flags, words);
@@ -62,7 +63,7 @@ StoragePlaces storage_binds_of(const Config *config) {
         place_set(&p, &p.all[PLACE_CONTAINERD], json_get_text(toml, "root"), TOML);
         place_set(&p, &p.all[PLACE_POD_LOGS], json_get_text(config->kubelet.config, "podLogsDir"),
                   "spec.kubelet.config.podLogsDir");
-        if (!startswith(state, "/run/") && !startswith(state, "/var/run/"))
+        if (!startswith(normal, "/run/") && !startswith(normal, "/var/run/"))
                 place_add(&p, state, "containerd-state");
         for (size_t i = 0; i < ARRAY_SIZE(snapshotters); i++) {
                 _cleanup_(freep) char *plugin = xasprintf("io.containerd.snapshotter.v1.%s", snapshotters[i]);

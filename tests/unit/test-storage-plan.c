@@ -1097,7 +1097,7 @@ TEST(binds_go_where_the_daemons_keep_their_data) {
                 { .config = "{'podLogsDir':'/data/pods'}", .binds = KUBE CTRD " /data/pods=pods" SOCI },
                 { .config = "{'podLogsDir':'/var/lib/kubelet/logs'}", .binds = KUBE CTRD SOCI },         /* goes along */
                 { "{'state':'/data/state'}", .binds = KUBE CTRD LOGS SOCI " /data/state=containerd-state" },
-                { "{'state':'/run/other'}", .binds = KUBE CTRD LOGS SOCI }, { "{'state':'/var/lib/containerd/state'}", .binds = KUBE CTRD LOGS SOCI },
+                { "{'state':'//run//other'}", .binds = KUBE CTRD LOGS SOCI }, { "{'state':'/run/other'}", .binds = KUBE CTRD LOGS SOCI }, { "{'state':'/var/lib/containerd/state'}", .binds = KUBE CTRD LOGS SOCI },
                 { OVERLAY("/data/layers"), .binds = KUBE CTRD LOGS SOCI " /data/layers=overlayfs" },
                 { OVERLAY("/mnt/k8s-disks/0/layers"), .binds = KUBE CTRD LOGS SOCI },                   /* is there already */
                 { "{'root':'/mnt/k8s-disks/0/containerd'}", .binds = KUBE LOGS SOCI },
