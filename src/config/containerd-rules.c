@@ -15,6 +15,8 @@ typedef struct Judgement {
         void *context;
         bool broken;
         const char *images, *runtime;   /* the plugins that have the settings of images and of runtimes */
+        const json_t *snapshots;        /* the table that names the snapshotter of images */
+        json_t *disabled;               /* disabled_plugins as keys */
 } Judgement;
 
 __attribute__((format(printf, 4, 5)))
@@ -50,23 +52,57 @@ static bool is(const Judgement *j, unsigned from, unsigned until) {
 #define BESIDE(other) "cannot stand beside " other ": give the one or the other"
 #define WHOLE_NAME    "is not the whole name of a plugin, such as io.containerd.snapshotter.v1.zfs"
 
+#define NO_DIFFER     "is a differ that containerd does not have"
+
 /* ---- snapshotters and other plugins ---- */
 
-/* Those of all builds, and what proxy_plugins adds. */
-static bool has_snapshotter(const Judgement *j, const char *name) {
-        static const char *const known[] = { "overlayfs", "native",    "btrfs", "zfs",
-                                             "devmapper", "blockfile", "erofs", NULL };
-        const json_t *proxy = json_object_get(json_object_get(j->given->all, "proxy_plugins"), name);
-        return streq(json_get_text(proxy, "type"), "snapshot") || (!j->given->whole && streq(name, "soci")) ||
-               strv_contains((char *const *)known, name);
+#define SNAPSHOTTER "io.containerd.snapshotter.v1"
+#define DIFFER      "io.containerd.differ.v1"
+
+/* The type of a proxy has two names (cmd/containerd/server/server.go: LoadPlugins()). */
+static const char *proxy_type(const json_t *proxy) {
+        static const char *const types[][2] = { { "snapshot", SNAPSHOTTER },
+                                                { "content", "io.containerd.content.v1" },
+                                                { "diff", DIFFER },
+                                                { "sandbox", "io.containerd.sandbox.controller.v1" } };
+        const char *type = json_get_text(proxy, "type");
+        for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+                if (streq(type, types[i][0]))
+                        return types[i][1];
+        return type;
 }
 
-#define NO_SNAPSHOTTER "is a snapshotter that no containerd has, and proxy_plugins adds none of this name"
-static void judge_snapshotter(Judgement *j, const json_t *table, const char *path, const char *fault) {
-        const char *name = json_string_value(json_object_get(table, "snapshotter"));
-        if (!name || j->given->partial || has_snapshotter(j, name))
+#define UNKNOWN_PLUGIN "is a plugin that containerd does not have"
+/* Why a plugin is certainly not loaded, or NULL. plugins/snapshots/devmapper/plugin/plugin.go, …/blockfile/
+ * blockfile.go: those two are left out until they are told what to use. */
+static const char *why_absent(const Judgement *j, const char *type, const char *name) {
+        _cleanup_(freep) char *id = xasprintf("%s.%s", type, name);
+        const json_t *proxy = json_object_get(json_object_get(j->given->all, "proxy_plugins"), name);
+        bool snapshotter = streq(type, SNAPSHOTTER);
+        if (json_object_get(j->disabled, id))
+                return "is turned off by disabled_plugins";
+        if ((proxy && streq(proxy_type(proxy), type)) ||
+            (snapshotter && !j->given->whole && streq(name, "soci")))
+                return NULL;
+        if (containerd_plugin(j->given, id) == PLUGIN_UNKNOWN)
+                return UNKNOWN_PLUGIN;
+        if (snapshotter && streq(name, "devmapper") && !*json_get_text(plugin(j, id), "pool_name"))
+                return "is not loaded without its pool_name";
+        if (snapshotter && streq(name, "blockfile") && !*json_get_text(plugin(j, id), "scratch_file"))
+                return "is not loaded without its scratch_file";
+        return NULL;
+}
+
+static void judge_snapshotter(Judgement *j, const json_t *table, const char *path, const char *then) {
+        const char *name = json_string_value(json_object_get(table, "snapshotter")),
+                   *fault = name && !j->given->partial ? why_absent(j, SNAPSHOTTER, name) : NULL;
+        if (!fault)
                 return;
-        tell(j, fault, "config.plugins.%s.snapshotter", path);
+        if (streq(fault, UNKNOWN_PLUGIN))
+                fault = "is a snapshotter that this containerd does not have, and proxy_plugins adds none of "
+                        "this name";
+        _cleanup_(freep) char *whole = xasprintf("%s%s", fault, then);
+        tell(j, whole, "config.plugins.%s.snapshotter", path);
 }
 
 /* ValidateV2() and ValidateVersion() of the configuration. Those that CRI needs: a containerd without each of
@@ -74,6 +110,20 @@ static void judge_snapshotter(Judgement *j, const json_t *table, const char *pat
 static bool is_plugin_name(const Judgement *j, const char *id) {
         return !is(j, 100, 200) ? strchr(id, '.') != NULL
                                 : startswith(id, "io.containerd.") && strchr(id + 14, '.');
+}
+
+/* Nothing needs overlayfs where another snapshotter is set, for the transfer service, too. */
+static bool is_needed(const Judgement *j, const char *id) {
+        const char *name = json_get_text(j->snapshots, "snapshotter");
+        bool other = streq(id, SNAPSHOTTER ".overlayfs") && *name && !streq(name, "overlayfs") &&
+                     (!is(j, 200, 300) || cri(j, CONTAINERD_TRANSFER, "unpack_config"));
+        return containerd_plugin(j->given, id) == PLUGIN_NEEDED && !other;
+}
+
+static const char *required_fault(const Judgement *j, const char *id) {
+        const char *name = strrchr(id, '.');
+        _cleanup_(freep) char *type = xstrndup(id, (size_t)(name - id));
+        return j->given->partial ? NULL : why_absent(j, type, name + 1);
 }
 
 static void judge_plugin_lists(Judgement *j) {
@@ -85,16 +135,13 @@ static void judge_plugin_lists(Judgement *j) {
                         const char *id = json_string_value(item);
                         if (!id)
                                 continue;
-                        ContainerdPlugin has = containerd_plugin(j->given, id);
-                        const char *fault = NULL;
-                        if (!is_plugin_name(j, id))
-                                fault = WHOLE_NAME;
-                        else if (k == 0 && has == PLUGIN_NEEDED)
-                                fault = "turns off a plugin that CRI needs";
-                        else if (k == 1 && has == PLUGIN_UNKNOWN)
-                                fault = "is a plugin that containerd does not have";
-                        if (fault)      /* a newer one may have a plugin more, or need one less */
-                                tell_of(j, j->given->version || has != PLUGIN_UNKNOWN, fault,
+                        const char *fault = !is_plugin_name(j, id) ? WHOLE_NAME
+                                            : k == 1               ? required_fault(j, id)
+                                            : is_needed(j, id)     ? "turns off a plugin that CRI needs"
+                                                                   : NULL;
+                        /* a newer containerd may have a plugin more */
+                        if (fault)
+                                tell_of(j, j->given->version || !streq(fault, UNKNOWN_PLUGIN), fault,
                                         "config.%s[%zu]", lists[k], i);
                 }
 }
@@ -115,13 +162,19 @@ static void judge_proxies(Judgement *j) {
         const char *name;
         json_t *proxy;
         json_object_foreach(json_object_get(j->given->all, "proxy_plugins"), name, proxy) {
-                const char *type = json_get_text(proxy, "type");
+                const char *type = proxy_type(proxy);
+                _cleanup_(freep) char *id = xasprintf("%s.%s", type, name);
                 if (!*type)
                         tell(j, "has no type: snapshot, content, sandbox or diff", "config.proxy_plugins.%s",
                              name);
-                else if (is(j, 200, 300) && streq(type, "content"))
+                else if (is(j, 200, 300) && streq(type, "io.containerd.content.v1"))
                         tell(j, "is a second store of content, and containerd takes one",
                              "config.proxy_plugins.%s.type", name);
+                else if (is(j, 100, 200) && startswith(type, "io.containerd.sandbox."))
+                        tell(j, "is not a type that containerd 1 has", "config.proxy_plugins.%s.type", name);
+                else if (j->given->version && containerd_plugin(j->given, id) != PLUGIN_UNKNOWN)
+                        tell(j, "has the name of a plugin that containerd has itself: give it another one",
+                             "config.proxy_plugins.%s", name);
         }
 }
 
@@ -146,7 +199,7 @@ static void judge_runtimes(Judgement *j) {
                         tell(j, "needs privileged_without_host_devices", "config.plugins.%s.%s", path,
                              ALL_DEVICES);
                 if (*json_get_text(runtime, "snapshotter"))     /* without a name it is that of the images */
-                        judge_snapshotter(j, runtime, path, NO_SNAPSHOTTER "; otherwise no pod of it starts");
+                        judge_snapshotter(j, runtime, path, "; otherwise no pod of it starts");
         }
 }
 
@@ -178,19 +231,39 @@ static void judge_registry(Judgement *j) {
 
 /* plugins/transfer/plugin.go */
 static void judge_transfer(Judgement *j) {
-        static const char id[] = "io.containerd.transfer.v1.local";
         json_t *unpack;
         size_t i;
         if (is(j, 200, 300))
-                json_array_foreach(cri(j, id, "unpack_config"), i, unpack) {
-                        const char *differ = json_get_text(unpack, "differ");
-                        _cleanup_(freep) char *path = xasprintf("%s.unpack_config[%zu]", id, i);
-                        judge_snapshotter(j, unpack, path, NO_SNAPSHOTTER);
-                        if (*differ && !streq(differ, "walking") && !streq(differ, "erofs") &&
-                            !json_object_get(json_object_get(j->given->all, "proxy_plugins"), differ))
-                                tell(j, "is a differ that containerd does not have",
+                json_array_foreach(cri(j, CONTAINERD_TRANSFER, "unpack_config"), i, unpack) {
+                        const char *differ = json_get_text(unpack, "differ"), *fault = NULL;
+                        _cleanup_(freep) char *path = xasprintf("%s.unpack_config[%zu]",
+                                                                CONTAINERD_TRANSFER, i);
+                        if (!json_object_get(unpack, "platform"))
+                                tell(j, "needs a platform, such as linux/amd64", "config.plugins.%s", path);
+                        if (is(j, 203, 300) && json_is_true(json_object_get(unpack, "optional")))
+                                continue;
+                        if (!json_object_get(unpack, "snapshotter"))
+                                tell(j, "needs a snapshotter", "config.plugins.%s", path);
+                        judge_snapshotter(j, unpack, path, "");
+                        fault = *differ ? why_absent(j, DIFFER, differ) : NULL;
+                        if (fault)
+                                tell(j, streq(fault, UNKNOWN_PLUGIN) ? NO_DIFFER : fault,
                                      "config.plugins.%s.differ", path);
                 }
+}
+
+/* plugins/services/diff/local.go */
+static void judge_differs(Judgement *j) {
+        static const char id[] = "io.containerd.service.v1.diff-service";
+        json_t *item;
+        size_t i;
+        json_array_foreach(cri(j, id, "default"), i, item) {
+                const char *name = json_string_value(item),
+                           *fault = name && !j->given->partial ? why_absent(j, DIFFER, name) : NULL;
+                if (fault)
+                        tell(j, streq(fault, UNKNOWN_PLUGIN) ? NO_DIFFER : fault,
+                             "config.plugins.%s.default[%zu]", id, i);
+        }
 }
 
 /* ---- servers ---- */
@@ -210,16 +283,16 @@ static void judge_streaming(Judgement *j) {
                 tell(j, "must be an IP address", "config.plugins.%s.stream_server_address", CONTAINERD_CRI);
 }
 
+#define NO_SOCKET "must be the absolute path of a socket, which kubelet can be given"
 static void judge_sockets(Judgement *j) {
         const char *address = json_get_text(json_object_get(j->given->all, "grpc"), "address"),
-                   *debug = json_get_text(json_object_get(j->given->all, "debug"), "address"),
+                   *own = json_string_value(cri(j, CONTAINERD_SERVER, "address")),
                    *root = json_get_text(j->given->all, "root"),
                    *state = json_get_text(j->given->all, "state");
         if (*address && (*address != '/' || strpbrk(address, " \t\n\"'\\$")))
-                tell(j, "must be the absolute path of a socket, which kubelet can be given",
-                     "config.grpc.address");
-        if (*debug && *debug != '/' && !strchr(debug, ':'))
-                tell(j, "must be the absolute path of a socket", "config.debug.address");
+                tell(j, NO_SOCKET, "config.grpc.address");
+        if (is(j, 203, 300) && own && (*own != '/' || strpbrk(own, " \t\n\"'\\$")))
+                tell(j, NO_SOCKET, "config.plugins.%s.address", CONTAINERD_SERVER);
         if (*root && streq(root, state))
                 tell(j, "is the same path as state", "config.root");
 }
@@ -236,7 +309,8 @@ static void judge_version(Judgement *j) {
                 tell(j, "is a schema whose names of plugins differ: write it for schema 2 or 3",
                      "config.version");
         else if (version > (may_be(j, 203, 300) ? 4 : 3))
-                tell_of(j, j->given->version, "is a schema that this containerd does not know: write it for schema 3",
+                tell_of(j, j->given->version,
+                        "is a schema that this containerd does not know: write it for schema 3",
                      "config.version");
 }
 
@@ -265,21 +339,29 @@ static bool judge(const ContainerdGiven *g, ContainerdTell *to, void *context) {
         Judgement j = { .given = g, .tell = to, .context = context,
                         .images = three ? CONTAINERD_IMAGES : CONTAINERD_CRI,
                         .runtime = three ? CONTAINERD_RUNTIME : CONTAINERD_CRI };
-        const json_t *images = three ? plugin(&j, CONTAINERD_IMAGES) : cri(&j, CONTAINERD_CRI, "containerd");
+        json_t *item;
+        size_t i;
+        j.snapshots = three ? plugin(&j, CONTAINERD_IMAGES) : cri(&j, CONTAINERD_CRI, "containerd");
+        j.disabled = json_object();
+        json_array_foreach(json_object_get(g->all, "disabled_plugins"), i, item)
+                if (json_is_string(item))
+                        json_object_set_new(j.disabled, json_string_value(item), json_true());
         judge_version(&j);
         judge_plugin_names(&j);
         judge_plugin_lists(&j);
         judge_proxies(&j);
         judge_runtimes(&j);
         judge_cni(&j);
-        if (*json_get_text(images, "snapshotter") || is(&j, 200, 300))
-                judge_snapshotter(&j, images, three ? CONTAINERD_IMAGES : CONTAINERD_CRI ".containerd",
-                                  NO_SNAPSHOTTER);
+        if (*json_get_text(j.snapshots, "snapshotter") || is(&j, 200, 300))
+                judge_snapshotter(&j, j.snapshots, three ? CONTAINERD_IMAGES : CONTAINERD_CRI ".containerd",
+                                  "");
         judge_registry(&j);
         judge_transfer(&j);
+        judge_differs(&j);
         judge_streaming(&j);
         judge_sockets(&j);
         judge_limits(&j);
+        json_decref(j.disabled);
         return good && !j.broken;
 }
 

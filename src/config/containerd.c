@@ -123,7 +123,7 @@ ContainerdPlugin containerd_plugin(const ContainerdGiven *g, const char *id) {
         if (!startswith(id, "io.containerd.") ||
             !row_find(g, section_of("plugins"), plugin_name(id), &row, &known) || !known)
                 return PLUGIN_UNKNOWN;
-        return row.limits[row.type != 'n'] == '!' ? PLUGIN_NEEDED : PLUGIN_KNOWN;
+        return row.limits[row.type != 'n'] == '!' && is_for_all(g, &row) ? PLUGIN_NEEDED : PLUGIN_KNOWN;
 }
 
 unsigned containerd_version(const char *version) {
@@ -140,14 +140,29 @@ static bool is_one(const ContainerdGiven *g) {
 
 static bool is_among(const char *word, const char *list) {
         size_t n = strlen(word);
-        for (const char *p = list; (p = strstr(p, word)); p++)
+        for (const char *p = list; !strchr(word, '|') && (p = strstr(p, word)); p++)
                 if ((p == list || p[-1] == '|') && strchr("|", p[n]))
                         return true;
         return false;
 }
 
+/* github.com/containerd/platforms database.go: a word alone is a system or an architecture. */
+static bool is_system_or_architecture(const char *text) {
+        static const char systems[] =
+                "aix|android|darwin|dragonfly|freebsd|hurd|illumos|ios|js|linux|macos|nacl|netbsd|openbsd|"
+                "plan9|solaris|windows|zos";
+        static const char architectures[] =
+                "386|i386|amd64|x86_64|x86-64|amd64p32|arm|armel|armhf|armbe|arm64|aarch64|arm64be|ppc64|"
+                "ppc64le|loong64|mips|mipsle|mips64|mips64le|mips64p32|mips64p32le|ppc|riscv|riscv64|s390|"
+                "s390x|sparc|sparc64|wasm";
+        _cleanup_(freep) char *word = str_lower(text), *system = xstrndup(word, strcspn(word, "("));
+        return is_among(system, systems) || is_among(word, architectures);
+}
+
 /* github.com/containerd/platforms platforms.go: Parse(); the system may have a version in brackets */
 static bool is_platform(const char *text) {
+        if (!strchr(text, '/') && !is_system_or_architecture(text))
+                return false;
         for (size_t parts = 0;; text++) {
                 size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
                 if (parts == 0 && text[n] == '(') {
@@ -167,9 +182,22 @@ static bool is_port(const char *text) {
         return strlen(text) <= 5 && parse_u64(text, &port) >= 0 && port <= UINT16_MAX;
 }
 
+/* What net.Listen() takes without a look at the network: a host of digits is an address, and one with colons
+ * is in brackets. */
+static bool is_host_and_port(const char *text) {
+        const char *colon = strrchr(text, ':');
+        if (!colon || !is_port(colon + 1))
+                return false;
+        size_t n = (size_t)(colon - text);
+        bool six = n > 2 && text[0] == '[' && colon[-1] == ']';
+        _cleanup_(freep) char *host = six ? xstrndup(text + 1, n - 2) : xstrndup(text, n);
+        if (six || (n > 0 && strspn(host, "0123456789.") == n))
+                return address_is_valid(host);
+        return !strpbrk(host, ": \t[]");
+}
+
 /* The fault of a text by what the table says of it, or NULL. */
 static const char *text_fault(const char *text, const char *limits, Text *room) {
-        const char *colon = strrchr(text, ':');
         bool level = streq(limits, "@level");
         if (!*text && !streq(limits, "@platform"))
                 return NULL;
@@ -179,8 +207,11 @@ static const char *text_fault(const char *text, const char *limits, Text *room) 
         case 'a':
                 if (limits[2] == 'b')
                         return *text == '/' ? NULL : "must be an absolute path";
-                return colon && is_port(colon + 1)
+                return is_host_and_port(text)
                                ? NULL : "must be an address and a port, such as 127.0.0.1:1338";
+        case 's':
+                return *text == '/' || is_host_and_port(text)
+                               ? NULL : "must be the absolute path of a socket, or an address and a port";
         case 'p':
                 if (limits[2] == 'o')
                         return is_port(text) ? NULL : "must be a port from 0 to 65535, in quotes";
@@ -222,7 +253,8 @@ static const char *number_fault(char type, const json_t *value, const char *limi
                 return "must be a whole number, without quotes";
         while (ranges[i].type != type)
                 i++;
-        if (n >= ranges[i].low && n <= ranges[i].high && (!*limits || n >= strtod(limits, NULL)))
+        bool over = ranges[i].type == 'i' && json_is_real(value) && fabs(n) >= 0x1p63;
+        if (n >= ranges[i].low && n <= ranges[i].high && !over && (!*limits || n >= strtod(limits, NULL)))
                 return NULL;
         if (*limits)
                 text_add(room, "must be at least %.*s", (int)strcspn(limits, ":"), limits);

@@ -22,8 +22,8 @@ typedef struct ContainerdGiven {
 } ContainerdGiven;
 /* "2.1.9" → 201; 0 where it is not known, or newer than the 2.4 of the table. */
 unsigned containerd_version(const char *version);
-/* The same TOML with each known key in the spelling of the table: containerd 2 reads it whatever its case, and
- * it would be there twice beside ours. A new reference. */
+/* The same TOML with each known key in the spelling of the table: containerd 2 reads it whatever its case,
+ * and it would be there twice beside ours. A new reference. */
 _must_check_ _nonnull_ json_t *containerd_folded(const json_t *toml);
 /* path: "spec.containerd.config.debug.level"; fault: without its consequence. certain: so it is, and not only
  * for some containerd of those that may be meant. */
@@ -41,9 +41,11 @@ typedef void ContainerdUnknown(void *context, const char *path, const char *faul
 _nonnull(1, 2) void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *context);
 
 /* Of the plugins. */
-#define CONTAINERD_CRI     "io.containerd.grpc.v1.cri"
-#define CONTAINERD_RUNTIME "io.containerd.cri.v1.runtime"
-#define CONTAINERD_IMAGES  "io.containerd.cri.v1.images"
+#define CONTAINERD_CRI      "io.containerd.grpc.v1.cri"
+#define CONTAINERD_RUNTIME  "io.containerd.cri.v1.runtime"
+#define CONTAINERD_IMAGES   "io.containerd.cri.v1.images"
+#define CONTAINERD_SERVER   "io.containerd.server.v1.grpc"
+#define CONTAINERD_TRANSFER "io.containerd.transfer.v1.local"
 
 /* Of its values each by itself. */
 _nonnull(1, 2) bool containerd_judge_values(const ContainerdGiven *g, ContainerdTell *tell, void *context);

@@ -126,7 +126,7 @@ bool kubelet_parse_duration(const char *s, double *ret) {
                 s += unit;
         } while (*s);
         *ret = sign * sum;
-        return true;
+        return sum < 0x1p63 * 1e-9;     /* nanoseconds of 64 bits */
 }
 
 static bool is_among(const char *word, const char *list) {

@@ -322,13 +322,13 @@ static void yield_to_transfer(json_t *all, const json_t *user, const Choice *c, 
         json_set_text(registry, "config_path", "/etc/containerd/certs.d");
 }
 
-/* Called nodeadm, the plan gives kubelet what nodeadm writes. */
+/* From 2.3 on the server has a plugin, and where its table is there, [grpc] is passed over (cmd/containerd/
+ * server/config/config.go: serviceMigrate()). Called nodeadm, the plan gives kubelet what nodeadm writes. */
 const char *plan_containerd_socket(const Config *config, const Host *host, bool as_nodeadm) {
         const json_t *user = as_nodeadm ? NULL : config->containerd.config;
         const json_t *server = version_at_least(host->containerd_version, 2, 3)
-                                       ? find_plugin(user, "io.containerd.server.v1.grpc") : NULL;
-        const char *socket = json_get_text(server, "address");
-        socket = *socket ? socket : json_get_text(json_object_get(user, "grpc"), "address");
+                                       ? find_plugin(user, CONTAINERD_SERVER) : NULL;
+        const char *socket = json_get_text(server ?: json_object_get(user, "grpc"), "address");
         return *socket ? socket : CONTAINERD_SOCKET;
 }
 

@@ -45,7 +45,8 @@ from daemon import Planner, Verdict, as_wanted, finish, read_cases, rows
 LIMIT = 120
 TOML, SPEC = "/etc/containerd/config.toml", "/etc/containerd/base-runtime-spec.json"
 CRI, IMAGES, RUNTIME = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime"
-MACHINE = re.compile(r"no such file|cannot assign requested|no default routes|skip plugin|cgroup v2|permission denied|read-only file|"
+MACHINE = re.compile(r"no such file|cannot assign requested|no default routes|(?<!not configured: )(?<!generator: )skip plugin|cgroup v2|"
+                     r"needed differ not loaded: erofs|permission denied|read-only file|"
                      r"is a directory|fsverity|no space left|too many open files|"
                      r"cannot allocate memory|temporarily unavailable|operation not permitted")
 

@@ -647,6 +647,7 @@ TEST(toml_that_containerd_refuses) {
         expect_accepted("  containerd: {config: \"plugins.'io.containerd.cri.v1.runtime'.cni = {bin_dir = '/a', bin_dirs = ['/b']}\\nversion = 4\"}\n", NULL);
         expect_accepted("  containerd:\n    config: |\n      [grpc]\n      adress = '/x'\n", "a, line 8: spec.containerd.config.grpc.adress: containerd-setting: is not a key that containerd 1.7 to 2.4 knows there; did you mean address?");
         expect_accepted("  containerd: {config: \"[plugins.'com.example.x']\\na = 1\"}\n", NULL);
+        expect_accepted("  containerd: {config: \"disabled_plugins = ['io.containerd.server.v1.grpc']\"}\n", NULL);     /* which 2.3 has */
         /* whatever its case */
         expect_error("  containerd:\n    config: |\n      version = 3\n      Disabled_Plugins = [\n      'io.containerd.grpc.v1.cri']\n", "a, line 8: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
         expect_error("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.images'.Registry]\n      config_path = '/a'\n      [plugins.'io.containerd.cri.v1.images'.Registry.Mirrors.'docker.io']\n      Endpoint = ['https://m']\n", "registry.mirrors: cannot stand beside config_path");

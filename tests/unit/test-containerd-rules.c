@@ -101,7 +101,29 @@ TEST(verdicts) {
                 GOOD("2.1.9", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/b']"), GOOD("2.1.9", "version = 2\n[" P2 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']"),
                 BAD("2.1.9", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ snapshotter = 'x' }]", "plugins.io.containerd.transfer.v1.local.unpack_config[0].snapshotter", "snapshotter"),
                 BAD("2.1.9", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ differ = 'x' }]", "plugins.io.containerd.transfer.v1.local.unpack_config[0].differ", "differ"),
+                BAD("2.1.9", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ snapshotter = 'overlayfs' }]", "plugins.io.containerd.transfer.v1.local.unpack_config[0]", "needs a platform"),
+                BAD("2.1.9", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ platform = 'foo' }]", "plugins.io.containerd.transfer.v1.local.unpack_config[0].platform", "a platform"),
+                BAD("2.1.9", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ platform = 'linux' }]", "plugins.io.containerd.transfer.v1.local.unpack_config[0]", "needs a snapshotter"),
+                GOOD("2.4.2", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ platform = 'linux', snapshotter = 'x', differ = 'x', optional = true }]"),
+                BAD("2.1.9", "[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ platform = 'linux', snapshotter = 'x', optional = true }]", "plugins.io.containerd.transfer.v1.local.unpack_config[0].snapshotter", "adds none"),
+                BAD("2.1.9", "[" I3 "]\nsnapshotter = 'devmapper'", IMAGES "snapshotter", "without its pool_name"), GOOD("2.1.9", "[" I3 "]\nsnapshotter = 'devmapper'\n[plugins.'io.containerd.snapshotter.v1.devmapper']\npool_name = 'p'"),
+                BAD("1.7.24", "[" P2 ".containerd]\nsnapshotter = 'blockfile'", CRI "containerd.snapshotter", "without its scratch_file"), BAD("1.7.24", "[" P2 ".containerd]\nsnapshotter = 'erofs'", CRI "containerd.snapshotter", "does not have"),
+                BAD("2.1.9", "disabled_plugins = ['io.containerd.snapshotter.v1.native']\n[" I3 "]\nsnapshotter = 'native'", IMAGES "snapshotter", "turned off by disabled_plugins"),
+                GOOD("1.7.24", "disabled_plugins = ['io.containerd.snapshotter.v1.overlayfs']\n[" P2 ".containerd]\nsnapshotter = 'native'"), BAD("1.7.24", "disabled_plugins = ['io.containerd.snapshotter.v1.overlayfs']", "disabled_plugins[0]", "CRI needs"),
+                BAD("2.1.9", "disabled_plugins = ['io.containerd.snapshotter.v1.overlayfs']\n[" I3 "]\nsnapshotter = 'native'", "disabled_plugins[0]", "CRI needs"),
+                GOOD("2.1.9", "disabled_plugins = ['io.containerd.snapshotter.v1.overlayfs']\n[" I3 "]\nsnapshotter = 'native'\n[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [{ platform = 'linux', snapshotter = 'native' }]"),
+                BAD("2.1.9", "[plugins.'io.containerd.service.v1.diff-service']\ndefault = ['x']", "plugins.io.containerd.service.v1.diff-service.default[0]", "differ"),
+                BAD("1.7.24", "[plugins.'io.containerd.service.v1.diff-service']\ndefault = ['erofs']", "plugins.io.containerd.service.v1.diff-service.default[0]", "differ"),
+                GOOD("2.1.9", "[plugins.'io.containerd.service.v1.diff-service']\ndefault = ['x', 'walking']\n[proxy_plugins.x]\ntype = 'diff'"),
+                BAD("2.1.9", "[plugins.'io.containerd.runtime.v2.task']\nplatforms = ['amd46']", "plugins.io.containerd.runtime.v2.task.platforms", "a platform"),
+                GOOD("2.1.9", "[plugins.'io.containerd.runtime.v2.task']\nplatforms = ['x86_64', 'Linux', 'windows(10.0)', 'foo/bar']"),
                 /* plugins */
+                BAD("2.1.9", "required_plugins = ['io.containerd.nri.v1.nri']\ndisabled_plugins = ['io.containerd.nri.v1.nri']", "required_plugins[0]", "turned off by"), BAD("2.1.9", "required_plugins = ['io.containerd.snapshotter.v1.devmapper']", "required_plugins[0]", "pool_name"),
+                GOOD("2.1.9", "required_plugins = ['io.containerd.snapshotter.v1.x', 'io.containerd.differ.v1.y']\n[proxy_plugins]\nx = { type = 'io.containerd.snapshotter.v1' }\ny = { type = 'diff' }"),
+                BAD("2.1.9", "required_plugins = ['io.containerd.differ.v1.x']\n[proxy_plugins.x]\ntype = 'snapshot'", "required_plugins[0]", "does not have"),
+                GOOD("2.1.9", "[" I3 "]\nsnapshotter = 'x'\n[proxy_plugins.x]\ntype = 'io.containerd.snapshotter.v1'"), BAD("2.1.9", "[" I3 "]\nsnapshotter = 'x'\n[proxy_plugins.x]\ntype = 'diff'", IMAGES "snapshotter", "adds none"),
+                BAD("1.7.24", "[proxy_plugins.x]\ntype = 'sandbox'", "proxy_plugins.x.type", "containerd 1"), GOOD("2.1.9", "[proxy_plugins.x]\ntype = 'sandbox'"),
+                BAD("2.1.9", "[proxy_plugins.overlayfs]\ntype = 'snapshot'", "proxy_plugins.overlayfs", "has itself"), GOOD("2.1.9", "[proxy_plugins.overlayfs]\ntype = 'diff'"),
                 BAD("2.1.9", "disabled_plugins = ['io.containerd.grpc.v1.cri']", "disabled_plugins[0]", "CRI needs"), BAD("2.1.9", "disabled_plugins = ['io.containerd.transfer.v1.local']", "disabled_plugins[0]", "CRI needs"),
                 GOOD("1.7.24", "disabled_plugins = ['io.containerd.transfer.v1.local', 'io.containerd.snapshotter.v1.aufs']"), BAD("2.1.9", "disabled_plugins = ['cri']", "disabled_plugins[0]", "whole name"),
                 BAD("1.7.24", "disabled_plugins = ['a.b']", "disabled_plugins[0]", "whole name"), GOOD("2.1.9", "disabled_plugins = ['a.b']"),
@@ -111,6 +133,13 @@ TEST(verdicts) {
                 BAD("2.1.9", "[proxy_plugins.x]\ntype = 'x'", "proxy_plugins.x.type", "snapshot, content"), BAD("2.1.9", "[proxy_plugins.x]\naddress = '/x'", "proxy_plugins.x", "no type"),
                 BAD("2.1.9", "[proxy_plugins.x]\ntype = 'content'", "proxy_plugins.x.type", "second store"), GOOD("1.7.24", "[proxy_plugins.x]\ntype = 'content'"),
                 /* sockets and paths */
+                BAD("2.4.2", "[plugins.'io.containerd.server.v1.grpc']\naddress = 'c.sock'", "plugins.io.containerd.server.v1.grpc.address", "absolute path"), BAD("2.4.2", "[plugins.'io.containerd.server.v1.grpc']\naddress = ''", "plugins.io.containerd.server.v1.grpc.address", "absolute path"),
+                GOOD("2.1.9", "[plugins.'io.containerd.server.v1.grpc']\naddress = 'c.sock'"), BAD("2.4.2", "disabled_plugins = ['io.containerd.server.v1.grpc']", "disabled_plugins[0]", "CRI needs"),
+                BAD("2.1.9", "[metrics]\naddress = '10.0.1.300:1338'", "metrics.address", "an address and a port"), BAD("2.4.2", "[metrics]\naddress = '::1:1338'", "metrics.address", "an address and a port"), BAD("2.1.9", "[metrics]\naddress = 'a b:80'", "metrics.address", "an address"),
+                GOOD("2.1.9", "[metrics]\naddress = '[::1]:1338'"), GOOD("2.1.9", "[metrics]\naddress = ':1338'"), GOOD("2.1.9", "[metrics]\naddress = 'localhost:1338'"),
+                BAD("2.1.9", "[grpc]\ntcp_address = '10.0.1.300:1'", "grpc.tcp_address", "an address and a port"), GOOD("2.4.2", "[grpc]\ntcp_address = '10.0.1.300:1'"), BAD("2.1.9", "[debug]\naddress = 'x:y'", "debug.address", "a socket"), GOOD("2.1.9", "[debug]\naddress = '127.0.0.1:0'"),
+                BAD("2.1.9", "[debug]\nformat = 'text|json'", "debug.format", "text, json"), BAD("2.1.9", "[timeouts]\nx = '9999999999h'", "timeouts.x", "must be a duration"), GOOD("2.1.9", "[timeouts]\nx = '2000000h'"),
+                BAD("2.4.2", "[plugins.'io.containerd.nri.v1.nri'.default_validator]\nreject_oci_hook_adjustment = 'yes'", "plugins.io.containerd.nri.v1.nri.default_validator.reject_oci_hook_adjustment", "true or false"),
                 BAD("2.1.9", "[grpc]\naddress = 'x.sock'", "grpc.address", "absolute path"), GOOD("2.1.9", "[grpc]\naddress = '/run/x.sock'"), BAD("2.1.9", "[debug]\naddress = 'x'", "debug.address", "absolute path"),
                 BAD("2.1.9", "root = '/run/containerd'", "root", "same path"), BAD("2.1.9", "[" P2 "]\nstream_server_address = 'x'\n[" R3 "]", CRI "stream_server_address", "IP address"),
                 BAD("2.1.9", "[" P2 ".x509_key_pair_streaming]\ntls_cert_file = '/x'\n[" R3 "]", CRI "x509_key_pair_streaming", "a tls_key_file"),
@@ -119,6 +148,8 @@ TEST(verdicts) {
                 GOOD("2.5.0", "version = 5"), GOOD("2.5.0", "required_plugins = ['io.containerd.new.v1.x']"), GOOD("2.5.0", "[" R3 "]\nenable_cdi = 'x'"), GOOD("2.5.0", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']"),
                 BAD("2.1.9", "version = 1", "version", "schema 2 or 3"), BAD("2.1.9", "version = 4", "version", "does not know"), GOOD("2.4.2", "version = 4"), BAD("2.4.2", "version = 5", "version", "does not know"),
                 /* the runtime spec */
+                BAD_SPEC("{'linux':{'resources':{'pids':{'limit':9223372036854775808.0}}}}", "linux.resources.pids.limit", "one of 64 bits"), GOOD_SPEC("{'linux':{'resources':{'pids':{'limit':9223372036854775807}}}}"),
+                BAD_SPEC("{'windows':'x'}", "windows", "must be a table"), BAD_SPEC("{'vm':5}", "vm", "must be a table"), BAD_SPEC("{'solaris':5}", "solaris", "must be a table"), GOOD_SPEC("{'vm':{},'windows':{'layerFolders':['/a']},'solaris':{}}"),
                 BAD_SPEC("{'process':{'rlimits':[{'type':'RLIMIT_NOFILE','hard':'65536','soft':1}]}}", "process.rlimits[0].hard", "must be a whole number"),
                 BAD_SPEC("{'process':{'rlimits':[{'type':'RLIMIT_NOFILE','hard':-1,'soft':-1}]}}", "process.rlimits[0].hard", "from 0 to 18446744073709551615"),
                 BAD_SPEC("{'process':{'rlimits':[{'type':'NOFILE','hard':2,'soft':1}]}}", "process.rlimits[0]", "is not a limit"), BAD_SPEC("{'process':{'rlimits':[{'type':'RLIMIT_CPU','hard':1,'soft':2}]}}", "process.rlimits[0]", "above the hard one"),
@@ -212,6 +243,22 @@ TEST(which_cni_programs_yield) {
                 bool both = strstr(a->file.content, "bin_dirs = ") && strstr(a->file.content, "bin_dir = ");
                 if (both || !strstr(a->file.content, cases[i].path) || (cases[i].why ? !strstr(a->why, cases[i].why) : !!strstr(a->why, "cni.")))
                         FAIL("%s: %s: %s", cases[i].toml, a->why, a->file.content);
+        }
+}
+
+TEST(the_socket_of_a_server_plugin) {
+        static const char server[] = "[grpc]\naddress = '/run/a.sock'\n[plugins.'io.containerd.server.v1.grpc']\n";
+        static const struct { const char *version, *more, *socket; } cases[] = {
+                { "2.4.2", "address = '/run/b.sock'", "unix:///run/b.sock" }, { "2.4.2", "max_recv_message_size = 1", "unix:///run/containerd/containerd.sock" },
+                { "2.1.9", "address = '/run/b.sock'", "unix:///run/a.sock" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                _cleanup_(freep) char *version = xstrdup(cases[i].version), *toml = xasprintf("%s%s", server, cases[i].more);
+                s.host.containerd_version = version;
+                s.config.containerd.config = parsed(&s, toml);
+                sample_plan(&s);
+                ASSERT_CONTAINS(sample_file(&s, "/etc/kubernetes/kubelet/config.json")->file.content, cases[i].socket);
         }
 }
 
