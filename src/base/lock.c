@@ -17,18 +17,16 @@
 #define PAUSE_USEC (50 * USEC_PER_MSEC)
 #define TELL_USEC  (1 * USEC_PER_SEC) /* a wait that is shorter is not worth a line */
 
-/* Its owner could have root write, and remove, wherever links in it lead. */
 static int check_owner(const Root *root, Diag *diag) {
         struct stat st;
-        _cleanup_(close_fd) int fd = root_open(root, RUN_DIR, O_PATH | O_NOFOLLOW);
-        if (fd < 0 || fstat(fd, &st) < 0 || root_owner(root) != 0 ||
-            (S_ISDIR(st.st_mode) && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH))))
-                return 0;
-        return diag_error(diag, -EPERM, CAUSE_FILE,
-                          RUN_DIR " has to be a directory of root alone (owner %u, mode %04o%s). Remove it, and "
-                          "find out what makes it (systemd-tmpfiles --cat-config)",
-                          (unsigned)st.st_uid, (unsigned)st.st_mode & 07777,
-                          S_ISLNK(st.st_mode) ? ", a link" : "");
+        int r = root_check_run(root, &st);
+        return r >= 0 ? 0
+                      : diag_error(diag, r, CAUSE_FILE,
+                                   RUN_DIR " cannot be used: it is not a directory of root alone (owner %u, "
+                                           "mode %04o%s); remove it, and find what makes it "
+                                           "(systemd-tmpfiles --cat-config)",
+                                   (unsigned)st.st_uid, (unsigned)st.st_mode & 07777,
+                                   S_ISLNK(st.st_mode) ? ", a link" : "");
 }
 
 static int lock_open(const Root *root, const char *path, Diag *diag) {

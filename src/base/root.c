@@ -4,6 +4,7 @@
  * it. */
 #include "base/root.h"
 
+#include "base/paths.h"
 #include "base/str.h"
 
 #include <dirent.h>
@@ -72,7 +73,27 @@ char *root_absolute(const Root *r, const char *path) {
         return here ? xasprintf("%s/%s", streq(here, "/") ? "" : here, path) : NULL;
 }
 
+/* Its owner could have root write, and remove, wherever links in it lead. */
+int root_check_run(const Root *r, struct stat *ret) {
+        _cleanup_(close_fd) int fd = root_open(r, RUN_DIR, O_PATH | O_NOFOLLOW);
+        return fd < 0 || fstat(fd, ret) < 0 || root_owner(r) != 0 ||
+                               (S_ISDIR(ret->st_mode) && ret->st_uid == 0 &&
+                                !(ret->st_mode & (S_IWGRP | S_IWOTH)))
+                       ? 0
+                       : -EPERM;
+}
+
+/* Each change of a file goes through here, so that no caller can forget to ask. */
+static int check_change(const Root *r, const char *path) {
+        struct stat st;
+        return startswith(path, RUN_DIR "/") ? root_check_run(r, &st) : 0;
+}
+
 int root_open(const Root *r, const char *path, int flags) {
+        bool changes = !(flags & O_PATH) && flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC);
+        int refused = changes ? check_change(r, path) : 0;
+        if (refused < 0)
+                return refused;
         struct open_how how = {
                 .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
                 .mode = flags & O_CREAT ? 0600 : 0,
@@ -249,11 +270,15 @@ int root_program(const Root *r, const char *name) {
         return result;
 }
 
-/* Opens the directory that holds path; missing ones are made with make_mode, unless it is 0. */
+/* Opens the directory that holds path, which is about to change or to be compared; missing ones are made with
+ * make_mode, unless it is 0. */
 static int open_parent(const Root *r, const char *path, mode_t make_mode, const char **ret_name) {
         const char *slash = strrchr(path, '/');
         if (path[0] != '/' || !slash[1])
                 return -EINVAL;
+        int refused = check_change(r, path);
+        if (refused < 0)
+                return refused;
         _cleanup_(freep) char *parent = slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
         int fd = root_open(r, parent, O_RDONLY | O_DIRECTORY);
         if (fd == -ENOENT && make_mode) {

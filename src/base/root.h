@@ -6,6 +6,7 @@
 #include "base/macro.h"
 #include <sys/types.h>
 
+struct stat;
 typedef struct Root Root;
 _must_check_ _nonnull_ int root_new(const char *path, Root **ret);
 Root *root_free(Root *r);
@@ -50,6 +51,9 @@ _must_check_ _nonnull_ char **program_paths(const char *name);
 /* 1 if one of them is there and may be executed */
 _must_check_ _nonnull_ int root_program(const Root *r, const char *name);
 
+/* -EPERM where RUN_DIR is not a directory that root alone may write to, and should be: then all that changes
+ * something below it answers so, too. *ret tells what is there. 0: it is well, or not there. */
+_must_check_ _nonnull_ int root_check_run(const Root *r, struct stat *ret);
 /* Hands a value to a file of the kernel's (sysfs, procfs), which takes it with one write or answers with an
  * error. */
 _must_check_ _nonnull_ int root_write_value(const Root *r, const char *path, const char *value);

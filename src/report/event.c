@@ -50,7 +50,8 @@ static void notice_write(const Root *root, const json_t *notice) {
         int r = root_make_dirs(root, RUN_DIR, 0755);
         if (r >= 0)
                 r = root_make_dirs(root, EVENTS_DIR, 0700);
-        make_room(root);
+        if (r >= 0)
+                make_room(root);
         if (r >= 0)
                 r = root_replace_volatile(root, path, text, strlen(text), 0600);
         if (r < 0)

@@ -4,9 +4,13 @@
 
 #include "test.h"
 #include "base/paths.h"
+#include "base/progress.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/event.h"
+#include "report/verdict.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <unistd.h>
 
@@ -72,6 +76,42 @@ TEST(a_place_of_somebody_else) {
         ASSERT_EQ(symlink("../other", path), 0);
         ASSERT_ERROR(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag), EPERM);
         ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_FILE);
+}
+
+static void assert_untouched(const Box *b, const char *victim) {
+        _cleanup_(strv_freep) char **names = NULL;
+        ASSERT_OK(root_list(b->root, victim, &names));
+        ASSERT_EQ(strv_length(names), EVENTS_MAX);
+}
+
+/* Its owner has made links of what root writes there: of a directory, a file, and one that is not there yet. */
+TEST(root_changes_nothing_in_a_place_of_somebody_else) {
+        BOX(b);
+        if (geteuid() != 0)
+                return;
+        for (int i = 0; i < EVENTS_MAX; i++) {
+                _cleanup_(freep) char *path = xasprintf("/victim/%02d", i);
+                ASSERT_OK(root_replace(b.root, path, "x", 1, 0644));
+        }
+        ASSERT_OK(root_link(b.root, RUN_DIR "/events", "/victim"));
+        ASSERT_OK(root_link(b.root, RUN_DIR "/status.json", "/victim/00"));
+        _cleanup_(freep) char *path = xasprintf("%s" RUN_DIR, b.path);
+        ASSERT_EQ(chown(path, 1000, 1000), 0);
+        progress_note(b.root, "start", "run");
+        event_of_join(b.root, &(Verdict){ .word = "failed", .code = cause_word(CAUSE_NOT_REGISTERED), .exit_code = EXIT_NOT_JOINED,
+                                          .step = "join", .text = (char *)"none" });
+        assert_untouched(&b, "/victim");
+        ASSERT_ERROR(root_remove(b.root, RUN_DIR "/events/00"), EPERM);
+        ASSERT_ERROR(root_remove_dir(b.root, RUN_DIR "/events"), EPERM);
+        ASSERT_ERROR(root_replace_volatile(b.root, RUN_DIR "/joined.json", "", 0, 0644), EPERM);
+        ASSERT_ERROR(root_link(b.root, RUN_DIR "/link", "/victim"), EPERM);
+        ASSERT_ERROR(root_make_dirs(b.root, RUN_DIR "/events/sub", 0755), EPERM);
+        ASSERT_ERROR(root_open(b.root, RUN_DIR "/status.json", O_WRONLY), EPERM);
+        ASSERT_ERROR(root_write_value(b.root, RUN_DIR "/status.json", ""), EPERM);
+        assert_untouched(&b, "/victim");
+        ASSERT_EQ(root_exists(b.root, PROGRESS_FILE), 0);
+        _cleanup_(freep) char *text = NULL;
+        ASSERT_OK(root_read(b.root, RUN_DIR "/status.json", 16, &text, NULL));  /* it can be looked at */
 }
 
 TEST(a_place_where_it_cannot_be) {
