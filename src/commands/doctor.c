@@ -292,21 +292,33 @@ static void tell_asked(Doctor *d, bool kubelet, const Asked *asked) {
         c->cause = failed ? CAUSE_UNIT : CAUSE_NONE;
 }
 
-/* With the plan of the first type: another one would only differ in numbers. */
+static void tell_unasked(Doctor *d, const char *why) {
+        check_tell(checks_add(&d->checks, CHECK_UNKNOWN, "asked", "kubelet and containerd", NULL), NULL, "%s",
+                   why);
+}
+
+/* With the plan of the first type: another one would only differ in numbers. Where they cannot be asked, the
+ * other checks are told anyway. */
 static int ask(Doctor *d) {
-        _cleanup_(diag_done) Diag told = {};
+        _cleanup_(diag_done) Diag told = {}, none = {};
         _cleanup_(host_freep) Host *host = NULL;
         _cleanup_(plan_freep) Plan *plan = NULL;
         Asked asked[2] = {};
+        if (!d->types)
+                tell_unasked(d, "no instance type is known to make a plan for; name one, --instance-type");
         if (!d->types || make_plan(d, d->types[0], &host, &plan, &told) < 0)
                 return 0;               /* and a check says why */
-        int r = daemons_ask(&d->image, d->run->config, plan, asked, &d->run->diag);
+        int r = daemons_ask(&d->image, d->run->config, plan, asked, &none);
         for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
                 if (r >= 0)
                         tell_asked(d, i == 1, &asked[i]);
                 free(asked[i].said);
         }
-        return r;
+        if (r == -EINTR)
+                diag_move(&d->run->diag, &none);
+        else if (r < 0)
+                tell_unasked(d, diag_first_error(&none)->text);
+        return r == -EINTR ? r : 0;
 }
 
 static char *sources_text(const Options *o) {
@@ -334,17 +346,22 @@ static int print_text(const Doctor *d) {
         return output_text(t.data, &d->run->diag);
 }
 
-/* A type that this user could make no plan for: what it needs was not looked for. NULL: none. */
-static const Check *unplanned(const Doctor *d) {
-        for (size_t i = 0; i < d->checks.n; i++)
-                if (d->checks.items[i].verdict == CHECK_UNKNOWN && streq(d->checks.items[i].code, "plan"))
-                        return &d->checks.items[i];
+/* A type that this user could make no plan for, so that what it needs was not looked for; or a daemon that
+ * --ask has no answer of. NULL: none. */
+static const Check *unanswered(const Doctor *d) {
+        static const char *const codes[] = { "plan", "asked" };
+        for (size_t k = 0; k < ARRAY_SIZE(codes); k++)
+                for (size_t i = 0; i < d->checks.n; i++) {
+                        const Check *c = &d->checks.items[i];
+                        if (c->verdict == CHECK_UNKNOWN && streq(c->code, codes[k]))
+                                return c;
+                }
         return NULL;
 }
 
 static const char *verdict_word(const Doctor *d) {
         return check_verdict_to_string(checks_count(&d->checks, CHECK_FAILED) > 0    ? CHECK_FAILED
-                                       : unplanned(d)                                ? CHECK_UNKNOWN
+                                       : unanswered(d)                                ? CHECK_UNKNOWN
                                        : checks_count(&d->checks, CHECK_WARNING) > 0 ? CHECK_WARNING
                                                                                      : CHECK_OK);
 }
@@ -390,7 +407,7 @@ static int conclude(const Doctor *d) {
         bool strict = d->run->options.strict;
         if (strict)
                 failed += checks_count(&d->checks, CHECK_WARNING);
-        const Check *first = first_of(&d->checks, CHECK_FAILED), *none = unplanned(d);
+        const Check *first = first_of(&d->checks, CHECK_FAILED), *none = unanswered(d);
         if (!first)
                 first = none ?: first_of(&d->checks, CHECK_WARNING);
         if ((failed == 0 && !none) || !first)
@@ -401,6 +418,9 @@ static int conclude(const Doctor *d) {
                 text_add(&what, ": ");
                 text_add_shown(&what, first->text, strlen(first->text), 400, 0);
         }
+        if (first == none && streq(first->code, "asked"))
+                return diag_error(&d->run->diag, -ENODATA, CAUSE_IMAGE, "--ask got no answer: %s %s",
+                                  first->code, what.data);
         if (first == none)
                 return diag_error(
                         &d->run->diag, -EACCES, CAUSE_IMAGE,

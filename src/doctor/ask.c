@@ -51,6 +51,7 @@ typedef struct Ask {
         char **containerd, **kubelet, *alpha;           /* command lines; a variable for kubelet */
         int said[3], told[3];           /* pipes: what containerd, kubelet and kubelet again say */
         int again[2], fault[2];         /* a byte: kubelet again; why the root could not be made */
+        char *why;                      /* nothing could be asked, in place of an error of the system */
 } Ask;
 
 static void ask_done(Ask *a) {
@@ -61,6 +62,7 @@ static void ask_done(Ask *a) {
         strv_free(a->containerd);
         strv_free(a->kubelet);
         free(a->alpha);
+        free(a->why);
         for (size_t i = 0; i < ARRAY_SIZE(a->said); i++) {
                 close_fd(&a->said[i]);
                 close_fd(&a->told[i]);
@@ -124,6 +126,7 @@ static int group_make(Ask *a, const char *kind, const char *path) {
 }
 
 static int groups_make(Ask *a) {
+        static const char help[] = "give this container some that it can write to, or ask on a machine";
         _cleanup_(freep) char *text = NULL;
         int r = root_read(a->image->root, "/proc/self/cgroup", 1 << 16, &text, NULL);
         for (char *rest = text, *line = strsep(&rest, "\n"); r >= 0 && line && *line;
@@ -134,7 +137,12 @@ static int groups_make(Ask *a) {
                 if (path)
                         r = group_make(a, kind, streq(path, "/") ? "" : path);
         }
-        return r;
+        if (r < 0 && a->n_groups > 0)
+                a->why = xasprintf("the control group %s cannot be made: %s; %s",
+                                   a->groups[a->n_groups - 1].own, strerror(-r), help);
+        else if (r >= 0 && a->n_groups == 0)
+                a->why = xasprintf(CGROUPS " shows none of the control groups of this process; %s", help);
+        return a->why && r >= 0 ? -ENOENT : r;
 }
 
 /* The kernel has ended every process of the namespace by then. */
@@ -522,14 +530,27 @@ static int open_pipes(Ask *a) {
         return pipe2(a->again, O_CLOEXEC) < 0 || pipe2(a->fault, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
+/* The caller's; NULL: there is none, and a->why says so. */
+static char *find_daemon(Ask *a, const char *name) {
+        _cleanup_(freep) char *odd = NULL, *path = program_find(a->image->root, name, &odd);
+        if (!path && !a->why)
+                a->why = odd ? xasprintf("%s cannot be executed; chmod 755 %s, or leave --ask out", odd, odd)
+                             : xasprintf("this machine has no %s in the PATH of systemd (/usr/bin and so "
+                                         "on); install it, or leave --ask out",
+                                         name);
+        return TAKE_PTR(path);
+}
+
 /* --v=2: with less it does not say that it has started. */
 static int command_lines(Ask *a) {
         const Action *environment = plan_find(a->plan, "write-file:" KUBELET_ENVIRONMENT);
         const char *driver = json_get_text(a->config->kubelet.config, "cgroupDriver");
-        _cleanup_(freep) char *odd = NULL, *other = NULL,
-                              *kubelet = program_find(a->image->root, "kubelet", &odd),
-                              *containerd = program_find(a->image->root, "containerd", &other);
-        if (!environment || !kubelet || !containerd)
+        _cleanup_(freep) char *kubelet = find_daemon(a, "kubelet"),
+                              *containerd = find_daemon(a, "containerd");
+        if (!environment && !a->why)
+                a->why = xstrdup("the plan does not write " KUBELET_ENVIRONMENT ", which starts kubelet; "
+                                 "correct the NodeConfig, or leave --ask out");
+        if (a->why)
                 return -ENOENT;
         _cleanup_(freep) char *line = assignment_in_environment(environment->file.content,
                                                                 "NODEADM_KUBELET_ARGS");
@@ -605,7 +626,5 @@ int daemons_ask(const Image *image, const Config *config, const Plan *plan, Aske
         return r >= 0 ? 0
                       : diag_error(diag, r, r == -EINTR ? CAUSE_INTERRUPTED : CAUSE_IMAGE,
                                    "kubelet and containerd could not be asked: %s",
-                                   r == -ENOENT  ? "one of them is not there, or the plan starts no kubelet"
-                                   : r == -EINTR ? stop_name(stop_signal())
-                                                 : strerror(-r));
+                                   r == -EINTR ? stop_name(stop_signal()) : a.why ?: strerror(-r));
 }

@@ -19,6 +19,15 @@ done
 mkdir -p /etc/kubernetes/kubelet/config.json.d /etc/containerd/conf.d
 CA=$(base64 -w 0 "$CLUSTER/pki/ca.crt") flags=''; [ -e /sys/fs/cgroup/cgroup.controllers ] || flags=', "--fail-cgroupv1=false"'        # this machine may have cgroup v1
 
+# Nothing else is missing here, so that the daemons alone decide how doctor ends.
+mkdir lower; cp "$NODESTRAP" lower/nodestrap; mount -t overlay -o "lowerdir=$PWD/lower:/usr/bin" overlay /usr/bin
+cp "$(dirname "$(realpath "$0")")"/../../units/*.service /etc/systemd/system/
+printf '[Service]\nExecStart=/usr/local/bin/kubelet $NODEADM_KUBELET_ARGS\nEnvironmentFile=/etc/eks/kubelet/environment\n[Install]\nWantedBy=multi-user.target\n' >/etc/systemd/system/kubelet.service
+mkdir -p /etc/systemd/system/multi-user.target.wants; ln -s -t /etc/systemd/system/multi-user.target.wants ../nodestrap-{config,devices,run}.service
+for setting in vm/overcommit_memory=1 kernel/panic=10 kernel/panic_on_oops=1; do
+        echo "${setting#*=}" >"${setting##*/}"; mount --bind "${setting##*/}" "/proc/sys/${setting%=*}"
+done
+within=()
 # What a daemon, or a look at the machine, could have left.
 traces() {
         find /sys/fs/cgroup -name 'nodestrap-ask.*'; cut -d' ' -f 3- /proc/self/mountinfo
@@ -37,8 +46,9 @@ asks() {        # FLAG of kubelet or '', its CONFIG, MORE of the spec
 	${3-}
 	END
         traces >before
-        "$NODESTRAP" doctor --ask -c file://node.yaml --instance-type m5.large --kubelet-version "$VERSION" --containerd-version 2.1.9 --output json >doctor.json 2>err
-        traces >after
+        "${within[@]}" "$NODESTRAP" doctor --ask -c file://"$PWD"/node.yaml --instance-type m5.large --kubelet-version "$VERSION" --containerd-version 2.1.9 \
+                --output json >doctor.json 2>err
+        rc=$?; traces >after
         python3 - doctor.json >said <<-END
 	import json, sys
 	for check in json.load(open(sys.argv[1]))["checks"]:
@@ -46,8 +56,11 @@ asks() {        # FLAG of kubelet or '', its CONFIG, MORE of the spec
 	        print(check["code"], check["subject"], check["verdict"], check.get("text") or "")
 	END
 }
+no_answer() { # WORDS: that a check tells, and the last line of stderr; the other checks are there, too
+        is_said "^asked .*unknown .*$1" && is "$rc" 70 && tail -n 1 err | grep -E -- "--ask got no answer: .*$1" && grep -q '"code": "unit' doctor.json || { cat err; grep -A4 '"failed"' doctor.json; return 1; }
+}
 is_said() { grep -E -- "$1" said || { cat said err; return 1; }; }
-stand() { asks "$@" && is_said '^asked containerd ok' && is_said '^asked kubelet ok'; }
+stand() { asks "$@" && is "$rc" 0 && is_said '^asked containerd ok' && is_said '^asked kubelet ok'; }
 refuses() { asks "${@:3}" && is_said "^asked $1 failed .*$2"; } # DAEMON WORDS and what asks() takes
 leaves_nothing() { diff before after; }
 drop_in() { printf '{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", %s\n' "$1" >/etc/kubernetes/kubelet/config.json.d/99-lab.conf; }
@@ -75,6 +88,19 @@ printf '[plugins."io.containerd.cri.v1.images".registry.mirrors."docker.io"]\nen
 try "a mirror there, with which containerd stays and has no CRI" refuses containerd "${line}containerd.config: containerd refuses it: .*mirrors" '' '' "$imports"
 try "then kubelet is not blamed" is_said '^asked kubelet unknown'
 try "nothing is left of half a containerd" leaves_nothing
+
+
+read_only() { within=(unshare --mount bash -c 'for m in /sys/fs/cgroup /sys/fs/cgroup/*/; do ! mountpoint -q $m || mount -o remount,bind,ro $m || exit; done; exec "$@"' -); asks ''; within=(); }
+read_only; try "control groups that are read-only: no answer is a failure, and the other checks are told" no_answer 'control group .*Read-only file system; give'
+kubelet_is() { umount /usr/local/bin/kubelet; printf '#!/bin/sh\n%s\n' "$1" >/usr/local/bin/kubelet; chmod "${2-755}" /usr/local/bin/kubelet; }
+kubelet_is 'exec sleep 1000'; asks ''
+try "nor is it an answer that kubelet neither stands nor ends" no_answer 'it neither stands nor ends within'
+chmod 644 /usr/local/bin/kubelet; asks ''
+try "a kubelet that cannot be executed" is_said '/usr/local/bin/kubelet cannot be executed; chmod 755'
+rm /usr/local/bin/kubelet; asks ''
+try "a machine without kubelet" is_said 'has no kubelet in the PATH.*; install it'
+touch /usr/local/bin/kubelet; mount --bind "$KUBE/kubelet" /usr/local/bin/kubelet
+
 usage() { "$NODESTRAP" doctor "$@" 2>err; [ $? = 2 ] && grep -e "$WORDS" err; }
 WORDS='without --root' try "another root has no daemons to be asked" usage --ask --root etc -c file://node.yaml
 WORDS='-c FILE' try "nor is a plain NodeConfig anything to ask of" usage --ask
