@@ -32,7 +32,11 @@
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
 #endif
-#define LIMIT_USEC  (20 * USEC_PER_SEC)
+/* Until both have answered, and then until what they had is gone: 20 s together. */
+#define LIMIT_USEC  (18 * USEC_PER_SEC)
+#define CLEAN_USEC  (2 * USEC_PER_SEC)
+/* For the sentence that a program in the way has not ended. */
+#define TELL_USEC   (2 * USEC_PER_SEC)
 /* kubelet listens before it has looked at all settings of TLS. */
 #define GRACE_USEC  USEC_PER_SEC
 /* A containerd that may only log errors does not say that it has booted. */
@@ -50,7 +54,8 @@ typedef struct Ask {
         Group groups[16]; size_t n_groups;
         char **containerd, **kubelet, *alpha;           /* command lines; a variable for kubelet */
         int said[3], told[3];           /* pipes: what containerd, kubelet and kubelet again say */
-        int again[2], fault[2];         /* a byte: kubelet again; why the root could not be made */
+        int again[2], fault[2];         /* a byte: kubelet again; why the root could not be made, or "." */
+        uint64_t end_usec;              /* for all of it */
         char *why;                      /* nothing could be asked, in place of an error of the system */
 } Ask;
 
@@ -145,20 +150,23 @@ static int groups_make(Ask *a) {
         return a->why && r >= 0 ? -ENOENT : r;
 }
 
+/* Where no process is in it. */
+static bool group_remove(const char *path) {
+        FTS *tree = fts_open((char *[]){ (char *)path, NULL }, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+        for (FTSENT *e = tree ? fts_read(tree) : NULL; e; e = fts_read(tree))
+                if (e->fts_info == FTS_DP)
+                        (void)!rmdir(e->fts_accpath);
+        if (tree)
+                fts_close(tree);
+        return access(path, F_OK) < 0;
+}
+
 /* The kernel has ended every process of the namespace by then. */
 static void groups_remove(const Ask *a) {
+        uint64_t end = now_usec() + CLEAN_USEC;
         for (size_t i = 0; i < a->n_groups; i++)
-                for (unsigned tries = 0; access(a->groups[i].own, F_OK) == 0 && tries < 200; tries++) {
-                        FTS *tree = fts_open((char *[]){ a->groups[i].own, NULL }, FTS_PHYSICAL | FTS_NOCHDIR,
-                                             NULL);
-                        for (FTSENT *e = tree ? fts_read(tree) : NULL; e; e = fts_read(tree))
-                                if (e->fts_info == FTS_DP)
-                                        (void)!rmdir(e->fts_accpath);
-                        if (tree)
-                                fts_close(tree);
-                        if (access(a->groups[i].own, F_OK) == 0)
-                                usleep(10 * USEC_PER_MSEC);
-                }
+                while (!group_remove(a->groups[i].own) && now_usec() < end)
+                        usleep(10 * USEC_PER_MSEC);
 }
 
 /* ---- in the namespaces: the root ---- */
@@ -206,7 +214,7 @@ static int show_entry(const char *name) {
 }
 
 /* The first process is in each group, whose root it is then. */
-static int enter_groups(const Ask *a) {
+static int enter_groups(Ask *a) {
         for (size_t i = 0; i < a->n_groups; i++) {
                 _cleanup_(freep) char *procs = xasprintf("%s/cgroup.procs", a->groups[i].own);
                 int r = put_value(procs, "0");
@@ -216,7 +224,7 @@ static int enter_groups(const Ask *a) {
         return unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0;
 }
 
-static int show_groups(const Ask *a) {
+static int show_groups(Ask *a) {
         static const char *const reserved[] = { "system", "system.slice", "runtime", "runtime.slice" };
         bool pure = false;
         for (size_t i = 0; i < a->n_groups; i++)
@@ -246,7 +254,7 @@ static int show_groups(const Ask *a) {
 }
 
 /* Other checks are about swap and settings of the kernel. kubelet sees what it wants, and writes there. */
-static int show_kernel(void) {
+static int show_kernel(_unused_ Ask *a) {
         static const char none[] = "Filename Type Size Used Priority\n";
         int r = put(SPACE "/swaps", none, strlen(none), 0644);
         if (r >= 0 && mount(SPACE "/swaps", "/proc/swaps", NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
@@ -263,7 +271,7 @@ static int show_kernel(void) {
 
 /* Both daemons have systemd make their cgroups, and here is none. So those of containerd are plain, as
  * --cgroup-driver makes those of kubelet. */
-static int write_planned(const Ask *a) {
+static int write_planned(Ask *a) {
         static const char by_systemd[] = "SystemdCgroup = true";
         int r = 0;
         for (size_t i = 0; r >= 0 && i < a->plan->n; i++) {
@@ -284,7 +292,7 @@ static int write_planned(const Ask *a) {
         return r;
 }
 
-static int cover_places(const Ask *a) {
+static int cover_places(Ask *a) {
         static const char *const places[] = { "/var/lib", "/var/log", "/var/tmp" };
         _cleanup_(storage_places_done) StoragePlaces theirs = storage_binds_of(a->config);
         int r = 0;
@@ -302,42 +310,71 @@ static void loopback_up(void) {
         (void)!ioctl(fd, SIOCSIFFLAGS, &lo);
 }
 
-static int root_make(const Ask *a, const char **doing) {
+static int close_mounts(Ask *a) {
         const struct { uint64_t set, clear, propagation, userns; } closed = { 1 /* MOUNT_ATTR_RDONLY */, 0,
                                                                               MS_PRIVATE, 0 };
-        char *cp[] = { (char *)"cp", (char *)"-a", (char *)"/etc/.", (char *)SPACE "/etc", NULL };
-        _cleanup_(child_result_done) ChildResult copied = {};
+        if (syscall(SYS_mount_setattr, AT_FDCWD, "/", 0x8000 /* AT_RECURSIVE */, &closed, sizeof closed) >= 0)
+                return 0;
+        if (errno == EINVAL)            /* mount_setattr(2) */
+                a->why = xstrdup("/ is not a mount, as in a chroot whose directory is not one; mount --bind "
+                                 "DIR DIR before chroot DIR");
+        return -errno;
+}
+
+static int make_root(Ask *a) {
         _cleanup_(strv_freep) char **names = NULL;
-        *doing = "enter a control group";
-        int r = enter_groups(a);
-        *doing = "make its mounts read-only";
-        if (r >= 0 && syscall(SYS_mount_setattr, AT_FDCWD, "/", 0x8000 /* AT_RECURSIVE */, &closed,
-                              sizeof closed) < 0)
-                r = -errno;
-        if (r >= 0 && mount("nodestrap", SPACE, "tmpfs", 0, "mode=0755") < 0)
-                r = -errno;
-        *doing = "make a root of its own";
+        int r = mount("nodestrap", SPACE, "tmpfs", 0, "mode=0755") < 0 ? -errno : 0;
         if (r >= 0)
                 r = root_list(a->image->root, "/", &names);
         for (char **name = names; r >= 0 && name && *name; name++)
                 r = show_entry(*name);
-        if (r >= 0)
-                r = child_run(cp, LIMIT_USEC, 0, &copied);
-        if (r >= 0 && (chdir(SPACE) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
-                       umount2(".", MNT_DETACH) < 0 || chdir("/") < 0 ||
-                       mount("proc", "/proc", "proc", 0, NULL) < 0 ||
-                       mount("sysfs", "/sys", "sysfs", MS_RDONLY, NULL) < 0 || chmod(SPACE, 01777) < 0))
-                r = -errno;
-        *doing = "show control groups";
-        if (r >= 0)
-                r = show_groups(a);
-        *doing = "show settings of the kernel";
-        if (r >= 0)
-                r = show_kernel();
-        *doing = "write the planned files";
-        if (r >= 0)
-                r = cover_places(a);
-        return r >= 0 ? write_planned(a) : r;
+        return r;
+}
+
+static int copy_settings(Ask *a) {
+        char *cp[] = { (char *)"cp", (char *)"-a", (char *)"/etc/.", (char *)SPACE "/etc", NULL };
+        _cleanup_(child_result_done) ChildResult copied = {};
+        int r = child_run_until(cp, a->end_usec - TELL_USEC, -1, 0, &copied);
+        if (r >= 0 && copied.timed_out)
+                a->why = xstrdup("cp -a /etc/. does not end; look for a file system there that does not answer");
+        else if (r >= 0 && copied.status != 0) {
+                const char *last = strrchr(copied.errors, '\n');
+                last = last ? last + 1 : copied.errors;
+                a->why = xasprintf("cp -a /etc/. ends with %d%s%s; correct that, and ask again", copied.status,
+                                   *last ? ": " : "", last);
+        }
+        return a->why ? -EIO : r;
+}
+
+static int enter_root(_unused_ Ask *a) {
+        return chdir(SPACE) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
+                               chdir("/") < 0 || mount("proc", "/proc", "proc", 0, NULL) < 0 ||
+                               mount("sysfs", "/sys", "sysfs", MS_RDONLY, NULL) < 0 || chmod(SPACE, 01777) < 0
+                       ? -errno
+                       : 0;
+}
+
+static const struct { const char *doing; int (*step)(Ask *a); } root_steps[] = {
+        { "enter a control group",       enter_groups  },
+        { "make its mounts read-only",   close_mounts  },
+        { "make a root of its own",      make_root     },
+        { "copy /etc",                   copy_settings },
+        { "enter a root of its own",     enter_root    },
+        { "show control groups",         show_groups   },
+        { "show settings of the kernel", show_kernel   },
+        { "make places for the daemons", cover_places  },
+        { "write the planned files",     write_planned },
+};
+
+/* Why it cannot be made, or NULL; the caller's. */
+static char *root_make(Ask *a) {
+        for (size_t i = 0; i < ARRAY_SIZE(root_steps); i++) {
+                int r = root_steps[i].step(a);
+                if (r < 0)
+                        return xasprintf("this machine does not let it %s: %s", root_steps[i].doing,
+                                         a->why ?: strerror(-r));
+        }
+        return NULL;
 }
 
 /* ---- in the namespaces: the processes ---- */
@@ -360,18 +397,14 @@ static void start(char *const *argv, int out) {
 
 /* The first process of the namespace. A pipe without a writer tells that a daemon has ended. */
 _noreturn_ static void first_process(Ask *a) {
-        const char *doing;
         char byte;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close_fd(&a->again[1]);
         close_fd(&a->fault[0]);
-        int r = root_make(a, &doing);
-        if (r < 0) {
-                _cleanup_(freep) char *why = xasprintf("this machine does not let it %s: %s", doing,
-                                                       strerror(-r));
-                (void)!write(a->fault[1], why, strlen(why));
+        char *why = root_make(a);
+        (void)!write(a->fault[1], why ?: ".", strlen(why ?: "."));
+        if (why)
                 _exit(1);
-        }
         close_fd(&a->fault[1]);
         loopback_up();
         unsetenv("NOTIFY_SOCKET");
@@ -477,9 +510,9 @@ static bool waits_for_containerd(const Daemon *kubelet) {
 /* Until both are known to stand or refuse. kubelet looks at its settings while containerd starts, and where
  * it ends for want of that, it starts once more. */
 static void listen_to(Ask *a, Daemon *containerd, Daemon *kubelet) {
-        uint64_t begin = now_usec(), end = begin + LIMIT_USEC;
+        uint64_t begin = now_usec();
         bool again = false;
-        for (uint64_t now = begin; now < end && !stop_signal(); now = now_usec()) {
+        for (uint64_t now = begin; now < a->end_usec && !stop_signal(); now = now_usec()) {
                 bool up = now > (containerd->stands ? containerd->stands_usec + BOOT_USEC
                                                     : begin + SILENT_USEC),
                      over = containerd->refuses || *containerd->fd < 0;
@@ -514,7 +547,9 @@ static void conclude(const Daemon *d, Asked *ret) {
                                                                : CHECK_UNKNOWN;
         ret->said = ret->verdict == CHECK_FAILED ? sentence(d->said ?: "it ends without a word")
                     : ret->verdict == CHECK_OK   ? NULL
-                                                 : xstrdup("it neither stands nor ends within 20 s");
+                                                 : xasprintf("it neither stands nor ends within %d s; ask "
+                                                             "again where less runs beside it",
+                                                             (int)(LIMIT_USEC / USEC_PER_SEC));
 }
 
 /* ---- the whole ---- */
@@ -569,18 +604,26 @@ static int command_lines(Ask *a) {
 
 /* The reason why its root cannot be made, else NULL; the caller's. */
 static char *read_fault(Ask *a) {
-        char *why = NULL;
-        size_t size = 0;
+        _cleanup_(text_done) Text why = {};
+        char buffer[512];
+        ssize_t n = 1;
         close_fd(&a->fault[1]);
-        int r = fd_read(a->fault[0], 4096, &why, &size);
-        if (r >= 0 && size > 0)
-                return why;
-        free(why);
-        return NULL;
+        while (n > 0) {
+                int r = stop_wait(a->fault[0], a->end_usec);
+                if (r < 0 || (r == 0 && now_usec() >= a->end_usec))
+                        return xstrdup("this machine has not made its root in time; ask again where less "
+                                       "runs beside it");
+                n = r > 0 ? read(a->fault[0], buffer, sizeof buffer) : 1;
+                text_add_bytes(&why, buffer, r > 0 && n > 0 ? (size_t)n : 0);
+        }
+        if (why.data && streq(why.data, "."))
+                return NULL;
+        return why.data ? text_take(&why) : xstrdup("its first process was killed; look for want of memory");
 }
 
 static void ask(Ask *a, Asked ret[static 2]) {
         _cleanup_(daemon_done) Daemon containerd = { .fd = &a->said[0] }, kubelet = { .fd = &a->said[1] };
+        a->end_usec = now_usec() + LIMIT_USEC;
         pid_t pid = (pid_t)syscall(SYS_clone,
                                    CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | SIGCHLD, NULL,
                                    NULL, NULL, NULL);

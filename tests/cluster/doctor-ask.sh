@@ -20,7 +20,7 @@ mkdir -p /etc/kubernetes/kubelet/config.json.d /etc/containerd/conf.d
 CA=$(base64 -w 0 "$CLUSTER/pki/ca.crt") flags=''; [ -e /sys/fs/cgroup/cgroup.controllers ] || flags=', "--fail-cgroupv1=false"'        # this machine may have cgroup v1
 
 # Nothing else is missing here, so that the daemons alone decide how doctor ends.
-mkdir lower; cp "$NODESTRAP" lower/nodestrap; mount -t overlay -o "lowerdir=$PWD/lower:/usr/bin" overlay /usr/bin
+mkdir lower; cp "$NODESTRAP" lower/nodestrap; mount -t overlay -o "lowerdir=$PWD/lower:/usr/bin" overlay /usr/bin; NODESTRAP=/usr/bin/nodestrap
 cp "$(dirname "$(realpath "$0")")"/../../units/*.service /etc/systemd/system/
 printf '[Service]\nExecStart=/usr/local/bin/kubelet $NODEADM_KUBELET_ARGS\nEnvironmentFile=/etc/eks/kubelet/environment\n[Install]\nWantedBy=multi-user.target\n' >/etc/systemd/system/kubelet.service
 mkdir -p /etc/systemd/system/multi-user.target.wants; ln -s -t /etc/systemd/system/multi-user.target.wants ../nodestrap-{config,devices,run}.service
@@ -90,8 +90,26 @@ try "then kubelet is not blamed" is_said '^asked kubelet unknown'
 try "nothing is left of half a containerd" leaves_nothing
 
 
-read_only() { within=(unshare --mount bash -c 'for m in /sys/fs/cgroup /sys/fs/cgroup/*/; do ! mountpoint -q $m || mount -o remount,bind,ro $m || exit; done; exec "$@"' -); asks ''; within=(); }
+asks_where() { within=(unshare --mount bash -c "$1"$'\nexec "$@"' -); asks ''; within=(); }       # COMMANDS in a namespace of mounts
+read_only() { asks_where 'for m in /sys/fs/cgroup /sys/fs/cgroup/*/; do ! mountpoint -q $m || mount -o remount,bind,ro $m || exit; done'; }
 read_only; try "control groups that are read-only: no answer is a failure, and the other checks are told" no_answer 'control group .*Read-only file system; give'
+cp_is() { printf '#!/bin/sh\n%s\n' "$1" >/usr/local/bin/cp; chmod 755 /usr/local/bin/cp; }
+cp_is 'exec sleep 1002'; asks ''
+try "a cp that does not end" no_answer 'let it copy /etc: cp -a /etc/. does not end; look'
+try "nothing is left of it" leaves_nothing
+asks '' & until pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done; pkill -TERM -x nodestrap; wait $!
+try "a signal ends the wait for it" grep -E 'could not be asked: SIGTERM' err
+try "and nothing is left of that" leaves_nothing
+cp_is 'echo "cp: no space" >&2; exit 1'; asks ''
+try "a cp that fails" no_answer 'let it copy /etc: cp -a /etc/. ends with 1: cp: no space; correct'
+rm /usr/local/bin/cp
+box() {
+        mount -t tmpfs box /mnt && mkdir /mnt/box && cd /mnt/box && mkdir usr etc proc sys dev run var tmp && for l in bin lib lib64 sbin; do cp -a /$l .; done &&
+                for d in usr etc proc sys dev run var tmp; do mount --rbind /$d $d; done
+}
+asks_where "$(declare -f box); box && exec chroot . \"\$@\""
+try "a chroot whose directory is not a mount" is_said 'make its mounts read-only: / is not a mount, .*; mount --bind'
+
 kubelet_is() { umount /usr/local/bin/kubelet; printf '#!/bin/sh\n%s\n' "$1" >/usr/local/bin/kubelet; chmod "${2-755}" /usr/local/bin/kubelet; }
 kubelet_is 'exec sleep 1000'; asks ''
 try "nor is it an answer that kubelet neither stands nor ends" no_answer 'it neither stands nor ends within'
