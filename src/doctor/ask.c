@@ -21,6 +21,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -46,7 +47,10 @@
 #define SPACE       "/tmp"              /* where the new root is made */
 #define CGROUPS     "/sys/fs/cgroup"
 
-typedef struct Group { char *own, *kind; } Group;       /* kind: "cpu", "name=systemd", "" is cgroup v2 */
+#define GROUP       "nodestrap-ask."
+
+/* kind: "cpu", "name=systemd", "" is cgroup v2. fd: its lock, as long as we or the first process are there */
+typedef struct Group { char *own, *kind; int fd; } Group;
 typedef struct Ask {
         const Config *config;
         const Plan *plan;
@@ -63,6 +67,7 @@ static void ask_done(Ask *a) {
         for (size_t i = 0; i < a->n_groups; i++) {
                 free(a->groups[i].own);
                 free(a->groups[i].kind);
+                close_fd(&a->groups[i].fd);
         }
         strv_free(a->containerd);
         strv_free(a->kubelet);
@@ -105,6 +110,31 @@ static void copy_cpuset(const Root *root, const char *from, const char *to) {
         }
 }
 
+/* Where no process is in it. */
+static bool group_remove(const char *path) {
+        FTS *tree = fts_open((char *[]){ (char *)path, NULL }, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+        for (FTSENT *e = tree ? fts_read(tree) : NULL; e; e = fts_read(tree))
+                if (e->fts_info == FTS_DP)
+                        (void)!rmdir(e->fts_accpath);
+        if (tree)
+                fts_close(tree);
+        return access(path, F_OK) < 0;
+}
+
+/* Of one that was killed. A number of a process is its own only within a namespace, and in a lock there is no
+ * such doubt. */
+static void stale_remove(const Root *root, const char *base) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = root_list(root, base, &names);
+        for (char **name = names; r >= 0 && name && *name; name++) {
+                _cleanup_(freep) char *path = xasprintf("%s/%s", base, *name);
+                _cleanup_(close_fd) int fd =
+                        startswith(*name, GROUP) ? root_open(root, path, O_RDONLY | O_DIRECTORY) : -1;
+                if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+                        (void)group_remove(path);
+        }
+}
+
 /* In cgroup v1 below our own group, which a container may confine us to. In v2 the root alone may have both
  * processes and groups that have controllers. */
 static int group_make(Ask *a, const char *kind, const char *path) {
@@ -119,11 +149,16 @@ static int group_make(Ask *a, const char *kind, const char *path) {
                 free(base);
                 base = xstrdup(top);
         }
-        /* the number of a process is its own only within a namespace */
-        char *own = xasprintf("%s/nodestrap-ask.%d.%llu", base, (int)getpid(),
-                              (unsigned long long)now_usec());
-        a->groups[a->n_groups++] = (Group){ own, xstrdup(kind) };
+        stale_remove(root, base);
+        char *own = xasprintf("%s/" GROUP "%d.%llu", base, (int)getpid(), (unsigned long long)now_usec());
+        Group *group = &a->groups[a->n_groups++];
+        *group = (Group){ own, xstrdup(kind), -1 };
         if (mkdir(own, 0755) < 0)
+                return -errno;
+        group->fd = root_open(root, own, O_RDONLY | O_DIRECTORY);
+        if (group->fd < 0)
+                return group->fd;
+        if (flock(group->fd, LOCK_SH) < 0)
                 return -errno;
         if (!two)
                 copy_cpuset(root, base, own);
@@ -148,17 +183,6 @@ static int groups_make(Ask *a) {
         else if (r >= 0 && a->n_groups == 0)
                 a->why = xasprintf(CGROUPS " shows none of the control groups of this process; %s", help);
         return a->why && r >= 0 ? -ENOENT : r;
-}
-
-/* Where no process is in it. */
-static bool group_remove(const char *path) {
-        FTS *tree = fts_open((char *[]){ (char *)path, NULL }, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-        for (FTSENT *e = tree ? fts_read(tree) : NULL; e; e = fts_read(tree))
-                if (e->fts_info == FTS_DP)
-                        (void)!rmdir(e->fts_accpath);
-        if (tree)
-                fts_close(tree);
-        return access(path, F_OK) < 0;
 }
 
 /* The kernel has ended every process of the namespace by then. */
@@ -336,12 +360,13 @@ static int copy_settings(Ask *a) {
         _cleanup_(child_result_done) ChildResult copied = {};
         int r = child_run_until(cp, a->end_usec - TELL_USEC, -1, 0, &copied);
         if (r >= 0 && copied.timed_out)
-                a->why = xstrdup("cp -a /etc/. does not end; look for a file system there that does not answer");
+                a->why = xstrdup("cp -a /etc/. does not end; look for a file system there that does not "
+                                 "answer");
         else if (r >= 0 && copied.status != 0) {
                 const char *last = strrchr(copied.errors, '\n');
                 last = last ? last + 1 : copied.errors;
-                a->why = xasprintf("cp -a /etc/. ends with %d%s%s; correct that, and ask again", copied.status,
-                                   *last ? ": " : "", last);
+                a->why = xasprintf("cp -a /etc/. ends with %d%s%s; correct that, and ask again",
+                                   copied.status, *last ? ": " : "", last);
         }
         return a->why ? -EIO : r;
 }

@@ -100,8 +100,13 @@ try "nothing is left of it" leaves_nothing
 asks '' & until pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done; pkill -TERM -x nodestrap; wait $!
 try "a signal ends the wait for it" grep -E 'could not be asked: SIGTERM' err
 try "and nothing is left of that" leaves_nothing
+asks '' & until pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done; pkill -KILL -x nodestrap; wait $!
+while pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done
+groups() { find /sys/fs/cgroup -name 'nodestrap-ask.*' | grep .; }
+try "one that is killed leaves its control groups" groups
 cp_is 'echo "cp: no space" >&2; exit 1'; asks ''
 try "a cp that fails" no_answer 'let it copy /etc: cp -a /etc/. ends with 1: cp: no space; correct'
+try "the next one removes them" no groups
 rm /usr/local/bin/cp
 box() {
         mount -t tmpfs box /mnt && mkdir /mnt/box && cd /mnt/box && mkdir usr etc proc sys dev run var tmp && for l in bin lib lib64 sbin; do cp -a /$l .; done &&
