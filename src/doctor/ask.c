@@ -14,9 +14,11 @@
 #include "config/kubelet.h"
 #include "doc/assignment.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <jansson.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -100,12 +102,13 @@ static const char *kind_name(const char *kind) {
 }
 
 /* A group of cgroup v1 has no CPUs and no memory until it is given some. */
-static void copy_cpuset(const Root *root, const char *from, const char *to) {
+static void copy_cpuset(const char *from, const char *to) {
         static const char *const files[] = { "cpuset.cpus", "cpuset.mems" };
         for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
                 _cleanup_(freep) char *source = xasprintf("%s/%s", from, files[i]),
                                       *target = xasprintf("%s/%s", to, files[i]), *value = NULL;
-                if (root_read_line(root, source, &value) >= 0)
+                _cleanup_(close_fd) int fd = open(source, O_RDONLY | O_CLOEXEC);
+                if (fd >= 0 && fd_read(fd, 4096, &value, NULL) >= 0)
                         (void)!put_value(target, value);
         }
 }
@@ -161,7 +164,7 @@ static int group_make(Ask *a, const char *kind, const char *path) {
         if (flock(group->fd, LOCK_SH) < 0)
                 return -errno;
         if (!two)
-                copy_cpuset(root, base, own);
+                copy_cpuset(base, own);
         return 0;
 }
 
@@ -248,26 +251,28 @@ static int enter_groups(Ask *a) {
         return unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0;
 }
 
+/* v2 alone */
+static bool groups_are_pure(const Ask *a) {
+        return a->n_groups == 1 && !*a->groups[0].kind;
+}
+
+static char *group_top(const Ask *a, const Group *g) {
+        bool pure = groups_are_pure(a);
+        return xasprintf(CGROUPS "%s%s", pure ? "" : "/",
+                         pure ? "" : *g->kind ? kind_name(g->kind) : "unified");
+}
+
 static int show_groups(Ask *a) {
-        static const char *const reserved[] = { "system", "system.slice", "runtime", "runtime.slice" };
-        bool pure = false;
-        for (size_t i = 0; i < a->n_groups; i++)
-                pure |= !*a->groups[i].kind && a->n_groups == 1;
-        if (!pure && mount("nodestrap", CGROUPS, "tmpfs", 0, "mode=0755") < 0)
+        if (!groups_are_pure(a) && mount("nodestrap", CGROUPS, "tmpfs", 0, "mode=0755") < 0)
                 return -errno;
         for (size_t i = 0; i < a->n_groups; i++) {
                 const char *kind = a->groups[i].kind;
-                _cleanup_(freep) char *top = xasprintf(CGROUPS "%s%s", pure ? "" : "/",
-                                                       pure ? "" : *kind ? kind_name(kind) : "unified"),
+                _cleanup_(freep) char *top = group_top(a, &a->groups[i]),
                                       *data = xasprintf("%s%s", startswith(kind, "name=") ? "none," : "",
                                                         kind);
                 (void)!mkdir(top, 0755);
                 if (mount("nodestrap", top, *kind ? "cgroup" : "cgroup2", 0, *kind ? data : NULL) < 0)
                         return -errno;
-                for (size_t k = 0; k < ARRAY_SIZE(reserved); k++) {
-                        _cleanup_(freep) char *path = xasprintf("%s/%s", top, reserved[k]);
-                        (void)!mkdir(path, 0755);
-                }
                 /* in v2 a group that gives controllers away has no process */
                 _cleanup_(freep) char *daemons = xasprintf("%s/daemons", top),
                                       *procs = xasprintf("%s/cgroup.procs", daemons);
@@ -314,6 +319,80 @@ static int write_planned(Ask *a) {
                         r = put(file->target, content, file->file.size, file->file.mode & 07777);
         }
         return r;
+}
+
+/* In v2 what is below has those controllers alone that it is given. */
+static void give_controllers(const char *group) {
+        _cleanup_(freep) char *from = xasprintf("%s/cgroup.controllers", group), *text = NULL,
+                              *to = xasprintf("%s/cgroup.subtree_control", group);
+        _cleanup_(close_fd) int fd = open(from, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || fd_read(fd, 4096, &text, NULL) < 0)
+                return;
+        for (char *rest = text, *word = strsep(&rest, " \n"); word; word = strsep(&rest, " \n")) {
+                _cleanup_(freep) char *more = xasprintf("+%s", word);
+                if (*word)
+                        (void)!put_value(to, more);
+        }
+}
+
+/* Where it cannot be made, kubelet tells of it. */
+static void group_name(const Ask *a, const char *name) {
+        name += strspn(name, "/");
+        for (size_t i = 0; *name && !strstr(name, "..") && i < a->n_groups; i++) {
+                char *parent = group_top(a, &a->groups[i]);
+                _cleanup_(freep) char *words = xstrdup(name);
+                for (char *rest = words, *word = strsep(&rest, "/"); word; word = strsep(&rest, "/")) {
+                        char *path = xasprintf("%s/%s", parent, word);
+                        give_controllers(parent);
+                        if (mkdir(path, 0755) == 0)
+                                copy_cpuset(parent, path);
+                        free(parent);
+                        parent = path;
+                }
+                free(parent);
+        }
+}
+
+/* A boot has them from systemd, and kubelet ends where one is missing (kubernetes: pkg/kubelet/cm/
+ * container_manager_linux.go and node_container_manager_linux.go). */
+static const char *const named_groups[][2] = {
+        { "cgroupRoot", "--cgroup-root" },
+        { "kubeReservedCgroup", "--kube-reserved-cgroup" },
+        { "systemReservedCgroup", "--system-reserved-cgroup" },
+};
+
+static void name_in_file(const Ask *a, const char *path) {
+        _cleanup_(json_decrefp) json_t *json = json_load_file(path, 0, NULL);
+        for (size_t i = 0; i < ARRAY_SIZE(named_groups); i++)
+                group_name(a, json_get_text(json, named_groups[i][0]));
+}
+
+/* "" where it is not among them */
+static const char *flag_value(char *const *words, const char *flag) {
+        const char *value = "";
+        for (char *const *w = words; *w; w++)
+                if (startswith(*w, flag) && (*w)[strlen(flag)] == '=')
+                        value = *w + strlen(flag) + 1;
+                else if (streq(*w, flag) && w[1])
+                        value = w[1];
+        return value;
+}
+
+/* As it is going to read them, with drop-ins of the image. */
+static int name_groups(Ask *a) {
+        const char *dir = flag_value(a->kubelet, "--config-dir");
+        DIR *all = *dir ? opendir(dir) : NULL;
+        name_in_file(a, flag_value(a->kubelet, "--config"));
+        for (const struct dirent *e = all ? readdir(all) : NULL; e; e = readdir(all)) {
+                _cleanup_(freep) char *path = xasprintf("%s/%s", dir, e->d_name);
+                if (endswith(path, ".conf"))
+                        name_in_file(a, path);
+        }
+        if (all)
+                closedir(all);
+        for (size_t i = 0; i < ARRAY_SIZE(named_groups); i++)
+                group_name(a, flag_value(a->kubelet, named_groups[i][1]));
+        return 0;
 }
 
 static int cover_places(Ask *a) {
@@ -389,6 +468,7 @@ static const struct { const char *doing; int (*step)(Ask *a); } root_steps[] = {
         { "show settings of the kernel", show_kernel   },
         { "make places for the daemons", cover_places  },
         { "write the planned files",     write_planned },
+        { "make the groups of kubelet",  name_groups   },
 };
 
 /* Why it cannot be made, or NULL; the caller's. */

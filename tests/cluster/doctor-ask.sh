@@ -60,7 +60,7 @@ no_answer() { # WORDS: that a check tells, and the last line of stderr; the othe
         is_said "^asked .*unknown .*$1" && is "$rc" 70 && tail -n 1 err | grep -E -- "--ask got no answer: .*$1" && grep -q '"code": "unit' doctor.json || { cat err; grep -A4 '"failed"' doctor.json; return 1; }
 }
 is_said() { grep -E -- "$1" said || { cat said err; return 1; }; }
-stand() { asks "$@" && is "$rc" 0 && is_said '^asked containerd ok' && is_said '^asked kubelet ok'; }
+stand() { asks "$@" && { is "$rc" 0 || { cat err said; return 1; }; } && is_said '^asked containerd ok' && is_said '^asked kubelet ok'; }
 refuses() { asks "${@:3}" && is_said "^asked $1 failed .*$2"; } # DAEMON WORDS and what asks() takes
 leaves_nothing() { diff before after; }
 drop_in() { printf '{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", %s\n' "$1" >/etc/kubernetes/kubelet/config.json.d/99-lab.conf; }
@@ -69,6 +69,10 @@ line=$'node.yaml, line [0-9]+: spec\\.'
 try "settings that both take" stand '' 'maxPods: 50'
 try "nothing is left of them" leaves_nothing
 try "settings of the user for containerd, too" stand '' '' $'  containerd:\n    config: |\n      [plugins."io.containerd.cri.v1.images"]\n        max_concurrent_downloads = 7'
+drop_in '"systemReservedCgroup": "/lab.slice/system", "systemReserved": {"cpu": "50m"}, "enforceNodeAllocatable": ["pods", "kube-reserved", "system-reserved"]}'
+try "control groups that a boot has from systemd, of the NodeConfig and of the image" stand '' \
+        'cgroupRoot: /lab/pods, kubeReservedCgroup: /lab.slice/daemons, enforceNodeAllocatable: [pods, kube-reserved]'
+rm /etc/kubernetes/kubelet/config.json.d/99-lab.conf
 try "places that are not there yet" stand ', "--root-dir=/data/kubelet"' 'podLogsDir: /data/pods' $'  containerd:\n    config: |\n      root = "/opt/lab/containerd"'
 try "nothing is left of them, either" leaves_nothing
 
