@@ -367,12 +367,12 @@ static bool judge(const ContainerdGiven *g, ContainerdTell *to, void *context) {
 
 #define MORE_FAULTS "holds %zu more settings that are wrong: mend them, too"
 
-typedef struct Few { ContainerdTell *tell; void *context; size_t n; bool certain; } Few;
+typedef struct Few { ContainerdTell *to; void *context; size_t n; bool certain; } Few;
 
 static void tell_few(void *context, const char *path, const char *fault, bool certain) {
         Few *few = context;
         if (few->n++ < CONTAINERD_MOST)
-                few->tell(few->context, path, fault, certain);
+                few->to(few->context, path, fault, certain);
         else
                 few->certain |= certain;
 }
