@@ -20,8 +20,9 @@ LINKED = {"libjansson.so.4", "libyaml-0.so.2", "libexpat.so.1", "libz.so.1", "li
 # zlib's headers; expat's Changes; libcurl's docs/libcurl/symbols-in-versions and man pages ("Added-in"); the manual pages of section 2.
 SINCE = """
 jansson 1.0 json_array json_array_get json_array_size json_delete json_dumps json_false json_integer json_integer_value json_loadf
- json_loads json_null json_number_value json_object json_object_del json_object_get json_object_iter json_object_iter_key json_object_iter_next
+ json_load_file json_loads json_null json_number_value json_object json_object_del json_object_get json_object_iter json_object_iter_key json_object_iter_next
  json_object_iter_value json_real json_real_value json_string json_string_value json_true
+jansson 1.3 json_object_iter_at
 jansson 1.1 json_array_append_new json_array_extend json_array_insert_new json_array_remove json_array_set_new json_object_set_new
  json_object_size json_object_update
 jansson 1.2 json_copy json_deep_copy json_equal json_object_set_new_nocheck
@@ -58,9 +59,11 @@ curl 7.61.0 CURLINFO_NAMELOOKUP_TIME_T
 curl 7.77.0 CURLOPT_CAINFO_BLOB
 nvml 384 nvmlInit_v2 nvmlShutdown nvmlErrorString nvmlDeviceGetCount_v2 nvmlDeviceGetHandleByIndex_v2 nvmlDeviceGetPciInfo_v3
 linux 2.2 SYS_capget SYS_capset SYS_clone
+linux 2.4 SYS_pivot_root
 linux 5.3 SYS_pidfd_open
 linux 5.6 SYS_openat2
 linux 5.8 STATX_ATTR_MOUNT_ROOT
+linux 5.12 SYS_mount_setattr
 """
 # Those of jansson carry the library's name as their version; what a linker adds by itself has none and may be missing.
 ONE_NODE = "libjansson.so.4"

@@ -23,7 +23,7 @@ UNIT = 'nodestrap-udev-net-manager@{}.service'
 DECISIONS = '/etc/eks/nodeadm/udev-net-manager/'
 LINKS = '/etc/systemd/network/'
 MTU, PRIORITY = 9001, 32765
-PATIENCE = 120          # seconds; nothing that a test waits for takes a tenth of it on a quiet machine
+PATIENCE = 300          # seconds; systemd waits 90 s for the device of an interface that has gone
 
 Eni = collections.namedtuple('Eni', 'index mac card device subnet ipv4s')
 
