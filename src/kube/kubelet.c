@@ -32,6 +32,7 @@ static void take_state(sd_bus *bus, Kubelet *k) {
                               *result = property(bus, "Service", "Result"),
                               *id = property(bus, "Unit", "Id");
         uint32_t restarts = 0;
+        uint64_t since = 0;
         Text t = {};
         if (!load || !active)
                 return;
@@ -42,13 +43,18 @@ static void take_state(sd_bus *bus, Kubelet *k) {
         (void)sd_bus_get_property_trivial(bus, "org.freedesktop.systemd1", PATH,
                                           "org.freedesktop.systemd1.Service", "NRestarts", NULL, 'u',
                                           &restarts);
+        (void)sd_bus_get_property_trivial(bus, "org.freedesktop.systemd1", PATH,
+                                          "org.freedesktop.systemd1.Service",
+                                          "ExecMainStartTimestampMonotonic", NULL, 't', &since);
         text_add(&t, UNIT " is %s (%s)", active, sub ?: "?");
         if (result && !streq(result, "success"))
                 text_add(&t, ", result %s", result);
         if (restarts > 0)
                 text_add(&t, ", restarted %u time%s", restarts, restarts > 1 ? "s" : "");
         k->runs = streq(active, "active") && restarts == 0;
-        k->said = !streq(active, "active") && journal_quote_kubelet(&t, id ?: UNIT, 0);
+        /* somebody may have stopped it; and what an earlier process said is not why this one has ended */
+        bool stopped = streq(active, "inactive") && (!result || streq(result, "success"));
+        k->said = !streq(active, "active") && !stopped && journal_quote_kubelet(&t, id ?: UNIT, since);
         k->lost = k->said && (streq(active, "failed") ||
                               (restarts >= ENDS && sub && startswith(sub, "auto-restart")));
         k->state = text_take(&t);

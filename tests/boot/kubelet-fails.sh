@@ -37,4 +37,9 @@ try "a kubelet that ends later lets the run phase end" init later || cat out/lat
 nodestrap wait --timeout 5m >out/wait 2>&1
 try "the wait for the node says why, and does not wait for its time" last_line wait "^nodestrap: failed \\(50 EKUBELET\\) at join: kubelet.service is .*and says $reason; journalctl -u kubelet tells more .*; the NodeConfig says spec.kubelet.config.maxPods$"
 
+systemctl stop kubelet; systemctl reset-failed kubelet; nodestrap wait --timeout 10 >out/stopped 2>&1
+try "one that you have stopped since has not ended by itself" no grep EKUBELET out/stopped
+says "/bin/false"; systemctl start kubelet; eventually systemctl is-failed -q kubelet; nodestrap wait --timeout 10 >out/silent 2>&1
+try "one that ends without a word is not told with the words of an earlier one" no grep 'must not be a negative number' out/silent
+
 finish
