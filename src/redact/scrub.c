@@ -13,7 +13,7 @@
 #include <jansson.h>
 #include <strings.h>
 
-#define URL_USER_MAX 1024       /* longer is no user and password in front of a URL's '@' */
+#define URL_USER_MAX 1024       /* longer is not a user and a password in front of a URL's '@' */
 #define LIST_MAX     8192
 #define KEY_MAX      (64U << 10)
 

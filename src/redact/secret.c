@@ -35,7 +35,7 @@ bool name_is_secret(const char *name, size_t size, const char *value) {
 }
 
 bool key_is_secret(const char *key, const json_t *value) {
-        if (streq(key, "authorization") && json_is_object(value))       /* kubelet's own is no header */
+        if (streq(key, "authorization") && json_is_object(value))       /* kubelet's own is not a header */
                 return false;
         for (size_t i = 0; i < ARRAY_SIZE(secret_keys); i++)
                 if (strcasecmp(key, secret_keys[i]) == 0)
