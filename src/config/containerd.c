@@ -507,7 +507,8 @@ void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *co
         size_t told = 0;
         const Reading r = { .given = g, .unknown = tell, .context = context, .told = &told };
         (void)!read_table(&r, section_at(0), g->user, &toml_path);
-        _cleanup_(freep) char *more = told > CONTAINERD_MOST ? xasprintf(MORE_KEYS, told - CONTAINERD_MOST) : NULL;
+        _cleanup_(freep) char *more =
+                told > CONTAINERD_MOST ? xasprintf(MORE_KEYS, told - CONTAINERD_MOST) : NULL;
         if (more)
                 tell(context, "spec.containerd.config", more, NULL);
 }

@@ -52,7 +52,7 @@ static void take_state(sd_bus *bus, Kubelet *k) {
         if (restarts > 0)
                 text_add(&t, ", restarted %u time%s", restarts, restarts > 1 ? "s" : "");
         k->runs = streq(active, "active") && restarts == 0;
-        /* somebody may have stopped it; and what an earlier process said is not why this one has ended */
+        /* it may have been stopped; and what an earlier process said is not why this one has ended */
         bool stopped = streq(active, "inactive") && (!result || streq(result, "success"));
         k->said = !streq(active, "active") && !stopped && journal_quote_kubelet(&t, id ?: UNIT, since);
         k->lost = k->said && (streq(active, "failed") ||
