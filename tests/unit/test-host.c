@@ -509,6 +509,7 @@ TEST(links_in_the_place_of_what_daemons_keep) {
         ASSERT_STREQ(r.host->dead_links[0], "/var/lib/containerd is a link to /mnt/gone, which is not there");
         char flag[] = "--root-dir=/data/kubelet";
         r.config.kubelet.flags = (char *[]){ flag, NULL };
+        r.host = host_free(r.host);
         run_ok(&r);
         ASSERT_EQ(strv_length(r.host->dead_links), 2);
         ASSERT_STREQ(r.host->dead_links[0], "/data is a link to nowhere, which is not there");
