@@ -114,8 +114,10 @@ static char **units_running(Work *w, const char *const *units) {
         bool runs = false;
         char *rest = output;
         for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
-                if (startswith(line, "Id=") || startswith(line, "Names="))
-                        id = find_name(units, strchr(line, '=') + 1) ?: id;
+                bool names = startswith(line, "Id=") || startswith(line, "Names=");
+                const char *found = names ? find_name(units, strchr(line, '=') + 1) : NULL;
+                if (found)
+                        id = found;
                 if (startswith(line, "ActiveState="))
                         runs = !streq(line, "ActiveState=inactive") && !streq(line, "ActiveState=failed");
                 if (*line && rest)

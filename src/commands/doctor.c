@@ -158,7 +158,7 @@ static int make_plan(Doctor *d, const char *type, Host **ret_host, Plan **ret_pl
                 .containerd_version = image->containerd,
                 .driver_version = image->driver,
                 .image_kernel = image->kernel ?: newest,
-                .stores = type_has_stores(type) ? STORES : 0,
+                .stores = type && type_has_stores(type) ? STORES : 0,
                 .storage = true,
         };
         int r = host_detect(image->root, d->run->config, &options, ret_host, diag);

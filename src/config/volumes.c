@@ -178,7 +178,7 @@ static void check_pairs(Check *c, Target *all, size_t n) {
                 if (t->path)
                         sorted[m++] = t->above = t->below = t;
         if (m > 0)
-                qsort(sorted, m, sizeof *sorted, compare_targets);
+                qsort((void *)sorted, m, sizeof(Target *), compare_targets);
         for (size_t i = 0; i < m; i++) {
                 Target *t = sorted[i], *up = i > 0 ? sorted[i - 1] : NULL;
                 while (up && !streq(t->path, up->path) && !lies_below(t->path, up->path))

@@ -690,7 +690,7 @@ static int command_lines(Ask *a) {
         if (!environment && !a->why)
                 a->why = xstrdup("the plan does not write " KUBELET_ENVIRONMENT ", which starts kubelet; "
                                  "correct the NodeConfig, or leave --ask out");
-        if (a->why)
+        if (a->why || !environment)
                 return -ENOENT;
         _cleanup_(freep) char *line = assignment_in_environment(environment->file.content,
                                                                 "NODEADM_KUBELET_ARGS");

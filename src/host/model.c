@@ -243,15 +243,13 @@ static int add_programs(const Root *root, Host *h, const HostOptions *o, Diag *d
 
 /* Of its family where there is one: who writes p5.99xlarge does not mean c5.9xlarge. */
 static const char *nearest_type(const char *type, char *const *names) {
-        _cleanup_(strv_freep) char **family = NULL;
-        size_t n = strcspn(type, ".");
+        _cleanup_(freep) const char **family = NULL;
+        size_t n = strcspn(type, "."), count = 0;
+        family = xcalloc(strv_length(names) + 1, sizeof *family);
         for (char *const *name = names; *name; name++)
                 if (strncmp(*name, type, n) == 0 && (*name)[n] == '.')
-                        strv_add(&family, *name);
-        const char *near = family ? nearest_name(type, (const char *const *)family) : NULL;
-        for (; near && !streq(*names, near); names++)
-                ;
-        return near ? *names : nearest_name(type, (const char *const *)names);
+                        family[count++] = *name;
+        return nearest_name(type, family) ?: nearest_name(type, (const char *const *)names);
 }
 
 static int refuse_type(const char *type, Diag *diag) {
