@@ -30,7 +30,7 @@ env = ["secret_key=CANARY-toml-env"]
 FREE = {
     'kubelet.config': {'staticPodURL': 'http://u:CANARY-kubelet-url@h.example/x', 'staticPodURLHeader': {'X': ['CANARY-kubelet-header']},
                        'volumePluginDir': 'CANARY-kubelet-word'},
-    'kubelet.flags': ['--manifest-url-header=X:CANARY-flag-header', '--root-dir', 'CANARY-flag-word', '--node-labels=a.example/b=CANARY-label',
+    'kubelet.flags': ['--manifest-url-header=X:CANARY-flag-header', '--cert-dir', 'CANARY-flag-word', '--node-labels=a.example/b=CANARY-label',
                       '--hostname-override=CANARY-name', '--provider-id=aws:///x/CANARY-provider', '--register-with-taints=a.example/t=CANARY-taint:NoSchedule'],
     'kubelet.maxPodsExpression': f'110 + 0 * {NUMBER}',
     'containerd.config': toml(),
@@ -41,9 +41,9 @@ FREE = {
                              'containerd': {'WORD': 'CANARY-env-containerd'}, 'kubelet': {'WORD': 'CANARY-env-kubelet'}},
     'instance.sysctl': {'net.ipv4.ip_forward': '1'},
 }
-# A setting of a container's own that takes none but a few words; and one of containerd that takes none at all.
+# A setting of a container's own that takes none but a few words; and a file that containerd does not find.
 BROKEN = {'instance': {'sysctl': {'net.ipv4.tcp_congestion_control': 'CANARY-sysctl'}},
-          'containerd': {'config': '[grpc]\nmax_recv_message_size = "CANARY-broken"\n'}}
+          'containerd': {'config': 'imports = ["/CANARY-broken.toml"]\n'}}
 # Addresses, paths, sizes and names, which are checked, or say where a node is rather than what it knows.
 STRUCTURED = ('cluster.', 'instance.localStorage.', 'instance.storage.volumes', 'instance.hugePages.', 'instance.network.',
               'accelerator.nvidia.fabric.timeout', 'accelerator.nvidia.imex.nodes', 'accelerator.nvidia.mig')
