@@ -27,7 +27,7 @@ struct Apply {
         Job *jobs;              /* work.c's: of tasks that were given up */
         size_t *threads_left;   /* Results.threads_left */
         int *turn_fd;           /* Results.turn_fd */
-        json_t *waited;         /* waited.c's; NULL: nobody has waited in vain */
+        json_t *waited;         /* of waited.c; NULL: each wait has ended well */
         int *kept; size_t n_kept;       /* work.c's: descriptors that steps of storage have left open */
         int progress_fd;        /* -1: not opened yet */
 };

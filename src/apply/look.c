@@ -272,7 +272,7 @@ static void look_at_units(const Root *root, Plan *plan) {
         sd_bus_flush_close_unref(bus);
 }
 
-/* Below another root what is beside the files is no concern of an init there. Units come last, together. */
+/* Below another root, init only writes files. Units come last, together. */
 static void look_at(const Root *root, const Plan *plan, Action *a) {
         Compare by = compared_by(a);
         if (by == COMPARE_FILE || by == COMPARE_LINK)

@@ -138,7 +138,7 @@ static void task_miss(Task *t, const char *text) {
         task_end(t, OUTCOME_UNCHANGED);
 }
 
-/* The word of the kernel's for what root may always do is no help by itself. */
+/* Root may always do this, so the kernel's word alone does not help. */
 static char *tell_of_limits(char *text, int r) {
         size_t n = strcspn(text, "\n");
         _cleanup_(freep) char *first = xstrndup(text, n);
@@ -156,7 +156,7 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
         if (t->state == TASK_ENDED)
                 return r;
         _cleanup_(freep) char *text = tell_of_limits(FORMATTED(format), r);
-        /* hardware that its vendor calls unusable stays so, whoever only wants to be told of it */
+        /* hardware that its vendor calls unusable stays so, also where a failure is to be a warning */
         if (t->action->lenient && cause != CAUSE_INTERRUPTED && cause != CAUSE_HEALTH) {
                 task_miss(t, text);
                 return r;
