@@ -55,7 +55,7 @@ guest() {
         unit waits After=never.service "ExecStart=/bin/sleep inf"
         unit never-late Type=notify "ExecStart=/bin/sleep inf"; unit never-first Type=notify "ExecStart=/bin/sleep inf"
         unit waits-late After=never-first.service "ExecStart=/bin/sleep inf"
-        unit stuck "ExecStart=/bin/sleep inf" 'ExecStop=/bin/sh -c "read x </run/stopping"'
+        unit stuck TimeoutStopSec=infinity "ExecStart=/bin/sleep inf" 'ExecStop=/bin/sh -c "read x </run/stopping"'
         unit cond "ExecStart=/bin/sleep inf"; printf '[Unit]\nConditionPathExists=/nonexistent\n' >>$U/cond.service
         unit noexec "ExecStart=/nonexistent/kubelet"
         unit once Type=oneshot "ExecStart=/bin/true"
@@ -67,7 +67,7 @@ guest() {
                 'echo "I1127 first line err=\"not this\""; echo "E1127 02:46:12.3 5484 run.go:72] \"command failed\" err=\"no \\\\\"such\\\\\" key: maxPods\"" >&2; exit 1' >/opt/kubelet; chmod 755 /opt/kubelet
         ln -s good2.service $U/alias.service; ln -s fails.service $U/also.service
         unit environment Type=oneshot RemainAfterExit=yes "ExecStart=/bin/sh -c \"env >/run/env\""
-        unit fickle Type=notify NotifyAccess=all 'ExecStart=/bin/sh -c "[ ! -p /run/block ] || read x </run/block; systemd-notify --ready; exec sleep inf"'
+        unit fickle TimeoutStartSec=infinity Type=notify NotifyAccess=all 'ExecStart=/bin/sh -c "[ ! -p /run/block ] || read x </run/block; systemd-notify --ready; exec sleep inf"'
         unit signalled 'ExecStart=/bin/sh -c "exec /opt/apply-tool </run/plan >/run/out 2>&1"'
         unit inside Type=oneshot 'ExecStart=/bin/sh -c "/opt/apply-tool </run/plan >/run/out 2>&1"'
         unit behind After=inside.service "ExecStart=/bin/sleep inf"
