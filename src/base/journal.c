@@ -37,14 +37,22 @@ static void journal_sync(void) {
         close(fd);
 }
 
+/* So that no part of a secret is left where what hides secrets does not know it any more: whole words. */
+static char *line_cut(const char *text, size_t size) {
+        size_t n = MIN(size, (size_t)LINE_MAX_BYTES);
+        while (n > 0 && n < size && !strchr(" \t\n", text[n]))
+                n--;
+        return n == 0 && size > 0 ? xasprintf("(one word of %zu bytes)", size) : xmemdup(text, n);
+}
+
 /* One printable line of UTF-8: a terminal, the console and JSON must all bear it. */
 static char *line_clean(const char *text, size_t size) {
-        char *line = xmemdup(text, MIN(size, (size_t)LINE_MAX_BYTES));
+        char *line = line_cut(text, size);
         for (char *p = line; *p; p++)
                 if ((unsigned char)*p < ' ' || *p == 0x7f)
                         *p = ' ';
         json_t *valid = json_string(line);
-        if (!valid)                             /* not UTF-8, or cut in the middle of a character */
+        if (!valid)
                 for (char *p = line; *p; p++)
                         if ((unsigned char)*p >= 0x80)
                                 *p = '?';
@@ -62,20 +70,24 @@ static char *entry_message(sd_journal *j) {
         return line_clean((const char *)data + strlen("MESSAGE="), size - strlen("MESSAGE="));
 }
 
-/* err="…", error="…" or "error":"…"; without its escapes. */
-static char *line_error(const char *line) {
-        for (const char *p = strstr(line, "err"); p; p = strstr(p + 1, "err")) {
-                const char *value = p + (startswith(p, "error") ? 5 : 3);
-                value += startswith(value, "=\"") ? 2 : startswith(value, "\":\"") ? 3 : 0;
-                if (value[-1] != '"')
-                        continue;
-                char *error = xstrdup(value), *to = error;
-                for (; *value && *value != '"'; value++)
-                        *to++ = *(value += *value == '\\' && value[1]);
-                *to = 0;
-                return error;
+char *log_error(const char *line) {
+        static const char *const marks[] = { "err=\"", "error=\"", "\"err\":\"", "\"error\":\"" };
+        const char *begin = NULL, *head = strstr(line, "] ");
+        for (size_t i = 0; !begin && i < ARRAY_SIZE(marks); i++) {
+                begin = strstr(line, marks[i]);
+                begin = begin ? begin + strlen(marks[i]) : NULL;
         }
-        return xstrdup(line);
+        if (!begin)
+                return xstrdup(*line && is_digit(line[1]) && head ? head + 2 : line);
+        size_t n = 0;
+        while (begin[n] && begin[n] != '"')
+                n += begin[n] == '\\' && begin[n + 1] ? 2 : 1;
+        /* what JSON does not know of the escapes of Go stays as it is */
+        _cleanup_(freep) char *quoted = xasprintf("\"%.*s\"", (int)n, begin);
+        json_t *text = json_loads(quoted, JSON_DECODE_ANY, NULL);
+        char *error = text ? line_clean(json_string_value(text), json_string_length(text)) : xstrndup(begin, n);
+        json_decref(text);
+        return error;
 }
 
 /* What a Go program says last before the trace of its stack, which is dozens of lines (kubelet panics at a
@@ -140,7 +152,7 @@ bool journal_quote(Text *to, const char *unit, uint64_t since_usec, const char *
         for (size_t i = strv_length(lines); i > 0; i--) {
                 if (!strstr(lines[i - 1], word) || !strstr(lines[i - 1], other))
                         continue;
-                _cleanup_(freep) char *said = line_error(lines[i - 1]);
+                _cleanup_(freep) char *said = log_error(lines[i - 1]);
                 text_add(to, " and says \"");
                 text_add_shown(to, said, strlen(said), LINE_MAX_BYTES, '"');
                 text_add(to, "\"");

@@ -6,6 +6,7 @@
 #include "doctor/checks.h"
 #include "doctor/look.h"
 
+#include "base/journal.h"
 #include "base/paths.h"
 #include "base/run.h"
 #include "base/stop.h"
@@ -542,16 +543,18 @@ static void daemon_done(Daemon *d) {
         free(d->said);
 }
 
-/* The letter and date of klog, then the words of the main function of kubelet, or of its managers. */
+/* The letter and date of klog, or JSON; then the words of the main function of kubelet, or of its managers. */
 static bool is_fatal(const char *line) {
-        static const char *const begins[] = { "panic:", "fatal error:", "Error:", "containerd: " };
-        bool klog = line[0] && is_digit(line[1]) && is_digit(line[2]);
+        static const char *const begins[] = { "panic:", "fatal error:", "Error:", "containerd: " },
+                                 *const words[] = { "\"command failed\"", "run.go:", "\"Failed to " };
+        bool klog = line[0] && is_digit(line[1]) && is_digit(line[2]), json = *line == '{';
         for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
                 if (startswith(line, begins[i]))
                         return true;
-        return klog && (*line == 'F' || (*line == 'E' && (strstr(line, "\"command failed\"") ||
-                                                           strstr(line, "run.go:") ||
-                                                           strstr(line, "\"Failed to "))));
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if ((json || (klog && *line == 'E')) && strstr(line, words[i]))
+                        return true;
+        return (klog && *line == 'F') || (json && strstr(line, "\"level\":\"fatal\""));
 }
 
 static void line_take(Daemon *d, bool kubelet, const char *line) {
@@ -588,24 +591,6 @@ static void daemon_read(Daemon *d, bool kubelet) {
                 _cleanup_(freep) char *line = text_take(&d->line);
                 line_take(d, kubelet, line);
         }
-}
-
-/* The value of err="…", error="…" or "error":"…" of a log line, or what stands behind its head. */
-static char *sentence(const char *line) {
-        static const char *const marks[] = { "err=\"", "error=\"", "\"error\":\"" };
-        const char *begin = NULL, *head = strstr(line, "] ");
-        Text t = {};
-        for (size_t i = 0; !begin && i < ARRAY_SIZE(marks); i++) {
-                begin = strstr(line, marks[i]);
-                begin = begin ? begin + strlen(marks[i]) : NULL;
-        }
-        if (!begin)
-                return xstrdup(is_digit(line[1]) && head ? head + 2 : line);
-        for (; *begin && *begin != '"'; begin++) {
-                begin += *begin == '\\' && begin[1];
-                text_add_bytes(&t, begin, 1);
-        }
-        return text_take(&t);
 }
 
 static bool waits_for_containerd(const Daemon *kubelet) {
@@ -650,7 +635,7 @@ static void conclude(const Daemon *d, Asked *ret) {
         ret->verdict = d->refuses || (d->stands && *d->fd < 0) ? CHECK_FAILED
                        : d->stands                             ? CHECK_OK
                                                                : CHECK_UNKNOWN;
-        ret->said = ret->verdict == CHECK_FAILED ? sentence(d->said ?: "it ends without a word")
+        ret->said = ret->verdict == CHECK_FAILED ? log_error(d->said ?: "it ends without a word")
                     : ret->verdict == CHECK_OK   ? NULL
                                                  : xasprintf("it neither stands nor ends within %d s; ask "
                                                              "again where less runs beside it",

@@ -280,6 +280,13 @@ static Span name_before(const char *text, size_t at) {
         return (Span){ begin, end - begin };
 }
 
+/* "/etc/passwd: no such file"; "example.com/password: x" is none. */
+static bool is_path(const char *text, size_t begin) {
+        while (begin > 0 && (isalnum((unsigned char)text[begin - 1]) || strchr("/_-.", text[begin - 1])))
+                begin--;
+        return text[begin] == '/';
+}
+
 static bool begins_line(const char *text, size_t at) {
         while (at > 0 && (text[at - 1] == ' ' || text[at - 1] == '\t'))
                 at--;
@@ -344,7 +351,8 @@ static Span find_assigned(const char *text, size_t at, size_t size) {
         const char *p = text + at;
         size_t room = size - at, i = 1, mark, n;
         Span name = name_before(text, at);
-        if (name.size == 0 || !name_is_secret(text + name.begin, name.size, ""))
+        if (name.size == 0 || !name_is_secret(text + name.begin, name.size, "") ||
+            (*p == ':' && is_path(text, name.begin)))
                 return (Span){};
         while (i < room && (p[i] == ' ' || p[i] == '\t' || p[i] == '='))
                 i++;

@@ -188,6 +188,13 @@ TEST(messages) {
         ASSERT_STREQ(none, "");
 }
 
+TEST(names_of_files) {
+        ASSERT_STAYS("open /etc/passwd: no such file");
+        ASSERT_STAYS("\"/var/lib/kubelet/token: it is gone\"");
+        ASSERT_PLAIN("example.com/password: abc", "example.com/password: (hidden)");
+        ASSERT_PLAIN("/etc/password=abcdef", "/etc/password=(hidden)");
+}
+
 TEST(bytes_that_are_no_text) {
         _cleanup_(secrets_done) Secrets s = {};
         size_t size;
