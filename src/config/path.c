@@ -6,6 +6,17 @@
 
 #include "base/str.h"
 
+/* Tables of a registry are named by its URL, and people write a password into that. */
+static void add_key(Text *t, const char *key) {
+        const char *user = strstr(key, "://"), *host = user ? user + 3 + strcspn(user + 3, "/@") : key;
+        if (user && *host == '@') {
+                text_add_shown(t, key, (size_t)(user - key) + 3, 80, 0);
+                text_add(t, "(hidden)");
+        } else
+                host = key;
+        text_add_shown(t, host, strlen(host), 80, 0);
+}
+
 static void add_path(Text *t, const Path *p) {
         if (!p)
                 return;
@@ -14,7 +25,7 @@ static void add_path(Text *t, const Path *p) {
                 text_add(t, "[%zu]", p->index);
         else {
                 text_add(t, "%s", t->size > 0 ? "." : "");
-                text_add_shown(t, p->key, strlen(p->key), 80, 0);
+                add_key(t, p->key);
         }
 }
 

@@ -80,6 +80,8 @@ bad 'a line end in a variable' 11 EINVALID validate 'user-data, line 9: spec.ins
 bad 'a map for a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: ' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: {a: CANARY}')
 bad 'no TOML' 11 EINVALID validate 'spec.containerd.config: ' < <(set_to 'password = ' 'password CANARY')
 bad 'no TOML, by the line of the file' 11 EINVALID validate 'user-data, part 2, line 24: spec.containerd.config: is not TOML: ' < <(set_to 'password = ' 'password CANARY' | message)
+bad 'a password in the URL that names a table' 11 EINVALID validate 'registry.configs.https://(hidden)@reg.example.auth.password: must be text' \
+        < <(good | sed 's/configs\..*\.auth/configs."https:\/\/me:CANARYurl@reg.example".auth/; s/password = .*/password = 5/')
 bad 'a blank less behind a colon' 11 ESYNTAX decode 'user-data, part 2, line 14, column 1: not YAML: a blank is missing behind the colon on line 13' < <(good | sed 's/^kind: /kind:/' | message)
 bad 'folded TOML' 11 EINVALID validate 'behind config: > its lines are folded into one; did you mean config: |?' < <(good | sed 's/config: |/config: >/')
 bad 'a line end in a flag' 11 EINVALID validate 'user-data, line 14: spec.kubelet.flags[0]: holds a line end' < <({ good; echo '  kubelet: {flags: ["--x=CANARY\n--y"]}'; })
