@@ -85,7 +85,8 @@ char *log_error(const char *line) {
         /* what JSON does not know of the escapes of Go stays as it is */
         _cleanup_(freep) char *quoted = xasprintf("\"%.*s\"", (int)n, begin);
         json_t *text = json_loads(quoted, JSON_DECODE_ANY, NULL);
-        char *error = text ? line_clean(json_string_value(text), json_string_length(text)) : xstrndup(begin, n);
+        char *error = text ? line_clean(json_string_value(text), json_string_length(text))
+                           : xstrndup(begin, n);
         json_decref(text);
         return error;
 }

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The root of the daemons that doctor asks: that of the machine read-only, memory wherever they write, the
+ * planned files in their places. */
+#include "doctor/ask.h"
+
+#include "base/paths.h"
+#include "base/run.h"
+#include "base/str.h"
+#include "config/kubelet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+#define SPACE     "/tmp"                /* where the new root is made */
+/* For the sentence that a program in the way has not ended. */
+#define TELL_USEC (2 * USEC_PER_SEC)
+
+static int put(const char *path, const void *data, size_t size, mode_t mode) {
+        _cleanup_(close_fd) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+        return fd >= 0 && write(fd, data, size) == (ssize_t)size && fchmod(fd, mode) == 0 ? 0 : -errno;
+}
+
+/* A directory that can be written: where that of the machine is in the way, memory covers it. */
+static int cover(const char *path) {
+        _cleanup_(freep) char *part = xstrdup(path);
+        for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
+                if (slash)
+                        *slash = 0;
+                if (mkdir(part, 0755) < 0 && errno == EROFS) {
+                        char *last = strrchr(part, '/');
+                        *last = 0;
+                        int r = streq(part, "/usr") ? -1 : mount("nodestrap", part, "tmpfs", 0, "mode=0755");
+                        *last = '/';
+                        if (r < 0 || mkdir(part, 0755) < 0)
+                                return -errno;
+                }
+                if (!slash)
+                        break;
+                *slash = '/';
+        }
+        return access(path, W_OK) == 0 || errno != EROFS ||
+                               mount("nodestrap", path, "tmpfs", 0, "mode=0755") == 0
+                       ? 0
+                       : -errno;
+}
+
+static bool is_own_entry(const char *name) {
+        static const char *const ours[] = { "etc", "proc", "run", "sys", "tmp", NULL };
+        return strv_contains((char *const *)ours, name);
+}
+
+static int show_entry(const char *name) {
+        _cleanup_(freep) char *from = xasprintf("/%s", name), *to = xasprintf(SPACE "/%s", name);
+        char target[4096] = "";
+        struct stat st;
+        if (lstat(from, &st) < 0 || (!S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode)))
+                return 0;
+        if (S_ISLNK(st.st_mode))
+                return readlink(from, target, sizeof target - 1) < 0 || symlink(target, to) < 0 ? -errno : 0;
+        bool ours = is_own_entry(name);
+        return mkdir(to, 0755) < 0 || (!ours && mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0) ? -errno
+                                                                                                   : 0;
+}
+
+/* Other checks are about swap and settings of the kernel. kubelet sees what it wants, and writes there. */
+static int show_kernel(_unused_ Ask *a) {
+        static const char none[] = "Filename Type Size Used Priority\n";
+        int r = put(SPACE "/swaps", none, strlen(none), 0644);
+        if (r >= 0 && mount(SPACE "/swaps", "/proc/swaps", NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+                r = -errno;
+        for (size_t i = 0; r >= 0 && i < n_kubelet_tunables; i++) {
+                _cleanup_(freep) char *file = xasprintf(SPACE "/setting%zu", i);
+                r = put(file, kubelet_tunables[i].value, strlen(kubelet_tunables[i].value), 0644);
+                if (r >= 0 && mount(file, kubelet_tunables[i].path, NULL, MS_BIND, NULL) < 0 &&
+                    errno != ENOENT)
+                        r = -errno;
+        }
+        return r;
+}
+
+/* Both daemons have systemd make their cgroups, and here is none. So those of containerd are plain, as
+ * --cgroup-driver makes those of kubelet. */
+static int write_planned(Ask *a) {
+        static const char by_systemd[] = "SystemdCgroup = true";
+        int r = 0;
+        for (size_t i = 0; r >= 0 && i < a->plan->n; i++) {
+                const Action *file = &a->plan->actions[i];
+                if (file->type != ACTION_WRITE_FILE)
+                        continue;
+                _cleanup_(freep) char *content = xmemdup(file->file.content, file->file.size),
+                                      *parent = xstrndup(file->target,
+                                                         (size_t)(strrchr(file->target, '/') - file->target));
+                char *at = streq(file->target, CONTAINERD_CONFIG) ? content : NULL;
+                while (at && (at = strstr(at, by_systemd)))     /* by as many characters */
+                        memcpy(at, "SystemdCgroup=false ", strlen(by_systemd));
+                r = cover(parent);
+                (void)!unlink(file->target);
+                if (r >= 0)
+                        r = put(file->target, content, file->file.size, file->file.mode & 07777);
+        }
+        return r;
+}
+
+static int cover_places(Ask *a) {
+        static const char *const places[] = { "/var/lib", "/var/log", "/var/tmp" };
+        _cleanup_(storage_places_done) StoragePlaces theirs = storage_binds_of(a->config);
+        int r = 0;
+        (void)!cover("/usr/libexec/kubernetes");        /* for plugins: kubelet goes on without */
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(places); i++)
+                r = cover(places[i]);
+        for (size_t i = 0; r >= 0 && i < theirs.n; i++)
+                r = *theirs.all[i].path == '/' ? cover(theirs.all[i].path) : 0;
+        return r;
+}
+
+static int close_mounts(Ask *a) {
+        const struct { uint64_t set, clear, propagation, userns; } closed = { 1 /* MOUNT_ATTR_RDONLY */, 0,
+                                                                              MS_PRIVATE, 0 };
+        if (syscall(SYS_mount_setattr, AT_FDCWD, "/", 0x8000 /* AT_RECURSIVE */, &closed, sizeof closed) >= 0)
+                return 0;
+        if (errno == EINVAL)            /* mount_setattr(2) */
+                a->why = xstrdup("/ is not a mount, as in a chroot whose directory is not one; mount --bind "
+                                 "DIR DIR before chroot DIR");
+        return -errno;
+}
+
+static int make_root(Ask *a) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = mount("nodestrap", SPACE, "tmpfs", 0, "mode=0755") < 0 ? -errno : 0;
+        if (r >= 0)
+                r = root_list(a->image->root, "/", &names);
+        for (char **name = names; r >= 0 && name && *name; name++)
+                r = show_entry(*name);
+        return r;
+}
+
+static int copy_settings(Ask *a) {
+        char *cp[] = { (char *)"cp", (char *)"-a", (char *)"/etc/.", (char *)SPACE "/etc", NULL };
+        _cleanup_(child_result_done) ChildResult copied = {};
+        int r = child_run_until(cp, a->end_usec - TELL_USEC, -1, 0, &copied);
+        if (r >= 0 && copied.timed_out)
+                a->why = xstrdup("cp -a /etc/. does not end; look for a file system there that does not "
+                                 "answer");
+        else if (r >= 0 && copied.status != 0) {
+                const char *last = strrchr(copied.errors, '\n');
+                last = last ? last + 1 : copied.errors;
+                a->why = xasprintf("cp -a /etc/. ends with %d%s%s; correct that, and ask again",
+                                   copied.status, *last ? ": " : "", last);
+        }
+        return a->why ? -EIO : r;
+}
+
+static int enter_root(_unused_ Ask *a) {
+        return chdir(SPACE) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
+                               chdir("/") < 0 || mount("proc", "/proc", "proc", 0, NULL) < 0 ||
+                               mount("sysfs", "/sys", "sysfs", MS_RDONLY, NULL) < 0 || chmod(SPACE, 01777) < 0
+                       ? -errno
+                       : 0;
+}
+
+static const struct { const char *doing; int (*step)(Ask *a); } root_steps[] = {
+        { "enter a control group",       ask_groups_enter },
+        { "make its mounts read-only",   close_mounts     },
+        { "make a root of its own",      make_root        },
+        { "copy /etc",                   copy_settings    },
+        { "enter a root of its own",     enter_root       },
+        { "show control groups",         ask_groups_show  },
+        { "show settings of the kernel", show_kernel      },
+        { "make places for the daemons", cover_places     },
+        { "write the planned files",     write_planned    },
+        { "make the groups of kubelet",  ask_groups_name  },
+};
+
+char *ask_root_make(Ask *a) {
+        for (size_t i = 0; i < ARRAY_SIZE(root_steps); i++) {
+                int r = root_steps[i].step(a);
+                if (r < 0)
+                        return xasprintf("this machine does not let it %s: %s", root_steps[i].doing,
+                                         a->why ?: strerror(-r));
+        }
+        return NULL;
+}
