@@ -121,7 +121,7 @@ static void daemon_done(Daemon *d) {
         free(d->said);
 }
 
-/* The letter and date of klog, or JSON; then the words of the main function of kubelet, or of its managers. */
+/* The letter and date of klog, or JSON; then words of the main function of kubelet, or of its managers. */
 static bool is_fatal(const char *line) {
         static const char *const begins[] = { "panic:", "fatal error:", "Error:", "containerd: " },
                                  *const words[] = { "\"command failed\"", "run.go:", "\"Failed to " };

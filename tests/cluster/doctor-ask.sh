@@ -79,6 +79,8 @@ try "nothing is left of them, either" leaves_nothing
 try "credentials by a file that is not there" refuses kubelet "${line}kubelet.flags\[[0-9]\]: kubelet refuses it: .*/etc/none.yaml" \
         ', "--image-credential-provider-config=/etc/none.yaml", "--image-credential-provider-bin-dir=/opt"'
 try "a certificate that is not there" refuses kubelet "${line}kubelet: kubelet refuses it: .*/etc/none.crt" '' 'authentication: {x509: {clientCAFile: /etc/none.crt}}'
+try "kubelet whose log is JSON" refuses kubelet "${line}kubelet: kubelet refuses it: [^{]*/etc/none.crt" '' \
+        'logging: {format: json}, authentication: {x509: {clientCAFile: /etc/none.crt}}'
 drop_in '"maxOpenFiles": -1}'
 try "a drop-in of the image" refuses kubelet "${line}kubelet: kubelet refuses it: .*[mM]axOpenFiles" '' 'maxPods: 50'
 drop_in '"maxPods": 5'
@@ -91,8 +93,9 @@ try "a file of the image that is not TOML" refuses containerd "${line}containerd
 printf '[plugins."io.containerd.cri.v1.images".registry.mirrors."docker.io"]\nendpoint = ["https://mirror.lab"]\n' >/etc/containerd/conf.d/lab.toml
 try "a mirror there, with which containerd stays and has no CRI" refuses containerd "${line}containerd.config: containerd refuses it: .*mirrors" '' '' "$imports"
 try "then kubelet is not blamed" is_said '^asked kubelet unknown'
+printf '[debug]\nformat = "json"\n' >/etc/containerd/conf.d/log.toml
+try "the same where its log is JSON" refuses containerd "${line}containerd.config: containerd refuses it: [^{]*mirrors" '' '' "$imports"
 try "nothing is left of half a containerd" leaves_nothing
-
 
 asks_where() { within=(unshare --mount bash -c "$1"$'\nexec "$@"' -); asks ''; within=(); }       # COMMANDS in a namespace of mounts
 read_only() { asks_where 'for m in /sys/fs/cgroup /sys/fs/cgroup/*/; do ! mountpoint -q $m || mount -o remount,bind,ro $m || exit; done'; }
