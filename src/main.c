@@ -4,7 +4,7 @@
  * there. */
 #include "commands/commands.h"
 #include "commands/hide.h"
-#include "commands/plan-parts.h"
+#include "commands/plan-modes.h"
 #include "commands/run.h"
 #include "report/report.h"
 #include "report/verdict.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The executors of devices: pages.c, sysctl.c, module.c, machine.c (what is there), driver.c, fabric.c,
- * health.c, mig.c, node.c, list.c, clocks.c, cdi.c, imex.c, of whose turn it is, turn.c, and of what a
- * failure of theirs makes of the node, register.c and taint.c. Beside them state.c, of the files of kubelet.
- * Those that take a Work run on a thread, look for themselves whether anything is to be done, and return > 0
- * done, 0 unchanged, < 0 after work_fail(). */
+ * health.c, mig.c, node.c, list.c, clocks.c, cdi.c, imex.c; devices-lock.c, of whose turn it is; and of what
+ * a failure of theirs makes of the node, node-precheck.c and taint.c. Beside them state.c, of the files of
+ * kubelet. Those that take a Work run on a thread, look for themselves whether anything is to be done, and
+ * return > 0 done, 0 unchanged, < 0 after work_fail(). */
 #include "apply/work.h"
 
 _must_check_ _nonnull_ int sysctl_work(Work *w);

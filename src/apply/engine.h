@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The run as a whole, for those who work for all tasks: apply.c, task.c, work.c, files.c, waited.c, units/. A
- * few executors, too, look at other tasks than their own. */
+/* The run as a whole, for those who work for all tasks: apply.c, task.c, work.c, files.c, wait-budget.c,
+ * units/. A few executors, too, look at other tasks than their own. */
 #include "apply/task.h"
 
 typedef struct Bus Bus;
@@ -27,7 +27,7 @@ struct Apply {
         Job *jobs;              /* work.c's: of tasks that were given up */
         size_t *threads_left;   /* Results.threads_left */
         int *turn_fd;           /* Results.turn_fd */
-        json_t *waited;         /* of waited.c; NULL: each wait has ended well */
+        json_t *waited;         /* of wait-budget.c; NULL: each wait has ended well */
         int *kept; size_t n_kept;       /* work.c's: descriptors that steps of storage have left open */
         int progress_fd;        /* -1: not opened yet */
 };
@@ -94,7 +94,7 @@ _nonnull_ int apply_stopping(Apply *a);
 /* Running or watched? */
 _must_check_ _nonnull_ bool task_in_flight(const Task *t);
 
-/* waited.c */
+/* wait-budget.c */
 /* For the run phase, what the devices phase waited for in vain; nothing where the run phase is this process's
  * as well. */
 _nonnull_ void waited_write(const Root *root, const Plan *plan, const Results *results);

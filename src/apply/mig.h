@@ -3,7 +3,7 @@
 /* What mig.c (what is wanted, what is there, all or nothing), mig-mode.c and mig-instances.c share. Functions
  * that fail have called work_fail() and return a negative errno. */
 #include "apply/gpus.h"
-#include "apply/holders.h"
+#include "apply/gpu-users.h"
 
 #define MIG_LEDGER "/var/lib/nodestrap/mig-reboot"
 

@@ -22,7 +22,7 @@
 
 #define INCOMING ".nodestrap-incoming"
 #define TAKEN    ".nodestrap-taken"             /* what INCOMING becomes on a volume that is one directory */
-#define OWNER    "machine"                      /* in both of them: filling.c */
+#define OWNER    "machine"                      /* in both of them: fill-marker.c */
 #define FILE_MAX (8 << 20)
 
 typedef struct Source {

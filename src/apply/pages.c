@@ -5,7 +5,8 @@
  *
  * Asked for a number for all nodes, the kernel takes memory of each of them. Nodes without CPUs are memory of
  * GPUs, which the driver may be bringing online right now: where there are any, the others are asked one by
- * one. So they are where the plan knows that some will come. https://docs.kernel.org/admin-guide/mm/hugetlbpage.html */
+ * one. So they are where the plan knows that some will come.
+ * https://docs.kernel.org/admin-guide/mm/hugetlbpage.html */
 #include "apply/device.h"
 
 #include "base/str.h"

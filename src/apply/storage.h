@@ -47,7 +47,7 @@ _must_check_ _nonnull_ int move_work(Work *w);
 _must_check_ _nonnull_ int bind_work(Work *w);
 _must_check_ _nonnull_ int image_work(Work *w);
 
-/* ---- filling.c ---- */
+/* ---- fill-marker.c ---- */
 /* mark: a file on the volume that is mounted at place. begin: it gets the word that this root disk keeps for
  * the volume; end: the root disk's is removed; check: fails unless both are there and the same. 0, or
  * work_fail() was called. */

@@ -14,7 +14,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,8 +7,8 @@
  * each; of a Go program that panicked, up to what it panicked at; what systemd said about it where it said
  * nothing itself; NULL where there are none. */
 _nonnull_ char **journal_tail(const char *unit, uint64_t since_usec, size_t max);
-/* What a log line names as the error (klog and logrus, also in JSON), without its escapes; else the line
- * without what klog has in front. The caller's. */
+/* The error that a log line names (klog and logrus, also in JSON), without its escapes. A line that names
+ * none: all of it, but for the head that klog writes. The caller's. */
 _malloc_ _nonnull_ char *log_error(const char *line);
 /* Adds ` and says "…"` to a sentence, from the newest line of the unit since then that has both words. It
  * quotes log_error() of it. false: none has. */

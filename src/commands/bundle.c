@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap status --bundle FILE`: what nodestrap knows by itself, then what report/gather.c finds, packed
- * when all secrets are known. Whatever is missing is a line of errors.txt, never a failure: the machines that
- * need this most lack something. */
+ * `nodestrap status --bundle FILE`: what nodestrap knows by itself, then what report/bundle-collect.c finds,
+ * packed when all secrets are known. Whatever is missing is a line of errors.txt, never a failure: the
+ * machines that need this most lack something. */
 #include "commands/bundle.h"
-#include "commands/kept.h"
+#include "commands/boot-facts.h"
 #include "commands/output.h"
 
 #include "base/log.h"
 #include "base/json.h"
 #include "report/bundle.h"
-#include "report/draw.h"
+#include "report/status-svg.h"
 #include "report/status.h"
 
 #include <errno.h>

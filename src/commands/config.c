@@ -4,7 +4,7 @@
 #include "commands/hide.h"
 #include "commands/output.h"
 #include "commands/run.h"
-#include "report/findings.h"
+#include "report/diag-json.h"
 #include "report/report.h"
 
 #include "base/log.h"

@@ -12,7 +12,7 @@
 #include "base/stop.h"
 #include "base/time.h"
 #include "report/progress.h"
-#include "report/show.h"
+#include "report/status-text.h"
 #include "report/status.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * added, removed, changed or moved, down to the lines of files. What the one or the other keeps secret may
  * differ where their ids do, and no more is known of it: a digest would be one to guess from. What only the
  * machine says (live) is no difference of plans. */
-#include "commands/plan-parts.h"
+#include "commands/plan-modes.h"
 
 #include "base/json.h"
 #include "base/lines.h"

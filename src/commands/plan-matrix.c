@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One configuration, many instance types → a table: what becomes of each, or why nothing does. Models look
  * at no machine and start nothing, so that a hundred types take the time of a few processes. */
-#include "commands/plan-parts.h"
+#include "commands/plan-modes.h"
 
 #include "base/hash.h"
 #include "base/json.h"
 #include "commands/output.h"
 #include "host/tables.h"
-#include "report/findings.h"
+#include "report/diag-json.h"
 #include "report/verdict.h"
 
 #include <errno.h>

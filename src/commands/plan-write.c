@@ -3,7 +3,7 @@
  * that the next time tells its own files from others', which it does not touch: where there is one, nothing
  * is written. The list is there before the first file and names what is to go until it is gone, so that
  * whenever this ends the next time can go on. */
-#include "commands/plan-parts.h"
+#include "commands/plan-modes.h"
 
 #include "base/json.h"
 #include "base/str.h"

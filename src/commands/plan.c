@@ -2,12 +2,12 @@
  * `nodestrap plan`: what init would do, as text or JSON, beside what the machine says of it. */
 #include "commands/commands.h"
 #include "commands/output.h"
-#include "commands/plan-parts.h"
+#include "commands/plan-modes.h"
 
 #include "apply/look.h"
 #include "base/lines.h"
 #include "doctor/checks.h"
-#include "report/findings.h"
+#include "report/diag-json.h"
 #include "redact/mask.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 /* Everything that the stages of the road hand to each other, and what ends up in the report. */
 #include "apply/apply.h"
 #include "cli/cli.h"
-#include "commands/kept.h"
+#include "commands/boot-facts.h"
 #include "source/binding.h"
 #include "source/source.h"
 
@@ -60,10 +60,10 @@ _nonnull_ void node_name_done(NodeName *n);
 _nonnull_ void init_find_name(const Run *run, NodeName *ret);
 
 /* What the command does not need of this process's powers goes, but for what the paths on its command line
- * take (give-up.c). */
+ * take (drop-privileges.c). */
 _nonnull_ void run_give_up(const Options *options);
 
-/* ---- the stages, in their order (road.c) ---- */
+/* ---- the stages, in their order (stages.c) ---- */
 /* --root, and the right to change it. */
 _must_check_ _nonnull_ int run_open_root(Run *run);
 /* sources → decode → merge → validate */

@@ -9,9 +9,9 @@
 #include "commands/run.h"
 
 #include "base/json.h"
-#include "report/draw.h"
+#include "report/status-svg.h"
 #include "report/metrics.h"
-#include "report/show.h"
+#include "report/status-text.h"
 #include "report/status.h"
 
 static int status_print(const Options *o, const json_t *status, Diag *diag) {

@@ -11,7 +11,7 @@
 #include "base/run.h"
 #include "base/stop.h"
 #include "base/str.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What asks daemons (daemons_ask() of doctor/checks.h) has in common: ask.c starts and hears them, ask-root.c
- * makes the root that they see, ask-groups.c their control groups. */
+/* The three files behind daemons_ask() of doctor/checks.h: ask.c starts the daemons and hears them,
+ * ask-root.c makes the root that they see, ask-groups.c their control groups. */
 #include "base/time.h"
 #include "doctor/checks.h"
 
-/* Until what they had is gone. */
+/* So long the kernel may take to end the processes and empty their groups. */
 #define ASK_CLEAN_USEC (2 * USEC_PER_SEC)
 #define CGROUPS        "/sys/fs/cgroup"
 

@@ -5,7 +5,7 @@
 
 #include "base/paths.h"
 #include "base/str.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 
 #define MAX_ENTRIES 1024u
 

@@ -7,7 +7,7 @@
 #include "base/package.h"
 #include "base/paths.h"
 #include "base/str.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 
 #include <errno.h>
 

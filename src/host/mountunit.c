@@ -6,7 +6,7 @@
 
 #include "base/paths.h"
 #include "base/str.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 
 #define UNIT_MAX (1 << 20)
 

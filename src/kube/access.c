@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/paths.h"
 #include "base/str.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 #include "doc/doc.h"
 #include "kube/kube.h"
 

@@ -288,7 +288,8 @@ typedef enum Compare {
         COMPARE_SYSCTL, COMPARE_PAGES, COMPARE_MODULE, COMPARE_STEP, COMPARE_UNIT, COMPARE_RERUN,
 } Compare;
 
-/* report/found.c takes this of Result.found, beside the values of tells. GPUS: all that is known of each. */
+/* report/device-report.c takes this of Result.found, beside the values of tells. GPUS: all that is known of
+ * each. */
 enum { REPORTS_GPUS = 1 << 0, REPORTS_HEALTH = 1 << 1, REPORTS_PAGES = 1 << 2 };
 
 /* A list ends with an empty one. */

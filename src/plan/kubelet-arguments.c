@@ -8,7 +8,7 @@
 #include "plan/planner.h"
 #include "base/str.h"
 #include "config/kubelet.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 #include "redact/secret.h"
 
 #define ARGUMENTS "NODEADM_KUBELET_ARGS"

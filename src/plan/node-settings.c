@@ -5,7 +5,7 @@
 #include "plan/node.h"
 #include "base/str.h"
 #include "config/kubelet.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 #include "doc/doc.h"
 #include <errno.h>
 

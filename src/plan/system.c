@@ -4,7 +4,7 @@
 #include "plan/planner.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 #include <errno.h>
 
 #define RESOLVED_CONFIG "/run/systemd/resolved.conf.d/40-eks.conf"

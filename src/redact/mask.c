@@ -4,7 +4,7 @@
 #include "redact/mask.h"
 
 #include "base/json.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 #include "doc/doc.h"
 #include "redact/secret.h"
 

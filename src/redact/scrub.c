@@ -5,7 +5,7 @@
  * "password", variables of units. It rather hides too much. */
 #include "redact/scrub.h"
 
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 #include "doc/doc.h"
 #include "redact/secret.h"
 

@@ -25,7 +25,7 @@ _nonnull_ void bundle_add(Bundle *b, const char *name, char *data, size_t size);
 _nonnull_ bool bundle_has(const Bundle *b, const char *name);
 /* Why something is not in it. */
 void bundle_miss(Bundle *b, const char *name, const char *format, ...) _nonnull_ _printf_(3, 4);
-/* Files, programs, journals and what the kernel tells, by the tables of gather.c. */
+/* Files, programs, journals and what the kernel tells, by the tables of bundle-collect.c. */
 _nonnull_ void bundle_gather(Bundle *b);
 /* The .tar.gz, the caller's, without the secrets. */
 _malloc_ _nonnull_ char *bundle_pack(Bundle *b, size_t *ret_size);

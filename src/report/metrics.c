@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "report/critical.h"
-#include "report/found.h"
+#include "report/device-report.h"
 #include "report/status.h"
 
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "report/critical.h"
-#include "report/found.h"
+#include "report/device-report.h"
 #include "report/join.h"
 #include "report/phases.h"
 

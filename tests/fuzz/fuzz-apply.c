@@ -13,7 +13,7 @@
 #include "apply/units/units.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 
 #include <fcntl.h>
 

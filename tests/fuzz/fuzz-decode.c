@@ -3,7 +3,7 @@
  * and be the same. What is said of it can be said to machines, whatever it holds. */
 #include "config/config.h"
 #include "base/str.h"
-#include "report/findings.h"
+#include "report/diag-json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Diagnostics as JSON: all that is known and nothing else, and always JSON. */
 #include "base/json.h"
-#include "report/findings.h"
+#include "report/diag-json.h"
 #include "test.h"
 
 #include <errno.h>

@@ -3,11 +3,11 @@
 #include "files.h"
 #include "report/critical.h"
 #include "report/report.h"
-#include "report/draw.h"
+#include "report/status-svg.h"
 #include "report/metrics.h"
 #include "report/phases.h"
 #include "report/progress.h"
-#include "report/show.h"
+#include "report/status-text.h"
 #include "report/status.h"
 
 #include "test.h"

@@ -487,7 +487,8 @@ char *job_blockers(Unit *u) {
         return text;
 }
 
-/* The run phase waits until the devices are another's turn no more (turn.c), which is no job of systemd's. */
+/* The run phase waits until the devices are another's turn no more (devices-lock.c), which is no job of
+ * systemd's. */
 static bool waits_for_us(const char *own, const char *unit) {
         return streq(unit, own) ||
                (streq(own, "nodestrap-devices.service") && streq(unit, "nodestrap-run.service"));

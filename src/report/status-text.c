@@ -2,14 +2,14 @@
  * status.json → `nodestrap status`: first the verdict, its cause and what to look at next, which node it is
  * and how its phases ended; then each process as a timeline, one line an action:
  *     start  duration  outcome  |  ===      |  id */
-#include "report/show.h"
+#include "report/status-text.h"
 
 #include "apply/apply.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "report/critical.h"
-#include "report/found.h"
+#include "report/device-report.h"
 #include "report/join.h"
 #include "report/status.h"
 

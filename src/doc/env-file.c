@@ -4,7 +4,7 @@
  * EnvironmentFile=, systemd:src/shared/conf-parser.c:config_parse() for units,
  * systemd:src/basic/extract-word.c for what becomes of $NAME; and as a POSIX shell does it for /etc/default.
  * People write such files by hand. */
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 
 #include "base/str.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * status.json → rows → SVG. One scale for all: where a boot spends its time is what the drawing is
  * for. */
-#include "report/draw.h"
+#include "report/status-svg.h"
 
 #include "base/json.h"
 #include "base/str.h"

@@ -21,7 +21,7 @@ static int turn_fail(Work *w, int r, const char *verb) {
 }
 
 int turn_work(Work *w) {
-        /* It has had it since before it looked at the machine (commands/road.c). */
+        /* It has had it since before it looked at the machine (commands/stages.c). */
         if (w->early)
                 return 0;
         int fd = root_make_dirs(w->root, RUN_DIR, 0755);

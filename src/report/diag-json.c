@@ -4,7 +4,7 @@
  * (https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support). What others
  * wrote (names of files, keys) is shown as it is on the console: what is no UTF-8, and what could garble a
  * terminal that the JSON is printed on by its reader, as \x1b. */
-#include "report/findings.h"
+#include "report/diag-json.h"
 
 #include "base/json.h"
 #include "base/str.h"

@@ -3,7 +3,7 @@
  * line that taint-node writes → the same words; a unit → a setting on one line; a file of /etc/default → a
  * word that can be written and read again. */
 #include "base/str.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 
 #include <errno.h>
 

@@ -38,7 +38,7 @@ static void box_done(Box *b) {
 }
 
 static void box_init(Box *b) {
-        *b = (Box){ .path = "/tmp/test-waited.XXXXXX" };
+        *b = (Box){ .path = "/tmp/test-wait-budget.XXXXXX" };
         ASSERT_TRUE(mkdtemp(b->path));
         ASSERT_OK(root_new(b->path, &b->root));
         ASSERT_OK(root_replace(b->root, BOOT, "boot-one\n", 9, 0444));

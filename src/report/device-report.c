@@ -2,7 +2,7 @@
  * What the actions of a boot found out about GPUs and huge pages (Result.found), put together for
  * status.json: "accelerator", with all that is known of each GPU in one place, and "hugepages"; and from
  * there for people. */
-#include "report/found.h"
+#include "report/device-report.h"
 
 #include "apply/apply.h"
 #include "base/json.h"

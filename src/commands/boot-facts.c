@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Kept ⇄ /run/nodestrap/facts.json. The boot id guards it: below --root, or in an image captured from a
  * running node, the file may be older than this boot. */
-#include "commands/kept.h"
+#include "commands/boot-facts.h"
 
 #include "base/hash.h"
 #include "base/str.h"

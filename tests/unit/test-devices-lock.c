@@ -32,7 +32,7 @@ static void box_done(Box *b) {
 
 static void box_init(Box *b) {
         static const Action action = { .type = ACTION_TAKE_TURN };
-        *b = (Box){ .path = "/tmp/test-turn.XXXXXX" };
+        *b = (Box){ .path = "/tmp/test-devices-lock.XXXXXX" };
         ASSERT_TRUE(mkdtemp(b->path));
         ASSERT_OK(root_new(b->path, &b->root));
         ASSERT_OK(pipe2(b->cancel, O_CLOEXEC));

@@ -2,7 +2,7 @@
  * KEY=value as systemd and shells read it. The quoting is proved against systemd's own parsers in
  * tests/check/environment.sh; here is what it looks like. */
 #include "base/str.h"
-#include "doc/assignment.h"
+#include "doc/env-file.h"
 #include "test.h"
 
 /* ---- EnvironmentFile= ---- */
