@@ -301,7 +301,7 @@ Work *job_work(Job *j) {
 
 char *job_at(Job *j, const Action **ret) {
         pthread_mutex_lock(&j->lock);
-        char *at = j->at ? xstrdup(j->at) : NULL;
+        char *at = xstrdup_or_null(j->at);
         *ret = j->on;
         pthread_mutex_unlock(&j->lock);
         return at;

@@ -453,7 +453,7 @@ static void place_primary(Enis *e) {
 
 int enis_ask(Imds *imds, const EniQuestion *question, Enis *e, Diag *diag) {
         Inquiry q = { .imds = imds, .question = question, .enis = e, .diag = diag };
-        _cleanup_(freep) char *primary = e->primary ? xstrdup(e->primary) : NULL;
+        _cleanup_(freep) char *primary = xstrdup_or_null(e->primary);
         int r = 0;
         if (!e->instance_id)
                 r = ask_word(&q, "meta-data/instance-id", normal_instance_id, "the id of an instance",

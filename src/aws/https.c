@@ -45,7 +45,7 @@ static int choose_bundle(Cause cause, const char *other, Diag *diag) {
                 curl.cleanup(easy);     /* a connection was made with what was trusted then */
         easy = NULL;
         free(bundle);
-        bundle = path ? xstrdup(path) : NULL;
+        bundle = xstrdup_or_null(path);
         return 0;
 }
 

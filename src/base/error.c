@@ -136,7 +136,7 @@ void diagnostic_locate(Diagnostic *i, const Position *at) {
 static Diagnostic *diag_add(Diag *d, Cause cause, const Position *at, const char *path) {
         if ((d->n & (d->n + 1)) == 0)
                 d->items = xrealloc(d->items, 2 * d->n + 1, sizeof *d->items);
-        d->items[d->n] = (Diagnostic){ .cause = cause, .path = path ? xstrdup(path) : NULL };
+        d->items[d->n] = (Diagnostic){ .cause = cause, .path = xstrdup_or_null(path) };
         if (at)
                 diagnostic_locate(&d->items[d->n], at);
         return &d->items[d->n++];

@@ -41,6 +41,10 @@ char *xstrdup(const char *s) {
         return xmemdup(s, strlen(s));
 }
 
+char *xstrdup_or_null(const char *s) {
+        return s ? xstrdup(s) : NULL;
+}
+
 char *xstrndup(const char *s, size_t n) {
         return xmemdup(s, strnlen(s, n));
 }

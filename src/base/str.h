@@ -9,6 +9,7 @@
 _malloc_ void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *p, size_t count, size_t size) __attribute__((returns_nonnull, warn_unused_result));
 _malloc_ char *xstrdup(const char *s);
+_must_check_ char *xstrdup_or_null(const char *s);              /* NULL for NULL */
 _malloc_ char *xstrndup(const char *s, size_t n);
 _malloc_ char *xmemdup(const void *data, size_t size);          /* with a NUL behind it */
 _malloc_ char *xasprintf(const char *format, ...) _printf_(1, 2);

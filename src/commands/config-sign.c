@@ -51,9 +51,9 @@ static int check_fields(const Options *o, Signature *ret, Diag *diag) {
                                           streq(fields[i], "account") ? "id, which has twelve digits,"
                                                                       : "name");
         *ret = (Signature){ .serial = serial };
-        ret->account = o->account ? xstrdup(o->account) : NULL;
-        ret->region = o->region ? xstrdup(o->region) : NULL;
-        ret->cluster = o->cluster ? xstrdup(o->cluster) : NULL;
+        ret->account = xstrdup_or_null(o->account);
+        ret->region = xstrdup_or_null(o->region);
+        ret->cluster = xstrdup_or_null(o->cluster);
         return 0;
 }
 

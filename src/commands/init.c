@@ -92,7 +92,7 @@ void node_name_done(NodeName *n) {
 }
 
 static char *copy(const char *text) {
-        return text ? xstrdup(text) : NULL;
+        return xstrdup_or_null(text);
 }
 
 /* Nobody is asked where nobody answered before. */

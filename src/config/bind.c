@@ -13,7 +13,7 @@ static void bind_value(const Field *f, const json_t *value, Config *c) {
 
         switch (f->type) {
         case FIELD_STRING:
-                *(char **)into = text ? xstrdup(text) : NULL;
+                *(char **)into = xstrdup_or_null(text);
                 break;
         case FIELD_BOOL:
                 *(bool *)into = json_is_true(value);

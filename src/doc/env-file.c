@@ -219,7 +219,7 @@ char *assignment_in_unit(const char *text, const char *section, const char *name
         for (char **item = all; item && *item; item += 2)
                 if (streq(*item, name))
                         value = item[1];
-        return value ? xstrdup(value) : NULL;
+        return xstrdup_or_null(value);
 }
 
 int assignment_in_shell(const char *text, const char *name, char **ret) {

@@ -36,7 +36,7 @@ Check *checks_add(Checks *checks, CheckVerdict verdict, const char *code, const 
                 .verdict = verdict,
                 .code = xstrdup(code),
                 .subject = xstrdup(subject),
-                .found = found ? xstrdup(found) : NULL,
+                .found = xstrdup_or_null(found),
         };
         return &checks->items[checks->n++];
 }
@@ -51,7 +51,7 @@ void check_tell(Check *c, const Need *need, const char *format, ...) {
         if (!need)
                 return;
         free(c->step);
-        c->step = need->step ? xstrdup(need->step) : NULL;
+        c->step = xstrdup_or_null(need->step);
         c->cause = c->verdict == CHECK_FAILED ? need->cause : CAUSE_NONE;
         strv_free(c->types);
         c->types = strv_copy(need->types);

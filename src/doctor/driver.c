@@ -183,7 +183,7 @@ static void settle(Image *i) {
                 if (!streq(i->drivers[k].version, version))
                         version = NULL;
         free(i->driver);
-        i->driver = version ? xstrdup(version) : NULL;
+        i->driver = xstrdup_or_null(version);
 }
 
 void drivers_find(Image *i) {

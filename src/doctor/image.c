@@ -155,7 +155,7 @@ static char *only_kernel(const Root *root, char *const *kernels) {
                         return NULL;
                 only = *k;
         }
-        return only ? xstrdup(only) : NULL;
+        return xstrdup_or_null(only);
 }
 
 static char *boot_kernel(const Image *image) {

@@ -356,7 +356,7 @@ void look_library(Look *l, const Need *need) {
                 return;
         }
         owners_look(l, o.path);
-        _cleanup_(freep) char *path = xstrdup(o.path), *soname = o.elf.soname ? xstrdup(o.elf.soname) : NULL,
+        _cleanup_(freep) char *path = xstrdup(o.path), *soname = xstrdup_or_null(o.elf.soname),
                               *fault = loading_fault(l, o);
         if (fault)
                 check_tell(look_fault(l, need, "program-library", path), need, "it cannot be loaded: %s",

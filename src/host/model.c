@@ -21,7 +21,7 @@ static void add_pci(Host *h, const PciDevice *like, unsigned count) {
                 PciDevice *d = &h->pci[h->n_pci];
                 *d = *like;
                 d->address = xasprintf("0000:%02zx:%02zx.0", h->n_pci / 32, h->n_pci % 32);
-                d->driver = like->driver ? xstrdup(like->driver) : NULL;
+                d->driver = xstrdup_or_null(like->driver);
                 d->numa_node = (int)(i * h->n_nodes / count);
                 h->n_pci++;
         }

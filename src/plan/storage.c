@@ -217,7 +217,7 @@ static void add_mount(Plan *plan, const Stores *s, const Device *d) {
         a->storage.state = state;
         a->storage.filesystem = xstrdup(d->filesystem);
         if (d->content && d->filled == STEP_KEEP)
-                a->storage.uuid = d->content->uuid ? xstrdup(d->content->uuid) : NULL;
+                a->storage.uuid = xstrdup_or_null(d->content->uuid);
         else if (d->filled == STEP_MAKE || d->filled == STEP_REMAKE)
                 a->storage.uuid = xstrdup(d->uuid);
         action_after(a, made);
