@@ -4,7 +4,7 @@
  * asked, which is done when an init says that it has ended, and else now and then. */
 #include "commands/follow.h"
 
-#include "commands/outlook.h"
+#include "report/outlook.h"
 #include "commands/output.h"
 
 #include "base/json.h"

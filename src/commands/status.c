@@ -4,7 +4,7 @@
 #include "commands/bundle.h"
 #include "commands/commands.h"
 #include "commands/follow.h"
-#include "commands/outlook.h"
+#include "report/outlook.h"
 #include "commands/output.h"
 #include "commands/run.h"
 

@@ -3,7 +3,7 @@
  * → what the API server says. */
 #include "commands/commands.h"
 #include "commands/hide.h"
-#include "commands/outlook.h"
+#include "report/outlook.h"
 #include "commands/run.h"
 
 #include "apply/identity.h"

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "commands/boot-facts.h"
-#include "commands/outlook.h"
+#include "report/outlook.h"
 #include "commands/snapshot.h"
 #include "config/config.h"
 #include "report/critical.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * When `wait` asks systemd whether an init is to come. A child process has a directory as its /, where the bus is a socket of ours, which
  * nobody answers; tests/check/wait.sh has what is said. */
-#include "commands/outlook.h"
+#include "report/outlook.h"
 
 #include "base/paths.h"
 #include "test.h"

@@ -3,7 +3,7 @@
  * phase that failed is done again by the run phase, a failed boot by whoever calls init by hand: what init
  * said last counts only when nobody is at it. A kubelet that runs all the same was started by somebody else,
  * and may well join. */
-#include "commands/outlook.h"
+#include "report/outlook.h"
 
 #include "base/json.h"
 #include "base/lock.h"
