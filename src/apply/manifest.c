@@ -6,9 +6,9 @@
  * their half of the plan: an entry belongs to the phase that wrote it, and only that one may miss it. */
 #include "apply/file.h"
 
-#include "base/log.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/str.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #pragma once
 /* What mig.c (what is wanted, what is there, all or nothing), mig-mode.c and mig-instances.c share. Functions
  * that fail have called work_fail() and return a negative errno. */
-#include "apply/gpus.h"
 #include "apply/gpu-users.h"
+#include "apply/gpus.h"
 
 #define MIG_LEDGER "/var/lib/nodestrap/mig-reboot"
 

@@ -3,8 +3,8 @@
  * flock(2) itself: a signal that came a moment before would not end that, and it has no deadline. */
 #include "base/lock.h"
 
-#include "base/paths.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/stop.h"
 #include "base/time.h"
 

@@ -6,8 +6,8 @@
 #include "commands/boot-facts.h"
 #include "commands/output.h"
 
-#include "base/log.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "report/bundle.h"
 #include "report/status-svg.h"
 #include "report/status.h"

@@ -4,13 +4,13 @@
  * asked, which is done when an init says that it has ended, and else now and then. */
 #include "commands/follow.h"
 
-#include "report/outlook.h"
 #include "commands/output.h"
 
 #include "base/json.h"
 #include "base/progress.h"
 #include "base/stop.h"
 #include "base/time.h"
+#include "report/outlook.h"
 #include "report/progress.h"
 #include "report/status-text.h"
 #include "report/status.h"

@@ -7,8 +7,8 @@
 #include "apply/look.h"
 #include "base/lines.h"
 #include "doctor/checks.h"
-#include "report/diag-json.h"
 #include "redact/mask.h"
+#include "report/diag-json.h"
 
 #include <errno.h>
 #include <fcntl.h>

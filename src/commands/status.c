@@ -4,13 +4,13 @@
 #include "commands/bundle.h"
 #include "commands/commands.h"
 #include "commands/follow.h"
-#include "report/outlook.h"
 #include "commands/output.h"
 #include "commands/run.h"
 
 #include "base/json.h"
-#include "report/status-svg.h"
 #include "report/metrics.h"
+#include "report/outlook.h"
+#include "report/status-svg.h"
 #include "report/status-text.h"
 #include "report/status.h"
 

@@ -3,7 +3,6 @@
  * → what the API server says. */
 #include "commands/commands.h"
 #include "commands/hide.h"
-#include "report/outlook.h"
 #include "commands/run.h"
 
 #include "apply/identity.h"
@@ -13,6 +12,7 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "report/join.h"
+#include "report/outlook.h"
 #include "report/status.h"
 
 #include <assert.h>

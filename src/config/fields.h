@@ -3,8 +3,8 @@
 /* Inside src/config only. One tree of rows says which keys a NodeConfig has, of which type, what they mean,
  * and where they go in struct Config; decode, merge, validate, bind and schema all walk it. A new key is a
  * new row in fields.c. */
-#include "config/config.h"
 #include "base/str.h"
+#include "config/config.h"
 #include "config/kubelet.h"
 
 typedef enum FieldType {

@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "base/paths.h"
 #include "base/str.h"
-#include "doc/env-file.h"
 #include "doc/doc.h"
+#include "doc/env-file.h"
 #include "kube/kube.h"
 
 #include <errno.h>

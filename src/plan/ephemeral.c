@@ -4,8 +4,8 @@
  * (md-raid-utilities/mdadm:super1.c), xfs its log (mkfs.xfs(8), -l size), ext4 inode tables and a journal
  * (mke2fs(8), mke2fs.conf(5)). */
 #include "plan/node.h"
-#include "plan/storage.h"
 #include "base/str.h"
+#include "plan/storage.h"
 
 #define KIBIBYTE (1ULL << 10)
 #define MEBIBYTE (1ULL << 20)

@@ -5,8 +5,8 @@
 #include "plan/node.h"
 #include "base/str.h"
 #include "config/kubelet.h"
-#include "doc/env-file.h"
 #include "doc/doc.h"
+#include "doc/env-file.h"
 #include <errno.h>
 
 #define FILE_ID    "write-file:/etc/kubernetes/kubelet/config.json"

@@ -3,9 +3,9 @@
  * for, and named by one digest. plan_make() is the list of planners. Nothing here or beside this file may
  * look at a machine (`make pure`). */
 #include "plan/planner.h"
-#include "plan/nvidia.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "plan/nvidia.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>

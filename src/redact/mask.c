@@ -4,8 +4,8 @@
 #include "redact/mask.h"
 
 #include "base/json.h"
-#include "doc/env-file.h"
 #include "doc/doc.h"
+#include "doc/env-file.h"
 #include "redact/secret.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
  * "password", variables of units. It rather hides too much. */
 #include "redact/scrub.h"
 
-#include "doc/env-file.h"
 #include "doc/doc.h"
+#include "doc/env-file.h"
 #include "redact/secret.h"
 
 #include <ctype.h>
