@@ -268,6 +268,8 @@ guest() {
         try "fabric manager that finds nothing to do" 33 "$FM.service did not stay up: it found no NVSwitch: .*journalctl -u $FM.service and /var/log/fabricmanager.log$" '^warning Nothing to do' <<<"start-unit $FM.service deadline=60s"
         ours $FM Type=oneshot ExecCondition=/bin/false "ExecStart=/bin/true"; systemctl daemon-reload
         try "one that is skipped by its ExecCondition=" 33 'its ExecCondition= /bin/false \(status 1\) said no, so systemd did not start it' <<<"$q"
+        printf '[Unit]\nConditionPathExists=|!/usr\nConditionPathExists=|/etc\n' >>$L/$FM.service; systemctl daemon-reload
+        try "and not by the condition of two that need not hold" 33 'its ExecCondition= /bin/false \(status 1\) said no, so systemd did not start it' <<<"$q"
         ours $FM Type=oneshot "ExecStart=/bin/true"; printf '[Unit]\nConditionPathExists=!/usr\nConditionPathExists=/etc\n' >>$L/$FM.service; systemctl daemon-reload
         try "one that is skipped by a condition names it" 33 'did not stay up: ConditionPathExists=!/usr is not met, so systemd did not start it' <<<"$q"
         holds "and was not tried again" bash -c '! grep -q "start 1 failed" <<<"$1"' _ "$out"

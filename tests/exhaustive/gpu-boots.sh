@@ -18,6 +18,7 @@ for word in "${words[@]}"; do
                 [ -e "$script" ] || continue
                 if grep -q '^# run: .*-S bookworm' "$script"; then boot "$script" "on trixie" '/^# run:/s/bookworm/trixie/'
                 else boot "$script" "on bookworm" -e '/^# run:/s/trixie/bookworm/' -e '/^# tree:/s/$/ containerd_version/'; fi
+                case $script in *-no-vpd.sh) continue;; esac            # tests/exhaustive/gpu-gen3-no-vpd.sh
                 if grep -q '^# gpu: .* gen[12]' "$script"; then boot "$script" "with an image of autumn 2026" '/^# gpu:/s/ gen[12]/ gen3/'; fi
         done
 done

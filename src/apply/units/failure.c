@@ -61,17 +61,24 @@ static sd_bus_message *property_ask(const Unit *u, const char *interface, const 
         return r >= 0 ? reply : sd_bus_message_unref(reply);
 }
 
-/* "ConditionPathExists=!/etc/x": all that were looked at and not met; NULL where systemd no longer knows. */
+/* "ConditionPathExists=!/etc/x": all that were looked at and not met; NULL where systemd no longer knows. One with
+ * "|" counts only where no other such is met (systemd.unit(5)). */
 static char *conditions_unmet(const Unit *u) {
-        _cleanup_(strv_freep) char **unmet = NULL;
+        _cleanup_(strv_freep) char **unmet = NULL, **alternatives = NULL;
+        bool met = false;
         const char *type, *parameter;
         int trigger, negate, state;
         sd_bus_message *m = property_ask(u, SYSTEMD ".Unit", "Conditions", "a(sbbsi)");
-        while (m && sd_bus_message_read(m, "(sbbsi)", &type, &trigger, &negate, &parameter, &state) > 0)
+        while (m && sd_bus_message_read(m, "(sbbsi)", &type, &trigger, &negate, &parameter, &state) > 0) {
+                met |= trigger && state > 0;
                 if (state < 0)
-                        strv_push(&unmet, xasprintf("%s=%s%s%s", type, trigger ? "|" : "", negate ? "!" : "",
-                                                    parameter));
+                        strv_push(trigger ? &alternatives : &unmet,
+                                  xasprintf("%s=%s%s%s", type, trigger ? "|" : "", negate ? "!" : "",
+                                            parameter));
+        }
         sd_bus_message_unref(m);
+        if (!met)
+                strv_extend(&unmet, alternatives);
         return unmet ? strv_join(unmet, ", ") : NULL;
 }
 
