@@ -81,6 +81,9 @@ table == "mig-profiles" {
         if ($2 !~ /^[1-7]g\.[0-9]+gb(\+me(\.all)?|\+gfx|-me)?$/) fail("not the name of a profile: " $2)
         if ($7 !~ /^[0-7]+$/) fail("not memory slices: " $7)
         if ($8 !~ /^(documented|inferred)$/) fail("no such certainty: " $8)
+        if ($1 != gpu && $1 in certainty) fail("the rows of " $1 " do not stand together")
+        if ($1 == gpu && $8 != certainty[gpu]) fail("the rows of " $1 " have two certainties")
+        gpu = $1; certainty[gpu] = $8
         bits = 0
         for (i = 1; i <= length($7); i++) bits += 2 ^ substr($7, i, 1)
         print "        { " word($1) ", \"" $2 "\", " number($3, -1) ", " number($4, 0) ", " number($5, 0) ", " number($6, 0) ", " bits ", " \

@@ -77,7 +77,29 @@ static void variables_free(Variable *list, size_t n) {
         free(list);
 }
 
-static void instance_done(InstanceOptions *o) {
+/* Frees what bind_value() has allocated. */
+static void release_value(const Field *f, Config *c) {
+        void *in = (char *)c + f->offset;
+        if (f->type == FIELD_STRING)
+                free(*(char **)in);
+        else if (f->type == FIELD_FREE)
+                json_decref(*(json_t **)in);
+        else if (f->type == FIELD_LIST)
+                strv_free(*(char ***)in);
+}
+
+static void release_fields(const Field *fields, Config *c) {
+        for (const Field *f = fields; f->key; f++)
+                if (f->type == FIELD_MAP)
+                        release_fields(f->fields, c);
+                else if (!f->bind && !(f->flags & FIELD_TOML))
+                        release_value(f, c);
+}
+
+/* Frees what the rows' own functions have allocated. */
+static void release_bound(Config *c) {
+        InstanceOptions *o = &c->instance;
+        free(c->cluster.certificate_authority);
         free(o->storage.mount_path);
         volumes_free(o->volumes, o->n_volumes);
         free(o->hugepages.pages);
@@ -86,35 +108,20 @@ static void instance_done(InstanceOptions *o) {
                 variables_free(o->environment[i].variables, o->environment[i].n);
         }
         free(o->environment);
-        strv_free(o->nameservers);
-        strv_free(o->domains);
         variables_free(o->sysctl, o->n_sysctl);
-}
-
-static void nvidia_done(Nvidia *n) {
-        strv_free(n->imex_nodes);
-        for (size_t i = 0; i < n->n_mig; i++) {
-                free(n->mig[i].gpus);
-                variables_free(n->mig[i].profiles, n->mig[i].n_profiles);
+        for (size_t i = 0; i < c->nvidia.n_mig; i++) {
+                free(c->nvidia.mig[i].gpus);
+                variables_free(c->nvidia.mig[i].profiles, c->nvidia.mig[i].n_profiles);
         }
-        free(n->mig);
+        free(c->nvidia.mig);
 }
 
 Config *config_free(Config *c) {
         if (!c)
                 return NULL;
-        free(c->cluster.name);
-        free(c->cluster.endpoint);
-        free(c->cluster.certificate_authority);
-        free(c->cluster.cidr);
-        free(c->cluster.id);
-        json_decref(c->kubelet.config);
-        strv_free(c->kubelet.flags);
-        free(c->kubelet.max_pods_expression);
+        release_fields(fields_find(nodeconfig_fields, "spec")->fields, c);
+        release_bound(c);
         json_decref(c->containerd.config);
-        json_decref(c->containerd.base_runtime_spec);
-        instance_done(&c->instance);
-        nvidia_done(&c->nvidia);
         json_decref(c->document);
         if (c->origins)
                 origins_done(c->origins);

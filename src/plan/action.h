@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What a plan consists of. Each type is a row of the table in action.c, which says what others know of it;
- * apply/apply.c has its functions. */
+ * apply/table.c has its functions. */
 #include "base/error.h"
 #include "base/json.h"
 #include "host/host.h"

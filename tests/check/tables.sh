@@ -26,6 +26,8 @@ gpus~/^2330/s/,18,/,,18,/~want 14 cells, found 15
 hbm-chips~s/^31,/3g,/~not two hexadecimal digits: 3g
 instance-types~/^p5.48xlarge/s/,pci,/,pcie,/~not one of none pci nvl5-host nvl5-offhost: pcie
 instance-types~/^p5.48xlarge/s/,x86_64,/,x86-64,/~not one of x86_64 arm64: x86-64
+mig-profiles~s/^(a100-40gb,1g.5gb,.*)documented/\1inferred/~the rows of a100-40gb have two certainties
+mig-profiles~s/^h100(,3g)/a100-40gb\1/~the rows of a100-40gb do not stand together
 pci-layout~s/^p5.48xlarge,efa/p5.48xlarge,eaf/~not one of efa gpu switch: eaf
 END
 

@@ -5,9 +5,9 @@
 # gpu: p6-b200 gen3 no-vpd bridges-by-id=1
 # tree: enabled gpu
 # console: nodestrap: failed \(33 EFABRICMANAGER\) at start-unit:nvidia-fabricmanager.service: .*its ExecCondition= /etc/eks/nvidia-fabricmanager-condition.sh \(status 1\) said no
-# A p6-b200.48xlarge that shows no vital product data (NVIDIA/gpu-driver-container#606), with an image of autumn 2026: the condition that the
-# image gives fabric manager finds no switch and skips it (awslabs/amazon-eks-ami, nvidia-fabricmanager-condition.sh). Without a fabric every
-# CUDA call would fail, so the node does not join, and the console names the script that said no.
+# A p6-b200.48xlarge without vital product data (NVIDIA/gpu-driver-container#606), with an image of autumn 2026. The image gives fabric manager
+# a condition that finds no switch and skips it (awslabs/amazon-eks-ami, nvidia-fabricmanager-condition.sh). Without a fabric every CUDA call
+# fails, so the node does not join, and the console names the script that said no.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -60,6 +60,9 @@ TEST(every_gpu_of_an_instance_type_has_a_model) {
                         const GpuModel *m = startswith(p, "10de:") ? gpu_model_find((unsigned)strtoul(p + 5, NULL, 16)) : NULL;
                         if (!m)
                                 FAIL("%s: %s is not in conf/gpus.csv", t->name, p);
+                        const char *name = t->gpu_model + strlen("nvidia-");
+                        if (!startswith(name, m->name) || !strchr("-", name[strlen(m->name)]))
+                                FAIL("%s: its model %s is not the %s that conf/gpus.csv has for %s", t->name, t->gpu_model, m->name, p);
                         if (streq(t->nvswitch, "pci"))
                                 ASSERT_EQ(m->board, GPU_CLASS_NVSWITCH);
                         if (streq(t->nvswitch, "nvl5-host"))
