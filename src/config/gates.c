@@ -165,6 +165,15 @@ static void read_flags(Gates *g, char *const *flags) {
         }
 }
 
+bool kubelet_flags_turn_off(char *const *flags, const char *name) {
+        Gates g = {};
+        read_flags(&g, flags);
+        const Said *said = gates_find(&g, name, true);
+        bool off = said && !said->on;
+        gates_done(&g);
+        return off;
+}
+
 static Gates gates_read(const json_t *config, char *const *flags) {
         const Path spec = { NULL, "spec", 0 }, kubelet = { &spec, "kubelet", 0 },
                    file = { &kubelet, "config", 0 }, gates = { &file, "featureGates", 0 };

@@ -117,9 +117,16 @@ static bool flag_setting(const KubeletFlag *f, KubeletSetting *ret) {
         return streq(f->name, "v") || (*f->key && kubelet_setting_find(f->key, ret));
 }
 
+static bool is_past_64_bits(const char *text) {
+        char *end;
+        errno = 0;
+        (void)strtoll(text, &end, 0);
+        return errno == ERANGE && !*end;
+}
+
 /* Go takes more of what begins with a digit than flag_json() does, such as 1_000 and 0b1. */
 static bool is_no_number(const char *text) {
-        return !isdigit((unsigned char)text[*text == '-' || *text == '+']);
+        return !isdigit((unsigned char)text[*text == '-' || *text == '+']) || is_past_64_bits(text);
 }
 
 int kubelet_flag_bool(const char *text) {
@@ -135,10 +142,11 @@ int kubelet_flag_bool(const char *text) {
  * it does not. */
 static json_t *flag_json(char type, const char *text, int base) {
         char *end;
+        errno = 0;
         long long n = strtoll(text, &end, base);
         int on = kubelet_flag_bool(text);
         if (type == 'i')
-                return *text && !*end && !isspace((unsigned char)*text) ? json_integer(n) : NULL;
+                return *text && !*end && errno == 0 && !isspace((unsigned char)*text) ? json_integer(n) : NULL;
         if (type == 'b')
                 return on < 0 ? NULL : json_boolean(on);
         return strchr("dsz", type) ? json_string(text) : NULL;
@@ -369,8 +377,10 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
         if (s.type == 's' && !*value && *s.limits && !streq(f->name, "tls-min-version"))
                 return "is empty, and must be one of the words that kubelet knows";
         json_t *json = flag_json(s.type, value, streq(f->name, "v") ? 10 : 0);
-        const char *fault = json ? kubelet_value_fault(&s, json, room)
-                                 : s.type == 'b' ? "must be true or false" : "must be a whole number";
+        const char *fault = json                     ? kubelet_value_fault(&s, json, room)
+                            : s.type == 'b'          ? "must be true or false"
+                            : is_past_64_bits(value) ? "must fit into 64 bits"
+                                                     : "must be a whole number";
         double unused;
         *ret_certain = json ? s.type == 'd' && !kubelet_parse_duration(value, &unused)
                             : s.type == 'b' || is_no_number(value);

@@ -234,13 +234,16 @@ static const char *quota_period(const KubeletGiven *g, Text *room) {
         return needs_gate(g, "CustomCPUCFSQuotaPeriod", seconds(g, "cpuCFSQuotaPeriod", 0.1) != 0.1, room);
 }
 
-/* kubelet gives these settings a value when it reads our file. Where a later word turns their gate off it
- * ends at that value (pkg/kubelet/apis/config/v1beta1/defaults.go). */
+/* kubelet gives these settings a value when it reads our file, where their gate is on. Where the file then
+ * turns that off, or a flag does what the file undid, kubelet ends at that value. A flag alone comes before
+ * (pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/server.go:NewKubeletCommand). */
 static const char *gates_of_defaults(const KubeletGiven *g, Text *room) {
         static const char *const names[] = { "KubeletCrashLoopBackOffMax",
                                              "KubeletEnsureSecretPulledImages" };
         for (size_t i = 0; i < ARRAY_SIZE(names) && g->whole; i++) {
-                if (kubelet_gate_state(NULL, names[i], g->minor) != 1 || gate(g, names[i]) != 0)
+                const json_t *in_file = json_object_get(json_object_get(g->user, "featureGates"), names[i]);
+                if (kubelet_gate_state(NULL, names[i], g->minor) != 1 || gate(g, names[i]) != 0 ||
+                    (!json_is_true(in_file) && kubelet_flags_turn_off(g->flags, names[i])))
                         continue;
                 text_add(room,
                          "turns %s off, which is on in kubelet 1.%u: kubelet then ends at a default of its "

@@ -53,6 +53,8 @@ _nonnull_ bool kubelet_gate_versions(const char *name, unsigned *ret_from, unsig
 _nonnull(2) int kubelet_gate_state(const json_t *gates, const char *name, unsigned minor);
 /* The nearest name of all versions; NULL. */
 _nonnull_ const char *kubelet_gate_nearest(const char *name);
+/* Does one of spec.kubelet.flags turn it off? */
+_nonnull(2) bool kubelet_flags_turn_off(char *const *flags, const char *name);
 /* Does kubelet of this version start with the gates of spec.kubelet.config and of spec.kubelet.flags? -EINVAL
  * with errors in diag, or 0, also where the version is not one of the tables. refuse false: warnings. */
 _must_check_ _nonnull_ int kubelet_gate_check(const Config *config, const char *version, bool refuse,

@@ -139,6 +139,8 @@ TEST(flags_take_the_place_of_settings) {
                 { "1.33.4", "{'evictionSoft':{'memory.available':'5%'}}", "--eviction-soft-grace-period=memory.available=1m", NULL, NULL },
                 { "1.33.4", NULL, "--eviction-soft=memory.available<5%", "spec.kubelet.flags[0]", "no period" },
                 { "1.33.4", "{'imagePullCredentialsVerificationPolicy':'AlwaysVerify'}", "--feature-gates=KubeletEnsureSecretPulledImages=true", NULL, NULL },
+                { "1.37.0", NULL, "--feature-gates=KubeletEnsureSecretPulledImages=false", NULL, NULL },
+                { "1.37.0", "{'featureGates':{'KubeletEnsureSecretPulledImages':true}}", "--feature-gates=KubeletEnsureSecretPulledImages=false", "spec.kubelet.flags[0]", "leave it on" },
                 { "1.33.4", "{'memoryManagerPolicy':'Static'}", "--reserved-memory=0:memory=2929Mi", NULL, NULL },
                 { "1.33.4", "{'memoryManagerPolicy':'Static'}", "--reserved-memory=0:memory=1Gi;1:memory=1905Mi", "spec.kubelet.config.memoryManagerPolicy", "NUMA node 1" },
                 { "1.33.4", "{'enforceNodeAllocatable':['none']}", "--cgroups-per-qos=false", NULL, NULL },
