@@ -25,6 +25,8 @@ static int walk(Run *run) {
         int r = 0;
         if (command->last >= STAGE_ROOT)
                 r = run_open_root(run);
+        if (r >= 0 && command->flags & UINT64_C(1) << FLAG_CONFIG_SOURCE)
+                r = run_choose_sources(run);
         if (r >= 0 && command->last >= STAGE_CONFIG)
                 r = run_load_config(run);
         if (r >= 0 && command->last >= STAGE_PLAN && !run->options.matrix)       /* which makes many */

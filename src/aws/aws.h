@@ -17,6 +17,8 @@ Imds *imds_new(uint64_t budget_usec);
 Imds *imds_free(Imds *i);
 /* From now on there is this budget, whatever has been spent; its session is kept. */
 _nonnull_ void imds_renew(Imds *i, uint64_t budget_usec);
+/* From now on a 403 is final: the metadata options of this instance switch the service off. */
+_nonnull_ void imds_take_refusal(Imds *i);
 DEFINE_CLEANUP(Imds *, imds_free)
 /* GET /latest/PATH. -ENOENT for 404, which is final and no diagnostic. After a 401 a new session token is
  * asked for; everything else (refused, timed out, cut off, 5xx, 429) is tried again with full jitter until

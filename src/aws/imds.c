@@ -27,6 +27,7 @@ struct Imds {
         char *token;
         uint64_t budget_usec, spent_usec;
         unsigned requests;
+        bool takes_refusal;             /* a 403 is final */
         json_t *answers;                /* path → base64, or null for 404 */
 };
 
@@ -40,6 +41,10 @@ Imds *imds_new(uint64_t budget_usec) {
 void imds_renew(Imds *i, uint64_t budget_usec) {
         i->budget_usec = budget_usec;
         i->spent_usec = 0;
+}
+
+void imds_take_refusal(Imds *i) {
+        i->takes_refusal = true;
 }
 
 static void forget_session(Imds *i) {
@@ -202,7 +207,8 @@ static int fetch_token(Imds *i, uint64_t deadline, char **why) {
         if (answer.status != 200) {
                 close_fd(&i->fd);
                 _cleanup_(freep) char *status = describe_status(answer.status);
-                return note_failure(why, xasprintf("asking for a session token: %s", status));
+                (void)note_failure(why, xasprintf("asking for a session token: %s", status));
+                return answer.status == 403 && i->takes_refusal ? -EACCES : 0;
         }
         for (size_t k = 0; k < answer.body.size; k++)
                 if (answer.body.data[k] <= ' ' || answer.body.data[k] > '~')
@@ -238,7 +244,7 @@ static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *
                 note_failure(why, describe_status(answer.status));
                 close_fd(&i->fd);       /* who answers so on this connection may go on with it */
                 if (answer.status != 401)
-                        return 0;
+                        return answer.status == 403 && i->takes_refusal ? -EACCES : 0;
                 forget_session(i);
         }
         return 0;

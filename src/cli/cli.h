@@ -104,8 +104,7 @@ typedef struct Options {
         ProgramName name;               /* that the program was called by */
         const Command *command;         /* never NULL */
         const Command *help_for;        /* of the command help: one command, or NULL for all */
-        char **sources;                 /* as given, in order; imds://user-data when none was,
-                                         * but for a command that has a sample */
+        char **sources;                 /* as given, in order; then those that commands/sources.c chooses */
         char **daemons;
         bool skip_config, skip_devices, skip_run;
         bool each;                      /* of config check: a source is one configuration, and is not merged

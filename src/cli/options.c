@@ -27,8 +27,8 @@ static const char *const formats[_OUTPUT_MAX] = {
 
 static const struct FlagRow { const char *name, *argument, *help; char letter; } flags[_FLAG_MAX] = {
         [FLAG_CONFIG_SOURCE]      = { "config-source", "URI",
-                "imds://user-data (default), file://PATH, PATH, each a file or directory, or - for stdin; "
-                "repeatable",
+                "imds://user-data, file://PATH, PATH, each a file or directory, or - for stdin; repeatable "
+                "(default: the sources of the boot, else imds://user-data)",
                 .letter = 'c' },
         [FLAG_CONFIG_CACHE]       = { "config-cache", "FILE",
                                       "keep the merged configuration here; used when no source has one" },
@@ -104,9 +104,11 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
 /* Where an option is another one than of the other commands. */
 static const struct { const char *words; Flag flag; const char *help; } own_help[] = {
         { "init", FLAG_CONFIG_SOURCE,
-          "imds://user-data (default) or file://PATH, a file or directory; repeatable" },
+          "imds://user-data or file://PATH, a file or directory; repeatable (default: the sources of "
+          "the boot, else imds://user-data)" },
         { "doctor", FLAG_CONFIG_SOURCE,
-          "imds://user-data, file://PATH, PATH, each a file or directory, or - for stdin; repeatable" },
+          "imds://user-data, file://PATH, PATH, each a file or directory, or - for stdin; repeatable "
+          "(default: the sources of the boot, else a plain NodeConfig)" },
         { "config schema", FLAG_STRICT, "a closed one, for editors" },
 };
 
@@ -558,8 +560,6 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
                 return r;
         if (p.seen[FLAG_HELP] || p.seen[FLAG_VERSION] || o->command == commands->help)
                 return ask_about(&p, commands, o, diag);
-        if (!o->sources && !o->each && !o->command->sample)
-                strv_add(&o->sources, "imds://user-data");
         r = check_flags_fit(o, p.seen, diag);
         if (r >= 0 && o->each)
                 strv_extend(&o->sources, p.words + 2);

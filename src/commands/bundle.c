@@ -42,18 +42,22 @@ static void add_cached_config(Bundle *b) {
 
 /* The sources once more, whether or not they make a valid configuration: what is secret in them. */
 static void note_sources(Bundle *b, json_t *answers) {
-        char *uris[] = { NULL, NULL };
         _cleanup_(imds_freep) Imds *imds = imds_new(1);
-        /* each by itself: one that cannot be read leaves the other */
-        static const char *const sources[] = { "imds://user-data", "file://" DROP_INS };
+        _cleanup_(source_list_done) SourceList list = {};
+        _cleanup_(diag_done) Diag unread = {};
+        if (source_list_read(b->root, &list, &unread) < 0 || !list.from) {
+                strv_add(&list.uris, "imds://user-data");
+                strv_add(&list.uris, "file://" DROP_INS);
+        }
         imds_recall(imds, answers);
-        for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+        /* each by itself: one that cannot be read leaves the other */
+        for (char **uri = list.uris; *uri; uri++) {
+                char *uris[] = { *uri, NULL };
                 _cleanup_(blobs_done) Blobs blobs = {};
                 _cleanup_(documents_done) Documents documents = {};
                 _cleanup_(diag_done) Diag ignored = {};
-                if (i == 0 && !json_is_string(json_object_get(answers, "user-data")))
+                if (source_is_imds(*uri) && !json_is_string(json_object_get(answers, "user-data")))
                         continue;       /* nobody is asked */
-                uris[0] = (char *)sources[i];
                 if (source_read(b->root, uris, imds, 0, &blobs, &ignored) < 0 ||
                     source_decode(&blobs, &documents, &ignored) < 0)
                         continue;

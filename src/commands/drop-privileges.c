@@ -29,14 +29,30 @@ static uint64_t needed_by_environment(void) {
         return all;
 }
 
+static uint64_t needed_by_sources(const Options *o, char *const *uris) {
+        uint64_t all = 0;
+        for (; uris && *uris; uris++) {
+                _cleanup_(freep) char *path = source_file_path(*uris);
+                all |= needed(o, path, true, R_OK);
+        }
+        return all;
+}
+
+/* Those that sources.c will choose where none is given. */
+static uint64_t needed_by_list(const Options *o) {
+        _cleanup_(source_list_done) SourceList list = {};
+        _cleanup_(diag_done) Diag ignored = {};
+        _cleanup_(root_freep) Root *root = NULL;
+        if (o->sources || o->name != PROGRAM_NODESTRAP || root_new(o->root, &root) < 0 ||
+            source_list_read(root, &list, &ignored) < 0)
+                return 0;
+        return needed_by_sources(o, list.uris) | needed(o, list.cache, true, R_OK);
+}
+
 /* Another root is read and written as its own root would. */
 static uint64_t needed_by_line(const Options *o) {
         uint64_t all = streq(o->root, "/") ? 0 : power_needed(o->root, W_OK);
-        for (char **uri = o->sources; uri && *uri; uri++) {
-                _cleanup_(freep) char *path = source_file_path(*uri);
-                all |= needed(o, path, true, R_OK);
-        }
-        return all | needed_by_environment() | needed(o, o->cache, true, R_OK) |
+        return all | needed_by_sources(o, o->sources) | needed_by_list(o) | needed_by_environment() | needed(o, o->cache, true, R_OK) |
                needed(o, o->key, true, R_OK) | needed(o, o->diff, false, R_OK) |
                needed(o, o->matrix && strchr(o->matrix, '/') ? o->matrix : NULL, false, R_OK) |
                needed(o, o->output_file, false, W_OK) | needed(o, o->write_to, false, W_OK) |

@@ -9,6 +9,7 @@
 #include "doctor/checks.h"
 #include "redact/mask.h"
 #include "report/diag-json.h"
+#include "report/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -126,6 +127,35 @@ static int refuse_mixture(const Options *o, Diag *diag) {
         return 0;
 }
 
+/* Why another plan than that of the boot: first what this user can change. */
+static const char *reason_to_differ(const Run *run, const json_t *status) {
+        _cleanup_(kept_done) Kept kept = {};
+        char spec[65];
+        for (size_t i = 0; i < run->diag.n; i++)
+                if (run->diag.items[i].code && streq(run->diag.items[i].code, "source-denied"))
+                        return "this user may not read all of its sources";
+        if (!streq(json_get_text(status, "version"), VERSION))
+                return "another version of nodestrap made it";
+        if (kept_read(run->root, &kept) < 0)
+                return "root can tell why";
+        spec_digest(json_object_get(run->config->document, "spec"), spec);
+        return streq(spec, kept.spec) ? "this machine shows other facts now"
+                                      : "its sources hold another configuration now";
+}
+
+/* A plan of the sources of the boot that is another one than the boot had. */
+static void compare_with_boot(Run *run) {
+        _cleanup_(json_decrefp) json_t *status = NULL;
+        if (!run->by_default || run->host->modelled || status_read(run->root, &status) < 0)
+                return;
+        const char *id = json_get_text(status, "planId");
+        if (*id && !streq(id, run->plan->id))
+                diag_warn(&run->diag, "plan-differs",
+                          "the last run of this boot had another plan, %.14s…: %s; --show-diff shows what "
+                          "would change",
+                          id, reason_to_differ(run, status));
+}
+
 int command_plan(Run *run) {
         const Options *o = &run->options;
         int r = refuse_mixture(o, &run->diag);
@@ -137,6 +167,7 @@ int command_plan(Run *run) {
                 units_warn(run->root, &run->plan->warnings);
         /* What became of the input belongs into what is reviewed, before what planning has to say. */
         diag_move(&run->diag, &run->plan->warnings);
+        compare_with_boot(run);
         r = o->strict ? plan_be_strict(&run->diag) : 0;
         if (r < 0)
                 return r;

@@ -11,6 +11,8 @@ struct Run {
         Options options;
         Root *root;
         char *cache;                    /* --config-cache as a path below the root, or NULL */
+        SourceList list;                /* of the boot or the image, which names what is read; or empty */
+        bool by_default;                /* the command line names no source */
         Imds *imds;
         Trust *trust;                   /* NULL: configurations need not be signed */
         Signatures signatures;
@@ -66,6 +68,10 @@ _nonnull_ void run_give_up(const Options *options);
 /* ---- the stages, in their order (stages.c) ---- */
 /* --root, and the right to change it. */
 _must_check_ _nonnull_ int run_open_root(Run *run);
+/* For a command that is given no source, those of the boot (sources.c); a unit records what it reads. */
+_must_check_ _nonnull_ int run_choose_sources(Run *run);
+/* Does a person wait for an answer that the metadata service has at once, or never? */
+_must_check_ _nonnull_ bool run_is_by_hand(const Run *run);
 /* sources → decode → merge → validate */
 _must_check_ _nonnull_ int run_load_config(Run *run);
 /* As before that, with an empty diag. */

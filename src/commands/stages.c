@@ -49,6 +49,7 @@ void run_done(Run *run) {
         kept_done(&run->kept);
         run_forget_config(run);
         free(run->cache);
+        source_list_done(&run->list);
         root_free(run->root);
         options_done(&run->options);
 }
@@ -156,6 +157,8 @@ static void open_imds(Run *run) {
         if (!asks_imds(&run->options) && run->options.command->last < STAGE_APPLY)
                 return;
         run->imds = imds_new(0);
+        if (run_is_by_hand(run))
+                imds_take_refusal(run->imds);
         if (remembers(run) && kept_read(run->root, &run->kept) >= 0 && run->kept.answers)
                 imds_recall(run->imds, run->kept.answers);
 }
@@ -166,7 +169,8 @@ static SourceFlags source_flags(const Run *run) {
         SourceFlags looks = run_changes_machine(run)                   ? 0
                             : run->options.name == PROGRAM_NODESTRAP ? SOURCE_STREAMS | SOURCE_BARE
                                                                       : SOURCE_STREAMS;
-        return looks | (run->trust ? SOURCE_GUARD : 0);
+        bool partial = run->list.from && geteuid() != 0;
+        return looks | (run->trust ? SOURCE_GUARD : 0) | (partial ? SOURCE_PARTIAL : 0);
 }
 
 static int read_documents(Run *run) {

@@ -95,6 +95,12 @@ static int add_file(int r, const char *name, bool guarded, char *data, size_t si
         return 0;
 }
 
+static int skip_denied(const char *name, Diag *diag) {
+        diag_warn_at(diag, "source-denied", &(Position){ .source = keep_name(name) }, NULL,
+                     "this user may not read it, so what it says is missing here; ask as root, as the boot did");
+        return 0;
+}
+
 /* name is what the user typed and messages say, path is where that is below the root. */
 static int read_file(const Root *root, const char *path, const char *name, SourceFlags flags, Blobs *ret,
                      Diag *diag) {
@@ -104,6 +110,8 @@ static int read_file(const Root *root, const char *path, const char *name, Sourc
         char *data = NULL;
         size_t size = 0;
         int r = root_read(root, path, SOURCE_MAX_BYTES, &data, &size);
+        if (r == -EACCES && flags & SOURCE_PARTIAL)
+                return skip_denied(name, diag);
         return add_file(r, name, guarded, data, size, ret, diag);
 }
 
@@ -153,6 +161,8 @@ static int read_directory(const Root *root, const char *path, const char *name, 
                           Diag *diag) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = root_list(root, path, &names);
+        if (r == -EACCES && flags & SOURCE_PARTIAL)
+                return skip_denied(name, diag);
         if (r < 0)
                 return diag_error_at(diag, r, CAUSE_SOURCE, &(Position){ .source = name }, NULL,
                                      "cannot be listed as a configuration source: %s", strerror(-r));

@@ -3,6 +3,7 @@
 /* Where configuration comes from: imds://user-data, file://PATH (file or directory), in the order given; and
  * by hand also PATH alone, - and whatever else can be read. */
 #include "aws/aws.h"
+#include "base/paths.h"
 #include "base/root.h"
 #include "doc/doc.h"
 
@@ -15,6 +16,7 @@ typedef enum SourceFlags {
                                          * below the host's root, to their end, however long that takes: at
                                          * boot nobody may write into them, so elsewhere they are refused */
         SOURCE_BARE    = 1 << 2,        /* PATH without file://, and - for stdin: nodeadm takes neither */
+        SOURCE_PARTIAL = 1 << 3,        /* a file that this user may not read is a warning */
 } SourceFlags;
 
 /* Reads every source into blobs, undecoded. User data that does not exist (404) and an empty directory add
@@ -25,6 +27,20 @@ _must_check_ _nonnull(1, 2, 5, 6) int source_read(const Root *root, char *const 
 bool source_is_imds(const char *uri);
 /* The path of a file://PATH, or of a PATH alone, new; NULL: it is none. */
 _must_check_ _nonnull_ char *source_file_path(const char *uri);
+
+/* ---- list.c: the sources of a command that is given none ---- */
+#define SOURCES_OF_BOOT  RUN_DIR "/sources"             /* what the units of this boot read */
+#define SOURCES_OF_IMAGE "/etc/nodestrap/sources"       /* what an image says that they read */
+typedef struct SourceList {
+        char **uris;
+        char *cache;            /* of --config-cache, or NULL */
+        const char *from;       /* the path of the list; NULL: neither is there */
+} SourceList;
+void source_list_done(SourceList *l);
+/* The list of the boot, else that of the image. One that somebody but root could have written is refused. */
+_must_check_ _nonnull_ int source_list_read(const Root *root, SourceList *ret, Diag *diag);
+_must_check_ _nonnull(1) int source_list_record(const Root *root, char *const *uris, const char *cache);
+
 /* Blobs → documents: unpack, split messages, parse. Everything found, of whatever kind; config_load() picks
  * its own. */
 _must_check_ _nonnull_ int source_decode(Blobs *blobs, Documents *ret, Diag *diag);

@@ -17,7 +17,7 @@ try "there are codes to compare" test "$(codes | wc -l)" -gt 20
 try "the manual's table of codes is the program's" diff <(codes) <(manual_codes)
 try "there are options to compare" test "$(flags | wc -l)" -gt 10
 help_says() { "${NODESTRAP:-$top/build/nodestrap}" "${@:2}" --help | grep -F -- "$1"; }
-try "help is of the command: init takes URIs alone" help_says '--config-source URI          imds://user-data (default) or file://PATH, a file or directory; repeatable' init
+try "help is of the command: init takes URIs alone" help_says '--config-source URI          imds://user-data or file://PATH, a file or directory; repeatable' init
 try "others also a path" help_says 'file://PATH, PATH, each a file or directory, or - for stdin' plan
 try "a schema is strict otherwise" help_says '--strict                     a closed one, for editors' config schema
 try "the manual has every option, among OPTIONS" mentions "$(sed -n '/^\.SH OPTIONS/,/^\.SH PLANS/{s/\\-/-/g;/^\.B/p}' "$manual") --help --version"

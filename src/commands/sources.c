@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Command line → the sources of a command that is given none: those of the boot, so that `plan` and `init` by
+ * hand mean the configuration that the units meant. */
+#include "commands/run.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "report/verdict.h"
+
+#include <errno.h>
+
+#define IMDS_SOURCE "imds://user-data"
+#define SYS_VENDOR  "/sys/devices/virtual/dmi/id/sys_vendor"
+
+/* "QEMU": the vendor of a machine that is not EC2's; NULL where it is, or where that cannot be told (on Xen,
+ * in a container). https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html */
+static char *foreign_vendor(const Root *root) {
+        _cleanup_(freep) char *vendor = NULL;
+        if (root_read_line(root, SYS_VENDOR, &vendor) < 0 || streq(vendor, "Amazon EC2") ||
+            streq(vendor, "Xen") || !*vendor)
+                return NULL;
+        return TAKE_PTR(vendor);
+}
+
+bool run_is_by_hand(const Run *run) {
+        return run->by_default && run->options.name == PROGRAM_NODESTRAP && !verdict_is_of_unit();
+}
+
+static int expect_imds(Run *run) {
+        _cleanup_(freep) char *vendor = foreign_vendor(run->root);
+        if (!vendor || !run_is_by_hand(run) || getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT") ||
+            getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE"))
+                return 0;
+        return diag_error(&run->diag, -ENODEV, CAUSE_SOURCE,
+                          "no configuration: this machine is not an EC2 instance (" SYS_VENDOR
+                          ": %s), so it has no user data; name a file: nodestrap %s -c file://PATH",
+                          vendor, run->options.command->words);
+}
+
+int run_choose_sources(Run *run) {
+        Options *o = &run->options;
+        if (o->each)
+                return 0;
+        run->step = "source";
+        run->by_default = !o->sources;
+        /* an image is looked at elsewhere, where the sources of its nodes are not there */
+        bool image = o->command->sample && !root_is_host(run->root);
+        if (run->by_default && o->name == PROGRAM_NODESTRAP && !image) {
+                int r = source_list_read(run->root, &run->list, &run->diag);
+                if (r < 0)
+                        return r;
+        }
+        if (run->list.from) {
+                _cleanup_(freep) char *joined = strv_join(run->list.uris, " ");
+                log_info("Reads %s, as %s says.", joined, run->list.from);
+                o->sources = TAKE_PTR(run->list.uris);
+                if (!run->cache && run->list.cache && o->command->flags & UINT64_C(1) << FLAG_CONFIG_CACHE)
+                        run->cache = root_absolute(run->root, run->list.cache);
+        } else if (run->by_default && !o->command->sample) {
+                strv_add(&o->sources, IMDS_SOURCE);
+                int r = expect_imds(run);
+                if (r < 0)
+                        return r;
+        }
+        if (run_changes_machine(run) && verdict_is_of_unit() &&
+            source_list_record(run->root, o->sources, run->cache) < 0)
+                log_debug("%s cannot be written", SOURCES_OF_BOOT);
+        return 0;
+}
