@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Command line → the sources of a command that is given none: those of the boot, so that `plan` and `init` by
- * hand mean the configuration that the units meant. */
+ * Command line → sources. Without one, a command reads those of the boot: `plan` and `init` by hand mean the
+ * configuration that the units meant. */
 #include "commands/run.h"
 
 #include "base/log.h"

@@ -35,7 +35,7 @@ static int take_line(const char *line, SourceList *list, Position at, Diag *diag
         return 0;
 }
 
-static int parse(const char *text, const char *path, SourceList *list, Diag *diag) {
+int source_list_parse(const char *text, const char *path, SourceList *list, Diag *diag) {
         Position at = { .source = path };
         int r = 0;
         for (const char *p = text; r >= 0 && *p; p += strcspn(p, "\n"), p += *p == '\n') {
@@ -66,7 +66,7 @@ static int read_list(const Root *root, const char *path, SourceList *list, Diag 
                                      "root and chmod it to 644",
                                      why);
         list->from = path;
-        return parse(text, path, list, diag);
+        return source_list_parse(text, path, list, diag);
 }
 
 int source_list_read(const Root *root, SourceList *ret, Diag *diag) {

@@ -37,7 +37,10 @@ typedef struct SourceList {
         const char *from;       /* the path of the list; NULL: neither is there */
 } SourceList;
 void source_list_done(SourceList *l);
-/* The list of the boot, else that of the image. One that somebody but root could have written is refused. */
+/* Adds the lines of text to list; path is what messages call it. */
+_must_check_ _nonnull_ int source_list_parse(const char *text, const char *path, SourceList *list,
+                                             Diag *diag);
+/* The list of the boot, else that of the image. One that others than root can write is refused. */
 _must_check_ _nonnull_ int source_list_read(const Root *root, SourceList *ret, Diag *diag);
 _must_check_ _nonnull(1) int source_list_record(const Root *root, char *const *uris, const char *cache);
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Commands without -c: they read what the units of this boot read, so that `init` by hand gives a node nothing else than its boot did.
+# Commands without -c read what the units of this boot read. So `init` by hand changes nothing on a healthy node.
 # shellcheck source=tests/mock/bad.sh
 # shellcheck disable=SC2154  # tmp, root, code and cache are set there
 . "$(dirname "$0")/../mock/bad.sh"
