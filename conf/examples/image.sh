@@ -26,7 +26,7 @@ mkdir -p /run/image
 mount --bind / /run/image
 install -m 0600 "$USERDATA" /run/image/var/tmp/userdata
 status=0
-nodestrap doctor --root /run/image -c file:///var/tmp/userdata --instance-type "$TYPES" || status=$?
+nodestrap doctor --strict --root /run/image -c file:///var/tmp/userdata --instance-type "$TYPES" || status=$?
 rm /run/image/var/tmp/userdata
 umount /run/image
 rmdir /run/image

@@ -109,6 +109,17 @@ int plan_be_strict(Diag *diag) {
         return diag_judge(diag);
 }
 
+/* A boot goes on to the step that needs it, since a user script may bring a driver before. A plan is of what is
+ * there. */
+static int refuse_unmet(const Config *config, Diag *diag) {
+        if (config->failure_policy == FAILURE_JOIN_TAINTED)
+                return 0;
+        for (size_t i = 0; i < diag->n; i++)
+                if (diag->items[i].warning && streq(diag->items[i].code, "require-unmet"))
+                        diag->items[i].cause = CAUSE_DRIVER;
+        return diag_judge(diag);
+}
+
 /* Each of these is an answer of its own. */
 static int refuse_mixture(const Options *o, Diag *diag) {
         const char *with = o->diff            ? "diff"
@@ -168,7 +179,9 @@ int command_plan(Run *run) {
         /* What became of the input belongs into what is reviewed, before what planning has to say. */
         diag_move(&run->diag, &run->plan->warnings);
         compare_with_boot(run);
-        r = o->strict ? plan_be_strict(&run->diag) : 0;
+        r = refuse_unmet(run->config, &run->diag);
+        if (r >= 0 && o->strict)
+                r = plan_be_strict(&run->diag);
         if (r < 0)
                 return r;
         diag_move(&run->plan->warnings, &run->diag);

@@ -69,6 +69,14 @@ const Position *config_position(const Config *c, const char *path) {
         return c->origins ? origins_find(c->origins, path) : NULL;
 }
 
+bool config_says(const Config *c, const char *path) {
+        _cleanup_(freep) char *copy = xstrdup(path);
+        const json_t *at = c->document;
+        for (char *rest = copy, *key = strsep(&rest, "."); key && at; key = strsep(&rest, "."))
+                at = json_object_get(at, key);
+        return at;
+}
+
 static void variables_free(Variable *list, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 free(list[i].name);

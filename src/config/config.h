@@ -170,6 +170,8 @@ DEFINE_CLEANUP(Config *, config_free)
 /* Where it stands, or what it would stand in: of "spec.kubelet.flags[1]". The name of its source belongs to
  * the documents. NULL: not known. */
 _nonnull_ const Position *config_position(const Config *c, const char *path);
+/* Does the user say "spec.accelerator.nvidia.health", or does its default hold? */
+_nonnull_ bool config_says(const Config *c, const char *path);
 
 /* Documents → the one merged, valid Config. All errors are reported, not only the first. -ENODATA with
  * CAUSE_NO_CONFIG when no document is meant for us. */

@@ -135,9 +135,43 @@ static void warn_of_driver(const Stack *s) {
         }
 }
 
-static bool asks_for_something(const Nvidia *n) {
+static bool asks_for_something(const Config *config) {
+        static const char *const keys[] = { NVIDIA_PATH ".fabric.gate", NVIDIA_PATH ".fabric.timeout",
+                                            NVIDIA_PATH ".health", NVIDIA_PATH ".memoryMode" };
+        const Nvidia *n = &config->nvidia;
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                if (config_says(config, keys[i]))
+                        return true;
         return (n->n_mig > 0 && !nvidia_mig_is_off(n)) || n->imex == IMEX_HOST || n->imex == IMEX_DRA ||
                n->fabric_manager == FABRIC_MANAGER_ON || n->clocks != CLOCKS_AUTO || n->imex_label;
+}
+
+/* A key that says require, so that a node without a driver must not join; or NULL. */
+static const char *required(const Config *config) {
+        static const char *const health = NVIDIA_PATH ".health", *const gate = NVIDIA_PATH ".fabric.gate";
+        if (config->nvidia.health == HEALTH_REQUIRE && config_says(config, health))
+                return health;
+        return config->nvidia.fabric_gate == FABRIC_GATE_REQUIRE && config_says(config, gate) ? gate : NULL;
+}
+
+/* GPUs without a fabric have no gate to wait at. */
+static void warn_of_gate(const Stack *s, const Config *config) {
+        static const char *const keys[] = { NVIDIA_PATH ".fabric.gate", NVIDIA_PATH ".fabric.timeout" };
+        for (size_t i = 0; i < ARRAY_SIZE(keys) && !stack_registers(s); i++)
+                if (config_says(config, keys[i]))
+                        diag_warn_at(&s->plan->warnings, "no-effect", NULL, keys[i],
+                                     "has no effect here: the GPUs of this machine (class %s) join no NVLink "
+                                     "fabric",
+                                     gpu_class_to_string(s->class));
+}
+
+/* At boot the step of the driver fails, unless a user script brings one before; a plan can tell now. */
+static void warn_of_requirement(const Stack *s, const char *key) {
+        diag_warn_at(&s->plan->warnings, "require-unmet", NULL, key,
+                     "is require, and this image brings no NVIDIA driver (no nvidia-smi, no nvidia.ko, no "
+                     "unit that loads it): kubelet does not start; install the driver in the image, or "
+                     "leave the key out");
+        foretell(s, CAUSE_DRIVER);
 }
 
 /* ---- the whole ---- */
@@ -145,7 +179,7 @@ static bool asks_for_something(const Nvidia *n) {
 /* The image's own units do as they like, or a pod brings all of it, for which kubelet must run. */
 static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
         const char *are = gpus == 1 ? " is" : "s are",
-                   *more = asks_for_something(&config->nvidia) ? "; what else is set there has no effect"
+                   *more = asks_for_something(config) ? "; what else is set there has no effect"
                                                                : "";
         if (config->nvidia.mode == NVIDIA_OFF)
                 diag_warn_at(&plan->warnings, "accelerator", NULL, NVIDIA_PATH ".mode",
@@ -187,12 +221,13 @@ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag) 
         unsigned gpus = host->gpus.expected;
         bool tray = host->gpus.class == GPU_CLASS_TRAY;
         if (host->gpus.class == GPU_CLASS_NONE) {
-                if (want->mode != NVIDIA_OFF && asks_for_something(want))
+                if (want->mode != NVIDIA_OFF && asks_for_something(config))
                         diag_warn_at(&plan->warnings, "no-effect", NULL, NVIDIA_PATH,
                                      "has no effect: this machine has no NVIDIA GPU");
                 return 0;
         }
-        if (want->mode == NVIDIA_OFF || !host->gpus.driver) {
+        const char *key = host->gpus.driver ? NULL : required(config);
+        if (want->mode == NVIDIA_OFF || (!host->gpus.driver && !key)) {
                 plan_hands_off(plan, config, gpus);
                 return 0;
         }
@@ -203,5 +238,8 @@ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag) 
                 .imex = want->imex == IMEX_AUTO && tray ? IMEX_DRA : want->imex,
         };
         s.manager = stack_has_switches(&s) && want->fabric_manager != FABRIC_MANAGER_OFF;
+        if (key)
+                warn_of_requirement(&s, key);
+        warn_of_gate(&s, config);
         return plan_stack(&s, config, diag);
 }

@@ -285,6 +285,19 @@ TEST(an_image_without_a_driver) {
         ASSERT_TRUE(!has(&b, "load-module:nvidia") && !has(&b, "start-unit:" FM) && !has(&b, "await-fabric:fabric"));
         ASSERT_EQ(action(&b, "write-file:" FABRIC_TURN)->phase, PHASE_CONFIG);
         ASSERT_TRUE(has(&b, "check-machine:devices") && has(&b, "check-efa:efa"));
+        /* a configuration that says require wants a driver, and not the default that says the same */
+        b.s.config.nvidia.health = HEALTH_REQUIRE;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!has(&b, "check-driver:nvidia"));
+        _cleanup_(json_decrefp) json_t *document =
+                json_pack("{s{s{s{ss}}}}", "spec", "accelerator", "nvidia", "health", "require");
+        b.s.config.document = document;
+        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;       /* else there is no plan of such a model */
+        sample_plan(&b.s);
+        ASSERT_TRUE(sample_warned(&b.s, "require-unmet") && !sample_warned(&b.s, "no-driver"));
+        ASSERT_TRUE(has(&b, "check-driver:nvidia") && !action(&b, "check-driver:nvidia")->lenient);
+        b.s.config.document = NULL;
+        b.s.config.failure_policy = FAILURE_HOLD;
 }
 
 /* What nobody asked for may fail: the image's own units, and EFA that is merely there. */
