@@ -292,7 +292,7 @@ TEST(an_image_without_a_driver) {
         _cleanup_(json_decrefp) json_t *document =
                 json_pack("{s{s{s{ss}}}}", "spec", "accelerator", "nvidia", "health", "require");
         b.s.config.document = document;
-        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;       /* else there is no plan of such a model */
+        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;       /* hold ends the plan of a model */
         sample_plan(&b.s);
         ASSERT_TRUE(sample_warned(&b.s, "require-unmet") && !sample_warned(&b.s, "no-driver"));
         ASSERT_TRUE(has(&b, "check-driver:nvidia") && !action(&b, "check-driver:nvidia")->lenient);
