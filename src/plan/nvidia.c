@@ -168,9 +168,8 @@ static void warn_of_gate(const Stack *s, const Config *config) {
 /* At boot the step of the driver fails, unless a user script brings one before; a plan can tell now. */
 static void warn_of_requirement(const Stack *s, const char *key) {
         diag_warn_at(&s->plan->warnings, "require-unmet", NULL, key,
-                     "is require, and this image brings no NVIDIA driver (no nvidia-smi, no nvidia.ko, no "
-                     "unit that loads it): kubelet does not start; install the driver in the image, or "
-                     "leave the key out");
+                     "is require, and this image brings no NVIDIA driver: kubelet does not start; install "
+                     "the driver in the image, or leave the key out");
         foretell(s, CAUSE_DRIVER);
 }
 
