@@ -249,9 +249,28 @@ static json_t *named(const json_t *plan) {
         return o;
 }
 
+/* What the cluster will see of the node, leaf by leaf: {"labels.nodegroup": {"old": "a", "new": "b"}}. */
+static void compare_node(const char *path, json_t *old, json_t *new, json_t *into) {
+        _cleanup_(json_decrefp) json_t *both = json_is_object(old) ? json_copy(old) : json_object();
+        const char *key;
+        json_t *value;
+        if (!json_is_object(old) && !json_is_object(new)) {
+                if (!old != !new || !json_equal(old, new))
+                        json_object_set_new(into, path,
+                                            json_pack("{sO? sO?}", "old", old, "new", new));
+                return;
+        }
+        if (json_is_object(new))
+                json_object_update(both, new);
+        json_object_foreach(both, key, value) {
+                _cleanup_(freep) char *below = xasprintf("%s%s%s", path, *path ? "." : "", key);
+                compare_node(below, json_object_get(old, key), json_object_get(new, key), into);
+        }
+}
+
 json_t *plan_compare(json_t *old, json_t *new, bool show_secrets) {
         _cleanup_(side_done) Side a = side_of(old, show_secrets), b = side_of(new, show_secrets);
-        json_t *changed = json_array(), *hidden = json_array(), *action, *added = missing_in(&b, &a),
+        json_t *changed = json_array(), *hidden = json_array(), *node = json_object(), *action, *added = missing_in(&b, &a),
                *removed = missing_in(&a, &b), *moved = moved_actions(&a, &b);
         size_t i;
         json_array_foreach(actions_of(new), i, action) {
@@ -264,9 +283,12 @@ json_t *plan_compare(json_t *old, json_t *new, bool show_secrets) {
         }
         bool same = json_array_size(changed) + json_array_size(added) + json_array_size(removed) +
                             json_array_size(moved) + json_array_size(hidden) == 0;
-        return json_pack("{si sb so so so so so so so}", "formatVersion", PLAN_FORMAT, "same", same, "old",
+        /* an earlier version wrote no settings */
+        if (json_object_get(json_object_get(old, "node"), "settings"))
+                compare_node("", json_object_get(old, "node"), json_object_get(new, "node"), node);
+        return json_pack("{si sb so so so so so so so so}", "formatVersion", PLAN_FORMAT, "same", same, "old",
                          named(old), "new", named(new), "added", added, "removed", removed, "changed",
-                         changed, "moved", moved, "hidden", hidden);
+                         changed, "moved", moved, "hidden", hidden, "node", node);
 }
 
 /* ---- text ---- */
@@ -358,7 +380,16 @@ static void add_counts(Text *t, const json_t *all) {
                         text_add(t, "%s%zu %s", k > 0 ? ", " : "", n, keys[k]);
         }
         text_add(t, "\n%s",
-                 shown > 0 ? "" : "Nothing that is shown differs, but the ids do: what is hidden differs.\n");
+                 shown > 0 || json_object_size(json_object_get(all, "node")) > 0 ? "" : "Nothing that is shown differs, but the ids do: what is hidden differs.\n");
+}
+
+static void add_node(Text *t, const json_t *node) {
+        json_t *value;
+        const char *key;
+        if (json_object_size(node) > 0)
+                text_add(t, "~ the node, as the cluster sees it\n");
+        json_object_foreach((json_t *)node, key, value)
+                add_field(t, key, json_object_get(value, "old"), json_object_get(value, "new"));
 }
 
 char *plan_compare_text(const json_t *all) {
@@ -380,6 +411,7 @@ char *plan_compare_text(const json_t *all) {
                 _cleanup_(freep) char *id = shown_of(change, "id");
                 text_add(&t, "? %s: hidden, not known\n", id);
         }
+        add_node(&t, json_object_get(all, "node"));
         if (json_is_true(json_object_get(all, "same")))
                 text_add(&t, "Nothing differs.\n");
         else

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/sysctl.h"
 #include "config/kubelet.h"
+#include "redact/secret.h"
 
 /* In thousandths, as quantities are; capacity -1: not known. */
 typedef struct Resource {
@@ -266,6 +267,20 @@ static json_t *taints_json(const Config *config) {
         return list;
 }
 
+/* The settings that kubelet knows, as its /configz will show them to the cluster. Left out is what may hold a
+ * secret, and what stands beside it in the node. */
+static json_t *settings_json(const json_t *settings) {
+        json_t *shown = json_object(), *value;
+        const char *key;
+        json_object_foreach((json_t *)settings, key, value) {
+                KubeletSetting known;
+                if (kubelet_setting_find(key, &known) && !streq(key, "registerWithTaints") &&
+                    !streq(key, "providerID") && !key_is_secret(key, value) && !json_holds_secret(value))
+                        json_object_set(shown, key, value);
+        }
+        return shown;
+}
+
 static json_t *node_json(const Expected *e, const Config *config) {
         json_t *labels = json_object_get(e->settings, "nodeLabels"), *node = json_object();
         json_set_text(node, "name", json_get_text(e->settings, "hostnameOverride"));
@@ -273,6 +288,7 @@ static json_t *node_json(const Expected *e, const Config *config) {
                 json_set_text(node, "providerID", json_get_text(e->settings, "providerID"));
         json_object_set_new(node, "labels", labels ? json_incref(labels) : json_object());
         json_object_set_new(node, "taints", taints_json(config));
+        json_object_set_new(node, "settings", settings_json(e->settings));
         json_object_set_new(node, "capacity", json_object());
         json_object_set_new(node, "allocatable", json_object());
         json_object_set_new(node, "approximate", json_object());

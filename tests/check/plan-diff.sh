@@ -100,6 +100,14 @@ sed -i "s/$canary/another/" "$tmp/node.yaml"
 ok "of two that are hidden, too" eval 'exits 2 two --diff "$tmp/secret.json" --detailed-exitcode; grep -qx "? write-file:/etc/containerd/config.toml: hidden, not known" "$tmp/out"'
 ok "and that it is something hidden that differs" eval 'grep -q "^0 added, 0 removed, 0 changed, 0 moved, [0-9]* hidden$" "$tmp/out" && grep -q "^Nothing that is shown differs, but the ids do: what is hidden differs.$" "$tmp/out"'
 ok "in JSON, too" eval 'two --diff "$tmp/secret.json" --output json; cp "$tmp/out" "$tmp/hidden.json"; same "False True" "$(told "str(diff[\"same\"]) + \" \" + str(\"write-file:/etc/containerd/config.toml\" in [h[\"id\"] for h in diff[\"hidden\"]])")"'
+# ---- what the cluster sees ----
+group() { node training "  kubelet: {config: {staticPodURLHeader: {A: [$canary]}, registerWithTaints: [{key: $1, effect: NoSchedule}]}, flags: [--node-labels=group=$1, --v=$2]}"; }
+group one 2; two --output json; cp "$tmp/out" "$tmp/one.json"; group two 4; two --diff "$tmp/one.json"
+ok "a label of a file that is hidden is told" grep -qx "    labels.group: one -> two" "$tmp/out"
+ok "a taint, too" grep -qF '    taints: -{"effect":"NoSchedule","key":"one"}' "$tmp/out"
+ok "and a flag of kubelet" grep -qx "    settings.logging.verbosity: 2 -> 4" "$tmp/out"
+ok "but nothing that may be a secret" eval '! grep -F "$canary" "$tmp/out" "$tmp/one.json"'
+node training
 # ---- one that was made with --show-secrets, and is kept where it should not be ----
 node training "  kubelet: {config: {maxPods: 42}}
   containerd: {config: \"[plugins.'io.containerd.cri.v1.images'.registry.configs.'r.example'.auth]\\npassword = '$canary'\\n\"}

@@ -239,7 +239,7 @@ need(list(plan) == ['formatVersion', 'planId', 'facts', 'node', 'warnings', 'act
 need(re.fullmatch('sha256:[0-9a-f]{64}', plan['planId']), plan['planId'])
 need(isinstance(plan['facts'], dict) and plan['facts']['instance']['type'], 'facts')
 node, resources = plan['node'], {'cpu', 'memory', 'pods', 'ephemeral-storage'}
-need(set(node) - {'providerID'} == {'name', 'labels', 'taints', 'capacity', 'allocatable', 'approximate', 'unknown'} and node['name'], f'node: {node}')
+need(set(node) - {'providerID'} == {'name', 'labels', 'taints', 'settings', 'capacity', 'allocatable', 'approximate', 'unknown'} and node['name'], f'node: {node}')
 need(list(node['capacity']) == sorted(node['capacity']) and set(node['allocatable']) == set(node['capacity']), f'resources: {node}')
 need({r for r in node['capacity'].keys() | node['unknown'] if not r.startswith('hugepages-')} == resources, f'resources: {node}')
 need(not node['capacity'].keys() & node['unknown'] and node['approximate'].keys() <= node['capacity'].keys(), f'doubts: {node}')
