@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "report/bundle.h"
-#include "report/status-svg.h"
 #include "report/status.h"
 
 #include <errno.h>
@@ -109,43 +108,43 @@ static void add_facts(Bundle *b) {
 
 /* Of what has gone through the scrub already: a line that was folded may have a secret in two parts. */
 static void add_picture(Bundle *b) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
+        _cleanup_(status_done) Status status = {};
         if (status_read(b->root, &status) < 0)
                 return;
-        _cleanup_(freep) char *text = json_dumps(status, 0);
+        _cleanup_(freep) char *text = json_dumps(status.json, 0);
         size_t size = 0;
         _cleanup_(freep) char *scrubbed =
                 secrets_scrub(&b->secrets, text ?: "", text ? strlen(text) : 0, &size);
-        _cleanup_(json_decrefp) json_t *shown = json_loadb(scrubbed, size, 0, NULL);
-        if (!shown) {
+        status_take(&status, json_loadb(scrubbed, size, 0, NULL));
+        if (!status.json) {
                 bundle_miss(b, "status.svg", "what status.json says cannot be drawn");
                 return;
         }
-        char *drawing = status_draw(shown);
+        char *drawing = status_draw(&status);
         bundle_add(b, "status.svg", drawing, strlen(drawing));
 }
 
 /* ---- about ---- */
 
-static const char *verdict_of(const Root *root, json_t *status) {
+static const char *verdict_of(const Root *root, const Status *s) {
         _cleanup_(freep) char *boot = NULL;
-        if (!status)
+        if (!s->json)
                 return "nodestrap init has not run since this machine booted, or its report cannot be read";
-        if (root_boot_id(root, &boot) < 0 || !streq(boot, json_get_text(status, "bootId")))
+        if (root_boot_id(root, &boot) < 0 || !streq(boot, s->boot_id))
                 return "the report is of another boot";
-        return json_get_text(status, "text");
+        return s->text;
 }
 
 static void add_about(Bundle *b) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
+        _cleanup_(status_done) Status status = {};
         struct utsname name = {};
         Text t = {};
         int r = status_read(b->root, &status);
         (void)uname(&name);
         text_add(&t, "nodestrap %s, %s\nroot %s, user %u, kernel %s %s\n", VERSION, b->top,
                  root_path(b->root), geteuid(), name.release, name.machine);
-        text_add(&t, "verdict: %s %s %s\n%s\n\n", r < 0 ? "none" : json_get_text(status, "verdict"),
-                 json_get_text(status, "code"), json_get_text(status, "step"), verdict_of(b->root, status));
+        text_add(&t, "verdict: %s %s %s\n%s\n\n", r < 0 ? "none" : status.verdict, status.code,
+                 status.step, verdict_of(b->root, &status));
         text_add(&t, "%s\n\n",
                  bundle_has(b, "config.json")
                          ? "Secrets of the NodeConfig were looked for in every file here."

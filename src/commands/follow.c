@@ -12,8 +12,6 @@
 #include "base/time.h"
 #include "report/outlook.h"
 #include "report/progress.h"
-#include "report/status-text.h"
-#include "report/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +38,10 @@ static void follow_done(Follow *f) {
 
 /* ---- lines ---- */
 
-static void print_line(int64_t usec, const char *phases, const char *word, const char *what, int64_t begin) {
+/* of: a process or a step, where it tells when that began; or NULL */
+static void print_line(int64_t usec, const char *phases, const char *word, const char *what,
+                       const json_t *of) {
+        int64_t begin = json_integer_value(json_object_get(of, "beginUsec"));
         _cleanup_(freep) char *when = usec_text(usec), *took = usec_text(usec - begin);
         printf("%9s  %-18s %-9s", when, phases, word);
         if (*what)
@@ -56,12 +57,12 @@ static void on_line(const ProgressLine *line, void *userdata) {
         const json_t *process = json_object_get(f->processes, key);
         const char *phases = json_get_text(process, "phases"), *word = line->word;
         if (streq(word, "start"))
-                print_line(line->usec, line->what, "begun", "", 0);
+                print_line(line->usec, line->what, "begun", "", NULL);
         else if (streq(word, "end"))
-                print_line(line->usec, phases, line->what, "", status_number(process, "beginUsec"));
+                print_line(line->usec, phases, line->what, "", process);
         else
                 print_line(line->usec, phases, streq(word, "begin") ? "..." : word, line->what,
-                           status_number(progress_step(process, line->what), "beginUsec"));
+                           progress_step(process, line->what));
         f->ended = f->ended || streq(word, "end");
         progress_take(line, f->processes);
 }
@@ -109,11 +110,11 @@ static void drain(const Follow *f) {
 }
 
 /* Has it one that nothing can change any more? */
-static bool is_over(const json_t *status) {
+static bool is_over(const Status *status) {
         return status_exit(status) != EXIT_UNFINISHED;
 }
 
-static int follow(Follow *f, json_t **status, Diag *diag) {
+static int follow(Follow *f, Status *status, Diag *diag) {
         for (uint64_t next = 0;;) {
                 int r = watch(f);
                 if (r < 0)
@@ -124,9 +125,8 @@ static int follow(Follow *f, json_t **status, Diag *diag) {
                 if (fflush(stdout) != 0)
                         return output_end(diag);
                 if (f->ended || now_usec() >= next) {
-                        json_decref(TAKE_PTR(*status));
                         r = status_now(f->root, true, status, diag);
-                        if (r < 0 || is_over(*status))
+                        if (r < 0 || is_over(status))
                                 return r;
                         f->ended = false;
                         next = now_usec() + LOOK_USEC;
@@ -140,7 +140,7 @@ static int follow(Follow *f, json_t **status, Diag *diag) {
 }
 
 int status_follow(Run *run) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
+        _cleanup_(status_done) Status status = {};
         _cleanup_(follow_done) Follow f = { .root = run->root,
                                             .inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK),
                                             .processes = json_object() };
@@ -149,11 +149,11 @@ int status_follow(Run *run) {
         stop_catch();
         output_begin();
         int r = follow(&f, &status, &run->diag);
-        if (r < 0 || !status)
+        if (r < 0 || !status.json)
                 return r;
         printf("\n");
-        status_show_head(status);
+        status_show_head(&status);
         run->reported = true;
-        run->exit_code = status_exit(status);
+        run->exit_code = status_exit(&status);
         return output_end(&run->diag);
 }

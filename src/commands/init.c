@@ -64,14 +64,13 @@ static void warn_of_other(Run *run) {
 }
 
 bool init_devices_failed(const Run *run) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
+        _cleanup_(status_done) Status status = {};
         const Options *o = &run->options;
         if (o->skip_devices || o->skip_run || !root_is_host(run->root))
                 return false;
-        if (status_read(run->root, &status) < 0)
-                return true;
-        const json_t *devices = json_object_get(json_object_get(status, "runs"), "devices");
-        return !streq(json_get_text(devices, "verdict"), "ok");
+        (void)!status_read(run->root, &status);
+        const StatusRun *devices = status_run(&status, "devices");
+        return !devices || !streq(devices->verdict, "ok");
 }
 
 void init_forgive_devices(void) {

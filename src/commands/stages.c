@@ -304,19 +304,15 @@ static int take_locks(Run *run) {
 
 /* Said, not refused: somebody has asked for just that. */
 static void warn_of_gate(Run *run) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
+        _cleanup_(status_done) Status status = {};
         const Options *o = &run->options;
         if (!run_changes_machine(run) || !o->skip_devices || o->skip_run ||
             !plan_has_phase(run->plan, PHASE_DEVICES))
                 return;
-        if (status_read(run->root, &status) >= 0) {
-                const char *key;
-                json_t *one;
-                json_object_foreach(json_object_get(status, "runs"), key, one) {
-                        if (strstr(key, "devices") && streq(json_get_text(one, "verdict"), "ok"))
-                                return;
-                }
-        }
+        (void)!status_read(run->root, &status);
+        for (const StatusRun *one = status.runs; one && one->phases; one++)
+                if (strstr(one->phases, "devices") && streq(one->verdict, "ok"))
+                        return;
         diag_warn(&run->diag, "devices-skipped",
                   "--skip devices: kubelet is started without a look at the devices, and no run has ended "
                   "with all of them well; without that option it waits for them");

@@ -7,16 +7,11 @@
 #include "commands/output.h"
 #include "commands/run.h"
 
-#include "base/json.h"
-#include "report/metrics.h"
 #include "report/outlook.h"
-#include "report/status-svg.h"
-#include "report/status-text.h"
-#include "report/status.h"
 
-static int status_print(const Options *o, const json_t *status, Diag *diag) {
+static int status_print(const Options *o, const Status *status, Diag *diag) {
         if (o->output == OUTPUT_JSON)
-                return output_json(status, NULL, diag);
+                return output_json(status->json, NULL, diag);
         if (o->output == OUTPUT_SVG || o->output == OUTPUT_METRICS) {
                 _cleanup_(freep) char *text =
                         o->output == OUTPUT_SVG ? status_draw(status) : metrics_make(status, true);
@@ -28,17 +23,17 @@ static int status_print(const Options *o, const json_t *status, Diag *diag) {
 }
 
 int command_status(Run *run) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
+        _cleanup_(status_done) Status status = {};
         if (run->options.bundle)
                 return status_bundle(run);
         if (run->options.follow)
                 return status_follow(run);
         int r = status_now(run->root, false, &status, &run->diag);
         if (r >= 0)
-                r = status_print(&run->options, status, &run->diag);
+                r = status_print(&run->options, &status, &run->diag);
         if (r >= 0 && run->options.exit_code) {
                 run->reported = true;
-                run->exit_code = status_exit(status);
+                run->exit_code = status_exit(&status);
         }
         return r;
 }

@@ -13,11 +13,9 @@
 #include "base/time.h"
 #include "report/join.h"
 #include "report/outlook.h"
-#include "report/status.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <jansson.h>
 
 #define TOTAL_USEC (300 * USEC_PER_SEC)
 #define PAUSE_USEC (1 * USEC_PER_SEC)
@@ -35,7 +33,7 @@ static void take_refusal(const Root *root, const Diag *diag, JoinOutcome *outcom
 
 /* Of an init that has failed he would not hear before the time is up. */
 static void tell_reader(const Root *root) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
+        _cleanup_(status_done) Status status = {};
         if (status_read(root, &status) == -EACCES)
                 log_warning(REPORT_STATUS " is for root and who may read the journal: whether nodestrap init "
                                           "has failed is not seen here; sudo nodestrap wait sees it.");

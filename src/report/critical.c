@@ -1,183 +1,177 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The times of status.json → the chain of actions that kubelet's start really waited for. It leads from one
- * process into another: the run phase's steps of the devices wait for those of the devices phase
- * (take-turn), and its process for cloud-init, which begins when the configuration phase has ended. */
-#include "report/critical.h"
-
-#include "base/json.h"
-#include "base/time.h"
+ * The times of status.json → the chain of actions that kubelet's start really waited for, and the longest of
+ * all. The chain leads from one process into another: the run phase's steps of the devices wait for those of
+ * the devices phase (take-turn), and its process for cloud-init, which begins when the configuration phase
+ * has ended. */
 #include "report/status.h"
 
-#include <string.h>
+#include "base/json.h"
+#include "base/str.h"
+#include "base/time.h"
 
-#define KEY     "criticalPath"
 #define KUBELET "start-unit:kubelet.service"
 #define TURN    "take-turn:devices"
 #define GAP     "cloud-init"
 #define DEPTH   8U                      /* of actions that never began, one behind the other */
 #define SHOWN   3U
+#define LONGEST 5U
 
-/* name: its key, which phases it did; NULL: no such run. */
-typedef struct Place { const char *name; const json_t *run, *action; } Place;
+/* run NULL: no such run. */
+typedef struct Place { StatusRun *run; StatusAction *action; } Place;
 
-static const json_t *action_find(const json_t *run, const char *id) {
-        const json_t *action;
-        size_t i;
-        json_array_foreach(json_object_get(run, "actions"), i, action)
-                if (streq(json_get_text(action, "id"), id))
-                        return action;
+static StatusAction *action_find(const StatusRun *run, const char *id) {
+        for (StatusAction *a = run->actions; a && a->id; a++)
+                if (streq(a->id, id))
+                        return a;
         return NULL;
 }
 
-static const json_t *later(const json_t *a, const json_t *b) {
-        return !b || status_number(a, "endUsec") > status_number(b, "endUsec") ? a : b;
+static StatusAction *later(StatusAction *a, StatusAction *b) {
+        return !b || a->end_usec > b->end_usec ? a : b;
 }
 
 /* Of what it comes after the one that ended last. One that never began stands for what it comes after
  * itself. */
-static const json_t *last_before(const json_t *run, const json_t *action, unsigned depth) {
-        const json_t *last = NULL, *id;
-        size_t i;
-        json_array_foreach(json_object_get(action, "after"), i, id) {
-                const json_t *before = action_find(run, json_string_value(id) ?: "");
-                if (before && status_number(before, "endUsec") == 0 && depth > 0)
+static StatusAction *last_before(const StatusRun *run, const StatusAction *action, unsigned depth) {
+        StatusAction *last = NULL;
+        for (const StatusWord *id = action->after; id && id->text; id++) {
+                StatusAction *before = action_find(run, id->text);
+                if (before && before->end_usec == 0 && depth > 0)
                         before = last_before(run, before, depth - 1);
-                if (before && status_number(before, "endUsec") > 0)
+                if (before && before->end_usec > 0)
                         last = later(before, last);
         }
         return last;
 }
 
-static const json_t *last_of(const json_t *run) {
-        const json_t *last = NULL, *action;
-        size_t i;
-        json_array_foreach(json_object_get(run, "actions"), i, action)
-                if (status_number(action, "endUsec") > 0)
-                        last = later(action, last);
+static StatusAction *last_of(const StatusRun *run) {
+        StatusAction *last = NULL;
+        for (StatusAction *a = run->actions; a && a->id; a++)
+                if (a->end_usec > 0)
+                        last = later(a, last);
         return last;
 }
 
 /* Another run that did this phase, and ended between these times. */
-static Place run_find(json_t *runs, const Place *own, const char *phase, int64_t from, int64_t to) {
-        const char *name;
-        json_t *run;
-        json_object_foreach(runs, name, run) {
-                int64_t end = status_number(run, "endUsec");
-                if (run != own->run && strstr(name, phase) && end > from && end <= to && last_of(run))
-                        return (Place) { .name = name, .run = run, .action = last_of(run) };
-        }
-        return (Place) {};
+static Place run_find(const Status *s, const Place *own, const char *phase, int64_t from, int64_t to) {
+        for (StatusRun *run = s->runs; run && run->phases; run++)
+                if (run != own->run && strstr(run->phases, phase) && run->end_usec > from &&
+                    run->end_usec <= to && last_of(run))
+                        return (Place){ run, last_of(run) };
+        return (Place){};
 }
 
-static json_t *path_push(json_t *path, const char *run, const char *id, int64_t begin, int64_t end) {
+static void path_push(json_t *path, const char *run, const char *id, const char *phase, int64_t begin,
+                      int64_t end) {
         json_t *step = json_pack("{ss ss sI sI}", "run", run, "id", id, "beginUsec", (json_int_t)begin,
                                  "endUsec", (json_int_t)end);
+        json_set_text(step, "phase", *phase ? phase : NULL);
         json_array_insert_new(path, 0, step);
-        return step;
 }
 
 /* What it waited for in its own process or in the one beside it; and where it was the first of its process,
  * what that one waited for. */
-static Place step_back(json_t *path, json_t *runs, const Place *at) {
+static Place step_back(json_t *path, const Status *s, const Place *at) {
         Place before = {};
-        int64_t begin = status_number(at->run, "beginUsec");
-        if (streq(json_get_text(at->action, "id"), TURN))
-                before = run_find(runs, at, "devices", status_number(at->action, "beginUsec"),
-                                  status_number(at->action, "endUsec"));
+        if (streq(at->action->id, TURN))
+                before = run_find(s, at, "devices", at->action->begin_usec, at->action->end_usec);
         if (before.run)
                 return before;
-        before = (Place) { .name = at->name, .run = at->run };
-        before.action = last_before(at->run, at->action, DEPTH);
+        before = (Place){ at->run, last_before(at->run, at->action, DEPTH) };
         if (before.action)
                 return before;
-        before = run_find(runs, at, "config", 0, begin);
-        if (before.run && strstr(at->name, "run"))
-                path_push(path, at->name, GAP, status_number(before.run, "endUsec"), begin);
+        before = run_find(s, at, "config", 0, at->run->begin_usec);
+        if (before.run && strstr(at->run->phases, "run"))
+                path_push(path, at->run->phases, GAP, "", before.run->end_usec, at->run->begin_usec);
         return before;
 }
 
-static bool path_has(const json_t *path, const char *run, const char *id) {
-        const json_t *step;
-        size_t i;
-        json_array_foreach(path, i, step)
-                if (streq(json_get_text(step, "run"), run) && streq(json_get_text(step, "id"), id))
-                        return true;
-        return false;
-}
-
-void critical_put(json_t *status, json_t *runs) {
-        json_t *path = json_array(), *run;
-        const char *name;
+void critical_put(json_t *status, const Status *s) {
+        json_t *path = json_array();
         Place at = {};
-        json_object_foreach(runs, name, run)
-                if (status_number(action_find(run, KUBELET), "endUsec") > 0)
-                        at = (Place) { .name = name, .run = run, .action = action_find(run, KUBELET) };
-        while (at.action && !path_has(path, at.name, json_get_text(at.action, "id"))) {
-                json_t *step =
-                        path_push(path, at.name, json_get_text(at.action, "id"),
-                                  status_number(at.action, "beginUsec"), status_number(at.action, "endUsec"));
-                json_object_set(step, "phase", json_object_get(at.action, "phase"));
-                at = step_back(path, runs, &at);
+        for (StatusRun *run = s->runs; run && run->phases; run++) {
+                StatusAction *kubelet = action_find(run, KUBELET);
+                if (kubelet && kubelet->end_usec > 0)
+                        at = (Place){ run, kubelet };
+        }
+        while (at.action && !at.action->critical) {
+                StatusAction *a = at.action;
+                a->critical = true;
+                path_push(path, at.run->phases, a->id, a->phase, a->begin_usec, a->end_usec);
+                at = step_back(path, s, &at);
         }
         if (json_array_size(path) > 0)
-                json_object_set(status, KEY, path);
+                json_object_set(status, "criticalPath", path);
         json_decref(path);
 }
 
-bool critical_has(const json_t *status, const char *run, const char *id) {
-        return path_has(json_object_get(status, KEY), run, id);
-}
-
-/* ---- for people ---- */
-
 /* From the end of the step before it to its own: only then was it the one that was waited for. */
-static int64_t share_of(const json_t *path, size_t i) {
-        const json_t *step = json_array_get(path, i);
-        int64_t begin = status_number(i > 0 ? json_array_get(path, i - 1) : step,
-                                      i > 0 ? "endUsec" : "beginUsec");
-        return MAX(status_number(step, "endUsec") - begin, 0);
+static int64_t share_of(const Status *s, const StatusStep *step) {
+        return MAX(step->end_usec - (step > s->path ? step[-1].end_usec : step->begin_usec), 0);
 }
 
 /* Which part of a boot the step belongs to: of a run of several phases to the one that it is a step of. */
-static const char *part_of(const json_t *step) {
-        const char *phase = json_get_text(step, "phase");
-        return streq(json_get_text(step, "id"), GAP) ? GAP : *phase ? phase : json_get_text(step, "run");
+static const char *part_of(const StatusStep *step) {
+        return streq(step->id, GAP) ? GAP : *step->phase ? step->phase : step->run;
 }
 
-int64_t critical_share(const json_t *path, const char *part) {
+int64_t critical_share(const Status *s, const char *part) {
         int64_t sum = 0;
-        for (size_t i = 0; i < json_array_size(path); i++)
-                if (streq(part_of(json_array_get(path, i)), part))
-                        sum += share_of(path, i);
+        for (const StatusStep *step = s->path; step && step->id; step++)
+                sum += streq(part_of(step), part) ? share_of(s, step) : 0;
         return sum;
 }
 
-int64_t critical_end(const json_t *path) {
-        size_t n = json_array_size(path);
-        return n > 0 ? status_number(json_array_get(path, n - 1), "endUsec") : 0;
+int64_t critical_end(const Status *s) {
+        int64_t end = 0;
+        for (const StatusStep *step = s->path; step && step->id; step++)
+                end = step->end_usec;
+        return end;
 }
 
-char *critical_text(const json_t *status) {
-        const json_t *path = json_object_get(status, KEY);
-        size_t n = json_array_size(path), told[SHOWN];
-        if (n == 0)
-                return xstrdup("");
+/* ---- those that took longest ---- */
+
+/* Among the n longest, the first of them first; those that took as long stay in their order. */
+static void step_insert(StatusStep *longest, size_t n, StatusStep step) {
+        size_t at = n;
+        while (at > 0 && (!longest[at - 1].id || longest[at - 1].usec < step.usec))
+                at--;
+        if (at == n)
+                return;
+        memmove(&longest[at + 1], &longest[at], (n - at - 1) * sizeof *longest);
+        longest[at] = step;
+}
+
+char *critical_text(const Status *s) {
+        StatusStep longest[SHOWN + 1] = {};
         Text t = {};
-        _cleanup_(freep) char *whole = usec_text(critical_end(path));
+        _cleanup_(freep) char *whole = usec_text(critical_end(s));
+        for (const StatusStep *step = s->path; step && step->id; step++)
+                step_insert(longest, SHOWN, (StatusStep){ .id = step->id, .usec = share_of(s, step) });
+        if (!longest->id)
+                return xstrdup("");
         text_add(&t, "critical path (>): kubelet started %s after power-on", whole);
-        for (size_t k = 0; k < MIN(n, SHOWN); k++) {
-                told[k] = SIZE_MAX;
-                for (size_t i = 0; i < n; i++) {
-                        bool seen = false;
-                        for (size_t j = 0; j < k; j++)
-                                seen = seen || told[j] == i;
-                        if (!seen && (told[k] == SIZE_MAX || share_of(path, i) > share_of(path, told[k])))
-                                told[k] = i;
-                }
-                _cleanup_(freep) char *took = usec_text(share_of(path, told[k]));
-                text_add(&t, "%s %s of %s", k > 0 ? "," : ";", took,
-                         json_get_text(json_array_get(path, told[k]), "id"));
+        for (const StatusStep *step = longest; step->id; step++) {
+                _cleanup_(freep) char *took = usec_text(step->usec);
+                text_add(&t, "%s %s of %s", step > longest ? "," : ";", took, step->id);
         }
         text_add(&t, "\n");
         return text_take(&t);
+}
+
+void longest_put(Status *s) {
+        StatusStep longest[LONGEST + 1] = {};
+        json_t *list = json_array();
+        for (const StatusRun *run = s->runs; run && run->phases; run++)
+                for (const StatusAction *a = run->actions; a && a->id; a++) {
+                        int64_t usec = a->begin_usec > 0 ? a->end_usec - a->begin_usec : 0;
+                        /* taking turns is waiting for other steps, which are listed themselves */
+                        if (usec > 0 && !startswith(a->id, "take-turn:"))
+                                step_insert(longest, LONGEST,
+                                            (StatusStep){ a->id, run->phases, .usec = usec });
+                }
+        for (const StatusStep *step = longest; step->id; step++)
+                json_array_append_new(list, json_pack("{ss ss sI}", "run", step->run, "id", step->id, "usec",
+                                                      (json_int_t)step->usec));
+        json_object_set_new(s->json, "longest", list);
 }

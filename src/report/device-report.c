@@ -2,14 +2,13 @@
  * What the actions of a boot found out about GPUs and huge pages (Result.found), put together for
  * status.json: "accelerator", with all that is known of each GPU in one place, and "hugepages"; and from
  * there for people. */
-#include "report/device-report.h"
+#include "report/status.h"
 
-#include "apply/apply.h"
 #include "base/json.h"
+#include "base/str.h"
 
 /* NULL: a type of another version of this program */
-static const ActionRow *row_of(const json_t *action) {
-        const char *id = json_get_text(action, "id");
+static const ActionRow *row_of(const char *id) {
         _cleanup_(freep) char *name = xstrndup(id, strcspn(id, ":"));
         int type = action_type_from_string(name);
         return type < 0 ? NULL : action_row((ActionType)type);
@@ -88,13 +87,12 @@ static void pages_put(json_t *pages, json_t *found) {
         json_array_append(pages, found);
 }
 
-static void action_take(const json_t *action, json_t *accelerator, json_t *pages) {
-        json_t *found = json_object_get(action, "found");
-        const ActionRow *row = row_of(action);
+static void action_take(const StatusAction *action, json_t *accelerator, json_t *pages) {
+        json_t *found = action->found;
+        const ActionRow *row = row_of(action->id);
         if (!row)
                 return;
-        if (row->reports & REPORTS_HEALTH &&
-            outcome_from_string(json_get_text(action, "outcome")) != OUTCOME_PENDING)
+        if (row->reports & REPORTS_HEALTH && outcome_from_string(action->outcome) != OUTCOME_PENDING)
                 health_take(accelerator, found);
         if (!json_is_object(found))
                 return;
@@ -106,15 +104,11 @@ static void action_take(const json_t *action, json_t *accelerator, json_t *pages
                 gpus_merge(accelerator, found);
 }
 
-void found_put(json_t *status, json_t *runs) {
-        json_t *accelerator = json_object(), *pages = json_array(), *run, *action;
-        const char *phases;
-        size_t i;
-        json_object_foreach(runs, phases, run) {
-                json_array_foreach(json_object_get(run, "actions"), i, action) {
-                        action_take(action, accelerator, pages);
-                }
-        }
+void found_put(json_t *status, const Status *s) {
+        json_t *accelerator = json_object(), *pages = json_array();
+        for (const StatusRun *run = s->runs; run && run->phases; run++)
+                for (const StatusAction *a = run->actions; a && a->id; a++)
+                        action_take(a, accelerator, pages);
         states_count(accelerator);
         if (json_object_size(accelerator) > 0)
                 json_object_set(status, "accelerator", accelerator);
@@ -124,92 +118,66 @@ void found_put(json_t *status, json_t *runs) {
         json_decref(pages);
 }
 
-/* ---- words ---- */
-
-static char *size_word(const json_t *pages) {
-        return bytes_text((uint64_t)json_integer_value(json_object_get(pages, "size")));
-}
-
-char *found_node(const json_t *pages) {
-        const json_t *node = json_object_get(pages, "node");
-        return json_is_integer(node) ? xasprintf("%lld", (long long)json_integer_value(node)) : xstrdup("");
-}
-
-long long found_number(const json_t *object, const char *key) {
-        return (long long)json_integer_value(json_object_get(object, key));
-}
-
 /* ---- for people: a line each ---- */
 
-static void accelerator_text(Text *t, json_t *a) {
-        const char *driver = json_string_value(json_object_get(a, "driver")),
-                   *uuid = json_string_value(json_object_get(a, "clusterUuid")), *state;
-        json_t *count;
-        size_t before = t->size;
+static void accelerator_text(Text *t, const Status *s) {
+        const char *driver = s->accelerator.driver, *uuid = s->accelerator.cluster_uuid;
+        size_t before = t->size, gpus = 0;
+        while (s->accelerator.gpus && s->accelerator.gpus[gpus].address)
+                gpus++;
         text_add(t, "GPUs: ");
-        if (json_object_get(a, "listed"))
-                text_add(t, "%lld listed, ", found_number(a, "listed"));
+        if (s->accelerator.listed >= 0)
+                text_add(t, "%lld listed, ", (long long)s->accelerator.listed);
         /* none: NVIDIA's library answered nothing, which is no count */
-        else if (json_array_size(json_object_get(a, "gpus")) > 0)
-                text_add(t, "%zu, ", json_array_size(json_object_get(a, "gpus")));
-        if (found_number(a, "migDevices") > 0)
-                text_add(t, "%lld MIG devices, ", found_number(a, "migDevices"));
-        if (driver)
+        else if (gpus > 0)
+                text_add(t, "%zu, ", gpus);
+        if (s->accelerator.mig_devices > 0)
+                text_add(t, "%lld MIG devices, ", (long long)s->accelerator.mig_devices);
+        if (*driver)
                 text_add(t, "driver %s, ", driver);
-        json_object_foreach(json_object_get(a, "states"), state, count) {
-                text_add(t, "%lld %s in the fabric, ", (long long)json_integer_value(count), state);
-        }
-        if (json_is_integer(json_object_get(a, "cliqueId")))
-                text_add(t, "clique %s%s%lld, ", uuid ?: "", uuid ? "." : "", found_number(a, "cliqueId"));
+        for (const StatusCount *c = s->accelerator.states; c && c->state; c++)
+                text_add(t, "%lld %s in the fabric, ", (long long)c->n, c->state);
+        if (s->accelerator.clique_id >= 0)
+                text_add(t, "clique %s%s%lld, ", uuid, *uuid ? "." : "", (long long)s->accelerator.clique_id);
         bool known = t->data[t->size - 2] == ',';
         t->data[t->size - 2] = '\n';
         t->size = known ? t->size - 1 : before;
         t->data[t->size] = 0;
 }
 
-static void findings_text(Text *t, const json_t *findings) {
-        const json_t *f;
-        size_t i;
-        text_add(t, "Health: %zu finding%s\n", json_array_size(findings),
-                 json_array_size(findings) == 1 ? "" : "s");
-        json_array_foreach(findings, i, f) {
-                text_add(t, "  %s: %s\n", json_get_text(f, "word"), json_get_text(f, "text"));
-        }
-}
-
-static void health_text(Text *t, const json_t *health) {
-        const char *gpudirect = json_string_value(json_object_get(health, "gpudirect"));
-        const json_t *look;
-        size_t i;
-        if (json_array_size(json_object_get(health, "findings")) > 0)
-                findings_text(t, json_object_get(health, "findings"));
-        else if (!json_is_true(json_object_get(health, "complete")))
+static void health_text(Text *t, const StatusHealth *health) {
+        size_t n = 0;
+        while (health->findings && health->findings[n].word)
+                n++;
+        if (n > 0)
+                text_add(t, "Health: %zu finding%s\n", n, n == 1 ? "" : "s");
+        for (size_t i = 0; i < n; i++)
+                text_add(t, "  %s: %s\n", health->findings[i].word, health->findings[i].text);
+        if (n == 0 && !health->complete)
                 text_add(t, "Health: not known, the GPUs did not answer\n");
-        else {
+        else if (n == 0) {
                 text_add(t, "Health: well, looked at");
-                json_array_foreach(json_object_get(health, "looks"), i, look) {
-                        text_add(t, "%s %s", i > 0 ? "," : "", json_string_value(look) ?: "");
-                }
+                for (const StatusWord *look = health->looks; look && look->text; look++)
+                        text_add(t, "%s %s", look > health->looks ? "," : "", look->text);
                 text_add(t, "\n");
         }
-        if (gpudirect)
-                text_add(t, "GPUDirect: %s\n", gpudirect);
+        if (*health->gpudirect)
+                text_add(t, "GPUDirect: %s\n", health->gpudirect);
 }
 
-char *found_text(const json_t *status) {
-        json_t *accelerator = json_object_get(status, "accelerator"), *pages;
+char *found_text(const Status *s) {
+        const StatusPages *pages = s->pages;
         Text t = {};
-        size_t i;
-        if (accelerator)
-                accelerator_text(&t, accelerator);
-        if (json_object_get(accelerator, "health"))
-                health_text(&t, json_object_get(accelerator, "health"));
-        json_array_foreach(json_object_get(status, "hugepages"), i, pages) {
-                _cleanup_(freep) char *size = size_word(pages), *node = found_node(pages);
-                text_add(&t, "%s%lld of %lld of %s%s%s", i == 0 ? "huge pages: " : ", ",
-                         found_number(pages, "got"), found_number(pages, "requested"), size,
-                         *node ? " on node " : "", node);
+        accelerator_text(&t, s);
+        if (s->accelerator.health)
+                health_text(&t, s->accelerator.health);
+        for (; pages && pages->size > 0; pages++) {
+                _cleanup_(freep) char *size = bytes_text((uint64_t)pages->size),
+                                      *node = number_or_none(pages->node);
+                text_add(&t, "%s%lld of %lld of %s%s%s", pages == s->pages ? "huge pages: " : ", ",
+                         (long long)pages->got, (long long)pages->requested, size, *node ? " on node " : "",
+                         node);
         }
-        text_add(&t, "%s", i > 0 ? "\n" : "");
+        text_add(&t, "%s", pages > s->pages ? "\n" : "");
         return text_take(&t);
 }

@@ -8,7 +8,6 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "doc/doc.h"
-#include "report/status.h"
 
 #include <errno.h>
 
@@ -112,12 +111,8 @@ static void add_taint(Text *t, const Report *report, const char *code) {
 
 /* It may have had the devices before their own phase. */
 static bool run_is_over(const Root *root) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
-        json_t *runs = status_read(root, &status) >= 0 ? json_object_get(status, "runs") : NULL;
-        bool over = false;
-        for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++)
-                over = over || (strstr(status_phases[i], "run") && json_object_get(runs, status_phases[i]));
-        return over;
+        _cleanup_(status_done) Status status = {};
+        return status_read(root, &status) >= 0 && status_last(&status, "run");
 }
 
 /* What becomes of the node now. */

@@ -10,8 +10,6 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "report/event.h"
-#include "report/metrics.h"
-#include "report/status.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -74,56 +72,56 @@ static void add_gauge(Text *t, const char *name, const char *help, const char *l
         text_add(t, "nodestrap_%s%s %.*f\n", name, labels, value == (int)value ? 0 : 6, value);
 }
 
-static void add_seconds(Text *t, const json_t *joined, const char *key, const char *name, const char *help) {
-        json_int_t usec = json_integer_value(json_object_get(joined, key));
+static void add_seconds(Text *t, int64_t usec, const char *name, const char *help) {
         if (usec > 0)
                 add_gauge(t, name, help, "", (double)usec / USEC_PER_SEC);
 }
 
-static char *gauges_make(const json_t *joined, const Verdict *v) {
+static char *gauges_make(const StatusJoin *joined, unsigned requests, const Verdict *v) {
         _cleanup_(freep) char *labels = xasprintf("{verdict=\"%s\",code=\"%s\"}", v->word, v->code);
         Text t = {};
         add_gauge(&t, "joined", "1 if this node had joined its cluster when the wait for it ended", labels,
                   v->exit_code == EXIT_DONE);
-        add_seconds(&t, joined, "registeredUsec", "registered_seconds",
+        add_seconds(&t, joined->registered_usec, "registered_seconds",
                     "from the start of the kernel until kubelet had registered the node");
-        add_seconds(&t, joined, "readyUsec", "ready_seconds",
+        add_seconds(&t, joined->ready_usec, "ready_seconds",
                     "from the start of the kernel until the node was Ready");
-        add_gauge(&t, "join_requests", "watches of the node that were begun, retries counted", "",
-                  (double)json_integer_value(json_object_get(joined, "requests")));
+        add_gauge(&t, "join_requests", "watches of the node that were begun, retries counted", "", requests);
         return text_take(&t);
 }
 
 /* ---- for people ---- */
 
 /* " registered=12.3s ready=18.9s" */
-static char *times_text(const json_t *joined, const char *format) {
-        static const char *const keys[][2] = { { "registeredUsec", "registered" }, { "readyUsec", "ready" } };
+static char *times_text(const StatusJoin *joined, bool console) {
+        const struct { const char *word; int64_t usec; } times[] = {
+                { "registered", joined->registered_usec }, { "ready", joined->ready_usec }
+        };
         Text t = {};
-        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-                json_int_t usec = json_integer_value(json_object_get(joined, keys[i][0]));
-                if (usec > 0 && streq(format, "console"))
-                        text_add(&t, " %s=%.1fs", keys[i][1], (double)usec / USEC_PER_SEC);
-                else if (usec > 0)
-                        text_add(&t, "%s%s %.1f s", t.size > 0 ? ", " : "", keys[i][1],
-                                 (double)usec / USEC_PER_SEC);
+        for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+                double seconds = (double)times[i].usec / USEC_PER_SEC;
+                if (times[i].usec > 0 && console)
+                        text_add(&t, " %s=%.1fs", times[i].word, seconds);
+                else if (times[i].usec > 0)
+                        text_add(&t, "%s%s %.1f s", t.size > 0 ? ", " : "", times[i].word, seconds);
         }
         return text_take(&t);
 }
 
-static char *join_last_line(const JoinReport *join, const Verdict *v, const json_t *joined, double seconds) {
+static char *join_last_line(const JoinReport *join, const Verdict *v, const StatusJoin *joined,
+                            double seconds) {
         if (v->exit_code != EXIT_DONE)
                 return xasprintf("nodestrap: %s (%d %s) at %s: %s", v->word, (int)v->exit_code, v->code,
                                  v->step, v->text);
-        _cleanup_(freep) char *times = times_text(joined, "sentence");
+        _cleanup_(freep) char *times = times_text(joined, false);
         return xasprintf("nodestrap: ok: Node %s of cluster %s is %s: %s after the kernel started (%u "
                          "request%s, %.2f s)",
                          join->access.node, join->access.cluster, join_goal_to_string(join->goal), times,
                          join->outcome.requests, join->outcome.requests == 1 ? "" : "s", seconds);
 }
 
-static void files_write(const Root *root, const json_t *joined, const Verdict *v) {
-        _cleanup_(freep) char *text = json_dumps(joined, JSON_INDENT(1)), *metrics = gauges_make(joined, v);
+static void files_write(const Root *root, const json_t *joined, const char *metrics) {
+        _cleanup_(freep) char *text = json_dumps(joined, JSON_INDENT(1));
         int r = root_replace_volatile(root, JOINED_FILE, text, strlen(text), REPORT_MODE);
         if (r >= 0)
                 r = root_replace_volatile(root, JOINED_METRICS, metrics, strlen(metrics), 0644);
@@ -140,16 +138,19 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
         const JoinOutcome *o = &join->outcome;
         Verdict v = { .word = o->cause == CAUSE_NONE ? "ok" : "failed", .code = cause_word(o->cause),
                       .exit_code = cause_exit_code(o->cause), .step = "join", .text = o->text };
-        _cleanup_(freep) char *plan_id = status_plan_id(root);
-        _cleanup_(json_decrefp) json_t *joined = join_json(root, join, &v, plan_id);
+        _cleanup_(status_done) Status status = {}, now = {};
+        const char *plan_id = status_read(root, &status) >= 0 && *status.plan_id ? status.plan_id : NULL;
+        json_t *joined = join_json(root, join, &v, plan_id);
+        status_take(&now, json_pack("{so}", "joined", joined));
         double seconds = (double)(join->end_usec - join->begin_usec) / USEC_PER_SEC;
-        _cleanup_(freep) char *times = times_text(joined, "console"),
-                              *last = join_last_line(join, &v, joined, seconds);
+        _cleanup_(freep) char *times = times_text(now.joined, true),
+                              *metrics = gauges_make(now.joined, o->requests, &v),
+                              *last = join_last_line(join, &v, now.joined, seconds);
         _cleanup_(freep) char *console = xasprintf("NODESTRAP verdict=%s code=%s step=join t=%.1fs plan=%s%s",
                                                    v.word, v.code, seconds, plan_id ?: "-", times);
 
         bool by_unit = verdict_is_of_unit();    /* what somebody types is no business of the console's */
-        files_write(root, joined, &v);
+        files_write(root, joined, metrics);
         if (by_unit)
                 event_of_join(root, &v);
         if (root_is_host(root))
@@ -160,16 +161,12 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
 
 /* ---- `nodestrap status` ---- */
 
-void join_show(const json_t *joined) {
-        _cleanup_(freep) char *times = times_text(joined, "sentence");
-        const char *verdict = json_get_text(joined, "verdict");
-        if (streq(verdict, "ok"))
+void join_show(const StatusJoin *joined) {
+        _cleanup_(freep) char *times = times_text(joined, false);
+        if (streq(joined->verdict, "ok"))
                 printf("joined: %s after the kernel started (node %s of cluster %s)\n", times,
-                       json_string_value(json_object_get(joined, "node")) ?: "?",
-                       json_string_value(json_object_get(joined, "cluster")) ?: "?");
+                       *joined->node ? joined->node : "?", *joined->cluster ? joined->cluster : "?");
         else
-                printf("not joined (%lld %s): %s\n",
-                       (long long)json_integer_value(json_object_get(joined, "exit")),
-                       json_string_value(json_object_get(joined, "code")) ?: "?",
-                       json_get_text(joined, "text"));
+                printf("not joined (%lld %s): %s\n", (long long)joined->exit,
+                       *joined->code ? joined->code : "?", joined->text);
 }

@@ -3,8 +3,7 @@
 /* What became of joining the cluster → joined.json, joined.prom, journal, console; and back again for
  * `nodestrap status`. */
 #include "kube/kube.h"
-
-#include <jansson.h>
+#include "report/status.h"
 
 typedef struct JoinReport {
         KubeAccess access;              /* empty where nothing says how to reach a cluster */
@@ -18,4 +17,4 @@ _nonnull_ ExitCode report_join(const Root *root, const JoinReport *join);
 /* joined.json of this boot; NULL where there is none. */
 _nonnull_ json_t *join_read(const Root *root);
 /* A line of `nodestrap status`. */
-_nonnull_ void join_show(const json_t *joined);
+_nonnull_ void join_show(const StatusJoin *joined);

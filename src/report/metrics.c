@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * status.json → metrics.prom, in the text format of Prometheus
  * (prometheus.io/docs/instrumenting/exposition_formats). */
-#include "report/metrics.h"
-
-#include "apply/apply.h"
-#include "base/json.h"
-#include "base/time.h"
-#include "report/critical.h"
-#include "report/device-report.h"
 #include "report/status.h"
 
-#include <stdio.h>
+#include "base/str.h"
+#include "base/time.h"
+
 #include <time.h>
 
 static char *label_escape(const char *value) {
@@ -23,9 +18,7 @@ static char *label_escape(const char *value) {
         return text_take(&t);
 }
 
-static double seconds_of(const json_t *object) {
-        json_int_t begin = json_integer_value(json_object_get(object, "beginUsec")),
-                   end = json_integer_value(json_object_get(object, "endUsec"));
+static double seconds_of(int64_t begin, int64_t end) {
         return begin > 0 && end > begin ? (double)(end - begin) / USEC_PER_SEC : 0;
 }
 
@@ -33,51 +26,51 @@ void metric_head(Text *t, const char *name, const char *help) {
         text_add(t, "# HELP nodestrap_%s %s\n# TYPE nodestrap_%s gauge\n", name, help, name);
 }
 
-static void metrics_verdict(Text *t, const json_t *status) {
-        _cleanup_(freep) char *step = label_escape(json_get_text(status, "step"));
+static void metrics_verdict(Text *t, const Status *s) {
+        _cleanup_(freep) char *step = label_escape(s->step);
         metric_head(t, "verdict", "1 for the verdict of this boot");
-        text_add(t, "nodestrap_verdict{verdict=\"%s\",code=\"%s\",step=\"%s\"} 1\n",
-                 json_get_text(status, "verdict"), json_get_text(status, "code"), step);
+        text_add(t, "nodestrap_verdict{verdict=\"%s\",code=\"%s\",step=\"%s\"} 1\n", s->verdict, s->code,
+                 step);
         metric_head(t, "info", "version and plan of this boot");
-        text_add(t, "nodestrap_info{version=\"%s\",plan=\"%s\"} 1\n", json_get_text(status, "version"),
-                 json_get_text(status, "planId"));
+        text_add(t, "nodestrap_info{version=\"%s\",plan=\"%s\"} 1\n", s->version, s->plan_id);
         metric_head(t, "exit_code", "exit status of the root cause, 0 if there is none");
-        text_add(t, "nodestrap_exit_code %lld\n",
-                 (long long)json_integer_value(json_object_get(status, "exit")));
+        text_add(t, "nodestrap_exit_code %lld\n", (long long)s->exit);
         metric_head(t, "tainted",
                     "1 where the node joins with a taint, because a step failed that its policy tolerates");
-        text_add(t, "nodestrap_tainted %d\n", streq(json_get_text(status, "verdict"), "tainted"));
+        text_add(t, "nodestrap_tainted %d\n", streq(s->verdict, "tainted"));
 }
 
-static void metrics_runs(Text *t, json_t *runs) {
-        const char *phases, *name;
-        json_t *run, *count;
+static void add_requests(Text *t, const StatusRun *run, const char *service, int64_t n) {
+        if (n >= 0)
+                text_add(t, "nodestrap_requests{phase=\"%s\",service=\"%s\"} %lld\n", run->phases, service,
+                         (long long)n);
+}
+
+static void metrics_runs(Text *t, const StatusRun *runs) {
         metric_head(t, "phase_duration_seconds", "time from the start of the process to its report");
-        json_object_foreach(runs, phases, run) {
-                text_add(t, "nodestrap_phase_duration_seconds{phase=\"%s\"} %.6f\n", phases, seconds_of(run));
-        }
+        for (const StatusRun *run = runs; run && run->phases; run++)
+                text_add(t, "nodestrap_phase_duration_seconds{phase=\"%s\"} %.6f\n", run->phases,
+                         seconds_of(run->begin_usec, run->end_usec));
         metric_head(t, "requests", "requests sent, retries counted");
-        json_object_foreach(runs, phases, run) {
-                json_object_foreach(json_object_get(run, "requests"), name, count) {
-                        text_add(t, "nodestrap_requests{phase=\"%s\",service=\"%s\"} %lld\n", phases, name,
-                                 (long long)json_integer_value(count));
-                }
+        for (const StatusRun *run = runs; run && run->phases; run++) {
+                add_requests(t, run, "imds", run->imds_requests);
+                add_requests(t, run, "ec2", run->ec2_requests);
         }
         metric_head(t, "warnings", "warnings about the input and the machine");
-        json_object_foreach(runs, phases, run) {
-                text_add(t, "nodestrap_warnings{phase=\"%s\"} %zu\n", phases,
-                         json_array_size(json_object_get(run, "warnings")));
+        for (const StatusRun *run = runs; run && run->phases; run++) {
+                size_t n = 0;
+                while (run->warnings && run->warnings[n].text)
+                        n++;
+                text_add(t, "nodestrap_warnings{phase=\"%s\"} %zu\n", run->phases, n);
         }
 }
 
 /* One that is not over is told by its verdict alone: who scrapes comes again. */
-static void metrics_phases(Text *t, const json_t *status) {
-        const json_t *entry;
-        size_t i;
+static void metrics_phases(Text *t, const StatusPhase *phase) {
         metric_head(t, "phase_verdict", "1 for what became of each phase of this boot");
-        json_array_foreach(json_object_get(status, "phases"), i, entry)
-                text_add(t, "nodestrap_phase_verdict{phase=\"%s\",verdict=\"%s\"} 1\n",
-                         json_get_text(entry, "phase"), json_get_text(entry, "verdict"));
+        for (; phase && phase->phase; phase++)
+                text_add(t, "nodestrap_phase_verdict{phase=\"%s\",verdict=\"%s\"} 1\n", phase->phase,
+                         phase->verdict);
 }
 
 /* "2026-01-02T03:04:05Z" */
@@ -89,52 +82,43 @@ static void metrics_time(Text *t, const char *name, const char *help, const char
         text_add(t, "nodestrap_%s %lld\n", name, (long long)timegm(&utc));
 }
 
-static void metrics_times(Text *t, const json_t *status) {
-        const char *last = "", *key;
-        json_t *run;
-        json_object_foreach(json_object_get(status, "runs"), key, run) {
-                last = json_get_text(run, "endedAt");
-        }
+static void metrics_times(Text *t, const Status *s) {
+        const char *last = "";
+        for (const StatusRun *run = s->runs; run && run->phases; run++)
+                last = run->ended_at;
         metrics_time(t, "boot_timestamp_seconds", "when the kernel started, seconds since 1970",
-                     json_get_text(status, "bootedAt"));
+                     s->booted_at);
         metrics_time(t, "last_run_timestamp_seconds", "when init ended last, seconds since 1970", last);
 }
 
 /* The chain of steps that kubelet waited for, summed up by who had it in hand. */
-static void metrics_chain(Text *t, const json_t *status) {
+static void metrics_chain(Text *t, const Status *s) {
         static const char *const links[] = { "config", "devices", "run", "cloud-init" };
-        const json_t *path = json_object_get(status, "criticalPath");
-        if (json_array_size(path) == 0)
+        if (!s->path || !s->path->id)
                 return;
         metric_head(t, "critical_path_seconds", "how much of the time until kubelet's start each part took");
         for (size_t i = 0; i < ARRAY_SIZE(links); i++)
                 text_add(t, "nodestrap_critical_path_seconds{part=\"%s\"} %.6f\n", links[i],
-                         (double)critical_share(path, links[i]) / USEC_PER_SEC);
+                         (double)critical_share(s, links[i]) / USEC_PER_SEC);
         metric_head(t, "kubelet_started_seconds", "from the start of the kernel until kubelet was started");
-        text_add(t, "nodestrap_kubelet_started_seconds %.6f\n", (double)critical_end(path) / USEC_PER_SEC);
+        text_add(t, "nodestrap_kubelet_started_seconds %.6f\n", (double)critical_end(s) / USEC_PER_SEC);
 }
 
-static void metrics_actions(Text *t, json_t *runs) {
-        const char *phases;
-        size_t i;
-        json_t *run, *action;
+static void metrics_actions(Text *t, const StatusRun *run) {
         metric_head(t, "action_duration_seconds", "how long each action took");
-        json_object_foreach(runs, phases, run) {
-                json_array_foreach(json_object_get(run, "actions"), i, action) {
-                        int outcome = outcome_from_string(json_get_text(action, "outcome"));
-                        _cleanup_(freep) char *id = label_escape(json_get_text(action, "id"));
-                        if (outcome != OUTCOME_SKIPPED)
-                                text_add(t,
-                                         "nodestrap_action_duration_seconds{phase=\"%s\",action=\"%s\"} "
-                                         "%.6f\n",
-                                         phases, id, seconds_of(action));
+        for (; run && run->phases; run++)
+                for (const StatusAction *a = run->actions; a && a->id; a++) {
+                        _cleanup_(freep) char *id = label_escape(a->id);
+                        if (outcome_from_string(a->outcome) == OUTCOME_SKIPPED)
+                                continue;
+                        text_add(t, "nodestrap_action_duration_seconds{phase=\"%s\",action=\"%s\"} %.6f\n",
+                                 run->phases, id, seconds_of(a->begin_usec, a->end_usec));
                 }
-        }
 }
 
-static void metrics_outcomes(Text *t, json_t *runs) {
+static void metrics_outcomes(Text *t, const Status *s) {
         size_t counts[OUTCOME_FAILED + 1] = {}, i;
-        status_count(runs, counts);
+        status_count(s, counts);
         metric_head(t, "actions", "actions by outcome");
         for (i = OUTCOME_UNCHANGED; i < ARRAY_SIZE(counts); i++)
                 text_add(t, "nodestrap_actions{outcome=\"%s\"} %zu\n", outcome_to_string((Outcome)i),
@@ -143,97 +127,81 @@ static void metrics_outcomes(Text *t, json_t *runs) {
 
 /* ---- what was found; GPU states, NVIDIA's words, need no escapes ---- */
 
-static void metrics_accelerator(Text *t, json_t *accelerator) {
-        const char *uuid = json_string_value(json_object_get(accelerator, "clusterUuid")), *state;
-        json_t *states = json_object_get(accelerator, "states"), *count;
-        if (json_is_integer(json_object_get(accelerator, "cliqueId"))) {
+static void metrics_accelerator(Text *t, const Status *s) {
+        if (s->accelerator.clique_id >= 0) {
                 metric_head(
                         t, "fabric_info",
                         "the NVLink fabric that all GPUs have joined, no UUID where it ends with this node");
-                text_add(t, "nodestrap_fabric_info{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1\n", uuid ?: "",
-                         found_number(accelerator, "cliqueId"));
+                text_add(t, "nodestrap_fabric_info{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1\n",
+                         s->accelerator.cluster_uuid, (long long)s->accelerator.clique_id);
         }
-        if (states)
+        if (s->accelerator.states)
                 metric_head(t, "gpus", "GPUs by their state in the NVLink fabric");
-        json_object_foreach(states, state, count) {
-                text_add(t, "nodestrap_gpus{state=\"%s\"} %lld\n", state,
-                         (long long)json_integer_value(count));
-        }
-        if (json_object_get(accelerator, "listed")) {
+        for (const StatusCount *c = s->accelerator.states; c && c->state; c++)
+                text_add(t, "nodestrap_gpus{state=\"%s\"} %lld\n", c->state, (long long)c->n);
+        if (s->accelerator.listed >= 0) {
                 metric_head(t, "gpus_listed", "GPUs that nvidia-smi lists");
-                text_add(t, "nodestrap_gpus_listed %lld\n", found_number(accelerator, "listed"));
+                text_add(t, "nodestrap_gpus_listed %lld\n", (long long)s->accelerator.listed);
         }
 }
 
 /* Nobody may see the same labels twice, and the kernel may have said one thing of a GPU twice. */
-static void metrics_findings(Text *t, const json_t *findings) {
+static void metrics_findings(Text *t, const StatusFinding *f) {
         _cleanup_(strv_freep) char **lines = NULL;
-        const json_t *f;
-        size_t i;
         metric_head(t, "gpu_health", "1 for each word that was found for a GPU or another device");
-        json_array_foreach(findings, i, f) {
-                const json_t *gpu = json_object_get(f, "gpu");
-                char number[24] = "";
-                if (json_is_integer(gpu))
-                        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(gpu));
-                _cleanup_(freep) char *line = xasprintf(
-                        "nodestrap_gpu_health{gpu=\"%s\",address=\"%s\",word=\"%s\"} 1\n", number,
-                        json_get_text(f, "address"), json_get_text(f, "word"));
+        for (; f && f->word; f++) {
+                _cleanup_(freep) char *gpu = number_or_none(f->gpu);
+                _cleanup_(freep) char *line =
+                        xasprintf("nodestrap_gpu_health{gpu=\"%s\",address=\"%s\",word=\"%s\"} 1\n", gpu,
+                                  f->address, f->word);
                 if (!strv_contains(lines, line))
                         text_add(t, "%s", line);
                 strv_add(&lines, line);
         }
 }
 
-static void metrics_health(Text *t, const json_t *accelerator) {
-        const json_t *health = json_object_get(accelerator, "health"), *gpu;
-        const char *gpudirect = json_get_text(health, "gpudirect");
-        size_t i;
+static void metrics_health(Text *t, const StatusHealth *health, const StatusGpu *gpu) {
         if (!health)
                 return;
-        metrics_findings(t, json_object_get(health, "findings"));
+        metrics_findings(t, health->findings);
         metric_head(t, "gpu_healthy", "1 for a GPU of which nothing was found, 0 for another");
-        json_array_foreach(json_object_get(accelerator, "gpus"), i, gpu) {
-                const json_t *words = json_object_get(gpu, "health");
-                if (words)
+        for (; gpu && gpu->address; gpu++)
+                if (gpu->health)
                         text_add(t, "nodestrap_gpu_healthy{gpu=\"%lld\",address=\"%s\"} %d\n",
-                                 found_number(gpu, "index"), json_get_text(gpu, "address"),
-                                 json_array_size(words) == 0);
-        }
-        if (!*gpudirect)
+                                 (long long)gpu->index, gpu->address, !gpu->health->text);
+        if (!*health->gpudirect)
                 return;
         metric_head(t, "gpudirect", "1 where network devices can reach the memory of GPUs");
-        text_add(t, "nodestrap_gpudirect %d\n", startswith(gpudirect, "yes"));
+        text_add(t, "nodestrap_gpudirect %d\n", startswith(health->gpudirect, "yes"));
 }
 
-static void metrics_pages(Text *t, const json_t *list) {
-        static const char *const kinds[] = { "requested", "got" };
-        json_t *pages;
-        size_t i;
-        if (list)
+static void metrics_pages(Text *t, const StatusPages *pages) {
+        if (pages)
                 metric_head(t, "hugepages", "huge pages, of a NUMA node or over all of them");
-        json_array_foreach(list, i, pages) {
-                _cleanup_(freep) char *size = bytes_text((uint64_t)found_number(pages, "size")),
-                                      *node = found_node(pages);
-                for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+        for (; pages && pages->size > 0; pages++) {
+                const struct { const char *kind; int64_t n; } values[] = {
+                        { "requested", pages->requested }, { "got", pages->got }
+                };
+                _cleanup_(freep) char *size = bytes_text((uint64_t)pages->size),
+                                      *node = number_or_none(pages->node);
+                for (size_t i = 0; i < ARRAY_SIZE(values); i++)
                         text_add(t, "nodestrap_hugepages{size=\"%s\",node=\"%s\",kind=\"%s\"} %lld\n", size,
-                                 node, kinds[k], found_number(pages, kinds[k]));
+                                 node, values[i].kind, (long long)values[i].n);
         }
 }
 
-char *metrics_make(const json_t *status, bool actions) {
+char *metrics_make(const Status *s, bool actions) {
         Text t = {};
-        json_t *runs = json_object_get(status, "runs");
-        metrics_verdict(&t, status);
-        metrics_phases(&t, status);
-        metrics_times(&t, status);
-        metrics_runs(&t, runs);
-        metrics_chain(&t, status);
-        metrics_outcomes(&t, runs);
+        metrics_verdict(&t, s);
+        metrics_phases(&t, s->phases);
+        metrics_times(&t, s);
+        metrics_runs(&t, s->runs);
+        metrics_chain(&t, s);
+        metrics_outcomes(&t, s);
         if (actions)
-                metrics_actions(&t, runs);
-        metrics_accelerator(&t, json_object_get(status, "accelerator"));
-        metrics_health(&t, json_object_get(status, "accelerator"));
-        metrics_pages(&t, json_object_get(status, "hugepages"));
+                metrics_actions(&t, s->runs);
+        metrics_accelerator(&t, s);
+        metrics_health(&t, s->accelerator.health, s->accelerator.gpus);
+        metrics_pages(&t, s->pages);
         return text_take(&t);
 }

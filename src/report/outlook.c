@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "report/progress.h"
-#include "report/status.h"
 
 #include <errno.h>
 #include <systemd/sd-bus.h>
@@ -130,40 +129,34 @@ bool outlook_has_init(const Root *root) {
         return locks_are_held(root) || units_have_work(root, false);
 }
 
-/* status.json, where it says that this boot has failed, and kubelet has had no turn. */
-static json_t *failure_read(const Root *root) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
+/* status.json says that this boot has failed, and kubelet has had no turn. */
+static bool failure_read(const Root *root, Status *ret) {
         _cleanup_(freep) char *boot_id = NULL;
-        if (root_exists(root, KUBELET_TURN) > 0 || status_read(root, &status) < 0 ||
-            root_boot_id(root, &boot_id) < 0 || !streq(json_get_text(status, "bootId"), boot_id) ||
-            !streq(json_get_text(status, "verdict"), "failed"))
-                return NULL;
-        return TAKE_PTR(status);
+        return root_exists(root, KUBELET_TURN) <= 0 && status_read(root, ret) >= 0 &&
+               root_boot_id(root, &boot_id) >= 0 && streq(ret->boot_id, boot_id) &&
+               streq(ret->verdict, "failed");
 }
 
 /* The sentence is init's; a unit's last words stand on lines of their own behind it, and stay there. */
-static void take_failure(const json_t *status, JoinOutcome *ret) {
-        const char *text = json_get_text(status, "text");
+static void take_failure(const Status *s, JoinOutcome *ret) {
         free(ret->text);
         ret->cause = CAUSE_INIT;
         ret->text = xasprintf("kubelet is not started, because nodestrap init has failed (%lld %s at %s): "
                               "%.*s; when that is mended, run nodestrap init or reboot; nodestrap status "
                               "tells all of it",
-                              (long long)json_integer_value(json_object_get(status, "exit")),
-                              json_get_text(status, "code"), json_get_text(status, "step"),
-                              (int)strcspn(text, "\n"), text);
+                              (long long)s->exit, s->code, s->step, (int)strcspn(s->text, "\n"), s->text);
 }
 
 /* Asked once a second, also where all is well: systemd is asked only where there is reason to. */
 bool outlook_is_lost(const Root *root, JoinOutcome *ret) {
-        _cleanup_(json_decrefp) json_t *before = failure_read(root), *failure = NULL;
-        if (!before || locks_are_held(root) || units_have_work(root, true))
+        _cleanup_(status_done) Status before = {}, failure = {};
+        if (!failure_read(root, &before) || locks_are_held(root) || units_have_work(root, true))
                 return false;
         /* once more: whoever was at work before has left its word */
-        failure = failure_read(root);
-        if (failure)
-                take_failure(failure, ret);
-        return failure;
+        if (!failure_read(root, &failure))
+                return false;
+        take_failure(&failure, ret);
+        return true;
 }
 
 /* ---- what `nodestrap status` says ---- */
@@ -176,10 +169,9 @@ static bool is_idle(const Ongoing *ongoing) {
 }
 
 /* Another boot's phases say nothing of this one's. */
-static bool is_of_this_boot(const Root *root, const json_t *status) {
+static bool is_of_this_boot(const Root *root, const Status *s) {
         _cleanup_(freep) char *boot_id = NULL;
-        return !root_is_host(root) || root_boot_id(root, &boot_id) < 0 ||
-               streq(json_get_text(status, "bootId"), boot_id);
+        return !root_is_host(root) || root_boot_id(root, &boot_id) < 0 || streq(s->boot_id, boot_id);
 }
 
 static int refuse(const Root *root, int r, Diag *diag) {
@@ -196,25 +188,23 @@ static int refuse(const Root *root, int r, Diag *diag) {
                           r == -EBADMSG ? "it is no JSON" : strerror(-r));
 }
 
-int status_now(const Root *root, bool any, json_t **ret, Diag *diag) {
+int status_now(const Root *root, bool any, Status *ret, Diag *diag) {
         _cleanup_(ongoing_done) Ongoing ongoing = {};
         int r = status_read(root, ret);
         outlook_ongoing(root, &ongoing);
         if (r == -ENOENT && (any || root_is_host(root) || !is_idle(&ongoing)))
-                *ret = json_pack("{ss}", "version", VERSION);
+                status_take(ret, json_pack("{ss}", "version", VERSION));
         else if (r < 0)
                 return refuse(root, r, diag);
-        phases_put(*ret, is_of_this_boot(root, *ret) ? &ongoing : NULL);
-        next_put(*ret);
+        phases_put(ret, is_of_this_boot(root, ret) ? &ongoing : NULL);
+        next_put(ret);
         return 0;
 }
 
-ExitCode status_exit(const json_t *status) {
-        const char *verdict = json_get_text(status, "verdict");
-        if (streq(verdict, "ok") || streq(verdict, "tainted"))
+ExitCode status_exit(const Status *s) {
+        if (streq(s->verdict, "ok") || streq(s->verdict, "tainted"))
                 return EXIT_DONE;
-        if (!streq(verdict, "failed"))
+        if (!streq(s->verdict, "failed"))
                 return EXIT_UNFINISHED;
-        int64_t code = status_number(status, "exit");
-        return code > 0 && code < 128 ? (ExitCode)code : EXIT_INTERNAL;
+        return s->exit > 0 && s->exit < 128 ? (ExitCode)s->exit : EXIT_INTERNAL;
 }

@@ -2,7 +2,7 @@
 #pragma once
 /* What became of this boot's inits, what goes on now, and what `nodestrap wait` can still hope for. */
 #include "kube/kube.h"
-#include "report/phases.h"
+#include "report/status.h"
 
 /* Is an init at work on this machine, or will one of this boot's units run it? */
 _must_check_ _nonnull_ bool outlook_has_init(const Root *root);
@@ -14,7 +14,7 @@ _nonnull_ void outlook_ongoing(const Root *root, Ongoing *ret);
 _nonnull_ void ongoing_done(Ongoing *ongoing);
 /* What was written, and what goes on now. No init may have ended yet, on the machine itself or where any
  * says so; else -ENOENT. That, and whatever keeps it from being read, with a diagnostic. */
-_must_check_ _nonnull_ int status_now(const Root *root, bool any, json_t **ret, Diag *diag);
+_must_check_ _nonnull_ int status_now(const Root *root, bool any, Status *ret, Diag *diag);
 /* Of init: a node that joins tainted has ended well by its policy. EXIT_UNFINISHED where the boot has no
  * verdict yet. */
-_must_check_ _nonnull_ ExitCode status_exit(const json_t *status);
+_must_check_ _nonnull_ ExitCode status_exit(const Status *s);

@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "report/event.h"
-#include "report/metrics.h"
 #include "report/status.h"
 #include "report/verdict.h"
 
@@ -156,14 +155,14 @@ ExitCode report_write(const Root *root, const Report *given) {
         report.phases = report.phases ?: "config,devices,run";
 
         _cleanup_(close_fd) int lock = status_lock(root);
-        json_t *status = status_make(root, &report, &v, end_usec);
-        _cleanup_(freep) char *text = json_dumps(status, JSON_INDENT(1)),
-                              *metrics = metrics_make(status, false);
+        _cleanup_(status_done) Status status = {};
+        status_make(root, &report, &v, end_usec, &status);
+        _cleanup_(freep) char *text = json_dumps(status.json, JSON_INDENT(1)),
+                              *metrics = metrics_make(&status, false);
         _cleanup_(freep) char *console = console_line(&v, &report, seconds),
                               *last = last_line(&v, &report, seconds);
         /* of the runs so far, whatever this boot has yet to do */
-        bool well = json_integer_value(json_object_get(status, "exit")) == EXIT_DONE;
-        json_decref(status);
+        bool well = status.exit == EXIT_DONE;
         if (report.plan)
                 report_tell(&report.plan->warnings);
         report_tell(report.diag);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * status.json → rows → SVG. One scale for all: where a boot spends its time is what the drawing is
  * for. */
-#include "report/status-svg.h"
+#include "report/status.h"
 
-#include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "report/critical.h"
-#include "report/status.h"
 
 #define ROW   18                        /* pixels, as all lengths here */
 #define CHART 900                       /* from the first beginning to the last end */
@@ -70,91 +67,69 @@ static void add_row(Chart *c, bool is_phase, const char *name, const char *outco
 
 /* ---- status.json → rows ---- */
 
-/* cloud-init's part of it is a row of its own, before the run that waited. */
-static void add_gap(Chart *c, const json_t *status, const char *phases) {
-        json_t *step;
-        size_t i;
-        json_array_foreach(json_object_get(status, "criticalPath"), i, step) {
-                if (!streq(json_get_text(step, "run"), phases) || strchr(json_get_text(step, "id"), ':'))
-                        continue;
-                add_row(c, false, json_get_text(step, "id"), "wait", "", status_number(step, "beginUsec"),
-                        status_number(step, "endUsec"));
-                c->rows[c->n - 1].critical = true;
-        }
-}
-
-static void add_run(Chart *c, const json_t *status, const char *phases, const json_t *run) {
-        json_t *action;
-        size_t i;
-        add_gap(c, status, phases);
-        add_row(c, true, phases, json_get_text(run, "verdict"), "", status_number(run, "beginUsec"),
-                status_number(run, "endUsec"));
-        json_array_foreach(json_object_get(run, "actions"), i, action) {
-                add_row(c, false, json_get_text(action, "id"), json_get_text(action, "outcome"),
-                        json_get_text(action, "text"), status_number(action, "beginUsec"),
-                        status_number(action, "endUsec"));
-                c->rows[c->n - 1].critical = critical_has(status, phases, json_get_text(action, "id"));
+static void add_run(Chart *c, const Status *s, const StatusRun *run) {
+        /* cloud-init's part of it is a row of its own, before the run that waited */
+        for (const StatusStep *step = s->path; step && step->id; step++)
+                if (streq(step->run, run->phases) && !strchr(step->id, ':')) {
+                        add_row(c, false, step->id, "wait", "", step->begin_usec, step->end_usec);
+                        c->rows[c->n - 1].critical = true;
+                }
+        add_row(c, true, run->phases, run->verdict, "", run->begin_usec, run->end_usec);
+        for (const StatusAction *a = run->actions; a && a->id; a++) {
+                add_row(c, false, a->id, a->outcome, a->text, a->begin_usec, a->end_usec);
+                c->rows[c->n - 1].critical = a->critical;
         }
 }
 
 /* From the start of the wait until kubelet has registered the node, and from then until it is Ready; earlier
  * waits of this boot may have seen either. */
-static void add_join(Chart *c, const json_t *joined) {
-        static const char *const steps[][2] = { { "registeredUsec", "await-registered" },
-                                                { "readyUsec", "await-ready" } };
-        int64_t begin = status_number(joined, "beginUsec");
-        add_row(c, true, "join", json_get_text(joined, "verdict"), json_get_text(joined, "text"), begin,
-                status_number(joined, "endUsec"));
+static void add_join(Chart *c, const StatusJoin *joined) {
+        const struct { int64_t end; const char *name; } steps[] = {
+                { joined->registered_usec, "await-registered" }, { joined->ready_usec, "await-ready" }
+        };
+        int64_t begin = joined->begin_usec;
+        add_row(c, true, "join", joined->verdict, joined->text, begin, joined->end_usec);
         for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-                int64_t end = status_number(joined, steps[i][0]);
-                if (end == 0)
+                if (steps[i].end == 0)
                         continue;
-                add_row(c, false, steps[i][1], "done", "", MIN(begin, end), end);
-                begin = end;
+                add_row(c, false, steps[i].name, "done", "", MIN(begin, steps[i].end), steps[i].end);
+                begin = steps[i].end;
         }
 }
 
 /* Where nobody said when that is, by the latest that is known to have begun. */
-static int64_t now_of(const Chart *c, const json_t *status) {
-        int64_t now = MAX(status_number(status, "nowUsec"), c->end);
-        const json_t *entry, *step;
-        size_t i, k;
-        json_array_foreach(json_object_get(status, "phases"), i, entry) {
-                now = MAX(now, status_number(entry, "beginUsec"));
-                json_array_foreach(json_object_get(entry, "steps"), k, step)
-                        now = MAX(now, status_number(step, "beginUsec"));
+static int64_t now_of(const Chart *c, const Status *s) {
+        int64_t now = MAX(s->now_usec, c->end);
+        for (const StatusPhase *phase = s->phases; phase && phase->phase; phase++) {
+                now = MAX(now, phase->begin_usec);
+                for (const StatusStep *step = phase->steps; step && step->id; step++)
+                        now = MAX(now, step->begin_usec);
         }
         return now;
 }
 
 /* What is at work has no end yet. One process may do several phases. */
-static void add_running(Chart *c, const json_t *status) {
-        int64_t now = now_of(c, status);
-        const json_t *before = NULL, *entry, *step;
-        size_t i, k;
-        json_array_foreach(json_object_get(status, "phases"), i, entry) {
-                const json_t *steps = json_object_get(entry, "steps");
-                if (!json_is_array(steps) || steps == before)
+static void add_running(Chart *c, const Status *s) {
+        int64_t now = now_of(c, s), before = -1;
+        for (const StatusPhase *phase = s->phases; phase && phase->phase; phase++) {
+                if (!phase->steps || phase->begin_usec == before)
                         continue;
-                before = steps;
-                add_row(c, true, json_get_text(entry, "phase"), "running", "",
-                        status_number(entry, "beginUsec"), now);
-                json_array_foreach(steps, k, step)
-                        add_row(c, false, json_get_text(step, "id"), "running", "",
-                                status_number(step, "beginUsec"), now);
+                before = phase->begin_usec;
+                add_row(c, true, phase->phase, "running", "", before, now);
+                for (const StatusStep *step = phase->steps; step->id; step++)
+                        add_row(c, false, step->id, "running", "", step->begin_usec, now);
         }
 }
 
-static void add_all(Chart *c, const json_t *status) {
-        const json_t *joined = json_object_get(status, "joined");
+static void add_all(Chart *c, const Status *s) {
         for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++) {
-                const json_t *run = json_object_get(json_object_get(status, "runs"), status_phases[i]);
+                const StatusRun *run = status_run(s, status_phases[i]);
                 if (run)
-                        add_run(c, status, status_phases[i], run);
+                        add_run(c, s, run);
         }
-        add_running(c, status);
-        if (joined)
-                add_join(c, joined);
+        add_running(c, s);
+        if (s->joined)
+                add_join(c, s->joined);
 }
 
 /* ---- rows → SVG ---- */
@@ -222,31 +197,27 @@ static const char *color_of(const char *verdict) {
         return streq(verdict, "ok") ? "good" : streq(verdict, "failed") ? "bad" : "open";
 }
 
-static void add_named(Text *t, const json_t *object, const char *key, const char *before) {
-        const char *value = json_get_text(object, key);
+static void add_named(Text *t, const char *before, const char *value) {
         if (*value)
                 text_add(t, "%s%s%s", t->size > 0 ? ", " : "", before, value);
 }
 
 /* Which machine, boot and plan it is of, and how each phase ended. */
-static void add_facts(Chart *c, const json_t *status) {
-        const json_t *node = json_object_get(status, "node"), *entry;
+static void add_facts(Chart *c, const Status *s) {
         _cleanup_(text_done) Text where = {}, what = {}, phases = {};
-        size_t i;
-        add_named(&where, node, "host", "host ");
-        add_named(&where, node, "instanceId", "");
-        add_named(&where, node, "instanceType", "");
-        add_named(&where, node, "region", "");
-        add_named(&where, node, "cluster", "cluster ");
-        add_named(&what, status, "bootedAt", "booted ");
-        add_named(&what, status, "planId", "plan ");
-        add_named(&what, status, "version", "nodestrap ");
-        json_array_foreach(json_object_get(status, "phases"), i, entry) {
-                int64_t begin = status_number(entry, "beginUsec"), end = status_number(entry, "endUsec");
-                _cleanup_(freep) char *took = usec_text(end - begin);
-                text_add(&phases, "%s%s %s%s%s%s", i > 0 ? ", " : "", json_get_text(entry, "phase"),
-                         json_get_text(entry, "verdict"), end > 0 ? " (" : "", end > 0 ? took : "",
-                         end > 0 ? ")" : "");
+        add_named(&where, "host ", s->node.host);
+        add_named(&where, "", s->node.instance_id);
+        add_named(&where, "", s->node.instance_type);
+        add_named(&where, "", s->node.region);
+        add_named(&where, "cluster ", s->node.cluster);
+        add_named(&what, "booted ", s->booted_at);
+        add_named(&what, "plan ", s->plan_id);
+        add_named(&what, "nodestrap ", s->version);
+        for (const StatusPhase *p = s->phases; p && p->phase; p++) {
+                _cleanup_(freep) char *took = usec_text(p->end_usec - p->begin_usec);
+                bool over = p->end_usec > 0;
+                text_add(&phases, "%s%s %s%s%s%s", p > s->phases ? ", " : "", p->phase, p->verdict,
+                         over ? " (" : "", over ? took : "", over ? ")" : "");
         }
         add_folded(c, "fact", phases.data ?: "");
         add_folded(c, "fact", where.data ?: "");
@@ -272,19 +243,18 @@ static void add_legend(Chart *c) {
         }
 }
 
-static void add_head(Chart *c, const json_t *status) {
-        const char *verdict = json_get_text(status, "verdict"), *code = json_get_text(status, "code"),
-                   *step = json_get_text(status, "step");
-        bool failed = *code && !streq(code, "OK");
-        _cleanup_(freep) char *exit = xasprintf("%lld ", (long long)status_number(status, "exit")),
-                              *title = xasprintf("nodestrap: %s%s%s%s%s%s%s", verdict, failed ? " (" : "",
-                                                 failed ? exit : "", failed ? code : "", failed ? ")" : "",
-                                                 failed && *step ? " at " : "", failed ? step : "");
-        _cleanup_(freep) char *class = xasprintf("title %s", color_of(verdict));
+static void add_head(Chart *c, const Status *s) {
+        bool failed = *s->code && !streq(s->code, "OK");
+        _cleanup_(freep) char *exit = xasprintf("%lld ", (long long)s->exit),
+                              *title = xasprintf("nodestrap: %s%s%s%s%s%s%s", s->verdict,
+                                                 failed ? " (" : "", failed ? exit : "",
+                                                 failed ? s->code : "", failed ? ")" : "",
+                                                 failed && *s->step ? " at " : "", failed ? s->step : "");
+        _cleanup_(freep) char *class = xasprintf("title %s", color_of(s->verdict));
         add_folded(c, class, title);
         if (failed)
-                add_folded(c, streq(verdict, "tainted") ? "open" : "bad", json_get_text(status, "text"));
-        add_facts(c, status);
+                add_folded(c, streq(s->verdict, "tainted") ? "open" : "bad", s->text);
+        add_facts(c, s);
         add_legend(c);
 }
 
@@ -332,7 +302,7 @@ static void add_bar(Chart *c, const ChartRow *r) {
         c->y += ROW;
 }
 
-char *status_draw(const json_t *status) {
+char *status_draw(const Status *s) {
         static const char style[] =
                 "text{font:12px monospace;white-space:pre}.title{font-size:16px;font-weight:bold}"
                 ".fact,.took{fill:#555}.good{fill:#1e7b43}.bad{fill:#d0342c}.open{fill:#a65f00}"
@@ -344,10 +314,10 @@ char *status_draw(const json_t *status) {
                 ".critical rect,rect.critical{stroke:#000;stroke-width:2}";
         _cleanup_(chart_done) Chart c = {};
         Text t = {};
-        add_all(&c, status);
+        add_all(&c, s);
         c.width = x_of(&c, c.end) + TOOK;
         c.y = ROW / 2;
-        add_head(&c, status);
+        add_head(&c, s);
         add_axis(&c);
         for (size_t i = 0; i < c.n; i++)
                 add_bar(&c, &c.rows[i]);

@@ -2,16 +2,11 @@
  * status.json → `nodestrap status`: first the verdict, its cause and what to look at next, which node it is
  * and how its phases ended; then each process as a timeline, one line an action:
  *     start  duration  outcome  |  ===      |  id */
-#include "report/status-text.h"
+#include "report/status.h"
 
-#include "apply/apply.h"
-#include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "report/critical.h"
-#include "report/device-report.h"
 #include "report/join.h"
-#include "report/status.h"
 
 #include <stdio.h>
 
@@ -25,12 +20,9 @@ static void lines_show(const char *indent, const char *text) {
         }
 }
 
-static void list_show(const char *title, const json_t *list) {
-        json_t *item;
-        size_t i;
-        json_array_foreach(list, i, item) {
-                printf("  %s: %s\n", title, json_string_value(item) ?: "");
-        }
+static void list_show(const char *title, const StatusWord *word) {
+        for (; word && word->text; word++)
+                printf("  %s: %s\n", title, word->text);
 }
 
 /* The part of the run in which the action worked; at least one mark. */
@@ -44,153 +36,128 @@ static void bar_make(char bar[static BAR + 1], int64_t from, int64_t to, int64_t
         bar[BAR] = 0;
 }
 
-/* critical: kubelet's start waited for it longest. */
-static void action_show(const json_t *action, int64_t run_begin, int64_t run_end, bool critical) {
-        int64_t begin = status_number(action, "beginUsec"), end = status_number(action, "endUsec");
+static void action_show(const StatusAction *a, const StatusRun *run) {
+        int64_t begin = a->begin_usec - run->begin_usec, end = a->end_usec - run->begin_usec;
         char bar[BAR + 1] = "";
         _cleanup_(freep) char *start = NULL, *took = NULL;
-        if (begin > 0) {
-                bar_make(bar, begin - run_begin, end - run_begin, run_end - run_begin);
-                start = usec_text(begin - run_begin);
+        if (a->begin_usec > 0) {
+                bar_make(bar, begin, end, run->end_usec - run->begin_usec);
+                start = usec_text(begin);
                 took = usec_text(end - begin);
         }
-        printf("  %9s  %9s  %-9s  |%-*s|%c %s\n", start ?: "-", took ?: "-", json_get_text(action, "outcome"),
-               BAR, bar, critical ? '>' : ' ', json_get_text(action, "id"));
-        lines_show("                                 ", json_get_text(action, "text"));
+        printf("  %9s  %9s  %-9s  |%-*s|%c %s\n", start ?: "-", took ?: "-", a->outcome, BAR, bar,
+               a->critical ? '>' : ' ', a->id);
+        lines_show("                                 ", a->text);
 }
 
-static void run_show(const json_t *status, const char *phases, const json_t *run) {
-        int64_t begin = status_number(run, "beginUsec"), end = status_number(run, "endUsec");
-        _cleanup_(freep) char *since = usec_text(begin), *took = usec_text(end - begin);
-        const json_t *requests = json_object_get(run, "requests");
-        json_t *action;
-        size_t i;
-
+static void run_show(const StatusRun *run) {
+        _cleanup_(freep) char *since = usec_text(run->begin_usec),
+                              *took = usec_text(run->end_usec - run->begin_usec);
+        bool acted = run->actions && run->actions->id;
         printf("\n%s: %s, began %s after power-on, took %s, %lld IMDS and %lld EC2 requests, ended %s\n",
-               phases, json_get_text(run, "verdict"), since, took, (long long)status_number(requests, "imds"),
-               (long long)status_number(requests, "ec2"), json_get_text(run, "endedAt"));
+               run->phases, run->verdict, since, took, (long long)MAX(run->imds_requests, 0),
+               (long long)MAX(run->ec2_requests, 0), run->ended_at);
         /* else they stand at the actions that failed */
-        if (json_array_size(json_object_get(run, "actions")) == 0)
-                list_show("error", json_object_get(run, "errors"));
-        list_show("warning", json_object_get(run, "warnings"));
-        if (json_array_size(json_object_get(run, "actions")) > 0)
+        if (!acted)
+                list_show("error", run->errors);
+        list_show("warning", run->warnings);
+        if (acted)
                 printf("  %9s  %9s  %-9s  |%-*s|\n", "start", "took", "outcome", BAR, "");
-        json_array_foreach(json_object_get(run, "actions"), i, action) {
-                action_show(action, begin, end, critical_has(status, phases, json_get_text(action, "id")));
-        }
+        for (const StatusAction *a = run->actions; a && a->id; a++)
+                action_show(a, run);
 }
 
 /* ---- the head of it ---- */
 
 /* "i-0123 (p5.48xlarge, us-west-2) of cluster training" */
-static void node_show(const json_t *status) {
-        static const char *const keys[] = { "instanceType", "region", "name" };
-        const json_t *node = json_object_get(status, "node");
-        const char *id = json_get_text(node, "instanceId"), *cluster = json_get_text(node, "cluster");
-        const char *before = " (";
-        if (json_object_size(node) == 0)
-                return;
-        printf("instance %s", *id ? id : json_get_text(node, "host"));
-        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-                const char *value = json_get_text(node, keys[i]);
-                if (!*value || streq(value, id))
-                        continue;
-                printf("%s%s", before, value);
-                before = ", ";
-        }
-        printf("%s%s%s\n", streq(before, ", ") ? ")" : "", *cluster ? " of cluster " : "", cluster);
+static void node_show(const Status *s) {
+        const char *id = s->node.instance_id, *host = s->node.host, *cluster = s->node.cluster;
+        const char *const more[] = { s->node.instance_type, s->node.region, s->node.name };
+        _cleanup_(text_done) Text t = {};
+        for (size_t i = 0; i < ARRAY_SIZE(more); i++)
+                if (*more[i] && !streq(more[i], id))
+                        text_add(&t, "%s%s", t.size > 0 ? ", " : " (", more[i]);
+        text_add(&t, "%s%s%s", t.size > 0 ? ")" : "", *cluster ? " of cluster " : "", cluster);
+        if (*id || *host || t.size > 0)
+                printf("instance %s%s\n", *id ? id : host, t.data ?: "");
 }
 
 /* What goes on in a phase that has not ended; now 0: nobody knows for how long. */
-static void steps_show(const json_t *entry, int64_t now) {
-        const json_t *step;
-        size_t i;
-        json_array_foreach(json_object_get(entry, "steps"), i, step) {
-                int64_t begin = status_number(step, "beginUsec");
-                _cleanup_(freep) char *span = usec_text(now > 0 ? now - begin : begin);
-                printf("%s %s (%s %s)", i > 0 ? "," : ":", json_get_text(step, "id"),
-                       now > 0 ? "for" : "since", span);
+static void steps_show(const StatusStep *steps, int64_t now) {
+        for (const StatusStep *step = steps; step && step->id; step++) {
+                _cleanup_(freep) char *span = usec_text(now > 0 ? now - step->begin_usec : step->begin_usec);
+                printf("%s %s (%s %s)", step > steps ? "," : ":", step->id, now > 0 ? "for" : "since", span);
         }
 }
 
-static void phase_show(const json_t *entry, int64_t now) {
-        int64_t begin = status_number(entry, "beginUsec"), end = status_number(entry, "endUsec");
-        _cleanup_(freep) char *took = usec_text(end - begin), *since = usec_text(begin);
-        printf("  %-8s %-9s", json_get_text(entry, "phase"), json_get_text(entry, "verdict"));
-        if (end > 0)
-                printf(" %9s", took);
-        if (begin > 0)
-                printf("%s from %s after power-on", end > 0 ? "," : "", since);
-        steps_show(entry, now);
-        printf("\n");
-}
-
-static void phases_show(const json_t *status) {
-        const json_t *entry;
-        size_t i;
-        json_array_foreach(json_object_get(status, "phases"), i, entry)
-                phase_show(entry, status_number(status, "nowUsec"));
-}
-
-static void longest_show(const json_t *status) {
-        const json_t *step;
-        size_t i;
-        json_array_foreach(json_object_get(status, "longest"), i, step) {
-                _cleanup_(freep) char *took = usec_text(status_number(step, "usec"));
-                printf("%s %s %s", i > 0 ? "," : "longest:", took, json_get_text(step, "id"));
+static void phases_show(const Status *s) {
+        for (const StatusPhase *p = s->phases; p && p->phase; p++) {
+                _cleanup_(freep) char *took = usec_text(p->end_usec - p->begin_usec),
+                                      *since = usec_text(p->begin_usec);
+                printf("  %-8s %-9s", p->phase, p->verdict);
+                if (p->end_usec > 0)
+                        printf(" %9s", took);
+                if (p->begin_usec > 0)
+                        printf("%s from %s after power-on", p->end_usec > 0 ? "," : "", since);
+                steps_show(p->steps, s->now_usec);
+                printf("\n");
         }
-        if (i > 0)
+}
+
+static void longest_show(const StatusStep *longest) {
+        for (const StatusStep *step = longest; step && step->id; step++) {
+                _cleanup_(freep) char *took = usec_text(step->usec);
+                printf("%s %s %s", step > longest ? "," : "longest:", took, step->id);
+        }
+        if (longest && longest->id)
                 printf("\n");
 }
 
-static void counts_show(json_t *runs) {
+static void counts_show(const Status *s) {
         size_t counts[OUTCOME_FAILED + 1] = {};
-        status_count(runs, counts);
+        status_count(s, counts);
         printf("%zu done, %zu unchanged, %zu skipped, %zu failed\n", counts[OUTCOME_DONE],
                counts[OUTCOME_UNCHANGED], counts[OUTCOME_SKIPPED], counts[OUTCOME_FAILED]);
 }
 
 /* Of the boot: ok, unfinished, waiting or running, and what has failed already. */
-static void verdict_show(const json_t *status) {
-        const char *verdict = json_get_text(status, "verdict"), *code = json_get_text(status, "code");
-        bool ended = streq(verdict, "failed") || streq(verdict, "tainted");
-        if (streq(verdict, "unfinished") && json_object_size(json_object_get(status, "runs")) == 0) {
+static void verdict_show(const Status *s) {
+        bool ended = streq(s->verdict, "failed") || streq(s->verdict, "tainted");
+        if (streq(s->verdict, "unfinished") && (!s->runs || !s->runs->phases)) {
                 printf("unfinished: nodestrap init has not run since this machine booted\n");
                 return;
         }
         if (!ended)
-                printf("%s: ", *verdict ? verdict : "unfinished");
-        if (!ended && (!*code || streq(code, "OK"))) {
-                counts_show(json_object_get(status, "runs"));
-                return;
+                printf("%s: ", *s->verdict ? s->verdict : "unfinished");
+        if (ended || (*s->code && !streq(s->code, "OK"))) {
+                printf("%s (%lld %s) at %s:\n", ended ? s->verdict : "failed so far", (long long)s->exit,
+                       s->code, s->step);
+                lines_show("  ", s->text);
         }
-        printf("%s (%lld %s) at %s:\n", ended ? verdict : "failed so far",
-               (long long)status_number(status, "exit"), code, json_get_text(status, "step"));
-        lines_show("  ", json_get_text(status, "text"));
-        counts_show(json_object_get(status, "runs"));
+        counts_show(s);
 }
 
-void status_show_head(const json_t *status) {
-        verdict_show(status);
-        if (*json_get_text(status, "next"))
-                printf("next: %s\n", json_get_text(status, "next"));
-        node_show(status);
-        phases_show(status);
-        if (json_object_get(status, "joined"))
-                join_show(json_object_get(status, "joined"));
+void status_show_head(const Status *s) {
+        verdict_show(s);
+        if (*s->next)
+                printf("next: %s\n", s->next);
+        node_show(s);
+        phases_show(s);
+        if (s->joined)
+                join_show(s->joined);
 }
 
-void status_show(const json_t *status) {
-        json_t *runs = json_object_get(status, "runs");
-        _cleanup_(freep) char *found = found_text(status), *critical = critical_text(status);
-        const char *plan = json_get_text(status, "planId"), *booted = json_get_text(status, "bootedAt");
-        status_show_head(status);
-        longest_show(status);
+void status_show(const Status *s) {
+        _cleanup_(freep) char *found = found_text(s), *critical = critical_text(s);
+        status_show_head(s);
+        longest_show(s->longest);
         fputs(critical, stdout);
         fputs(found, stdout);
-        printf("plan %s, nodestrap %s%s%s\n", *plan ? plan : "(none was made)",
-               json_get_text(status, "version"), *booted ? ", booted " : "", booted);
-        for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++)
-                if (json_object_get(runs, status_phases[i]))
-                        run_show(status, status_phases[i], json_object_get(runs, status_phases[i]));
+        printf("plan %s, nodestrap %s%s%s\n", *s->plan_id ? s->plan_id : "(none was made)", s->version,
+               *s->booted_at ? ", booted " : "", s->booted_at);
+        for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++) {
+                const StatusRun *run = status_run(s, status_phases[i]);
+                if (run)
+                        run_show(run);
+        }
 }

@@ -1,67 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Report → status.json, and back. The phases of a boot are several processes, and two of them may end at
- * the same time: each replaces its own part of the file and keeps the others'. "runs" is in the order in
- * which they ended. Nothing here can hold a secret: texts name paths and units, never contents. */
+ * Report → status.json. The phases of a boot are several processes, and two of them may end at the same time:
+ * each replaces its own part of the file and keeps the others'. "runs" is in the order in which they ended.
+ * Nothing here can hold a secret: texts name paths and units, never contents. */
 #include "report/status.h"
 
 #include "base/json.h"
 #include "base/lock.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "report/critical.h"
-#include "report/device-report.h"
-#include "report/join.h"
-#include "report/phases.h"
 
 #include <errno.h>
 #include <sys/utsname.h>
 #include <time.h>
 
-#define STATUS_MAX (16 << 20)
-#define LOCK_USEC  (5 * USEC_PER_SEC)  /* a report is worth more than one that is whole */
+#define LOCK_USEC (5 * USEC_PER_SEC)  /* a report is worth more than one that is whole */
 
 const char *const status_phases[7] = {
         "config", "config,devices", "config,devices,run", "config,run", "devices", "devices,run", "run",
 };
-
-/* ---- back from it ---- */
-
-/* The file as it is: whichever boot has written it. */
-static int file_read(const Root *root, json_t **ret) {
-        _cleanup_(freep) char *text = NULL;
-        size_t size = 0;
-        int r = root_read(root, REPORT_STATUS, STATUS_MAX, &text, &size);
-        if (r < 0)
-                return r;
-        json_t *status = json_loadb(text, size, 0, NULL);
-        if (!json_is_object(status)) {
-                json_decref(status);
-                return -EBADMSG;
-        }
-        *ret = status;
-        return 0;
-}
-
-int status_read(const Root *root, json_t **ret) {
-        int r = file_read(root, ret);
-        if (r < 0)
-                return r;
-        json_t *joined = join_read(root);
-        if (joined)
-                json_object_set_new(*ret, "joined", joined);
-        return 0;
-}
-
-int64_t status_number(const json_t *object, const char *key) {
-        return MIN(MAX(json_integer_value(json_object_get(object, key)), 0), 1LL << 52);
-}
-
-char *status_plan_id(const Root *root) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
-        if (file_read(root, &status) < 0 || !*json_get_text(status, "planId"))
-                return NULL;
-        return xstrdup(json_get_text(status, "planId"));
-}
 
 /* ---- a run ---- */
 
@@ -150,15 +106,6 @@ static bool is_replaced(const char *phases, const char *by) {
         return true;
 }
 
-/* What there is of this boot already; of another boot nothing: NULL. */
-static json_t *old_read(const Root *root, const char *boot_id) {
-        json_t *old = NULL;
-        if (file_read(root, &old) >= 0 && streq(json_get_text(old, "bootId"), boot_id))
-                return old;
-        json_decref(old);
-        return NULL;
-}
-
 /* The other phases' parts of it. */
 static json_t *runs_kept(const json_t *old, const char *phases) {
         json_t *runs = json_object(), *run;
@@ -170,59 +117,32 @@ static json_t *runs_kept(const json_t *old, const char *phases) {
         return runs;
 }
 
-static bool verdict_is(const json_t *run, const char *word) {
-        const char *verdict = json_string_value(json_object_get(run, "verdict"));
-        return verdict && streq(verdict, word);
-}
-
-/* What a later run has done again is that one's to judge. */
-static bool is_current(json_t *runs, const json_t *run) {
-        const char *key, *phase = json_get_text(run, "phase");
-        const json_t *latest = NULL;
-        json_t *one;
-        json_object_foreach(runs, key, one) {
-                if (strstr(key, phase))
-                        latest = one;
-        }
-        return !*phase || !latest || latest == run;
-}
-
 /* Of the whole boot: the first failure, in the order of the phases ("config" sorts before "run"); else what
- * taints the node. */
-static json_t *overall_find(json_t *runs, json_t *own) {
+ * taints the node. What a later run has done again is that one's to judge. */
+static const char *overall_find(const Status *s, const char *own) {
         static const char *const words[] = { "failed", "tainted" };
         for (size_t w = 0; w < ARRAY_SIZE(words); w++)
                 for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++) {
-                        json_t *run = json_object_get(runs, status_phases[i]);
-                        if (verdict_is(run, words[w]) && is_current(runs, run))
-                                return run;
+                        const StatusRun *run = status_run(s, status_phases[i]);
+                        const StatusRun *last = run && *run->phase ? status_last(s, run->phase) : NULL;
+                        if (run && streq(run->verdict, words[w]) && (!last || last == run))
+                                return run->phases;
                 }
         return own;
 }
 
-/* By id, as the last of the boot has it. */
-static json_t *outcomes_of(json_t *runs) {
-        json_t *outcomes = json_object(), *run, *action;
-        const char *key;
-        size_t i;
-        json_object_foreach(runs, key, run) {
-                json_array_foreach(json_object_get(run, "actions"), i, action) {
-                        const char *id = json_get_text(action, "id"), *now = json_get_text(action, "outcome");
-                        bool did = streq(json_get_text(outcomes, id), outcome_to_string(OUTCOME_DONE));
-                        if (!did || !streq(now, outcome_to_string(OUTCOME_UNCHANGED)))
-                                json_object_set_new(outcomes, id, json_string(now));
-                }
-        }
-        return outcomes;
-}
-
-void status_count(json_t *runs, size_t counts[static OUTCOME_FAILED + 1]) {
-        _cleanup_(json_decrefp) json_t *outcomes = outcomes_of(runs);
+void status_count(const Status *s, size_t counts[static OUTCOME_FAILED + 1]) {
+        _cleanup_(json_decrefp) json_t *outcomes = json_object();       /* by id, as the last has it */
         const char *id;
         json_t *outcome;
-        json_object_foreach(outcomes, id, outcome) {
+        for (const StatusRun *run = s->runs; run && run->phases; run++)
+                for (const StatusAction *a = run->actions; a && a->id; a++) {
+                        bool did = streq(json_get_text(outcomes, a->id), outcome_to_string(OUTCOME_DONE));
+                        if (!did || !streq(a->outcome, outcome_to_string(OUTCOME_UNCHANGED)))
+                                json_object_set_new(outcomes, a->id, json_string(a->outcome));
+                }
+        json_object_foreach(outcomes, id, outcome)
                 counts[MAX(outcome_from_string(json_string_value(outcome)), 0)]++;
-        }
 }
 
 /* ---- which node it is of ---- */
@@ -265,27 +185,29 @@ static char *booted_at(void) {
         return time_text(time(NULL) - since.tv_sec);
 }
 
-json_t *status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec) {
+void status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec, Status *ret) {
         static const char *const copied[] = { "verdict", "code", "exit", "step", "text", "planId" };
         _cleanup_(freep) char *boot_id = NULL, *booted = booted_at();
+        _cleanup_(status_done) Status old = {}, parts = {};
         (void)!root_boot_id(root, &boot_id);
-        _cleanup_(json_decrefp) json_t *old = old_read(root, boot_id ?: "");
-        json_t *status = json_object(), *run = run_json(report, v, end_usec);
-        json_t *runs = runs_kept(old, report->phases);
-        json_object_set_new(runs, report->phases, run);
-        json_t *overall = overall_find(runs, run);
+        bool same = status_read(root, &old) >= 0 && streq(old.boot_id, boot_id ?: "");
+        const json_t *before = same ? old.json : NULL;
+        json_t *status = json_object(), *runs = runs_kept(before, report->phases);
+        json_object_set_new(runs, report->phases, run_json(report, v, end_usec));
+        status_take(&parts, json_pack("{sO}", "runs", runs));
+        json_t *overall = json_object_get(runs, overall_find(&parts, report->phases));
 
         json_object_set_new(status, "version", json_string(VERSION));
         json_object_set_new(status, "bootId", text_json(boot_id ?: ""));
         json_object_set_new(status, "bootedAt", json_string(booted));
-        json_object_set_new(status, "node", node_json(root, report, old));
+        json_object_set_new(status, "node", node_json(root, report, before));
         for (size_t i = 0; i < ARRAY_SIZE(copied); i++)
                 json_object_set(status, copied[i], json_object_get(overall, copied[i]));
-        found_put(status, runs);
-        critical_put(status, runs);
+        found_put(status, &parts);
+        critical_put(status, &parts);
         json_object_set_new(status, "runs", runs);
-        phases_put(status, NULL);
-        longest_put(status);
-        next_put(status);
-        return status;
+        status_take(ret, status);
+        phases_put(ret, NULL);
+        longest_put(ret);
+        next_put(ret);
 }

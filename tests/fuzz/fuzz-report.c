@@ -11,19 +11,14 @@
 #include "report/outlook.h"
 #include "commands/snapshot.h"
 #include "config/config.h"
-#include "report/critical.h"
-#include "report/status-svg.h"
 #include "report/event.h"
-#include "report/device-report.h"
-#include "report/metrics.h"
 #include "report/progress.h"
-#include "report/status-text.h"
 #include "report/status.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What it prints goes nowhere. */
-static void show(const json_t *status) {
+static void show(const Status *status) {
         FILE *before = stdout, *nowhere = fopen("/dev/null", "we");
         if (!nowhere)
                 abort();
@@ -34,23 +29,23 @@ static void show(const json_t *status) {
 }
 
 static void read_status(const Root *root) {
-        json_t *status = NULL;
+        _cleanup_(status_done) Status status = {};
         _cleanup_(ongoing_done) Ongoing ongoing = { .now_usec = 77 };
         if (status_read(root, &status) < 0)
                 return;
-        show(status);
+        show(&status);
         ongoing.processes = progress_read(root);
-        phases_put(status, &ongoing);
-        next_put(status);
-        longest_put(status);
-        if (json_object_get(status, "runs"))
-                critical_put(status, json_object_get(status, "runs"));
-        show(status);
-        _cleanup_(freep) char *metrics = metrics_make(status, true), *found = found_text(status),
-                              *plan = status_plan_id(root), *drawing = status_draw(status);
-        if (!metrics || !found || !drawing || (plan && !*plan))
+        phases_put(&status, &ongoing);
+        next_put(&status);
+        longest_put(&status);
+        if (status.runs)
+                critical_put(status.json, &status);
+        status_take(&status, json_incref(status.json));
+        show(&status);
+        _cleanup_(freep) char *metrics = metrics_make(&status, true), *found = found_text(&status),
+                              *drawing = status_draw(&status);
+        if (!metrics || !found || !drawing)
                 abort();
-        json_decref(status);
 }
 
 /* A run of this boot, beside what is there of others. */
@@ -60,12 +55,12 @@ static void write_status(const Root *root, const char *phases) {
         Verdict v = { .word = "failed", .code = "EFACTS", .exit_code = EXIT_FACTS, .step = "detect",
                       .text = (char *)"text" };
         (void)diag_error(&diag, -1, CAUSE_FACTS, "text");
-        json_t *status = status_make(root, &report, &v, 9);
-        _cleanup_(freep) char *text = json_dumps(status, 0);
+        _cleanup_(status_done) Status status = {};
+        status_make(root, &report, &v, 9, &status);
+        _cleanup_(freep) char *text = json_dumps(status.json, 0);
         if (!text)
                 abort();
-        show(status);
-        json_decref(status);
+        show(&status);
         event_of_run(root, &report, &v, false);
         v.exit_code = EXIT_DONE;
         event_of_run(root, &report, &v, true);

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * status.json, metrics.prom and `nodestrap status` from results made by hand, below a temporary root. */
 #include "files.h"
-#include "report/critical.h"
-#include "report/report.h"
-#include "report/status-svg.h"
-#include "report/metrics.h"
-#include "report/phases.h"
 #include "report/progress.h"
-#include "report/status-text.h"
 #include "report/status.h"
 
 #include "test.h"
@@ -78,20 +72,23 @@ static int do_write(Box *b) {
         last_exit = report_write(b->root, &b->report);
         return 0;
 }
-static int with_status(Box *b, void (*f)(const json_t *status)) {
-        json_t *status = NULL;
+static int with_status(Box *b, void (*f)(const Status *status)) {
+        _cleanup_(status_done) Status status = {};
         int r = status_read(b->root, &status);
         if (r >= 0)
-                f(status);
-        json_decref(status);
+                f(&status);
         return r;
 }
-static void print_drawing(const json_t *status) {
+static void print_drawing(const Status *status) {
         _cleanup_(freep) char *drawing = status_draw(status);
         fputs(drawing, stdout);
 }
-static void print_json(const json_t *status) {
-        json_dumpf(status, stdout, JSON_INDENT(2));
+static void print_json(const Status *status) {
+        json_dumpf(status->json, stdout, JSON_INDENT(2));
+}
+static void print_metrics(const Status *status) {
+        _cleanup_(freep) char *metrics = metrics_make(status, true);
+        fputs(metrics, stdout);
 }
 static int do_show(Box *b) {
         return with_status(b, status_show);
@@ -101,6 +98,9 @@ static int do_draw(Box *b) {
 }
 static int do_show_json(Box *b) {
         return with_status(b, print_json);
+}
+static int do_show_metrics(Box *b) {
+        return with_status(b, print_metrics);
 }
 
 static char *file_text(const Box *b, const char *path) {
@@ -264,8 +264,7 @@ TEST(a_step_of_two_phases_is_counted_once) {
         _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show), *text = file_text(&b, REPORT_METRICS);
         ASSERT_CONTAINS(shown, "3 done, 0 unchanged, 0 skipped, 1 failed\n");
         ASSERT_CONTAINS(text, "nodestrap_actions{outcome=\"done\"} 3\n");
-        _cleanup_(json_decrefp) json_t *status = status_of(&b);
-        _cleanup_(freep) char *all = metrics_make(status, true);
+        _cleanup_(freep) char *all = captured(&b, STDOUT_FILENO, do_show_metrics);
         ASSERT_CONTAINS(all, "nodestrap_action_duration_seconds{phase=\"devices\",action=\"write-file:/etc/a\"}");
         ASSERT_CONTAINS(all, "nodestrap_action_duration_seconds{phase=\"devices,run\",action=\"write-file:/etc/a\"}");
 }
@@ -325,8 +324,7 @@ TEST(metrics) {
         ASSERT_CONTAINS(text, "nodestrap_verdict{verdict=\"ok\",code=\"OK\",step=\"\"} 1\n");
         ASSERT_CONTAINS(text, "nodestrap_phase_duration_seconds{phase=\"run\"} 4.0");
         ASSERT_TRUE(!strstr(text, "action="));                  /* a hundred series from each node */
-        _cleanup_(json_decrefp) json_t *status = status_of(&b);
-        _cleanup_(freep) char *all = metrics_make(status, true);
+        _cleanup_(freep) char *all = captured(&b, STDOUT_FILENO, do_show_metrics);
         ASSERT_CONTAINS(all, "nodestrap_action_duration_seconds{phase=\"run\",action=\"write-file:/etc/a\"} 0.500000\n");
         ASSERT_CONTAINS(all, ",action=\"restart-unit:x\\\"y\\\\z\"}");
         ASSERT_CONTAINS(text, "nodestrap_phase_verdict{phase=\"config\",verdict=\"ok\"} 1\nnodestrap_phase_verdict{phase=\"devices\",verdict=\"ok\"} 1\n");
@@ -599,17 +597,19 @@ static json_t *parsed(const char *text) {
 
 /* "ok: config=ok devices=ok run=held", and what to look at */
 static void assert_phases(const char *text, const Ongoing *ongoing, const char *phases, const char *next) {
-        _cleanup_(json_decrefp) json_t *status = parsed(text);
+        _cleanup_(status_done) Status status = {};
         Text t = {};
         json_t *entry;
         size_t i;
-        phases_put(status, ongoing);
-        next_put(status);
-        text_add(&t, "%s:", word(status, "verdict"));
-        json_array_foreach(json_object_get(status, "phases"), i, entry)
+        status_take(&status, parsed(text));
+        phases_put(&status, ongoing);
+        next_put(&status);
+        text_add(&t, "%s:", word(status.json, "verdict"));
+        json_array_foreach(json_object_get(status.json, "phases"), i, entry)
                 text_add(&t, " %s=%s", word(entry, "phase"), word(entry, "verdict"));
         ASSERT_STREQ(t.data, phases);
-        ASSERT_STREQ(word(status, "next") ?: "", next);
+        ASSERT_STREQ(word(status.json, "next") ?: "", next);
+        ASSERT_STREQ(status.next, next);
         text_done(&t);
 }
 
@@ -771,29 +771,35 @@ TEST(any_status_can_be_drawn) {
 
 #define CONFIG_RUN "'config': {'beginUsec': 4000000, 'endUsec': 5000000, 'actions': [{'id': 'write-file:a', 'beginUsec': 4100000, 'endUsec': 4900000}]}"
 /* of runs with ' for " */
-static json_t *critical_of(const char *runs) {
-        _cleanup_(freep) char *text = xasprintf("{%s}", runs);
-        json_t *all = parsed(text), *status = json_object();
-        critical_put(status, all);
-        json_decref(all);
-        return status;
+static void critical_of(const char *runs, Status *ret) {
+        _cleanup_(status_done) Status parts = {};
+        _cleanup_(freep) char *text = xasprintf("{'runs': {%s}}", runs);
+        json_t *status = json_object();
+        status_take(&parts, parsed(text));
+        critical_put(status, &parts);
+        json_object_set(status, "runs", json_object_get(parts.json, "runs"));
+        status_take(ret, status);
 }
-static char *critical_words(const json_t *status) {
+/* Each step of it is marked in its run, but the wait for cloud-init, and no other one. */
+static char *critical_words(const Status *status) {
+        size_t steps = 0, marked = 0;
         Text t = {};
-        json_t *step;
-        size_t i;
-        json_array_foreach(json_object_get(status, "criticalPath"), i, step) {
-                text_add(&t, "%s%s/%s", i > 0 ? " " : "", word(step, "run"), word(step, "id"));
-                ASSERT_TRUE(critical_has(status, word(step, "run"), word(step, "id")));
+        for (const StatusStep *step = status->path; step && step->id; step++) {
+                text_add(&t, "%s%s/%s", t.size > 0 ? " " : "", step->run, step->id);
+                steps += !streq(step->id, "cloud-init");
         }
+        for (const StatusRun *run = status->runs; run && run->phases; run++)
+                for (const StatusAction *a = run->actions; a && a->id; a++)
+                        marked += a->critical;
+        ASSERT_EQ(marked, steps);
         return t.data ? text_take(&t) : xstrdup("");
 }
 #define ASSERT_PATH(runs, path, line) ({                                                                \
-        json_t *_status = critical_of(runs);                                                            \
-        _cleanup_(freep) char *_words = critical_words(_status), *_line = critical_text(_status);       \
+        _cleanup_(status_done) Status _status = {};                                                     \
+        critical_of(runs, &_status);                                                                    \
+        _cleanup_(freep) char *_words = critical_words(&_status), *_line = critical_text(&_status);     \
         ASSERT_STREQ(_words, path);                                                                     \
-        ASSERT_STREQ(_line, line);                                                                      \
-        json_decref(_status); })
+        ASSERT_STREQ(_line, line); })
 
 TEST(a_boot_waited_for_cloud_init) {
         ASSERT_PATH(CONFIG_RUN ", 'run': {'beginUsec': 25000000, 'endUsec': 34000000, 'actions': ["
@@ -865,10 +871,11 @@ TEST(a_boot_without_a_path) {
 
 TEST(no_status) {
         BOX(b);
-        json_t *status = NULL;
+        _cleanup_(status_done) Status status = {};
         ASSERT_ERROR(status_read(b.root, &status), ENOENT);
         ASSERT_OK(root_replace(b.root, REPORT_STATUS, "x", 1, 0644));
         ASSERT_ERROR(status_read(b.root, &status), EBADMSG);
+        ASSERT_TRUE(!status.json && !*status.verdict && !status.runs && !status.joined);        /* as of nothing */
 }
 
 TEST_MAIN
