@@ -6,6 +6,7 @@
 #include "commands/hide.h"
 #include "commands/plan-modes.h"
 #include "commands/run.h"
+#include "commands/sources.h"
 #include "report/report.h"
 #include "report/verdict.h"
 
@@ -126,7 +127,8 @@ static void leave(Run *run, ExitCode code) {
 }
 
 int main(int argc, char **argv) {
-        Run run = { .begin_usec = now_usec(), .lock_fd = -1, .devices_fd = -1 };
+        Sources sources = {};
+        Run run = { .sources = &sources, .begin_usec = now_usec(), .lock_fd = -1, .devices_fd = -1 };
 
         settle_in();
         int r = options_parse(argc, argv, &command_table, &run.options, &run.diag);

@@ -2,14 +2,16 @@
  * `nodestrap status --bundle FILE`: what nodestrap knows by itself, then what report/bundle-collect.c finds,
  * packed when all secrets are known. Whatever is missing is a line of errors.txt, never a failure: the
  * machines that need this most lack something. */
-#include "commands/bundle.h"
 #include "commands/boot-facts.h"
+#include "commands/commands.h"
 #include "commands/output.h"
+#include "commands/run.h"
 
 #include "base/json.h"
 #include "base/log.h"
 #include "report/bundle.h"
 #include "report/status.h"
+#include "source/source.h"
 
 #include <errno.h>
 #include <sys/utsname.h>

@@ -4,6 +4,7 @@
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
+#include "commands/sources.h"
 
 #include "base/log.h"
 #include "base/paths.h"
@@ -20,15 +21,16 @@
 #define KEY_LIMIT     4096
 
 void tell_signatures(const Run *run) {
-        for (size_t i = 0; i < run->signatures.n; i++) {
-                _cleanup_(freep) char *text = signature_text(&run->signatures.items[i]);
+        const Sources *from = run->sources;
+        for (size_t i = 0; i < from->signatures.n; i++) {
+                _cleanup_(freep) char *text = signature_text(&from->signatures.items[i]);
                 log_info("%s.", text);
         }
-        for (size_t i = 0; i < run->blobs.n && !run->trust; i++)
-                if (signature_is_there(&run->blobs.items[i]))
+        for (size_t i = 0; i < from->blobs.n && !from->trust; i++)
+                if (signature_is_there(&from->blobs.items[i]))
                         log_info("%s bears a signature, which nobody looks at here: " TRUSTED_DIR
                                  " is not there or empty.",
-                                 run->blobs.items[i].at.source);
+                                 from->blobs.items[i].at.source);
 }
 
 /* ---- sign ---- */
@@ -117,6 +119,7 @@ static int check_signed(const char *text, const Options *o, Diag *diag) {
 }
 
 int command_config_sign(Run *run) {
+        Sources *from = run->sources;
         const Options *o = &run->options;
         _cleanup_(signature_done) Signature fields = {};
         _cleanup_(freep) char *text = NULL;
@@ -131,13 +134,13 @@ int command_config_sign(Run *run) {
                                 &run->diag, -EINVAL, CAUSE_USAGE,
                                 "config sign takes -c file://PATH: what it signs is yours to vouch for");
         if (r >= 0)
-                r = source_read(run->root, o->sources, NULL, SOURCE_STREAMS | SOURCE_BARE, &run->blobs,
+                r = source_read(run->root, o->sources, NULL, SOURCE_STREAMS | SOURCE_BARE, &from->blobs,
                                 &run->diag);
-        if (r >= 0 && run->blobs.n == 0)
+        if (r >= 0 && from->blobs.n == 0)
                 r = diag_error(&run->diag, -ENODATA, CAUSE_NO_CONFIG,
                                "there is nothing to sign in these sources");
         if (r >= 0)
-                r = signature_make(&run->blobs, &key, &fields, &text, &run->diag);
+                r = signature_make(&from->blobs, &key, &fields, &text, &run->diag);
         OPENSSL_cleanse(&key, sizeof key);
         if (r >= 0)
                 r = check_signed(text, o, &run->diag);
@@ -150,24 +153,25 @@ int command_config_sign(Run *run) {
 /* ---- verify ---- */
 
 int command_config_verify(Run *run) {
+        Sources *from = run->sources;
         const Options *o = &run->options;
         run->step = "verify";
         for (char **s = o->sources; *s && !run->imds; s++)
                 if (source_is_imds(*s))
                         run->imds = imds_new(0);
-        int r = o->key ? trust_load_file(run->root, o->key, &run->trust, &run->diag)
-                       : trust_load(run->root, &run->trust, &run->diag);
-        if (r >= 0 && !run->trust)
+        int r = o->key ? trust_load_file(run->root, o->key, &from->trust, &run->diag)
+                       : trust_load(run->root, &from->trust, &run->diag);
+        if (r >= 0 && !from->trust)
                 r = diag_error(&run->diag, -ENOKEY, CAUSE_USAGE,
                                "there is no key in " TRUSTED_DIR
                                "; -k KEY.pub names the one that it should be "
                                "signed with");
         if (r >= 0)
-                r = source_read(run->root, o->sources, run->imds, SOURCE_STREAMS | SOURCE_BARE, &run->blobs,
+                r = source_read(run->root, o->sources, run->imds, SOURCE_STREAMS | SOURCE_BARE, &from->blobs,
                                 &run->diag);
         if (r >= 0)
-                r = signatures_verify(&run->blobs, run->trust, &run->signatures, &run->diag);
-        if (r >= 0 && run->signatures.n == 0)
+                r = signatures_verify(&from->blobs, from->trust, &from->signatures, &run->diag);
+        if (r >= 0 && from->signatures.n == 0)
                 r = diag_error(&run->diag, -ENODATA, CAUSE_SIGNATURE,
                                "these sources are empty, and nothing is signed");
         if (r >= 0)

@@ -4,6 +4,7 @@
 #include "commands/hide.h"
 #include "commands/output.h"
 #include "commands/run.h"
+#include "commands/sources.h"
 #include "report/diag-json.h"
 #include "report/report.h"
 
@@ -29,7 +30,7 @@ static int check_sources(Run *run) {
 static void name_source(Run *run) {
         const char *uri = run->options.sources[0];
         _cleanup_(freep) char *path = source_file_path(uri);
-        const char *name = run->blobs.n > 0      ? run->blobs.items[0].at.source
+        const char *name = run->sources->blobs.n > 0      ? run->sources->blobs.items[0].at.source
                            : path                ? path
                            : streq(uri, "-")     ? "stdin"
                            : source_is_imds(uri) ? "user-data"

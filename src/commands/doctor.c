@@ -14,6 +14,7 @@
 #include "doctor/checks.h"
 #include "host/detect.h"
 #include "redact/mask.h"
+#include "source/trust.h"
 
 #include <errno.h>
 #include <unistd.h>

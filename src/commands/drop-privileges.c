@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/version.h"
 #include "host/host.h"
+#include "source/source.h"
 
 #include <sys/utsname.h>
 

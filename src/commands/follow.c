@@ -2,9 +2,9 @@
  * `nodestrap status --follow`: the lines that inits write as they go, as people read them, until the boot has
  * a verdict. inotify(7) says when there are more; systemd, and whether a process is there still, have to be
  * asked, which is done when an init says that it has ended, and else now and then. */
-#include "commands/follow.h"
-
+#include "commands/commands.h"
 #include "commands/output.h"
+#include "commands/run.h"
 
 #include "base/json.h"
 #include "base/progress.h"

@@ -2,6 +2,7 @@
  * `nodestrap init`: the plan is carried out, and what this phase learned is kept for the next one. */
 #include "commands/commands.h"
 #include "commands/run.h"
+#include "commands/sources.h"
 
 #include "base/json.h"
 #include "base/log.h"
@@ -122,7 +123,7 @@ int command_init(Run *run) {
         int r = run_enter(run, "apply");
         if (r < 0)
                 return r;
-        r = signatures_keep(run->root, &run->signatures, &run->diag);
+        r = signatures_keep(run->root, &run->sources->signatures, &run->diag);
         if (r < 0)
                 return r;
         tell_signatures(run);

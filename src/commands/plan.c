@@ -3,6 +3,7 @@
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/plan-modes.h"
+#include "commands/sources.h"
 
 #include "apply/look.h"
 #include "base/lines.h"
@@ -10,6 +11,7 @@
 #include "redact/mask.h"
 #include "report/diag-json.h"
 #include "report/status.h"
+#include "source/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -139,13 +141,13 @@ static int refuse_mixture(const Options *o, Diag *diag) {
 }
 
 /* Why another plan than that of the boot: first what this user can change. */
-static const char *reason_to_differ(const Run *run, const json_t *status) {
+static const char *reason_to_differ(const Run *run, const Status *status) {
         _cleanup_(kept_done) Kept kept = {};
         char spec[65];
         for (size_t i = 0; i < run->diag.n; i++)
                 if (run->diag.items[i].code && streq(run->diag.items[i].code, "source-denied"))
                         return "this user may not read all of its sources";
-        if (!streq(json_get_text(status, "version"), VERSION))
+        if (!streq(status->version, VERSION))
                 return "another version of nodestrap made it";
         if (kept_read(run->root, &kept) < 0)
                 return "root can tell why";
@@ -156,15 +158,15 @@ static const char *reason_to_differ(const Run *run, const json_t *status) {
 
 /* A plan of the sources of the boot that is another one than the boot had. */
 static void compare_with_boot(Run *run) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
-        if (!run->by_default || run->host->modelled || status_read(run->root, &status) < 0)
+        _cleanup_(status_done) Status status = {};
+        if (!run->sources->by_default || run->host->modelled || status_read(run->root, &status) < 0)
                 return;
-        const char *id = json_get_text(status, "planId");
+        const char *id = status.plan_id;
         if (*id && !streq(id, run->plan->id))
                 diag_warn(&run->diag, "plan-differs",
                           "the last run of this boot had another plan, %.14s…: %s; --show-diff shows what "
                           "would change",
-                          id, reason_to_differ(run, status));
+                          id, reason_to_differ(run, &status));
 }
 
 int command_plan(Run *run) {

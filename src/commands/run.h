@@ -1,28 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Everything that the stages of the road hand to each other, and what ends up in the report. */
+/* Everything that the stages of the road hand to each other, and what ends up in the report. A
+ * command that looks into one of them includes its header. */
 #include "apply/apply.h"
 #include "cli/cli.h"
-#include "commands/boot-facts.h"
-#include "source/binding.h"
-#include "source/source.h"
 
 struct Run {
         Options options;
         Root *root;
         char *cache;                    /* --config-cache as a path below the root, or NULL */
-        SourceList list;                /* of the boot or the image, which names what is read; or empty */
-        bool by_default;                /* the command line names no source */
-        Imds *imds;
-        Trust *trust;                   /* NULL: configurations need not be signed */
-        Signatures signatures;
-        Blobs blobs;
-        Documents documents;
-        Config *config;
-        Kept kept;                      /* of the other phase of this boot */
+        struct Imds *imds;
+        struct Sources *sources;        /* commands/sources.h */
+        struct Config *config;
         json_t *cached_status;          /* facts of an earlier run on the same configuration, or NULL */
-        Host *host;
-        Plan *plan;
+        struct Host *host;
+        struct Plan *plan;
         Results results;
         bool applied;
         const char *step;               /* where on the road: what the report
@@ -78,7 +70,3 @@ _must_check_ _nonnull_ int run_load_config(Run *run);
 _nonnull_ void run_forget_config(Run *run);
 /* detect → plan; behind the lock, where the machine will be changed */
 _must_check_ _nonnull_ int run_make_plan(Run *run);
-
-/* ---- for all that load it (config-sign.c) ---- */
-/* Who has signed the configuration, or that nobody was asked whether somebody has. */
-_nonnull_ void tell_signatures(const Run *run);

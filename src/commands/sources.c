@@ -2,6 +2,7 @@
  * Command line → sources. Without one, a command reads those of the boot: `plan` and `init` by hand mean the
  * configuration that the units meant. */
 #include "commands/run.h"
+#include "commands/sources.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -23,7 +24,7 @@ static char *foreign_vendor(const Root *root) {
 }
 
 bool run_is_by_hand(const Run *run) {
-        return run->by_default && run->options.name == PROGRAM_NODESTRAP && !verdict_is_of_unit();
+        return run->sources->by_default && run->options.name == PROGRAM_NODESTRAP && !verdict_is_of_unit();
 }
 
 static int expect_imds(Run *run) {
@@ -42,21 +43,21 @@ int run_choose_sources(Run *run) {
         if (o->each)
                 return 0;
         run->step = "source";
-        run->by_default = !o->sources;
+        run->sources->by_default = !o->sources;
         /* an image is looked at elsewhere, where the sources of its nodes are not there */
         bool image = o->command->sample && !root_is_host(run->root);
-        if (run->by_default && o->name == PROGRAM_NODESTRAP && !image) {
-                int r = source_list_read(run->root, &run->list, &run->diag);
+        if (run->sources->by_default && o->name == PROGRAM_NODESTRAP && !image) {
+                int r = source_list_read(run->root, &run->sources->list, &run->diag);
                 if (r < 0)
                         return r;
         }
-        if (run->list.from) {
-                _cleanup_(freep) char *joined = strv_join(run->list.uris, " ");
-                log_info("Reads %s, as %s says.", joined, run->list.from);
-                o->sources = TAKE_PTR(run->list.uris);
-                if (!run->cache && run->list.cache && o->command->flags & UINT64_C(1) << FLAG_CONFIG_CACHE)
-                        run->cache = root_absolute(run->root, run->list.cache);
-        } else if (run->by_default && !o->command->sample) {
+        if (run->sources->list.from) {
+                _cleanup_(freep) char *joined = strv_join(run->sources->list.uris, " ");
+                log_info("Reads %s, as %s says.", joined, run->sources->list.from);
+                o->sources = TAKE_PTR(run->sources->list.uris);
+                if (!run->cache && run->sources->list.cache && o->command->flags & UINT64_C(1) << FLAG_CONFIG_CACHE)
+                        run->cache = root_absolute(run->root, run->sources->list.cache);
+        } else if (run->sources->by_default && !o->command->sample) {
                 strv_add(&o->sources, IMDS_SOURCE);
                 int r = expect_imds(run);
                 if (r < 0)

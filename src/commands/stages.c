@@ -2,6 +2,7 @@
  * The stages of the road up to the plan, as main.c walks them, and what is between them: the cache of
  * --config-cache, facts of the boot's other phase, the environment for our own requests, the lock. */
 #include "commands/run.h"
+#include "commands/sources.h"
 
 #include "base/hash.h"
 #include "base/lock.h"
@@ -31,11 +32,12 @@ void run_release_locks(Run *run) {
 }
 
 void run_forget_config(Run *run) {
+        Sources *from = run->sources;
         run->config = config_free(run->config);
-        documents_done(&run->documents);
-        blobs_done(&run->blobs);
-        signatures_done(&run->signatures);
-        run->trust = trust_free(run->trust);
+        documents_done(&from->documents);
+        blobs_done(&from->blobs);
+        signatures_done(&from->signatures);
+        from->trust = trust_free(from->trust);
         run->imds = imds_free(run->imds);
         diag_done(&run->diag);
 }
@@ -46,10 +48,10 @@ void run_done(Run *run) {
         plan_free(run->plan);
         host_free(run->host);
         json_decref(run->cached_status);
-        kept_done(&run->kept);
+        kept_done(&run->sources->kept);
         run_forget_config(run);
         free(run->cache);
-        source_list_done(&run->list);
+        source_list_done(&run->sources->list);
         root_free(run->root);
         options_done(&run->options);
 }
@@ -113,7 +115,8 @@ static int consult_cache(Run *run, int loaded, Diag *found) {
 
         if (r < 0)                      /* none yet, or one that cannot be read, which was warned about */
                 return loaded;
-        if (loaded == -ENODATA && run->trust)   /* nor is it signed, and it may be older than what is */
+        /* nor is it signed, and it may be older than what is */
+        if (loaded == -ENODATA && run->sources->trust)
                 return loaded;
         if (loaded == -ENODATA) {
                 _cleanup_(json_decrefp) json_t *document =
@@ -154,13 +157,14 @@ static bool remembers(const Run *run) {
 
 /* A file says what is wanted; what this instance is, only the metadata service knows. */
 static void open_imds(Run *run) {
+        Kept *kept = &run->sources->kept;
         if (!asks_imds(&run->options) && run->options.command->last < STAGE_APPLY)
                 return;
         run->imds = imds_new(0);
         if (run_is_by_hand(run))
                 imds_take_refusal(run->imds);
-        if (remembers(run) && kept_read(run->root, &run->kept) >= 0 && run->kept.answers)
-                imds_recall(run->imds, run->kept.answers);
+        if (remembers(run) && kept_read(run->root, kept) >= 0 && kept->answers)
+                imds_recall(run->imds, kept->answers);
 }
 
 /* A boot names files and the metadata service; who only looks may name what he likes, but as nodeadm what
@@ -169,25 +173,27 @@ static SourceFlags source_flags(const Run *run) {
         SourceFlags looks = run_changes_machine(run)                   ? 0
                             : run->options.name == PROGRAM_NODESTRAP ? SOURCE_STREAMS | SOURCE_BARE
                                                                       : SOURCE_STREAMS;
-        bool partial = run->list.from && geteuid() != 0;
-        return looks | (run->trust ? SOURCE_GUARD : 0) | (partial ? SOURCE_PARTIAL : 0);
+        bool partial = run->sources->list.from && geteuid() != 0;
+        return looks | (run->sources->trust ? SOURCE_GUARD : 0) | (partial ? SOURCE_PARTIAL : 0);
 }
 
 static int read_documents(Run *run) {
-        int r = trust_load(run->root, &run->trust, &run->diag);
+        Sources *from = run->sources;
+        int r = trust_load(run->root, &from->trust, &run->diag);
         if (r >= 0)
-                r = source_read(run->root, run->options.sources, run->imds, source_flags(run), &run->blobs,
+                r = source_read(run->root, run->options.sources, run->imds, source_flags(run), &from->blobs,
                                 &run->diag);
         if (r >= 0)
                 r = run_enter(run, "decode");
-        if (r >= 0 && run->trust)
-                r = signatures_verify(&run->blobs, run->trust, &run->signatures, &run->diag);
+        if (r >= 0 && from->trust)
+                r = signatures_verify(&from->blobs, from->trust, &from->signatures, &run->diag);
         if (r >= 0)
-                r = source_decode(&run->blobs, &run->documents, &run->diag);
+                r = source_decode(&from->blobs, &from->documents, &run->diag);
         return r < 0 ? r : run_enter(run, "validate");
 }
 
 int run_load_config(Run *run) {
+        Sources *from = run->sources;
         Diag found = {};
         run->step = "source";
         open_imds(run);
@@ -198,12 +204,12 @@ int run_load_config(Run *run) {
         bool unchecked = o->command->unchecked && o->name != PROGRAM_NODESTRAP;
         r = (unchecked    ? config_load_unchecked
              : o->partial ? config_load_partial
-                          : config_load)(&run->documents, &run->config, &found);
+                          : config_load)(&from->documents, &run->config, &found);
         if (run->cache && (r >= 0 || r == -ENODATA))
                 r = consult_cache(run, r, &found);
         diag_move(&run->diag, &found);
-        if (r >= 0 && run->trust && !o->partial)        /* a drop-in alone names no cluster */
-                r = signatures_check(run->root, &run->signatures, run->trust, run->config, run->imds,
+        if (r >= 0 && from->trust && !o->partial)       /* a drop-in alone names no cluster */
+                r = signatures_check(run->root, &from->signatures, from->trust, run->config, run->imds,
                                      !run_changes_machine(run), &run->diag);
         if (r == -ENODATA)
                 run->step = "source";   /* whatever is there, it is not ours */
@@ -241,10 +247,11 @@ static void adopt_environment(const Config *config) {
 
 /* What an earlier run found out holds as long as it was asked for the same. */
 static void recall_facts(Run *run) {
+        const Kept *kept = &run->sources->kept;
         char spec[65];
         spec_digest(json_object_get(run->config->document, "spec"), spec);
-        if (!run->cached_status && run->kept.status && streq(run->kept.spec, spec))
-                run->cached_status = json_incref(run->kept.status);
+        if (!run->cached_status && kept->status && streq(kept->spec, spec))
+                run->cached_status = json_incref(kept->status);
 }
 
 static int detect(Run *run) {

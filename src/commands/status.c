@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `nodestrap status`: what this boot did and is doing, for people, for machines, drawn, or with all around
  * it. */
-#include "commands/bundle.h"
 #include "commands/commands.h"
-#include "commands/follow.h"
 #include "commands/output.h"
 #include "commands/run.h"
 

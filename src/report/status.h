@@ -118,8 +118,8 @@ _nonnull_ void status_make(const Root *root, const Report *report, const Verdict
 _malloc_ _nonnull_ char *status_host(const Root *root);
 /* "accelerator" and "hugepages", from actions[].found of all runs; nothing is put where nothing was found. */
 _nonnull_ void found_put(json_t *status, const Status *runs);
-/* "criticalPath": {run, id, phase, beginUsec, endUsec}. It leads from the start of kubelet back, always to the
- * step that had to end before and ended last. "cloud-init" is not an action: it is the wait between the
+/* "criticalPath": {run, id, phase, beginUsec, endUsec}. It leads from the start of kubelet back, always to
+ * the step that had to end before and ended last. "cloud-init" is not an action: it is the wait between the
  * configuration phase and the run phase. Nothing is put where no kubelet was started. */
 _nonnull_ void critical_put(json_t *status, const Status *runs);
 /* The longest steps: "longest", a list of {run, id, usec}. */
