@@ -61,7 +61,7 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 .step = run->step,
                 .begin_usec = run->begin_usec,
                 .plan = run->plan,
-                .results = run->applied ? &run->results : NULL,
+                .results = run->applied ? run->results : NULL,
                 .diag = &run->diag,
                 .imds_requests = run->imds ? imds_requests(run->imds) : 0,
                 .ec2_requests = ec2_requests(),
@@ -79,7 +79,7 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 report.node_guessed = name.guessed;
                 bool failed_before = init_devices_failed(run);
                 ExitCode code = report_write(run->root, &report);
-                if (code == EXIT_DONE && failed_before && !results_first_failure(&run->results))
+                if (code == EXIT_DONE && failed_before && !results_first_failure(run->results))
                         init_forgive_devices();
                 return code;
         }
@@ -119,7 +119,7 @@ static void settle_in(void) {
 /* A thread that the kernel keeps may come back at any time: what libraries do at exit() (curl, NVIDIA's) must
  * not happen beside it. Where it does not, the process stays too, and has its descriptors. */
 static void leave(Run *run, ExitCode code) {
-        if (run->results.threads_left == 0)
+        if (run->results->threads_left == 0)
                 return;
         run_release_locks(run);
         fflush(NULL);
@@ -128,7 +128,9 @@ static void leave(Run *run, ExitCode code) {
 
 int main(int argc, char **argv) {
         Sources sources = {};
-        Run run = { .sources = &sources, .begin_usec = now_usec(), .lock_fd = -1, .devices_fd = -1 };
+        Results results = {};
+        Run run = { .sources = &sources, .results = &results, .begin_usec = now_usec(), .lock_fd = -1,
+                    .devices_fd = -1 };
 
         settle_in();
         int r = options_parse(argc, argv, &command_table, &run.options, &run.diag);

@@ -3,7 +3,10 @@
  * refuses a setting, its place stands behind. Where nothing went wrong there is nothing to do, and nothing is
  * done. */
 #include "commands/hide.h"
+#include "commands/run.h"
 
+#include "apply/apply.h"
+#include "config/config.h"
 #include "redact/mask.h"
 
 #include <ctype.h>
@@ -77,9 +80,9 @@ void hide_in_run(Run *run) {
                 hide_text(&s, &run->diag.items[i].suggestion);
                 place(document, run->config, run->diag.items[i].cause, &run->diag.items[i].text);
         }
-        for (size_t i = 0; i < run->results.n; i++) {
-                hide_text(&s, &run->results.items[i].text);
-                place(document, run->config, run->results.items[i].cause, &run->results.items[i].text);
+        for (size_t i = 0; i < run->results->n; i++) {
+                hide_text(&s, &run->results->items[i].text);
+                place(document, run->config, run->results->items[i].cause, &run->results->items[i].text);
         }
 }
 

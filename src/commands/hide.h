@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Messages quote the last words of daemons and programs, who may repeat what the NodeConfig keeps secret. */
-#include "commands/run.h"
+#include "cli/cli.h"
 #include "kube/kube.h"
 
 /* Of all failures and warnings of this run. */

@@ -4,6 +4,7 @@
 #include "commands/run.h"
 #include "commands/sources.h"
 
+#include "apply/apply.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/paths.h"
@@ -135,7 +136,7 @@ int command_init(Run *run) {
         if (!corrected)
                 keep_facts(run);
         keep_plan(run);
-        r = apply_plan(run->root, run->plan, &run->results, &run->diag);
+        r = apply_plan(run->root, run->plan, run->results, &run->diag);
         run->applied = true;
         if (r >= 0 && corrected)
                 keep_facts(run);

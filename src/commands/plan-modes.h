@@ -2,6 +2,7 @@
 #pragma once
 /* What `nodestrap plan` does beside printing one: the other modes of its command line. */
 #include "commands/run.h"
+#include "plan/plan.h"
 
 /* With --output json: why there is no plan, on stdout; code is what the process ends with. */
 _nonnull_ void plan_tell_failure(const Run *run, ExitCode code);

@@ -2,8 +2,9 @@
 #pragma once
 /* Everything that the stages of the road hand to each other, and what ends up in the report. A
  * command that looks into one of them includes its header. */
-#include "apply/apply.h"
+#include "base/root.h"
 #include "cli/cli.h"
+#include <jansson.h>
 
 struct Run {
         Options options;
@@ -15,7 +16,7 @@ struct Run {
         json_t *cached_status;          /* facts of an earlier run on the same configuration, or NULL */
         struct Host *host;
         struct Plan *plan;
-        Results results;
+        struct Results *results;
         bool applied;
         const char *step;               /* where on the road: what the report
                                          * calls it; NULL: it did not start */

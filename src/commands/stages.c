@@ -26,7 +26,7 @@
 #define LOCK_USEC  (6 * 3600ULL * USEC_PER_SEC)
 
 void run_release_locks(Run *run) {
-        lock_release(&run->results.turn_fd);
+        lock_release(&run->results->turn_fd);
         lock_release(&run->devices_fd);
         lock_release(&run->lock_fd);
 }
@@ -44,7 +44,7 @@ void run_forget_config(Run *run) {
 
 void run_done(Run *run) {
         run_release_locks(run);
-        results_done(&run->results);
+        results_done(run->results);
         plan_free(run->plan);
         host_free(run->host);
         json_decref(run->cached_status);

@@ -5,6 +5,7 @@
 #include "commands/net-event.h"
 #include "commands/output.h"
 
+#include "apply/apply.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/stop.h"
@@ -167,7 +168,7 @@ static int carry_out(NetEvent *e) {
         }
         run->step = "apply";
         run->applied = true;
-        return apply_plan(run->root, run->plan, &run->results, &run->diag);
+        return apply_plan(run->root, run->plan, run->results, &run->diag);
 }
 
 static size_t count_removed(const Results *r) {
@@ -179,7 +180,7 @@ static size_t count_removed(const Results *r) {
 }
 
 static void tell(const NetEvent *e) {
-        const Results *r = &e->run->results;
+        const Results *r = e->run->results;
         const Interface *i = e->facts.interface;
         const Eni *eni = eni_find(&e->snapshot.enis, i->mac);
         Manager manager = net_event_manager(e, i);

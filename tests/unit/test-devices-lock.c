@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * take-turn between processes: each of them has its own descriptor of the lock until it ends. */
+#include "apply/apply.h"
 #include "apply/device.h"
 
 #include "base/paths.h"
@@ -79,9 +80,10 @@ TEST(it_is_kept_to_the_end_of_the_process) {
 /* A thread that the kernel keeps would keep it after the end, too. */
 TEST(the_run_lets_go_of_it) {
         BOX(b);
-        Run run = { .lock_fd = -1, .devices_fd = -1 };
+        Results results = {};
+        Run run = { .results = &results, .lock_fd = -1, .devices_fd = -1 };
         ASSERT_EQ(turn_work(&b.work), 0);
-        run.results.turn_fd = b.work.turn_fd;
+        results.turn_fd = b.work.turn_fd;
         ASSERT_ERROR(taken(&b), EWOULDBLOCK);
         run_release_locks(&run);
         ASSERT_OK(taken(&b));
