@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "config/config.h"
 #include "report/bundle.h"
 #include "report/status.h"
 #include "source/source.h"

@@ -4,6 +4,7 @@
 #include "commands/run.h"
 #include "commands/sources.h"
 
+#include "apply/apply.h"
 #include "base/hash.h"
 #include "base/lock.h"
 #include "base/log.h"

@@ -4,6 +4,7 @@
  * there for people. */
 #include "report/status.h"
 
+#include "apply/apply.h"
 #include "base/json.h"
 #include "base/str.h"
 

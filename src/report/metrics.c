@@ -3,6 +3,7 @@
  * (prometheus.io/docs/instrumenting/exposition_formats). */
 #include "report/status.h"
 
+#include "apply/apply.h"
 #include "base/str.h"
 #include "base/time.h"
 

@@ -181,9 +181,8 @@ void next_put(Status *s) {
                 next = next_of_failure(s->step, s->code);
         else if (joined && streq(joined->verdict, "failed"))
                 next = next_of_failure(joined->step, joined->code);
-        if (next)
-                json_object_set_new(s->json, "next", text_json(next));
-        else
+        if (!next)
                 json_object_del(s->json, "next");
+        json_set_text(s->json, "next", next);
         status_take(s, json_incref(s->json));
 }

@@ -4,6 +4,7 @@
  *     start  duration  outcome  |  ===      |  id */
 #include "report/status.h"
 
+#include "apply/apply.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "report/join.h"

@@ -8,6 +8,8 @@
 #include "base/lock.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/report.h"
+#include "report/verdict.h"
 
 #include <errno.h>
 #include <sys/utsname.h>

@@ -2,8 +2,9 @@
 #pragma once
 /* status.json: what the runs of this boot did, and what that makes of the boot; for people and programs. */
 #include "base/paths.h"
-#include "report/report.h"
-#include "report/verdict.h"
+#include "base/root.h"
+#include "base/str.h"
+#include <jansson.h>
 
 #define REPORT_STATUS  RUN_DIR "/status.json"
 #define REPORT_METRICS RUN_DIR "/metrics.prom"
@@ -101,9 +102,9 @@ _must_check_ _nonnull_ int status_read(const Root *root, Status *ret);
 /* The run of that key, and the last one that did this phase, or tried to; or NULL. */
 _nonnull_ StatusRun *status_run(const Status *s, const char *phases);
 _nonnull_ StatusRun *status_last(const Status *s, const char *phase);
-/* How many actions ended how; a step that one phase has done and a later one found done is one that was
- * done. */
-_nonnull_ void status_count(const Status *s, size_t counts[static OUTCOME_FAILED + 1]);
+/* How many actions ended how, by Outcome; a step that one phase has done and a later one found done is one
+ * that was done. */
+_nonnull_ void status_count(const Status *s, size_t counts[static 5]);
 
 /* ---- how it is made ---- */
 
@@ -111,9 +112,11 @@ _nonnull_ void status_count(const Status *s, size_t counts[static OUTCOME_FAILED
 extern const char *const status_phases[7];
 /* Until the descriptor is closed no other process makes and writes a status; < 0: it is made all the same. */
 _must_check_ _nonnull_ int status_lock(const Root *root);
+struct Report;
+struct Verdict;
 /* The file's new content: this run, beside what is there of other phases of the same boot. */
-_nonnull_ void status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec,
-                           Status *ret);
+_nonnull_ void status_make(const Root *root, const struct Report *report, const struct Verdict *v,
+                           uint64_t end_usec, Status *ret);
 /* What this machine, or that below root, calls itself; "" where it does not say. */
 _malloc_ _nonnull_ char *status_host(const Root *root);
 /* "accelerator" and "hugepages", from actions[].found of all runs; nothing is put where nothing was found. */

@@ -2,6 +2,7 @@
  * status.json, metrics.prom and `nodestrap status` from results made by hand, below a temporary root. */
 #include "files.h"
 #include "report/progress.h"
+#include "report/report.h"
 #include "report/status.h"
 
 #include "test.h"
