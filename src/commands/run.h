@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Everything that the stages of the road hand to each other, and what ends up in the report. A
- * command that looks into one of them includes its header. */
+/* Everything that the stages of the road hand to each other, and what ends up in the report. A command that
+ * looks into one of them includes its header. */
 #include "base/root.h"
 #include "cli/cli.h"
 #include <jansson.h>
