@@ -148,12 +148,12 @@ PURE         := mem(chr|cmp|cpy|move|set) (str|strv_|str_|text_|diag_|cause_|x(a
                 eni_(find|is_partial) decision_(find|name_path|mac_path) interface_(by_(name|mac)|name_is_valid) (mac|instance_id)_is_valid \
                 _GLOBAL_OFFSET_TABLE_ __assert_fail __stack_chk_(fail|guard) __[a-z]*printf_chk __mem[a-z]*_chk __ctype_b_loc bcmp __(a|ub)san_[a-z0-9_]* __aarch64_[a-z]*[1-8]_[a-z_]*
 empty        :=
-pure: $(filter $(O)/src/plan/%,$(OBJS))
+pure: $(filter $(O)/src/plan/% $(O)/src/nic/plan/%,$(OBJS))
 	$(Q)$(NM) -A $(filter %.o,$^) | awk -v pure='^($(subst $(empty) $(empty),|,$(strip $(PURE))))$$' \
 	  '$$2 ~ /^[Uw]$$/ { called[$$3] = $$1; next } { made[$$3] } \
 	  END { for (s in called) if (!(s in made) && s !~ pure) { bad = 1; print called[s] " calls " s ", which is no part of PURE" } exit bad }'
 # Which file of a room calls which other one of it has an order: tsort names those that call each other in a circle.
-pure: circles-apply circles-config
+pure: circles-apply circles-config circles-nic
 circles-%: $(OBJS)
 	$(Q)$(NM) -A $(filter $(O)/src/$*/%,$^) | awk '{ file = $$1; sub(/:.*/, "", file) } $$2 ~ /^[BDRTV]$$/ { made[$$3] = file } \
 	  $$2 == "U" { calls[file " " $$3] } END { for (c in calls) { split(c, p, " "); if (p[2] in made) print p[1], made[p[2]] } }' | tsort >/dev/null

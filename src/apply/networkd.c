@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "net/networkd.h"
+#include "networkd/networkd.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -131,4 +131,9 @@ _must_check_ _nonnull_ int ec2_private_dns_name(const Ec2 *ec2, const char *inst
  * addresses of each; four attempts within 20 s, or what AWS_MAX_ATTEMPTS says. */
 _must_check_ _nonnull_ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis,
                                           unsigned *ret_addresses, Diag *diag);
+/* Is the interface tagged node.k8s.amazonaws.com/no_manage=true, so that the CNI leaves it alone? By
+ * DescribeNetworkInterfaces. -EACCES where the instance may not ask or has no credentials to ask with,
+ * -EHOSTUNREACH where nothing answers; these and all else with a diagnostic. */
+_must_check_ _nonnull_ int ec2_interface_is_tagged(const Ec2 *ec2, const char *instance_id, const char *mac,
+                                                   bool *ret, Diag *diag);
 unsigned ec2_requests(void);                    /* sent so far by this process */

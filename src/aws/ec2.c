@@ -4,7 +4,6 @@
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeNetworkInterfaces.html */
-#include "aws/enis.h"
 #include "aws/internal.h"
 
 #include "base/time.h"

@@ -4,7 +4,6 @@
  * at the deadline is told, link by link. Decisions are made meanwhile, by udev-net-manager. */
 #include "commands/commands.h"
 #include "commands/run.h"
-#include "commands/snapshot.h"
 
 #include "aws/aws.h"
 #include "base/lock.h"
@@ -12,8 +11,9 @@
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "net/networkd.h"
-#include "plan/links.h"
+#include "networkd/networkd.h"
+#include "nic/plan/links.h"
+#include "nic/snapshot.h"
 
 #include <errno.h>
 

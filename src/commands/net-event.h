@@ -2,8 +2,8 @@
 #pragma once
 /* A network interface has come or gone: what is known of it, and what has to be asked for first. */
 #include "commands/run.h"
-#include "commands/snapshot.h"
-#include "plan/interface.h"
+#include "nic/plan/interface.h"
+#include "nic/snapshot.h"
 
 #define NET_EVENT_USEC (30 * USEC_PER_SEC)      /* until its deadline */
 

@@ -5,7 +5,6 @@
  * of card 0, each further one device 1 of the next card, where device 0 is left to an EFA-only one; what the
  * launch template says instead counts on the node. The plan and its id do not depend on it. */
 #include "base/str.h"
-#include "plan/interface.h"
 #include "plan/planner.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Inside src/plan only: what the planners share. Those of devices have devices.h beside it, those of instance
- * stores storage.h. */
+/* For planners alone: what those of src/plan share, and nic/plan. Those of devices have devices.h beside it,
+ * those of instance stores storage.h. */
 #include "base/json.h"
 #include "base/version.h"
 #include "plan/plan.h"
@@ -70,6 +70,10 @@ _malloc_ char *plan_describe_host(const Config *config, const Host *host);
 /* Where n network interfaces of this instance type go, for the reader: adds it to facts and machine, and
  * warns of what is not known. -EINVAL where the type has no room for them. */
 _must_check_ _nonnull_ int plan_placement(Plan *plan, const Host *host, unsigned n, Diag *diag);
+/* Where the route table, the rules and the metric of an interface have their numbers from
+ * (amazonlinux/amazon-ec2-net-utils:lib/lib.sh). */
+#define INTERFACE_METRIC(card, device) (512 + 100 * (card) + (device))
+#define INTERFACE_TABLE(card, device)  (10000 + 100 * (card) + (device))
 /* The OCI runtime spec: containerd's own with user (or NULL) merged over it. memlock: containers may lock all
  * memory. */
 _nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A file of nodeadm's or ours → who manages an interface; and which one it is, by the file for networkd. */
 #include "base/str.h"
-#include "net/net.h"
-#include "plan/interface.h"
+#include "nic/nic.h"
+#include "nic/plan/interface.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

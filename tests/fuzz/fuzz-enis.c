@@ -2,7 +2,7 @@
  * What the metadata service answers about interfaces → Enis, and again from what was kept. The input is lines
  * "KEY VALUE", a value with "|" for its line ends, which are answers to the paths that end with KEY; and as
  * JSON it is a snapshot that somebody else wrote. */
-#include "aws/enis.h"
+#include "nic/enis.h"
 #include "base/str.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * What networkd or networkctl say of links is links with a name and a state, or refused; and the state
  * file of one. */
 #include "base/str.h"
-#include "net/networkd.h"
+#include "networkd/networkd.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

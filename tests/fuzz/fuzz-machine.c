@@ -7,7 +7,7 @@
 
 #include "health/health.h"
 #include "host/detect.h"
-#include "net/net.h"
+#include "nic/nic.h"
 
 #include <errno.h>
 

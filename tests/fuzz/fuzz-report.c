@@ -9,7 +9,7 @@
 #include "base/time.h"
 #include "commands/boot-facts.h"
 #include "report/outlook.h"
-#include "commands/snapshot.h"
+#include "nic/snapshot.h"
 #include "config/config.h"
 #include "report/event.h"
 #include "report/progress.h"

@@ -5,10 +5,10 @@
  * the body. Behind the last one nobody answers. */
 #include "fake-clock.h"
 
-#include "aws/enis.h"
 #include "aws/internal.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "nic/enis.h"
 
 #include <errno.h>
 #include <fcntl.h>

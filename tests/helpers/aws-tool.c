@@ -9,11 +9,11 @@
  *   aws-tool enis CARDS [AGAIN...]  what is known of interfaces after one question, as it is kept
  *   aws-tool endpoint ec2|sts REGION...     the host of each, or what is wrong with it
  * Errors go to stderr as a person would see them; exit 1. Request counts are the last line on stderr. */
-#include "aws/enis.h"
 #include "aws/internal.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "nic/enis.h"
 #include "source/source.h"
 
 #include <errno.h>

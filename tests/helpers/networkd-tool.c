@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "net/networkd.h"
+#include "networkd/networkd.h"
 
 int main(int argc, char **argv) {
         Diag diag = {};

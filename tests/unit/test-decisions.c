@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Files about who manages which interface, and /sys/class/net, as nodeadm, we, and others have left them. */
 #include "mounts.h"
-#include "net/net.h"
+#include "nic/nic.h"
 
 #define ID     "i-0123456789abcdef0"
 #define NAMES  DECISIONS_DIR "/" ID

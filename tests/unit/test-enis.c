@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is asked of a metadata service that answers from a table, how often, and what is made of it. */
-#include "aws/enis.h"
+#include "nic/enis.h"
 
 #include "base/str.h"
 #include "base/time.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is decided for one network interface in every situation. What networkd makes of the files: tests/boot/network*.sh. */
-#include "plan/interface.h"
+#include "nic/plan/interface.h"
 
 #include "base/str.h"
+#include "plan/planner.h"
 #include "test.h"
 
 #define ID     "i-0123456789abcdef0"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What networkd says of its links: read as Debian 12's and 13's say it (the files of the fuzzer's corpus are theirs), and held against
  * what was decided. */
-#include "plan/links.h"
+#include "nic/plan/links.h"
 
 #include "test.h"
 #include "base/root.h"

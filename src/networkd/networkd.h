@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* systemd-networkd, over D-Bus (org.freedesktop.network1(5)). */
+#include "base/error.h"
 #include "base/paths.h"
-#include "net/net.h"
 
 typedef struct Link {
         char *name;

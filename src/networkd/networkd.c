@@ -4,7 +4,7 @@
  * a message of ours. Early in a boot it runs before there is a bus, whose daemon comes after sysinit.target:
  * whether it will come to the bus is known to PID 1, which has a socket of its own; and where sysinit.target
  * waits for the network, both must do without. */
-#include "net/networkd.h"
+#include "networkd/networkd.h"
 
 #include "base/root.h"
 #include "base/run.h"

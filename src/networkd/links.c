@@ -2,7 +2,7 @@
  * systemd-networkd's JSON → the states of its links. networkctl prints the answer of Manager.Describe as it
  * is (systemd:src/network/networkctl.c), in other layouts; what else stands in it, addresses and routes, is
  * left. */
-#include "net/networkd.h"
+#include "networkd/networkd.h"
 
 #include "base/json.h"
 #include "base/str.h"

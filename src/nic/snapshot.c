@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Snapshot ⇄ /run/nodestrap/interfaces.json. The boot id guards it, as its stamps are of one boot. */
-#include "commands/snapshot.h"
+#include "nic/snapshot.h"
 
 #include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "net/net.h"
+#include "nic/nic.h"
 
 #include <errno.h>
 

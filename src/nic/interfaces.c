@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * /sys/class/net and udev's database → Interfaces. Unlike those of host/ they need no hardware behind them:
  * what may not be touched is looked at, too. */
-#include "net/net.h"
+#include "nic/nic.h"
 
 #include "base/str.h"
 

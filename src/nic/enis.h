@@ -56,9 +56,3 @@ _must_check_ _nonnull_ int enis_ask(Imds *imds, const EniQuestion *question, Eni
 /* As it is kept for the next process; enis_from_json() takes what it does not understand for not known. */
 json_t *enis_to_json(const Enis *e);
 _nonnull(2) void enis_from_json(const json_t *json, Enis *ret);
-
-/* Is the interface tagged node.k8s.amazonaws.com/no_manage=true, so that the CNI leaves it alone? By
- * DescribeNetworkInterfaces. -EACCES where the instance may not ask or has no credentials to ask with,
- * -EHOSTUNREACH where nothing answers; these and all else with a diagnostic. */
-_must_check_ _nonnull_ int ec2_interface_is_tagged(const Ec2 *ec2, const char *instance_id, const char *mac,
-                                                   bool *ret, Diag *diag);

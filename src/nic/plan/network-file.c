@@ -2,9 +2,10 @@
  * An interface → its .network file (systemd.network(5)). The primary's is nodeadm's to the byte, so that a
  * node which the one has booted is not changed by the other. A secondary one's does more than nodeadm's: all
  * its addresses and prefixes have a rule, and its subnet is on-link in its own table. */
-#include "plan/interface.h"
+#include "nic/plan/interface.h"
 
 #include "base/str.h"
+#include "plan/planner.h"
 
 #define EC2_NET_UTILS "https://github.com/amazonlinux/amazon-ec2-net-utils/blob/" \
                       "3261b3b4c8824343706ee54d4a6f5d05cd8a5979/"

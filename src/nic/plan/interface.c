@@ -4,7 +4,7 @@
  * (awslabs/amazon-eks-ami#1738, aws/amazon-vpc-cni-k8s#3524). What the metadata service does not tell yet is
  * waited for and never guessed: a wrong card gives two interfaces one table
  * (amazonlinux/amazon-ec2-net-utils#153). */
-#include "plan/interface.h"
+#include "nic/plan/interface.h"
 
 #include "base/json.h"
 #include "base/str.h"

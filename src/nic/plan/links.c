@@ -2,7 +2,7 @@
  * Links, interfaces, decisions → what is missing, a sentence each. As nodeadm's boot-hook has it
  * (awslabs/amazon-eks-ami:nodeadm/internal/system/networking.go), but by MAC and not by name, and without
  * what was decided for an interface that this instance has no more. */
-#include "plan/links.h"
+#include "nic/plan/links.h"
 
 #include "base/str.h"
 

@@ -3,7 +3,7 @@
  * the service throttles who asks much
  * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html), so each request
  * has its reason here. */
-#include "aws/enis.h"
+#include "nic/enis.h"
 
 #include "base/str.h"
 #include "base/time.h"

@@ -2,7 +2,7 @@
 #pragma once
 /* What the metadata service said of the network interfaces, shared by the processes that set them up: at boot
  * there is one for each, all at once, and the first one asks for all. */
-#include "aws/enis.h"
+#include "nic/enis.h"
 #include "base/paths.h"
 
 #define SNAPSHOT_FILE RUN_DIR "/interfaces.json"

@@ -2,7 +2,7 @@
  * Who manages which interface, as it was decided before: files below /etc, so that a reboot changes nothing.
  * nodeadm keeps one for each name and believes it whoever has the name by now; those for each MAC, beside
  * them, are ours. Both are read, for a node may have been booted by either. */
-#include "net/net.h"
+#include "nic/nic.h"
 
 #include "base/json.h"
 #include "base/str.h"

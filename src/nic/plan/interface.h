@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What becomes of one network interface: facts → whether they suffice, and the plan. Pure, as all here. */
-#include "aws/enis.h"
-#include "net/net.h"
+#include "nic/enis.h"
+#include "nic/nic.h"
 #include "plan/plan.h"
 
 /* Asked where spec.featureGates.OSManagedNoManageENIs is on and the CNI would have the interface. */
@@ -46,10 +46,6 @@ _must_check_ _nonnull_ int interface_plan(const InterfaceFacts *f, Plan **ret, D
 _must_check_ _nonnull_ int interface_plan_removal(const char *name, const InterfaceFacts *f, Plan **ret,
                                                   Diag *diag);
 
-/* Where the route table, the rules and the metric of an interface have their numbers from
- * (amazonlinux/amazon-ec2-net-utils:lib/lib.sh). */
-#define INTERFACE_METRIC(card, device) (512 + 100 * (card) + (device))
-#define INTERFACE_TABLE(card, device)  (10000 + 100 * (card) + (device))
 /* The .network file, byte for byte nodeadm's for the primary interface (eni->mac is enis->primary). */
 _malloc_ char *network_file(const Eni *eni, bool primary);
 /* The MAC that such a file is for, new; NULL: none. */

@@ -2,8 +2,9 @@
 #pragma once
 /* When is the network of a boot complete? The primary interface and those decided for systemd-networkd are
  * configured, all other links unmanaged, and none waits for its decision. Pure, as all here. */
-#include "aws/enis.h"
-#include "net/networkd.h"
+#include "networkd/networkd.h"
+#include "nic/enis.h"
+#include "nic/nic.h"
 
 typedef struct LinkFacts {
         const Links *links; /* what networkd says of them */
