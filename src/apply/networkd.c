@@ -25,7 +25,6 @@
  * NETWORK_DIR's own time then. */
 #define RELOAD_STAMP RUN_DIR "/networkd-reload"
 #define PAUSE_USEC   (10 * USEC_PER_MSEC)
-#define NETWORK_DIR  "/run/systemd/network"
 #define NETWORK_FILE NETWORK_DIR "/70-eks-"
 
 /* ---- files ---- */

@@ -33,6 +33,7 @@
 /* ---- systemd's ---- */
 #define UNIT_DIR            "/etc/systemd/system"
 #define SYSTEM_ENVIRONMENT  "/etc/systemd/system.conf.d/environment.conf"
+#define NETWORK_DIR         "/run/systemd/network"              /* where we put what networkd reads */
 
 /* ---- kubelet's ---- */
 #define KUBELET_DIR         "/var/lib/kubelet"

@@ -12,7 +12,7 @@ TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SAYS = {"diag_warn": 1, "diag_warn_at": 1, "work_miss": 3, "finding_add": 1, "FOUND": 1, "event_at": 1}
 CODE = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"')
 # Calls whose code comes from elsewhere: from other warnings, or from the tables and calls below.
-PASSED_ON = {"src/base/error.c", "src/apply/task.c", "src/apply/work.c", "src/apply/health.c", "src/commands/net-event.c", "src/nic/snapshot.c",
+PASSED_ON = {"src/base/error.c", "src/apply/task.c", "src/apply/work.c", "src/apply/health.c", "src/nic/net-event.c", "src/nic/snapshot.c",
              "src/health/findings.c", "src/health/gpu.c", "src/health/kernel-log.c"}
 TABLES, NO_CODES = {"src/health/gpu.c", "src/health/kernel-log.c"}, {"nvidia-nvswitch"}
 # Types of actions that a plan lets fail, and whose executor has no code of its own: theirs is the type's (task.c, task_miss).

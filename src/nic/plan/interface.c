@@ -14,8 +14,7 @@
 
 #define GROUP        "network"
 #define DECISION_USEC (10 * USEC_PER_SEC)
-#define NETWORK_DIR  "/run/systemd/network/"
-#define DEFAULT_FILE NETWORK_DIR "80-ec2.network.d/10-eks-disable.conf"
+#define DEFAULT_FILE NETWORK_DIR "/80-ec2.network.d/10-eks-disable.conf"
 /* nodeadm's bytes; there is no line end behind them */
 #define DEFAULT_OFF  "[Match]\nName=none"
 
@@ -217,22 +216,22 @@ static void keep_decision(Making *m, const InterfaceFacts *f, Manager manager) {
 /* ---- files ---- */
 
 static char *network_path(const char *name) {
-        return xasprintf(NETWORK_DIR "70-eks-%s.network", name);
+        return xasprintf(NETWORK_DIR "/70-eks-%s.network", name);
 }
 
 static bool has_file(char *const *files, const char *path) {
-        return strv_contains(files, path + strlen(NETWORK_DIR));
+        return strv_contains(files, path + strlen(NETWORK_DIR "/"));
 }
 
 /* What was made for a name: the file, then links to drop-ins, then the folder that they were in. */
 static void remove_network_files(Making *m, const char *name, char *const *files, const char *why) {
         _cleanup_(freep) char *path = network_path(name), *folder = xasprintf("%s.d", path),
-                              *below = xasprintf("%s/", folder + strlen(NETWORK_DIR));
+                              *below = xasprintf("%s/", folder + strlen(NETWORK_DIR "/"));
         remove_network(m, path, why);
         for (char *const *file = files; file && *file; file++) {
                 if (!startswith(*file, below))
                         continue;
-                _cleanup_(freep) char *link = xasprintf(NETWORK_DIR "%s", *file);
+                _cleanup_(freep) char *link = xasprintf(NETWORK_DIR "/%s", *file);
                 remove_network(m, link, why);
         }
         if (has_file(files, folder))
@@ -262,9 +261,9 @@ static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) 
 
 /* What the image no longer has leads nowhere, or to what another package puts there later. */
 static void remove_stale_links(Making *m, const InterfaceFacts *f, const char *path) {
-        _cleanup_(freep) char *below = xasprintf("%s.d/", path + strlen(NETWORK_DIR));
+        _cleanup_(freep) char *below = xasprintf("%s.d/", path + strlen(NETWORK_DIR "/"));
         for (char *const *file = f->files; file && *file; file++) {
-                _cleanup_(freep) char *link = xasprintf(NETWORK_DIR "%s", *file),
+                _cleanup_(freep) char *link = xasprintf(NETWORK_DIR "/%s", *file),
                                       *id = xasprintf("link-file:%s", link);
                 if (startswith(*file, below) && !plan_find(m->plan, id))
                         remove_network(m, link, "the image has no such settings any more");

@@ -7,7 +7,6 @@
 #include "base/str.h"
 
 #define UNIT        "nodestrap-udev-net-manager@"
-#define NETWORK_DIR "/run/systemd/network/"
 
 typedef enum Want { WANT_UNMANAGED, WANT_PRIMARY, WANT_DECIDED, WANT_DECISION } Want;
 
@@ -23,7 +22,7 @@ static const Link *link_find(const Links *links, const char *name) {
 typedef enum Origin { ORIGIN_OURS, ORIGIN_DEFAULT, ORIGIN_FOREIGN } Origin;
 
 static char *link_own_file(const char *name) {
-        return xasprintf(NETWORK_DIR "70-eks-%s.network", name);
+        return xasprintf(NETWORK_DIR "/70-eks-%s.network", name);
 }
 
 /* Of all files that match a link the first one by name counts, in whatever directory; of those with one name

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A network interface has come or gone: what is known of it, and what has to be asked for first. */
-#include "commands/run.h"
+/* A network interface has come or gone: what is known of it, what has to be asked for first, and the plan. */
 #include "nic/plan/interface.h"
 #include "nic/snapshot.h"
 
-#define NET_EVENT_USEC (30 * USEC_PER_SEC)      /* until its deadline */
+#define NET_EVENT_USEC (30 * USEC_PER_SEC)      /* from its begin to its deadline */
 
 typedef struct NetEvent {
-        Run *run;
-        const char *name;
-        uint64_t begin_usec, span_usec, deadline_usec;  /* the third is the sum of the others */
+        const Root *root;
+        const char *name;               /* of the interface */
+        bool dry_run;                   /* nothing is written or locked */
+        Diag *diag;                     /* takes all that there is to say of it */
+        uint64_t begin_usec;            /* when it came: the caller sets it, and all above */
+        uint64_t span_usec, deadline_usec;      /* net_event_set_deadline() */
+        Imds *imds;
+        int lock_fd;                    /* of the interface; <= 0: not held. net_event_done() releases it */
         bool gate;                      /* OSManagedNoManageENIs; like facts.init_ran as it was when the event
                                          * came */
         bool type_known;                /* the instance type, and with it how many cards there are */
@@ -25,6 +29,9 @@ typedef struct NetEvent {
         bool goes_on;                   /* the time ended between answers: no pause */
 } NetEvent;
 void net_event_done(NetEvent *e);
+/* NET_EVENT_USEC from its begin. Below another root the file deadline-ms says how long: tests write that
+ * before an event, or in its middle, when they have seen enough. */
+_nonnull_ void net_event_set_deadline(NetEvent *e);
 /* The first look at the machine: the markers, the instance type. */
 _must_check_ _nonnull_ int net_event_begin(NetEvent *e);
 /* Adds an error of the interface's, which is what all failures end as, and returns r. */
@@ -38,9 +45,13 @@ _must_check_ _nonnull_ int net_event_read_interfaces(NetEvent *e);
 _must_check_ _nonnull_ int net_event_read_decisions(NetEvent *e);
 /* Whose is it, or one of the others? Those whose tags would have to be asked for first are the CNI's here. */
 _nonnull_ Manager net_event_manager(const NetEvent *e, const Interface *interface);
-/* NET_EVENT_USEC. Below another root the file deadline-ms says it: tests write that before an event, or in
- * its middle, when they have seen enough. */
-_must_check_ _nonnull_ uint64_t net_event_span(const Root *root);
 /* Asks until enough is known, never longer than until the deadline: then it is a failure. Not
  * JUDGEMENT_LATE. */
 _must_check_ _nonnull_ int net_event_look(NetEvent *e, Judgement *ret);
+
+/* ---- the plan (net-event-plan.c) ---- */
+
+/* It has come: *ret stays NULL where it is left alone, and e->why says why. */
+_must_check_ _nonnull_ int net_event_plan_addition(NetEvent *e, Plan **ret);
+/* It has gone, or there is another one of its name. */
+_must_check_ _nonnull_ int net_event_plan_removal(NetEvent *e, Plan **ret);

@@ -4,13 +4,14 @@
  * The metadata service may tell of an interface seconds after it is in the machine, so it is asked in rounds.
  * Between them the lock is free: at boot all interfaces come up at once, each with a process of its own, and
  * what one of them has asked for the others read. */
-#include "commands/net-event.h"
+#include "nic/net-event.h"
 
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "host/host.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -46,6 +47,8 @@ void net_event_done(NetEvent *e) {
         strv_free(e->managed);
         free(e->why);
         free(e->failure);
+        imds_free(e->imds);
+        lock_release(&e->lock_fd);
 }
 
 /* ---- failures: all of them are the interface's ---- */
@@ -57,7 +60,7 @@ int net_event_error(NetEvent *e, int r, const char *format, ...) {
         if (vasprintf(&text, format, ap) < 0)
                 text = NULL;
         va_end(ap);
-        return diag_error(&e->run->diag, r, CAUSE_INTERFACE, "%s: %s", e->name, text ?: strerror(-r));
+        return diag_error(e->diag, r, CAUSE_INTERFACE, "%s: %s", e->name, text ?: strerror(-r));
 }
 
 /* Rounds find the same again. */
@@ -70,15 +73,15 @@ static bool is_told(const Diag *diag, const char *text) {
 
 static void take_warnings(NetEvent *e, Diag *found) {
         for (size_t i = 0; i < found->n; i++)
-                if (found->items[i].warning && !is_told(&e->run->diag, found->items[i].text))
-                        diag_warn(&e->run->diag, found->items[i].code, "%s", found->items[i].text);
+                if (found->items[i].warning && !is_told(e->diag, found->items[i].text))
+                        diag_warn(e->diag, found->items[i].code, "%s", found->items[i].text);
         diag_done(found);
 }
 
 int net_event_pass(NetEvent *e, int r, Diag *found) {
         const Diagnostic *error = diag_first_error(found);
         if (r < 0 && error && error->cause == CAUSE_INTERRUPTED)
-                (void)diag_error(&e->run->diag, r, CAUSE_INTERRUPTED, "%s", error->text);
+                (void)diag_error(e->diag, r, CAUSE_INTERRUPTED, "%s", error->text);
         else if (r < 0)
                 (void)net_event_error(e, r, "%s", error ? error->text : strerror(-r));
         take_warnings(e, found);
@@ -94,7 +97,7 @@ static unsigned cards_of_type(const Root *root) {
 }
 
 static int is_there(NetEvent *e, const char *path, bool *ret) {
-        int r = root_exists(e->run->root, path);
+        int r = root_exists(e->root, path);
         *ret = r > 0;
         return r < 0 ? net_event_error(e, r, "%s cannot be looked at: %s", path, strerror(-r)) : 0;
 }
@@ -103,7 +106,7 @@ int net_event_begin(NetEvent *e) {
         e->facts = (InterfaceFacts){ .enis = &e->snapshot.enis,
                                      .decisions = &e->decisions,
                                      .interfaces = &e->interfaces,
-                                     .cards = cards_of_type(e->run->root) };
+                                     .cards = cards_of_type(e->root) };
         e->type_known = e->facts.cards > 0;
         int r = is_there(e, NO_MANAGE_MARKER, &e->gate);
         return r < 0 ? r : is_there(e, INIT_MARKER, &e->facts.init_ran);
@@ -114,7 +117,7 @@ int net_event_read_interfaces(NetEvent *e) {
         interfaces_done(&e->interfaces);
         e->interfaces = (Interfaces){};
         e->facts.interface = NULL;
-        int r = net_event_pass(e, interfaces_read(e->run->root, &e->interfaces, &found), &found);
+        int r = net_event_pass(e, interfaces_read(e->root, &e->interfaces, &found), &found);
         if (r < 0)
                 return r;
         e->facts.interface = interface_by_name(&e->interfaces, e->name);
@@ -129,7 +132,7 @@ int net_event_read_decisions(NetEvent *e) {
         Diag found = {};
         decisions_done(&e->decisions);
         e->decisions = (Decisions){};
-        int r = decisions_read(e->run->root, e->snapshot.enis.instance_id, &e->decisions, &found);
+        int r = decisions_read(e->root, e->snapshot.enis.instance_id, &e->decisions, &found);
         return net_event_pass(e, r, &found);
 }
 
@@ -179,10 +182,10 @@ static bool worth_asking(const NetEvent *e, Judgement judgement) {
 static void renew_budget(NetEvent *e) {
         uint64_t now = now_usec(), left = e->deadline_usec > now ? e->deadline_usec - now : 0,
                  budget = MAX(e->alone ? left : MIN(BUDGET_USEC, left), USEC_PER_SEC);
-        if (!e->run->imds)
-                e->run->imds = imds_new(budget);
-        imds_renew(e->run->imds, budget);
-        imds_recall(e->run->imds, NULL); /* what was not there may be there now */
+        if (!e->imds)
+                e->imds = imds_new(budget);
+        imds_renew(e->imds, budget);
+        imds_recall(e->imds, NULL); /* what was not there may be there now */
 }
 
 /* 0: try again in the next round. A failure that time does not mend is told at once. */
@@ -225,7 +228,7 @@ static int ask_for_all(NetEvent *e, EniQuestion *question, Diag *found) {
         uint64_t begin = now_usec(), now = begin;
         for (;;) {
                 question->until_usec = e->alone ? 1 : now + SLICE_USEC;
-                int r = snapshot_ask(&e->snapshot, e->run->imds, question, found);
+                int r = snapshot_ask(&e->snapshot, e->imds, question, found);
                 const Eni *own = eni_find(&e->snapshot.enis, e->facts.interface->mac);
                 now = now_usec();
                 if (r != 1 || e->alone || now >= begin + BUDGET_USEC ||
@@ -234,8 +237,8 @@ static int ask_for_all(NetEvent *e, EniQuestion *question, Diag *found) {
                 if (own && own->asked_usec >= begin)
                         question->again = NULL;
                 note_ifindexes(e);
-                if (!e->run->options.dry_run)
-                        snapshot_write(e->run->root, &e->snapshot, found);
+                if (!e->dry_run)
+                        snapshot_write(e->root, &e->snapshot, found);
         }
 }
 
@@ -259,7 +262,7 @@ static int ask(NetEvent *e) {
 /* Before anything else: with it one knows what was decided, and so whom to ask nothing about. */
 static int identify(NetEvent *e) {
         Diag found = {};
-        return asked(e, snapshot_identify(&e->snapshot, e->run->imds, &found), &found);
+        return asked(e, snapshot_identify(&e->snapshot, e->imds, &found), &found);
 }
 
 /* Only with the gate: an interface that the CNI would have may be tagged to be left to the system. */
@@ -267,7 +270,7 @@ static int ask_for_tag(NetEvent *e) {
         _cleanup_(freep) char *region = NULL, *domain = NULL;
         Diag found = {};
         renew_budget(e);
-        Imds *imds = e->run->imds;
+        Imds *imds = e->imds;
         bool tagged = false;
         int r = imds_get(imds, "meta-data/placement/region", &region, NULL, &found);
         if (r >= 0)
@@ -289,7 +292,7 @@ static int ask_for_tag(NetEvent *e) {
         if (!unknown)
                 return net_event_pass(e, r, &found);
         const Diagnostic *error = diag_first_error(&found);
-        diag_warn(&e->run->diag, "no-manage-unknown", "%s: %s", e->name,
+        diag_warn(e->diag, "no-manage-unknown", "%s: %s", e->name,
                   error ? error->text : "EC2 may not be asked for its tags");
         diag_done(&found);
         return 0;
@@ -308,7 +311,7 @@ static void guess_cards(NetEvent *e) {
         for (size_t i = 0; i < enis->n; i++)
                 several = several || enis->items[i].card > 0;
         if (!several && e->facts.cards == 0 && late && untold)
-                diag_warn(&e->run->diag, "network-card-unknown",
+                diag_warn(e->diag, "network-card-unknown",
                           "%s: how many network cards this instance type has is not known, and the metadata "
                           "service does not tell on which one this interface is; it counts as card 0",
                           e->name);
@@ -354,17 +357,16 @@ static bool wants_tag(const NetEvent *e) {
 
 /* The snapshot, and its lock; without that, e->alone. */
 static int take_snapshot(NetEvent *e, int *ret_fd) {
-        Run *run = e->run;
         for (bool first = true;; first = false) {
                 Diag found = {};
-                int fd = run->options.dry_run ? -1 : lock_take(run->root, SNAPSHOT_LOCK,
-                                                               now_usec() + PATIENCE_USEC, &found);
+                int fd = e->dry_run ? -1 : lock_take(e->root, SNAPSHOT_LOCK, now_usec() + PATIENCE_USEC,
+                                                     &found);
                 e->alone = fd == -ETIMEDOUT;
-                if (fd < 0 && !e->alone && !run->options.dry_run)
+                if (fd < 0 && !e->alone && !e->dry_run)
                         return net_event_pass(e, fd, &found);
                 diag_done(&found);
                 snapshot_done(&e->snapshot);
-                snapshot_read(run->root, &e->snapshot, &found);
+                snapshot_read(e->root, &e->snapshot, &found);
                 take_warnings(e, &found);
                 *ret_fd = fd;
                 const Eni *own = eni_find(&e->snapshot.enis, e->facts.interface->mac);
@@ -389,7 +391,6 @@ static void drop_former(NetEvent *e) {
 }
 
 static int go_round(NetEvent *e, Judgement *ret) {
-        Run *run = e->run;
         Diag found = {};
         _cleanup_(close_fd) int fd = -1;
         e->goes_on = false;
@@ -407,8 +408,8 @@ static int go_round(NetEvent *e, Judgement *ret) {
         note_ifindexes(e);
         _cleanup_(json_decrefp) json_t *after = enis_to_json(&e->snapshot.enis);
         bool changed = !json_equal(before, after) || failed != e->snapshot.failed_usec;
-        if (changed && !run->options.dry_run && !e->alone)
-                snapshot_write(run->root, &e->snapshot, &found);
+        if (changed && !e->dry_run && !e->alone)
+                snapshot_write(e->root, &e->snapshot, &found);
         take_warnings(e, &found);
         return r;
 }
@@ -426,15 +427,20 @@ static int give_up(NetEvent *e) {
                 e->why ?: "the metadata service does not know it", seconds, mac);
 }
 
-uint64_t net_event_span(const Root *root) {
+static uint64_t span_usec(const Root *root) {
         uint64_t msec;
         return !root_is_host(root) && root_read_u64(root, RUN_DIR "/deadline-ms", &msec) >= 0
                        ? msec * USEC_PER_MSEC
                        : NET_EVENT_USEC;
 }
 
+void net_event_set_deadline(NetEvent *e) {
+        e->span_usec = span_usec(e->root);
+        e->deadline_usec = e->begin_usec + e->span_usec;
+}
+
 static bool is_over(const NetEvent *e) {
-        return now_usec() >= MIN(e->deadline_usec, e->begin_usec + net_event_span(e->run->root));
+        return now_usec() >= MIN(e->deadline_usec, e->begin_usec + span_usec(e->root));
 }
 
 int net_event_look(NetEvent *e, Judgement *ret) {
@@ -453,7 +459,7 @@ int net_event_look(NetEvent *e, Judgement *ret) {
                 if (e->goes_on)
                         continue;
                 if (stop_wait(-1, MIN(MAX(round, now_usec()), e->deadline_usec)) == -EINTR)
-                        return diag_error(&e->run->diag, -EINTR, CAUSE_INTERRUPTED,
+                        return diag_error(e->diag, -EINTR, CAUSE_INTERRUPTED,
                                           "stopped by %s; nothing was changed", stop_name(stop_signal()));
         }
 }

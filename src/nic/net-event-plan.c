@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A network interface has come or gone → what is known of it (net-event.c), what lies there for networkd →
+ * its plan (plan/interface.c). Nothing changes here but what is kept of this boot. */
+#include "nic/net-event.h"
+
+#include "base/lock.h"
+#include "base/str.h"
+
+#include <errno.h>
+
+#define NETWORK_MAX (256 << 10)
+#define EARLY_DIR   RUN_DIR "/early-interfaces" /* a file for each MAC that came before INIT_MARKER */
+
+/* ---- what is known of this boot ---- */
+
+static char *early_path(const char *mac) {
+        return xasprintf(EARLY_DIR "/%s", mac);
+}
+
+/* A later try must not take it for the CNI's because the first one was in vain. */
+static int note_early(NetEvent *e) {
+        int r = e->dry_run || e->facts.init_ran ? 0 : net_event_read_interfaces(e);
+        const Interface *own = e->facts.interface;
+        if (r < 0 || !own || !mac_is_valid(own->mac))
+                return r;
+        _cleanup_(freep) char *path = early_path(own->mac), *text = xasprintf("%s\n", e->name);
+        int written = root_replace_volatile(e->root, path, text, strlen(text), 0644);
+        if (written < 0)
+                diag_warn(e->diag, "early-interface",
+                          "%s cannot be written (%s); a try after the run phase has begun takes %s for an "
+                          "interface of the CNI",
+                          path, strerror(-written), e->name);
+        return 0;
+}
+
+/* MACs that files of ours have networkd manage. One that cannot be read says nothing. */
+static void read_managed(NetEvent *e, char *const *files) {
+        strv_free(e->managed);
+        e->managed = NULL;
+        for (char *const *file = files; file && *file; file++) {
+                _cleanup_(freep) char *path = xasprintf(NETWORK_DIR "/%s", *file), *text = NULL;
+                if (!startswith(*file, "70-eks-") || !endswith(*file, ".network") ||
+                    root_read(e->root, path, NETWORK_MAX, &text, NULL) < 0)
+                        continue;
+                char *mac = network_file_mac(text);
+                if (mac)
+                        strv_push(&e->managed, mac);
+        }
+        e->facts.managed = e->managed;
+}
+
+static int read_boot(NetEvent *e) {
+        _cleanup_(strv_freep) char **files = NULL;
+        int r = note_early(e);
+        if (r < 0)
+                return r;
+        if (root_list(e->root, EARLY_DIR, &e->early) >= 0)
+                e->facts.early = e->early;
+        if (root_list(e->root, NETWORK_DIR, &files) >= 0)
+                read_managed(e, files);
+        return 0;
+}
+
+/* ---- what lies there for networkd ---- */
+
+/* systemd.network(5): of files with one name the first of these counts */
+static const char *const places[] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
+
+static char **drop_ins_of(const Root *root, const char *name) {
+        char **found = NULL;
+        _cleanup_(strv_freep) char **seen = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                _cleanup_(strv_freep) char **names = NULL;
+                _cleanup_(freep) char *dir = xasprintf("%s/systemd/network/70-%s.network.d", places[i], name);
+                if (root_list(root, dir, &names) < 0)
+                        continue;
+                for (char **file = names; file && *file; file++) {
+                        if (!endswith(*file, ".conf") || strv_contains(seen, *file))
+                                continue;
+                        strv_add(&seen, *file);
+                        strv_push(&found, xasprintf("%s/%s", dir, *file));
+                }
+        }
+        return found;
+}
+
+/* As drop_ins_of() finds what they point to. All else in such a folder is somebody else's. */
+static bool is_link_of_ours(const Root *root, const char *folder, const char *file) {
+        _cleanup_(freep) char *path = xasprintf(NETWORK_DIR "/%s/%s", folder, file), *target = NULL;
+        if (root_read_link(root, path, &target) < 0)
+                return false;
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                _cleanup_(freep) char *ours = xasprintf("%s/systemd/network/70-%s/%s", places[i],
+                                                        folder + strlen("70-eks-"), file);
+                if (streq(target, ours))
+                        return true;
+        }
+        return false;
+}
+
+static void list_folder(NetEvent *e, const char *folder) {
+        _cleanup_(freep) char *path = xasprintf(NETWORK_DIR "/%s", folder);
+        _cleanup_(strv_freep) char **names = NULL;
+        if (!startswith(folder, "70-eks-") || !endswith(folder, ".network.d") ||
+            root_list(e->root, path, &names) < 0)
+                return;
+        for (char **name = names; name && *name; name++)
+                if (is_link_of_ours(e->root, folder, *name))
+                        strv_push(&e->files, xasprintf("%s/%s", folder, *name));
+}
+
+static int list_files(NetEvent *e) {
+        int r = root_list(e->root, NETWORK_DIR, &e->files);
+        e->files = e->files ?: xcalloc(1, sizeof *e->files);
+        size_t n = strv_length(e->files);
+        read_managed(e, e->files);
+        for (size_t i = 0; i < n; i++)
+                list_folder(e, e->files[i]);
+        return r < 0 && r != -ENOENT ? net_event_error(e, r, NETWORK_DIR " cannot be read: %s", strerror(-r))
+                                     : 0;
+}
+
+/* Two events of one interface at once: the second one finds what the first has made. */
+static int lock_interface(NetEvent *e) {
+        _cleanup_(freep) char *path = xasprintf(RUN_DIR "/interface-%s.lock", e->name);
+        Diag found = {};
+        if (e->dry_run)
+                return 0;
+        e->lock_fd = lock_take(e->root, path, e->deadline_usec + NET_EVENT_USEC, &found);
+        return net_event_pass(e, MIN(e->lock_fd, 0), &found);
+}
+
+/* ---- it has come ---- */
+
+/* All that others may have changed is looked at again, now that they cannot. */
+static int plan_decided(NetEvent *e, Plan **ret) {
+        _cleanup_(freep) char *mac = xstrdup(e->facts.interface->mac);
+        Diag found = {};
+        int r = lock_interface(e);
+        if (r >= 0)
+                r = net_event_read_interfaces(e);
+        if (r >= 0 && !streq(mac, e->facts.interface->mac))
+                r = net_event_error(e, -EAGAIN, "another interface (%s) has taken the name of %s meanwhile",
+                                    e->facts.interface->mac, mac);
+        if (r >= 0)
+                r = net_event_read_decisions(e);
+        if (r >= 0)
+                r = list_files(e);
+        if (r < 0)
+                return r;
+        e->drop_ins = drop_ins_of(e->root, e->name);
+        e->facts.files = e->files;
+        e->facts.drop_ins = e->drop_ins;
+        return net_event_pass(e, interface_plan(&e->facts, ret, &found), &found);
+}
+
+int net_event_plan_addition(NetEvent *e, Plan **ret) {
+        Judgement judgement = JUDGEMENT_LATE;
+        net_event_set_deadline(e);
+        int r = net_event_begin(e);
+        if (r >= 0)
+                r = read_boot(e);
+        if (r >= 0)
+                r = net_event_look(e, &judgement);
+        return r < 0 || judgement == JUDGEMENT_IGNORED ? r : plan_decided(e, ret);
+}
+
+/* ---- it has gone ---- */
+
+/* Of what has gone, and of what was called so: `remove` may be told while it is still there, and begins anew
+ * then. One that has only been renamed came when it came. */
+static void forget_early(NetEvent *e) {
+        _cleanup_(strv_freep) char **macs = NULL;
+        if (root_list(e->root, EARLY_DIR, &macs) < 0)
+                return;
+        for (char **mac = macs; mac && *mac; mac++) {
+                const Interface *i = interface_by_mac(&e->interfaces, *mac);
+                _cleanup_(freep) char *path = early_path(*mac);
+                if (!i || streq(i->name, e->name))
+                        (void)!root_remove(e->root, path);
+        }
+}
+
+/* What the metadata service said of it may be said of another one by the time a name comes back. Which MAC it
+ * had nobody says any more: whatever has no interface now; one that has only been renamed is still there. */
+static int forget(NetEvent *e) {
+        Diag found = {};
+        _cleanup_(close_fd) int fd = -1;
+        int r = 0;
+        if (!e->dry_run) {
+                fd = lock_take(e->root, SNAPSHOT_LOCK, e->deadline_usec, &found);
+                r = net_event_pass(e, MIN(fd, 0), &found);
+        }
+        if (r < 0)
+                return r;
+        snapshot_read(e->root, &e->snapshot, &found);
+        size_t n = e->snapshot.enis.n;
+        if (e->snapshot.enis.instance_id)
+                r = net_event_read_decisions(e);
+        for (size_t i = n; i-- > 0 && r >= 0;) {
+                const Eni *eni = &e->snapshot.enis.items[i];
+                bool primary = e->snapshot.enis.primary && streq(eni->mac, e->snapshot.enis.primary);
+                if (!primary && !interface_by_mac(&e->interfaces, eni->mac))
+                        snapshot_drop(&e->snapshot, eni->mac);
+        }
+        if (r >= 0 && e->snapshot.enis.n != n && !e->dry_run)
+                snapshot_write(e->root, &e->snapshot, &found);
+        return net_event_pass(e, r, &found);
+}
+
+int net_event_plan_removal(NetEvent *e, Plan **ret) {
+        Diag found = {};
+        net_event_set_deadline(e);
+        int r = lock_interface(e);
+        if (r >= 0)
+                r = net_event_pass(e, interfaces_read(e->root, &e->interfaces, &found), &found);
+        if (r >= 0)
+                r = forget(e);
+        if (r >= 0)
+                r = list_files(e);
+        if (r < 0)
+                return r;
+        if (!e->dry_run)
+                forget_early(e);
+        e->facts = (InterfaceFacts){ .enis = &e->snapshot.enis,
+                                     .decisions = &e->decisions,
+                                     .interfaces = &e->interfaces,
+                                     .files = e->files };
+        return net_event_pass(e, interface_plan_removal(e->name, &e->facts, ret, &found), &found);
+}
