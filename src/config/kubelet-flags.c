@@ -371,19 +371,25 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
                 return kubelet_address_is_valid(value) ? NULL : "must be an IP address";
         if (streq(f->name, "cluster-dns"))
                 return list_fault(value, dns_fault);
+        if (streq(f->name, "client-ca-file") && *value && *value != '/')
+                return "must be an absolute path";
         if (!flag_setting(f, &s) || !strchr("bidsz", s.type))
                 return NULL;
         /* an empty text in the file is the default, and here it is a word; but for pflag's own */
         if (s.type == 's' && !*value && *s.limits && !streq(f->name, "tls-min-version"))
                 return "is empty, and must be one of the words that kubelet knows";
         json_t *json = flag_json(s.type, value, streq(f->name, "v") ? 10 : 0);
-        const char *fault = json                     ? kubelet_value_fault(&s, json, room)
+        /* in the file 0 means the default, and flags come after that */
+        bool zero_port = streq(f->name, "port") && json_is_integer(json) && json_integer_value(json) == 0;
+        const char *fault = zero_port                ? "must be from 1 to 65535"
+                            : json                   ? kubelet_value_fault(&s, json, room)
                             : s.type == 'b'          ? "must be true or false"
                             : is_past_64_bits(value) ? "must fit into 64 bits"
                                                      : "must be a whole number";
         double unused;
-        *ret_certain = json ? s.type == 'd' && !kubelet_parse_duration(value, &unused)
-                            : s.type == 'b' || is_no_number(value);
+        *ret_certain = zero_port ? true
+                       : json    ? s.type == 'd' && !kubelet_parse_duration(value, &unused)
+                                 : s.type == 'b' || is_no_number(value);
         json_decref(json);
         return fault;
 }
