@@ -22,16 +22,6 @@
 #define BACKOFF_USEC (100 * USEC_PER_MSEC)
 #define BACKOFF_CAP  (2 * USEC_PER_SEC)
 
-static void forget_secret(char *secret) {
-        if (secret)
-                explicit_bzero(secret, strlen(secret));
-        free(secret);
-}
-
-static void forget_secretp(char **secret) {
-        forget_secret(*secret);
-}
-
 void credentials_done(Credentials *c) {
         free(c->key_id);
         forget_secret(c->secret);
@@ -95,15 +85,20 @@ static const char *parse_credentials(const char *text, size_t size, Credentials 
         return why;
 }
 
+int environment_read(const char *path, size_t limit, char **ret) {
+        _cleanup_(root_freep) Root *root = NULL;
+        int r = root_new("/", &root);
+        _cleanup_(freep) char *absolute = r >= 0 ? root_absolute(root, path) : NULL;
+        if (r < 0)
+                return r;
+        return absolute ? root_read(root, absolute, limit, ret, NULL) : -ENOENT;
+}
+
 /* ---- token files ---- */
 /* The token in the file that the variable names. EKS renews it in place, so it is read each time. */
 static int read_token(const char *variable, const char *path, char **ret, Diag *diag) {
-        _cleanup_(root_freep) Root *root = NULL;
         _cleanup_(forget_secretp) char *text = NULL;
-        int r = root_new("/", &root);
-        _cleanup_(freep) char *absolute = r >= 0 ? root_absolute(root, path) : NULL;
-        if (r >= 0)
-                r = absolute ? root_read(root, absolute, MAX_TOKEN, &text, NULL) : -ENOENT;
+        int r = environment_read(path, MAX_TOKEN, &text);
         if (r < 0)
                 return diag_error(diag, r, CAUSE_CREDENTIALS, "%s, which %s names, cannot be read: %s", path,
                                   variable, strerror(-r));
@@ -144,13 +139,9 @@ static int from_web_identity(const char *region, uint64_t deadline, Credentials 
  * and EKS Pod Identity (the two others that are not loopback) do not either:
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html */
 static bool is_local(const char *host) {
-        static const char *const agents[] = { "localhost", "169.254.170.2", "169.254.170.23", "fd00:ec2::23",
-                                              "::1" };
         struct in_addr address;
-        for (size_t i = 0; i < ARRAY_SIZE(agents); i++)
-                if (streq(host, agents[i]))
-                        return true;
-        return inet_pton(AF_INET, host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+        return ONE_OF(host, "localhost", "169.254.170.2", "169.254.170.23", "fd00:ec2::23", "::1") ||
+               (inet_pton(AF_INET, host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
 }
 
 /* Where to connect, and what to ask for there. */
@@ -233,8 +224,7 @@ static int ask_container_until(const Url *url, const Text *request, uint64_t dea
                         break;
                 sleep_usec(pause);
         }
-        if (fd >= 0)
-                close(fd);
+        close_fd(&fd);
         if (r > 0)
                 return r;
         return diag_error(diag, r ?: -ETIMEDOUT, CAUSE_CREDENTIALS,
@@ -249,11 +239,9 @@ static int from_container(uint64_t deadline, Credentials *ret, Diag *diag) {
         Text request = {};
         if (!environment_value(RELATIVE_URI) && !environment_value(FULL_URI))
                 return 0;
-        int r = find_container(&url, &target, diag);
-        if (r >= 0)
-                r = make_container_request(&url, target, &request, diag);
-        if (r >= 0)
-                r = ask_container_until(&url, &request, deadline, ret, diag);
+        int r = find_container(&url, &target, diag) ?:
+                make_container_request(&url, target, &request, diag) ?:
+                ask_container_until(&url, &request, deadline, ret, diag);
         if (request.data)
                 explicit_bzero(request.data, request.size);
         text_done(&request);

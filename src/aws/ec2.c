@@ -74,14 +74,9 @@ unsigned ec2_requests(void) {
         return requests;
 }
 
-/* Where the instance itself is asked for: the SDK that nodeadm uses has the region from there, too. */
-static const char *other_region(void) {
-        return environment_value("AWS_REGION") ?: environment_value("AWS_DEFAULT_REGION");
-}
-
 int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag) {
         _cleanup_(query_endpoint_done) QueryEndpoint e = {};
-        const char *other = other_region();
+        const char *other = aws_region();
         if (query_lacks_fips(&sts_api, ec2->region))
                 diag_warn(diag, "fips-endpoint",
                           "AWS_USE_FIPS_ENDPOINT is true, and STS is not known to have a FIPS endpoint in "
@@ -95,10 +90,8 @@ int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag) {
 }
 
 static uint64_t left_of(const Ec2 *ec2, uint64_t span_usec) {
-        uint64_t now = now_usec();
-        if (ec2->deadline_usec == 0)
-                return span_usec;
-        return MIN(span_usec, ec2->deadline_usec - MIN(now, ec2->deadline_usec));
+        uint64_t left = ec2->deadline_usec == 0 ? span_usec : usec_left(ec2->deadline_usec);
+        return MIN(span_usec, left);
 }
 
 /* Completes the question with what is the same for all of them. policy: one that allows it. */
@@ -146,7 +139,7 @@ static int accept_name(const Query *q, const Text *body) {
 
 int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag) {
         _cleanup_(freep) char *fields = xasprintf("&InstanceId.1=%s", instance_id);
-        const char *other = other_region();
+        const char *other = aws_region();       /* where the SDK that nodeadm uses has it from, too */
         Query q = {
                 .region = other ?: ec2->region,
                 .domain = other ? NULL : ec2->domain,

@@ -28,11 +28,9 @@ static int read_setting(const QueryService *service, const char *variable, bool 
 
 /* https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html */
 static int read_wanted(const QueryService *service, EndpointKind *ret, Diag *diag) {
-        int r = read_setting(service, "AWS_USE_FIPS_ENDPOINT", &ret->fips, diag);
-        if (r >= 0)
-                r = read_setting(service, "AWS_USE_DUALSTACK_ENDPOINT", &ret->dual_stack, diag);
-        if (r >= 0)
-                r = read_setting(service, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", &ret->ignore_urls, diag);
+        int r = read_setting(service, "AWS_USE_FIPS_ENDPOINT", &ret->fips, diag) ?:
+                read_setting(service, "AWS_USE_DUALSTACK_ENDPOINT", &ret->dual_stack, diag) ?:
+                read_setting(service, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", &ret->ignore_urls, diag);
         return r;
 }
 

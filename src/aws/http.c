@@ -276,29 +276,18 @@ static int exchange_once(const Url *url, int *fd, const Text *request, uint64_t 
                 r = send_request(*fd, request, deadline);
         if (r >= 0)
                 r = receive_response(*fd, deadline, p);
-        if (*fd >= 0 && (r < 0 || !p->keep_alive)) {
-                close(*fd);
-                *fd = -1;
-        }
-        if (r < 0)
-                *fd = -1;
-        return r < 0 ? r : 0;
-}
-
-/* What a kept connection has to read before anything was asked is its end, or an answer to nothing: neither
- * can be used. */
-static bool connection_is_stale(int fd) {
-        return poll(&(struct pollfd){ .fd = fd, .events = POLLIN | POLLRDHUP }, 1, 0) != 0;
+        if (r < 0 || !p->keep_alive)
+                close_fd(fd);
+        return MIN(r, 0);
 }
 
 int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadline, HttpResponse *ret) {
         HttpResponse p = {};
+        /* What a kept connection has to read before anything was asked is its end, or an answer to nothing:
+         * neither can be used. */
+        if (*fd >= 0 && poll(&(struct pollfd){ .fd = *fd, .events = POLLIN | POLLRDHUP }, 1, 0) != 0)
+                close_fd(fd);
         bool reused = *fd >= 0;
-        if (reused && connection_is_stale(*fd)) {
-                close(*fd);
-                *fd = -1;
-                reused = false;
-        }
         int r = exchange_once(url, fd, request, deadline, &p);
         /* A peer may close an idle connection in the moment in which it is used again. That is no failure:
          * the request is sent again at once, on a new connection. */
@@ -339,9 +328,8 @@ int url_parse(const char *text, Url *ret) {
         size_t length = strcspn(start, "/");
         Url u = { .https = https };
 
-        for (const char *c = text; *c; c++)
-                if (*c <= ' ' || *c > '~' || strchr("@?#\"<>\\", *c))
-                        return -EINVAL;
+        if (!credentials_text_is_valid(text) || strpbrk(text, "@?#\"<>\\"))
+                return -EINVAL;
         _cleanup_(freep) char *authority = xstrndup(start, length);
         int r = split_authority(authority, https ? "443" : "80", &u.host, &u.port);
         if (r < 0)
@@ -355,9 +343,6 @@ int url_parse(const char *text, Url *ret) {
 }
 
 void url_done(Url *u) {
-        free(u->authority);
-        free(u->host);
-        free(u->port);
-        free(u->path);
+        FREE_ALL(u->authority, u->host, u->port, u->path);
         *u = (Url){};
 }

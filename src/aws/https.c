@@ -4,7 +4,6 @@
 #include "aws/internal.h"
 
 #include "base/curl.h"
-#include "base/root.h"
 #include "base/stop.h"
 #include "base/time.h"
 
@@ -13,18 +12,16 @@
 
 #define MAX_BUNDLE (16u << 20)
 
+#define SET(option, value) curl.setopt(easy, CURLOPT_##option, value)
+
 static Curl curl;
 static CURL *easy;              /* kept: the connection stays open between requests */
 static char *bundle;            /* the file of the certificates that are trusted; NULL: the machine's */
 
 /* NULL, or what is wrong with it. libcurl itself says that of each attempt, and not why. */
 static char *judge_bundle(const char *path) {
-        _cleanup_(root_freep) Root *root = NULL;
         _cleanup_(freep) char *text = NULL;
-        int r = root_new("/", &root);
-        _cleanup_(freep) char *absolute = r >= 0 ? root_absolute(root, path) : NULL;
-        if (r >= 0)
-                r = absolute ? root_read(root, absolute, MAX_BUNDLE, &text, NULL) : -ENOENT;
+        int r = environment_read(path, MAX_BUNDLE, &text);
         if (r < 0)
                 return xasprintf("cannot be read: %s", strerror(-r));
         if (!strstr(text, "-----BEGIN CERTIFICATE-----") &&
@@ -97,11 +94,11 @@ static int look_for_stop(_unused_ void *user, _unused_ curl_off_t to_get, _unuse
  * the other one from its caller (https://curl.se/docs/manpage.html#HTTPPROXY). What runs on this machine is
  * not asked through a proxy, as by the AWS SDK for Go (https://pkg.go.dev/net/http#ProxyFromEnvironment). */
 static void set_proxy(const Url *url) {
-        bool here = streq(url->host, "localhost") || startswith(url->host, "127.") || streq(url->host, "::1");
+        bool here = curl_is_local(url->host);
         const char *proxy = url->https || getenv("http_proxy") ? NULL : environment_value("HTTP_PROXY");
         /* NULL: what the environment says, and not what the question before this one was sent with */
-        curl.setopt(easy, CURLOPT_NOPROXY, here ? "*" : NULL);
-        curl.setopt(easy, CURLOPT_PROXY, proxy);
+        SET(NOPROXY, here ? "*" : NULL);
+        SET(PROXY, proxy);
 }
 
 static void set_options(const Url *url, const char *form, uint64_t limit_usec, char *error,
@@ -110,24 +107,24 @@ static void set_options(const Url *url, const char *form, uint64_t limit_usec, c
                                                    *url->path ? url->path : "/");
         long limit = (long)(limit_usec / USEC_PER_MSEC);
 
-        curl.setopt(easy, CURLOPT_URL, address);
-        curl.setopt(easy, CURLOPT_POSTFIELDSIZE, (long)strlen(form));
-        curl.setopt(easy, CURLOPT_POSTFIELDS, form);
-        curl.setopt(easy, CURLOPT_TIMEOUT_MS, limit);
-        curl.setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, limit);
-        curl.setopt(easy, CURLOPT_NOSIGNAL, 1L);
-        curl.setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-        curl.setopt(easy, CURLOPT_USERAGENT, "nodestrap/" VERSION);
-        curl.setopt(easy, CURLOPT_ERRORBUFFER, error);
-        curl.setopt(easy, CURLOPT_WRITEFUNCTION, collect_body);
-        curl.setopt(easy, CURLOPT_WRITEDATA, &reply->body);
-        curl.setopt(easy, CURLOPT_HEADERFUNCTION, note_header);
-        curl.setopt(easy, CURLOPT_HEADERDATA, reply);
-        curl.setopt(easy, CURLOPT_NOPROGRESS, 0L);
-        curl.setopt(easy, CURLOPT_XFERINFOFUNCTION, look_for_stop);
+        SET(URL, address);
+        SET(POSTFIELDSIZE, (long)strlen(form));
+        SET(POSTFIELDS, form);
+        SET(TIMEOUT_MS, limit);
+        SET(CONNECTTIMEOUT_MS, limit);
+        SET(NOSIGNAL, 1L);
+        SET(FOLLOWLOCATION, 0L);
+        SET(USERAGENT, "nodestrap/" VERSION);
+        SET(ERRORBUFFER, error);
+        SET(WRITEFUNCTION, collect_body);
+        SET(WRITEDATA, &reply->body);
+        SET(HEADERFUNCTION, note_header);
+        SET(HEADERDATA, reply);
+        SET(NOPROGRESS, 0L);
+        SET(XFERINFOFUNCTION, look_for_stop);
         if (bundle) {
-                curl.setopt(easy, CURLOPT_CAINFO, bundle);
-                curl.setopt(easy, CURLOPT_CAPATH, NULL);        /* these alone, as for the AWS SDKs */
+                SET(CAINFO, bundle);
+                SET(CAPATH, NULL);        /* these alone, as for the AWS SDKs */
         }
         set_proxy(url);
 }
@@ -168,16 +165,16 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         /* One of many servers behind a balancer may be ill; a connection that is kept leads to it again. */
         static bool ill;
         set_options(url, form, limit_usec, error, &reply);
-        curl.setopt(easy, CURLOPT_FRESH_CONNECT, (long)ill);
-        curl.setopt(easy, CURLOPT_MAXCONNECTS, 1L);
-        curl.setopt(easy, CURLOPT_HTTPHEADER, list);
+        SET(FRESH_CONNECT, (long)ill);
+        SET(MAXCONNECTS, 1L);
+        SET(HTTPHEADER, list);
         long proxy_status = 0;          /* of the answer to CONNECT */
         CURLcode code = curl.perform(easy);
         curl.getinfo(easy, CURLINFO_RESPONSE_CODE, &reply.status);
         curl.getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
         ill = code != CURLE_OK || reply.status >= 500;
-        curl.setopt(easy, CURLOPT_ERRORBUFFER, NULL);
-        curl.setopt(easy, CURLOPT_HTTPHEADER, NULL);
+        SET(ERRORBUFFER, NULL);
+        SET(HTTPHEADER, NULL);
         curl.free_all(list);
         if (code != CURLE_OK) {
                 text_done(&reply.body);

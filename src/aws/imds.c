@@ -47,19 +47,11 @@ void imds_take_refusal(Imds *i) {
         i->takes_refusal = true;
 }
 
-static void forget_session(Imds *i) {
-        if (i->token)
-                explicit_bzero(i->token, strlen(i->token));
-        free(i->token);
-        i->token = NULL;
-}
-
 Imds *imds_free(Imds *i) {
         if (!i)
                 return NULL;
-        if (i->fd >= 0)
-                close(i->fd);
-        forget_session(i);
+        close_fd(&i->fd);
+        forget_secret(i->token);
         url_done(&i->url);
         json_decref(i->answers);
         free(i);
@@ -245,7 +237,7 @@ static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *
                 close_fd(&i->fd);       /* who answers so on this connection may go on with it */
                 if (answer.status != 401)
                         return answer.status == 403 && i->takes_refusal ? -EACCES : 0;
-                forget_session(i);
+                forget_secret(TAKE_PTR(i->token));
         }
         return 0;
 }
@@ -298,10 +290,8 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
         unsigned requests = i->requests;
         uint64_t begin = now_usec();
 
-        for (const char *c = path; *c; c++)
-                if (*c <= ' ' || *c > '~')
-                        return diag_error(diag, -EINVAL, CAUSE_IMDS,
-                                          "a metadata path has characters that none has");
+        if (!credentials_text_is_valid(path))
+                return diag_error(diag, -EINVAL, CAUSE_IMDS, "a metadata path has characters that none has");
         int r = find_answer(i, path, ret, ret_size);
         if (r != 0)
                 return MIN(r, 0);

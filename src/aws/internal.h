@@ -177,9 +177,6 @@ typedef struct SignedRequest {
         size_t body_size;
         const char *region, *service, *date;    /* date: "20260102T030405Z" */
 } SignedRequest;
-/* All bytes but RFC 3986's unreserved characters become %2F and the like, as AWS wants it in queries and in
- * forms. */
-_nonnull_ void text_add_encoded(Text *t, const char *s);
 /* The value of the Authorization header. */
 _malloc_ _nonnull_ char *sigv4_authorization(const SignedRequest *request, const Credentials *credentials);
 /* The query of a presigned URL: the request's own, the parameters of the signature in the order in which the
@@ -215,6 +212,13 @@ static inline const char *environment_value(const char *name) {
         const char *value = getenv(name);
         return value && *value ? value : NULL;
 }
+
+/* Of this environment, or NULL. */
+static inline const char *aws_region(void) {
+        return environment_value("AWS_REGION") ?: environment_value("AWS_DEFAULT_REGION");
+}
+/* A file of the environment, by a path as a user gives it. */
+_must_check_ _nonnull_ int environment_read(const char *path, size_t limit, char **ret);
 
 /* Has it only what may stand in a header and in a signature: no blank, no control character? */
 _nonnull_ bool credentials_text_is_valid(const char *s);

@@ -59,8 +59,7 @@ typedef struct Asking {
 
 /* Takes both texts. */
 static QueryStep try_again(Asking *a, char *why, char *advice) {
-        free(a->why);
-        free(a->advice);
+        FREE_ALL(a->why, a->advice);
         a->why = why;
         a->advice = advice;
         return QUERY_AGAIN;
@@ -356,17 +355,14 @@ static int attempt_until(Asking *a, Diag *diag) {
 int query_ask(const Query *q, Diag *diag) {
         Asking a = { .query = q };
         assert(!q->credentials || (q->imds && q->credentials->key_id));
-        int r = query_endpoint(q->service, q->region, q->domain, &a.endpoint, diag);
-        if (r >= 0)
-                r = https_load(q->service->cause, q->service->other_bundle, diag);
+        int r = query_endpoint(q->service, q->region, q->domain, &a.endpoint, diag) ?:
+                https_load(q->service->cause, q->service->other_bundle, diag);
         if (r >= 0) {
                 a.form = xasprintf("Action=%s&Version=%s%s", q->action, q->service->version, q->fields);
                 r = attempt_until(&a, diag);
                 explicit_bzero(a.form, strlen(a.form));         /* a web identity is a secret */
         }
         query_endpoint_done(&a.endpoint);
-        free(a.form);
-        free(a.why);
-        free(a.advice);
+        FREE_ALL(a.form, a.why, a.advice);
         return r;
 }

@@ -77,20 +77,6 @@ static char *make_canonical(const SignedRequest *q, const char *names) {
         return text_take(&t);
 }
 
-static bool is_unreserved(char c) {
-        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
-               c == '.' || c == '_' || c == '~';
-}
-
-void text_add_encoded(Text *t, const char *s) {
-        for (; *s; s++) {
-                if (is_unreserved(*s))
-                        text_add_bytes(t, s, 1);
-                else
-                        text_add(t, "%%%02X", (unsigned char)*s);
-        }
-}
-
 static void push_parameter(char ***v, const char *name, const char *value) {
         Text t = {};
         text_add(&t, "%s=", name);
@@ -102,14 +88,11 @@ static void push_parameter(char ***v, const char *name, const char *value) {
  * the beginning of another. */
 static char *sort_query(const char *query) {
         _cleanup_(strv_freep) char **all = NULL;
-        for (const char *p = query; *p; p += strspn(p, "&")) {
-                size_t n = strcspn(p, "&");
-                strv_push(&all, xstrndup(p, n));
-                p += n;
-        }
+        while (*query)
+                strv_push(&all, str_cut(&query, "&"));
         strv_sort(all);
         char *sorted = strv_join(all, "&");
-        for (char **s = all; s && *s; s++)
+        STRV_FOREACH(s, all)
                 explicit_bzero(*s, strlen(*s));         /* the session token is among them */
         return sorted;
 }

@@ -94,13 +94,12 @@ static void add_field(Text *fields, const char *name, const char *value) {
 /* Completes the question with what is the same for both of them. The fields, which it takes, may hold a
  * secret. */
 static int assume_role(Query *q, Text *fields, uint64_t deadline_usec, Diag *diag) {
-        uint64_t now = now_usec();
         _cleanup_(freep) char *text = text_take(fields);
         q->service = &sts_api;
         q->fields = text;
         q->retry = (RetryPolicy){
                 .attempts = UINT_MAX,
-                .total_usec = deadline_usec - MIN(now, deadline_usec),
+                .total_usec = usec_left(deadline_usec),
                 .base_usec = BACKOFF_USEC,
                 .cap_usec = BACKOFF_CAP,
         };

@@ -16,9 +16,7 @@
 
 /* As given, or of this environment, or the instance's. */
 static int find_token_region(const TokenRequest *q, Imds *imds, char **ret, Diag *diag) {
-        const char *given = q->region && *q->region ? q->region : environment_value("AWS_REGION");
-        if (!given)
-                given = environment_value("AWS_DEFAULT_REGION");
+        const char *given = q->region && *q->region ? q->region : aws_region();
         if (given) {
                 *ret = xstrdup(given);
                 return 0;
@@ -40,14 +38,12 @@ static char *encode_token(const char *url) {
 }
 
 int token_make(const TokenRequest *q, char **ret, int64_t *ret_seconds, Diag *diag) {
-        uint64_t now = now_usec(), left = q->deadline_usec - MIN(now, q->deadline_usec);
+        uint64_t left = usec_left(q->deadline_usec);
         _cleanup_(imds_freep) Imds *imds = imds_new(MAX(left, 2 * LAST_USEC) - LAST_USEC);
         _cleanup_(credentials_done) Credentials credentials = {};
         _cleanup_(freep) char *region = NULL, *url = NULL;
 
-        int r = hash_load(diag);
-        if (r >= 0)
-                r = find_token_region(q, imds, &region, diag);
+        int r = hash_load(diag) ?: find_token_region(q, imds, &region, diag);
         if (r < 0)
                 return r;
         if (q->role_arn)

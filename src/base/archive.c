@@ -67,12 +67,6 @@ static void put(Archive *a, const void *data, size_t size, int flush) {
         } while (size > 0);
 }
 
-static void put_padding(Archive *a, size_t size) {
-        static const char zeros[BLOCK] = "";
-        if (size % BLOCK > 0)
-                put(a, zeros, BLOCK - size % BLOCK, Z_NO_FLUSH);
-}
-
 static void put_entry(Archive *a, char type, const char *name, const void *data, size_t size) {
         Header h = { .mode = "0000600", .uid = "0000000", .gid = "0000000", .type = type,
                      .magic = "ustar", .version = { '0', '0' }, .user = "root", .group = "root" };
@@ -88,7 +82,8 @@ static void put_entry(Archive *a, char type, const char *name, const void *data,
         (void)snprintf(h.checksum, sizeof h.checksum, "%06o", sum);
         put(a, &h, sizeof h, Z_NO_FLUSH);
         put(a, data, size, Z_NO_FLUSH);
-        put_padding(a, size);
+        if (size % BLOCK > 0)
+                put(a, (const char[BLOCK]){}, BLOCK - size % BLOCK, Z_NO_FLUSH);
 }
 
 /* "26 path=a/rather/long/name\n": its length counts itself. */

@@ -20,6 +20,10 @@ typedef struct Curl { CURL_FUNCTIONS(LIBRARY_POINTER) } Curl;
 /* Fills the table, and changes the environment for a moment; returns and *ret_why are those of
  * library_load(). */
 _must_check_ _nonnull_ int curl_load(Curl *ret, char **ret_why);
+/* Is it this machine itself, which is not asked through a proxy? */
+static inline bool curl_is_local(const char *host) {
+        return streq(host, "localhost") || startswith(host, "127.") || streq(host, "::1");
+}
 /* Might this error text of libcurl quote the address of a proxy, as it does where it cannot read one? There
  * is a password in many: then it must not be shown. */
 _nonnull_ bool curl_may_quote_proxy(const char *error);

@@ -5,85 +5,9 @@
 #include "base/str.h"
 
 #include <errno.h>
-#include <stdarg.h>
 
-static const struct { const char *word; ExitCode exit_code; } causes[_CAUSE_MAX] = {
-        [CAUSE_NONE]             = { "OK",              EXIT_DONE },
-        [CAUSE_INTERNAL]         = { "EINTERNAL",       EXIT_INTERNAL },
-        [CAUSE_USAGE]            = { "EUSAGE",          EXIT_USAGE },
-        [CAUSE_INTERRUPTED]      = { "EINTERRUPTED",    EXIT_INTERNAL },
-        [CAUSE_NO_CONFIG]        = { "ENOCONFIG",       EXIT_NO_CONFIG },
-        [CAUSE_SYNTAX]           = { "ESYNTAX",         EXIT_CONFIG_INVALID },
-        [CAUSE_LIMIT]            = { "ELIMIT",          EXIT_CONFIG_INVALID },
-        [CAUSE_INVALID]          = { "EINVALID",        EXIT_CONFIG_INVALID },
-        [CAUSE_STRICT]           = { "ESTRICT",         EXIT_CONFIG_INVALID },
-        [CAUSE_SIGNATURE]        = { "ESIGNATURE",      EXIT_CONFIG_INVALID },
-        [CAUSE_TRUST]            = { "ETRUST",          EXIT_CONFIG_INVALID },
-        [CAUSE_BINDING]          = { "EBINDING",        EXIT_CONFIG_INVALID },
-        [CAUSE_DOWNGRADE]        = { "EDOWNGRADE",      EXIT_CONFIG_INVALID },
-        [CAUSE_SOURCE]           = { "ESOURCE",         EXIT_SOURCE },
-        [CAUSE_IMDS]             = { "EIMDS",           EXIT_SOURCE },
-        [CAUSE_CREDENTIALS]      = { "ECREDENTIALS",    EXIT_FACTS },
-        [CAUSE_EC2]              = { "EEC2",            EXIT_FACTS },
-        [CAUSE_STS]              = { "ESTS",            EXIT_FACTS },
-        [CAUSE_FACTS]            = { "EFACTS",          EXIT_FACTS },
-        [CAUSE_DISKS]            = { "EDISKS",          EXIT_STORAGE },
-        [CAUSE_DISK_USED]        = { "EDISKUSED",       EXIT_STORAGE },
-        [CAUSE_DISK_DATA]        = { "EDISKDATA",       EXIT_STORAGE },
-        [CAUSE_DISK_ERROR]       = { "EDISKERROR",      EXIT_STORAGE },
-        [CAUSE_ARRAY]            = { "EARRAY",          EXIT_STORAGE },
-        [CAUSE_FILESYSTEM]       = { "EFILESYSTEM",     EXIT_STORAGE },
-        [CAUSE_MOUNT]            = { "EMOUNT",          EXIT_STORAGE },
-        [CAUSE_MOVE]             = { "EMOVE",           EXIT_STORAGE },
-        [CAUSE_STORAGE_TOOL]     = { "ESTORAGETOOL",    EXIT_STORAGE },
-        [CAUSE_SYSCTL]           = { "ESYSCTL",         EXIT_FILE },
-        [CAUSE_HUGEPAGES]        = { "EHUGEPAGES",      EXIT_HUGEPAGES },
-        [CAUSE_EFA]              = { "EEFA",            EXIT_NETWORK },
-        [CAUSE_INTERFACE]        = { "EINTERFACE",      EXIT_NETWORK },
-        [CAUSE_LINK]             = { "ELINK",           EXIT_NETWORK },
-        [CAUSE_MODULE]           = { "EMODULE",         EXIT_ACCELERATOR },
-        [CAUSE_GPU_CLASS]        = { "EGPUCLASS",       EXIT_ACCELERATOR },
-        [CAUSE_GPU_MISSING]      = { "EGPUMISSING",     EXIT_ACCELERATOR },
-        [CAUSE_NVSWITCH]         = { "ENVSWITCH",       EXIT_ACCELERATOR },
-        [CAUSE_CRYPTO]           = { "ECRYPTO",         EXIT_FACTS },
-        [CAUSE_NUMA]             = { "ENUMA",           EXIT_FACTS },
-        [CAUSE_DRIVER]           = { "EDRIVER",         EXIT_ACCELERATOR },
-        [CAUSE_DRIVER_SETTING]   = { "EDRIVERSETTING",  EXIT_ACCELERATOR },
-        [CAUSE_VERSION]          = { "EVERSION",        EXIT_ACCELERATOR },
-        [CAUSE_FABRIC_MANAGER]   = { "EFABRICMANAGER",  EXIT_ACCELERATOR },
-        [CAUSE_FABRIC]           = { "EFABRIC",         EXIT_ACCELERATOR },
-        [CAUSE_NVML]             = { "ENVML",           EXIT_ACCELERATOR },
-        [CAUSE_NVIDIA_SMI]       = { "ENVIDIASMI",      EXIT_ACCELERATOR },
-        [CAUSE_MIG]              = { "EMIG",            EXIT_ACCELERATOR },
-        [CAUSE_MIG_REBOOT]       = { "EMIGREBOOT",      EXIT_ACCELERATOR },
-        [CAUSE_CDI]              = { "ECDI",            EXIT_ACCELERATOR },
-        [CAUSE_IMEX]             = { "EIMEX",           EXIT_ACCELERATOR },
-        [CAUSE_HEALTH]           = { "EHEALTH",         EXIT_ACCELERATOR },
-        [CAUSE_LICENSE]          = { "ELICENSE",        EXIT_ACCELERATOR },
-        [CAUSE_NEURON]           = { "ENEURON",         EXIT_ACCELERATOR },
-        [CAUSE_FILE]             = { "EFILE",           EXIT_FILE },
-        [CAUSE_UNIT]             = { "EUNIT",           EXIT_UNIT },
-        [CAUSE_UNIT_MISSING]     = { "EUNITMISSING",    EXIT_UNIT },
-        [CAUSE_CRI]              = { "ECRI",            EXIT_UNIT },
-        [CAUSE_KUBELET]          = { "EKUBELET",        EXIT_UNIT },
-        [CAUSE_BUS]              = { "EBUS",            EXIT_UNIT },
-        [CAUSE_COMMAND]          = { "ECOMMAND",        EXIT_UNIT },
-        [CAUSE_DEADLINE]         = { "EDEADLINE",       EXIT_DEADLINE },
-        [CAUSE_NO_KUBECONFIG]    = { "ENOKUBECONFIG",   EXIT_NOT_JOINED },
-        [CAUSE_API_NAME]         = { "EAPINAME",        EXIT_NOT_JOINED },
-        [CAUSE_API_ROUTE]        = { "EAPIROUTE",       EXIT_NOT_JOINED },
-        [CAUSE_API_PROXY]        = { "EAPIPROXY",       EXIT_NOT_JOINED },
-        [CAUSE_API_CERT]         = { "EAPICERT",        EXIT_NOT_JOINED },
-        [CAUSE_CLOCK]            = { "ECLOCK",          EXIT_NOT_JOINED },
-        [CAUSE_API_SILENT]       = { "EAPISILENT",      EXIT_NOT_JOINED },
-        [CAUSE_API_ERROR]        = { "EAPIERROR",       EXIT_NOT_JOINED },
-        [CAUSE_NOT_MAPPED]       = { "ENOTMAPPED",      EXIT_NOT_JOINED },
-        [CAUSE_FORBIDDEN]        = { "EFORBIDDEN",      EXIT_NOT_JOINED },
-        [CAUSE_NOT_REGISTERED]   = { "ENOTREGISTERED",  EXIT_NOT_JOINED },
-        [CAUSE_NOT_READY]        = { "ENOTREADY",       EXIT_NOT_JOINED },
-        [CAUSE_INIT]             = { "EINIT",           EXIT_NOT_JOINED },
-        [CAUSE_IMAGE]            = { "EIMAGE",          EXIT_IMAGE },
-};
+#define CAUSE_ROW(name, word, exit_code) [CAUSE_##name] = { word, EXIT_##exit_code },
+static const struct { const char *word; ExitCode exit_code; } causes[_CAUSE_MAX] = { CAUSES(CAUSE_ROW) };
 
 const char *cause_word(Cause cause) {
         return cause >= 0 && cause < _CAUSE_MAX ? causes[cause].word : "EINTERNAL";
@@ -93,18 +17,9 @@ ExitCode cause_exit_code(Cause cause) {
         return cause >= 0 && cause < _CAUSE_MAX ? causes[cause].exit_code : EXIT_INTERNAL;
 }
 
-static void diagnostic_done(Diagnostic *i) {
-        free(i->code);
-        free(i->where);
-        free(i->path);
-        free(i->text);
-        free(i->source);
-        free(i->suggestion);
-}
-
 void diag_done(Diag *d) {
-        for (size_t i = 0; i < d->n; i++)
-                diagnostic_done(&d->items[i]);
+        for (Diagnostic *i = d->items; i < d->items + d->n; i++)
+                FREE_ALL(i->code, i->where, i->path, i->text, i->source, i->suggestion);
         free(d->items);
         *d = (Diag){};
 }
@@ -134,18 +49,11 @@ void diagnostic_locate(Diagnostic *i, const Position *at) {
 }
 
 static Diagnostic *diag_add(Diag *d, Cause cause, const Position *at, const char *path) {
-        if ((d->n & (d->n + 1)) == 0)
-                d->items = xrealloc(d->items, 2 * d->n + 1, sizeof *d->items);
-        d->items[d->n] = (Diagnostic){ .cause = cause, .path = xstrdup_or_null(path) };
+        Diagnostic *i = APPEND(d->items, d->n);
+        *i = (Diagnostic){ .cause = cause, .path = xstrdup_or_null(path) };
         if (at)
-                diagnostic_locate(&d->items[d->n], at);
-        return &d->items[d->n++];
-}
-
-/* Takes what va_start() has begun. */
-_printf_(1, 0) static char *format_text(const char *format, va_list ap) {
-        char *text = NULL;
-        return vasprintf(&text, format, ap) < 0 ? xstrdup("out of memory") : text;
+                diagnostic_locate(i, at);
+        return i;
 }
 
 static Diagnostic *add_warning(Diag *d, const char *code, const Position *at, const char *path) {
@@ -156,34 +64,27 @@ static Diagnostic *add_warning(Diag *d, const char *code, const Position *at, co
 }
 
 int diag_error(Diag *d, int r, Cause cause, const char *format, ...) {
-        va_list ap;
-        va_start(ap, format);
-        diag_add(d, cause, NULL, NULL)->text = format_text(format, ap);
-        va_end(ap);
+        diag_add(d, cause, NULL, NULL)->text = FORMATTED(format);
         return r;
 }
 
 int diag_error_at(Diag *d, int r, Cause cause, const Position *at, const char *path, const char *format,
                   ...) {
-        va_list ap;
-        va_start(ap, format);
-        diag_add(d, cause, at, path)->text = format_text(format, ap);
-        va_end(ap);
+        diag_add(d, cause, at, path)->text = FORMATTED(format);
+        return r;
+}
+
+int diag_error_in(Diag *d, int r, Cause cause, const char *source, const char *format, ...) {
+        diag_add(d, cause, &(Position){ .source = source }, NULL)->text = FORMATTED(format);
         return r;
 }
 
 void diag_warn(Diag *d, const char *code, const char *format, ...) {
-        va_list ap;
-        va_start(ap, format);
-        add_warning(d, code, NULL, NULL)->text = format_text(format, ap);
-        va_end(ap);
+        add_warning(d, code, NULL, NULL)->text = FORMATTED(format);
 }
 
 void diag_warn_at(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...) {
-        va_list ap;
-        va_start(ap, format);
-        add_warning(d, code, at, path)->text = format_text(format, ap);
-        va_end(ap);
+        add_warning(d, code, at, path)->text = FORMATTED(format);
 }
 
 void diag_foretell(Diag *d, Cause cause) {
@@ -202,22 +103,21 @@ int diag_judge(Diag *d) {
 
 void diag_suggest(Diag *d, const char *format, ...) {
         Diagnostic *i = &d->items[d->n - 1];
-        va_list ap;
-        va_start(ap, format);
         free(i->suggestion);
-        i->suggestion = format_text(format, ap);
-        va_end(ap);
+        i->suggestion = FORMATTED(format);
         char *text = xasprintf("%s; did you mean %s?", i->text, i->suggestion);
         free(i->text);
         i->text = text;
 }
 
+void diag_suggest_name(Diag *d, const char *before, const char *name) {
+        if (name)
+                diag_suggest(d, "%s%s", before, name);
+}
+
 void diag_move(Diag *to, Diag *from) {
-        for (size_t i = 0; i < from->n; i++) {
-                if ((to->n & (to->n + 1)) == 0)
-                        to->items = xrealloc(to->items, 2 * to->n + 1, sizeof *to->items);
-                to->items[to->n++] = from->items[i];
-        }
+        for (size_t i = 0; i < from->n; i++)
+                *APPEND(to->items, to->n) = from->items[i];
         free(from->items);
         *from = (Diag){};
 }

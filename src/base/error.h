@@ -17,89 +17,99 @@ typedef enum ExitCode {
         EXIT_IMAGE = 70,
 } ExitCode;
 
-/* One word for each distinct cause: the code a dashboard counts. Words and exit codes stand in error.c's
- * table; nodestrap-codes(7) tells people what each means and what to do about it. */
-typedef enum Cause {
-        CAUSE_NONE,
-        CAUSE_INTERNAL,         /* a bug of ours */
-        CAUSE_USAGE,            /* called wrongly, or not as root */
-        CAUSE_INTERRUPTED,      /* SIGTERM, SIGINT or SIGHUP */
-        CAUSE_NO_CONFIG,        /* no NodeConfig in any source */
-        CAUSE_SYNTAX,           /* user data that cannot be decoded: base64, gzip, MIME, YAML */
-        CAUSE_LIMIT,            /* user data past one of the limits */
-        CAUSE_INVALID,          /* a value or a combination that is not allowed */
-        CAUSE_STRICT,           /* --strict and there were warnings */
-        CAUSE_SIGNATURE,        /* a source that is not signed as it must be, or was changed since */
-        CAUSE_TRUST,            /* keys that say who may sign, and cannot be used */
-        CAUSE_BINDING,          /* signed for another account, region or cluster, or nothing proves which */
-        CAUSE_DOWNGRADE,        /* signed before what this machine has had already */
-        CAUSE_SOURCE,           /* a source that cannot be read */
-        CAUSE_IMDS,             /* the metadata service does not answer, or not as it should */
-        CAUSE_CREDENTIALS,      /* no AWS credentials */
-        CAUSE_EC2,              /* the EC2 API does not answer, or refuses */
-        CAUSE_STS,              /* the STS API does not answer, or refuses */
-        CAUSE_FACTS,            /* something about this machine that must be known and is not */
-        CAUSE_DISKS,            /* fewer instance stores than promised or than the strategy needs */
-        CAUSE_DISK_USED,        /* a disk that carries something of somebody else's */
-        CAUSE_DISK_DATA,        /* a disk that is not blank, and nothing says whose it is */
-        CAUSE_DISK_ERROR,       /* a disk that cannot be read or written */
-        CAUSE_ARRAY,            /* an array that cannot be made, found or started */
-        CAUSE_FILESYSTEM,       /* a file system that cannot be made */
-        CAUSE_MOUNT,            /* a mount or bind that cannot be made, or
-                                 * a place that it cannot be made at */
-        CAUSE_MOVE,             /* content that cannot be moved to the disks */
-        CAUSE_STORAGE_TOOL,     /* mdadm, mkfs or cp is not there */
-        CAUSE_SYSCTL,           /* a kernel setting that cannot be made */
-        CAUSE_HUGEPAGES,        /* fewer huge pages than asked for */
-        CAUSE_EFA,              /* EFA devices that are missing, or without their driver */
-        CAUSE_INTERFACE,        /* a network interface that cannot be set up */
-        CAUSE_LINK,             /* one that does not get ready */
-        CAUSE_MODULE,           /* a kernel module that cannot be loaded */
-        CAUSE_GPU_CLASS,        /* devices and instance type contradict
-                                 * each other about what machine this is */
-        CAUSE_GPU_MISSING,      /* fewer GPUs than the instance type has */
-        CAUSE_NVSWITCH,         /* NVSwitches, or the bridges to them, that are missing */
-        CAUSE_CRYPTO,           /* libcrypto has no SHA-256 that its configuration allows */
-        CAUSE_NUMA,             /* a NUMA node that is missing */
-        CAUSE_DRIVER,           /* NVIDIA's driver is not there, or not bound to every GPU */
-        CAUSE_DRIVER_SETTING,   /* it was loaded with other parameters than are asked for */
-        CAUSE_VERSION,          /* NVIDIA's parts are of different versions */
-        CAUSE_FABRIC_MANAGER,   /* fabric manager does not come up */
-        CAUSE_FABRIC,           /* a GPU that has not joined the NVLink fabric */
-        CAUSE_NVML,             /* NVIDIA's management library is not there or answers with errors */
-        CAUSE_NVIDIA_SMI,       /* nvidia-smi fails, or does not see every GPU */
-        CAUSE_MIG,              /* a GPU that cannot be divided as asked */
-        CAUSE_MIG_REBOOT,       /* MIG mode waits for a reboot that did not help or may not be made */
-        CAUSE_CDI,              /* no CDI specification */
-        CAUSE_IMEX,             /* IMEX does not get ready */
-        CAUSE_HEALTH,           /* hardware that is not well */
-        CAUSE_LICENSE,          /* a GPU that its driver runs only with a licence, and none is there */
-        CAUSE_NEURON,           /* Trainium or Inferentia without its driver, or fewer than there must be */
-        CAUSE_FILE,             /* a file that cannot be written */
-        CAUSE_UNIT,             /* a unit that failed or restarts in a loop */
-        CAUSE_UNIT_MISSING,     /* a unit that does not exist */
-        CAUSE_CRI,              /* containerd runs, and does not serve kubelet */
-        CAUSE_KUBELET,          /* kubelet ends soon after its start */
-        CAUSE_BUS,              /* no systemd to talk to */
-        CAUSE_COMMAND,          /* a program that failed */
-        CAUSE_DEADLINE,         /* not done in time */
-        CAUSE_NO_KUBECONFIG,    /* nothing says how the API server is reached */
-        CAUSE_API_NAME,         /* the API server's name does not resolve */
-        CAUSE_API_ROUTE,        /* no connection to it */
-        CAUSE_API_PROXY,        /* a proxy does not lead to it */
-        CAUSE_API_CERT,         /* it does not prove who it is */
-        CAUSE_CLOCK,            /* this machine's clock is wrong */
-        CAUSE_API_SILENT,       /* it takes the request and does not answer */
-        CAUSE_API_ERROR,        /* it answers with an error, or breaks off */
-        CAUSE_NOT_MAPPED,       /* 401: the cluster does not know the node's role */
-        CAUSE_FORBIDDEN,        /* 403: it knows the role and lets it do nothing */
-        CAUSE_NOT_REGISTERED,   /* kubelet has not made the Node */
-        CAUSE_NOT_READY,        /* the Node is there and not Ready */
-        CAUSE_INIT,             /* init failed, so nobody starts kubelet */
-        CAUSE_IMAGE,            /* of doctor: the image cannot run the plan */
-        _CAUSE_MAX,
-        _CAUSE_INVALID = -22,
-} Cause;
+/* One word for each distinct cause: the code a dashboard counts, and the exit status behind it.
+ * nodestrap-codes(7) tells people what each means and what to do about it. */
+#define CAUSES(X) \
+        X(NONE, "OK", DONE) \
+        X(INTERNAL, "EINTERNAL", INTERNAL)     /* a bug of ours */ \
+        X(USAGE, "EUSAGE", USAGE)              /* called wrongly, or not as root */ \
+        X(INTERRUPTED, "EINTERRUPTED", INTERNAL) /* SIGTERM, SIGINT or SIGHUP */ \
+        X(NO_CONFIG, "ENOCONFIG", NO_CONFIG)   /* no NodeConfig in any source */ \
+        X(SYNTAX, "ESYNTAX", CONFIG_INVALID)   /* user data that cannot be decoded: base64, gzip, MIME, \
+                                                * YAML */ \
+        X(LIMIT, "ELIMIT", CONFIG_INVALID)     /* user data past one of the limits */ \
+        X(INVALID, "EINVALID", CONFIG_INVALID) /* a value or a combination that is not allowed */ \
+        X(STRICT, "ESTRICT", CONFIG_INVALID)   /* --strict and there were warnings */ \
+        X(SIGNATURE, "ESIGNATURE", CONFIG_INVALID) /* a source that is not signed as it must be, or was \
+                                                    * changed since */ \
+        X(TRUST, "ETRUST", CONFIG_INVALID)     /* keys that say who may sign, and cannot be used */ \
+        X(BINDING, "EBINDING", CONFIG_INVALID) /* signed for another account, region or cluster, or \
+                                                * nothing proves which */ \
+        X(DOWNGRADE, "EDOWNGRADE", CONFIG_INVALID) /* signed before what this machine has had already */ \
+        X(SOURCE, "ESOURCE", SOURCE)           /* a source that cannot be read */ \
+        X(IMDS, "EIMDS", SOURCE)               /* the metadata service does not answer, or not as it \
+                                                * should */ \
+        X(CREDENTIALS, "ECREDENTIALS", FACTS)  /* no AWS credentials */ \
+        X(EC2, "EEC2", FACTS)                  /* the EC2 API does not answer, or refuses */ \
+        X(STS, "ESTS", FACTS)                  /* the STS API does not answer, or refuses */ \
+        X(FACTS, "EFACTS", FACTS)              /* something about this machine that must be known and \
+                                                * is not */ \
+        X(DISKS, "EDISKS", STORAGE)            /* fewer instance stores than promised or than the \
+                                                * strategy needs */ \
+        X(DISK_USED, "EDISKUSED", STORAGE)     /* a disk that carries something of somebody else's */ \
+        X(DISK_DATA, "EDISKDATA", STORAGE)     /* a disk that is not blank, and nothing says whose it is */ \
+        X(DISK_ERROR, "EDISKERROR", STORAGE)   /* a disk that cannot be read or written */ \
+        X(ARRAY, "EARRAY", STORAGE)            /* an array that cannot be made, found or started */ \
+        X(FILESYSTEM, "EFILESYSTEM", STORAGE)  /* a file system that cannot be made */ \
+        X(MOUNT, "EMOUNT", STORAGE)            /* a mount or bind that cannot be made, or a place that \
+                                                * it cannot be made at */ \
+        X(MOVE, "EMOVE", STORAGE)              /* content that cannot be moved to the disks */ \
+        X(STORAGE_TOOL, "ESTORAGETOOL", STORAGE) /* mdadm, mkfs or cp is not there */ \
+        X(SYSCTL, "ESYSCTL", FILE)             /* a kernel setting that cannot be made */ \
+        X(HUGEPAGES, "EHUGEPAGES", HUGEPAGES)  /* fewer huge pages than asked for */ \
+        X(EFA, "EEFA", NETWORK)                /* EFA devices that are missing, or without their driver */ \
+        X(INTERFACE, "EINTERFACE", NETWORK)    /* a network interface that cannot be set up */ \
+        X(LINK, "ELINK", NETWORK)              /* one that does not get ready */ \
+        X(MODULE, "EMODULE", ACCELERATOR)      /* a kernel module that cannot be loaded */ \
+        X(GPU_CLASS, "EGPUCLASS", ACCELERATOR) /* devices and instance type contradict each other about \
+                                                * what machine this is */ \
+        X(GPU_MISSING, "EGPUMISSING", ACCELERATOR) /* fewer GPUs than the instance type has */ \
+        X(NVSWITCH, "ENVSWITCH", ACCELERATOR)  /* NVSwitches, or the bridges to them, that are missing */ \
+        X(CRYPTO, "ECRYPTO", FACTS)            /* libcrypto has no SHA-256 that its configuration allows */ \
+        X(NUMA, "ENUMA", FACTS)                /* a NUMA node that is missing */ \
+        X(DRIVER, "EDRIVER", ACCELERATOR)      /* NVIDIA's driver is not there, or not bound to every GPU */ \
+        X(DRIVER_SETTING, "EDRIVERSETTING", ACCELERATOR) /* it was loaded with other parameters than \
+                                                          * are asked for */ \
+        X(VERSION, "EVERSION", ACCELERATOR)    /* NVIDIA's parts are of different versions */ \
+        X(FABRIC_MANAGER, "EFABRICMANAGER", ACCELERATOR) /* fabric manager does not come up */ \
+        X(FABRIC, "EFABRIC", ACCELERATOR)      /* a GPU that has not joined the NVLink fabric */ \
+        X(NVML, "ENVML", ACCELERATOR)          /* NVIDIA's management library is not there or answers \
+                                                * with errors */ \
+        X(NVIDIA_SMI, "ENVIDIASMI", ACCELERATOR) /* nvidia-smi fails, or does not see every GPU */ \
+        X(MIG, "EMIG", ACCELERATOR)            /* a GPU that cannot be divided as asked */ \
+        X(MIG_REBOOT, "EMIGREBOOT", ACCELERATOR) /* MIG mode waits for a reboot that did not help or \
+                                                  * may not be made */ \
+        X(CDI, "ECDI", ACCELERATOR)            /* no CDI specification */ \
+        X(IMEX, "EIMEX", ACCELERATOR)          /* IMEX does not get ready */ \
+        X(HEALTH, "EHEALTH", ACCELERATOR)      /* hardware that is not well */ \
+        X(LICENSE, "ELICENSE", ACCELERATOR)    /* a GPU that its driver runs only with a licence, and \
+                                                * none is there */ \
+        X(NEURON, "ENEURON", ACCELERATOR)      /* Trainium or Inferentia without its driver, or fewer \
+                                                * than there must be */ \
+        X(FILE, "EFILE", FILE)                 /* a file that cannot be written */ \
+        X(UNIT, "EUNIT", UNIT)                 /* a unit that failed or restarts in a loop */ \
+        X(UNIT_MISSING, "EUNITMISSING", UNIT)  /* a unit that does not exist */ \
+        X(CRI, "ECRI", UNIT)                   /* containerd runs, and does not serve kubelet */ \
+        X(KUBELET, "EKUBELET", UNIT)           /* kubelet ends soon after its start */ \
+        X(BUS, "EBUS", UNIT)                   /* no systemd to talk to */ \
+        X(COMMAND, "ECOMMAND", UNIT)           /* a program that failed */ \
+        X(DEADLINE, "EDEADLINE", DEADLINE)     /* not done in time */ \
+        X(NO_KUBECONFIG, "ENOKUBECONFIG", NOT_JOINED) /* nothing says how the API server is reached */ \
+        X(API_NAME, "EAPINAME", NOT_JOINED)    /* the API server's name does not resolve */ \
+        X(API_ROUTE, "EAPIROUTE", NOT_JOINED)  /* no connection to it */ \
+        X(API_PROXY, "EAPIPROXY", NOT_JOINED)  /* a proxy does not lead to it */ \
+        X(API_CERT, "EAPICERT", NOT_JOINED)    /* it does not prove who it is */ \
+        X(CLOCK, "ECLOCK", NOT_JOINED)         /* this machine's clock is wrong */ \
+        X(API_SILENT, "EAPISILENT", NOT_JOINED) /* it takes the request and does not answer */ \
+        X(API_ERROR, "EAPIERROR", NOT_JOINED)  /* it answers with an error, or breaks off */ \
+        X(NOT_MAPPED, "ENOTMAPPED", NOT_JOINED) /* 401: the cluster does not know the node's role */ \
+        X(FORBIDDEN, "EFORBIDDEN", NOT_JOINED) /* 403: it knows the role and lets it do nothing */ \
+        X(NOT_REGISTERED, "ENOTREGISTERED", NOT_JOINED) /* kubelet has not made the Node */ \
+        X(NOT_READY, "ENOTREADY", NOT_JOINED)  /* the Node is there and not Ready */ \
+        X(INIT, "EINIT", NOT_JOINED)           /* init failed, so nobody starts kubelet */ \
+        X(IMAGE, "EIMAGE", IMAGE)              /* of doctor: the image cannot run the plan */
+#define CAUSE_MEMBER(name, word, exit_code) CAUSE_##name,
+typedef enum Cause { CAUSES(CAUSE_MEMBER) _CAUSE_MAX, _CAUSE_INVALID = -22 } Cause;
 
 /* "ESYNTAX"; for what is no cause that of CAUSE_INTERNAL */
 const char *cause_word(Cause cause);
@@ -131,6 +141,9 @@ int diag_error(Diag *d, int r, Cause cause, const char *format, ...) _nonnull(1,
 /* The same of a place in the input, or of a key of the configuration, or of an action; either may be NULL. */
 int diag_error_at(Diag *d, int r, Cause cause, const Position *at, const char *path, const char *format, ...)
         _nonnull(1, 6) _printf_(6, 7);
+/* The same of a source as a whole, or of a file. */
+int diag_error_in(Diag *d, int r, Cause cause, const char *source, const char *format, ...)
+        _nonnull(1, 5) _printf_(5, 6);
 /* Adds a warning; code is one of the words users may grep for. */
 void diag_warn(Diag *d, const char *code, const char *format, ...) _nonnull(1, 2, 3) _printf_(3, 4);
 void diag_warn_at(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...)
@@ -147,6 +160,8 @@ void diagnostic_locate(Diagnostic *i, const Position *at) _nonnull(1, 2);
 /* What to write instead, of the item added last: behind its sentence as a question, where people read, and by
  * itself for machines. Once an item, and no value of the configuration. */
 void diag_suggest(Diag *d, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
+/* The same of a name, where there is one (nearest_name()), and what stands in front of it. */
+void diag_suggest_name(Diag *d, const char *before, const char *name) _nonnull(1, 2);
 /* Moves all that is in from behind what is in to; from is empty then. */
 void diag_move(Diag *to, Diag *from);
 

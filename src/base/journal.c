@@ -62,12 +62,16 @@ static char *line_clean(const char *text, size_t size) {
         return stripped;
 }
 
-static char *entry_message(sd_journal *j) {
+/* What the entry has there; "" where it has none. */
+static char *entry_field(sd_journal *j, const char *name, size_t *ret_size) {
+        size_t n = strlen(name) + 1;            /* and the equals sign */
         const void *data;
-        size_t size;
-        if (sd_journal_get_data(j, "MESSAGE", &data, &size) < 0 || size < strlen("MESSAGE="))
-                return NULL;
-        return line_clean((const char *)data + strlen("MESSAGE="), size - strlen("MESSAGE="));
+        if (sd_journal_get_data(j, name, &data, ret_size) < 0 || *ret_size < n) {
+                *ret_size = 0;
+                return xstrdup("");
+        }
+        *ret_size -= n;
+        return xmemdup((const char *)data + n, *ret_size);
 }
 
 char *log_error(const char *line) {
@@ -91,22 +95,6 @@ char *log_error(const char *line) {
         return error;
 }
 
-/* What a Go program says last before the trace of its stack, which is dozens of lines (kubelet panics at a
- * feature gate that it does not know). */
-static bool line_is_panic(const char *line) {
-        return startswith(line, "panic: ") || startswith(line, "fatal error: ");
-}
-
-/* Of which start of the unit; "" where that is not known. */
-static char *entry_invocation(sd_journal *j) {
-        static const char field[] = "_SYSTEMD_INVOCATION_ID=";
-        const void *data;
-        size_t size;
-        if (sd_journal_get_data(j, "_SYSTEMD_INVOCATION_ID", &data, &size) < 0 || size < strlen(field))
-                return xstrdup("");
-        return xmemdup((const char *)data + strlen(field), size - strlen(field));
-}
-
 static char **journal_last(sd_journal *j, const char *field, const char *unit, uint64_t since_usec,
                            size_t max) {
         _cleanup_(freep) char *match = xasprintf("%s=%s", field, unit), *newest = NULL;
@@ -121,13 +109,18 @@ static char **journal_last(sd_journal *j, const char *field, const char *unit, u
         while (strv_length(newest_first) < MAX(max, (size_t)TRACE_LINES) && sd_journal_previous(j) > 0) {
                 if (sd_journal_get_monotonic_usec(j, &usec, NULL) < 0 || usec < since_usec)
                         break;                  /* of an earlier boot (-ESTALE), or before we began */
-                _cleanup_(freep) char *line = entry_message(j), *invocation = entry_invocation(j);
+                size_t size, unused;
+                _cleanup_(freep) char *message = entry_field(j, "MESSAGE", &size),
+                                      *line = line_clean(message, size),
+                                      *invocation = entry_field(j, "_SYSTEMD_INVOCATION_ID", &unused);
                 newest = newest ?: xstrdup(invocation);
-                /* of a process that is gone journald does not always know it any more */
+                /* of a process that is gone journald does not always know which start it was any more */
                 bool same = !*invocation || !*newest || streq(invocation, newest);
-                if (line && line_is_panic(line) && same)
+                /* What a Go program says last before the trace of its stack, which is dozens of lines
+                 * (kubelet panics at a feature gate that it does not know). */
+                if (same && (startswith(line, "panic: ") || startswith(line, "fatal error: ")))
                         first = strv_length(newest_first);
-                if (line && *line)
+                if (*line)
                         strv_push(&newest_first, TAKE_PTR(line));
         }
         for (size_t n = MIN(first + max, strv_length(newest_first)); newest_first && n > first; n--)

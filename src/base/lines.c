@@ -122,7 +122,5 @@ void lines_diff(Text *to, const char *old, size_t old_size, const char *new, siz
                 add_hunk(to, &e, i > AROUND ? i - AROUND : 0, MIN(last + 1 + AROUND, e.n), indent);
                 i = last;
         }
-        free(e.items);
-        free(a.items);
-        free(b.items);
+        FREE_ALL(e.items, a.items, b.items);
 }

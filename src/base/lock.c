@@ -44,13 +44,6 @@ static int lock_open(const Root *root, const char *path, Diag *diag) {
         return fd;
 }
 
-static int lock_late(const char *path, Diag *diag) {
-        return diag_error(diag, -ETIMEDOUT, CAUSE_DEADLINE,
-                          "another nodestrap holds %s and does not end, so nothing was changed; fuser -v %s "
-                          "names it, and journalctl -u 'nodestrap-*' -u 'nodeadm-*' says what it waits for",
-                          path, path);
-}
-
 int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *diag) {
         _cleanup_(close_fd) int fd = lock_open(root, path, diag);
         uint64_t begin = now_usec();
@@ -69,7 +62,10 @@ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *
                         return diag_error(diag, -EINTR, CAUSE_INTERRUPTED,
                                           "stopped by %s; nothing was changed", stop_name(stop_signal()));
                 if (now_usec() >= deadline_usec)
-                        return lock_late(path, diag);
+                        return diag_error(diag, -ETIMEDOUT, CAUSE_DEADLINE,
+                                          "another nodestrap holds %s and does not end, so nothing was "
+                                          "changed; fuser -v %s names it, and journalctl -u 'nodestrap-*' "
+                                          "-u 'nodeadm-*' says what it waits for", path, path);
                 usleep(PAUSE_USEC);
         }
         return TAKE_FD(fd);

@@ -6,7 +6,6 @@
 #include "base/str.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,28 +47,16 @@ static void log_text(int level, const char *text, const char *reason) {
 }
 
 void log_line(int level, const char *format, ...) {
-        _cleanup_(freep) char *text = NULL;
-        va_list ap;
         if (level > max_level)
                 return;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        if (text)
-                log_text(level, text, NULL);
+        _cleanup_(freep) char *text = FORMATTED(format);
+        log_text(level, text, NULL);
 }
 
 int log_line_errno(int level, int r, const char *format, ...) {
-        _cleanup_(freep) char *text = NULL;
-        va_list ap;
         if (level > max_level)
                 return r;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        if (text)
-                log_text(level, text, strerror(-r));
+        _cleanup_(freep) char *text = FORMATTED(format);
+        log_text(level, text, strerror(-r));
         return r;
 }

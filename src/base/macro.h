@@ -60,6 +60,11 @@ static inline bool endswith(const char *s, const char *suffix) {
         size_t n = strlen(s), m = strlen(suffix);
         return n >= m && memcmp(s + n - m, suffix, m) == 0;
 }
+/* What stands behind the last slash; all of it where there is none. */
+static inline const char *path_last(const char *path) {
+        const char *slash = strrchr(path, '/');
+        return slash ? slash + 1 : path;
+}
 /* For _cleanup_ and by hand: closes what is open and forgets it. */
 static inline void close_fd(int *fd) {
         if (*fd >= 0)

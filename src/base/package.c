@@ -39,7 +39,7 @@ static const struct { const char *name, *package; } packages[] = {
 };
 
 const char *package_of(const char *name) {
-        const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+        const char *base = path_last(name);
         if (startswith(base, "nodestrap-"))
                 return "nodestrap";
         for (size_t i = 0; i < ARRAY_SIZE(packages); i++)

@@ -22,25 +22,18 @@ struct Root { int fd; char *path; bool host; };
 /* Asked once, so that one sentence says it, and not every file that is read. EPERM is the word of filters
  * that do not know the call. */
 static int root_probe(const Root *r) {
-        int fd = root_open(r, ".", O_PATH);
-        if (fd >= 0)
-                close(fd);
+        _cleanup_(close_fd) int fd = root_open(r, ".", O_PATH);
         return fd == -EPERM ? -ENOSYS : MIN(fd, 0);
 }
 
 int root_new(const char *path, Root **ret) {
         _cleanup_(root_freep) Root *root = NULL;
         struct stat here, host;
-        int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
+        _cleanup_(close_fd) int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &here) < 0 || stat("/", &host) < 0)
                 return -errno;
-        if (fstat(fd, &here) < 0 || stat("/", &host) < 0) {
-                int r = -errno;
-                close(fd);
-                return r;
-        }
         root = xcalloc(1, sizeof *root);
-        *root = (Root){ .fd = fd,
+        *root = (Root){ .fd = TAKE_FD(fd),
                         .path = xstrdup(path),
                         .host = here.st_dev == host.st_dev && here.st_ino == host.st_ino };
         int r = root_probe(root);
@@ -53,8 +46,7 @@ Root *root_free(Root *r) {
         if (!r)
                 return NULL;
         close(r->fd);
-        free(r->path);
-        free(r);
+        FREE_ALL(r->path, r);
         return NULL;
 }
 
@@ -110,7 +102,6 @@ int root_open(const Root *r, const char *path, int flags) {
 int fd_read(int fd, size_t limit, char **ret, size_t *ret_size) {
         _cleanup_(freep) char *data = NULL;
         size_t size = 0, room = 0;
-        int result = 0;
 
         for (;;) {                      /* files of /proc and /sys say size 0 or 4096: read to the end */
                 if (room - size < 2) {
@@ -118,20 +109,14 @@ int fd_read(int fd, size_t limit, char **ret, size_t *ret_size) {
                         data = xrealloc(data, room, 1);
                 }
                 ssize_t n = read(fd, data + size, room - size - 1);
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        result = -errno;
-                if (n <= 0)
+                if (n == 0)
                         break;
-                size += (size_t)n;
-                if (size > limit) {
-                        result = -EFBIG;
-                        break;
-                }
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                size += (size_t)MAX(n, 0);
+                if (size > limit)
+                        return -EFBIG;
         }
-        if (result < 0)
-                return result;
         data[size] = 0;
         if (ret_size)
                 *ret_size = size;
@@ -167,24 +152,17 @@ int root_boot_id(const Root *r, char **ret) {
 int root_list(const Root *r, const char *path, char ***ret) {
         _cleanup_(strv_freep) char **names = NULL;
         size_t n = 0;
-        int result, fd = root_open(r, path, O_RDONLY | O_DIRECTORY);
+        _cleanup_(close_fd) int fd = root_open(r, path, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return fd;
         DIR *dir = fdopendir(fd);
-        if (!dir) {
-                result = -errno;
-                close(fd);
-                return result;
-        }
-        for (;;) {
-                errno = 0;
-                const struct dirent *e = readdir(dir);
-                if (!e)
-                        break;
+        if (!dir)
+                return -errno;
+        (void)TAKE_FD(fd);
+        for (const struct dirent *e; errno = 0, (e = readdir(dir));)
                 if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
                         strv_push_at(&names, n++, xstrdup(e->d_name));
-        }
-        result = -errno;                /* half a list would look like a whole one */
+        int result = -errno;            /* half a list would look like a whole one */
         closedir(dir);
         strv_sort(names);
         if (result == 0)
@@ -194,14 +172,12 @@ int root_list(const Root *r, const char *path, char ***ret) {
 
 int root_read_link(const Root *r, const char *path, char **ret) {
         char target[4096];
-        int fd = root_open(r, path, O_PATH | O_NOFOLLOW);
+        _cleanup_(close_fd) int fd = root_open(r, path, O_PATH | O_NOFOLLOW);
         if (fd < 0)
                 return fd;
         ssize_t n = readlinkat(fd, "", target, sizeof target - 1);
-        int e = n < 0 ? -errno : 0;
-        close(fd);
-        if (e < 0)
-                return e == -ENOENT ? -EINVAL : e;      /* not a link */
+        if (n < 0)
+                return errno == ENOENT ? -EINVAL : -errno;      /* not a link */
         *ret = xstrndup(target, (size_t)n);
         return 0;
 }
@@ -211,8 +187,7 @@ int root_link_name(const Root *r, const char *path, char **ret) {
         int e = root_read_link(r, path, &target);
         if (e < 0)
                 return e;
-        const char *slash = strrchr(target, '/');
-        *ret = xstrdup(slash ? slash + 1 : target);
+        *ret = xstrdup(path_last(target));
         return 0;
 }
 
@@ -230,25 +205,20 @@ char *root_dead_link(const Root *r, const char *path) {
 }
 
 int root_exists(const Root *r, const char *path) {
-        int fd = root_open(r, path, O_PATH);
+        _cleanup_(close_fd) int fd = root_open(r, path, O_PATH);
         if (fd == -ENOENT || fd == -ENOTDIR)
                 return 0;
-        if (fd < 0)
-                return fd;
-        close(fd);
-        return 1;
+        return fd < 0 ? fd : 1;
 }
 
 int root_executable(const Root *r, const char *path) {
         struct stat st;
-        int fd = root_open(r, path, O_PATH);
+        _cleanup_(close_fd) int fd = root_open(r, path, O_PATH);
         if (fd == -ENOENT || fd == -ENOTDIR)
                 return 0;
         if (fd < 0)
                 return fd;
-        int result = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) && (st.st_mode & 0111);
-        close(fd);
-        return result;
+        return fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) && (st.st_mode & 0111);
 }
 
 char **program_paths(const char *name) {
@@ -294,23 +264,19 @@ static int open_parent(const Root *r, const char *path, mode_t make_mode, const 
 
 /* What stands in the way: 0 a directory, or a negative errno. */
 static int find_directory(const Root *r, const char *path) {
-        int fd = root_open(r, path, O_PATH | O_DIRECTORY);
-        if (fd < 0)
-                return fd;
-        close(fd);
-        return 0;
+        _cleanup_(close_fd) int fd = root_open(r, path, O_PATH | O_DIRECTORY);
+        return MIN(fd, 0);
 }
 
 int root_write_value(const Root *r, const char *path, const char *value) {
         size_t size = strlen(value);
-        int result = 0, fd = root_open(r, path, O_WRONLY | O_TRUNC | O_NOCTTY);
+        _cleanup_(close_fd) int fd = root_open(r, path, O_WRONLY | O_TRUNC | O_NOCTTY);
         if (fd < 0)
                 return fd;
         ssize_t n = write(fd, value, size);
-        if (n < 0 || (size_t)n < size)
-                result = n < 0 ? -errno : -EIO;
-        close(fd);
-        return result;
+        if (n < 0)
+                return -errno;
+        return (size_t)n < size ? -EIO : 0;
 }
 
 int root_make_dirs(const Root *r, const char *path, mode_t mode) {
@@ -321,37 +287,31 @@ int root_make_dirs(const Root *r, const char *path, mode_t mode) {
         int result = find_directory(r, plain);
         if (result != -ENOENT)
                 return result;
-        int parent = open_parent(r, plain, mode, &name);
+        _cleanup_(close_fd) int parent = open_parent(r, plain, mode, &name);
         if (parent < 0)
                 return parent;
         result = mkdirat(parent, name, mode) < 0 ? -errno : 1;
-        close(parent);
         /* another process was faster, or a link leads nowhere */
         return result == -EEXIST ? find_directory(r, plain) : result;
 }
 
-int root_remove(const Root *r, const char *path) {
+/* A directory that is not empty stays: only of one unlinkat(2) says so. */
+static int remove_entry(const Root *r, const char *path, int flags) {
         const char *name = NULL;
-        int parent = open_parent(r, path, 0, &name);
-        if (parent == -ENOENT || parent == -ENOTDIR)
-                return 0;
+        _cleanup_(close_fd) int parent = open_parent(r, path, 0, &name);
         if (parent < 0)
-                return parent;
-        int result = unlinkat(parent, name, 0) == 0 ? 1 : errno == ENOENT ? 0 : -errno;
-        close(parent);
-        return result;
+                return parent == -ENOENT || parent == -ENOTDIR ? 0 : parent;
+        if (unlinkat(parent, name, flags) == 0)
+                return 1;
+        return errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST ? 0 : -errno;
+}
+
+int root_remove(const Root *r, const char *path) {
+        return remove_entry(r, path, 0);
 }
 
 int root_remove_dir(const Root *r, const char *path) {
-        const char *name = NULL;
-        int parent = open_parent(r, path, 0, &name);
-        if (parent < 0)
-                return parent == -ENOENT || parent == -ENOTDIR ? 0 : parent;
-        int result = unlinkat(parent, name, AT_REMOVEDIR) == 0               ? 1
-                     : errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST ? 0
-                                                                             : -errno;
-        close(parent);
-        return result;
+        return remove_entry(r, path, AT_REMOVEDIR);
 }
 
 static bool link_leads(int dir_fd, const char *name, const char *target) {
@@ -371,38 +331,31 @@ static char *temporary_name(const char *name) {
 
 int root_link(const Root *r, const char *path, const char *target) {
         const char *name = NULL;
-        int result = 1, parent = open_parent(r, path, 0755, &name);
+        _cleanup_(close_fd) int parent = open_parent(r, path, 0755, &name);
         if (parent < 0)
                 return parent;
-        if (link_leads(parent, name, target)) {
-                close(parent);
+        if (link_leads(parent, name, target))
                 return 0;
-        }
         _cleanup_(freep) char *temporary = temporary_name(name);
         if (symlinkat(target, parent, temporary) < 0)
-                result = -errno;
-        else if (renameat(parent, temporary, parent, name) < 0) {
-                result = -errno;
+                return -errno;
+        int result = renameat(parent, temporary, parent, name) < 0 ? -errno : 1;
+        if (result < 0)
                 unlinkat(parent, temporary, 0);
-        }
-        close(parent);
         return result;
 }
 
 int root_compare_link(const Root *r, const char *path, const char *target) {
         const char *name = NULL;
         struct stat st;
-        int result = ROOT_CONTENT, parent = open_parent(r, path, 0, &name);
+        _cleanup_(close_fd) int parent = open_parent(r, path, 0, &name);
         if (parent < 0)
                 return parent == -ENOENT ? ROOT_MISSING : parent;
         if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                result = errno == ENOENT ? ROOT_MISSING : -errno;
-        else if (link_leads(parent, name, target))
-                result = 0;
-        else if (!S_ISLNK(st.st_mode))
-                result = ROOT_KIND;
-        close(parent);
-        return result;
+                return errno == ENOENT ? ROOT_MISSING : -errno;
+        if (link_leads(parent, name, target))
+                return 0;
+        return S_ISLNK(st.st_mode) ? ROOT_CONTENT : ROOT_KIND;
 }
 
 static int compare_bytes(int fd, const struct stat *st, const void *data, size_t size) {
@@ -415,35 +368,29 @@ static int compare_bytes(int fd, const struct stat *st, const void *data, size_t
 
 static int compare_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode, uid_t owner) {
         struct stat st;
-        int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), result = 0;
-        if (fd < 0)
-                return errno == ENOENT                     ? ROOT_MISSING
-                       : errno == ELOOP || errno == ENXIO ? ROOT_KIND
-                                                           : -errno;
-        if (fstat(fd, &st) < 0)
-                result = -errno;
-        else if (S_ISDIR(st.st_mode))
-                /* found now, before other files are renamed into their places */
-                result = -EISDIR;
-        else if (!S_ISREG(st.st_mode))
-                result = ROOT_KIND;
-        else
-                result = compare_bytes(fd, &st, data, size);
-        if (result >= 0 && result != ROOT_KIND)
+        _cleanup_(close_fd) int fd =
+                openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0 && (errno == ELOOP || errno == ENXIO))
+                return ROOT_KIND;
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return errno == ENOENT ? ROOT_MISSING : -errno;
+        if (S_ISDIR(st.st_mode))        /* found now, before other files are renamed into their places */
+                return -EISDIR;
+        if (!S_ISREG(st.st_mode))
+                return ROOT_KIND;
+        int result = compare_bytes(fd, &st, data, size);
+        if (result >= 0)
                 result |= ((st.st_mode & 07777) == mode ? 0 : ROOT_MODE) |
                           (owner == ROOT_ANYBODY || st.st_uid == owner ? 0 : ROOT_OWNER);
-        close(fd);
         return result;
 }
 
 int root_compare(const Root *r, const char *path, const void *data, size_t size, mode_t mode, uid_t owner) {
         const char *name = NULL;
-        int parent = open_parent(r, path, 0, &name);
+        _cleanup_(close_fd) int parent = open_parent(r, path, 0, &name);
         if (parent < 0)
                 return parent == -ENOENT ? ROOT_MISSING : parent;
-        int result = compare_at(parent, name, data, size, mode, owner);
-        close(parent);
-        return result;
+        return compare_at(parent, name, data, size, mode, owner);
 }
 
 uid_t root_owner(const Root *r) {
@@ -466,35 +413,27 @@ static int write_all(int fd, const void *data, size_t size) {
 int root_tmp_stage(const Root *r, const char *path, const void *data, size_t size, mode_t mode, uid_t owner,
                    RootTmp *ret) {
         const char *name = NULL;
-        RootTmp t = { .fd = -1 };
-        int result;
+        _cleanup_(root_tmp_release) RootTmp t = { .fd = -1 };
 
         *ret = (RootTmp){ .dir_fd = -1, .fd = -1 };
         t.dir_fd = open_parent(r, path, 0755, &name);
         if (t.dir_fd < 0)
                 return t.dir_fd;
-        result = compare_at(t.dir_fd, name, data, size, mode, owner);
-        if (result <= 0) {
-                close(t.dir_fd);
+        int result = compare_at(t.dir_fd, name, data, size, mode, owner);
+        if (result <= 0)
                 return result;
-        }
-        result = 0;
         t.name = xstrdup(name);
         t.temporary = temporary_name(name);
         t.fd = openat(t.dir_fd, t.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (t.fd < 0)
-                result = -errno;
-        if (result == 0)
-                result = write_all(t.fd, data, size);
+        result = t.fd < 0 ? -errno : write_all(t.fd, data, size);
         if (result == 0 && fchmod(t.fd, mode) < 0)
                 result = -errno;
-        if (result < 0) {
-                root_tmp_release(&t);
+        if (result < 0)
                 return result;
-        }
         /* Start the write-back now: by the time of the sync much of it has happened. */
         (void)sync_file_range(t.fd, 0, 0, SYNC_FILE_RANGE_WRITE);
         *ret = t;
+        t = (RootTmp){ .dir_fd = -1, .fd = -1 };
         return 1;
 }
 
@@ -514,12 +453,9 @@ int root_tmp_publish(RootTmp *t) {
 void root_tmp_release(RootTmp *t) {
         if (t->temporary && t->temporary[0] && t->fd >= 0)
                 unlinkat(t->dir_fd, t->temporary, 0);
-        if (t->fd >= 0)
-                close(t->fd);
-        if (t->dir_fd >= 0)
-                close(t->dir_fd);
-        free(t->name);
-        free(t->temporary);
+        close_fd(&t->fd);
+        close_fd(&t->dir_fd);
+        FREE_ALL(t->name, t->temporary);
         *t = (RootTmp){ .dir_fd = -1, .fd = -1 };
 }
 
@@ -539,7 +475,7 @@ int root_tmp_sweep(const Root *r, const char *path) {
         int result = root_list(r, dir, &names);
         if (result < 0)
                 return result == -ENOENT || result == -ENOTDIR ? 0 : result;
-        for (char **name = names; name && *name; name++)
+        STRV_FOREACH(name, names)
                 if (is_temporary_of(*name, slash + 1)) {
                         _cleanup_(freep) char *left =
                                 xasprintf("%.*s%s", (int)(slash - path + 1), path, *name);

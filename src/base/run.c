@@ -29,8 +29,7 @@ static void stream_done(Stream *s) {
 }
 
 void child_result_done(ChildResult *r) {
-        free(r->output);
-        free(r->errors);
+        FREE_ALL(r->output, r->errors);
         *r = (ChildResult){};
 }
 
@@ -182,10 +181,7 @@ static int run(char *const *argv, bool joined, int (*call)(void *), void *argume
         pid_t pid = -1;
         int r;
 
-        r = stream_open(&out, &child_out);
-        if (r < 0)
-                return r;
-        r = stream_open(&err, &child_err);
+        r = stream_open(&out, &child_out) ?: stream_open(&err, &child_err);
         if (r < 0)
                 return r;
         r = argv ? spawn(argv, child_out, joined ? child_out : child_err, &pid)

@@ -4,6 +4,7 @@
 #include "base/str.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,7 +62,7 @@ char *xasprintf(const char *format, ...) {
 }
 
 char **strv_free(char **v) {
-        for (char **s = v; s && *s; s++)
+        STRV_FOREACH(s, v)
                 free(*s);
         free(v);
         return NULL;
@@ -114,7 +115,7 @@ void strv_sort(char **v) {
 
 char *strv_join(char *const *v, const char *separator) {
         Text t = {};
-        for (char *const *s = v; s && *s; s++)
+        STRV_FOREACH(s, v)
                 text_add(&t, "%s%s", s == v ? "" : separator, *s);
         return text_take(&t);
 }
@@ -152,6 +153,12 @@ void text_add(Text *t, const char *format, ...) {
         vsnprintf(t->data + t->size, (size_t)n + 1, format, ap);
         va_end(ap);
         t->size += (size_t)n;
+}
+
+const char *text_say(Text *t, const char *format, ...) {
+        _cleanup_(freep) char *text = FORMATTED(format);
+        text_add(t, "%s", text);
+        return t->data;
 }
 
 void text_add_folded(Text *t, const char *lead, size_t indent, const char *text) {
@@ -194,6 +201,13 @@ char *str_strip(const char *s) {
         return xmemdup(s, n);
 }
 
+char *str_cut(const char **at, const char *ends) {
+        size_t n = strcspn(*at, ends);
+        char *part = xstrndup(*at, n);
+        *at += n + strspn(*at + n, ends);
+        return part;
+}
+
 char *str_lower(const char *s) {
         char *copy = xstrdup(s);
         for (char *p = copy; *p; p++)
@@ -208,6 +222,32 @@ char *bytes_text(uint64_t bytes) {
         for (; i + 1 < ARRAY_SIZE(units) && bytes >= 1024 && bytes % 1024 == 0; i++)
                 bytes /= 1024;
         return xasprintf("%llu%s", (unsigned long long)bytes, units[i]);
+}
+
+void forget_secret(char *secret) {
+        if (secret)
+                explicit_bzero(secret, strlen(secret));
+        free(secret);
+}
+
+void text_add_encoded(Text *t, const char *s) {
+        for (; *s; s++)
+                if (isalnum((unsigned char)*s) || strchr("-._~", *s))
+                        text_add_bytes(t, s, 1);
+                else
+                        text_add(t, "%%%02X", (unsigned char)*s);
+}
+
+char *percent_decoded(const char *s) {
+        char *text = xstrdup(s), *out = text;
+        for (const char *p = s; *p; p++) {
+                int high = *p == '%' ? hex_digit(p[1]) : -1, low = high >= 0 ? hex_digit(p[2]) : -1;
+                bool escape = low >= 0 && (high | low) > 0;
+                *out++ = escape ? (char)(high << 4 | low) : *p;
+                p += escape ? 2 : 0;
+        }
+        *out = 0;
+        return text;
 }
 
 char *url_host(const char *url) {
@@ -230,6 +270,12 @@ int parse_u64(const char *s, uint64_t *ret) {
         }
         *ret = value;
         return 0;
+}
+
+int parse_bool(const char *s) {
+        if (ONE_OF(s, "1", "t", "T", "true", "TRUE", "True"))
+                return 1;
+        return ONE_OF(s, "0", "f", "F", "false", "FALSE", "False") ? 0 : -EINVAL;
 }
 
 /* Letters that differ in case only count as near: "Name" for "name" is the commonest slip in user data. */
@@ -256,17 +302,17 @@ bool address_is_valid(const char *text) {
         return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
 }
 
-const char *nearest_name(const char *text, const char *const *names) {
-        const char *best = NULL;
-        size_t length = strlen(text), least = length / 3 + 2;
-        if (length >= 64)
-                return NULL;
-        for (; *names; names++) {
-                size_t d = edit_distance(text, *names);
-                if (d < least) {
-                        least = d;
-                        best = *names;
-                }
+void nearest_try(Nearest *n, const char *name) {
+        size_t length = strlen(n->text), d = length < 64 ? edit_distance(n->text, name) : SIZE_MAX;
+        if (d < (n->best ? n->least : length / 3 + 2)) {
+                n->least = d;
+                n->best = name;
         }
-        return best;
+}
+
+const char *nearest_name(const char *text, const char *const *names) {
+        Nearest near = { .text = text };
+        for (; *names; names++)
+                nearest_try(&near, *names);
+        return near.best;
 }

@@ -7,6 +7,11 @@
 #define USEC_PER_SEC  1000000ULL
 /* Now. */
 uint64_t now_usec(void);
+/* From now until then; 0: it is over. */
+static inline uint64_t usec_left(uint64_t until_usec) {
+        uint64_t now = now_usec();
+        return until_usec > now ? until_usec - now : 0;
+}
 /* "0.3 ms", "41.2 s": three digits are enough for a person. */
 _malloc_ char *usec_text(int64_t usec);
 /* Seconds for "%g" in a sentence: three digits, and whole from 100 on. */

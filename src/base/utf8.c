@@ -32,6 +32,16 @@ size_t utf8_length(const char *s, size_t room) {
         return 0;
 }
 
+const char *utf8_fault(const char *s, size_t size) {
+        for (const char *end = s + size; s < end;) {
+                size_t n = utf8_length(s, (size_t)(end - s));
+                if (n == 0)
+                        return s;
+                s += n;
+        }
+        return NULL;
+}
+
 const char *utf8_false_blank(const char *s, size_t room) {
         static const struct { const char *bytes, *name; } blanks[] = {
                 { "\xc2\xa0", "a no-break space (U+00A0)" },

@@ -12,20 +12,26 @@
 #include <stdio.h>
 
 #define BIT(n)       (UINT64_C(1) << (n))
+#define usage(diag, ...) diag_error(diag, -EINVAL, CAUSE_USAGE, __VA_ARGS__)
 #define TIMEOUT_MAX  (86400 * USEC_PER_SEC)
 #define INTERFACES_MAX 999
 #define LONG_ONLY    256                /* getopt_long() hands out flags that have
                                          * no letter as this and their number */
 
 static const char *const program_names[_PROGRAM_MAX] = { "nodestrap", "nodeadm", "nodeadm-internal" };
-static const char *const goals[] = { "registered", "ready", NULL };
-static const char *const plugins[] = { "nodestrap", "aws", NULL };
 static const char *const formats[_OUTPUT_MAX] = {
         [OUTPUT_TEXT] = "text", [OUTPUT_JSON] = "json", [OUTPUT_SVG] = "svg",
         [OUTPUT_METRICS] = "metrics", [OUTPUT_SARIF] = "sarif"
 };
 
-static const struct FlagRow { const char *name, *argument, *help; char letter; } flags[_FLAG_MAX] = {
+/* Where its argument goes in Options, or that it is given. */
+#define TEXT(member) .text = _Generic(((Options *)NULL)->member, const char *: offsetof(Options, member))
+#define ON(member)   .on = _Generic(((Options *)NULL)->member, bool: offsetof(Options, member))
+static const struct FlagRow {
+        const char *name, *argument, *help;
+        char letter;
+        size_t text, on;
+} flags[_FLAG_MAX] = {
         [FLAG_CONFIG_SOURCE]      = { "config-source", "URI",
                 "imds://user-data, file://PATH, PATH, each a file or directory, or - for stdin; repeatable "
                 "(default: the sources of the boot, else imds://user-data)",
@@ -38,64 +44,82 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_DAEMON]             = { "daemon", "NAME",
                                       "only containerd or kubelet, or \"\": none; repeatable",
                                       .letter = 'd' },
-        [FLAG_DRY_RUN]            = { "dry-run", NULL, "show the plan, and do nothing of it" },
+        [FLAG_DRY_RUN]            = { "dry-run", NULL, "show the plan, and do nothing of it", ON(dry_run) },
         [FLAG_STRICT]             = { "strict", NULL,
-                                      "warnings about the input are errors" },
+                                      "warnings about the input are errors", ON(strict) },
         [FLAG_PARTIAL]            = { "partial", NULL,
-                                      "a drop-in: what only the merged whole must have may be missing" },
+                                      "a drop-in: what only the merged whole must have may be missing",
+                                      ON(partial) },
         [FLAG_STRICT_NODE_NAME]   = { "strict-node-name", NULL,
-                                      "wait for EC2 to say the node's name, for ten minutes at most" },
+                                      "wait for EC2 to say the node's name, for ten minutes at most",
+                                      ON(strict_node_name) },
         [FLAG_CREDENTIAL_PLUGIN]  = { "credential-plugin", "NAME",
                                       "kubeconfig's exec plugin: nodestrap (default) or aws" },
         [FLAG_OUTPUT]             = { "output", "FORMAT",
                 "text (default) or json; of status also svg, metrics, of config check sarif" },
-        [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write every planned file below DIR" },
+        [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write every planned file below DIR",
+                                      TEXT(write_to) },
         [FLAG_SHOW_SECRETS]       = { "show-secrets", NULL,
-                                      "with what is free in the configuration; for root and its owner" },
-        [FLAG_SHOW_DIFF]          = { "show-diff", NULL, "with what changes in files, line by line" },
+                                      "with what is free in the configuration; for root and its owner",
+                                      ON(show_secrets) },
+        [FLAG_SHOW_DIFF]          = { "show-diff", NULL, "with what changes in files, line by line",
+                                      ON(show_diff) },
         [FLAG_DIFF]               = { "diff", "FILE",
-                                      "only what differs from an earlier plan --output json" },
-        [FLAG_MATRIX]             = { "matrix", "TYPES", "a table of many types: TYPE,TYPE, ./FILE or all" },
+                                      "only what differs from an earlier plan --output json", TEXT(diff) },
+        [FLAG_MATRIX]             = { "matrix", "TYPES", "a table of many types: TYPE,TYPE, ./FILE or all",
+                                      TEXT(matrix) },
         [FLAG_DETAILED_EXITCODE]  = { "detailed-exitcode", NULL,
-                                      "0: nothing to do, 2: something, 1: called wrongly" },
+                                      "0: nothing to do, 2: something, 1: called wrongly",
+                                      ON(detailed_exitcode) },
         [FLAG_INSTANCE_TYPE]      = { "instance-type", "TYPE",
-                                      "plan for such a machine, not this one; doctor: TYPE,TYPE" },
-        [FLAG_KUBELET_VERSION]    = { "kubelet-version", "VERSION", "plan for this kubelet" },
-        [FLAG_CONTAINERD_VERSION] = { "containerd-version", "VERSION", "plan for this containerd" },
-        [FLAG_DRIVER_VERSION]     = { "driver-version", "VERSION", "plan for this NVIDIA driver" },
+                                      "plan for such a machine, not this one; doctor: TYPE,TYPE",
+                                      TEXT(instance_type) },
+        [FLAG_KUBELET_VERSION]    = { "kubelet-version", "VERSION", "plan for this kubelet",
+                                      TEXT(kubelet_version) },
+        [FLAG_CONTAINERD_VERSION] = { "containerd-version", "VERSION", "plan for this containerd",
+                                      TEXT(containerd_version) },
+        [FLAG_DRIVER_VERSION]     = { "driver-version", "VERSION", "plan for this NVIDIA driver",
+                                      TEXT(driver_version) },
         [FLAG_INTERFACES]         = { "interfaces", "N",
                                       "show which network card, metric and table N interfaces get" },
         [FLAG_CONFIG_OUTPUT]      = { "config-output", "FILE",
                                       "write there instead of stdout", .letter = 'o' },
-        [FLAG_CLUSTER_NAME]       = { "cluster-name", "NAME", "the cluster that the token is for" },
-        [FLAG_CLUSTER_ID]         = { "cluster-id", "ID", "the same for a local cluster on an Outpost" },
+        [FLAG_CLUSTER_NAME]       = { "cluster-name", "NAME", "the cluster that the token is for",
+                                      TEXT(cluster_name) },
+        [FLAG_CLUSTER_ID]         = { "cluster-id", "ID", "the same for a local cluster on an Outpost",
+                                      TEXT(cluster_id) },
         [FLAG_REGION]             = { "region", "REGION",
                 "token: of the cluster; default: AWS_REGION, AWS_DEFAULT_REGION, this instance's; "
-                "sign: only for instances there" },
-        [FLAG_ROLE_ARN]           = { "role-arn", "ARN", "assume this role first" },
+                "sign: only for instances there", TEXT(region) },
+        [FLAG_ROLE_ARN]           = { "role-arn", "ARN", "assume this role first", TEXT(role_arn) },
         [FLAG_KEY]                = { "key", "FILE",
                                       "sign: with this private key; verify: by this public one",
-                                      .letter = 'k' },
-        [FLAG_ACCOUNT]            = { "account", "ID", "sign only for instances of this account" },
-        [FLAG_CLUSTER]            = { "cluster", "NAME", "sign only for the cluster of that name" },
+                                      .letter = 'k', TEXT(key) },
+        [FLAG_ACCOUNT]            = { "account", "ID", "sign only for instances of this account",
+                                      TEXT(account) },
+        [FLAG_CLUSTER]            = { "cluster", "NAME", "sign only for the cluster of that name",
+                                      TEXT(cluster) },
         [FLAG_SERIAL]             = { "serial", "N",
-                "what must never be lower than before; default: seconds since 1970" },
-        [FLAG_FOR]                = { "for", "GOAL", "registered or ready (default)" },
+                "what must never be lower than before; default: seconds since 1970", TEXT(serial) },
+        [FLAG_FOR]                = { "for", "GOAL", "registered or ready (default)", TEXT(goal) },
         [FLAG_TIMEOUT]            = { "timeout", "TIME", "how long to wait; default: 5m, of boot-hook 1m" },
         [FLAG_BUNDLE]             = { "bundle", "FILE",
-                "all that a support case needs, and no secret, as .tar.gz; - is stdout" },
+                "all that a support case needs, and no secret, as .tar.gz; - is stdout", TEXT(bundle) },
         [FLAG_EXIT_CODE]          = { "exit-code", NULL,
-                "end with init's exit status, 0 when all is well, 3 where it has not ended" },
+                "end with init's exit status, 0 when all is well, 3 where it has not ended", ON(exit_code) },
         [FLAG_FOLLOW]             = { "follow", NULL,
-                "tell each step as it begins and ends, until the boot has a verdict" },
+                "tell each step as it begins and ends, until the boot has a verdict", ON(follow) },
         [FLAG_ACTION]             = { "action", "ACTION", "what became of the interface: add or remove",
-                                      .letter = 'a' },
-        [FLAG_INTERFACE]          = { "interface", "NAME", "the network interface", .letter = 'i' },
+                                      .letter = 'a', TEXT(action) },
+        [FLAG_INTERFACE]          = { "interface", "NAME", "the network interface", .letter = 'i',
+                                      TEXT(interface) },
         [FLAG_ROOT]               = { "root", "DIR",
-                                      "every path read or written lies below DIR, /proc and /sys too" },
+                                      "every path read or written lies below DIR, /proc and /sys too",
+                                      TEXT(root) },
         [FLAG_ASK]                = { "ask", NULL,
-                                      "also have kubelet and containerd here try the planned files" },
-        [FLAG_DEVELOPMENT]        = { "development", NULL, "debug log" },
+                                      "also have kubelet and containerd here try the planned files",
+                                      ON(ask) },
+        [FLAG_DEVELOPMENT]        = { "development", NULL, "debug log", ON(development) },
         [FLAG_HELP]               = { "help", NULL,
                                       "this text; COMMAND --help for one command", .letter = 'h' },
         [FLAG_VERSION]            = { "version", NULL, "print the version" },
@@ -123,7 +147,7 @@ void options_done(Options *o) {
  * we, with one. */
 static int refuse_name(const Options *o, const char *flag, const char *known, const char *name, Diag *diag) {
         if (o->name == PROGRAM_NODESTRAP)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--%s takes %s, not \"%s\"", flag, known, name);
+                return usage(diag, "--%s takes %s, not \"%s\"", flag, known, name);
         diag_warn(diag, "unknown-name", "--%s takes %s; nothing has the name \"%s\"", flag, known, name);
         return 0;
 }
@@ -154,40 +178,28 @@ static int set_output(Options *o, const char *format, Diag *diag) {
         for (o->output = 0; o->output < _OUTPUT_MAX; o->output++)
                 if (streq(format, formats[o->output]))
                         return 0;
-        return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                          "--output takes text or json, of status also svg or metrics, of config check "
-                          "also sarif, not \"%s\"",
-                          format);
+        return usage(diag,
+                     "--output takes text or json, of status also svg or metrics, of config check also "
+                     "sarif, not \"%s\"", format);
 }
 
 static int set_plugin(Options *o, const char *name, Diag *diag) {
-        if (!strv_contains((char *const *)plugins, name))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--credential-plugin takes nodestrap or aws, not \"%s\"", name);
+        if (!ONE_OF(name, "nodestrap", "aws"))
+                return usage(diag, "--credential-plugin takes nodestrap or aws, not \"%s\"", name);
         if (!streq(name, "aws") && o->name != PROGRAM_NODESTRAP)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "called as %s, the program writes nodeadm's kubeconfig, which names aws; "
-                                  "only under its own "
-                                  "name it takes --credential-plugin %s",
-                                  program_names[o->name], name);
+                return usage(diag,
+                             "called as %s, the program writes nodeadm's kubeconfig, which names aws; only "
+                             "under its own name it takes --credential-plugin %s", program_names[o->name],
+                             name);
         o->credential_plugin = name;
-        return 0;
-}
-
-static int set_goal(Options *o, const char *name, Diag *diag) {
-        if (!strv_contains((char *const *)goals, name))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--for takes registered or ready, not \"%s\"",
-                                  name);
-        o->goal = name;
         return 0;
 }
 
 static int set_timeout(Options *o, const char *text, Diag *diag) {
         uint64_t usec = 0;
         if (parse_timespan(text, &usec) < 0 || usec == 0 || usec > TIMEOUT_MAX)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--timeout takes a time like 90s, 5m or 1h30m, up to a day, not \"%s\"",
-                                  text);
+                return usage(diag, "--timeout takes a time like 90s, 5m or 1h30m, up to a day, not \"%s\"",
+                             text);
         o->timeout_usec = usec;
         return 0;
 }
@@ -195,76 +207,36 @@ static int set_timeout(Options *o, const char *text, Diag *diag) {
 static int set_interfaces(Options *o, const char *text, Diag *diag) {
         uint64_t n = 0;
         if (parse_u64(text, &n) < 0 || n < 1 || n > INTERFACES_MAX)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--interfaces takes a number from 1 to %d, not \"%s\"", INTERFACES_MAX,
-                                  text);
+                return usage(diag, "--interfaces takes a number from 1 to %d, not \"%s\"", INTERFACES_MAX,
+                             text);
         o->interfaces = (unsigned)n;
         return 0;
 }
 
-static int set_bundle(Options *o, const char *file, Diag *diag) {
-        if (!*file)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--bundle takes the name of a file, like node.tar.gz, or - for stdout");
-        o->bundle = file;
-        return 0;
-}
-
-static int set_write_to(Options *o, const char *dir, Diag *diag) {
-        if (!*dir)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--write-to takes the name of a directory");
-        o->write_to = dir;
-        return 0;
-}
-
-static int set_type(Options *o, const char *type) {
-        o->instance_type = type;
-        strv_add(&o->instance_types, type);
-        return 0;
-}
-
 static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
+        if (flags[flag].on > 0)
+                *(bool *)((char *)o + flags[flag].on) = true;
+        if (flags[flag].text > 0)
+                *(const char **)(void *)((char *)o + flags[flag].text) = argument;
         switch (flag) {
         case FLAG_CONFIG_SOURCE:      strv_add(&o->sources, argument); return 0;
         case FLAG_CONFIG_CACHE:       o->cache = *argument ? argument : NULL; return 0;
         case FLAG_SKIP:               return add_skip(o, argument, diag);
         case FLAG_DAEMON:             return add_daemon(o, argument, diag);
-        case FLAG_DRY_RUN:            o->dry_run = true; return 0;
-        case FLAG_STRICT:             o->strict = true; return 0;
-        case FLAG_PARTIAL:            o->partial = true; return 0;
-        case FLAG_STRICT_NODE_NAME:   o->strict_node_name = true; return 0;
         case FLAG_CREDENTIAL_PLUGIN:  return set_plugin(o, argument, diag);
         case FLAG_OUTPUT:             return set_output(o, argument, diag);
-        case FLAG_WRITE_TO:           return set_write_to(o, argument, diag);
-        case FLAG_SHOW_SECRETS:       o->show_secrets = true; return 0;
-        case FLAG_SHOW_DIFF:          o->show_diff = true; return 0;
-        case FLAG_DIFF:               o->diff = argument; return 0;
-        case FLAG_MATRIX:             o->matrix = argument; return 0;
-        case FLAG_DETAILED_EXITCODE:  o->detailed_exitcode = true; return 0;
-        case FLAG_INSTANCE_TYPE:      return set_type(o, argument);
-        case FLAG_KUBELET_VERSION:    o->kubelet_version = argument; return 0;
-        case FLAG_CONTAINERD_VERSION: o->containerd_version = argument; return 0;
-        case FLAG_DRIVER_VERSION:     o->driver_version = argument; return 0;
+        case FLAG_WRITE_TO:
+                return *argument ? 0 : usage(diag, "--write-to takes the name of a directory");
+        case FLAG_INSTANCE_TYPE:      strv_add(&o->instance_types, argument); return 0;
         case FLAG_INTERFACES:         return set_interfaces(o, argument, diag);
         case FLAG_CONFIG_OUTPUT:      o->output_file = *argument ? argument : NULL; return 0;
-        case FLAG_CLUSTER_NAME:       o->cluster_name = argument; return 0;
-        case FLAG_CLUSTER_ID:         o->cluster_id = argument; return 0;
-        case FLAG_REGION:             o->region = argument; return 0;
-        case FLAG_ROLE_ARN:           o->role_arn = argument; return 0;
-        case FLAG_KEY:                o->key = argument; return 0;
-        case FLAG_ACCOUNT:            o->account = argument; return 0;
-        case FLAG_CLUSTER:            o->cluster = argument; return 0;
-        case FLAG_SERIAL:             o->serial = argument; return 0;
-        case FLAG_FOR:                return set_goal(o, argument, diag);
+        case FLAG_FOR:
+                return ONE_OF(argument, "registered", "ready")
+                               ? 0 : usage(diag, "--for takes registered or ready, not \"%s\"", argument);
         case FLAG_TIMEOUT:            return set_timeout(o, argument, diag);
-        case FLAG_BUNDLE:             return set_bundle(o, argument, diag);
-        case FLAG_EXIT_CODE:          o->exit_code = true; return 0;
-        case FLAG_FOLLOW:             o->follow = true; return 0;
-        case FLAG_ACTION:             o->action = argument; return 0;
-        case FLAG_INTERFACE:          o->interface = argument; return 0;
-        case FLAG_ROOT:               o->root = argument; return 0;
-        case FLAG_ASK:                o->ask = true; return 0;
-        case FLAG_DEVELOPMENT:        o->development = true; return 0;
+        case FLAG_BUNDLE:
+                return *argument ? 0 : usage(diag, "--bundle takes the name of a file, like node.tar.gz, "
+                                                   "or - for stdout");
         default:                      return 0;         /* help and version: options_parse() has noted them */
         }
 }
@@ -283,16 +255,13 @@ static Flag flag_of(int value) {
 }
 
 static int unknown_command(const char *words, ProgramName name, const CommandTable *commands, Diag *diag) {
-        _cleanup_(freep) const char **known = xcalloc(commands->n + 1, sizeof *known);
-        size_t n = 0;
+        Nearest near = { .text = words };
         for (size_t i = 0; i < commands->n; i++)
                 if (commands->items[i].names & BIT(name))
-                        known[n++] = commands->items[i].words;
-        const char *near = nearest_name(words, known);
-        int r = diag_error(diag, -EINVAL, CAUSE_USAGE, "there is no command \"%s\"%s; see %s --help", words,
-                           name == PROGRAM_NODESTRAP ? "" : " under this name", program_names[name]);
-        if (near)
-                diag_suggest(diag, "%s", near);
+                        nearest_try(&near, commands->items[i].words);
+        int r = usage(diag, "there is no command \"%s\"%s; see %s --help", words,
+                      name == PROGRAM_NODESTRAP ? "" : " under this name", program_names[name]);
+        diag_suggest_name(diag, "", near.best);
         return r;
 }
 
@@ -323,12 +292,11 @@ static bool takes_sources(const Command *c, char *const *words, Options *o) {
 
 static int refuse_rest(const Command *c, const char *rest, const Options *o, Diag *diag) {
         if (c->flags & BIT(FLAG_CONFIG_SOURCE))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "%s takes no \"%s\" behind its name; a source is named by -c, as in "
-                                  "-c file://PATH",
-                                  c->words, rest);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, "%s takes no \"%s\" behind its name; see %s %s --help",
-                          c->words, rest, program_names[o->name], c->words);
+                return usage(diag,
+                             "%s takes no \"%s\" behind its name; a source is named by -c, as in -c "
+                             "file://PATH", c->words, rest);
+        return usage(diag, "%s takes no \"%s\" behind its name; see %s %s --help", c->words, rest,
+                     program_names[o->name], c->words);
 }
 
 /* "config", "check" → the row of that command; "config" alone is a question for help. */
@@ -355,26 +323,24 @@ static int find_command(char *const *words, const CommandTable *commands, Option
  * name that it does not know. */
 static int refuse_flag(int value, const char *word, char *const *words, const CommandTable *commands,
                        const Options *o, Diag *diag) {
-        const char *names[_FLAG_MAX + 1] = {}, *near, *rest;
+        const char *rest;
         _cleanup_(freep) char *joined = strv_join(words, " ");
         const Command *c = words ? command_of(joined, o->name, commands, &rest) : NULL;
         _cleanup_(freep) char *see = xasprintf("see %s%s%s --help", program_names[o->name], c ? " " : "",
                                                c ? c->words : "");
         int n = (int)strcspn(word, "=");
         if (value == ':')
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s lacks its value; %s", n, word,
-                                  see);
+                return usage(diag, "option %.*s lacks its value; %s", n, word, see);
         if (optopt && flag_of(optopt) == _FLAG_MAX)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, "option -%c is unknown; %s", optopt, see);
+                return usage(diag, "option -%c is unknown; %s", optopt, see);
         if (optopt)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s takes no value; %s", n, word, see);
-        for (size_t i = 0, k = 0; i < _FLAG_MAX; i++)
+                return usage(diag, "option %.*s takes no value; %s", n, word, see);
+        Nearest near = { .text = word + strspn(word, "-") };
+        for (size_t i = 0; i < _FLAG_MAX; i++)
                 if (!c || c->flags & BIT(i))
-                        names[k++] = flags[i].name;
-        near = nearest_name(word + strspn(word, "-"), names);
-        int r = diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s is unknown; %s", n, word, see);
-        if (near)
-                diag_suggest(diag, "--%s", near);
+                        nearest_try(&near, flags[i].name);
+        int r = usage(diag, "option %.*s is unknown; %s", n, word, see);
+        diag_suggest_name(diag, "--", near.best);
         return r;
 }
 
@@ -382,37 +348,31 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
         const char *words = o->command->words;
         for (size_t i = 0; i < _FLAG_MAX; i++)
                 if (seen[i] && !(o->command->flags & BIT(i))) {
-                        int r = diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                           "%s does not take --%s; see %s %s --help", words, flags[i].name,
-                                           program_names[o->name], words);
+                        int r = usage(diag, "%s does not take --%s; see %s %s --help", words, flags[i].name,
+                                      program_names[o->name], words);
                         /* nodeadm's -o is a file; most other programs' is how they print */
                         if (i == FLAG_CONFIG_OUTPUT && o->command->flags & BIT(FLAG_OUTPUT))
                                 diag_suggest(diag, "--%s", flags[FLAG_OUTPUT].name);
                         return r;
                 }
         if ((o->output == OUTPUT_SVG || o->output == OUTPUT_METRICS) && !o->command->draws)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "%s cannot be %s: --output takes text or json here", words,
-                                  o->output == OUTPUT_SVG ? "drawn" : "told in metrics");
+                return usage(diag, "%s cannot be %s: --output takes text or json here", words,
+                             o->output == OUTPUT_SVG ? "drawn" : "told in metrics");
         if (o->output == OUTPUT_SARIF && !o->command->finds)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--output sarif is for config check; of %s it takes text or json", words);
+                return usage(diag, "--output sarif is for config check; of %s it takes text or json", words);
         if (o->each && seen[FLAG_CONFIG_SOURCE])
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "%s takes files, each a configuration by itself, or --config-source, for "
-                                  "one that is merged; not both",
-                                  words);
+                return usage(diag,
+                             "%s takes files, each a configuration by itself, or --config-source, for one "
+                             "that is merged; not both", words);
         if (o->instance_type && strchr(o->instance_type, ',') && o->command->flags & BIT(FLAG_MATRIX))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--instance-type takes one type here; --matrix %s makes a table of several",
-                                  o->instance_type);
+                return usage(diag,
+                             "--instance-type takes one type here; --matrix %s makes a table of several",
+                             o->instance_type);
         if (o->bundle && (seen[FLAG_OUTPUT] || o->exit_code || o->follow))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--bundle takes all that there is: leave out --%s",
-                                  o->follow ? "follow" : o->exit_code ? "exit-code" : "output");
+                return usage(diag, "--bundle takes all that there is: leave out --%s",
+                             o->follow ? "follow" : o->exit_code ? "exit-code" : "output");
         if (o->follow && o->output != OUTPUT_TEXT)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--follow tells in words: leave out --output");
+                return usage(diag, "--follow tells in words: leave out --output");
         return 0;
 }
 
@@ -467,7 +427,7 @@ static int parse_argv(int argc, char **argv, const CommandTable *commands, Optio
 }
 
 static ProgramName called_by(const char *path) {
-        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+        const char *name = path_last(path);
         /* the longest one first; behind it may stand what tells several apart: nodeadm-0.4 */
         for (ProgramName n = _PROGRAM_MAX - 1; n > PROGRAM_NODESTRAP; n--)
                 if (startswith(name, program_names[n]))
@@ -481,8 +441,6 @@ static ProgramName called_by(const char *path) {
 static char *respell(const char *word, bool daemons) {
         size_t dashes = strspn(word, "-"), n = strcspn(word + dashes, "=");
         const char *name = word + dashes, *value = name[n] ? name + n + 1 : NULL;
-        static const char *const yes[] = { "1", "t", "T", "TRUE", "true", "True", NULL };
-        static const char *const no[] = { "0", "f", "F", "FALSE", "false", "False", NULL };
 
         if (dashes == 0 || dashes > 2 || n == 0)
                 return xstrdup(word);
@@ -491,11 +449,8 @@ static char *respell(const char *word, bool daemons) {
         for (size_t i = 0; i < _FLAG_MAX; i++) {
                 if (strlen(flags[i].name) != n || strncmp(flags[i].name, name, n) != 0)
                         continue;
-                if (value && !flags[i].argument && strv_contains((char *const *)no, value))
-                        return NULL;
-                return value && !flags[i].argument && strv_contains((char *const *)yes, value)
-                               ? xasprintf("--%s", flags[i].name)
-                               : xasprintf("--%s", name);
+                int on = value && !flags[i].argument ? parse_bool(value) : -EINVAL;
+                return on == 0 ? NULL : xasprintf("--%s", on > 0 ? flags[i].name : name);
         }
         return xstrdup(word);
 }
@@ -533,8 +488,7 @@ static int ask_about(const Parsed *p, const CommandTable *commands, Options *o, 
         o->help_for = o->command == commands->help ? NULL : o->command;
         o->command = version && !help ? commands->version : commands->help;
         if (!p->words && !help && !version)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "no command given; %s --help lists them", program_names[o->name]);
+                return usage(diag, "no command given; %s --help lists them", program_names[o->name]);
         return 0;
 }
 
@@ -553,9 +507,7 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
         }
         /* also where what stands before it cannot be read: it says what that comes to */
         o->detailed_exitcode = strv_contains(argv, "--detailed-exitcode");
-        int r = parse_argv(argc, argv, commands, o, &p, diag);
-        if (r >= 0)
-                r = find_command(p.words, commands, o, diag);
+        int r = parse_argv(argc, argv, commands, o, &p, diag) ?: find_command(p.words, commands, o, diag);
         if (r < 0)
                 return r;
         if (p.seen[FLAG_HELP] || p.seen[FLAG_VERSION] || o->command == commands->help)

@@ -79,36 +79,32 @@ bool config_says(const Config *c, const char *path) {
 
 static void variables_free(Variable *list, size_t n) {
         for (size_t i = 0; i < n; i++) {
-                free(list[i].name);
-                free(list[i].value);
+                FREE_ALL(list[i].name, list[i].value);
         }
         free(list);
 }
 
 /* Frees what bind_value() has allocated. */
-static void release_value(const Field *f, Config *c) {
-        void *in = (char *)c + f->offset;
-        if (f->type == FIELD_STRING)
-                free(*(char **)in);
-        else if (f->type == FIELD_FREE)
-                json_decref(*(json_t **)in);
-        else if (f->type == FIELD_LIST)
-                strv_free(*(char ***)in);
-}
-
 static void release_fields(const Field *fields, Config *c) {
-        for (const Field *f = fields; f->key; f++)
+        for (const Field *f = fields; f->key; f++) {
+                void *in = (char *)c + f->offset;
                 if (f->type == FIELD_MAP)
                         release_fields(f->fields, c);
-                else if (!f->bind && !(f->flags & FIELD_TOML))
-                        release_value(f, c);
+                if (f->bind || f->flags & FIELD_TOML)
+                        continue;
+                if (f->type == FIELD_STRING)
+                        free(*(char **)in);
+                else if (f->type == FIELD_FREE)
+                        json_decref(*(json_t **)in);
+                else if (f->type == FIELD_LIST)
+                        strv_free(*(char ***)in);
+        }
 }
 
 /* Frees what the rows' own functions have allocated. */
 static void release_bound(Config *c) {
         InstanceOptions *o = &c->instance;
-        free(c->cluster.certificate_authority);
-        free(o->storage.mount_path);
+        FREE_ALL(c->cluster.certificate_authority, o->storage.mount_path);
         volumes_free(o->volumes, o->n_volumes);
         free(o->hugepages.pages);
         for (size_t i = 0; i < o->n_environment; i++) {
@@ -133,7 +129,6 @@ Config *config_free(Config *c) {
         json_decref(c->document);
         if (c->origins)
                 origins_done(c->origins);
-        free(c->origins);
-        free(c);
+        FREE_ALL(c->origins, c);
         return NULL;
 }

@@ -65,8 +65,7 @@ static int merge_documents(const Documents *documents, Merge *m, Diag *diag) {
 static int load(const Documents *documents, bool partial, Config **ret, Diag *diag) {
         _cleanup_(merge_done) Merge m = { .partial = partial };
         size_t errors = diag_count(diag, false);
-        int r = merge_documents(documents, &m, diag);
-        return r < 0 ? r : config_finish(&m, errors, ret, diag);
+        return merge_documents(documents, &m, diag) ?: config_finish(&m, errors, ret, diag);
 }
 
 int config_load(const Documents *documents, Config **ret, Diag *diag) {
@@ -108,9 +107,7 @@ static void node_pool_done(NodePool *p) {
 }
 
 static void *node_pool_add(NodePool *p, void *item) {
-        if ((p->n & (p->n + 1)) == 0)
-                p->items = xrealloc(p->items, 2 * p->n + 1, sizeof *p->items);
-        return p->items[p->n++] = item;
+        return *APPEND(p->items, p->n) = item;
 }
 
 static Node *node_from_json(NodePool *pool, const json_t *value);

@@ -51,16 +51,8 @@ typedef enum FailurePolicy { FAILURE_HOLD, FAILURE_JOIN_TAINTED, _FAILURE_INVALI
 /* any case is accepted for this one, as nodeadm does */
 DECLARE_STRING_TABLE(storage_strategy, StorageStrategy);
 DECLARE_STRING_TABLE(filesystem, Filesystem);
-DECLARE_STRING_TABLE(hugepages_mode, HugePagesMode);
-DECLARE_STRING_TABLE(policy, Policy);
-DECLARE_STRING_TABLE(efa_mode, EfaMode);
-DECLARE_STRING_TABLE(nvidia_mode, NvidiaMode);
-DECLARE_STRING_TABLE(fabric_manager, FabricManager);
-DECLARE_STRING_TABLE(fabric_gate, FabricGate);
 DECLARE_STRING_TABLE(imex_mode, ImexMode);
 DECLARE_STRING_TABLE(memory_mode, MemoryMode);
-DECLARE_STRING_TABLE(clocks, Clocks);
-DECLARE_STRING_TABLE(health_policy, HealthPolicy);
 DECLARE_STRING_TABLE(failure_policy, FailurePolicy);
 
 typedef struct Cluster {

@@ -11,24 +11,23 @@
  * be read on the way. */
 static void warn_of_endpoint(const Merge *m, Diag *diag) {
         const char *path = "spec.cluster.apiServerEndpoint";
-        const json_t *cluster = json_object_get(json_object_get(m->document, "spec"), "cluster");
-        if (strncasecmp(json_get_text(cluster, "apiServerEndpoint"), "http://", strlen("http://")) == 0)
-                diag_warn_at(diag, "plain-http", origins_find(&m->origins, path), path,
-                             "is http: kubelet's token crosses the network in clear text, and an API server "
-                             "of EKS only answers to https");
+        if (strncasecmp(json_string_value(merge_find(m, path)) ?: "", "http://", strlen("http://")) == 0)
+                merge_warn(m, diag, "plain-http", path,
+                           "is http: kubelet's token crosses the network in clear text, and an API server "
+                           "of EKS only answers to https");
 }
 
 /* What EKS names a cluster: docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html. */
-static void warn_of_name(const Merge *m, const json_t *cluster, Diag *diag) {
-        const char *path = "spec.cluster.name", *name = json_get_text(cluster, "name"),
+static void warn_of_name(const Merge *m, Diag *diag) {
+        const char *path = "spec.cluster.name", *name = json_get_text(merge_find(m, "spec.cluster"), "name"),
                    *letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
         size_t n = strlen(name);
         if (strpbrk(name, "$<") || strstr(name, "{{"))  /* validate.c refuses it */
                 return;
         if (n > 0 && (n > 100 || strspn(name, letters) < n || *name == '-' || *name == '_'))
-                diag_warn_at(diag, "cluster-name", origins_find(&m->origins, path), path,
-                             "is no name that an EKS cluster can have: letters, digits, - and _, up to 100, "
-                             "and first a letter or a digit");
+                merge_warn(m, diag, "cluster-name", path,
+                           "is no name that an EKS cluster can have: letters, digits, - and _, up to 100, "
+                           "and first a letter or a digit");
 }
 
 /* Is a certificate shorter than its first bytes say (X.690, 8.1.3)? All real ones begin with a sequence whose
@@ -81,25 +80,19 @@ bool authority_is_public(const char *text) {
 
 /* kubelet reads it as the authority of its clients (kubernetes/kubernetes cmd/kubelet/app/server.go). It is
  * no error where somebody may have made it up, for to nodeadm any base64 will do. */
-static void warn_of_authority(const Merge *m, const json_t *cluster, Diag *diag) {
+static void warn_of_authority(const Merge *m, Diag *diag) {
         const char *path = "spec.cluster.certificateAuthority",
-                   *text = json_get_text(cluster, "certificateAuthority");
+                   *text = json_string_value(merge_find(m, path)) ?: "";
         _cleanup_(freep) char *pem = NULL;
         size_t size = 0;
         if (base64_decode(text, strlen(text), true, &pem, &size) < 0 || size == 0)
                 return;
         const char *fault = pem_fault(pem, size);
         if (fault && authority_is_encoded_once(text) && authority_is_public(text))
-                diag_warn_at(diag, "no-certificate", origins_find(&m->origins, path), path,
-                             "%s: kubelet does not start without one; take what aws eks describe-cluster "
-                             "shows",
-                             fault);
-}
-
-static void warn_of_cluster(const Merge *m, Diag *diag) {
-        const json_t *cluster = json_object_get(json_object_get(m->document, "spec"), "cluster");
-        warn_of_name(m, cluster, diag);
-        warn_of_authority(m, cluster, diag);
+                merge_warn(m, diag, "no-certificate", path,
+                           "%s: kubelet does not start without one; take what aws eks describe-cluster "
+                           "shows",
+                           fault);
 }
 
 /* ---- proxies ---- */
@@ -130,12 +123,10 @@ static bool entry_covers(const char *entry, const char *host) {
 }
 
 static bool list_covers(const char *list, const char *host) {
-        for (; *list; list += strspn(list, ", ")) {
-                size_t n = strcspn(list, ", ");
-                _cleanup_(freep) char *entry = xstrndup(list, n);
-                if (n > 0 && entry_covers(entry, host))
+        while (*list) {
+                _cleanup_(freep) char *entry = str_cut(&list, ", ");
+                if (*entry && entry_covers(entry, host))
                         return true;
-                list += n;
         }
         return false;
 }
@@ -143,12 +134,10 @@ static bool list_covers(const char *list, const char *host) {
 /* Go splits at commas alone, and takes the blanks around an entry away: one with a blank in it covers nothing
  * (golang.org/x/net/http/httpproxy: config.init()). */
 static bool has_blank_within(const char *list) {
-        for (; *list; list += *list == ',') {
-                size_t n = strcspn(list, ",");
-                _cleanup_(freep) char *raw = xstrndup(list, n), *entry = str_strip(raw);
+        while (*list) {
+                _cleanup_(freep) char *raw = str_cut(&list, ","), *entry = str_strip(raw);
                 if (strpbrk(entry, " \t"))
                         return true;
-                list += n;
         }
         return false;
 }
@@ -163,7 +152,7 @@ static const char *variable(const json_t *variables, const char *large, const ch
  * too. */
 static void warn_of_proxy(const Merge *m, const char *service, const json_t *all, Diag *diag) {
         const json_t *variables = json_object_get(all, service);
-        const json_t *cluster = json_object_get(json_object_get(m->document, "spec"), "cluster");
+        const json_t *cluster = merge_find(m, "spec.cluster");
         const char *url = json_get_text(cluster, "apiServerEndpoint"), *slashes = strstr(url, "//"),
                    *host = slashes ? slashes + 2 : url, *none = variable(variables, "NO_PROXY", "no_proxy");
         if (!*none)
@@ -175,10 +164,10 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
              https = *variable(variables, "HTTPS_PROXY", "https_proxy");
         Text missing = {};
         if ((http || https) && has_blank_within(none))
-                diag_warn_at(diag, "no-proxy", origins_find(&m->origins, path), path,
-                             "sets a proxy, and NO_PROXY holds a blank where a comma belongs: kubelet and "
-                             "what logs in to ECR split it at commas alone, and ask the proxy for what "
-                             "stands on both sides");
+                merge_warn(m, diag, "no-proxy", path,
+                           "sets a proxy, and NO_PROXY holds a blank where a comma belongs: kubelet and "
+                           "what logs in to ECR split it at commas alone, and ask the proxy for what "
+                           "stands on both sides");
         if (http && !list_covers(none, "169.254.169.254"))
                 text_add(&missing, "169.254.169.254");
         if (http && six && !list_covers(none, "fd00:ec2::254"))
@@ -186,10 +175,10 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
         if (https && *name && *host != '[' && !list_covers(none, name))
                 text_add(&missing, "%sthe host of the cluster's API server", missing.size > 0 ? " and " : "");
         if (missing.size > 0)
-                diag_warn_at(diag, "no-proxy", origins_find(&m->origins, path), path,
-                             "sets a proxy, and NO_PROXY lacks %s: kubelet and what logs in to ECR would ask "
-                             "the proxy for it",
-                             missing.data);
+                merge_warn(m, diag, "no-proxy", path,
+                           "sets a proxy, and NO_PROXY lacks %s: kubelet and what logs in to ECR would ask "
+                           "the proxy for it",
+                           missing.data);
         text_done(&missing);
 }
 
@@ -206,22 +195,19 @@ static void warn_of_service(const Merge *m, const char *service, Diag *diag) {
         _cleanup_(freep) char *name = xstrndup(service, endswith(service, ".service") ? n - 8 : n),
                               *path = xasprintf("spec.instance.environment.%s", service);
         const char *near = nearest_name(name, known);
-        for (size_t i = 0; known[i]; i++)
-                if (streq(known[i], name))
-                        return;
         /* a slip keeps the beginning or the length; and of some families there are many */
-        if (startswith(name, "nvidia-") || startswith(name, "systemd-") || startswith(name, "amazon-"))
+        if (strv_contains((char *const *)known, name) || startswith(name, "nvidia-") ||
+            startswith(name, "systemd-") || startswith(name, "amazon-"))
                 return;
         if (!near || (*near != *name && strlen(near) != strlen(name)))
                 return;
-        diag_warn_at(diag, "unknown-service", origins_find(&m->origins, path), path,
-                     "is the name of no service that is known here");
+        merge_warn(m, diag, "unknown-service", path,
+                   "is the name of no service that is known here");
         diag_suggest(diag, "%s", near);
 }
 
 static void warn_of_environment(const Merge *m, Diag *diag) {
-        const json_t *environment = json_object_get(
-                json_object_get(json_object_get(m->document, "spec"), "instance"), "environment");
+        const json_t *environment = merge_find(m, "spec.instance.environment");
         const char *service;
         json_t *unused;
         json_object_foreach((json_t *)environment, service, unused) {
@@ -234,13 +220,12 @@ static void warn_of_environment(const Merge *m, Diag *diag) {
  * assignment with a line in the journal that nobody reads. */
 bool variable_name_is_valid(const char *name) {
         static const char valid[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-        return *name && !(*name >= '0' && *name <= '9') && !name[strspn(name, valid)];
+        return *name && !is_digit(*name) && !name[strspn(name, valid)];
 }
 
 /* As nodeadm, which writes NAME=VALUE whatever the name is. */
 static void warn_of_variables(const Merge *m, Diag *diag) {
-        const json_t *environment = json_object_get(
-                json_object_get(json_object_get(m->document, "spec"), "instance"), "environment");
+        const json_t *environment = merge_find(m, "spec.instance.environment");
         const char *service, *name;
         json_t *variables, *unused;
         json_object_foreach((json_t *)environment, service, variables) {
@@ -248,12 +233,12 @@ static void warn_of_variables(const Merge *m, Diag *diag) {
                 json_object_foreach(variables, name, unused) {
                         _cleanup_(freep) char *at = xasprintf("%s.%s", path, name);
                         if (strchr(name, '='))
-                                diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
-                                             "a variable's name holds an equals sign, and ends there");
+                                merge_warn(m, diag, "no-effect", path,
+                                           "a variable's name holds an equals sign, and ends there");
                         else if (!variable_name_is_valid(name))
-                                diag_warn_at(diag, "environment-name", origins_find(&m->origins, at), at,
-                                             "systemd ignores this variable: a name has letters, digits and "
-                                             "underscores only, and no digit in front");
+                                merge_warn(m, diag, "environment-name", at,
+                                           "systemd ignores this variable: a name has letters, digits and "
+                                           "underscores only, and no digit in front");
                 }
         }
 }
@@ -262,8 +247,7 @@ static void warn_of_variables(const Merge *m, Diag *diag) {
  * (resolved.conf(5)). validate.c refuses name servers that are not addresses. */
 static void warn_of_resolver(const Merge *m, Diag *diag) {
         static const char *const lists[] = { "nameservers", "domains" };
-        const json_t *network = json_object_get(
-                json_object_get(json_object_get(m->document, "spec"), "instance"), "network");
+        const json_t *network = merge_find(m, "spec.instance.network");
         json_t *item;
         size_t k;
         for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
@@ -271,9 +255,9 @@ static void warn_of_resolver(const Merge *m, Diag *diag) {
                         const char *word = json_string_value(item) ?: "";
                         _cleanup_(freep) char *path = xasprintf("spec.instance.network.%s[%zu]", lists[i], k);
                         if (!*word || (i == 1 && strpbrk(word, ",;'\"\\")))
-                                diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
-                                             "is no %s, and systemd-resolved passes over it",
-                                             i == 0 ? "address" : "domain name");
+                                merge_warn(m, diag, "no-effect", path,
+                                           "is no %s, and systemd-resolved passes over it",
+                                           i == 0 ? "address" : "domain name");
                 }
 }
 
@@ -300,16 +284,6 @@ static const struct Dependent {
         NVIDIA_OFF(".health"),
 };
 
-static const json_t *find(const Merge *m, const char *path) {
-        const json_t *value = m->document;
-        for (size_t n; value && *path; path += n + (path[n] == '.')) {
-                n = strcspn(path, ".");
-                _cleanup_(freep) char *key = xstrndup(path, n);
-                value = json_object_get(value, key);
-        }
-        return value;
-}
-
 /* A person who turns one thing off may turn off another. */
 static bool says_something(const json_t *value) {
         return json_is_true(value) || json_integer_value(value) > 0 || json_array_size(value) > 0 ||
@@ -317,34 +291,29 @@ static bool says_something(const json_t *value) {
 }
 
 /* What a drop-in does not say may stand elsewhere. */
-static bool is_idle(const Merge *m, const struct Dependent *d) {
-        const char *word = json_string_value(find(m, d->on)) ?: "";
-        if (!says_something(find(m, d->path)))
-                return false;
-        return d->when ? streq(word, d->when) : !streq(word, d->unless) && (*word || !m->partial);
-}
-
 static void warn_of_idle(const Merge *m, Diag *diag) {
-        for (const struct Dependent *d = dependents; d < dependents + ARRAY_SIZE(dependents); d++)
-                if (is_idle(m, d))
-                        diag_warn_at(diag, "no-effect", origins_find(&m->origins, d->path), d->path, "%s",
-                                     d->text);
+        for (const struct Dependent *d = dependents; d < dependents + ARRAY_SIZE(dependents); d++) {
+                const char *word = json_string_value(merge_find(m, d->on)) ?: "";
+                bool idle = d->when ? streq(word, d->when)
+                                    : !streq(word, d->unless) && (*word || !m->partial);
+                if (idle && says_something(merge_find(m, d->path)))
+                        merge_warn(m, diag, "no-effect", d->path, "%s", d->text);
+        }
 }
 
 static void warn_of_mig(const Merge *m, Diag *diag) {
         const char *path = "spec.accelerator.nvidia.mig";
-        const json_t *spec = json_object_get(m->document, "spec"),
-                     *nvidia = json_object_get(json_object_get(spec, "accelerator"), "nvidia"),
-                     *mig = json_object_get(nvidia, "mig");
+        const json_t *mig = merge_find(m, path);
         if (json_is_array(mig) && json_array_size(mig) == 0)
-                diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
-                             "is an empty list, which is as if it were not there: the GPUs stay divided as "
-                             "they are; to turn MIG off write off");
+                merge_warn(m, diag, "no-effect", path,
+                           "is an empty list, which is as if it were not there: the GPUs stay divided as "
+                           "they are; to turn MIG off write off");
 }
 
 void conflicts_warn(const Merge *m, Diag *diag) {
         warn_of_endpoint(m, diag);
-        warn_of_cluster(m, diag);
+        warn_of_name(m, diag);
+        warn_of_authority(m, diag);
         warn_of_variables(m, diag);
         warn_of_environment(m, diag);
         warn_of_resolver(m, diag);

@@ -7,13 +7,12 @@
 #include "config/fields.h"
 
 static ContainerdGiven given_of(const Merge *m) {
-        const json_t *containerd = json_object_get(json_object_get(m->document, "spec"), "containerd"),
-                     *plugins = json_object_get(m->toml, "plugins");
+        const json_t *plugins = json_object_get(m->toml, "plugins");
         bool three = json_object_get(plugins, CONTAINERD_IMAGES) ||
                      json_object_get(plugins, CONTAINERD_RUNTIME),
              two = json_object_get(plugins, CONTAINERD_CRI);
         return (ContainerdGiven){ .all = m->toml, .user = m->toml,
-                                  .spec = json_object_get(containerd, "baseRuntimeSpec"),
+                                  .spec = merge_find(m, "spec.containerd.baseRuntimeSpec"),
                                   .schema = three ? 3 : two ? 2 : 0, .partial = m->partial };
 }
 
@@ -25,16 +24,13 @@ static void refuse(void *context, const char *path, const char *fault, bool cert
         if (certain)
                 config_report(j->merge, j->diag, path, text);
         else
-                diag_warn_at(j->diag, "containerd-setting", origins_find(&j->merge->origins, path), path,
-                             "%s", text);
+                merge_warn(j->merge, j->diag, "containerd-setting", path, "%s", text);
 }
 
 static void warn(void *context, const char *path, const char *fault, const char *near) {
         const Judgement *j = context;
-        diag_warn_at(j->diag, "containerd-setting", origins_find(&j->merge->origins, path), path, "%s",
-                     fault);
-        if (near)
-                diag_suggest(j->diag, "%s", near);
+        merge_warn(j->merge, j->diag, "containerd-setting", path, "%s", fault);
+        diag_suggest_name(j->diag, "", near);
 }
 
 bool containerd_validate(const Merge *m, Diag *diag) {

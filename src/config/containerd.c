@@ -35,9 +35,9 @@ static const char *section_at(size_t index) {
 static bool row_next(const char **at, Row *ret) {
         if (!**at)
                 return false;
-        *ret = (Row){ .type = (*at)[0], .versions = (*at)[1], .key = *at + 2 };
-        ret->limits = ret->key + strlen(ret->key) + 1;
-        *at = ret->limits + strlen(ret->limits) + 1;
+        *ret = (Row){ .type = (*at)[0], .versions = (*at)[1] };
+        ret->key = table_cell(at) + 2;
+        ret->limits = table_cell(at);
         return true;
 }
 
@@ -83,24 +83,13 @@ static bool row_find(const ContainerdGiven *g, const char *section, const char *
         return found;
 }
 
-static void add_names(const ContainerdGiven *g, const char *section, const char ***names, size_t *n) {
+static void try_rows(const ContainerdGiven *g, const char *section, Nearest *near) {
         Row row;
-        while (row_next(&section, &row)) {
+        while (row_next(&section, &row))
                 if (row.type == '+')
-                        add_names(g, section_at(row_section(&row)), names, n);
-                else if (has_row(g, &row)) {
-                        *names = xrealloc(*names, *n + 2, sizeof **names);
-                        (*names)[(*n)++] = row.key;
-                        (*names)[*n] = NULL;
-                }
-        }
-}
-
-static const char *row_nearest(const ContainerdGiven *g, const char *section, const char *key) {
-        _cleanup_(freep) const char **names = NULL;
-        size_t n = 0;
-        add_names(g, section, &names, &n);
-        return n > 0 ? nearest_name(key, names) : NULL;
+                        try_rows(g, section_at(row_section(&row)), near);
+                else if (has_row(g, &row))
+                        nearest_try(near, row.key);
 }
 
 /* That a key of the file's own level leads to. conf/tables.awk counts the sections: that level is the first,
@@ -138,14 +127,6 @@ static bool is_one(const ContainerdGiven *g) {
         return g->version > 0 && g->version < 200;
 }
 
-static bool is_among(const char *word, const char *list) {
-        size_t n = strlen(word);
-        for (const char *p = list; !strchr(word, '|') && (p = strstr(p, word)); p++)
-                if ((p == list || p[-1] == '|') && strchr("|", p[n]))
-                        return true;
-        return false;
-}
-
 /* github.com/containerd/platforms database.go: a word alone is a system or an architecture. */
 static bool is_system_or_architecture(const char *text) {
         static const char systems[] =
@@ -156,7 +137,7 @@ static bool is_system_or_architecture(const char *text) {
                 "ppc64le|loong64|mips|mipsle|mips64|mips64le|mips64p32|mips64p32le|ppc|riscv|riscv64|s390|"
                 "s390x|sparc|sparc64|wasm";
         _cleanup_(freep) char *word = str_lower(text), *system = xstrndup(word, strcspn(word, "("));
-        return is_among(system, systems) || is_among(word, architectures);
+        return word_is_among(system, systems) || word_is_among(word, architectures);
 }
 
 /* github.com/containerd/platforms platforms.go: Parse(); the system may have a version in brackets */
@@ -220,15 +201,7 @@ static const char *text_fault(const char *text, const char *limits, Text *room) 
         if (level)
                 limits = "trace|debug|info|warn|warning|error|fatal|panic";
         _cleanup_(freep) char *word = level ? str_lower(text) : xstrdup(text);
-        if (is_among(word, limits))
-                return NULL;
-        text_add(room, "is not one of ");
-        for (const char *p = limits; *p; p++)
-                if (*p == '|')
-                        text_add(room, ", ");
-                else
-                        text_add_bytes(room, p, 1);
-        return room->data;
+        return word_fault(word, limits, room);
 }
 
 /* JSON has no other numbers than those of its text: 20.0 is 20 to the plan, which writes that. */
@@ -256,11 +229,8 @@ static const char *number_fault(char type, const json_t *value, const char *limi
         bool over = ranges[i].type == 'i' && json_is_real(value) && fabs(n) >= 0x1p63;
         if (n >= ranges[i].low && n <= ranges[i].high && !over && (!*limits || n >= strtod(limits, NULL)))
                 return NULL;
-        if (*limits)
-                text_add(room, "must be at least %.*s", (int)strcspn(limits, ":"), limits);
-        else
-                text_add(room, "must be %s", ranges[i].range);
-        return room->data;
+        return *limits ? text_say(room, "must be at least %.*s", (int)strcspn(limits, ":"), limits)
+                       : text_say(room, "must be %s", ranges[i].range);
 }
 
 /* A text that Go's time.ParseDuration() reads. 2.x takes a number as one of nanoseconds, and so may one whose
@@ -272,12 +242,6 @@ static const char *interval_fault(const ContainerdGiven *g, const json_t *value,
         return json_is_string(value) && *json_string_value(value) &&
                                kubelet_parse_duration(json_string_value(value), &unused)
                        ? NULL : "must be a duration with its unit, such as 10s or 1h30m";
-}
-
-static const char *duration_fault(const json_t *value, const char *limits, Text *room) {
-        if (json_is_string(value) && !json_string_length(value))
-                return NULL;
-        return kubelet_value_fault(&(KubeletSetting){ .type = 'd', .limits = limits }, value, room);
 }
 
 static const char *list_fault(char type, const json_t *value, const char *limits, Text *room) {
@@ -307,7 +271,10 @@ static const char *value_fault(const ContainerdGiven *g, const Row *row, const j
                 return json_is_real(value) || (json_is_integer(value) && !is_one(g))
                                ? NULL : "must be a number with a point, without quotes";
         case 'd':
-                return duration_fault(value, row->limits, room);
+                if (json_is_string(value) && !json_string_length(value))
+                        return NULL;
+                return kubelet_value_fault(&(KubeletSetting){ .type = 'd', .limits = row->limits }, value,
+                                           room);
         case 'D':
         case 'e':
                 return interval_fault(g, value, row->type == 'D');
@@ -361,11 +328,14 @@ static void report_unknown(const Reading *r, const char *section, const char *ke
                 fault = xasprintf("this containerd passes over it: it is %s 2.%d",
                                   is_digit(row->versions) ? "new in" : "gone since",
                                   row->versions - (is_digit(row->versions) ? '0' : 'A'));
-        const char *near = row ? NULL : row_nearest(r->given, section, key);
-        if (!row && !near && section == section_at(0))  /* where another program has tables */
+        Nearest near = { .text = key };
+        if (!row)
+                try_rows(r->given, section, &near);
+        if (!row && !near.best && section == section_at(0))     /* where another program has tables */
                 return;
         ++*r->told;
-        r->unknown(r->context, name, fault ?: "is not a key that containerd 1.7 to 2.4 knows there", near);
+        r->unknown(r->context, name, fault ?: "is not a key that containerd 1.7 to 2.4 knows there",
+                   near.best);
 }
 
 static bool read_table(const Reading *r, const char *section, const json_t *table, const Path *path);
@@ -437,10 +407,6 @@ static bool read_table(const Reading *r, const char *section, const json_t *tabl
         return good;
 }
 
-static const Path spec_path = { NULL, "spec", 0 }, options_path = { &spec_path, "containerd", 0 },
-                  toml_path = { &options_path, "config", 0 },
-                  json_path = { &options_path, "baseRuntimeSpec", 0 };
-
 /* ---- as the table spells it ---- */
 
 static json_t *folded(const char *section, const json_t *table);
@@ -496,9 +462,9 @@ json_t *containerd_folded(const json_t *toml) {
 
 bool containerd_judge_values(const ContainerdGiven *g, ContainerdTell *tell, void *context) {
         Reading r = { .given = g, .tell = tell, .context = context, .certain = true };
-        bool good = read_table(&r, section_at(0), g->all, &toml_path);
+        bool good = read_table(&r, section_at(0), g->all, &containerd_config_path);
         r.json = true;
-        return read_table(&r, section_at(1), g->spec, &json_path) && good;
+        return read_table(&r, section_at(1), g->spec, &runtime_spec_path) && good;
 }
 
 #define MORE_KEYS "holds %zu more keys that are not known, or that this containerd passes over"
@@ -506,7 +472,7 @@ bool containerd_judge_values(const ContainerdGiven *g, ContainerdTell *tell, voi
 void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *context) {
         size_t told = 0;
         const Reading r = { .given = g, .unknown = tell, .context = context, .told = &told };
-        (void)!read_table(&r, section_at(0), g->user, &toml_path);
+        (void)!read_table(&r, section_at(0), g->user, &containerd_config_path);
         _cleanup_(freep) char *more =
                 told > CONTAINERD_MOST ? xasprintf(MORE_KEYS, told - CONTAINERD_MOST) : NULL;
         if (more)

@@ -70,14 +70,7 @@ static void warn_unknown(Decoder *d, const Field *fields, Mark mark, const Path 
                      : colon ? ": a blank is missing behind the colon"
                              : "",
                      blank ?: "", blank ? " stands in it, which looks like a blank" : "");
-        if (near)
-                diag_suggest(d->diag, "%s", near);
-}
-
-static bool is_null(const Node *node) {
-        _cleanup_(json_decrefp) json_t *value = NULL;
-        return node->type == NODE_SCALAR && node->plain && yaml_resolve(node, &value) >= 0 &&
-               json_is_null(value);
+        diag_suggest_name(d->diag, "", near);
 }
 
 static json_t *decode_text(Decoder *d, const Node *node, const Path *path) {
@@ -130,6 +123,14 @@ static void note_origin(Decoder *d, Mark mark, const Path *path) {
         origins_add(d->origins, name, at);
 }
 
+static void warn_gate(Decoder *d, const Field *f, const Member *m, const Path *path) {
+        Position at = mark_position(d, m->at);
+        _cleanup_(freep) char *name = path_format(path), *near = fields_suggest(f->fields, m->key);
+        diag_warn_at(d->diag, "unknown-feature-gate", &at, name, "is not known and has no effect");
+        diag_suggest_name(d->diag, "", near);
+}
+
+/* Of a map, whose keys have a row each, or of a dict, whose values are all as its one row says. */
 static json_t *decode_map(Decoder *d, const Field *f, const Node *node, const Path *path) {
         if (node->type != NODE_MAP)
                 return fail_type(d, node, path, "a map");
@@ -137,40 +138,16 @@ static json_t *decode_map(Decoder *d, const Field *f, const Node *node, const Pa
         for (size_t i = 0; i < node->n; i++) {
                 const Member *m = &node->members[i];
                 const Path here = { path, m->key, 0 };
-                const Field *known = fields_find(f->fields, m->key);
-                if (!known)
+                const Field *own = fields_find(f->fields, m->key),
+                            *row = f->type == FIELD_DICT ? f->fields : own;
+                if (!row)
                         warn_unknown(d, f->fields, m->at, &here);
-                else if (known->type != FIELD_IGNORED && !is_null(m->value)) {
-                        note_origin(d, m->at, &here);
-                        json_t *value = decode_value(d, known, m->value, &here);
-                        if (value)
-                                json_object_set_new(map, m->key, value);
-                }
-        }
-        return map;
-}
-
-static void warn_gate(Decoder *d, const Field *f, const Member *m, const Path *path) {
-        Position at = mark_position(d, m->at);
-        _cleanup_(freep) char *name = path_format(path), *near = fields_suggest(f->fields, m->key);
-        diag_warn_at(d->diag, "unknown-feature-gate", &at, name, "is not known and has no effect");
-        if (near)
-                diag_suggest(d->diag, "%s", near);
-}
-
-static json_t *decode_dict(Decoder *d, const Field *f, const Node *node, const Path *path) {
-        if (node->type != NODE_MAP)
-                return fail_type(d, node, path, "a map");
-        json_t *map = json_object();
-        for (size_t i = 0; i < node->n; i++) {
-                const Member *m = &node->members[i];
-                const Path here = { path, m->key, 0 };
-                if (is_null(m->value))
+                if (!row || row->type == FIELD_IGNORED || node_is_null(m->value))
                         continue;
                 note_origin(d, m->at, &here);
-                if (f->flags & FIELD_GATES && !fields_find(f->fields, m->key))
+                if (f->flags & FIELD_GATES && !own)
                         warn_gate(d, f, m, &here);
-                json_t *value = decode_value(d, f->fields, m->value, &here);
+                json_t *value = decode_value(d, row, m->value, &here);
                 if (value)
                         json_object_set_new(map, m->key, value);
         }
@@ -188,7 +165,7 @@ static json_t *decode_list(Decoder *d, const Field *f, const Node *node, const P
         for (size_t i = 0; i < node->n; i++) {
                 /* the same, but for nulls before it */
                 const Path here = { path, NULL, i }, there = { path, NULL, json_array_size(list) };
-                if (is_null(node->items[i]))
+                if (node_is_null(node->items[i]))
                         continue;
                 note_origin(d, node->items[i]->at, &there);
                 json_t *item = decode_value(d, f->fields, node->items[i], &here);
@@ -231,9 +208,8 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
 static json_t *decode_value(Decoder *d, const Field *f, const Node *node, const Path *path) {
         switch (f->type) {
         case FIELD_MAP:
-                return decode_map(d, f, node, path);
         case FIELD_DICT:
-                return decode_dict(d, f, node, path);
+                return decode_map(d, f, node, path);
         case FIELD_LIST:
                 return decode_list(d, f, node, path);
         case FIELD_FREE:
@@ -254,7 +230,7 @@ static json_t *decode_value(Decoder *d, const Field *f, const Node *node, const 
 }
 
 static const char *scalar_text(const Node *node) {
-        return node && node->type == NODE_SCALAR && !is_null(node) ? node->text : NULL;
+        return node && node->type == NODE_SCALAR && !node_is_null(node) ? node->text : NULL;
 }
 
 bool document_is_ours(const Node *root) {
@@ -271,7 +247,7 @@ static bool check_identity(Decoder *d, const Node *root, const char *key, const 
         const Node *node = node_get(root, key);
         Position at = node_position(d, node ?: root);
 
-        if (!node || is_null(node)) {
+        if (!node || node_is_null(node)) {
                 const Member *near = NULL;
                 for (size_t i = 0; i < root->n; i++)
                         if (!node && strcasecmp(root->members[i].key, key) == 0)

@@ -11,16 +11,16 @@
 #include <strings.h>
 
 DEFINE_STRING_TABLE(filesystem, Filesystem, "xfs", "ext4")
-DEFINE_STRING_TABLE(hugepages_mode, HugePagesMode, "keep", "off", "auto", "explicit")
-DEFINE_STRING_TABLE(policy, Policy, "fail", "warn")
-DEFINE_STRING_TABLE(efa_mode, EfaMode, "auto", "require", "off")
-DEFINE_STRING_TABLE(nvidia_mode, NvidiaMode, "auto", "off")
-DEFINE_STRING_TABLE(fabric_manager, FabricManager, "auto", "on", "off")
-DEFINE_STRING_TABLE(fabric_gate, FabricGate, "require", "warn", "off")
+static const char *const hugepages_mode_table[] = { "keep", "off", "auto", "explicit" };
+static const char *const policy_table[] = { "fail", "warn" };
+static const char *const efa_mode_table[] = { "auto", "require", "off" };
+static const char *const nvidia_mode_table[] = { "auto", "off" };
+static const char *const fabric_manager_table[] = { "auto", "on", "off" };
+static const char *const fabric_gate_table[] = { "require", "warn", "off" };
 DEFINE_STRING_TABLE(imex_mode, ImexMode, "auto", "off", "dra", "host")
 DEFINE_STRING_TABLE(memory_mode, MemoryMode, "auto", "driver", "numa")
-DEFINE_STRING_TABLE(clocks, Clocks, "auto", "max", "default")
-DEFINE_STRING_TABLE(health_policy, HealthPolicy, "warn", "require", "off")
+static const char *const clocks_table[] = { "auto", "max", "default" };
+static const char *const health_policy_table[] = { "warn", "require", "off" };
 DEFINE_STRING_TABLE(failure_policy, FailurePolicy, "hold", "join-tainted")
 
 static const char *const storage_strategy_table[] = { NULL, "RAID0", "RAID10", "Mount" };
@@ -317,13 +317,6 @@ const Field nodeconfig_fields[] = {
         {}
 };
 
-size_t fields_count(const Field *fields) {
-        size_t n = 0;
-        while (fields[n].key)
-                n++;
-        return n;
-}
-
 const Field *fields_find(const Field *fields, const char *key) {
         for (; fields->key; fields++)
                 if (streq(fields->key, key))
@@ -360,12 +353,10 @@ char *fields_suggest(const Field *fields, const char *key) {
         const char *sibling = sibling_of(fields, key);
         if (sibling)
                 return xstrdup(sibling);
-        size_t n = fields_count(fields);
-        _cleanup_(freep) const char **names = xcalloc(n + 1, sizeof *names);
-        for (size_t i = 0; i < n; i++)
-                names[i] = fields[i].key;
-        const char *near = nearest_name(key, names);
-        return near ? xstrdup(near) : find_elsewhere(nodeconfig_fields, key, "");
+        Nearest near = { .text = key };
+        for (; fields->key; fields++)
+                nearest_try(&near, fields->key);
+        return near.best ? xstrdup(near.best) : find_elsewhere(nodeconfig_fields, key, "");
 }
 
 int field_enum_index(const Field *f, const char *text) {

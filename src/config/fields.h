@@ -59,7 +59,6 @@ struct Field {                          /* NOLINT(clang-analyzer-optin.performan
 extern const Field nodeconfig_fields[]; /* apiVersion, kind, metadata, spec */
 extern const Field feature_gates[];     /* the known names */
 
-size_t fields_count(const Field *fields);
 const Field *fields_find(const Field *fields, const char *key);
 /* The known key that is nearest to an unknown one: among its siblings, by what it means or how it is spelt,
  * or else the same key elsewhere. Text or NULL. */
@@ -72,6 +71,8 @@ int64_t field_fallback_number(const Field *f);
 /* ---- path.c: where something stands ---- */
 /* key NULL: an item of a list */
 typedef struct Path { const struct Path *up; const char *key; size_t index; } Path;
+/* spec.kubelet.config, spec.containerd.config, spec.containerd.baseRuntimeSpec */
+extern const Path kubelet_config_path, containerd_config_path, runtime_spec_path;
 _malloc_ char *path_format(const Path *path);                   /* "spec.kubelet.flags[1]" */
 /* Text that is no secret, for a message: in quotes, escaped, cut at 40 characters. */
 _malloc_ char *text_quote(const char *text, size_t size);
@@ -114,6 +115,11 @@ void merge_done(Merge *m);
 _nonnull_ void merge_add(Merge *m, json_t *document, Origins *origins, Diag *diag);
 _nonnull_ void merge_finish(Merge *m, Diag *diag);              /* writes the TOML text */
 
+/* ---- the merged document by path: path.c ---- */
+/* What stands there so far: at "spec.kubelet.flags"; NULL. */
+_nonnull_ json_t *merge_find(const Merge *m, const char *path);
+char **merge_flags(const Merge *m);             /* spec.kubelet.flags as a new vector */
+
 /* ---- texts.c ---- */
 /* People send templates as they are (harishvs/slinky_on_eks). */
 #define PLACEHOLDER "holds a placeholder that nobody filled in: the user data was not rendered " \
@@ -132,6 +138,13 @@ int parse_page_size(const char *text, uint64_t *ret);           /* "2Mi" → byt
 
 /* An error of the merged document, unless it was told of already. */
 _nonnull_ void config_report(const Merge *m, Diag *diag, const char *path, const char *text);
+/* A warning of what stands at the path. */
+_printf_(5, 6) void merge_warn(const Merge *m, Diag *diag, const char *code, const char *path,
+                               const char *format, ...);
+/* Is the word one of "a|b|c"? */
+_nonnull_ bool word_is_among(const char *word, const char *list);
+/* NULL, or in room that it is none of them. */
+_nonnull_ const char *word_fault(const char *word, const char *list, Text *room);
 
 /* ---- validate.c ---- */
 /* All rules over the merged document; -EINVAL when one is broken. */
@@ -160,7 +173,6 @@ _must_check_ _nonnull_ bool kubelet_validate(const Merge *m, Diag *diag);
 _nonnull_ void kubelet_warn(const Merge *m, Diag *diag);
 
 /* ---- kubelet-tables.c ---- */
-_nonnull_ const json_t *kubelet_options(const Merge *m);                /* spec.kubelet, or NULL */
 /* Of a value that is not null: what is wrong with it, or NULL; room is for a sentence that is made. */
 _nonnull(1, 3) const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Text *room);
 /* The same of a member of a map. */

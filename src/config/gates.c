@@ -12,14 +12,7 @@
 
 /* ---- the table ---- */
 
-static const char *all_gates(void) {
-        static Table table = { kubelet_known_gates, &kubelet_known_gates_size, NULL };
-        return table_text(&table);
-}
-
-static unsigned two_digits(const char *s) {
-        return (unsigned)(s[0] - '0') * 10 + (unsigned)(s[1] - '0');
-}
+static Table all_gates = { kubelet_known_gates, &kubelet_known_gates_size, NULL };
 
 /* A row of the table: fixed cells and the name, the states, what it needs. */
 typedef struct Row { unsigned from, until; const char *name, *states, *needs; } Row;
@@ -27,15 +20,15 @@ typedef struct Row { unsigned from, until; const char *name, *states, *needs; } 
 static bool row_next(const char **at, Row *ret) {
         if (!**at)
                 return false;
-        *ret = (Row){ .from = two_digits(*at), .until = two_digits(*at + 2), .name = *at + 4 };
-        ret->states = ret->name + strlen(ret->name) + 1;
-        ret->needs = ret->states + strlen(ret->states) + 1;
-        *at = ret->needs + strlen(ret->needs) + 1;
+        *ret = (Row){ .from = two_digits(*at), .until = two_digits(*at + 2) };
+        ret->name = table_cell(at) + 4;
+        ret->states = table_cell(at);
+        ret->needs = table_cell(at);
         return true;
 }
 
 static bool row_find(const char *name, Row *ret) {
-        for (const char *at = all_gates(); row_next(&at, ret);)
+        for (const char *at = table_text(&all_gates); row_next(&at, ret);)
                 if (streq(ret->name, name))
                         return true;
         return false;
@@ -87,15 +80,11 @@ bool kubelet_gate_versions(const char *name, unsigned *ret_from, unsigned *ret_u
 }
 
 const char *kubelet_gate_nearest(const char *name) {
-        _cleanup_(freep) const char **names = NULL;
-        size_t n = 0;
+        Nearest near = { .text = name };
         Row row;
-        for (const char *at = all_gates(); row_next(&at, &row);) {
-                names = xrealloc(names, n + 2, sizeof *names);
-                names[n++] = row.name;
-                names[n] = NULL;
-        }
-        return nearest_name(name, names);
+        for (const char *at = table_text(&all_gates); row_next(&at, &row);)
+                nearest_try(&near, row.name);
+        return near.best;
 }
 
 /* ---- what a user says ---- */
@@ -106,8 +95,7 @@ typedef struct Gates { Said *said; size_t n; } Gates;
 
 static void gates_done(Gates *g) {
         for (size_t i = 0; i < g->n; i++) {
-                free(g->said[i].name);
-                free(g->said[i].path);
+                FREE_ALL(g->said[i].name, g->said[i].path);
         }
         free(g->said);
 }
@@ -133,16 +121,14 @@ static void gates_say(Gates *g, const char *name, bool on, char *path, bool by_f
 }
 
 static void read_list(Gates *g, const char *list, size_t element) {
-        for (; *list; list += strspn(list, ",")) {
-                size_t n = strcspn(list, ",");
-                _cleanup_(freep) char *pair = xstrndup(list, n);
+        while (*list) {
+                _cleanup_(freep) char *pair = str_cut(&list, ",");
                 char *equals = strchr(pair, '=');
-                list += n;
                 if (!equals)
                         continue;
                 *equals = 0;
                 _cleanup_(freep) char *name = str_strip(pair), *value = str_strip(equals + 1);
-                int on = kubelet_flag_bool(value);
+                int on = parse_bool(value);
                 if (on >= 0)
                         gates_say(g, name, on, xasprintf("spec.kubelet.flags[%zu]", element), true);
         }
@@ -153,7 +139,7 @@ static void read_flags(Gates *g, char *const *flags) {
         for (size_t i = 0; flags && flags[i]; i++) {
                 char *one[] = { flags[i], NULL };
                 _cleanup_(strv_freep) char **words = has_placeholder(flags[i]) ? NULL : kubelet_words(one);
-                for (char **w = words; w && *w; w++) {
+                STRV_FOREACH(w, words) {
                         _cleanup_(freep) char *name = behind ? NULL : kubelet_flag_name(*w);
                         const char *equals = strchr(*w, '=');
                         if (!behind && (!name || !streq(name, "feature-gates")))
@@ -175,8 +161,7 @@ bool kubelet_flags_turn_off(char *const *flags, const char *name) {
 }
 
 static Gates gates_read(const json_t *config, char *const *flags) {
-        const Path spec = { NULL, "spec", 0 }, kubelet = { &spec, "kubelet", 0 },
-                   file = { &kubelet, "config", 0 }, gates = { &file, "featureGates", 0 };
+        const Path gates = { &kubelet_config_path, "featureGates", 0 };
         Gates g = {};
         const char *name;
         json_t *on;
@@ -212,10 +197,7 @@ static char *refusal(const Said *s, const char *who, unsigned minor) {
 }
 
 static void warn_of(const Said *s, const Position *at, const char *text, Diag *diag) {
-        if (s->by_flag)
-                diag_warn_at(diag, "kubelet-flag", at, s->path, "%s", text);
-        else
-                diag_warn_at(diag, "kubelet-setting", at, s->path, "%s", text);
+        diag_warn_at(diag, s->by_flag ? "kubelet-flag" : "kubelet-setting", at, s->path, "%s", text);
 }
 
 /* kubelet checks three times: before it reads its file, while it reads it, and when the flags are over it
@@ -249,12 +231,6 @@ static void report(const Check *c, const Said *s, char *text) {
                 warn_of(s, at, t, c->diag);
 }
 
-static void suggest_nearest(const char *name, Diag *diag) {
-        const char *near = kubelet_gate_nearest(name);
-        if (near)
-                diag_suggest(diag, "%s", near);
-}
-
 static void report_refused(const Check *c, const Said *s) {
         unsigned from, until;
         if (kubelet_gate_versions(s->name, &from, &until)) {
@@ -266,7 +242,7 @@ static void report_refused(const Check *c, const Said *s) {
         _cleanup_(freep) char *shown = text_quote(s->name, strlen(s->name));
         report(c, s, xasprintf("kubelet %s does not know the feature gate %s, and exits with it", c->version,
                                shown));
-        suggest_nearest(s->name, c->diag);
+        diag_suggest_name(c->diag, "", kubelet_gate_nearest(s->name));
 }
 
 /* AllAlpha and AllBeta are for what is in that stage and not named itself; NULL: neither is said. */
@@ -303,7 +279,7 @@ static bool check_need(const Check *c, const Row *row, const char *need) {
 static bool check_needs(const Check *c) {
         bool met = true;
         Row row;
-        for (const char *at = all_gates(); row_next(&at, &row);)
+        for (const char *at = table_text(&all_gates); row_next(&at, &row);)
                 for (const char *need = row.needs; *need && has_row(&row, c->minor) && is_on(c, &row);
                      need += strcspn(need, ","), need += *need == ',')
                         met = check_need(c, &row, need) && met;
@@ -332,12 +308,8 @@ int kubelet_gate_check(const Config *config, const char *version, bool refuse, D
 /* ---- without a version ---- */
 
 static Gates gates_of(const Merge *m) {
-        const json_t *options = kubelet_options(m), *flag;
-        _cleanup_(strv_freep) char **flags = NULL;
-        size_t i;
-        json_array_foreach(json_object_get(options, "flags"), i, flag)
-                strv_push(&flags, xstrdup(json_string_value(flag) ?: ""));
-        return gates_read(json_object_get(options, "config"), flags);
+        _cleanup_(strv_freep) char **flags = merge_flags(m);
+        return gates_read(merge_find(m, "spec.kubelet.config"), flags);
 }
 
 /* Behind the newest version that takes it; 0: none does. */
@@ -377,7 +349,7 @@ void gates_warn(const Merge *m, Diag *diag) {
                                                   "1.%d: kubelet exits with one that it does not know",
                                                   shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
                         warn_of(s, at, text, diag);
-                        suggest_nearest(s->name, diag);
+                        diag_suggest_name(diag, "", kubelet_gate_nearest(s->name));
                 } else if (minor > 0 && minor <= KUBELET_TABLES_TO) {
                         _cleanup_(freep) char *who = xasprintf("kubelet from 1.%u on exits", minor),
                                               *text = refusal(s, who, minor);

@@ -47,7 +47,7 @@ static size_t word_length(const char *s) {
 char **kubelet_words(char *const *flags) {
         char **words = NULL;
         size_t n_words = 0;
-        for (char *const *f = flags; f && *f; f++)
+        STRV_FOREACH(f, flags)
                 for (const char *s = *f + strspn(*f, BLANKS); *s; s += strspn(s, BLANKS)) {
                         size_t n = word_length(s);
                         char *word = xstrndup(s, n);
@@ -74,17 +74,6 @@ static bool reading_report(Reading *r, bool certain, const char *path, const cha
         else
                 diag_warn_at(r->diag, "kubelet-flag", at, path, "%s", text);
         return true;
-}
-
-static bool has_key(const json_t *config, const char *key) {
-        for (;;) {
-                size_t n = strcspn(key, ".");
-                _cleanup_(freep) char *part = xstrndup(key, n);
-                config = json_object_get(config, part);
-                if (!config || !key[n])
-                        return config != NULL;
-                key += n + 1;
-        }
 }
 
 /* What nodestrap says itself on kubelet's command line: the user's words stand behind it, and kubelet takes
@@ -124,27 +113,13 @@ static bool is_past_64_bits(const char *text) {
         return errno == ERANGE && !*end;
 }
 
-/* Go takes more of what begins with a digit than flag_json() does, such as 1_000 and 0b1. */
-static bool is_no_number(const char *text) {
-        return !isdigit((unsigned char)text[*text == '-' || *text == '+']) || is_past_64_bits(text);
-}
-
-int kubelet_flag_bool(const char *text) {
-        static const char *const yes[] = { "1", "t", "T", "true", "TRUE", "True" },
-                                 *const no[] = { "0", "f", "F", "false", "FALSE", "False" };
-        for (size_t i = 0; i < ARRAY_SIZE(yes); i++)
-                if (streq(text, yes[i]) || streq(text, no[i]))
-                        return streq(text, yes[i]);
-        return -EINVAL;
-}
-
 /* As Go's strconv reads it for a flag (pkg.go.dev/github.com/spf13/pflag): a number also with 0x. NULL where
  * it does not. */
 static json_t *flag_json(char type, const char *text, int base) {
         char *end;
         errno = 0;
         long long n = strtoll(text, &end, base);
-        int on = kubelet_flag_bool(text);
+        int on = parse_bool(text);
         if (type == 'i')
                 return *text && !*end && errno == 0 && !isspace((unsigned char)*text) ? json_integer(n) : NULL;
         if (type == 'b')
@@ -179,25 +154,23 @@ static bool word_setting(const char *word, KubeletSetting *ret) {
 
 /* "a=b,c=d" into map, as component-base cli/flag/map_string_string.go reads it. */
 static void add_pairs(json_t *map, const char *text, char between, bool switches) {
-        for (const char *s = text; *s; s += strspn(s, ",")) {
-                size_t n = strcspn(s, ",");
-                _cleanup_(freep) char *pair = xstrndup(s, n);
+        while (*text) {
+                _cleanup_(freep) char *pair = str_cut(&text, ",");
+                bool any = *pair;
                 char *at = strchr(pair, between);
                 if (at)
                         *at++ = 0;
                 _cleanup_(freep) char *key = str_strip(pair), *value = str_strip(at ?: "");
                 json_t *yes = switches ? flag_json('b', value, 0) : NULL;
-                if (n > 0)
+                if (any)
                         json_object_set_new(map, key, yes ?: json_string(value));
-                s += n;
         }
 }
 
 /* "0:memory=1Gi,hugepages-2Mi=2Gi;1:memory=1Gi" (kubernetes/kubernetes:pkg/util/flag/flags.go). */
 static void add_reservations(json_t *list, const char *text) {
-        for (const char *s = text; *s; s += strspn(s, ";")) {
-                size_t n = strcspn(s, ";");
-                _cleanup_(freep) char *entry = xstrndup(s, n);
+        while (*text) {
+                _cleanup_(freep) char *entry = str_cut(&text, ";");
                 char *limits = strchr(entry, ':');
                 uint64_t node = 0;
                 if (limits)
@@ -208,7 +181,6 @@ static void add_reservations(json_t *list, const char *text) {
                         json_array_append_new(list, json_pack("{s:I, s:O}", "numaNode", (json_int_t)node,
                                                               "limits", map));
                 json_decref(map);
-                s += n;
         }
 }
 
@@ -247,7 +219,7 @@ static void merge_flag(json_t *settings, const KubeletSetting *s, const char *te
 void kubelet_flags_merge(json_t *settings, char *const *words) {
         _cleanup_(strv_freep) char **given = NULL;
         KubeletSetting s;
-        for (char *const *w = words; w && *w; w++) {
+        STRV_FOREACH(w, words) {
                 const char *equals = strchr(*w, '='), *text = equals ? equals + 1 : NULL;
                 bool known = word_setting(*w, &s);
                 if (!equals && startswith(*w, "-v"))
@@ -273,7 +245,7 @@ static bool is_label_word(const char *s, size_t n) {
 bool kubelet_label_is_valid(const char *key, const char *value) {
         const char *slash = strchr(key, '/'), *name = slash ? slash + 1 : key;
         for (const char *s = key; slash && s < slash; s++)      /* a DNS name */
-                if (!islower((unsigned char)*s) && !isdigit((unsigned char)*s) &&
+                if (!islower((unsigned char)*s) && !is_digit(*s) &&
                     (s == key || s + 1 == slash || !strchr("-.", *s)))
                         return false;
         return slash != key && is_label_word(name, strlen(name)) &&
@@ -288,15 +260,11 @@ static bool in_domain(const char *name, size_t n, const char *domain) {
 
 /* Of those domains kubelet gives itself these alone (k8s.io/kubelet pkg/apis/well_known_labels.go). */
 static bool is_kept_from_kubelet(const char *key, size_t prefix) {
-        static const char *const given[] = {
-                "beta.kubernetes.io/arch", "beta.kubernetes.io/instance-type", "beta.kubernetes.io/os",
-                "failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
-                "kubernetes.io/arch", "kubernetes.io/hostname", "kubernetes.io/os",
-                "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(given); i++)
-                if (streq(given[i], key))
-                        return false;
+        if (ONE_OF(key, "beta.kubernetes.io/arch", "beta.kubernetes.io/instance-type",
+                   "beta.kubernetes.io/os", "failure-domain.beta.kubernetes.io/region",
+                   "failure-domain.beta.kubernetes.io/zone", "kubernetes.io/arch", "kubernetes.io/hostname",
+                   "kubernetes.io/os", "topology.kubernetes.io/region", "topology.kubernetes.io/zone"))
+                return false;
         return (in_domain(key, prefix, "kubernetes.io") || in_domain(key, prefix, "k8s.io")) &&
                !in_domain(key, prefix, "node.kubernetes.io") &&
                !in_domain(key, prefix, "kubelet.kubernetes.io");
@@ -336,7 +304,7 @@ static const char *taint_fault(const char *taint) {
 static const char *gate_fault(const char *gate) {
         const char *equals = strchr(gate, '=');
         _cleanup_(freep) char *value = equals ? str_strip(equals + 1) : NULL;
-        return value && kubelet_flag_bool(value) >= 0
+        return value && parse_bool(value) >= 0
                        ? NULL : "must hold gates with true or false, such as A=true,B=false";
 }
 
@@ -346,11 +314,9 @@ static const char *dns_fault(const char *address) {
 
 static const char *list_fault(const char *list, const char *(*fault)(const char *)) {
         const char *found = NULL;
-        for (; *list && !found; list += strspn(list, ",")) {
-                size_t n = strcspn(list, ",");
-                _cleanup_(freep) char *raw = xstrndup(list, n), *item = str_strip(raw);
-                found = n > 0 ? fault(item) : NULL;
-                list += n;
+        while (*list && !found) {
+                _cleanup_(freep) char *raw = str_cut(&list, ","), *item = str_strip(raw);
+                found = *raw ? fault(item) : NULL;
         }
         return found;
 }
@@ -387,9 +353,11 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
                             : is_past_64_bits(value) ? "must fit into 64 bits"
                                                      : "must be a whole number";
         double unused;
+        /* Go takes more of what begins with a digit than flag_json() does, such as 1_000 and 0b1. */
         *ret_certain = zero_port ? true
                        : json    ? s.type == 'd' && !kubelet_parse_duration(value, &unused)
-                                 : s.type == 'b' || is_no_number(value);
+                                 : s.type == 'b' || !is_digit(value[*value == '-' || *value == '+']) ||
+                                           is_past_64_bits(value);
         json_decref(json);
         return fault;
 }
@@ -404,46 +372,41 @@ static bool is_one_dash(const char *word) {
 
 static void check_dash(Reading *r, const char *word, const char *path) {
         _cleanup_(freep) char *flag = xasprintf("-%s", word), *name = kubelet_flag_name(flag);
-        const char *near = kubelet_flag_nearest(name);
         if (reading_report(r, true, path,
                            "begins with one dash: kubelet reads each letter behind it as a flag of its own, "
-                           "knows v alone, and exits; its other flags begin with --") &&
-            near)
-                diag_suggest(r->diag, "--%s", near);
+                           "knows v alone, and exits; its other flags begin with --"))
+                diag_suggest_name(r->diag, "--", kubelet_flag_nearest(name));
 }
 
 static void warn_of_flag(const Merge *m, const char *flag, const char *path, Diag *diag) {
         const Position *at = origins_find(&m->origins, path);
-        const json_t *config = json_object_get(kubelet_options(m), "config");
         _cleanup_(freep) char *name = kubelet_flag_name(flag);
         KubeletFlag f;
         if (!name || !*name)
                 return;
         if (!kubelet_flag_find(flag, &f)) {
-                const char *near = kubelet_flag_nearest(name);
                 _cleanup_(freep) char *shown = text_quote(name, strlen(name));
                 diag_warn_at(diag, "kubelet-flag", at, path,
                              "%s is no flag of kubelet in Kubernetes 1.%d to 1.%d: with one that it does not "
                              "know kubelet exits, and plan --kubelet-version refuses it",
                              shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
-                if (near)
-                        diag_suggest(diag, "--%s", near);
+                diag_suggest_name(diag, "--", kubelet_flag_nearest(name));
                 return;
         }
+        _cleanup_(freep) char *setting = xasprintf(CONFIG ".%s", f.key);
         if (overridden(f.name))
                 diag_warn_at(diag, "kubelet-flag", at, path, "--%s replaces what nodestrap gives kubelet: %s",
                              f.name, overridden(f.name));
-        if (*f.key && has_key(config, f.key))
+        if (*f.key && merge_find(m, setting))
                 diag_warn_at(diag, "flag-and-config", at, path,
-                             "--%s sets the same as " CONFIG ".%s; kubelet takes the flag", f.name, f.key);
+                             "--%s sets the same as %s; kubelet takes the flag", f.name, setting);
         else if (f.until)
                 diag_warn_at(diag, "kubelet-flag", at, path,
                              "no kubelet from 1.%u on knows --%s; it exits with it", f.until, f.name);
-        else if (f.deprecated && *f.key) {
+        else if (f.deprecated) {
                 diag_warn_at(diag, "deprecated-flag", at, path, "kubelet calls --%s deprecated", f.name);
-                diag_suggest(diag, CONFIG ".%s", f.key);
-        } else if (f.deprecated)
-                diag_warn_at(diag, "deprecated-flag", at, path, "kubelet calls --%s deprecated", f.name);
+                diag_suggest_name(diag, "", *f.key ? setting : NULL);
+        }
 }
 
 /* ---- one after another ---- */
@@ -476,11 +439,6 @@ static void check_word(Reading *r, const char *word, const char *path) {
                 diag_suggest(r->diag, "--%s", f.name);
 }
 
-/* Nothing stands behind the words of a whole NodeConfig. */
-static bool is_certainly_without(const Reading *r, const char *next, bool typed, const KubeletSetting *s) {
-        return next ? typed && strchr("id", s->type) : !r->merge->partial;
-}
-
 /* The flag and its value, which may be the next word: how many words that was. */
 static size_t check_value(Reading *r, const char *word, const char *next, const char *path) {
         const char *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL, *fault = NULL;
@@ -497,7 +455,8 @@ static size_t check_value(Reading *r, const char *word, const char *next, const 
                 apart = next && (*next != '-' || (typed && !startswith(next, "--")));
                 value = apart ? next : NULL;
                 fault = !apart && (typed || streq(f.name, "node-labels")) ? "has no value" : NULL;
-                certain = is_certainly_without(r, next, typed, &s);
+                /* nothing stands behind the words of a whole NodeConfig */
+                certain = next ? typed && strchr("id", s.type) : !r->merge->partial;
         }
         if (value)
                 fault = flag_fault(&f, value, &room, &certain);
@@ -532,7 +491,7 @@ static void read_flags(Reading *r) {
         _cleanup_(words_done) Words w = {};
         json_t *flag;
         size_t i;
-        json_array_foreach(json_object_get(kubelet_options(r->merge), "flags"), i, flag) {
+        json_array_foreach(merge_find(r->merge, FLAGS), i, flag) {
                 const char *text = json_string_value(flag) ?: "";
                 _cleanup_(freep) char *path = xasprintf(FLAGS "[%zu]", i);
                 if (strstr(text, " - -"))
@@ -550,7 +509,7 @@ bool kubelet_flags_set(const Merge *m, const char *key) {
         json_t *flag;
         KubeletFlag f;
         size_t i;
-        json_array_foreach(json_object_get(kubelet_options(m), "flags"), i, flag)
+        json_array_foreach(merge_find(m, FLAGS), i, flag)
                 words_add(&w, json_string_value(flag) ?: "", i);
         for (i = 0; i < w.n; i++)
                 if (kubelet_flag_find(w.text[i], &f) && streq(f.key, key))
@@ -572,7 +531,7 @@ char *kubelet_setting_path(const json_t *config, char *const *flags, const char 
         KubeletFlag f;
         for (size_t i = strv_length(flags); i-- > 0;) {
                 _cleanup_(strv_freep) char **words = kubelet_words((char *[]){ flags[i], NULL });
-                for (char **w = words; w && *w; w++)
+                STRV_FOREACH(w, words)
                         if (kubelet_flag_find(*w, &f) && startswith(f.key, key) &&
                             strchr(".", f.key[strlen(key)]))    /* the key, or one below it */
                                 return xasprintf("spec.kubelet.flags[%zu]", i);

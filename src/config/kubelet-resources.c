@@ -5,7 +5,7 @@
 
 /* ---- what is kept from pods ---- */
 
-const char *enforcement_words(const KubeletGiven *g, Text *room) {
+const char *enforcement_words(const KubeletGiven *g) {
         const json_t *list = json_object_get(g->all, "enforceNodeAllocatable"), *word;
         bool none = false, twice = false, both = false, news = false;
         _cleanup_(strv_freep) char **seen = NULL;
@@ -26,16 +26,14 @@ const char *enforcement_words(const KubeletGiven *g, Text *room) {
                 return "holds a word twice";
         if (both)
                 return "holds a word beside the same one with -compressible";
-        if (news && until(g, 32)) {
-                text_add(room, "holds a word that kubelet knows from 1.32 on, and this one is 1.%u",
-                         g->minor);
-                return room->data;
-        }
+        if (news && until(g, 32))
+                return text_say(g->room, "holds a word that kubelet knows from 1.32 on, and this one is 1.%u",
+                                g->minor);
         return NULL;
 }
 
 /* A list that is empty is as none; and where there is none kubelet takes [pods]. */
-const char *enforcement_levels(const KubeletGiven *g, _unused_ Text *room) {
+const char *enforcement_levels(const KubeletGiven *g) {
         const json_t *list = json_object_get(g->all, "enforceNodeAllocatable");
         const char *first = json_string_value(json_array_get(list, 0));
         bool none = list && (!first || streq(first, "none"));
@@ -47,7 +45,7 @@ const char *enforcement_levels(const KubeletGiven *g, _unused_ Text *room) {
 }
 
 /* pkg/kubelet/cm/node_container_manager_linux.go:enforceExistingCgroup, too. */
-const char *enforcement_cgroups(const KubeletGiven *g, Text *room) {
+const char *enforcement_cgroups(const KubeletGiven *g) {
         static const char *const levels[][3] = {
                 { "system-reserved", "systemReservedCgroup", "systemReserved" },
                 { "kube-reserved", "kubeReservedCgroup", "kubeReserved" },
@@ -67,10 +65,11 @@ const char *enforcement_cgroups(const KubeletGiven *g, Text *room) {
                                       (cpus && k == 0);
                         if (cgroup && amount)
                                 continue;
-                        text_add(room, "holds %s, and %s is not set", s, cgroup ? level[2] : level[1]);
-                        if (!cgroup && cpus)
-                                text_add(room, ", which kubelet does not take beside reservedSystemCPUs");
-                        return room->data;
+                        text_add(g->room, "holds %s, and %s is not set", s, cgroup ? level[2] : level[1]);
+                        return !cgroup && cpus
+                                       ? text_say(g->room,
+                                                  ", which kubelet does not take beside reservedSystemCPUs")
+                                       : g->room->data;
                 }
         return NULL;
 }
@@ -94,18 +93,16 @@ static bool parse_cpus(const char *s, uint64_t *ret_most) {
         return true;
 }
 
-const char *reserved_cpus(const KubeletGiven *g, Text *room) {
+const char *reserved_cpus(const KubeletGiven *g) {
         const char *cpus = text(g, "reservedSystemCPUs");
         uint64_t most;
         if (!parse_cpus(cpus, &most))
                 return "must be a list of CPUs, such as 0-3,8";
         if (*cpus && (*text(g, "systemReservedCgroup") || *text(g, "kubeReservedCgroup")))
                 return "cannot stand beside systemReservedCgroup and kubeReservedCgroup";
-        if (g->cpus > 0 && most >= g->cpus) {
-                text_add(room, "names CPU %llu, and the machine has %u, which count from 0",
-                         (unsigned long long)most, g->cpus);
-                return room->data;
-        }
+        if (g->cpus > 0 && most >= g->cpus)
+                return text_say(g->room, "names CPU %llu, and the machine has %u, which count from 0",
+                                (unsigned long long)most, g->cpus);
         return NULL;
 }
 
@@ -119,7 +116,7 @@ static int64_t limit_of(const json_t *value) {
 }
 
 /* validate.c refuses huge pages in it. */
-const char *reserved_memory(const KubeletGiven *g, Text *room) {
+const char *reserved_memory(const KubeletGiven *g) {
         _cleanup_(strv_freep) char **seen = NULL;
         json_t *entry, *value;
         const char *name;
@@ -131,18 +128,18 @@ const char *reserved_memory(const KubeletGiven *g, Text *room) {
                         bool twice = strv_contains(seen, id);
                         strv_push(&seen, id);
                         if (twice)
-                                text_add(room, "says two things of %s of NUMA node %lld", name,
+                                text_add(g->room, "says two things of %s of NUMA node %lld", name,
                                          (long long)node);
                         else if (!streq(name, "memory") && !startswith(name, "hugepages-"))
-                                text_add(room, "holds %s, and only memory and huge pages can be reserved",
+                                text_add(g->room, "holds %s, and only memory and huge pages can be reserved",
                                          name);
                         else if (limit_of(value) == 0 || limit_of(value) == INT64_MIN)
-                                text_add(room,
+                                text_add(g->room,
                                          "reserves %s of NUMA node %lld, which must be a quantity above 0, "
                                          "such as 1Gi",
                                          name, (long long)node);
-                        if (room->data)
-                                return room->data;
+                        if (g->room->data)
+                                return g->room->data;
                 }
         }
         return NULL;
@@ -160,7 +157,7 @@ static int64_t memory_kept(const KubeletGiven *g) {
 }
 
 /* pkg/kubelet/cm/memorymanager/memory_manager.go:validateReservedMemory */
-const char *static_memory(const KubeletGiven *g, Text *room) {
+const char *static_memory(const KubeletGiven *g) {
         int64_t kept = memory_kept(g), sum = 0;
         json_int_t last = 0;
         json_t *entry;
@@ -172,11 +169,9 @@ const char *static_memory(const KubeletGiven *g, Text *room) {
                 sum += MAX(limit, 0);
                 last = MAX(last, json_integer_value(json_object_get(entry, "numaNode")));
         }
-        if (g->nodes > 0 && last >= (json_int_t)g->nodes) {
-                text_add(room, "names NUMA node %lld, and the machine has %u, which count from 0",
-                         (long long)last, g->nodes);
-                return room->data;
-        }
+        if (g->nodes > 0 && last >= (json_int_t)g->nodes)
+                return text_say(g->room, "names NUMA node %lld, and the machine has %u, which count from 0",
+                                (long long)last, g->nodes);
         if (kept < 0 && sum > 0)
                 return NULL;
         if (kept < 0)
@@ -190,38 +185,27 @@ const char *static_memory(const KubeletGiven *g, Text *room) {
         _cleanup_(freep) char *has = quantity_text(sum, true), *want = quantity_text(kept, true),
                               *kube = quantity_text(quantity_in(g, "kubeReserved", "memory"), true),
                               *own = quantity_text(quantity_in(g, "systemReserved", "memory"), true);
-        text_add(room,
+        text_add(g->room,
                  "must come to %s of memory where memoryManagerPolicy is Static: kubeReserved %s, "
-                 "systemReserved %s "
-                 "and evictionHard %s",
+                 "systemReserved %s and evictionHard %s",
                  want, kube, own, text_in(g, "evictionHard", "memory.available"));
-        text_add(room,
-                 "; reservedMemory has %s: set it to [{numaNode: 0, limits: {memory: %s}}], or divide that "
-                 "over the nodes",
-                 sum > 0 ? has : "none", want);
-        return room->data;
+        return text_say(g->room,
+                        "; reservedMemory has %s: set it to [{numaNode: 0, limits: {memory: %s}}], or divide "
+                        "that over the nodes", sum > 0 ? has : "none", want);
 }
 
-static const char *quantity_signs(const KubeletGiven *g, const char *map) {
+const char *quantity_signs(const KubeletGiven *g) {
         const char *name;
         json_t *value;
         int64_t n;
-        json_object_foreach(json_object_get(g->all, map), name, value)
+        json_object_foreach(json_object_get(g->all, g->key), name, value)
                 if (json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 && n < 0)
                         return "holds a negative amount";
         return NULL;
 }
 
-const char *kube_reserved(const KubeletGiven *g, _unused_ Text *room) {
-        return quantity_signs(g, "kubeReserved");
-}
-
-const char *system_reserved(const KubeletGiven *g, _unused_ Text *room) {
-        return quantity_signs(g, "systemReserved");
-}
-
 /* pkg/kubelet/cm/container_manager.go:ParseQOSReserved */
-const char *qos_reserved(const KubeletGiven *g, _unused_ Text *room) {
+const char *qos_reserved(const KubeletGiven *g) {
         const char *name;
         json_t *value;
         json_object_foreach(json_object_get(g->all, "qosReserved"), name, value) {
@@ -256,35 +240,22 @@ static const char *threshold_fault(const char *s, bool reclaim) {
         return share >= 0 && share <= 100 ? NULL : "must be from 0% to 100%";
 }
 
-static const char *thresholds(const KubeletGiven *g, const char *map, bool reclaim, Text *room) {
+const char *eviction_thresholds(const KubeletGiven *g) {
+        bool reclaim = streq(g->key, "evictionMinimumReclaim");
         const char *signal, *fault;
         json_t *value;
-        json_object_foreach(json_object_get(g->all, map), signal, value) {
+        json_object_foreach(json_object_get(g->all, g->key), signal, value) {
                 const char *s = json_string_value(value);
                 fault = s ? threshold_fault(s, reclaim) : NULL;
                 if (startswith(signal, "containerfs.") && until(g, 29))
                         fault = "is a signal that kubelet knows from 1.29 on";
-                if (fault) {
-                        text_add(room, "%s %s", signal, fault);
-                        return room->data;
-                }
+                if (fault)
+                        return text_say(g->room, "%s %s", signal, fault);
         }
         return NULL;
 }
 
-const char *eviction_hard(const KubeletGiven *g, Text *room) {
-        return thresholds(g, "evictionHard", false, room);
-}
-
-const char *eviction_soft(const KubeletGiven *g, Text *room) {
-        return thresholds(g, "evictionSoft", false, room);
-}
-
-const char *eviction_reclaim(const KubeletGiven *g, Text *room) {
-        return thresholds(g, "evictionMinimumReclaim", true, room);
-}
-
-const char *eviction_grace(const KubeletGiven *g, Text *room) {
+const char *eviction_grace(const KubeletGiven *g) {
         const json_t *soft = json_object_get(g->all, "evictionSoft"),
                      *grace = json_object_get(g->all, "evictionSoftGracePeriod");
         const char *signal;
@@ -292,18 +263,15 @@ const char *eviction_grace(const KubeletGiven *g, Text *room) {
         double n;
         json_object_foreach((json_t *)grace, signal, value) {
                 const char *s = json_string_value(value);
-                if (s && (!kubelet_parse_duration(s, &n) || n < 0)) {
-                        text_add(room, "%s must be a duration that is not negative, such as 1m30s", signal);
-                        return room->data;
-                }
+                if (s && (!kubelet_parse_duration(s, &n) || n < 0))
+                        return text_say(g->room, "%s must be a duration that is not negative, such as 1m30s",
+                                        signal);
         }
         json_object_foreach((json_t *)soft, signal, value) {
                 const char *s = json_string_value(value) ?: "";
                 /* valid to nodeadm, so that a plan says it */
-                if (g->minor > 0 && !json_object_get(grace, signal) && !streq(s, "0%") && !streq(s, "100%")) {
-                        text_add(room, "has no period for %s, which evictionSoft names", signal);
-                        return room->data;
-                }
+                if (g->minor > 0 && !json_object_get(grace, signal) && !streq(s, "0%") && !streq(s, "100%"))
+                        return text_say(g->room, "has no period for %s, which evictionSoft names", signal);
         }
         return NULL;
 }
@@ -333,7 +301,7 @@ static const PolicyOption topology_options[] = {
 };
 
 static const char *option_fault(const KubeletGiven *g, const char *manager, const PolicyOption *options,
-                                size_t n, const char *name, Text *room) {
+                                size_t n, const char *name) {
         const PolicyOption *o = options;
         while (o < options + n && !streq(o->name, name))
                 o++;
@@ -341,25 +309,25 @@ static const char *option_fault(const KubeletGiven *g, const char *manager, cons
         if (o == options + n && newer)
                 return NULL;
         if (o == options + n)
-                text_add(room, "holds %s, which kubelet does not know", name);
+                text_add(g->room, "holds %s, which kubelet does not know", name);
         else if (until(g, o->alpha))
-                text_add(room, "holds %s, which kubelet knows from 1.%u on", name, o->alpha);
+                text_add(g->room, "holds %s, which kubelet knows from 1.%u on", name, o->alpha);
         else if (g->minor > 0 && !newer && !from(g, o->stable)) {
                 _cleanup_(freep) char *feature =
                         xasprintf("%sPolicy%sOptions", manager, from(g, o->beta) ? "Beta" : "Alpha");
                 if (gate(g, feature) == 0)
-                        text_add(room,
+                        text_add(g->room,
                                  "holds %s, which needs the feature gate %s: set featureGates {%s: true}",
                                  name, feature, feature);
         }
-        return room->data;
+        return g->room->data;
 }
 
 static bool option_on(const json_t *options, const char *name) {
         return parse_bool(json_get_text(options, name)) == 1;
 }
 
-const char *cpu_manager_options(const KubeletGiven *g, Text *room) {
+const char *cpu_manager_options(const KubeletGiven *g) {
         static const char *const apart[][2] = {
                 /* the last two from 1.32 on, as the option is */
                 { "full-pcpus-only", "distribute-cpus-across-cores" },
@@ -374,20 +342,17 @@ const char *cpu_manager_options(const KubeletGiven *g, Text *room) {
         if (g->whole && !streq(text(g, "cpuManagerPolicy"), "static"))
                 return "has no use without cpuManagerPolicy static";
         if (until(g, 33) && gate(g, "CPUManagerPolicyOptions") == 0)
-                return needs_gate(g, "CPUManagerPolicyOptions", true, room);
+                return needs_gate(g, "CPUManagerPolicyOptions", true);
         json_object_foreach(options, name, value) {
-                if (option_fault(g, "CPUManager", cpu_options, ARRAY_SIZE(cpu_options), name, room))
-                        return room->data;
-                if (parse_bool(json_string_value(value) ?: "") < 0) {
-                        text_add(room, "%s must be \"true\" or \"false\"", name);
-                        return room->data;
-                }
+                if (option_fault(g, "CPUManager", cpu_options, ARRAY_SIZE(cpu_options), name))
+                        return g->room->data;
+                if (parse_bool(json_string_value(value) ?: "") < 0)
+                        return text_say(g->room, "%s must be \"true\" or \"false\"", name);
         }
         for (size_t i = 0; i < ARRAY_SIZE(apart); i++)
-                if (option_on(options, apart[i][0]) && option_on(options, apart[i][1])) {
-                        text_add(room, "%s and %s cannot be used together", apart[i][0], apart[i][1]);
-                        return room->data;
-                }
+                if (option_on(options, apart[i][0]) && option_on(options, apart[i][1]))
+                        return text_say(g->room, "%s and %s cannot be used together", apart[i][0],
+                                        apart[i][1]);
         if (option_on(options, "align-by-socket") &&
             streq(text(g, "topologyManagerPolicy"), "single-numa-node"))
                 return "align-by-socket cannot stand beside topologyManagerPolicy single-numa-node";
@@ -395,7 +360,7 @@ const char *cpu_manager_options(const KubeletGiven *g, Text *room) {
 }
 
 /* pkg/kubelet/cm/cpumanager/cpu_manager.go:NewManager */
-const char *static_cpus(const KubeletGiven *g, _unused_ Text *room) {
+const char *static_cpus(const KubeletGiven *g) {
         int64_t kept = quantity_in(g, "kubeReserved", "cpu") + quantity_in(g, "systemReserved", "cpu");
         /* of CPUs that are not known nothing is reserved yet */
         if (!g->whole || g->minor == 0 || g->cpus == 0 || !streq(text(g, "cpuManagerPolicy"), "static") ||
@@ -405,26 +370,23 @@ const char *static_cpus(const KubeletGiven *g, _unused_ Text *room) {
                "systemReserved";
 }
 
-const char *topology_manager_options(const KubeletGiven *g, Text *room) {
+const char *topology_manager_options(const KubeletGiven *g) {
         json_t *options = json_object_get(g->all, "topologyManagerPolicyOptions"), *value;
         const char *name;
         bool off = gate(g, "TopologyManagerPolicyOptions") == 0;
         if (json_is_object(options) && off)
-                return needs_gate(g, "TopologyManagerPolicyOptions", true, room);
+                return needs_gate(g, "TopologyManagerPolicyOptions", true);
         if (!*text(g, "topologyManagerPolicy") || streq(text(g, "topologyManagerPolicy"), "none"))
                 return NULL;
         json_object_foreach(options, name, value) {
                 const char *s = json_string_value(value) ?: "";
                 bool nodes = streq(name, "max-allowable-numa-nodes");
                 uint64_t n = 0;
-                if (option_fault(g, "TopologyManager", topology_options, ARRAY_SIZE(topology_options), name,
-                                 room))
-                        return room->data;
-                if (nodes ? parse_u64(s, &n) < 0 || n < 8 : parse_bool(s) < 0) {
-                        text_add(room, "%s must be %s", name,
-                                 nodes ? "a number from 8 on, in quotes" : "\"true\" or \"false\"");
-                        return room->data;
-                }
+                if (option_fault(g, "TopologyManager", topology_options, ARRAY_SIZE(topology_options), name))
+                        return g->room->data;
+                if (nodes ? parse_u64(s, &n) < 0 || n < 8 : parse_bool(s) < 0)
+                        return text_say(g->room, "%s must be %s", name,
+                                        nodes ? "a number from 8 on, in quotes" : "\"true\" or \"false\"");
         }
         return NULL;
 }

@@ -9,27 +9,27 @@
 
 /* ---- images ---- */
 
-static const char *image_thresholds(const KubeletGiven *g, _unused_ Text *room) {
+static const char *image_thresholds(const KubeletGiven *g) {
         return number(g, "imageGCLowThresholdPercent", 80) < number(g, "imageGCHighThresholdPercent", 85)
                        ? NULL
                        : "imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (80 and "
                          "85 where they are not given)";
 }
 
-static const char *image_ages(const KubeletGiven *g, Text *room) {
+static const char *image_ages(const KubeletGiven *g) {
         double most = seconds(g, "imageMaximumGCAge", 0), least = seconds(g, "imageMinimumGCAge", 120);
         if (most < 0)
                 return "must not be negative";
         if (most > 0 && most <= least)
                 return "must be longer than imageMinimumGCAge (2m where it is not given)";
-        return needs_gate(g, "ImageMaximumGCAge", most > 0, room);
+        return needs_gate(g, "ImageMaximumGCAge", most > 0);
 }
 
-static const char *image_least_age(const KubeletGiven *g, _unused_ Text *room) {
+static const char *image_least_age(const KubeletGiven *g) {
         return from(g, 36) && seconds(g, "imageMinimumGCAge", 0) < 0 ? "must not be negative" : NULL;
 }
 
-static const char *image_pulls(const KubeletGiven *g, _unused_ Text *room) {
+static const char *image_pulls(const KubeletGiven *g) {
         return is_on(g, "serializeImagePulls", false) && number(g, "maxParallelImagePulls", 1) > 1
                        ? "must be 1 where serializeImagePulls is true"
                        : NULL;
@@ -50,14 +50,14 @@ static const char *image_pattern_fault(const char *pattern) {
         return NULL;
 }
 
-static const char *image_verification(const KubeletGiven *g, Text *room) {
+static const char *image_verification(const KubeletGiven *g) {
         static const char feature[] = "KubeletEnsureSecretPulledImages";
         const char *policy = text(g, "imagePullCredentialsVerificationPolicy"), *fault = NULL;
         const json_t *list = json_object_get(g->all, "preloadedImagesVerificationAllowlist"), *pattern;
         size_t i;
         if (!from(g, 33))
                 return NULL;
-        fault = needs_gate(g, feature, *policy || json_array_size(list) > 0, room);
+        fault = needs_gate(g, feature, *policy || json_array_size(list) > 0);
         if (fault || gate(g, feature) != 1)
                 return fault;
         if (json_array_size(list) > 0 && !streq(policy, "NeverVerifyAllowlistedImages"))
@@ -70,55 +70,42 @@ static const char *image_verification(const KubeletGiven *g, Text *room) {
 
 /* ---- shutdown ---- */
 
-static const char *shutdown_gate(const KubeletGiven *g, Text *room) {
+static const char *shutdown_gate(const KubeletGiven *g) {
         return needs_gate(g, "GracefulNodeShutdown",
                           seconds(g, "shutdownGracePeriod", 0) > 0 ||
-                                  seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0,
-                          room);
+                                  seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0);
 }
 
 /* From 1.34 on a period of ours may stand beside it. */
-static const char *shutdown_order(const KubeletGiven *g, Text *room) {
+static const char *shutdown_order(const KubeletGiven *g) {
         double all = seconds(g, "shutdownGracePeriod", 0),
                end = seconds(g, "shutdownGracePeriodCriticalPods", 0);
         if (gate(g, "GracefulNodeShutdown") == 0 || end <= all ||
             (g->minor == 0 && !json_object_get(g->all, "shutdownGracePeriod")))
                 return NULL;
-        text_add(room, "must not be longer than shutdownGracePeriod (%gs), which it is a part of", all);
-        return room->data;
+        return text_say(g->room, "must not be longer than shutdownGracePeriod (%gs), which it is a part of",
+                        all);
 }
 
-static bool is_under_a_second(double period) {
-        return period < 0 || (period > 0 && period < 1);
+static const char *shutdown_least(const KubeletGiven *g) {
+        double period = seconds(g, g->key, 0);
+        return gate(g, "GracefulNodeShutdown") != 0 && period != 0.0 && period < 1
+                       ? "must be 0s, or 1s and more" : NULL;
 }
 
-static const char *shutdown_least(const KubeletGiven *g, _unused_ Text *room) {
-        return gate(g, "GracefulNodeShutdown") != 0 && is_under_a_second(seconds(g, "shutdownGracePeriod", 0))
-                       ? "must be 0s, or 1s and more"
-                       : NULL;
-}
-
-static const char *shutdown_least_end(const KubeletGiven *g, _unused_ Text *room) {
-        return gate(g, "GracefulNodeShutdown") != 0 &&
-                               is_under_a_second(seconds(g, "shutdownGracePeriodCriticalPods", 0))
-                       ? "must be 0s, or 1s and more"
-                       : NULL;
-}
-
-static const char *shutdown_priorities(const KubeletGiven *g, Text *room) {
+static const char *shutdown_priorities(const KubeletGiven *g) {
         bool used = json_array_size(json_object_get(g->all, "shutdownGracePeriodByPodPriority")) > 0;
         if (used && gate(g, "GracefulNodeShutdownBasedOnPodPriority") != 0 &&
             (seconds(g, "shutdownGracePeriod", 0) > 0 ||
              seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0))
                 return "cannot stand beside shutdownGracePeriod and shutdownGracePeriodCriticalPods: give "
-                       "the one "
-                       "or the others";
-        return needs_gate(g, "GracefulNodeShutdownBasedOnPodPriority", used, room);
+                       "the one or the others";
+        return needs_gate(g, "GracefulNodeShutdownBasedOnPodPriority", used);
 }
 
 /* ---- memory ---- */
 
-static const char *swap_behavior(const KubeletGiven *g, Text *room) {
+static const char *swap_behavior(const KubeletGiven *g) {
         const char *word = text_in(g, "memorySwap", "swapBehavior");
         if (!*word || g->minor == 0)
                 return NULL;
@@ -126,17 +113,16 @@ static const char *swap_behavior(const KubeletGiven *g, Text *room) {
                 return "is UnlimitedSwap, which kubelet knows up to 1.29: LimitedSwap or NoSwap";
         if (streq(word, "NoSwap") && until(g, 30))
                 return "is NoSwap, which kubelet knows from 1.30 on: LimitedSwap or UnlimitedSwap";
-        return needs_gate(g, "NodeSwap", true, room);
+        return needs_gate(g, "NodeSwap", true);
 }
 
-static const char *memory_throttling(const KubeletGiven *g, Text *room) {
-        return from(g, 37) ? needs_gate(g, "MemoryQoS", number(g, "memoryThrottlingFactor", 0.9) != 0.9, room)
+static const char *memory_throttling(const KubeletGiven *g) {
+        return from(g, 37) ? needs_gate(g, "MemoryQoS", number(g, "memoryThrottlingFactor", 0.9) != 0.9)
                            : NULL;
 }
 
-static const char *memory_reservation(const KubeletGiven *g, Text *room) {
-        return needs_gate(g, "MemoryQoS", streq(text(g, "memoryReservationPolicy"), "TieredReservation"),
-                          room);
+static const char *memory_reservation(const KubeletGiven *g) {
+        return needs_gate(g, "MemoryQoS", streq(text(g, "memoryReservationPolicy"), "TieredReservation"));
 }
 
 /* ---- sysctls ---- */
@@ -167,7 +153,7 @@ static bool is_sysctl(const char *name, bool pattern) {
         if (n == 0 || n > 253 || (star < n && (!pattern || star != n - 1)))
                 return false;
         for (size_t i = 0; i < star; i++) {
-                bool alone = islower((unsigned char)name[i]) || isdigit((unsigned char)name[i]);
+                bool alone = islower((unsigned char)name[i]) || is_digit(name[i]);
                 bool edge = i == 0 || strchr("./", name[i - 1]) || (i + 1 == n) || strchr("./", name[i + 1]);
                 if (!alone && (edge || !strchr("-_./", name[i])))
                         return false;
@@ -175,69 +161,60 @@ static bool is_sysctl(const char *name, bool pattern) {
         return true;
 }
 
-static const char *unsafe_sysctls(const KubeletGiven *g, Text *room) {
+static const char *unsafe_sysctls(const KubeletGiven *g) {
         json_t *item;
         size_t i;
         json_array_foreach(json_object_get(g->all, "allowedUnsafeSysctls"), i, item) {
                 const char *name = json_string_value(item) ?: "";
                 if (!is_sysctl(name, true))
                         return "holds what is not a kernel setting, such as net.core.somaxconn or net.*";
-                if (!is_namespaced(name, g->minor)) {
-                        text_add(
-                                room,
-                                "holds %s, which pods do not have of their own: kubelet knows those of net., "
-                                "fs.mqueue., kernel.shm*, kernel.msg* and kernel.sem",
-                                name);
-                        return room->data;
-                }
+                if (!is_namespaced(name, g->minor))
+                        return text_say(g->room,
+                                        "holds %s, which pods do not have of their own: kubelet knows those "
+                                        "of net., fs.mqueue., kernel.shm*, kernel.msg* and kernel.sem", name);
         }
         return NULL;
 }
 
-static const char *pod_sysctls(const KubeletGiven *g, Text *room) {
+static const char *pod_sysctls(const KubeletGiven *g) {
         json_t *all = json_object_get(g->all, "defaultPodSysctls"), *unused;
-        const char *name, *fault = needs_gate(g, "DefaultPodSysctls", json_object_size(all) > 0, room);
+        const char *name, *fault = needs_gate(g, "DefaultPodSysctls", json_object_size(all) > 0);
         if (fault)
                 return fault;
         json_object_foreach(all, name, unused)
-                if (!is_sysctl(name, false) || !is_namespaced(name, g->minor)) {
-                        text_add(room, "holds %s, which is not a kernel setting that pods have of their own",
-                                 name);
-                        return room->data;
-                }
+                if (!is_sysctl(name, false) || !is_namespaced(name, g->minor))
+                        return text_say(g->room,
+                                        "holds %s, which is not a kernel setting that pods have of their own",
+                                        name);
         return NULL;
 }
 
 /* ---- the rest ---- */
 
 /* pkg/util/taints/taints.go:CheckTaintValidation; a row of the table judges the effect. */
-static const char *taints(const KubeletGiven *g, Text *room) {
+static const char *taints(const KubeletGiven *g) {
         json_t *taint;
         size_t i;
         json_array_foreach(json_object_get(g->all, "registerWithTaints"), i, taint)
-                if (!kubelet_label_is_valid(json_get_text(taint, "key"), json_get_text(taint, "value"))) {
-                        text_add(room,
-                                 "holds at [%zu] what is not a taint: its key and value are as those of "
-                                 "labels, "
-                                 "such as nvidia.com/gpu and present",
-                                 i);
-                        return room->data;
-                }
+                if (!kubelet_label_is_valid(json_get_text(taint, "key"), json_get_text(taint, "value")))
+                        return text_say(g->room,
+                                        "holds at [%zu] what is not a taint: its key and value are as those "
+                                        "of labels, such as nvidia.com/gpu and present", i);
         return NULL;
 }
 
-static const char *server_certificate(const KubeletGiven *g, Text *room) {
-        return needs_gate(g, "RotateKubeletServerCertificate", is_on(g, "serverTLSBootstrap", false), room);
+static const char *server_certificate(const KubeletGiven *g) {
+        return needs_gate(g, "RotateKubeletServerCertificate", is_on(g, "serverTLSBootstrap", false));
 }
 
-static const char *quota_period(const KubeletGiven *g, Text *room) {
-        return needs_gate(g, "CustomCPUCFSQuotaPeriod", seconds(g, "cpuCFSQuotaPeriod", 0.1) != 0.1, room);
+static const char *quota_period(const KubeletGiven *g) {
+        return needs_gate(g, "CustomCPUCFSQuotaPeriod", seconds(g, "cpuCFSQuotaPeriod", 0.1) != 0.1);
 }
 
 /* kubelet gives these settings a value when it reads our file, where their gate is on. Where the file then
  * turns that off, or a flag does what the file undid, kubelet ends at that value. A flag alone comes before
  * (pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/server.go:NewKubeletCommand). */
-static const char *gates_of_defaults(const KubeletGiven *g, Text *room) {
+static const char *gates_of_defaults(const KubeletGiven *g) {
         static const char *const names[] = { "KubeletCrashLoopBackOffMax",
                                              "KubeletEnsureSecretPulledImages" };
         for (size_t i = 0; i < ARRAY_SIZE(names) && g->whole; i++) {
@@ -245,55 +222,44 @@ static const char *gates_of_defaults(const KubeletGiven *g, Text *room) {
                 if (kubelet_gate_state(NULL, names[i], g->minor) != 1 || gate(g, names[i]) != 0 ||
                     (!json_is_true(in_file) && kubelet_flags_turn_off(g->flags, names[i])))
                         continue;
-                text_add(room,
-                         "turns %s off, which is on in kubelet 1.%u: kubelet then ends at a default of its "
-                         "own; "
-                         "leave it on",
-                         names[i], g->minor);
-                return room->data;
+                return text_say(g->room,
+                                "turns %s off, which is on in kubelet 1.%u: kubelet then ends at a default "
+                                "of its own; leave it on", names[i], g->minor);
         }
         return NULL;
 }
 
 /* pkg/kubelet/server/server.go: from what is not an address kubelet makes the name "<nil>". */
-static const char *listen_address(const KubeletGiven *g, _unused_ Text *room) {
+static const char *listen_address(const KubeletGiven *g) {
         const char *address = text(g, "address");
         return !*address || kubelet_address_is_valid(address) ? NULL : "must be an IP address";
 }
 
 /* Of two servers at one port the later one fails, and which that is changes. */
-static const char *shared_port(const KubeletGiven *g, const char *key, double otherwise) {
-        double port = number(g, key, otherwise);
+static const char *shared_port(const KubeletGiven *g) {
+        double port = number(g, g->key, streq(g->key, "healthzPort") ? 10248 : 0);
         if (port == 0.0 || port != number(g, "port", 10250))
                 return NULL;
         return "must be another one than port (10250 where it is not given)";
 }
 
-static const char *read_only_port(const KubeletGiven *g, _unused_ Text *room) {
-        return shared_port(g, "readOnlyPort", 0);
-}
-
-static const char *health_port(const KubeletGiven *g, _unused_ Text *room) {
-        return shared_port(g, "healthzPort", 10248);
-}
-
-static const char *crash_loop(const KubeletGiven *g, Text *room) {
+static const char *crash_loop(const KubeletGiven *g) {
         const char *most = text_in(g, "crashLoopBackOff", "maxContainerRestartPeriod");
         double n;
         if (!*most || !kubelet_parse_duration(most, &n))
                 return NULL;
         return n < 1 || n > 300 ? "maxContainerRestartPeriod must be from 1s to 300s"
-                                : needs_gate(g, "KubeletCrashLoopBackOffMax", true, room);
+                                : needs_gate(g, "KubeletCrashLoopBackOffMax", true);
 }
 
-static const char *log_query(const KubeletGiven *g, Text *room) {
+static const char *log_query(const KubeletGiven *g) {
         bool used = is_on(g, "enableSystemLogQuery", false);
         return used && !is_on(g, "enableSystemLogHandler", true) ? "needs enableSystemLogHandler"
-                                                                 : needs_gate(g, "NodeLogQuery", used, room);
+                                                                 : needs_gate(g, "NodeLogQuery", used);
 }
 
 /* pkg/kubelet/userns/userns_manager.go: all user IDs but those of the first pod, divided among pods. */
-static const char *user_namespaces(const KubeletGiven *g, Text *room) {
+static const char *user_namespaces(const KubeletGiven *g) {
         const json_t *value = json_object_get(json_object_get(g->all, "userNamespaces"), "idsPerPod");
         json_int_t ids = json_is_integer(value) && from(g, 33) ? json_integer_value(value) : 65536,
                    all = INT64_C(1) << 32;
@@ -304,14 +270,13 @@ static const char *user_namespaces(const KubeletGiven *g, Text *room) {
         json_int_t most = ids > 0 ? all / ids - 1 : 0;
         if (!from(g, 30) || ids <= 0 || pods <= (double)most)
                 return NULL;
-        text_add(room, "must be at most %lld: kubelet keeps %lld user IDs for each pod",
-                 (long long)most, (long long)ids);
-        return room->data;
+        return text_say(g->room, "must be at most %lld: kubelet keeps %lld user IDs for each pod",
+                        (long long)most, (long long)ids);
 }
 
 /* k8s.io/component-base:cli/flag/curves_flag.go; those that Go 1.26 knows: P-256, P-384, P-521, X25519, and
  * the three with ML-KEM (pkg.go.dev/crypto/tls#CurveID). */
-static const char *curves(const KubeletGiven *g, Text *room) {
+static const char *curves(const KubeletGiven *g) {
         static const int known[] = { 23, 24, 25, 29, 4587, 4588, 4589 };
         const json_t *list = json_object_get(g->all, "tlsCurvePreferences"), *item;
         size_t i, seen[ARRAY_SIZE(known)] = {};
@@ -323,14 +288,14 @@ static const char *curves(const KubeletGiven *g, Text *room) {
                         k++;
                 if (json_is_integer(item) && k < ARRAY_SIZE(known) && !seen[k]++)
                         continue;
-                text_add(room, "must be numbers of curves, each once: 23, 24, 25, 29, 4587, 4588 and 4589");
-                return room->data;
+                return text_say(g->room,
+                                "must be numbers of curves, each once: 23, 24, 25, 29, 4587, 4588 and 4589");
         }
         return NULL;
 }
 
 /* golang.org/x/net/http2:ConfigureServer() */
-static const char *http2_cipher(const KubeletGiven *g, _unused_ Text *room) {
+static const char *http2_cipher(const KubeletGiven *g) {
         const json_t *list = json_object_get(g->all, "tlsCipherSuites"), *word;
         bool there = json_array_size(list) == 0 || streq(text(g, "tlsMinVersion"), "VersionTLS13");
         size_t i;
@@ -341,20 +306,19 @@ static const char *http2_cipher(const KubeletGiven *g, _unused_ Text *room) {
         }
         return there ? NULL
                      : "must hold TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or "
-                       "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "
-                       "which HTTP/2 wants";
+                       "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, which HTTP/2 wants";
 }
 
-static const char *run_once(const KubeletGiven *g, _unused_ Text *room) {
+static const char *run_once(const KubeletGiven *g) {
         return from(g, 32) && is_on(g, "runOnce", false) ? "must be false from Kubernetes 1.32 on" : NULL;
 }
 
-static const char *system_cgroups(const KubeletGiven *g, _unused_ Text *room) {
+static const char *system_cgroups(const KubeletGiven *g) {
         return streq(text(g, "systemCgroups"), "/") ? "must not be the root" : NULL;
 }
 
 /* Go's filepath.Clean() leaves it as it is. */
-static const char *pod_logs(const KubeletGiven *g, _unused_ Text *room) {
+static const char *pod_logs(const KubeletGiven *g) {
         const char *dir = text(g, "podLogsDir");
         for (const char *p = dir; *p; p++)
                 if ((unsigned char)*p > 0x7f)
@@ -366,10 +330,10 @@ static const char *pod_logs(const KubeletGiven *g, _unused_ Text *room) {
 }
 
 /* k8s.io/component-base:tracing/api/v1/config.go */
-static const char *trace_endpoint(const KubeletGiven *g, Text *room) {
+static const char *trace_endpoint(const KubeletGiven *g) {
         const char *endpoint = text_in(g, "tracing", "endpoint"), *slashes = strstr(endpoint, "//");
         const char *fault =
-                until(g, 34) ? needs_gate(g, "KubeletTracing", json_object_get(g->all, "tracing"), room)
+                until(g, 34) ? needs_gate(g, "KubeletTracing", json_object_get(g->all, "tracing"))
                              : NULL;
         if (fault || !*endpoint)
                 return fault;
@@ -387,7 +351,7 @@ static const char *trace_endpoint(const KubeletGiven *g, Text *room) {
 }
 
 /* k8s.io/component-base:logs/api/v1/options.go */
-static const char *logging(const KubeletGiven *g, _unused_ Text *room) {
+static const char *logging(const KubeletGiven *g) {
         const json_t *log = json_object_get(g->all, "logging"),
                      *flush = json_object_get(log, "flushFrequency"), *item;
         const char *format = json_get_text(log, "format");
@@ -407,20 +371,19 @@ static const char *logging(const KubeletGiven *g, _unused_ Text *room) {
 }
 
 /* k8s.io/component-base:metrics/options.go */
-static const char *hidden_metrics(const KubeletGiven *g, Text *room) {
+static const char *hidden_metrics(const KubeletGiven *g) {
         const char *version = text(g, "showHiddenMetricsForVersion");
         _cleanup_(freep) char *before = xasprintf("1.%u", g->minor - 1);
         if (!*version || g->minor == 0 || streq(version, before))
                 return NULL;
-        text_add(room, "must be %s, the version before this one of kubelet", before);
-        return room->data;
+        return text_say(g->room, "must be %s, the version before this one of kubelet", before);
 }
 
 /* ---- the rules ---- */
 
 static const struct Rule {
         const char *keys[2];            /* what it is about; the first that the user gives is told */
-        const char *(*fault)(const KubeletGiven *g, Text *room);
+        const char *(*fault)(const KubeletGiven *g);
         bool whole;                     /* the rest of the NodeConfig may mend it */
 } rules[] = {
         { { "imageGCLowThresholdPercent", "imageGCHighThresholdPercent" }, image_thresholds, true },
@@ -432,7 +395,7 @@ static const struct Rule {
         { { "shutdownGracePeriod", "shutdownGracePeriodCriticalPods" }, shutdown_gate, true },
         { { "shutdownGracePeriodCriticalPods", "shutdownGracePeriod" }, shutdown_order, false },
         { { "shutdownGracePeriod" }, shutdown_least, false },
-        { { "shutdownGracePeriodCriticalPods" }, shutdown_least_end, false },
+        { { "shutdownGracePeriodCriticalPods" }, shutdown_least, false },
         { { "shutdownGracePeriodByPodPriority", "shutdownGracePeriod" }, shutdown_priorities, false },
         { { "enforceNodeAllocatable" }, enforcement_words, false },
         { { "cgroupsPerQOS", "enforceNodeAllocatable" }, enforcement_levels, true },
@@ -440,12 +403,12 @@ static const struct Rule {
         { { "reservedSystemCPUs" }, reserved_cpus, false },
         { { "reservedMemory" }, reserved_memory, false },
         { { "memoryManagerPolicy", "reservedMemory" }, static_memory, true },
-        { { "kubeReserved" }, kube_reserved, false },
-        { { "systemReserved" }, system_reserved, false },
+        { { "kubeReserved" }, quantity_signs, false },
+        { { "systemReserved" }, quantity_signs, false },
         { { "qosReserved" }, qos_reserved, false },
-        { { "evictionHard" }, eviction_hard, false },
-        { { "evictionSoft" }, eviction_soft, false },
-        { { "evictionMinimumReclaim" }, eviction_reclaim, false },
+        { { "evictionHard" }, eviction_thresholds, false },
+        { { "evictionSoft" }, eviction_thresholds, false },
+        { { "evictionMinimumReclaim" }, eviction_thresholds, false },
         { { "evictionSoftGracePeriod", "evictionSoft" }, eviction_grace, false },
         { { "cpuManagerPolicyOptions", "cpuManagerPolicy" }, cpu_manager_options, false },
         { { "cpuManagerPolicy", "kubeReserved" }, static_cpus, true },
@@ -461,8 +424,8 @@ static const struct Rule {
         { { "crashLoopBackOff" }, crash_loop, false },
         { { "featureGates" }, gates_of_defaults, false },
         { { "address" }, listen_address, false },
-        { { "readOnlyPort", "port" }, read_only_port, false },
-        { { "healthzPort", "port" }, health_port, false },
+        { { "readOnlyPort", "port" }, shared_port, false },
+        { { "healthzPort", "port" }, shared_port, false },
         { { "enableSystemLogQuery", "enableSystemLogHandler" }, log_query, false },
         { { "tlsCipherSuites", "tlsMinVersion" }, http2_cipher, true },
         { { "tlsCurvePreferences" }, curves, false },
@@ -479,7 +442,10 @@ bool kubelet_judge_together(const KubeletGiven *g, KubeletTell *tell, void *cont
         bool good = true;
         for (const struct Rule *r = rules; r < rules + ARRAY_SIZE(rules); r++) {
                 _cleanup_(text_done) Text room = {};
-                const char *fault = r->whole && !g->whole ? NULL : r->fault(g, &room);
+                KubeletGiven its = *g;
+                its.key = r->keys[0];
+                its.room = &room;
+                const char *fault = r->whole && !g->whole ? NULL : r->fault(&its);
                 _cleanup_(freep) char *path = NULL;
                 for (size_t i = 0; fault && !path && i < ARRAY_SIZE(r->keys) && r->keys[i]; i++)
                         path = kubelet_setting_path(g->user, g->flags, r->keys[i]);

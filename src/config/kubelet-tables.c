@@ -13,29 +13,18 @@
 
 /* ---- the tables ---- */
 
-static const char *all_settings(void) {
-        static Table table = { kubelet_known_settings, &kubelet_known_settings_size, NULL };
-        return table_text(&table);
-}
-
-static const char *all_flags(void) {
-        static Table table = { kubelet_known_flags, &kubelet_known_flags_size, NULL };
-        return table_text(&table);
-}
-
-static unsigned two_digits(const char *s) {
-        return (unsigned)(s[0] - '0') * 10 + (unsigned)(s[1] - '0');
-}
+static Table settings = { kubelet_known_settings, &kubelet_known_settings_size, NULL },
+             flags = { kubelet_known_flags, &kubelet_known_flags_size, NULL };
 
 /* The next row; false behind the last one. */
 bool kubelet_setting_next(const char **at, KubeletSetting *ret) {
         if (!*at)
-                *at = all_settings();
+                *at = table_text(&settings);
         if (!**at)
                 return false;
-        *ret = (KubeletSetting){ .type = **at, .since = two_digits(*at + 1), .name = *at + 3 };
-        ret->limits = ret->name + strlen(ret->name) + 1;
-        *at = ret->limits + strlen(ret->limits) + 1;
+        *ret = (KubeletSetting){ .type = **at, .since = two_digits(*at + 1) };
+        ret->name = table_cell(at) + 3;
+        ret->limits = table_cell(at);
         return true;
 }
 
@@ -43,9 +32,9 @@ static bool flag_next(const char **at, KubeletFlag *ret) {
         if (!**at)
                 return false;
         *ret = (KubeletFlag){ .deprecated = **at == 'd', .from = two_digits(*at + 1),
-                              .until = two_digits(*at + 3), .name = *at + 5 };
-        ret->key = ret->name + strlen(ret->name) + 1;
-        *at = ret->key + strlen(ret->key) + 1;
+                              .until = two_digits(*at + 3) };
+        ret->name = table_cell(at) + 5;
+        ret->key = table_cell(at);
         return true;
 }
 
@@ -58,7 +47,7 @@ bool kubelet_setting_find(const char *name, KubeletSetting *ret) {
 
 bool kubelet_flag_find(const char *flag, KubeletFlag *ret) {
         _cleanup_(freep) char *name = kubelet_flag_name(flag);
-        for (const char *at = all_flags(); name && flag_next(&at, ret);)
+        for (const char *at = table_text(&flags); name && flag_next(&at, ret);)
                 if (streq(ret->name, name))
                         return true;
         return false;
@@ -77,27 +66,19 @@ char *kubelet_flag_name(const char *flag) {
 }
 
 const char *kubelet_flag_nearest(const char *name) {
-        _cleanup_(freep) const char **names = NULL;
-        size_t n = 0;
+        Nearest near = { .text = name };
         KubeletFlag f;
-        for (const char *at = all_flags(); flag_next(&at, &f);) {
-                names = xrealloc(names, n + 2, sizeof *names);
-                names[n++] = f.name;
-                names[n] = NULL;
-        }
-        return nearest_name(name, names);
+        for (const char *at = table_text(&flags); flag_next(&at, &f);)
+                nearest_try(&near, f.name);
+        return near.best;
 }
 
 const char *kubelet_setting_nearest(const char *name) {
-        _cleanup_(freep) const char **names = NULL;
-        size_t n = 0;
+        Nearest near = { .text = name };
         KubeletSetting s;
-        for (const char *at = NULL; kubelet_setting_next(&at, &s);) {
-                names = xrealloc(names, n + 2, sizeof *names);
-                names[n++] = s.name;
-                names[n] = NULL;
-        }
-        return nearest_name(name, names);
+        for (const char *at = NULL; kubelet_setting_next(&at, &s);)
+                nearest_try(&near, s.name);
+        return near.best;
 }
 
 /* ---- values ---- */
@@ -129,17 +110,6 @@ bool kubelet_parse_duration(const char *s, double *ret) {
         return sum < 0x1p63 * 1e-9;     /* nanoseconds of 64 bits */
 }
 
-static bool is_among(const char *word, const char *list) {
-        size_t length = strlen(word);
-        for (; *list; list += *list == '|') {
-                size_t n = strcspn(list, "|");
-                if (n == length && strncmp(list, word, n) == 0)
-                        return true;
-                list += n;
-        }
-        return false;
-}
-
 /* What json.Unmarshal takes for a Go integer: 20 and 20.0 are, 1e2 is not, but nobody writes it. */
 static bool is_in_range(const json_t *value, const char *limits) {
         const char *colon = strchr(limits, ':');
@@ -167,7 +137,7 @@ const char *kubelet_member_fault(const KubeletSetting *s, const char *key, const
                 return json_is_boolean(value) ? NULL : "must be true or false, without quotes";
         if (!json_is_string(value))
                 return "must be text: put it in quotes";
-        if (*s->limits && !is_among(key, s->limits))
+        if (*s->limits && !word_is_among(key, s->limits))
                 return s->type == 'q' ? "is no resource that can be reserved: cpu, memory, ephemeral-storage "
                                         "and pid can"
                                       : "is no eviction signal, such as memory.available";
@@ -186,8 +156,7 @@ static const char *integer_fault(const json_t *value, const char *limits, Text *
                 return NULL;
         text_add(room, "must be from %.*s", colon && colon > limits ? (int)(colon - limits) : 11,
                  colon && colon > limits ? limits : "-2147483648");
-        text_add(room, " to %s", colon && colon[1] ? colon + 1 : "2147483647");
-        return room->data;
+        return text_say(room, " to %s", colon && colon[1] ? colon + 1 : "2147483647");
 }
 
 static const char *float_fault(const json_t *value, const char *limits) {
@@ -210,34 +179,20 @@ static const char *duration_fault(const json_t *value, const char *limits, Text 
             (!kubelet_parse_duration(colon + 1, &high) || n <= high))
                 return NULL;
         text_add(room, "must be at least %s", least);
-        if (colon[1])
-                text_add(room, " and at most %s", colon + 1);
-        return room->data;
-}
-
-static const char *quantity_fault(const json_t *value) {
-        int64_t n;
-        return json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 && n % 1000 == 0
-                       ? NULL : "must be a whole quantity in quotes, such as 50Mi";
+        return colon[1] ? text_say(room, " and at most %s", colon + 1) : room->data;
 }
 
 const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Text *room) {
         size_t i;
         json_t *item;
+        int64_t n;
         switch (s->type) {
         case 's':
                 if (!json_is_string(value))
                         return "must be text: put it in quotes";
-                if (!*s->limits || !json_string_length(value) ||
-                    is_among(json_string_value(value), s->limits))
-                        return NULL;
-                text_add(room, "is not one of ");
-                for (const char *p = s->limits; *p; p++)
-                        if (*p == '|')
-                                text_add(room, ", ");
-                        else
-                                text_add_bytes(room, p, 1);
-                return room->data;
+                return *s->limits && json_string_length(value) > 0
+                               ? word_fault(json_string_value(value), s->limits, room)
+                               : NULL;
         case 'b':
                 return json_is_boolean(value) ? NULL : "must be true or false, without quotes";
         case 'i':
@@ -247,13 +202,15 @@ const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Te
         case 'd':
                 return duration_fault(value, s->limits, room);
         case 'z':
-                return quantity_fault(value);
+                return json_is_string(value) && quantity_parse(json_string_value(value), &n) >= 0 &&
+                                       n % 1000 == 0
+                               ? NULL : "must be a whole quantity in quotes, such as 50Mi";
         case 'l':
                 if (!json_is_array(value))
                         return "must be a list of texts";
                 json_array_foreach(value, i, item)
                         if (!json_is_string(item) ||
-                            (*s->limits && !is_among(json_string_value(item), s->limits)))
+                            (*s->limits && !word_is_among(json_string_value(item), s->limits)))
                                 return json_is_string(item) ? "holds a word that kubelet does not know"
                                                             : "must be a list of texts";
                 return NULL;
@@ -265,8 +222,4 @@ const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Te
         default:
                 return json_is_object(value) ? NULL : "must be a map";
         }
-}
-
-const json_t *kubelet_options(const Merge *m) {
-        return json_object_get(json_object_get(m->document, "spec"), "kubelet");
 }

@@ -12,12 +12,6 @@
 
 #define CONFIG "spec.kubelet.config"
 
-/* Valid to nodeadm (T5 of tests/userdata/README.md), so that it is told and not refused. */
-static bool is_quoted_number(const KubeletSetting *s, const json_t *value) {
-        const char *text = json_string_value(value);
-        return s->type == 'i' && text && *text && strspn(text, "0123456789") == strlen(text);
-}
-
 static bool fail(const Merge *m, Diag *diag, const char *path, const char *fault) {
         _cleanup_(freep) char *text = xasprintf("%s; otherwise kubelet does not start", fault);
         config_report(m, diag, path, text);
@@ -45,12 +39,14 @@ static bool report(const Reading *r, const char *path, const char *fault) {
 
 static bool read_setting(const Reading *r, const KubeletSetting *s, const json_t *value, const char *path) {
         _cleanup_(text_done) Text room = {};
-        const char *fault = kubelet_value_fault(s, value, &room), *key;
+        const char *fault = kubelet_value_fault(s, value, &room), *key,
+                   *text = json_string_value(value) ?: "";
         bool good = true;
         json_t *member;
-        if (r->merge && is_quoted_number(s, value)) {
-                diag_warn_at(r->diag, "kubelet-setting", origins_find(&r->merge->origins, path), path,
-                             "is a number in quotes, which is text to kubelet: it does not start with it");
+        /* valid to nodeadm (T5 of tests/userdata/README.md), so that it is told and not refused */
+        if (r->merge && s->type == 'i' && *text && !text[strspn(text, "0123456789")]) {
+                merge_warn(r->merge, r->diag, "kubelet-setting", path,
+                           "is a number in quotes, which is text to kubelet: it does not start with it");
                 return true;
         }
         if (fault)
@@ -90,13 +86,11 @@ static bool read_below(const Reading *r, const KubeletSetting *s, const char *re
 }
 
 static bool read_settings(const Reading *r, const json_t *config, unsigned minor) {
-        const Path spec = { NULL, "spec", 0 }, kubelet = { &spec, "kubelet", 0 },
-                   path = { &kubelet, "config", 0 };
         KubeletSetting s;
         bool good = true;
         for (const char *at = NULL; kubelet_setting_next(&at, &s);)
                 if (minor == 0 || minor >= s.since)
-                        good = read_below(r, &s, s.name, config, &path) && good;
+                        good = read_below(r, &s, s.name, config, &kubelet_config_path) && good;
         return good;
 }
 
@@ -118,19 +112,14 @@ static void tell(void *context, const char *path, const char *fault) {
 /* The user's own, of a machine and a kubelet that are not known. */
 static bool validate_together(const Merge *m, const json_t *config, Diag *diag) {
         _cleanup_(json_decrefp) json_t *all = config ? json_deep_copy(config) : json_object();
-        _cleanup_(strv_freep) char **flags = NULL;
-        json_t *flag;
-        size_t i;
-        json_array_foreach(json_object_get(kubelet_options(m), "flags"), i, flag)
-                strv_push(&flags, xstrdup(json_string_value(flag) ?: ""));
-        _cleanup_(strv_freep) char **words = kubelet_words(flags);
+        _cleanup_(strv_freep) char **flags = merge_flags(m), **words = kubelet_words(flags);
         kubelet_flags_merge(all, words);
         KubeletGiven given = { .all = all, .user = config, .flags = flags, .whole = !m->partial };
         return kubelet_judge_together(&given, tell, &(Judgement){ m, diag });
 }
 
 bool kubelet_validate(const Merge *m, Diag *diag) {
-        const json_t *config = json_object_get(kubelet_options(m), "config");
+        const json_t *config = merge_find(m, "spec.kubelet.config");
         bool good = read_settings(&(Reading){ .merge = m, .diag = diag }, config, 0);
         good = validate_together(m, config, diag) && good;
         good = gates_validate(m, diag) && good;
@@ -143,30 +132,26 @@ static void warn_of_keys(const Merge *m, Diag *diag) {
         const char *key;
         json_t *unused;
         KubeletSetting s;
-        json_object_foreach(json_object_get(kubelet_options(m), "config"), key, unused) {
+        json_object_foreach(merge_find(m, "spec.kubelet.config"), key, unused) {
                 if (kubelet_setting_find(key, &s) || streq(key, "maxPodsExpression"))
                         continue;
-                const Path spec = { NULL, "spec", 0 }, kubelet = { &spec, "kubelet", 0 },
-                           config = { &kubelet, "config", 0 };
-                _cleanup_(freep) char *path = path_format(&(Path){ &config, key, 0 });
-                const char *near = kubelet_setting_nearest(key);
-                diag_warn_at(diag, "kubelet-setting", origins_find(&m->origins, path), path,
-                             "is no key of KubeletConfiguration in Kubernetes 1.%d to 1.%d",
-                             KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
-                if (near)
-                        diag_suggest(diag, "%s", near);
+                _cleanup_(freep) char *path = path_format(&(Path){ &kubelet_config_path, key, 0 });
+                merge_warn(m, diag, "kubelet-setting", path,
+                           "is no key of KubeletConfiguration in Kubernetes 1.%d to 1.%d",
+                           KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
+                diag_suggest_name(diag, "", kubelet_setting_nearest(key));
         }
 }
 
 static void warn_of_setting(const Merge *m, const char *path, const char *fault, Diag *diag) {
-        diag_warn_at(diag, "kubelet-setting", origins_find(&m->origins, path), path,
-                     "%s: kubelet does not start with it, unless a flag replaces it", fault);
+        merge_warn(m, diag, "kubelet-setting", path,
+                   "%s: kubelet does not start with it, unless a flag replaces it", fault);
 }
 
 /* What kubelet ends at when it has containerd: pkg/kubelet/eviction/helpers.go:ParseThresholdConfig and
  * memory_manager.go:validateReservedMemory. A flag may replace each of them. */
 static void warn_of_settings(const Merge *m, Diag *diag) {
-        const json_t *config = json_object_get(kubelet_options(m), "config"),
+        const json_t *config = merge_find(m, "spec.kubelet.config"),
                      *grace = json_object_get(config, "evictionSoftGracePeriod");
         const char *signal;
         json_t *item;
@@ -174,9 +159,9 @@ static void warn_of_settings(const Merge *m, Diag *diag) {
         json_array_foreach(json_object_get(config, "registerWithTaints"), i, item) {
                 _cleanup_(freep) char *path = xasprintf(CONFIG ".registerWithTaints[%zu]", i);
                 if (!*json_get_text(item, "effect"))
-                        diag_warn_at(diag, "kubelet-setting", origins_find(&m->origins, path), path,
-                                     "has no effect, and the API server refuses a node with such a taint: "
-                                     "NoSchedule, PreferNoSchedule or NoExecute");
+                        merge_warn(m, diag, "kubelet-setting", path,
+                                   "has no effect, and the API server refuses a node with such a taint: "
+                                   "NoSchedule, PreferNoSchedule or NoExecute");
         }
         json_object_foreach(json_object_get(config, "evictionSoft"), signal, item) {
                 _cleanup_(freep) char *path = xasprintf(CONFIG ".evictionSoft[%s]", signal);
@@ -193,12 +178,11 @@ static void warn_of_settings(const Merge *m, Diag *diag) {
 
 static void warn_of_expression(const Merge *m, Diag *diag) {
         const char *path = "spec.kubelet.maxPodsExpression";
-        const json_t *options = kubelet_options(m);
-        if (*json_get_text(options, "maxPodsExpression") &&
-            (json_integer_value(json_object_get(json_object_get(options, "config"), "maxPods")) > 0 ||
+        if (json_string_length(merge_find(m, path)) > 0 &&
+            (json_integer_value(merge_find(m, "spec.kubelet.config.maxPods")) > 0 ||
              kubelet_flags_set(m, "maxPods")))
-                diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
-                             "has no effect, since the number of pods is set directly as well");
+                merge_warn(m, diag, "no-effect", path,
+                           "has no effect, since the number of pods is set directly as well");
 }
 
 void kubelet_warn(const Merge *m, Diag *diag) {

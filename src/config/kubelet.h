@@ -36,8 +36,6 @@ _nonnull_ bool kubelet_flag_find(const char *name, KubeletFlag *ret);
 _must_check_ _nonnull_ char *kubelet_flag_name(const char *flag);
 /* The nearest name; NULL. */
 _nonnull_ const char *kubelet_flag_nearest(const char *name);
-/* As Go reads it for a flag: 1, t, True. -EINVAL */
-_must_check_ _nonnull_ int kubelet_flag_bool(const char *text);
 /* What a list of flags written for nodeadm means as an argument vector; kubelet-flags.c says how. A new
  * vector, or NULL. */
 char **kubelet_words(char *const *flags);
@@ -81,6 +79,7 @@ typedef struct KubeletGiven {
         unsigned minor;                 /* of Kubernetes 1.N; 0: not known, and neither is what ours adds */
         unsigned cpus, nodes;           /* the machine's CPUs and NUMA nodes; 0: not known */
         bool whole;                     /* no other document comes to it */
+        const char *key; Text *room;    /* of a rule: what it is about, and where its sentence is made */
 } KubeletGiven;
 /* path: of the user's setting that is told of; NULL: there is none of the user's. */
 typedef void KubeletTell(void *context, const char *path, const char *fault);

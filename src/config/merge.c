@@ -107,8 +107,6 @@ static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag)
                *text = json_object_get(containerd, "config");
         _cleanup_(json_decrefp) json_t *written = NULL, *toml = NULL;
         _cleanup_(toml_lines_done) TomlLines lines = {};
-        const Path spec = { NULL, "spec", 0 }, options = { &spec, "containerd", 0 },
-                   path = { &options, "config", 0 };
         const char *why = NULL;
         unsigned line = 0;
         size_t left = DOC_MAX_BYTES;
@@ -123,9 +121,9 @@ static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag)
         }
         toml = containerd_folded(written);
         if (origins->toml_block == '|')
-                add_lines(origins, written, toml, &lines, &path, &left);
+                add_lines(origins, written, toml, &lines, &containerd_config_path, &left);
         if (!m->toml || is_empty_map(m->toml)) {
-                json_t *old = json_object_get(json_object_get(m->document, "spec"), "containerd");
+                json_t *old = merge_find(m, "spec.containerd");
                 if (!is_empty_map(toml) || !json_object_get(old, "config"))
                         json_object_set(old, "config", text);
                 json_decref(m->toml);
@@ -140,8 +138,7 @@ static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag)
 }
 
 void merge_add(Merge *m, json_t *document, Origins *origins, Diag *diag) {
-        size_t flags = json_array_size(
-                json_object_get(json_object_get(json_object_get(m->document, "spec"), "kubelet"), "flags"));
+        size_t flags = json_array_size(merge_find(m, "spec.kubelet.flags"));
 
         if (!m->document)
                 m->document = json_object();
@@ -171,6 +168,5 @@ void merge_finish(Merge *m, Diag *diag) {
                 origins_fail(&m->origins, TOML_PATH);
                 return;
         }
-        json_object_set_new(json_object_get(json_object_get(m->document, "spec"), "containerd"), "config",
-                            json_string(text));
+        json_object_set_new(merge_find(m, "spec.containerd"), "config", json_string(text));
 }

@@ -6,6 +6,12 @@
 
 #include "base/str.h"
 
+static const Path spec = { NULL, "spec", 0 }, kubelet = { &spec, "kubelet", 0 },
+                  containerd = { &spec, "containerd", 0 };
+const Path kubelet_config_path = { &kubelet, "config", 0 },
+           containerd_config_path = { &containerd, "config", 0 },
+           runtime_spec_path = { &containerd, "baseRuntimeSpec", 0 };
+
 /* Tables of a registry are named by its URL, and people write a password into that. */
 static void add_key(Text *t, const char *key) {
         const char *user = strstr(key, "://"), *host = user ? user + 3 + strcspn(user + 3, "/@") : key;
@@ -43,6 +49,24 @@ char *text_quote(const char *text, size_t size) {
         return text_take(&t);
 }
 
+json_t *merge_find(const Merge *m, const char *path) {
+        json_t *value = m->document;
+        while (value && *path) {
+                _cleanup_(freep) char *key = str_cut(&path, ".");
+                value = json_object_get(value, key);
+        }
+        return value;
+}
+
+char **merge_flags(const Merge *m) {
+        char **flags = NULL;
+        json_t *flag;
+        size_t i;
+        json_array_foreach(merge_find(m, "spec.kubelet.flags"), i, flag)
+                strv_push_at(&flags, i, xstrdup(json_string_value(flag) ?: ""));
+        return flags;
+}
+
 void origins_done(Origins *o) {
         json_decref(o->lines);
         json_decref(o->failed);
@@ -54,10 +78,8 @@ void origins_done(Origins *o) {
 void origins_add(Origins *o, const char *path, Position at) {
         if (!o->lines)
                 o->lines = json_object();
-        if ((o->n & (o->n + 1)) == 0)
-                o->positions = xrealloc(o->positions, 2 * o->n + 1, sizeof *o->positions);
-        o->positions[o->n] = at;
-        json_object_set_new(o->lines, path, json_integer((json_int_t)o->n++));
+        json_object_set_new(o->lines, path, json_integer((json_int_t)o->n));
+        *APPEND(o->positions, o->n) = at;
 }
 
 /* Cuts the last component off; false when there is none left. */

@@ -45,24 +45,12 @@ static inline int gate(const KubeletGiven *g, const char *name) {
         return kubelet_gate_state(json_object_get(g->all, "featureGates"), name, g->minor);
 }
 
-static inline const char *needs_gate(const KubeletGiven *g, const char *name, bool used, Text *room) {
+static inline const char *needs_gate(const KubeletGiven *g, const char *name, bool used) {
         if (!used || gate(g, name) != 0)
                 return NULL;
-        text_add(room,
-                 "needs the feature gate %s, which is off: set featureGates {%s: true}, or leave this "
-                 "out",
-                 name, name);
-        return room->data;
-}
-
-/* As strconv.ParseBool() reads it: 1, 0, or -1. */
-static inline int parse_bool(const char *s) {
-        static const char *const words[] = { "0", "f", "F", "false", "FALSE", "False",
-                                             "1", "t", "T", "true",  "TRUE",  "True" };
-        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-                if (streq(words[i], s))
-                        return i >= ARRAY_SIZE(words) / 2;
-        return -1;
+        return text_say(g->room,
+                        "needs the feature gate %s, which is off: set featureGates {%s: true}, or leave this "
+                        "out", name, name);
 }
 
 static inline int64_t quantity_in(const KubeletGiven *g, const char *map, const char *key) {
@@ -70,20 +58,17 @@ static inline int64_t quantity_in(const KubeletGiven *g, const char *map, const 
         return quantity_parse(text_in(g, map, key), &n) >= 0 ? n : 0;
 }
 
-/* Each says what is wrong, or NULL; room is for a sentence that is made. */
-const char *enforcement_words(const KubeletGiven *g, Text *room);
-const char *enforcement_levels(const KubeletGiven *g, Text *room);
-const char *enforcement_cgroups(const KubeletGiven *g, Text *room);
-const char *reserved_cpus(const KubeletGiven *g, Text *room);
-const char *reserved_memory(const KubeletGiven *g, Text *room);
-const char *static_memory(const KubeletGiven *g, Text *room);
-const char *kube_reserved(const KubeletGiven *g, Text *room);
-const char *system_reserved(const KubeletGiven *g, Text *room);
-const char *qos_reserved(const KubeletGiven *g, Text *room);
-const char *eviction_hard(const KubeletGiven *g, Text *room);
-const char *eviction_soft(const KubeletGiven *g, Text *room);
-const char *eviction_reclaim(const KubeletGiven *g, Text *room);
-const char *eviction_grace(const KubeletGiven *g, Text *room);
-const char *cpu_manager_options(const KubeletGiven *g, Text *room);
-const char *static_cpus(const KubeletGiven *g, Text *room);
-const char *topology_manager_options(const KubeletGiven *g, Text *room);
+/* Each says what is wrong, or NULL. */
+const char *enforcement_words(const KubeletGiven *g);
+const char *enforcement_levels(const KubeletGiven *g);
+const char *enforcement_cgroups(const KubeletGiven *g);
+const char *reserved_cpus(const KubeletGiven *g);
+const char *reserved_memory(const KubeletGiven *g);
+const char *static_memory(const KubeletGiven *g);
+const char *quantity_signs(const KubeletGiven *g);
+const char *qos_reserved(const KubeletGiven *g);
+const char *eviction_thresholds(const KubeletGiven *g);
+const char *eviction_grace(const KubeletGiven *g);
+const char *cpu_manager_options(const KubeletGiven *g);
+const char *static_cpus(const KubeletGiven *g);
+const char *topology_manager_options(const KubeletGiven *g);

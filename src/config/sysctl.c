@@ -20,20 +20,13 @@ const Tunable kubelet_tunables[] = {
 };
 const size_t n_kubelet_tunables = ARRAY_SIZE(kubelet_tunables);
 
-static const json_t *instance_of(const Merge *m) {
-        return json_object_get(json_object_get(m->document, "spec"), "instance");
-}
-
 /* Of a drop-in alone the rest may say that it does not. */
 static bool protects_kernel_defaults(const Merge *m) {
-        const json_t *kubelet = kubelet_options(m);
-        json_t *flag;
-        size_t i;
-        json_array_foreach(json_object_get(kubelet, "flags"), i, flag)
-                if (strstr(json_string_value(flag) ?: "", "--protect-kernel-defaults"))
+        _cleanup_(strv_freep) char **flags = merge_flags(m);
+        STRV_FOREACH(flag, flags)
+                if (strstr(*flag, "--protect-kernel-defaults"))
                         return false;           /* it says so itself, one way or the other */
-        return !m->partial && !json_is_false(json_object_get(json_object_get(kubelet, "config"),
-                                                             "protectKernelDefaults"));
+        return !m->partial && !json_is_false(merge_find(m, "spec.kubelet.config.protectKernelDefaults"));
 }
 
 static const char *wanted_by_kubelet(const char *path) {
@@ -43,15 +36,11 @@ static const char *wanted_by_kubelet(const char *path) {
         return NULL;
 }
 
-static bool reserves_pages(const Merge *m) {
-        const char *mode = json_get_text(json_object_get(instance_of(m), "hugePages"), "mode");
-        return *mode && !streq(mode, "keep");
-}
-
 /* What is wrong with it, in a new text, or NULL. */
 static char *setting_fault(const Merge *m, const char *name, const char *text) {
         _cleanup_(freep) char *path = sysctl_path(name), *value = str_strip(text);
-        const char *wanted = wanted_by_kubelet(path);
+        const char *wanted = wanted_by_kubelet(path),
+                   *mode = json_get_text(merge_find(m, "spec.instance.hugePages"), "mode");
         /* an image's maker knows which program is meant, a reader of user data does not */
         if (sysctl_names_program(name, text))
                 return xstrdup("names a program that the kernel would start as root: have the image set it, "
@@ -63,7 +52,7 @@ static char *setting_fault(const Merge *m, const char *name, const char *text) {
         if (endswith(path, "/tcp_fastopen_key") || endswith(path, "/stable_secret"))
                 return xstrdup("is a secret, and what is set here stands in plans and logs: set it by a part "
                                "of the user data that only root can read");
-        if (startswith(path, SYSCTL_DIR "vm/nr_hugepages") && reserves_pages(m))
+        if (startswith(path, SYSCTL_DIR "vm/nr_hugepages") && *mode && !streq(mode, "keep"))
                 return xstrdup("reserves huge pages, and so does spec.instance.hugePages: keep one of the "
                                "two");
         return NULL;
@@ -74,7 +63,7 @@ bool sysctl_validate(const Merge *m, Diag *diag) {
         bool good = true;
         const char *name;
         json_t *value;
-        json_object_foreach(json_object_get(instance_of(m), "sysctl"), name, value) {
+        json_object_foreach(merge_find(m, PATH), name, value) {
                 if (!sysctl_name_is_valid(name))
                         continue;               /* a rule of validate.c says so */
                 _cleanup_(freep) char *path = sysctl_path(name), *at = xasprintf(PATH ".%s", name),

@@ -23,6 +23,31 @@ void config_report(const Merge *m, Diag *diag, const char *path, const char *tex
                               text);
 }
 
+void merge_warn(const Merge *m, Diag *diag, const char *code, const char *path, const char *format, ...) {
+        _cleanup_(freep) char *text = FORMATTED(format);
+        diag_warn_at(diag, code, origins_find(&m->origins, path), path, "%s", text);
+}
+
+bool word_is_among(const char *word, const char *list) {
+        while (*list) {
+                _cleanup_(freep) char *one = str_cut(&list, "|");
+                if (streq(one, word))
+                        return true;
+        }
+        return false;
+}
+
+const char *word_fault(const char *word, const char *list, Text *room) {
+        if (word_is_among(word, list))
+                return NULL;
+        text_add(room, "is not one of ");
+        for (const char *between = ""; *list; between = ", ") {
+                _cleanup_(freep) char *one = str_cut(&list, "|");
+                text_add(room, "%s%s", between, one);
+        }
+        return room->data;
+}
+
 /* C0, DEL and C1 (in UTF-8: 0xc2 0x80 to 0xc2 0x9f). */
 bool has_control(const char *s, const char *except) {
         for (; *s; s++) {
@@ -58,10 +83,9 @@ bool cidr_is_valid(const char *text) {
 }
 
 int parse_page_size(const char *text, uint64_t *ret) {
-        static const struct {
-                const char *unit;
-                unsigned shift;
-        } units[] = { { "Ki", 10 }, { "Mi", 20 }, { "Gi", 30 } };
+        static const struct { const char *unit; unsigned shift; } units[] = {
+                { "Ki", 10 }, { "Mi", 20 }, { "Gi", 30 }
+        };
         size_t digits = strspn(text, "0123456789");
         uint64_t value;
 

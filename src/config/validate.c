@@ -46,8 +46,8 @@ static const json_t *at(const json_t *spec, const char *a, const char *b, const 
         return json_object_get(json_object_get(json_object_get(spec, a), b), c);
 }
 
-static bool is_given(const json_t *value, _unused_ const json_t *spec) {
-        return *text_of(value);
+static bool is_given(const char *s) {
+        return *s;
 }
 
 static bool is_given_on_outposts(const json_t *value, const json_t *spec) {
@@ -55,46 +55,29 @@ static bool is_given_on_outposts(const json_t *value, const json_t *spec) {
                !json_is_true(json_object_get(json_object_get(spec, "cluster"), "enableOutpost"));
 }
 
-static bool is_clean(const json_t *value, _unused_ const json_t *spec) {
-        return is_plain_text(text_of(value));
-}
-
 /* Of a text that may have tabs; one with a line end breaks is_on_one_line() already. */
-static bool is_readable(const json_t *value, _unused_ const json_t *spec) {
-        return has_line_end(text_of(value)) ||
-               (!has_control(text_of(value), "\t") && utf8_is_for_systemd(text_of(value)));
-}
-
-static bool is_for_systemd(const json_t *value, _unused_ const json_t *spec) {
-        return utf8_is_for_systemd(text_of(value));
+static bool is_readable(const char *s) {
+        return has_line_end(s) || (!has_control(s, "\t") && utf8_is_for_systemd(s));
 }
 
 /* None of these characters can stand in any text of spec.cluster. */
-static bool is_filled_in(const json_t *value, _unused_ const json_t *spec) {
-        return !strpbrk(text_of(value), "$<") && !strstr(text_of(value), "{{");
+static bool is_filled_in(const char *s) {
+        return !strpbrk(s, "$<") && !strstr(s, "{{");
 }
 
-static bool is_rendered(const json_t *value, _unused_ const json_t *spec) {
-        return !has_placeholder(text_of(value));
+static bool is_rendered(const char *s) {
+        return !has_placeholder(s);
 }
 
-static bool is_base64(const json_t *value, const json_t *spec) {
+static bool is_base64(const char *s) {
         _cleanup_(freep) char *pem = NULL;
-        size_t size = 0, length = json_string_length(value);
-        return length == 0 || !is_filled_in(value, spec) ||
-               (base64_decode(text_of(value), length, true, &pem, &size) >= 0 && size > 0);
+        size_t size = 0;
+        return !*s || !is_filled_in(s) ||
+               (base64_decode(s, strlen(s), true, &pem, &size) >= 0 && size > 0);
 }
 
-static bool is_encoded_once(const json_t *value, _unused_ const json_t *spec) {
-        return authority_is_encoded_once(text_of(value));
-}
-
-static bool is_public(const json_t *value, _unused_ const json_t *spec) {
-        return authority_is_public(text_of(value));
-}
-
-static bool is_cidr(const json_t *value, const json_t *spec) {
-        return !*text_of(value) || !is_filled_in(value, spec) || cidr_is_valid(text_of(value));
+static bool is_cidr(const char *s) {
+        return !*s || !is_filled_in(s) || cidr_is_valid(s);
 }
 
 static bool is_host(const char *host, size_t size) {
@@ -108,14 +91,13 @@ static bool is_host(const char *host, size_t size) {
                 strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == size;
 }
 
-static bool is_endpoint(const json_t *value, const json_t *spec) {
-        const char *url = text_of(value);
+static bool is_endpoint(const char *url) {
         size_t scheme = strncasecmp(url, "https://", 8) == 0 ? 8
                         : strncasecmp(url, "http://", 7) == 0 ? 7 : 0;
         const char *host = url + scheme;
         uint64_t port = 443;
 
-        if (!*url || !is_filled_in(value, spec) || !is_plain_text(url))
+        if (!*url || !is_filled_in(url) || !is_plain_text(url))
                 return true;
         if (scheme == 0)
                 return false;
@@ -130,12 +112,12 @@ static bool is_endpoint(const json_t *value, const json_t *spec) {
         return port > 0 && port < 65536 && !strpbrk(host + all, " ?#\"'\\<>`{|}");
 }
 
-static bool is_on_one_line(const json_t *value, _unused_ const json_t *spec) {
-        return !has_line_end(text_of(value));
+static bool is_on_one_line(const char *s) {
+        return !has_line_end(s);
 }
 
-static bool is_mount_path(const json_t *value, _unused_ const json_t *spec) {
-        return !*text_of(value) || mount_path_is_valid(text_of(value));
+static bool is_mount_path(const char *s) {
+        return !*s || mount_path_is_valid(s);
 }
 
 /* Names that become file names, or stand before "=" in a unit's settings (V8 of tests/userdata/README.md). */
@@ -159,17 +141,15 @@ static bool has_sysctl_names(const json_t *map, _unused_ const json_t *spec) {
         return true;
 }
 
-static bool is_one_word(const json_t *value, _unused_ const json_t *spec) {
-        const char *s = text_of(value);
+static bool is_one_word(const char *s) {
         return *s && !strpbrk(s, " ,;'\"\\") && !has_control(s, "");
 }
 
 /* Digits and dots alone are an address or a mistake, and so is what has a colon; IMEX takes names, too
  * (kubernetes-sigs/dra-driver-nvidia-gpu#289). */
-static bool is_node(const json_t *value, const json_t *spec) {
-        const char *s = text_of(value);
+static bool is_node(const char *s) {
         bool number = !s[strspn(s, "0123456789.")] || strchr(s, ':');
-        return !is_one_word(value, spec) || (!strchr(s, '/') && (!number || address_is_valid(s)));
+        return !is_one_word(s) || (!strchr(s, '/') && (!number || address_is_valid(s)));
 }
 
 /* An address in its one form, a name in small letters; ret_self: by it each host reaches only itself. */
@@ -187,9 +167,9 @@ static char *node_canonical(const char *s, bool *ret_self) {
         return name;
 }
 
-static bool is_others_too(const json_t *value, _unused_ const json_t *spec) {
+static bool is_others_too(const char *s) {
         bool self;
-        free(node_canonical(text_of(value), &self));
+        free(node_canonical(s, &self));
         return !self;
 }
 
@@ -239,17 +219,13 @@ static bool is_server(char *word) {
 }
 
 /* The entries stand on one line, so that blanks within one part it: nodeadm writes them as they are. */
-static bool is_servers(const json_t *value, _unused_ const json_t *spec) {
-        static const char blanks[] = " \t";
-        const char *s = text_of(value);
+static bool is_servers(const char *s) {
         if (has_line_end(s))                    /* is_on_one_line() says so */
                 return true;
-        for (s += strspn(s, blanks); *s; s += strspn(s, blanks)) {
-                size_t n = strcspn(s, blanks);
-                _cleanup_(freep) char *word = xstrndup(s, n);
+        for (s += strspn(s, " \t"); *s;) {
+                _cleanup_(freep) char *word = str_cut(&s, " \t");
                 if (!is_server(word))
                         return false;
-                s += n;
         }
         return true;
 }
@@ -264,9 +240,9 @@ static bool is_present(const json_t *value, _unused_ const json_t *spec) {
         return value != NULL;
 }
 
-static bool is_timespan(const json_t *value, _unused_ const json_t *spec) {
+static bool is_timespan(const char *s) {
         uint64_t usec;
-        return !*text_of(value) || (parse_timespan(text_of(value), &usec) >= 0 && usec > 0);
+        return !*s || (parse_timespan(s, &usec) >= 0 && usec > 0);
 }
 
 /* "19,19,19": profiles as nvidia-smi takes them, by name or by number. */
@@ -292,8 +268,8 @@ static bool is_mig(const json_t *value, _unused_ const json_t *spec) {
 }
 
 /* Who writes it hardly means the profile of that number. */
-static bool is_not_zero(const json_t *value, _unused_ const json_t *spec) {
-        return !streq(text_of(value), "0");
+static bool is_not_zero(const char *s) {
+        return !streq(s, "0");
 }
 
 static bool has_profile_names(const json_t *map, _unused_ const json_t *spec) {
@@ -396,12 +372,13 @@ static bool is_without_huge_pages(const json_t *limits, _unused_ const json_t *s
         return true;
 }
 
-static bool is_flag_without_huge_pages(const json_t *flag, _unused_ const json_t *spec) {
-        return !startswith(text_of(flag), "--reserved-memory") || !strstr(text_of(flag), "hugepages-");
+static bool is_flag_without_huge_pages(const char *flag) {
+        return !startswith(flag, "--reserved-memory") || !strstr(flag, "hugepages-");
 }
 
 /* ---- the rules; "*" is any key, "[]" any item ---- */
 
+#define LINE_END "holds a line end: it would start another setting"
 #define CONTROL "holds a line end or another control character, or one that Unicode gives to nothing"
 #define NOT_FOR_SYSTEMD "holds a character that Unicode gives to nothing, such as U+FFFE: systemd reads " \
                         "nothing of a file with it"
@@ -410,50 +387,52 @@ typedef struct Rule {
         const char *path;
         bool (*holds)(const json_t *value, const json_t *spec);
         const char *message;
+        bool (*text)(const char *s);            /* in place of holds, where only the text counts */
 } Rule;
+#define TEXT(path, is, message) { path, NULL, message, is }
 
 static const Rule rules[] = {
-        { "spec.cluster.name", is_given, "is missing: the name of the EKS cluster that this node joins" },
-        { "spec.cluster.apiServerEndpoint", is_given,
-          "is missing: the https URL of the cluster's API server" },
-        { "spec.cluster.certificateAuthority", is_given,
-          "is missing: the cluster's CA certificate, base64 of PEM" },
-        { "spec.cluster.cidr", is_given, "is missing: the cluster's service range, such as 10.100.0.0/16" },
+        TEXT("spec.cluster.name", is_given, "is missing: the name of the EKS cluster that this node joins"),
+        TEXT("spec.cluster.apiServerEndpoint", is_given,
+             "is missing: the https URL of the cluster's API server"),
+        TEXT("spec.cluster.certificateAuthority", is_given,
+             "is missing: the cluster's CA certificate, base64 of PEM"),
+        TEXT("spec.cluster.cidr", is_given, "is missing: the cluster's service range, such as 10.100.0.0/16"),
         { "spec.cluster.id", is_given_on_outposts, "is missing: it is needed where enableOutpost is true" },
-        { "spec.cluster.*", is_filled_in,
-          "is a placeholder that nobody filled in: the user data was not rendered (templatefile, Fn::Sub, "
-          "envsubst)" },
-        { "spec.cluster.name", is_clean, CONTROL },
-        { "spec.cluster.apiServerEndpoint", is_clean, CONTROL },
-        { "spec.cluster.apiServerEndpoint", is_endpoint,
-          "must be https:// or http://, a host, maybe a port and a path, and nothing else" },
-        { "spec.cluster.certificateAuthority", is_base64,
-          "must be base64 with its padding, of something that is not empty: take what aws eks "
-          "describe-cluster shows" },
-        { "spec.cluster.certificateAuthority", is_encoded_once,
-          "is base64 of base64 of a certificate, and kubelet does not start with it: take what aws eks "
-          "describe-cluster shows, as it is" },
-        { "spec.cluster.certificateAuthority", is_public,
-          "is a private key and no certificate, and kubelet does not start with it: take what aws eks "
-          "describe-cluster shows" },
-        { "spec.cluster.cidr", is_cidr,
-          "must be an IPv4 or IPv6 address and a prefix length, such as 10.100.0.0/16" },
-        { "spec.cluster.id", is_clean, CONTROL },
-        { "spec.kubelet.flags[]", is_on_one_line, "holds a line end: it would start another setting" },
-        { "spec.kubelet.flags[]", is_for_systemd, NOT_FOR_SYSTEMD },
-        { "spec.kubelet.flags[]", is_rendered, PLACEHOLDER },
-        { "spec.kubelet.flags[]", is_flag_without_huge_pages,
-          "reserves huge pages: kubelet refuses to start with huge pages in its reserved memory" },
+        TEXT("spec.cluster.*", is_filled_in,
+             "is a placeholder that nobody filled in: the user data was not rendered (templatefile, Fn::Sub, "
+             "envsubst)"),
+        TEXT("spec.cluster.name", is_plain_text, CONTROL),
+        TEXT("spec.cluster.apiServerEndpoint", is_plain_text, CONTROL),
+        TEXT("spec.cluster.apiServerEndpoint", is_endpoint,
+             "must be https:// or http://, a host, maybe a port and a path, and nothing else"),
+        TEXT("spec.cluster.certificateAuthority", is_base64,
+             "must be base64 with its padding, of something that is not empty: take what aws eks "
+             "describe-cluster shows"),
+        TEXT("spec.cluster.certificateAuthority", authority_is_encoded_once,
+             "is base64 of base64 of a certificate, and kubelet does not start with it: take what aws eks "
+             "describe-cluster shows, as it is"),
+        TEXT("spec.cluster.certificateAuthority", authority_is_public,
+             "is a private key and no certificate, and kubelet does not start with it: take what aws eks "
+             "describe-cluster shows"),
+        TEXT("spec.cluster.cidr", is_cidr,
+             "must be an IPv4 or IPv6 address and a prefix length, such as 10.100.0.0/16"),
+        TEXT("spec.cluster.id", is_plain_text, CONTROL),
+        TEXT("spec.kubelet.flags[]", is_on_one_line, LINE_END),
+        TEXT("spec.kubelet.flags[]", utf8_is_for_systemd, NOT_FOR_SYSTEMD),
+        TEXT("spec.kubelet.flags[]", is_rendered, PLACEHOLDER),
+        TEXT("spec.kubelet.flags[]", is_flag_without_huge_pages,
+             "reserves huge pages: kubelet refuses to start with huge pages in its reserved memory"),
         /* One level of it: kubelet.c judges the quantities below, and staticPodURLHeader is read by another
          * server. baseRuntimeSpec has no row: a hook or an argument may be a shell's text. */
-        { "spec.kubelet.config.*", is_rendered, PLACEHOLDER },
-        { "spec.kubelet.config.*[]", is_rendered, PLACEHOLDER },
+        TEXT("spec.kubelet.config.*", is_rendered, PLACEHOLDER),
+        TEXT("spec.kubelet.config.*[]", is_rendered, PLACEHOLDER),
         { "spec.kubelet.config.clusterDNS[]", is_address,
           "is not one address, such as 10.100.0.10: kubelet passes over it, and pods look up no names" },
         { "spec.kubelet.config.reservedMemory[].limits", is_without_huge_pages,
           "reserves huge pages: kubelet refuses to start with huge pages in its reserved memory" },
-        { "spec.instance.localStorage.mountPath", is_mount_path,
-          "must be absolute, without \"..\", and no folder of the system or below one" },
+        TEXT("spec.instance.localStorage.mountPath", is_mount_path,
+             "must be absolute, without \"..\", and no folder of the system or below one"),
         { "spec.instance.localStorage.expectedDisks", is_enough_for_raid10,
           "RAID10 needs at least four disks" },
         { "spec.instance.environment", has_safe_names,
@@ -462,25 +441,22 @@ static const Rule rules[] = {
         { "spec.instance.environment.*", has_safe_names,
           "a variable name is empty, or holds a slash, \"..\", a quote, a control character, or one that "
           "Unicode gives to nothing" },
-        { "spec.instance.environment.*.*", is_on_one_line,
-          "holds a line end: it would start another setting" },
-        { "spec.instance.environment.*.*", is_for_systemd, NOT_FOR_SYSTEMD },
-        { "spec.instance.environment.*.*", is_rendered, PLACEHOLDER },
-        { "spec.instance.network.nameservers[]", is_on_one_line,
-          "holds a line end: it would start another setting" },
-        { "spec.instance.network.nameservers[]", is_servers,
-          "is not the address of a name server, such as 10.0.0.2 or fd00:ec2::253: systemd-resolved passes "
-          "over it" },
-        { "spec.instance.network.domains[]", is_on_one_line,
-          "holds a line end: it would start another setting" },
-        { "spec.instance.network.domains[]", is_readable,
-          "holds a control character, or one that Unicode gives to nothing: systemd-resolved passes over "
-          "it" },
-        { "spec.instance.network.domains[]", is_rendered, PLACEHOLDER },
+        TEXT("spec.instance.environment.*.*", is_on_one_line, LINE_END),
+        TEXT("spec.instance.environment.*.*", utf8_is_for_systemd, NOT_FOR_SYSTEMD),
+        TEXT("spec.instance.environment.*.*", is_rendered, PLACEHOLDER),
+        TEXT("spec.instance.network.nameservers[]", is_on_one_line, LINE_END),
+        TEXT("spec.instance.network.nameservers[]", is_servers,
+             "is not the address of a name server, such as 10.0.0.2 or fd00:ec2::253: systemd-resolved "
+             "passes over it"),
+        TEXT("spec.instance.network.domains[]", is_on_one_line, LINE_END),
+        TEXT("spec.instance.network.domains[]", is_readable,
+             "holds a control character, or one that Unicode gives to nothing: systemd-resolved passes over "
+             "it"),
+        TEXT("spec.instance.network.domains[]", is_rendered, PLACEHOLDER),
         { "spec.instance.sysctl", has_sysctl_names,
           "a name is not one of a kernel setting, such as vm.max_map_count" },
-        { "spec.instance.sysctl.*", is_on_one_line, "holds a line end: it would start another setting" },
-        { "spec.instance.sysctl.*", is_rendered, PLACEHOLDER },
+        TEXT("spec.instance.sysctl.*", is_on_one_line, LINE_END),
+        TEXT("spec.instance.sysctl.*", is_rendered, PLACEHOLDER),
         { "spec.instance.hugePages.pages", is_given_for_explicit,
           "is missing or empty: mode explicit needs at least one {size, count}" },
         { "spec.instance.hugePages.pages", names_each_pool_once,
@@ -488,26 +464,26 @@ static const Rule rules[] = {
         { "spec.instance.hugePages.pages[].size", is_page_size,
           "must be a power of two with its unit, such as 2Mi or 1Gi" },
         { "spec.instance.hugePages.pages[].count", is_present, "is missing: how many pages" },
-        { "spec.accelerator.nvidia.fabric.timeout", is_timespan,
-          "must be a time span and not zero, such as 90s or 5m" },
+        TEXT("spec.accelerator.nvidia.fabric.timeout", is_timespan,
+             "must be a time span and not zero, such as 90s or 5m"),
         { "spec.accelerator.nvidia.imex.nodes", is_given_for_imex_host,
           "is missing or empty: mode host needs the addresses of all nodes of the domain" },
         { "spec.accelerator.nvidia.imex.nodes", names_each_node_once,
           "names a node twice, and IMEX waits for as many nodes as its list has" },
-        { "spec.accelerator.nvidia.imex.nodes[]", is_one_word, "must be one address" },
-        { "spec.accelerator.nvidia.imex.nodes[]", is_others_too,
-          "is an address by which each node reaches only itself: name that which the other nodes reach it "
-          "by" },
-        { "spec.accelerator.nvidia.imex.nodes[]", is_node,
-          "is not an address: IMEX takes IPv4 and IPv6 addresses without a prefix length, and names of "
-          "hosts" },
+        TEXT("spec.accelerator.nvidia.imex.nodes[]", is_one_word, "must be one address"),
+        TEXT("spec.accelerator.nvidia.imex.nodes[]", is_others_too,
+             "is an address by which each node reaches only itself: name that which the other nodes reach it "
+             "by"),
+        TEXT("spec.accelerator.nvidia.imex.nodes[]", is_node,
+             "is not an address: IMEX takes IPv4 and IPv6 addresses without a prefix length, and names of "
+             "hosts"),
         { "spec.accelerator.nvidia.imex.channels", is_enough_for_channel0,
           "is 0, and createChannel0 and mode host need a channel 0" },
         { "spec.accelerator.nvidia.mig", is_mig,
           "must be profiles with commas between them, such as 1g.5gb,1g.5gb or 19,19, or a list, or off" },
-        { "spec.accelerator.nvidia.mig", is_not_zero,
-          "is 0, which does not say what is meant: write off to turn MIG off, or the whole GPU's profile by "
-          "its name, such as 7g.40gb" },
+        TEXT("spec.accelerator.nvidia.mig", is_not_zero,
+             "is 0, which does not say what is meant: write off to turn MIG off, or the whole GPU's profile "
+             "by its name, such as 7g.40gb"),
         { "spec.accelerator.nvidia.mig", names_each_gpu_once, "says two things of one GPU" },
         { "spec.accelerator.nvidia.mig", is_without_driver_memory,
           "contradicts memoryMode driver: the driver does not partition memory that it manages coherently "
@@ -519,7 +495,7 @@ static const Rule rules[] = {
 
 /* Does it ask for what another document may bring? */
 static bool is_of_the_whole(const Rule *rule) {
-        return rule->holds == is_given || rule->holds == is_given_on_outposts ||
+        return rule->text == is_given || rule->holds == is_given_on_outposts ||
                rule->holds == is_given_for_explicit || rule->holds == is_given_for_imex_host;
 }
 
@@ -533,7 +509,7 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
 
         if (!*rest) {
                 _cleanup_(freep) char *name = path_format(path);
-                if (!rule->holds(value, v->spec))
+                if (rule->text ? !rule->text(text_of(value)) : !rule->holds(value, v->spec))
                         report(v, name, rule->message);
                 return;
         }

@@ -4,6 +4,7 @@
  * volumes a reader wants to know which. */
 #include "config/fields.h"
 
+#include "base/json.h"
 #include "base/str.h"
 
 #define VOLUMES "spec.instance.storage.volumes"
@@ -16,10 +17,6 @@ typedef struct Check {
         Diag *diag;
         bool broken;
 } Check;
-
-static const char *text_at(const json_t *volume, const char *key) {
-        return json_string_value(json_object_get(volume, key)) ?: "";
-}
 
 static void complain(Check *c, size_t i, const char *key, const char *text) {
         _cleanup_(freep) char *path = xasprintf(VOLUMES "[%zu]%s%s", i, *key ? "." : "", key);
@@ -58,11 +55,6 @@ static bool is_device(const char *device) {
                (startswith(device, "/dev/") || !strchr(name, '/'));
 }
 
-static const char *device_key(const char *canonical) {
-        const char *slash = strrchr(canonical, '/');
-        return slash ? slash + 1 : canonical;
-}
-
 /* Of what is called so; i where it is this one. */
 static size_t first_of(json_t *names, const char *name, size_t i) {
         json_t *first = json_object_get(names, name);
@@ -72,9 +64,9 @@ static size_t first_of(json_t *names, const char *name, size_t i) {
 }
 
 static void check_device(Check *c, size_t i) {
-        const char *device = text_at(json_array_get(c->list, i), "device");
+        const char *device = json_get_text(json_array_get(c->list, i), "device");
         _cleanup_(freep) char *name = volume_canonical(device), *shown = text_quote(device, strlen(device));
-        size_t before = first_of(c->devices, device_key(name), i);
+        size_t before = first_of(c->devices, path_last(name), i);
         if (!*device)
                 return complain(c, i, "device",
                                 "is missing: the volume's name in the launch template, such as /dev/xvdb, or "
@@ -99,16 +91,6 @@ static bool lies_below(const char *path, const char *above) {
         return startswith(path, above) && path[n] == '/';
 }
 
-/* Directories that run the machine while they would move. */
-static bool is_in_use(const char *path) {
-        static const char *const used[] = { "/var",      "/var/lib", "/var/log", "/var/run",
-                                            "/var/lock", "/var/tmp", "/tmp",     "/mnt" };
-        for (size_t i = 0; i < ARRAY_SIZE(used); i++)
-                if (streq(path, used[i]))
-                        return true;
-        return false;
-}
-
 char *mount_target_fault(const char *target) {
         _cleanup_(freep) char *path = path_normalise(target), *shown = text_quote(target, strlen(target));
         if (*target != '/')
@@ -120,7 +102,8 @@ char *mount_target_fault(const char *target) {
         if (streq(path, STATE) || lies_below(path, STATE))
                 return xasprintf("%s is where nodestrap keeps what it knows of this machine: name another "
                                  "directory", shown);
-        if (is_in_use(path))
+        /* directories that run the machine while they would move */
+        if (ONE_OF(path, "/var", "/var/lib", "/var/log", "/var/run", "/var/lock", "/var/tmp", "/tmp", "/mnt"))
                 return xasprintf("%s is in use by the whole system already: name a directory below it",
                                  shown);
         return NULL;
@@ -209,8 +192,8 @@ static Target *targets_of(const json_t *list, size_t *ret_n) {
         }
         Target *all = xcalloc(room, sizeof *all);
         json_array_foreach(list, i, volume) {
-                if (*text_at(volume, "mountTarget"))
-                        all[n++] = (Target){ i, "mountTarget", text_at(volume, "mountTarget"), NULL };
+                if (*json_get_text(volume, "mountTarget"))
+                        all[n++] = (Target){ i, "mountTarget", json_get_text(volume, "mountTarget"), NULL };
                 json_array_foreach(json_object_get(volume, "mountTargets"), k, item) {
                         all[n] = (Target){ .entry = i, .text = json_string_value(item) ?: "" };
                         snprintf(all[n].key, sizeof all[n].key, "mountTargets[%zu]", k);
@@ -239,17 +222,16 @@ static void check_targets(Check *c) {
 /* ---- entries ---- */
 
 bool volumes_validate(const Merge *m, Diag *diag) {
-        const json_t *instance = json_object_get(json_object_get(m->document, "spec"), "instance");
         _cleanup_(json_decrefp) json_t *devices = json_object(), *folders = json_object();
         Check c = { .merge = m,
                     .diag = diag,
                     .devices = devices,
                     .folders = folders,
-                    .list = json_object_get(json_object_get(instance, "storage"), "volumes") };
+                    .list = merge_find(m, VOLUMES) };
         json_t *volume;
         size_t i;
         json_array_foreach(c.list, i, volume) {
-                bool one = *text_at(volume, "mountTarget"),
+                bool one = *json_get_text(volume, "mountTarget"),
                      several = json_array_size(json_object_get(volume, "mountTargets")) > 0;
                 check_device(&c, i);
                 if (!one && !several)
@@ -277,14 +259,15 @@ int bind_volumes(_unused_ const Field *f, const json_t *value, void *into) {
         o->volumes = xcalloc(json_array_size(value) + 1, sizeof *o->volumes);
         json_array_foreach(value, i, item) {
                 Volume *v = &o->volumes[o->n_volumes++];
-                _cleanup_(freep) char *name = volume_canonical(text_at(item, "device"));
-                v->device = xstrdup(text_at(item, "device"));
-                v->key = xstrdup(device_key(name));
-                v->whole = *text_at(item, "mountTarget");
+                _cleanup_(freep) char *name = volume_canonical(json_get_text(item, "device"));
+                v->device = xstrdup(json_get_text(item, "device"));
+                v->key = xstrdup(path_last(name));
+                v->whole = *json_get_text(item, "mountTarget");
                 v->index = json_object();
-                v->filesystem = streq(text_at(item, "fsType"), "ext4") ? FILESYSTEM_EXT4 : FILESYSTEM_XFS;
+                v->filesystem = streq(json_get_text(item, "fsType"), "ext4") ? FILESYSTEM_EXT4
+                                                                             : FILESYSTEM_XFS;
                 if (v->whole)
-                        add_target(v, 0, text_at(item, "mountTarget"));
+                        add_target(v, 0, json_get_text(item, "mountTarget"));
                 json_array_foreach(json_object_get(item, "mountTargets"), k, target) {
                         add_target(v, k, json_string_value(target) ?: "");
                 }
@@ -294,8 +277,7 @@ int bind_volumes(_unused_ const Field *f, const json_t *value, void *into) {
 
 void volumes_free(Volume *list, size_t n) {
         for (size_t i = 0; i < n; i++) {
-                free(list[i].device);
-                free(list[i].key);
+                FREE_ALL(list[i].device, list[i].key);
                 strv_free(list[i].targets);
                 strv_free(list[i].folders);
                 json_decref(list[i].index);

@@ -123,11 +123,9 @@ int disk_unmark(int fd, bool member) {
 
 bool disk_is_marked(const Root *root, const char *name) {
         _cleanup_(freep) char *path = xasprintf("/dev/%s", name), *data = xcalloc(BLOCK, 1);
-        int fd = root_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
                 return false;
         (void)posix_fadvise(fd, 0, BLOCK, POSIX_FADV_DONTNEED);
-        bool is = pread(fd, data, BLOCK, 0) == BLOCK && memcmp(data, mark, sizeof mark) == 0;
-        close(fd);
-        return is;
+        return pread(fd, data, BLOCK, 0) == BLOCK && memcmp(data, mark, sizeof mark) == 0;
 }

@@ -55,8 +55,7 @@ static char *value_of(blkid_probe p, const char *name) {
 
 /* All members of an array, which exists: one alone may keep a mark of an earlier time. */
 static bool members_are_marked(const Root *root, const char *path) {
-        const char *slash = strrchr(path, '/');
-        _cleanup_(freep) char *slaves = xasprintf("/sys/block/%s/slaves", slash ? slash + 1 : path);
+        _cleanup_(freep) char *slaves = xasprintf("/sys/block/%s/slaves", path_last(path));
         _cleanup_(strv_freep) char **members = NULL;
         if (root_list(root, slaves, &members) < 0 || !members)
                 return false;
@@ -96,12 +95,6 @@ static int take_ambivalent(blkid_probe p, Content *c) {
         return 0;
 }
 
-/* MD calls them members of an array, whoever's metadata it is (mdadm(8): imsm, ddf). */
-static bool is_raid(const char *type) {
-        return streq(type, "linux_raid_member") || streq(type, "isw_raid_member") ||
-               streq(type, "ddf_raid_member");
-}
-
 static int take_raid(int fd, blkid_probe p, Content *c) {
         _cleanup_(freep) char *where = value_of(p, "SBMAGIC_OFFSET"), *version = value_of(p, "VERSION"),
                               *block = xcalloc(MD_SUPERBLOCK_SIZE, 1);
@@ -125,7 +118,8 @@ static int take_values(int fd, blkid_probe p, Content *c) {
         bool filesystem = usage && streq(usage, "filesystem");
 
         c->type = value_of(p, "TYPE");
-        if (c->type && is_raid(c->type))
+        /* MD calls them members of an array, whoever's metadata it is (mdadm(8): imsm, ddf). */
+        if (c->type && ONE_OF(c->type, "linux_raid_member", "isw_raid_member", "ddf_raid_member"))
                 return take_raid(fd, p, c);
         c->kind = filesystem && !table && !broken ? CONTENT_FILESYSTEM : CONTENT_OTHER;
         c->label = value_of(p, "LABEL");
@@ -176,8 +170,7 @@ static int probe_file(const Root *root, const char *path, int fd, Content *c, Di
         pthread_once(&blkid_once, load_blkid);
         if (blkid_error)
                 return diag_error(diag, -ELIBACC, CAUSE_STORAGE_TOOL,
-                                  "libblkid.so.1, which tells what lies on a disk, cannot "
-                                  "be loaded: %s",
+                                  "libblkid.so.1, which tells what lies on a disk, cannot be loaded: %s",
                                   blkid_error);
         /* md writes past the page cache of a member: take what the disk says and not what it said. */
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -186,25 +179,18 @@ static int probe_file(const Root *root, const char *path, int fd, Content *c, Di
 
 int content_probe(const Root *root, const char *path, Content *ret, Diag *diag) {
         Content c = {};
-        int fd = root_open(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK), r;
+        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 
         if (fd == -EACCES || fd == -EPERM || fd == -ENOENT || fd == -ENOTDIR)
                 return fd == -ENOTDIR ? -ENOENT : fd;
-        if (fd < 0)
-                r = unreadable(&c, xstrdup(strerror(-fd)));
-        else {
-                r = probe_file(root, path, fd, &c, diag);
-                close(fd);
-        }
+        int r = fd < 0 ? unreadable(&c, xstrdup(strerror(-fd))) : probe_file(root, path, fd, &c, diag);
         if (r >= 0)
                 *ret = c;
         return r;
 }
 
 void content_done(Content *c) {
-        char *strings[] = { c->type, c->label, c->uuid, c->raid.uuid, c->raid.name, c->error };
-        for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-                free(strings[i]);
+        FREE_ALL(c->type, c->label, c->uuid, c->raid.uuid, c->raid.name, c->error);
         *c = (Content){};
 }
 
@@ -254,33 +240,22 @@ static void describe_member(const Content *c, Text *t) {
 }
 
 char *content_describe(const Content *c) {
+        static const char *const words[] = {
+                [CONTENT_UNKNOWN] = "what nobody looked at",
+                [CONTENT_BLANK] = "nothing",
+                [CONTENT_DATA] = "data without a signature",
+                [CONTENT_REMAINS] = "what nodestrap was making when it was cut off",
+                [CONTENT_UNREADABLE] = "what cannot be read",
+        };
         Text t = {};
-        switch (c->kind) {
-        case CONTENT_UNKNOWN:
-                text_add(&t, "what nobody looked at");
-                break;
-        case CONTENT_BLANK:
-                text_add(&t, "nothing");
-                break;
-        case CONTENT_DATA:
-                text_add(&t, "data without a signature");
-                break;
-        case CONTENT_REMAINS:
-                text_add(&t, "what nodestrap was making when it was cut off");
-                break;
-        case CONTENT_UNREADABLE:
-                text_add(&t, "what cannot be read");
-                break;
-        case CONTENT_RAID_MEMBER:
+        if (c->kind == CONTENT_RAID_MEMBER)
                 describe_member(c, &t);
-                break;
-        case CONTENT_FILESYSTEM:
+        else if (c->kind == CONTENT_FILESYSTEM)
                 text_add(&t, "%s file system", c->type);
-                break;
-        case CONTENT_OTHER:
+        else if (c->kind == CONTENT_OTHER)
                 describe_other(c, &t);
-                break;
-        }
+        else
+                text_add(&t, "%s", words[c->kind]);
         if (c->label) {
                 text_add(&t, " \"");
                 text_add_shown(&t, c->label, strlen(c->label), 64, '"');

@@ -87,6 +87,8 @@ _must_check_ _nonnull_ int yaml_resolve(const Node *scalar, json_t **ret);
 /* A whole free-form subtree the same way; its keys are text (T2). */
 _must_check_ _nonnull_ int yaml_to_json(const Node *node, json_t **ret);
 const Node *node_get(const Node *map, const char *key);         /* NULL if it is not there or map is no map */
+/* Null, or nothing at all: a document of that kind counts as empty. */
+_nonnull_ bool node_is_null(const Node *n);
 
 /* ---- TOML 1.0 ---- */
 /* Text → a JSON object. On an error: -EINVAL, and *ret_line and *ret_why (static text) say where and what.

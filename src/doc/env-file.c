@@ -24,10 +24,6 @@ typedef struct Syntax {
         const char *(*read)(const char *p, Text *value);
 } Syntax;
 
-static bool is_one_of(char c, const char *set) {
-        return c && strchr(set, c);
-}
-
 /* ---- values ---- */
 
 /* From behind the quote to behind its partner, over lines; in double quotes a backslash takes the shell's
@@ -36,7 +32,7 @@ static const char *quoted_read(const char *p, char quote, Text *value) {
         for (; *p && *p != quote; p++)
                 if (quote == '"' && *p == '\\' && p[1]) {
                         p++;
-                        if (!is_one_of(*p, "\"\\`$\n"))
+                        if (!is_char_of(*p, "\"\\`$\n"))
                                 text_add(value, "\\");
                         if (*p != '\n')
                                 text_add_bytes(value, p, 1);
@@ -49,14 +45,14 @@ static const char *quoted_read(const char *p, char quote, Text *value) {
  * line's end. Blanks at the end do not count, unless escaped. */
 static const char *bare_read(const char *p, Text *value) {
         size_t keep = value->size;
-        for (; *p && !is_one_of(*p, NEWLINES); p++) {
+        for (; *p && !is_char_of(*p, NEWLINES); p++) {
                 bool escaped = *p == '\\';
                 p += escaped;
                 if (!*p)
                         break;
-                if (!escaped || !is_one_of(*p, NEWLINES))
+                if (!escaped || !is_char_of(*p, NEWLINES))
                         text_add_bytes(value, p, 1);
-                if (escaped || !is_one_of(*p, BLANKS))
+                if (escaped || !is_char_of(*p, BLANKS))
                         keep = value->size;
         }
         value->size = keep;
@@ -70,7 +66,7 @@ static const char *bare_read(const char *p, Text *value) {
 static const char *environment_read(const char *p, Text *value) {
         for (;;) {
                 p += strspn(p, BLANKS);
-                if (!is_one_of(*p, "'\""))
+                if (!is_char_of(*p, "'\""))
                         return bare_read(p, value);
                 p = quoted_read(p + 1, *p, value);
         }
@@ -78,18 +74,18 @@ static const char *environment_read(const char *p, Text *value) {
 
 /* What a shell would expand, or take for the end of the command. */
 static bool is_for_shells(char c, char quote) {
-        return is_one_of(c, !quote ? "$`\\;&|<>()" : quote == '"' ? "$`\\\n" : "\n");
+        return is_char_of(c, !quote ? "$`\\;&|<>()" : quote == '"' ? "$`\\\n" : "\n");
 }
 
 /* Up to the next blank outside of quotes. With plain it also stops at what only a shell can interpret.
  * ret_quote is the one that is still open. */
 static const char *word_read(const char *p, bool plain, Text *word, char *ret_quote) {
         char quote = 0;
-        for (; *p && (quote || !is_one_of(*p, SPACE)) && !(plain && is_for_shells(*p, quote)); p++)
+        for (; *p && (quote || !is_char_of(*p, SPACE)) && !(plain && is_for_shells(*p, quote)); p++)
                 if (!plain && *p == '\\') {
                         if (p[1])
                                 text_add_bytes(word, ++p, 1);
-                } else if (quote ? *p == quote : is_one_of(*p, "'\""))
+                } else if (quote ? *p == quote : is_char_of(*p, "'\""))
                         quote = quote ? 0 : *p;
                 else
                         text_add_bytes(word, p, 1);
@@ -102,7 +98,7 @@ static const char *shell_read(const char *p, Text *value) {
         char quote;
         p = word_read(p, true, value, &quote);
         p += strspn(p, BLANKS "\r");
-        return quote || (*p && !is_one_of(*p, "#\n")) ? NULL : p;
+        return quote || (*p && !is_char_of(*p, "#\n")) ? NULL : p;
 }
 
 /* ---- files ---- */
@@ -115,8 +111,8 @@ static const Syntax shell_syntax = {
 };
 
 static const char *comment_skip(const char *p, const Syntax *s) {
-        for (; *p && !is_one_of(*p, NEWLINES); p++)
-                if (s->continues && is_one_of(*p, s->continues) && p[1])
+        for (; *p && !is_char_of(*p, NEWLINES); p++)
+                if (s->continues && is_char_of(*p, s->continues) && p[1])
                         p++;
         return p;
 }
@@ -128,7 +124,7 @@ static const char *prefix_skip(const char *p, const char *prefix) {
 }
 
 static bool name_is(const Syntax *s, const char *line, size_t n, const char *name) {
-        while (n > 0 && is_one_of(line[n - 1], s->before_equals))
+        while (n > 0 && is_char_of(line[n - 1], s->before_equals))
                 n--;
         return n == strlen(name) && strncmp(line, name, n) == 0;
 }
@@ -137,7 +133,7 @@ static bool name_is(const Syntax *s, const char *line, size_t n, const char *nam
 static int assignment_find(const char *text, const Syntax *s, const char *name, char **ret) {
         _cleanup_(freep) char *found = NULL;
         for (const char *p = text + strspn(text, SPACE); *p; p += strspn(p, SPACE)) {
-                if (is_one_of(*p, s->comments)) {
+                if (is_char_of(*p, s->comments)) {
                         p = comment_skip(p, s);
                         continue;
                 }
@@ -184,7 +180,7 @@ static char *section_read(const char *text, const char *section) {
         for (const char *p = text; *p; p += strspn(p, "\r") + (p[strspn(p, "\r")] == '\n')) {
                 p += strspn(p, BLANKS);
                 size_t n = strcspn(p, NEWLINES);
-                if (!is_one_of(*p, "#;")) {
+                if (!is_char_of(*p, "#;")) {
                         if (*p == '[' && !continued)
                                 inside = startswith(p, header);
                         continued = goes_on(p, n);
@@ -255,7 +251,7 @@ static void add_escaped(Text *t, const char *text, const char *escaped) {
  * shell's four need a backslash, and a line break ends nothing. */
 char *assignment_join(char *const *words) {
         _cleanup_(text_done) Text plain = {};
-        for (char *const *w = words; w && *w; w++) {
+        STRV_FOREACH(w, words) {
                 text_add(&plain, "%s%s", w == words ? "" : " ", **w ? "" : "\"\"");
                 add_escaped(&plain, *w, SPACE "\"'\\");
         }

@@ -10,12 +10,8 @@
 #include <stdio.h>
 
 int expr_fail(ExprError *error, const char *at, const char *format, ...) {
-        va_list ap;
-        free(TAKE_PTR(error->text));
-        va_start(ap, format);
-        if (vasprintf(&error->text, format, ap) < 0)
-                error->text = xstrdup("");
-        va_end(ap);
+        free(error->text);
+        error->text = FORMATTED(format);
         error->at = at;
         return -EINVAL;
 }

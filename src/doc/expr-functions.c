@@ -120,7 +120,7 @@ static bool compare_numbers(const ExprValue *a, const ExprValue *b, int *ret) {
         return true;
 }
 
-bool expr_equal(const ExprValue *a, const ExprValue *b) {
+static bool expr_equal(const ExprValue *a, const ExprValue *b) {
         int order = 0;
         if (a->type & EXPR_NUMBER && b->type & EXPR_NUMBER)
                 return compare_numbers(a, b, &order) && order == 0;
@@ -293,12 +293,8 @@ static const char *string_to_double(const ExprCall *c, ExprValue *ret) {
 }
 
 static const char *string_to_bool(const ExprCall *c, ExprValue *ret) {
-        static const char *const words[] = { "1", "t", "T", "true",  "TRUE",  "True",
-                                             "0", "f", "F", "false", "FALSE", "False" };
-        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-                if (strlen(words[i]) == c->args->n && streq(words[i], c->args->text))
-                        return give_bool(ret, i < ARRAY_SIZE(words) / 2);
-        return "a string that is neither true nor false";
+        int value = strlen(c->args->text) == c->args->n ? parse_bool(c->args->text) : -EINVAL;
+        return value < 0 ? "a string that is neither true nor false" : give_bool(ret, value);
 }
 
 /* The fewest digits that read back as the same number, and an exponent from 1e-05 down and from 1e+06 up, as
@@ -324,9 +320,7 @@ static const char *scalar_to_string(const ExprCall *c, ExprValue *ret) {
                 : c->args->type == EXPR_BOOL ? xstrdup(c->args->boolean ? "true" : "false")
                                              : format_double(c->args->d);
         size_t n = strlen(text);
-        char *copy = expr_pool_alloc(c->pool, n + 1);
-        memcpy(copy, text, n + 1);
-        *ret = (ExprValue){ .type = EXPR_STRING, .text = copy, .n = n };
+        *ret = (ExprValue){ .type = EXPR_STRING, .text = expr_pool_text(c->pool, text, n), .n = n };
         return NULL;
 }
 

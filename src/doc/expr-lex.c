@@ -23,8 +23,7 @@ static const char *skip_comments(const char *s) {
 /* ---- numbers ---- */
 
 static const char *lex_real(ExprPool *pool, const char *from, const char *end, ExprValue *ret) {
-        char *copy = expr_pool_alloc(pool, (size_t)(end - from) + 1);
-        memcpy(copy, from, (size_t)(end - from));
+        char *copy = expr_pool_text(pool, from, (size_t)(end - from));
         *ret = (ExprValue){ .type = EXPR_DOUBLE, .d = strtod(copy, NULL) };
         return isfinite(ret->d) ? NULL : "a number that is too large for a double";
 }
@@ -76,10 +75,9 @@ static const char *lex_character(const char **at, size_t n, unsigned base, Text 
 /* Behind a backslash. */
 static const char *lex_escape(const char **at, Text *ret) {
         static const char names[] = "abfnrtv\\'\"`?", values[] = "\a\b\f\n\r\t\v\\'\"`?";
-        static const struct {
-                char name;
-                unsigned char digits;
-        } numbers[] = { { 'x', 2 }, { 'X', 2 }, { 'u', 4 }, { 'U', 8 } };
+        static const struct { char name; unsigned char digits; } numbers[] = {
+                { 'x', 2 }, { 'X', 2 }, { 'u', 4 }, { 'U', 8 }
+        };
         char c = **at;
         const char *name = c ? strchr(names, c) : NULL;
         if (name) {
@@ -135,9 +133,7 @@ static const char *lex_string(ExprPool *pool, const char **at, ExprValue *ret) {
         const char *why = lex_text(at, raw, &text);
         if (why)
                 return why;
-        char *copy = expr_pool_alloc(pool, text.size + 1);
-        if (text.size > 0)
-                memcpy(copy, text.data, text.size);
+        const char *copy = expr_pool_text(pool, text.data ?: "", text.size);
         *ret = (ExprValue){ .type = EXPR_STRING, .text = copy, .n = text.size };
         return NULL;
 }

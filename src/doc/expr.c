@@ -19,14 +19,14 @@ typedef struct ExprParser {
 } ExprParser;
 
 void *expr_pool_alloc(ExprPool *pool, size_t size) {
-        if (pool->n == pool->room) {
-                pool->room = MAX(pool->room * 2, 64u);
-                pool->items = xrealloc(pool->items, pool->room, sizeof *pool->items);
-        }
-        return pool->items[pool->n++] = xcalloc(size, 1);
+        return *APPEND(pool->items, pool->n) = xcalloc(size, 1);
 }
 
-void expr_pool_done(ExprPool *pool) {
+char *expr_pool_text(ExprPool *pool, const char *text, size_t size) {
+        return *APPEND(pool->items, pool->n) = xmemdup(text, size);
+}
+
+static void expr_pool_done(ExprPool *pool) {
         for (size_t i = 0; i < pool->n; i++)
                 free(pool->items[i]);
         free(pool->items);
@@ -93,9 +93,7 @@ static int set_arg(ExprParser *p, Expr *e, size_t i, Expr *arg) {
 static int make_binary(ExprParser *p, ExprKind kind, const char *at, const char *name, Expr *a, Expr *b,
                        Expr **ret) {
         Expr *e = expr_new(p, kind, at, name, 2);
-        int r = set_arg(p, e, 0, a);
-        if (r >= 0)
-                r = set_arg(p, e, 1, b);
+        int r = set_arg(p, e, 0, a) ?: set_arg(p, e, 1, b);
         if (r >= 0)
                 *ret = e;
         return r;
@@ -107,30 +105,23 @@ static Expr *make_literal(ExprParser *p, const char *at, ExprValue value) {
         return e;
 }
 
-static Expr **list_grow(Expr **items, size_t room) {
-        return xrealloc(items, room, sizeof(void *));
-}
-
 /* ---- the grammar ---- */
 
 static int parse_expr(ExprParser *p, Expr **ret);
 
 /* Expressions between commas, up to the closing bracket; first, if there is one, goes in front. */
 static int parse_list(ExprParser *p, const char *close, Expr *first, Expr *into) {
-        size_t n = 0, room = 0;
-        Expr **items = NULL;
+        size_t n = 0;
+        Expr **items = NULL, *item = first;
         int r = nest(p);
         bool more = !is_operator(p, close);
 
-        if (first) {
-                items = list_grow(NULL, room = 4);
-                items[n++] = first;
-        }
+        if (first)
+                *APPEND(items, n) = first;
         while (r >= 0 && more) {
-                if (n == room)
-                        items = list_grow(items, room = room * 2 + 4);
-                r = parse_expr(p, &items[n]);
-                n += r >= 0;
+                r = parse_expr(p, &item);
+                if (r >= 0)
+                        *APPEND(items, n) = item;
                 more = r >= 0 && is_operator(p, ",");
                 if (more)
                         r = next(p);
@@ -150,8 +141,7 @@ static int parse_list(ExprParser *p, const char *close, Expr *first, Expr *into)
 
 /* f(x) or, with an object, object.f(x); the name has been read, the bracket not. */
 static int parse_call(ExprParser *p, const Token *name, Expr *object, Expr **ret) {
-        char *copy = expr_pool_alloc(p->pool, name->size + 1);
-        memcpy(copy, name->at, name->size);
+        char *copy = expr_pool_text(p->pool, name->at, name->size);
         if (!expr_overload(NULL, copy, object != NULL, NULL, SIZE_MAX))
                 return expr_fail(p->error, name->at, "no %s of this name: there are %s",
                                  object ? "method" : "function",
@@ -159,9 +149,7 @@ static int parse_call(ExprParser *p, const Token *name, Expr *object, Expr **ret
                                         : "int, uint, double, string, bool, dyn, type and size");
         Expr *e = expr_new(p, EXPR_CALL, name->at, copy, 0);
         e->method = object != NULL;
-        int r = next(p);
-        if (r >= 0)
-                r = parse_list(p, ")", object, e);
+        int r = next(p) ?: parse_list(p, ")", object, e);
         if (r >= 0)
                 *ret = e;
         return r;
@@ -240,18 +228,13 @@ static int parse_primary(ExprParser *p, Expr **ret) {
                 return parse_name(p, ret);
         if (is_operator(p, "[")) {
                 *ret = expr_new(p, EXPR_ITEMS, p->token.at, NULL, 0);
-                r = next(p);
-                return r < 0 ? r : parse_list(p, "]", NULL, *ret);
+                return next(p) ?: parse_list(p, "]", NULL, *ret);
         }
         if (is_operator(p, "{"))
                 return expr_fail(p->error, p->token.at, "maps are not supported here");
         if (rooted || !is_operator(p, "("))
                 return fail_missing(p, "a value");
-        r = nest(p);
-        if (r >= 0)
-                r = next(p);
-        if (r >= 0)
-                r = parse_expr(p, ret);
+        r = nest(p) ?: next(p) ?: parse_expr(p, ret);
         p->depth--;
         return r < 0 ? r : expect(p, ")");
 }
@@ -268,9 +251,7 @@ static int parse_suffixes(ExprParser *p, Expr **e) {
                         return r;
                 if (index) {
                         Expr *argument = NULL;
-                        r = nest(p);
-                        if (r >= 0)
-                                r = parse_expr(p, &argument);
+                        r = nest(p) ?: parse_expr(p, &argument);
                         p->depth--;
                         if (r >= 0)
                                 r = expect(p, "]");
@@ -335,11 +316,8 @@ static int parse_binary(ExprParser *p, unsigned lowest, Expr **ret) {
                         i++;
                         continue;
                 }
-                r = next(p);
-                if (r >= 0)
-                        r = parse_binary(p, operators[i].binds + 1, &right);
-                if (r >= 0)
-                        r = make_binary(p, operators[i].kind, at, operators[i].name, left, right, &left);
+                r = next(p) ?: parse_binary(p, operators[i].binds + 1, &right) ?:
+                        make_binary(p, operators[i].kind, at, operators[i].name, left, right, &left);
                 i = 0;
         }
         if (r >= 0)
@@ -361,17 +339,9 @@ static int parse_expr(ExprParser *p, Expr **ret) {
                 if (n >= EXPR_MAX_HEIGHT)
                         return expr_fail(p->error, p->token.at,
                                          "more than %u operators in each other or in a row", EXPR_MAX_HEIGHT);
-                open = list_grow(open, n + 1);
-                Expr *e = open[n++] = expr_new(p, EXPR_CONDITION, p->token.at, NULL, 3);
-                r = set_arg(p, e, 0, last);
-                if (r >= 0)
-                        r = next(p);
-                if (r >= 0)
-                        r = parse_binary(p, 1, &last);
-                if (r >= 0)
-                        r = set_arg(p, e, 1, last);
-                if (r >= 0)
-                        r = expect(p, ":");
+                Expr *e = *APPEND(open, n) = expr_new(p, EXPR_CONDITION, p->token.at, NULL, 3);
+                r = set_arg(p, e, 0, last) ?: next(p) ?: parse_binary(p, 1, &last) ?:
+                        set_arg(p, e, 1, last) ?: expect(p, ":");
                 if (r < 0)
                         return r;
         }
@@ -386,15 +356,10 @@ static int parse_expr(ExprParser *p, Expr **ret) {
 }
 
 static int parse(ExprParser *p, Expr **ret) {
-        for (const char *s = p->text; *s;) {
-                size_t n = utf8_length(s, strnlen(s, 4));
-                if (n == 0)
-                        return expr_fail(p->error, s, "not UTF-8");
-                s += n;
-        }
-        int r = next(p);
-        if (r >= 0)
-                r = parse_expr(p, ret);
+        const char *bad = utf8_fault(p->text, strlen(p->text));
+        if (bad)
+                return expr_fail(p->error, bad, "not UTF-8");
+        int r = next(p) ?: parse_expr(p, ret);
         if (r >= 0 && p->token.type != TOKEN_END)
                 return expr_fail(p->error, p->token.at,
                                  "the expression should end here, or an operator should stand here");

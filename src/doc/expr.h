@@ -40,9 +40,9 @@ struct ExprValue {
 };
 
 /* Memory that lives as long as one evaluation. */
-typedef struct ExprPool { void **items; size_t n, room; } ExprPool;
+typedef struct ExprPool { void **items; size_t n; } ExprPool;
 void *expr_pool_alloc(ExprPool *pool, size_t size);     /* zeroed */
-void expr_pool_done(ExprPool *pool);
+char *expr_pool_text(ExprPool *pool, const char *text, size_t size);
 
 typedef enum TokenType { TOKEN_END, TOKEN_NAME, TOKEN_LITERAL, TOKEN_OPERATOR } TokenType;
 typedef struct Token {
@@ -84,7 +84,6 @@ const ExprOverload *expr_overload(const ExprOverload *start, const char *name, b
                                   const ExprType *types, size_t n);
 const char *expr_type_name(ExprType type);      /* "dyn" for a set */
 _must_check_ int expr_type_from_name(const char *name, size_t size, ExprType *ret);
-bool expr_equal(const ExprValue *a, const ExprValue *b);
 
 typedef struct ExprError { const char *at; char *text; } ExprError;     /* text is owned */
 /* What types the value can have; refuses what can never have one, in branches that are not taken too, as

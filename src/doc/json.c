@@ -6,7 +6,6 @@
 
 #include "base/str.h"
 
-#include <ctype.h>
 #include <errno.h>
 
 typedef struct Reader {
@@ -125,7 +124,7 @@ static int read_string_node(Reader *r) {
 
 static size_t digits(const char *s, const char *end) {
         size_t n = 0;
-        while (s + n < end && isdigit((unsigned char)s[n]))
+        while (s + n < end && is_digit(s[n]))
                 n++;
         return n;
 }

@@ -29,8 +29,7 @@ typedef struct Splitter {
 } Splitter;
 
 static void headers_done(Headers *h) {
-        free(h->type);
-        free(h->encoding);
+        FREE_ALL(h->type, h->encoding);
 }
 
 static bool line_peek(const Cursor *c, Line *ret) {
@@ -264,9 +263,14 @@ static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
                 s->r = r;
 }
 
-/* A message of a MiB can hold a hundred thousand parts that are worth a word. */
-static bool may_warn(Splitter *s) {
-        return s->warnings++ < WARNINGS_SHOWN;
+/* A message of a MiB can hold a hundred thousand parts that are worth a word: false where there are too
+ * many. part: the one at hand, or the message. */
+static bool part_warn(Splitter *s, bool part, unsigned line, const char *code, const char *text) {
+        Position at = { .source = s->at.source, .part = part ? s->at.part : 0, .line = line };
+        if (s->warnings++ >= WARNINGS_SHOWN)
+                return false;
+        diag_warn_at(s->diag, code, &at, NULL, "%s", text);
+        return true;
 }
 
 /* Text behind the closing delimiter is not read; a NodeConfig that somebody appended there is worth a word
@@ -275,7 +279,6 @@ static void check_epilogue(Splitter *s, Cursor c) {
         Line l;
 
         for (; !s->warned_epilogue && line_peek(&c, &l); line_skip(&c)) {
-                Position at = { .source = s->at.source, .line = c.line };
                 if (line_starts_with(l, "apiVersion: node.eks.aws/"))
                         s->warned_epilogue = true;
                 else if (header_name(l) == strlen("Content-Type") &&
@@ -284,11 +287,11 @@ static void check_epilogue(Splitter *s, Cursor c) {
                         n += blanks(l.text + n, l.size - n);
                         s->warned_epilogue = l.size - n >= m && strncasecmp(l.text + n, s->wanted, m) == 0;
                 }
-                if (s->warned_epilogue && may_warn(s))
-                        diag_warn_at(s->diag, "config-after-closing-boundary", &at, NULL,
-                                     "this looks like a NodeConfig, but it stands behind the closing "
-                                     "delimiter of the message, where "
-                                     "nothing is read; move it in front of that line");
+                if (s->warned_epilogue)
+                        (void)part_warn(s, false, c.line, "config-after-closing-boundary",
+                                        "this looks like a NodeConfig, but it stands behind the closing "
+                                        "delimiter of the message, where nothing is read; move it in front "
+                                        "of that line");
         }
 }
 
@@ -323,12 +326,10 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
         }
         if (part.line > 0)
                 walk_entity(s, part, depth);
-        if (!any && may_warn(s)) {
-                Position at = { .source = s->at.source, .line = first };
-                diag_warn_at(s->diag, "no-parts", &at, NULL,
-                             "the boundary that this multipart declares never appears, so it has no parts; "
-                             "a part begins with a line of -- and the boundary alone");
-        }
+        if (!any)
+                (void)part_warn(s, false, first, "no-parts",
+                                "the boundary that this multipart declares never appears, so it has no "
+                                "parts; a part begins with a line of -- and the boundary alone");
 }
 
 static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned depth, unsigned line) {
@@ -341,24 +342,19 @@ static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned 
                 s->r = s->r < 0 ? s->r : r;
         } else if (boundary)
                 walk_parts(s, body, boundary, depth + 1);
-        else if (may_warn(s))
-                diag_warn_at(s->diag, "no-parts", &at, NULL,
-                             "this multipart declares no boundary, so it has no parts; its Content-Type "
-                             "needs boundary=\"...\"");
-}
-
-static bool line_begins(Line l, const char *word) {
-        size_t n = strlen(word);
-        return l.size >= n && memcmp(l.text, word, n) == 0;
+        else
+                (void)part_warn(s, false, line, "no-parts",
+                                "this multipart declares no boundary, so it has no parts; its Content-Type "
+                                "needs boundary=\"...\"");
 }
 
 /* Is the first line, but for comments, one of those that a NodeConfig begins with? A script's is not, nor
  * that of a cloud-config, which may well write such a text. */
 static bool begins_as_ours(Cursor c) {
         Line l;
-        for (; line_peek(&c, &l) && !line_begins(l, "#!"); line_skip(&c))
+        for (; line_peek(&c, &l) && !line_starts_with(l, "#!"); line_skip(&c))
                 if (!line_is_blank(l) && *l.text != '#' && *l.text != '-')
-                        return line_begins(l, "apiVersion:") || line_begins(l, "kind:");
+                        return line_starts_with(l, "apiVersion:") || line_starts_with(l, "kind:");
         return false;
 }
 
@@ -379,19 +375,12 @@ static bool is_near(const Cursor *body, const char *type) {
 }
 
 static void warn_near(Splitter *s, const char *type, unsigned line) {
-        const Position at = { .source = s->at.source, .part = s->at.part, .line = line };
-        Text t = {};
-        if (!may_warn(s))
-                return;
-        if (type) {
-                text_add(&t, "of type \"");
-                text_add_shown(&t, type, strcspn(type, "; \t"), 60, '"');
-                text_add(&t, "\"");
-        }
-        diag_warn_at(s->diag, MIME_NEAR, &at, NULL, "this part is %s, so it is not read as a NodeConfig",
-                     t.data ?: "without a type");
-        diag_suggest(s->diag, "%s", s->wanted);
-        text_done(&t);
+        _cleanup_(text_done) Text t = {};
+        text_add(&t, "this part is %s", type ? "of type \"" : "without a type");
+        text_add_shown(&t, type ?: "", strcspn(type ?: "", "; \t"), 60, '"');
+        text_add(&t, "%s, so it is not read as a NodeConfig", type ? "\"" : "");
+        if (part_warn(s, true, line, MIME_NEAR, t.data))
+                diag_suggest(s->diag, "%s", s->wanted);
 }
 
 /* One entity: headers and a body. depth counts multiparts, from 1. */

@@ -72,13 +72,6 @@ static void index_reset(Index *x, size_t n) {
         x->room = room;
 }
 
-#define GROW(array, n, room) ({                                                                \
-        if ((n) == (room)) {                                                                   \
-                (room) = 2 * (room) + 8;                                                       \
-                (array) = xrealloc((array), (room), sizeof *(array));                          \
-        }                                                                                      \
-        &(array)[(n)++]; })
-
 /* Ready for the next document of the stream; what can be used again is kept. */
 static void builder_reset(Builder *b) {
         b->pool = NULL;
@@ -90,11 +83,7 @@ static void builder_reset(Builder *b) {
 
 void builder_done(Builder *b) {
         pool_free(b->pool);
-        free(b->frames);
-        free(b->pending);
-        free(b->anchors);
-        free(b->anchor_index.slots);
-        free(b->member_index.slots);
+        FREE_ALL(b->frames, b->pending, b->anchors, b->anchor_index.slots, b->member_index.slots);
         *b = (Builder){};
 }
 
@@ -103,6 +92,12 @@ static Position builder_position(const Builder *b, Mark at) {
                            .part = b->at.part,
                            .line = at.line,
                            .column = at.column };
+}
+
+_printf_(5, 6) static int fail(const Builder *b, Mark at, int r, Cause cause, const char *format, ...) {
+        Position where = builder_position(b, at);
+        _cleanup_(freep) char *text = FORMATTED(format);
+        return diag_error_at(b->diag, r, cause, &where, NULL, "%s", text);
 }
 
 /* Keys are shown, values never. */
@@ -127,7 +122,6 @@ static char *builder_path(const Builder *b, const char *key) {
 }
 
 static int nodes_add(Builder *b, Mark at, size_t n, bool by_alias) {
-        Position where = builder_position(b, at);
         unsigned max = b->max_nodes ?: DOC_MAX_NODES;
 
         b->nodes += n;
@@ -135,33 +129,28 @@ static int nodes_add(Builder *b, Mark at, size_t n, bool by_alias) {
         if (b->nodes <= max)
                 return 0;
         if (b->alias_nodes > 0)
-                return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &where, NULL,
-                                     "with its aliases expanded this document passes the "
-                                     "limit of %u nodes here; use fewer aliases (*name)",
-                                     max);
-        return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &where, NULL,
-                             "this document passes the limit of %u nodes (keys, values, lists and maps) here",
-                             max);
+                return fail(b, at, -E2BIG, CAUSE_LIMIT,
+                            "with its aliases expanded this document passes the limit of %u nodes here; use "
+                            "fewer aliases (*name)", max);
+        return fail(b, at, -E2BIG, CAUSE_LIMIT,
+                    "this document passes the limit of %u nodes (keys, values, lists and maps) here", max);
 }
 
 static int check_depth(Builder *b, Mark at, size_t height) {
-        Position where = builder_position(b, at);
         if (b->n_frames + height <= DOC_MAX_DEPTH)
                 return 0;
-        return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &where, NULL,
-                             "maps and lists are nested deeper here than the depth limit of %u allows",
-                             DOC_MAX_DEPTH);
+        return fail(b, at, -E2BIG, CAUSE_LIMIT,
+                    "maps and lists are nested deeper here than the depth limit of %u allows", DOC_MAX_DEPTH);
 }
 
 /* The newest anchor of a name counts, also while its node is still open. Returns its number + 1. */
 static size_t anchor_add(Builder *b, const char *name, Node *node) {
         if (!name)
                 return 0;
-        *GROW(b->anchors, b->n_anchors, b->anchors_room) =
-                (Anchor){ .name = pool_text(&b->pool, name, strlen(name)),
-                          .node = node,
-                          .size = 1,
-                          .open = node->type != NODE_SCALAR };
+        *APPEND(b->anchors, b->n_anchors) = (Anchor){ .name = pool_text(&b->pool, name, strlen(name)),
+                                                      .node = node,
+                                                      .size = 1,
+                                                      .open = node->type != NODE_SCALAR };
         if (b->n_anchors == 1 || 2 * b->n_anchors > b->anchor_index.room) {
                 index_reset(&b->anchor_index, 2 * b->n_anchors);
                 for (size_t i = 0; i < b->n_anchors; i++)
@@ -178,18 +167,15 @@ static bool wants_key(const Builder *b) {
 }
 
 static int check_key(Builder *b, NodeType type, Mark at) {
-        Position where = builder_position(b, at);
         if (type == NODE_SCALAR || !wants_key(b))
                 return 0;
-        return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &where, NULL,
-                             type == NODE_MAP ? "a key must be a text, and this one is a map: {{ }} is a "
-                                                "placeholder that nobody filled in, or needs quotes"
-                                              : "a key must be a text, and this one is a list");
+        return fail(b, at, -EBADMSG, CAUSE_SYNTAX, "a key must be a text, and this one is a %s",
+                    type == NODE_MAP ? "map: {{ }} is a placeholder that nobody filled in, or needs quotes"
+                                     : "list");
 }
 
 /* A finished node finds its place: the root, an item of a list, a key, or the value of the last key. */
 static int place(Builder *b, Node *node, Mark at, unsigned height) {
-        Position where = builder_position(b, at);
         Frame *f;
 
         if (b->n_frames == 0) {
@@ -199,13 +185,11 @@ static int place(Builder *b, Node *node, Mark at, unsigned height) {
         f = &b->frames[b->n_frames - 1];
         if (wants_key(b)) {
                 if (strlen(node->text) != node->n)
-                        return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &where, NULL,
-                                             "a key has a NUL character in it");
+                        return fail(b, at, -EBADMSG, CAUSE_SYNTAX, "a key has a NUL character in it");
                 f->key = node;
                 return 0;
         }
-        *GROW(b->pending, b->n_pending, b->pending_room) =
-                (Pending){ .key = TAKE_PTR(f->key), .value = node };
+        *APPEND(b->pending, b->n_pending) = (Pending){ .key = TAKE_PTR(f->key), .value = node };
         f->height = MAX(f->height, height);
         return 0;
 }
@@ -229,43 +213,31 @@ int builder_scalar(Builder *b, Mark at, bool plain, char block, const char *text
 
 int builder_open(Builder *b, NodeType type, Mark at, const char *anchor) {
         Node *node;
-        int r = check_key(b, type, at);
-        if (r >= 0)
-                r = check_depth(b, at, 1);
-        if (r >= 0)
-                r = nodes_add(b, at, 1, false);
+        int r = check_key(b, type, at) ?: check_depth(b, at, 1) ?: nodes_add(b, at, 1, false);
         if (r < 0)
                 return r;
         node = pool_new(&b->pool, sizeof *node);
         *node = (Node){ .type = type, .at = at };
-        *GROW(b->frames, b->n_frames, b->frames_room) = (Frame){ .node = node,
-                                                                 .first = b->n_pending,
-                                                                 .nodes = b->nodes - 1,
-                                                                 .anchor = anchor_add(b, anchor, node) };
+        *APPEND(b->frames, b->n_frames) = (Frame){ .node = node,
+                                                   .first = b->n_pending,
+                                                   .nodes = b->nodes - 1,
+                                                   .anchor = anchor_add(b, anchor, node) };
         return 0;
 }
 
 int builder_alias(Builder *b, Mark at, const char *name) {
-        Position where = builder_position(b, at);
         size_t i = b->n_anchors > 0 ? *index_slot(&b->anchor_index, b->anchors, sizeof *b->anchors, name) : 0;
         const Anchor *a;
-        int r;
 
         if (i == 0)
-                return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &where, NULL,
-                                     "an alias (*name) without an anchor (&name) before it");
+                return fail(b, at, -EBADMSG, CAUSE_SYNTAX,
+                            "an alias (*name) without an anchor (&name) before it");
         a = &b->anchors[i - 1];
         if (a->open)
-                return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &where, NULL,
-                                     "an alias (*name) stands inside the very node that its anchor names");
-        r = check_key(b, a->node->type, at);
-        if (r >= 0)
-                r = check_depth(b, at, a->height);
-        if (r >= 0)
-                r = nodes_add(b, at, a->size, true);
-        if (r < 0)
-                return r;
-        return place(b, a->node, at, a->height);
+                return fail(b, at, -EBADMSG, CAUSE_SYNTAX,
+                            "an alias (*name) stands inside the very node that its anchor names");
+        return check_key(b, a->node->type, at) ?: check_depth(b, at, a->height) ?:
+                nodes_add(b, at, a->size, true) ?: place(b, a->node, at, a->height);
 }
 
 static bool is_merge_key(const Node *key) {
@@ -297,14 +269,13 @@ static void merge_map(Builder *b, Node *node, const Node *from) {
 }
 
 static int merge_value(Builder *b, Node *node, const Node *value, Mark at) {
-        Position where = builder_position(b, at);
         bool list = value->type == NODE_LIST;
 
         for (size_t i = 0; i < (list ? value->n : 1); i++) {
                 const Node *from = list ? value->items[i] : value;
                 if (from->type != NODE_MAP)
-                        return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &where, NULL,
-                                             "the merge key << wants a map or a list of maps");
+                        return fail(b, at, -EBADMSG, CAUSE_SYNTAX,
+                                    "the merge key << wants a map or a list of maps");
                 merge_map(b, node, from);
         }
         return 0;
@@ -386,17 +357,13 @@ Document builder_take(Builder *b) {
 }
 
 void documents_add(Documents *d, Document item) {
-        if ((d->n & (d->n + 1)) == 0)
-                d->items = xrealloc(d->items, 2 * d->n + 1, sizeof *d->items);
-        d->items[d->n++] = item;
+        *APPEND(d->items, d->n) = item;
 }
 
 void documents_done(Documents *d) {
         for (size_t i = 0; i < d->n; i++)
                 pool_free(d->items[i].pool);
-        free(d->items);
-        free(d->origin);
-        free(d->unread);
+        FREE_ALL(d->items, d->origin, d->unread);
         *d = (Documents){};
 }
 

@@ -21,9 +21,9 @@ typedef struct Builder {
         Diag *diag;
         void *pool;
         Node *root;
-        Frame *frames; size_t n_frames, frames_room;
-        Pending *pending; size_t n_pending, pending_room;
-        Anchor *anchors; size_t n_anchors, anchors_room;
+        Frame *frames; size_t n_frames;
+        Pending *pending; size_t n_pending;
+        Anchor *anchors; size_t n_anchors;
         Index anchor_index, member_index;
         size_t nodes, alias_nodes;      /* so far, and how many of them came by aliases */
         unsigned max_nodes;             /* 0: DOC_MAX_NODES */
@@ -41,8 +41,6 @@ _must_check_ _nonnull_ int builder_alias(Builder *b, Mark at, const char *name);
 /* Hands the complete document over and makes the builder ready for the next one of the stream. */
 _nonnull_ Document builder_take(Builder *b);
 
-/* Null, or nothing at all: a document of that kind counts as empty. */
-_nonnull_ bool node_is_null(const Node *n);
 _nonnull(1) void documents_add(Documents *d, Document item);
 
 /* Where a line of the blob begins, counted from 0; its end where there are fewer. */

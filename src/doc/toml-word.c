@@ -101,10 +101,9 @@ static char *drop_underscores(const char *word, int base) {
 }
 
 int toml_parse_word(const char *word, json_t **ret, const char **ret_why) {
-        static const struct {
-                const char *prefix;
-                int base;
-        } bases[] = { { "0x", 16 }, { "0o", 8 }, { "0b", 2 } };
+        static const struct { const char *prefix; int base; } bases[] = {
+                { "0x", 16 }, { "0o", 8 }, { "0b", 2 }
+        };
         int base = 10;
         for (size_t i = 0; i < ARRAY_SIZE(bases); i++)
                 if (startswith(word, bases[i].prefix))

@@ -130,16 +130,6 @@ static int line_end(TomlParser *p) {
         return 0;
 }
 
-static int check_utf8(TomlParser *p) {
-        for (const char *s = p->start; s < p->end;) {
-                size_t n = utf8_length(s, (size_t)(p->end - s));
-                if (n == 0)
-                        return toml_fail(p, s, "not UTF-8");
-                s += n;
-        }
-        return 0;
-}
-
 /* ---- strings and keys ---- */
 
 static int parse_unicode(TomlParser *p, unsigned digits, Text *ret) {
@@ -288,10 +278,8 @@ static void child_set(TomlParser *p, json_t *table, const Text *key, json_t *val
         json_object_setn_new_nocheck(table, key->data ?: "", key->size, value);
         if (!lines)
                 return;
-        if ((lines->n & (lines->n + 1)) == 0)
-                lines->items = xrealloc(lines->items, 2 * lines->n + 1, sizeof *lines->items);
         const char *own = json_object_iter_key(json_object_iter_at(table, key->data ?: ""));
-        lines->items[lines->n++] = (TomlLine){ own, line };
+        *APPEND(lines->items, lines->n) = (TomlLine){ own, line };
 }
 
 static int deeper(TomlParser *p, unsigned *depth) {
@@ -365,9 +353,7 @@ static int open_table(TomlParser *p, TomlTable *c, const Text *key) {
 
 static int open_array_element(TomlParser *p, TomlTable *c, const Text *key) {
         json_t *array = child_get(c->table, key);
-        int r = deeper(p, &c->depth);
-        if (r >= 0)
-                r = deeper(p, &c->depth);
+        int r = deeper(p, &c->depth) ?: deeper(p, &c->depth);
         if (r < 0)
                 return r;
         if (array && kind_of(p, array) != KIND_ARRAY)
@@ -499,7 +485,8 @@ static int parse_value(TomlParser *p, unsigned depth, json_t **ret) {
 
 static int parse_document(TomlParser *p, json_t *root) {
         TomlTable section = { root, 1 };
-        int r = check_utf8(p);
+        const char *bad = utf8_fault(p->start, (size_t)(p->end - p->start));
+        int r = bad ? toml_fail(p, bad, "not UTF-8") : 0;
         while (r >= 0 && p->at < p->end) {
                 skip_in_line(p);
                 int c = peek(p);

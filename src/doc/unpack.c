@@ -10,9 +10,7 @@
 #include <zlib.h>
 
 void blobs_add(Blobs *b, Position at, char *data, size_t size) {
-        if ((b->n & (b->n + 1)) == 0)
-                b->items = xrealloc(b->items, 2 * b->n + 1, sizeof *b->items);
-        b->items[b->n++] = (Blob){ .at = at, .data = data, .size = size };
+        *APPEND(b->items, b->n) = (Blob){ .at = at, .data = data, .size = size };
 }
 
 void blobs_done(Blobs *b) {

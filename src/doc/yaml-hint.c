@@ -37,14 +37,10 @@ static bool line_above(const Blob *blob, const char *s, size_t *number, Line *re
         return false;
 }
 
-static bool is_among(char c, const char *set) {
-        return c && strchr(set, c);
-}
-
 /* Where the key of the line ends: at its first colon behind nothing but what keys have; n: it has none. */
 static size_t key_end(const Line *l) {
         size_t i = l->indent;
-        while (i < l->n && (isalnum((unsigned char)l->s[i]) || is_among(l->s[i], "_.-/\"")))
+        while (i < l->n && (isalnum((unsigned char)l->s[i]) || is_char_of(l->s[i], "_.-/\"")))
                 i++;
         return i > l->indent && i < l->n && l->s[i] == ':' ? i : l->n;
 }
@@ -54,14 +50,9 @@ static bool lacks_blank(const Line *l) {
         return colon + 1 < l->n && !isspace((unsigned char)l->s[colon + 1]) && l->s[colon + 1] != '/';
 }
 
-static bool has_value(const Line *l) {
-        size_t colon = key_end(l);
-        return colon + 1 < l->n;
-}
-
 /* "name: a: b". What stands in quotes, brackets or a comment may have colons of its own. */
 static bool has_two_keys(const Line *l) {
-        for (size_t i = key_end(l) + 1; i + 1 < l->n && !is_among(l->s[i], "\"'[{#"); i++)
+        for (size_t i = key_end(l) + 1; i + 1 < l->n && !is_char_of(l->s[i], "\"'[{#"); i++)
                 if (l->s[i] == ':' && isspace((unsigned char)l->s[i + 1]))
                         return true;
         return false;
@@ -82,7 +73,7 @@ static char *slip_of_value(const Blob *blob, size_t line, unsigned first) {
                 return NULL;
         if (lacks_blank(&above))
                 return xasprintf("a blank is missing behind the colon on line %u", first + (unsigned)number);
-        return here.indent > above.indent && has_value(&above)
+        return here.indent > above.indent && key_end(&above) + 1 < above.n
                        ? misplaced(&here, above.indent, first + (unsigned)number)
                        : NULL;
 }
@@ -120,7 +111,7 @@ char *yaml_slip(const Blob *blob, const char *problem, size_t line, size_t colum
             here.indent != context_column)
                 return misplaced(&here, context_column, first + (unsigned)context);
         if (streq(problem, "found character that cannot start any token") && column < here.n &&
-            is_among(here.s[column], "@`%"))
+            is_char_of(here.s[column], "@`%"))
                 return xasprintf("a text that begins with %c needs quotes", here.s[column]);
         return NULL;
 }

@@ -10,27 +10,12 @@
 #include <errno.h>
 #include <math.h>
 
-static const char *const true_words[] = { "y",    "Y",    "yes", "Yes", "YES", "true",
-                                          "True", "TRUE", "on",  "On",  "ON" };
-static const char *const false_words[] = { "n",     "N",     "no",  "No",  "NO", "false",
-                                           "False", "FALSE", "off", "Off", "OFF" };
-static const char *const special_floats[] = { ".nan",  ".NaN",  ".NAN",  ".inf",  ".Inf",  ".INF",
-                                              "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF" };
-
-static bool one_of(const char *text, const char *const *words, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                if (streq(text, words[i]))
-                        return true;
-        return false;
-}
-
 /* 0x1F, 0o17, 017 and 0b11 as Go's ParseInt with base 0 takes them: the digits behind the prefix, and their
  * base. */
 static const char *number_base(const char *s, unsigned *ret) {
-        static const struct {
-                char letter;
-                unsigned base;
-        } prefixes[] = { { 'x', 16 }, { 'o', 8 }, { 'b', 2 } };
+        static const struct { char letter; unsigned base; } prefixes[] = {
+                { 'x', 16 }, { 'o', 8 }, { 'b', 2 }
+        };
 
         *ret = 10;
         if (s[0] != '0' || s[1] == '\0')
@@ -55,7 +40,7 @@ static int parse_integer(const char *s, bool *ret_negative, uint64_t *ret) {
         if (*d == '\0')
                 return -EINVAL;
         for (; *d; d++) {
-                unsigned digit = isdigit((unsigned char)*d)   ? (unsigned)(*d - '0')
+                unsigned digit = is_digit(*d)   ? (unsigned)(*d - '0')
                                  : isalpha((unsigned char)*d) ? (unsigned)((*d | 0x20) - 'a') + 10
                                                               : 99;
                 if (digit >= base)
@@ -73,19 +58,19 @@ static bool is_decimal(const char *s) {
         size_t whole, fraction = 0;
 
         s += *s == '-' || *s == '+';
-        for (whole = 0; isdigit((unsigned char)*s); s++)
+        for (whole = 0; is_digit(*s); s++)
                 whole++;
         if (*s == '.')
-                for (s++; isdigit((unsigned char)*s); s++)
+                for (s++; is_digit(*s); s++)
                         fraction++;
         if (whole + fraction == 0)
                 return false;
         if (*s == 'e' || *s == 'E') {
                 s++;
                 s += *s == '-' || *s == '+';
-                if (!isdigit((unsigned char)*s))
+                if (!is_digit(*s))
                         return false;
-                while (isdigit((unsigned char)*s))
+                while (is_digit(*s))
                         s++;
         }
         return *s == '\0';
@@ -118,7 +103,7 @@ static json_t *resolve_number(const char *text) {
 
         if (text[0] == '.')
                 return resolve_float(text);
-        if (!isdigit((unsigned char)text[0]) && text[0] != '-' && text[0] != '+')
+        if (!is_digit(text[0]) && text[0] != '-' && text[0] != '+')
                 return NULL;
         plain = to = xcalloc(strlen(text) + 1, 1);
         for (const char *from = text; *from; from++)
@@ -140,11 +125,14 @@ int yaml_resolve(const Node *scalar, json_t **ret) {
                 value = text_to_json(scalar);
         else if (node_is_null(scalar))
                 value = json_null();
-        else if (one_of(scalar->text, true_words, ARRAY_SIZE(true_words)))
+        else if (ONE_OF(scalar->text, "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On",
+                        "ON"))
                 value = json_true();
-        else if (one_of(scalar->text, false_words, ARRAY_SIZE(false_words)))
+        else if (ONE_OF(scalar->text, "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off",
+                        "OFF"))
                 value = json_false();
-        else if (!one_of(scalar->text, special_floats, ARRAY_SIZE(special_floats)))
+        else if (!ONE_OF(scalar->text, ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf",
+                         "+.INF", "-.inf", "-.Inf", "-.INF"))
                 value = resolve_number(scalar->text) ?: text_to_json(scalar);
         if (!value)
                 return -EINVAL;

@@ -32,7 +32,7 @@ static bool ends_in_block_header(const char *s, size_t n) {
         while (n > 0 && isspace((unsigned char)s[n - 1]))
                 n--;
         for (size_t i = 0;
-             i < 2 && n > 0 && (s[n - 1] == '+' || s[n - 1] == '-' || isdigit((unsigned char)s[n - 1])); i++)
+             i < 2 && n > 0 && (s[n - 1] == '+' || s[n - 1] == '-' || is_digit(s[n - 1])); i++)
                 n--;
         return n > 0 && (s[n - 1] == '|' || s[n - 1] == '>');
 }
@@ -100,13 +100,6 @@ static int feed_read(void *userdata, unsigned char *buffer, size_t room, size_t 
         return 1;
 }
 
-static bool blank_with_tab(const char *line, const char *end) {
-        for (; line < end && isblank((unsigned char)*line); line++)
-                if (*line == '\t')
-                        return true;
-        return false;
-}
-
 const char *blob_line(const Blob *blob, size_t line) {
         const char *s = blob->data, *end = blob->data + blob->size;
         for (; line > 0 && s < end; line--)
@@ -116,7 +109,10 @@ const char *blob_line(const Blob *blob, size_t line) {
 
 /* Does a tab stand in front of this line? */
 static bool tab_indents(const Blob *blob, size_t line) {
-        return blank_with_tab(blob_line(blob, line), blob->data + blob->size);
+        const char *s = blob_line(blob, line), *end = blob->data + blob->size;
+        while (s < end && *s == ' ')
+                s++;
+        return s < end && *s == '\t';
 }
 
 /* What stands there, as text from a web page has it, where YAML wants a blank: in front of the line, or
@@ -165,10 +161,6 @@ static unsigned source_line(const Blob *blob, size_t line) {
         return MAX(blob->at.line, 1u) + (unsigned)line;
 }
 
-static Mark source_mark(const Blob *blob, const yaml_mark_t *mark) {
-        return (Mark){ source_line(blob, mark->line), (unsigned)mark->column + 1 };
-}
-
 /* The column, from 1, of offset in its line. */
 static unsigned column_at_offset(const Blob *blob, size_t offset) {
         unsigned column = 1;
@@ -192,45 +184,39 @@ static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, 
         }
         const char *blank = false_blank_near(blob, line, p->context ? context : line, &other);
         if (blank) {
-                at.line = source_line(blob, line_at_offset(blob, other));
+                line = line_at_offset(blob, other);
                 at.column = column_at_offset(blob, other);
-                return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
-                                     "not YAML: %s stands where only a blank can, and looks like one; write "
-                                     "blanks",
-                                     blank);
         }
         at.line = source_line(blob, line);
-        if (strstr(problem, "tab character") ||
-            (streq(problem, "found character that cannot start any token") && tab_indents(blob, line)))
-                return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
-                                     "not YAML: a tab stands where only blanks can indent; use blanks");
-        _cleanup_(freep) char *slip = p->error == YAML_READER_ERROR
+        bool tab = !blank && (strstr(problem, "tab character") ||
+                              (streq(problem, "found character that cannot start any token") &&
+                               tab_indents(blob, line)));
+        _cleanup_(freep) char *slip = blank || tab || p->error == YAML_READER_ERROR
                                               ? NULL
                                               : yaml_slip(blob, problem, line, p->problem_mark.column,
                                                           context, p->context_mark.column);
-        if (slip)
-                return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s (%s)", slip,
-                                     problem);
-        if (p->error == YAML_READER_ERROR || !p->context || context == line)
-                return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", problem);
-        return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
-                             "not YAML: %s (%s that begins on line %u)", problem, p->context,
-                             source_line(blob, context));
+        _cleanup_(text_done) Text why = {};
+        if (blank)
+                text_add(&why, "%s stands where only a blank can, and looks like one; write blanks", blank);
+        else if (tab)
+                text_add(&why, "a tab stands where only blanks can indent; use blanks");
+        else if (slip)
+                text_add(&why, "%s (%s)", slip, problem);
+        else if (p->error == YAML_READER_ERROR || !p->context || context == line)
+                text_add(&why, "%s", problem);
+        else
+                text_add(&why, "%s (%s that begins on line %u)", problem, p->context,
+                         source_line(blob, context));
+        return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", why.data);
 }
 
 /* A scalar may mean something else than its text unless it is quoted or tagged as a string; go-yaml takes it
  * as text behind any tag that it does not know, too. */
 static bool is_plain(const yaml_event_t *e) {
-        static const char *const resolved[] = { YAML_NULL_TAG, YAML_BOOL_TAG, YAML_INT_TAG, YAML_FLOAT_TAG,
-                                                "tag:yaml.org,2002:merge" };
         const char *tag = (const char *)e->data.scalar.tag;
-
-        if (!tag)
-                return e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-        for (size_t i = 0; i < ARRAY_SIZE(resolved); i++)
-                if (streq(tag, resolved[i]))
-                        return true;
-        return false;
+        return tag ? ONE_OF(tag, YAML_NULL_TAG, YAML_BOOL_TAG, YAML_INT_TAG, YAML_FLOAT_TAG,
+                            "tag:yaml.org,2002:merge")
+                   : e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
 static char block_of(const yaml_event_t *e) {
@@ -243,11 +229,8 @@ static char block_of(const yaml_event_t *e) {
 }
 
 bool node_is_null(const Node *n) {
-        static const char *const words[] = { "", "~", "null", "Null", "NULL" };
-        for (size_t i = 0; n->type == NODE_SCALAR && n->plain && i < ARRAY_SIZE(words); i++)
-                if (streq(n->text, words[i]) && strlen(n->text) == n->n)
-                        return true;
-        return false;
+        return n->type == NODE_SCALAR && n->plain && strlen(n->text) == n->n &&
+               ONE_OF(n->text, "", "~", "null", "Null", "NULL");
 }
 
 static void finish_document(Builder *b, Documents *documents) {
@@ -261,7 +244,7 @@ static void finish_document(Builder *b, Documents *documents) {
 }
 
 static int handle_event(Builder *b, const Blob *blob, const yaml_event_t *e, Documents *documents) {
-        Mark at = source_mark(blob, &e->start_mark);
+        Mark at = { source_line(blob, e->start_mark.line), (unsigned)e->start_mark.column + 1 };
 
         switch (e->type) {
         case YAML_SCALAR_EVENT:

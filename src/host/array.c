@@ -8,14 +8,9 @@
 
 #include <errno.h>
 
-/* An attribute of the array; *ret is NULL where it is not there or says nothing. */
 static int read_attribute(const Root *root, const char *array, const char *name, char **ret, Diag *diag) {
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/%s", array, name), *text = NULL;
-        int r = root_read_line(root, path, &text);
-        if (r < 0 && r != -ENOENT)
-                return fact_error(diag, r, path, "the state of this array is not known");
-        *ret = text && *text ? TAKE_PTR(text) : NULL;
-        return 0;
+        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/%s", array, name);
+        return read_optional(root, path, ret, "the state of this array is not known", diag);
 }
 
 /* "4 (3)" while it is reshaped: from three, and four will be wanted. */
@@ -28,11 +23,9 @@ static int read_state(const Root *root, Array *a, const char *state, Diag *diag)
         _cleanup_(freep) char *disks = NULL, *degraded = NULL;
 
         a->active = !streq(state, "inactive");
-        int r = read_attribute(root, a->name, "md/level", &a->level, diag);
-        if (r >= 0)
-                r = read_attribute(root, a->name, "md/raid_disks", &disks, diag);
-        if (r >= 0)
-                r = read_attribute(root, a->name, "md/degraded", &degraded, diag);
+        int r = read_attribute(root, a->name, "md/level", &a->level, diag) ?:
+                read_attribute(root, a->name, "md/raid_disks", &disks, diag) ?:
+                read_attribute(root, a->name, "md/degraded", &degraded, diag);
         a->disks = leading_number(disks);
         /* a raid0 that lost a member */
         a->degraded = leading_number(degraded) > 0 || streq(state, "broken");
@@ -43,13 +36,9 @@ static int read_array(const Root *root, const char *name, const char *state, Arr
         _cleanup_(freep) char *slaves = xasprintf("/sys/block/%s/slaves", name);
 
         a->name = xstrdup(name);
-        int r = read_state(root, a, state, diag);
-        if (r >= 0)
-                r = read_attribute(root, name, "dev", &a->number, diag);
-        if (r >= 0)
-                r = block_bytes(root, name, &a->bytes, diag);
-        if (r >= 0)
-                r = block_use(root, name, &a->partitions, &a->holders, diag);
+        int r = read_state(root, a, state, diag) ?: read_attribute(root, name, "dev", &a->number, diag) ?:
+                block_bytes(root, name, &a->bytes, diag) ?:
+                block_use(root, name, &a->partitions, &a->holders, diag);
         if (r < 0)
                 return r;
         r = root_list(root, slaves, &a->members);
@@ -64,7 +53,7 @@ int detect_arrays(const Root *root, Storage *s, Diag *diag) {
 
         if (r < 0)
                 return r == -ENOENT ? 0 : fact_error(diag, r, "/sys/block", "arrays cannot be found");
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 _cleanup_(freep) char *state = NULL;
                 if (!startswith(*name, "md"))
                         continue;
@@ -73,9 +62,9 @@ int detect_arrays(const Root *root, Storage *s, Diag *diag) {
                         return r;
                 if (!state || streq(state, "clear"))    /* a node that an array has left behind */
                         continue;
-                s->arrays = xrealloc(s->arrays, s->n_arrays + 1, sizeof *s->arrays);
-                s->arrays[s->n_arrays] = (Array){};
-                r = read_array(root, *name, state, &s->arrays[s->n_arrays++], diag);
+                Array *a = APPEND(s->arrays, s->n_arrays);
+                *a = (Array){};
+                r = read_array(root, *name, state, a, diag);
                 if (r < 0)
                         return r;
         }

@@ -8,17 +8,14 @@
 
 #include <errno.h>
 
-/* An attribute that not every disk has; *ret stays NULL then, and also where it is blank. */
-static int read_optional(const Root *root, const char *path, char **ret, Diag *diag) {
-        int r = root_read_line(root, path, ret);
-        if (r == -ENOENT)
-                return 0;
-        if (r < 0)
-                return fact_error(diag, r, path, "this disk cannot be told from others");
-        if (!**ret) {
-                free(*ret);
-                *ret = NULL;
-        }
+static const char not_told[] = "this disk cannot be told from others";
+
+int read_optional(const Root *root, const char *path, char **ret, const char *meaning, Diag *diag) {
+        _cleanup_(freep) char *text = NULL;
+        int r = root_read_line(root, path, &text);
+        if (r < 0 && r != -ENOENT)
+                return fact_error(diag, r, path, meaning);
+        *ret = text && *text ? TAKE_PTR(text) : NULL;
         return 0;
 }
 
@@ -30,7 +27,7 @@ int block_use(const Root *root, const char *name, char ***ret_partitions, char *
         int r = root_list(root, path, &entries);
         if (r < 0)
                 return fact_error(diag, r, path, "whether this disk is in use is not known");
-        for (char **e = entries; e && *e; e++)
+        STRV_FOREACH(e, entries)
                 if (startswith(*e, name))
                         strv_add(&partitions, *e);
         r = root_list(root, holders_path, &holders);
@@ -56,7 +53,7 @@ int disks_look_closer(const Root *root, Host *h, Diag *diag) {
                 _cleanup_(freep) char *number = xasprintf("/sys/block/%s/dev", d->name),
                                       *ro = xasprintf("/sys/block/%s/ro", d->name);
                 uint64_t value = 0;
-                int r = read_optional(root, number, &d->number, diag);
+                int r = read_optional(root, number, &d->number, not_told, diag);
                 if (r < 0)
                         return r;
                 r = root_read_u64(root, ro, &value);
@@ -72,13 +69,10 @@ static int read_disk(const Root *root, const char *name, const char *path, Disk 
                               *serial = xasprintf("%s/device/serial", path);
 
         d->name = xstrdup(name);
-        int r = read_optional(root, model, &d->model, diag);
-        if (r >= 0)
-                r = read_optional(root, serial, &d->serial, diag);
-        if (r >= 0)
-                r = block_bytes(root, name, &d->bytes, diag);
-        if (r >= 0)
-                r = block_use(root, name, &d->partitions, &d->holders, diag);
+        int r = read_optional(root, model, &d->model, not_told, diag) ?:
+                read_optional(root, serial, &d->serial, not_told, diag) ?:
+                block_bytes(root, name, &d->bytes, diag) ?:
+                block_use(root, name, &d->partitions, &d->holders, diag);
         d->kind = disk_kind(d->model);
         d->in_use = d->partitions || d->holders;
         return r;
@@ -97,10 +91,7 @@ static int is_disk(const Root *root, const char *path) {
 }
 
 static void disk_clear(Disk *d) {
-        free(d->name);
-        free(d->model);
-        free(d->serial);
-        free(d->number);
+        FREE_ALL(d->name, d->model, d->serial, d->number);
         strv_free(d->partitions);
         strv_free(d->holders);
         strv_free(d->names);
@@ -131,7 +122,7 @@ int detect_disks(const Root *root, Host *h, Diag *diag) {
         if (r < 0)
                 return fact_error(diag, r, "/sys/block", "disks cannot be found");
         h->disks = xcalloc(strv_length(names), sizeof *h->disks);
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 _cleanup_(freep) char *path = xasprintf("/sys/block/%s", *name);
                 r = is_disk(root, path);
                 if (r < 0)

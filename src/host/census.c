@@ -10,57 +10,27 @@
 /* Nothing on a node brings back a device that the bus does not show. */
 #define ADVICE "stop and start the instance, which gives it another machine, or replace it"
 
-typedef struct CountedPart {
-        const char *one, *many;         /* for sentences */
+typedef enum PartKind { PART_GPU, PART_NVSWITCH, PART_CONNECTX, PART_NEURON, PART_EFA } PartKind;
+static const struct CountedPart {
         const char *layout;             /* its name in conf/pci-layout */
         bool (*is)(const PciDevice *);
         Cause cause;
-        const char *advice;
-} CountedPart;
-static const CountedPart gpu_part = {
-        .one = "GPU",
-        .many = "GPUs",
-        .layout = "gpu",
-        .is = pci_is_gpu,
-        .cause = CAUSE_GPU_MISSING,
-        .advice = ADVICE,
-};
-static const CountedPart nvswitch_part = {
-        .one = "NVSwitch",
-        .many = "NVSwitches",
-        .layout = "switch",
-        .is = pci_is_nvswitch,
-        .cause = CAUSE_NVSWITCH,
-        .advice = ADVICE,
-};
-static const CountedPart connectx_part = {
-        .one = "ConnectX function that leads to the NVSwitches",
-        .many = "ConnectX functions that lead to the NVSwitches",
-        .layout = "switch",
-        .is = pci_is_connectx,
-        .cause = CAUSE_NVSWITCH,
-        .advice = ADVICE,
-};
-static const CountedPart neuron_part = {
-        .one = "Neuron device",
-        .many = "Neuron devices",
-        .layout = "neuron",
-        .is = pci_is_neuron,
-        .cause = CAUSE_NEURON,
-        .advice = ADVICE,
-};
-static const CountedPart efa_part = {
-        .one = "EFA device",
-        .many = "EFA devices",
-        .layout = "efa",
-        .is = pci_is_efa,
-        .cause = CAUSE_EFA,
-        .advice = "look at the launch template, whether it has as many EFA interfaces; if so, " ADVICE,
+        const char *one, *many, *advice;        /* for sentences */
+} parts[] = {
+        [PART_GPU]      = { "gpu",    pci_is_gpu,      CAUSE_GPU_MISSING, "GPU", "GPUs", ADVICE },
+        [PART_NVSWITCH] = { "switch", pci_is_nvswitch, CAUSE_NVSWITCH, "NVSwitch", "NVSwitches", ADVICE },
+        [PART_CONNECTX] = { "switch", pci_is_connectx, CAUSE_NVSWITCH,
+                            "ConnectX function that leads to the NVSwitches",
+                            "ConnectX functions that lead to the NVSwitches", ADVICE },
+        [PART_NEURON]   = { "neuron", pci_is_neuron,   CAUSE_NEURON, "Neuron device", "Neuron devices",
+                            ADVICE },
+        [PART_EFA]      = { "efa",    pci_is_efa,      CAUSE_EFA, "EFA device", "EFA devices",
+                            "look at the launch template, whether it has as many EFA interfaces; if so, "
+                            ADVICE },
 };
 
 static void add(Host *h, Cause cause, char *text) {
-        h->shortfalls = xrealloc(h->shortfalls, h->n_shortfalls + 1, sizeof *h->shortfalls);
-        h->shortfalls[h->n_shortfalls++] = (Shortfall){ cause, text };
+        *APPEND(h->shortfalls, h->n_shortfalls) = (Shortfall){ cause, text };
 }
 
 /* ---- on the PCI bus ---- */
@@ -79,10 +49,8 @@ static char **addresses_of(const Host *h, bool (*is)(const PciDevice *)) {
 static char **missing_from(const char *list, char *const *there) {
         char **missing = NULL;
         size_t known = 0;
-        for (const char *p = list; *p;) {
-                size_t n = strcspn(p, "|");
-                _cleanup_(freep) char *address = xasprintf("0000:%.*s", (int)n, p);
-                p += n + (p[n] == '|');
+        while (*list) {
+                _cleanup_(freep) char *one = str_cut(&list, "|"), *address = xasprintf("0000:%s", one);
                 if (strv_contains(there, address))
                         known++;
                 else
@@ -91,20 +59,17 @@ static char **missing_from(const char *list, char *const *there) {
         return known == strv_length(there) ? missing : strv_free(missing);
 }
 
-static char **missing_addresses(const InstanceType *t, const CountedPart *part, char *const *there) {
-        for (size_t i = 0; t && i < n_pci_layout; i++)
-                if (streq(pci_layout[i].type, t->name) && streq(pci_layout[i].part, part->layout))
-                        return missing_from(pci_layout[i].addresses, there);
-        return NULL;
-}
-
-static void count_part(Host *h, const CountedPart *part, unsigned expected, const char *by) {
+static void count_part(Host *h, PartKind kind, unsigned expected, const char *by) {
+        const struct CountedPart *part = &parts[kind];
+        const InstanceType *t = machine_type(h);
         _cleanup_(strv_freep) char **there = addresses_of(h, part->is), **missing = NULL;
         size_t have = strv_length(there);
         if (have >= expected)
                 return;
         size_t lack = expected - have;
-        missing = missing_addresses(machine_type(h), part, there);
+        for (size_t i = 0; t && !missing && i < n_pci_layout; i++)
+                if (streq(pci_layout[i].type, t->name) && streq(pci_layout[i].part, part->layout))
+                        missing = missing_from(pci_layout[i].addresses, there);
         /* not where the configuration expects fewer than there can be */
         bool named = strv_length(missing) == lack;
         _cleanup_(freep) char *list = strv_join(named ? missing : there, ", ");
@@ -125,9 +90,9 @@ static void count_switches(Host *h, const InstanceType *t, const char *by) {
         if (!m || m->board != h->gpus.class || (!t && h->gpus.count < BOARD))
                 return;
         if (m->board == GPU_CLASS_NVSWITCH)
-                count_part(h, &nvswitch_part, m->switches, by);
+                count_part(h, PART_NVSWITCH, m->switches, by);
         if (m->board == GPU_CLASS_NVLINK5)
-                count_part(h, &connectx_part, m->switches, by);
+                count_part(h, PART_CONNECTX, m->switches, by);
 }
 
 /* Where a strategy is set, storage waits for the disks and judges for itself. */
@@ -178,11 +143,11 @@ void take_census(const Config *config, Host *h) {
                     xasprintf("%s; %s", h->gpus.doubt,
                               endswith(h->gpus.doubt, ONLY_ROOT) ? "as root this can be told" : ADVICE));
         if (t && t->gpu_pci)
-                count_part(h, &gpu_part, h->gpus.expected, by);
+                count_part(h, PART_GPU, h->gpus.expected, by);
         count_switches(h, t, by);
-        count_part(h, &neuron_part, h->neuron.expected, by);
+        count_part(h, PART_NEURON, h->neuron.expected, by);
         if (o->efa != EFA_OFF)
-                count_part(h, &efa_part, o->expected_efa, "spec.instance.network.efa.expectedDevices");
+                count_part(h, PART_EFA, o->expected_efa, "spec.instance.network.efa.expectedDevices");
         count_stores(config, h);
         count_numa_nodes(h, t);
 }

@@ -52,6 +52,9 @@ _must_check_ _nonnull_ int disks_look_closer(const Root *root, Host *h, Diag *di
 _must_check_ _nonnull_ int block_use(const Root *root, const char *name, char ***ret_partitions,
                                      char ***ret_holders, Diag *diag);
 _must_check_ _nonnull_ int block_bytes(const Root *root, const char *name, uint64_t *ret, Diag *diag);
+/* A line of sysfs that not every device has: *ret is NULL where it is not there, or blank. */
+_must_check_ _nonnull_ int read_optional(const Root *root, const char *path, char **ret, const char *meaning,
+                                         Diag *diag);
 /* Disk.names of all disks: the kernel's name, the volume id, what the launch template called it, and the
  * names of the configuration that lead to it in /dev. What cannot be had is not there. */
 _nonnull_ void detect_volume_names(const Root *root, const Config *config, Host *h);
@@ -121,6 +124,8 @@ typedef struct NameQuestion {
         bool running;
         pthread_t thread;
 } NameQuestion;
+/* Who asks EC2 about this machine. */
+_nonnull_ Ec2 ec2_of(const HostOptions *options, const Host *h);
 /* Does this node wait for EC2, however long it takes? */
 _nonnull_ bool name_is_strict(const Config *config, const HostOptions *options);
 /* Is it what EC2 calls this instance where nobody has given its VPC a domain of another name? */
@@ -141,7 +146,5 @@ _nonnull_ void assume_identity(const Config *config, Host *h);
 _nonnull_ void assume(Host *h, const char *fact);
 /* Takes a version given by option, or -EINVAL with CAUSE_USAGE; "v1.33.4" and "1.33" are accepted. */
 _must_check_ _nonnull_ int version_option(const char *option, const char *text, char **ret, Diag *diag);
-/* The first "1.33.4" in text; NULL if there is none. */
-char *version_find(const char *text);
 /* "path: cannot be read: why; meaning" as CAUSE_FACTS; returns r. */
 _nonnull_ int fact_error(Diag *diag, int r, const char *path, const char *meaning);

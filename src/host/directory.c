@@ -37,34 +37,27 @@ static char *descriptor_path(int fd) {
 /* The path that a descriptor was opened by, as seen from the root and without links: what mountinfo calls
  * it. */
 static char *path_below_root(const Root *root, int fd) {
-        int top = root_open(root, "/", O_PATH | O_DIRECTORY);
+        _cleanup_(close_fd) int top = root_open(root, "/", O_PATH | O_DIRECTORY);
         if (top < 0)
                 return xstrdup("/");
         _cleanup_(freep) char *above = descriptor_path(top), *name = descriptor_path(fd);
-        close(top);
         const char *rest = startswith(name, above) ? name + strlen(above) : name;
         return xasprintf("%s%s", *rest == '/' ? "" : "/", rest);
 }
 
 /* File systems that are no place for data. */
 static bool is_virtual(const char *type) {
-        static const char *const types[] = { "proc",        "sysfs",      "devtmpfs", "devpts",  "cgroup",
-                                             "cgroup2",     "securityfs", "debugfs",  "tracefs", "configfs",
-                                             "pstore",      "bpf",        "efivarfs", "mqueue",  "hugetlbfs",
-                                             "binfmt_misc", "fusectl",    "nsfs" };
-        for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-                if (streq(types[i], type))
-                        return true;
-        return false;
+        return ONE_OF(type, "proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "securityfs",
+                      "debugfs", "tracefs", "configfs", "pstore", "bpf", "efivarfs", "mqueue", "hugetlbfs",
+                      "binfmt_misc", "fusectl", "nsfs");
 }
 
 static int look_around(const Root *root, const Storage *s, Directory *d) {
-        int fd = open_nearest_directory(root, d->path);
+        _cleanup_(close_fd) int fd = open_nearest_directory(root, d->path);
         if (fd < 0)
                 return fd;
         _cleanup_(freep) char *real = path_below_root(root, fd);
         const Mount *m = storage_mount_of(s, real);
-        close(fd);
         d->read_only = m && m->read_only;
         d->on = m && is_virtual(m->type) ? xstrdup(m->type) : NULL;
         d->real = d->kind == DIRECTORY_THERE ? TAKE_PTR(real) : NULL;
@@ -107,18 +100,15 @@ static int look_inside(const Root *root, uint64_t from, Directory *d) {
         if (r < 0)
                 return r;
         d->empty = !names;
-        int fd = root_open(root, d->path, O_PATH | O_DIRECTORY);
+        _cleanup_(close_fd) int fd = root_open(root, d->path, O_PATH | O_DIRECTORY);
         if (fd < 0)
                 return fd;
-        r = fstatvfs(fd, &fs) < 0 ? -errno : 0;
-        if (r == 0 && root_is_host(root))
+        if (fstatvfs(fd, &fs) < 0)
+                return -errno;
+        if (root_is_host(root))
                 d->size = (uint64_t)fs.f_blocks * fs.f_frsize;
-        if (r == 0)
-                d->used = (uint64_t)(fs.f_blocks - fs.f_bfree) * fs.f_frsize;
-        if (r == 0 && names && d->used >= from)
-                r = count_bytes(fd, &d->bytes);
-        close(fd);
-        return r;
+        d->used = (uint64_t)(fs.f_blocks - fs.f_bfree) * fs.f_frsize;
+        return names && d->used >= from ? count_bytes(fd, &d->bytes) : 0;
 }
 
 /* A list that gives somebody more than the mode says shows in the bits of the group (acl(5)). */
@@ -179,15 +169,13 @@ static void look_at_way(const Root *root, Directory *d) {
 
 static int directory_read(const Root *root, const Storage *s, uint64_t from, Directory *d) {
         struct stat st;
-        int r, fd = root_open(root, d->path, O_PATH);
+        _cleanup_(close_fd) int fd = root_open(root, d->path, O_PATH);
 
         if (fd == -ENOENT)
                 fd = root_open(root, d->path, O_PATH | O_NOFOLLOW);     /* a link that leads nowhere */
         if (fd >= 0) {
-                r = fstat(fd, &st) < 0 ? -errno : 0;
-                close(fd);
-                if (r < 0)
-                        return r;
+                if (fstat(fd, &st) < 0)
+                        return -errno;
                 d->kind = S_ISDIR(st.st_mode) ? DIRECTORY_THERE : DIRECTORY_NO_DIRECTORY;
                 d->dead = S_ISLNK(st.st_mode) ? root_dead_link(root, d->path) : NULL;
         } else if (fd == -ENOTDIR || fd == -ELOOP)
@@ -195,7 +183,7 @@ static int directory_read(const Root *root, const Storage *s, uint64_t from, Dir
         else if (fd != -ENOENT)
                 return fd;
         look_at_way(root, d);
-        r = look_around(root, s, d);
+        int r = look_around(root, s, d);
         return r >= 0 && d->kind == DIRECTORY_THERE ? look_inside(root, from, d) : r;
 }
 
@@ -220,11 +208,7 @@ int detect_directory(const Root *root, const char *path, const Storage *s, uint6
         Directory d = { .path = xstrdup(path), .empty = true };
         int r = directory_read(root, s, from, &d);
         if (r < 0) {
-                free(d.path);
-                free(d.real);
-                free(d.on);
-                free(d.dead);
-                free(d.foreign);
+                FREE_ALL(d.path, d.real, d.on, d.dead, d.foreign);
                 return r == -EACCES || r == -EPERM
                                ? r
                                : fact_error(diag, r, path, "what lies there is not known");

@@ -13,7 +13,7 @@
 
 int fact_error(Diag *diag, int r, const char *path, const char *meaning) {
         bool nonsense = r == -EINVAL || r == -ERANGE || r == -ENODATA || r == -EBADMSG;
-        return diag_error_at(diag, r, CAUSE_FACTS, &(Position){ .source = path }, NULL, "%s: %s",
+        return diag_error_in(diag, r, CAUSE_FACTS, path, "%s: %s",
                              nonsense ? "what it says makes no sense" : strerror(-r), meaning);
 }
 
@@ -56,19 +56,9 @@ static int read_machine(const Root *root, const Config *config, const HostOption
         if (options->storage)           /* before, files in sysctl.d may still wait for their turn */
                 kernel_read(root, &h->kernel_state);
         h->bootstrappers = detect_bootstrappers(root);
-        r = detect_memory(root, h, diag);
-        if (r >= 0)
-                r = detect_pci(root, h, diag);
-        if (r >= 0)
-                r = detect_disks(root, h, diag);
-        if (r >= 0)
-                r = detect_nics(root, h, diag);
-        if (r >= 0)
-                r = detect_versions(root, options, h, diag);
-        if (r >= 0)
-                r = detect_identity(root, config, options, h, diag);
-        if (r >= 0)
-                r = name_check(config, options, h, diag);
+        r = detect_memory(root, h, diag) ?: detect_pci(root, h, diag) ?: detect_disks(root, h, diag) ?:
+                detect_nics(root, h, diag) ?: detect_versions(root, options, h, diag) ?:
+                detect_identity(root, config, options, h, diag) ?: name_check(config, options, h, diag);
         if (r < 0)
                 return r;
         h->type = instance_type_find(h->instance.type);
@@ -96,9 +86,7 @@ static void find_eni_limits(const HostOptions *options, Host *h) {
         if (h->eni_limits_known)
                 return;
         if (options->imds && !h->modelled) {
-                Ec2 ec2 = { .region = h->instance.region,
-                            .domain = h->instance.domain,
-                            .imds = options->imds };
+                Ec2 ec2 = ec2_of(options, h);
                 h->eni_limits_known = ec2_eni_limits(&ec2, h->instance.type, &h->max_enis,
                                                      &h->addresses_per_eni, &tried) >= 0;
                 const Diagnostic *e = diag_first_error(&tried);
@@ -136,8 +124,7 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
         if (e != 0)
                 return diag_error_at(diag, -EHOSTUNREACH, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",
                                      "its host name cannot be resolved (%s), and a node on an Outpost keeps "
-                                     "the addresses in "
-                                     "/etc/hosts; look at the DNS settings of the VPC",
+                                     "the addresses in /etc/hosts; look at the DNS settings of the VPC",
                                      gai_strerror(e));
         for (struct addrinfo *a = list; a; a = a->ai_next)
                 add_address(&h->api_server_addresses, a->ai_addr);
@@ -171,15 +158,13 @@ int host_detect(const Root *root, const Config *config, const HostOptions *optio
 
 static void free_devices(Host *h) {
         for (size_t i = 0; i < h->n_pci; i++) {
-                free(h->pci[i].address);
-                free(h->pci[i].driver);
+                FREE_ALL(h->pci[i].address, h->pci[i].driver);
         }
         free(h->pci);
         disks_clear(h);
         storage_clear(&h->storage);
         nics_clear(h);
-        free(h->nodes);
-        free(h->pools);
+        FREE_ALL(h->nodes, h->pools);
         for (size_t i = 0; i < h->n_shortfalls; i++)
                 free(h->shortfalls[i].text);
         free(h->shortfalls);
@@ -188,31 +173,11 @@ static void free_devices(Host *h) {
 Host *host_free(Host *h) {
         if (!h)
                 return NULL;
-        char *strings[] = {
-                h->instance.id,
-                h->instance.type,
-                h->instance.region,
-                h->instance.zone,
-                h->instance.domain,
-                h->instance.mac,
-                h->instance.ipv4,
-                h->instance.ipv6,
-                h->instance.private_dns_name,
-                h->name_before,
-                h->product_name,
-                h->kernel,
-                h->arch,
-                h->kubelet_version,
-                h->containerd_version,
-                h->driver_version,
-                h->eni_limits_why,
-                h->image_credential_provider,
-                h->gpus.doubt,
-                h->gpus.unread,
-                h->gpus.mig_default,
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-                free(strings[i]);
+        const Instance *i = &h->instance;
+        FREE_ALL(i->id, i->type, i->region, i->zone, i->domain, i->mac, i->ipv4, i->ipv6,
+                 i->private_dns_name, h->name_before, h->product_name, h->kernel, h->arch,
+                 h->kubelet_version, h->containerd_version, h->driver_version, h->eni_limits_why,
+                 h->image_credential_provider, h->gpus.doubt, h->gpus.unread, h->gpus.mig_default);
         free_devices(h);
         kernel_done(&h->kernel_state);
         strv_free(h->assumed);

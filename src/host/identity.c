@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #define DOCUMENT "dynamic/instance-identity/document"
+#define NOT_EC2  "the metadata service says it is not there (404); is this an EC2 instance?"
 
 /* Where each fact stands: in Instance, in the identity document, in the .instance of nodeadm's cache; and
  * what is assumed where nobody may be asked. NULL: not there. */
@@ -130,14 +131,12 @@ static int ask_document(Imds *imds, Host *h, Diag *diag) {
         int r = imds_get(imds, DOCUMENT, &text, &size, diag);
 
         if (r == -ENOENT)
-                return diag_error_at(
-                        diag, r, CAUSE_IMDS, &at, NULL,
-                        "the metadata service says it is not there (404); is this an EC2 instance?");
+                return diag_error_in(diag, r, CAUSE_IMDS, "instance identity document", NOT_EC2);
         if (r < 0)
                 return r;
         json_t *document = json_loadb(text, size, 0, &e);
         if (!document)
-                return diag_error_at(diag, -EBADMSG, CAUSE_IMDS, &at, NULL,
+                return diag_error_in(diag, -EBADMSG, CAUSE_IMDS, "instance identity document",
                                      "it is not JSON: line %d of %zu bytes", e.line, size);
         for (size_t k = 0; k < ARRAY_SIZE(facts) && r >= 0; k++) {
                 const char *s = fact_string(document, facts[k].document);
@@ -168,21 +167,11 @@ int metadata_line(Imds *imds, const char *path, char **ret, Diag *diag) {
         return 0;
 }
 
-static int ask_mac(Imds *imds, Host *h, Diag *diag) {
-        int r = metadata_line(imds, "meta-data/mac", &h->instance.mac, diag);
-        return r == -ENOENT
-                       ? diag_error_at(
-                                 diag, r, CAUSE_IMDS, NULL, "meta-data/mac",
-                                 "the metadata service says it is not there (404); is this an EC2 instance?")
-                       : r;
-}
-
-static int ask_ipv4(Imds *imds, Host *h, Diag *diag) {
-        int r = metadata_line(imds, "meta-data/local-ipv4", &h->instance.ipv4, diag);
-        return r == -ENOENT ? diag_error_at(diag, r, CAUSE_FACTS, NULL, "spec.cluster.cidr",
-                                            "the cluster is IPv4, and the metadata service knows no IPv4 "
-                                            "address of this instance")
-                            : r;
+/* The same where a 404 is a failure: of what, and why. */
+static int ask_line(Imds *imds, const char *path, char **ret, Cause cause, const char *of, const char *why,
+                    Diag *diag) {
+        int r = metadata_line(imds, path, ret, diag);
+        return r == -ENOENT ? diag_error_at(diag, r, cause, NULL, of, "%s", why) : r;
 }
 
 static int ask_domain(Imds *imds, Host *h, Diag *diag) {
@@ -196,13 +185,10 @@ static int ask_domain(Imds *imds, Host *h, Diag *diag) {
 static int ask_ipv6(Imds *imds, Host *h, Diag *diag) {
         _cleanup_(freep) char *path =
                 xasprintf("meta-data/network/interfaces/macs/%s/ipv6s", h->instance.mac);
-        int r = metadata_line(imds, path, &h->instance.ipv6, diag);
-        if (r != -ENOENT)
-                return r;
-        return diag_error_at(diag, r, CAUSE_FACTS, NULL, "spec.cluster.cidr",
-                             "the cluster is IPv6, but the primary interface %s has no "
-                             "IPv6 address; assign one in the launch template, or let the subnet do it",
-                             h->instance.mac);
+        _cleanup_(freep) char *why = xasprintf(
+                "the cluster is IPv6, but the primary interface %s has no IPv6 address; assign one in the "
+                "launch template, or let the subnet do it", h->instance.mac);
+        return ask_line(imds, path, &h->instance.ipv6, CAUSE_FACTS, "spec.cluster.cidr", why, diag);
 }
 
 static int ask(const Config *config, const HostOptions *options, Host *h, Diag *diag) {
@@ -212,9 +198,13 @@ static int ask(const Config *config, const HostOptions *options, Host *h, Diag *
         if (!i->id || !i->type || !i->region || !i->zone || (!i->ipv4 && !cluster_is_ipv6(config)))
                 r = ask_document(options->imds, h, diag);
         if (r >= 0 && !i->ipv4 && !cluster_is_ipv6(config))
-                r = ask_ipv4(options->imds, h, diag);
+                r = ask_line(options->imds, "meta-data/local-ipv4", &i->ipv4, CAUSE_FACTS,
+                             "spec.cluster.cidr",
+                             "the cluster is IPv4, and the metadata service knows no IPv4 address of this "
+                             "instance", diag);
         if (r >= 0 && !i->mac)
-                r = ask_mac(options->imds, h, diag);
+                r = ask_line(options->imds, "meta-data/mac", &i->mac, CAUSE_IMDS, "meta-data/mac", NOT_EC2,
+                             diag);
         if (r >= 0 && !i->domain)
                 r = ask_domain(options->imds, h, diag);
         if (r >= 0 && !i->ipv6 && cluster_is_ipv6(config))
@@ -229,12 +219,6 @@ void move_facts(Diag *to, Diag *from) {
         diag_move(to, from);
 }
 
-/* A type that EC2's own firmware names. */
-static bool product_is_type(const char *name) {
-        unsigned enis, addresses;
-        return name && (instance_type_find(name) || eni_limits_find(name, &enis, &addresses));
-}
-
 int detect_identity(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
         if (options->cached_status && cache_is_ours(root, options->cached_status, diag))
                 take_cache(config, options, h);
@@ -244,8 +228,11 @@ int detect_identity(const Root *root, const Config *config, const HostOptions *o
                 move_facts(diag, &found);
                 return r;
         }
-        if (!h->instance.type && product_is_type(h->product_name))
-                h->instance.type = xstrdup(h->product_name);
+        const char *name = h->product_name;     /* EC2's own firmware has the type there */
+        unsigned enis, addresses;
+        if (!h->instance.type && name &&
+            (instance_type_find(name) || eni_limits_find(name, &enis, &addresses)))
+                h->instance.type = xstrdup(name);
         assume_identity(config, h);
         return 0;
 }

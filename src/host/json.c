@@ -18,18 +18,22 @@ static json_t *string_shown(const char *value) {
         return json_string(text);
 }
 
-static void set_number(json_t *object, const char *key, uint64_t value) {
-        json_object_set_new(object, key, json_integer((json_int_t)value));
+static void set_shown(json_t *object, const char *key, const char *value) {
+        json_object_set_new(object, key, string_shown(value));
 }
 
-static void set_hex_pair(json_t *object, const char *key, unsigned first, unsigned second) {
-        json_object_set_new(object, key, json_sprintf("%04x:%04x", first, second));
+static void set_bool(json_t *object, const char *key, bool value) {
+        json_object_set_new(object, key, json_boolean(value));
+}
+
+static void set_number(json_t *object, const char *key, uint64_t value) {
+        json_object_set_new(object, key, json_integer((json_int_t)value));
 }
 
 static void set_content(json_t *object, const Content *c) {
         _cleanup_(freep) char *text = content_describe(c);
         if (c->kind != CONTENT_UNKNOWN)
-                json_object_set_new(object, "content", string_shown(text));
+                set_shown(object, "content", text);
 }
 
 /* The shape: NodeConfigStatus in awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. One key is our own:
@@ -83,10 +87,11 @@ static json_t *instance_json(const Host *h) {
 
 static json_t *pci_kind(const PciDevice *d) {
         json_t *o = json_object();
-        set_hex_pair(o, "id", d->vendor, d->device);
+        json_object_set_new(o, "id", json_sprintf("%04x:%04x", d->vendor, d->device));
         json_object_set_new(o, "class", json_sprintf("%06x", d->class));
         if (d->subsystem_vendor)
-                set_hex_pair(o, "subsystem", d->subsystem_vendor, d->subsystem_device);
+                json_object_set_new(o, "subsystem",
+                                    json_sprintf("%04x:%04x", d->subsystem_vendor, d->subsystem_device));
         json_set_text(o, "driver", d->driver);
         if (d->numa_node >= 0)
                 set_number(o, "numaNode", (uint64_t)d->numa_node);
@@ -172,10 +177,10 @@ static json_t *disks_json(const Host *h) {
                 json_set_text(o, "model", d->model);
                 json_set_text(o, "serial", d->serial);
                 set_number(o, "bytes", d->bytes);
-                json_object_set_new(o, "inUse", json_boolean(d->in_use));
+                set_bool(o, "inUse", d->in_use);
                 json_set_list(o, "names", d->names);
                 if (h->storage.looked) {
-                        json_object_set_new(o, "readOnly", json_boolean(d->read_only));
+                        set_bool(o, "readOnly", d->read_only);
                         json_set_list(o, "partitions", d->partitions);
                         json_set_list(o, "holders", d->holders);
                         set_content(o, &d->content);
@@ -192,8 +197,8 @@ static json_t *arrays_json(const Storage *s) {
                 json_set_text(o, "name", a->name);
                 json_set_text(o, "level", a->level);
                 set_number(o, "disks", a->disks);
-                json_object_set_new(o, "active", json_boolean(a->active));
-                json_object_set_new(o, "degraded", json_boolean(a->degraded));
+                set_bool(o, "active", a->active);
+                set_bool(o, "degraded", a->degraded);
                 set_number(o, "bytes", a->bytes);
                 json_object_set_new(o, "members", json_list(a->members));
                 json_set_list(o, "partitions", a->partitions);
@@ -223,11 +228,11 @@ static json_t *mounts_json(const Host *h) {
                 if (!concerns_storage(h, m))
                         continue;
                 json_t *o = json_object();
-                json_object_set_new(o, "target", string_shown(m->target));
-                json_object_set_new(o, "source", string_shown(m->source));
-                json_object_set_new(o, "root", string_shown(m->root));
-                json_object_set_new(o, "type", string_shown(m->type));
-                json_object_set_new(o, "readOnly", json_boolean(m->read_only));
+                set_shown(o, "target", m->target);
+                set_shown(o, "source", m->source);
+                set_shown(o, "root", m->root);
+                set_shown(o, "type", m->type);
+                set_bool(o, "readOnly", m->read_only);
                 json_array_append_new(list, o);
         }
         return list;
@@ -240,10 +245,10 @@ static json_t *directories_json(const Storage *s) {
                 if (d->empty && d->kind != DIRECTORY_NO_DIRECTORY && !d->read_only && !d->on && !d->foreign)
                         continue;
                 json_t *o = json_object();
-                json_object_set_new(o, "path", string_shown(d->path));
-                json_object_set_new(o, "isDirectory", json_boolean(d->kind != DIRECTORY_NO_DIRECTORY));
-                json_object_set_new(o, "empty", json_boolean(d->empty));
-                json_object_set_new(o, "readOnly", json_boolean(d->read_only));
+                set_shown(o, "path", d->path);
+                set_bool(o, "isDirectory", d->kind != DIRECTORY_NO_DIRECTORY);
+                set_bool(o, "empty", d->empty);
+                set_bool(o, "readOnly", d->read_only);
                 json_set_text(o, "on", d->on);
                 json_set_text(o, "foreign", d->foreign);
                 if (d->bytes)
@@ -256,7 +261,7 @@ static json_t *directories_json(const Storage *s) {
 static json_t *storage_json(const Host *h) {
         const Storage *s = &h->storage;
         json_t *o = json_object();
-        json_object_set_new(o, "looked", json_boolean(s->looked));
+        set_bool(o, "looked", s->looked);
         json_set_text(o, "notLooked", s->not_looked);
         if (s->looked) {
                 json_object_set_new(o, "arrays", arrays_json(s));
@@ -324,15 +329,15 @@ static json_t *programs_json(const Host *h) {
         json_set_text(o, "kubelet", h->kubelet_version);
         json_set_text(o, "containerd", h->containerd_version);
         json_set_text(o, "nvidiaDriver", h->driver_version);
-        json_object_set_new(o, "nvidiaContainerRuntime", json_boolean(h->nvidia_runtime));
-        json_object_set_new(o, "sociSnapshotter", json_boolean(h->soci_snapshotter));
+        set_bool(o, "nvidiaContainerRuntime", h->nvidia_runtime);
+        set_bool(o, "sociSnapshotter", h->soci_snapshotter);
         json_set_text(o, "imageCredentialProvider", h->image_credential_provider);
         return o;
 }
 
 json_t *host_to_json(const Host *host) {
         json_t *o = json_object();
-        json_object_set_new(o, "modelled", json_boolean(host->modelled));
+        set_bool(o, "modelled", host->modelled);
         json_object_set_new(o, "assumed", json_list(host->assumed));
         json_object_set_new(o, "instance", instance_json(host));
         if (host->type)

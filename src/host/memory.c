@@ -47,7 +47,7 @@ static int count_cpus(const Root *root, const char *path, const char *online, un
 
         if (r < 0)
                 return r;
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 if (parse_suffix(*name, "cpu", &cpu) < 0)
                         continue;
                 r = cpulist_has(online, cpu);
@@ -77,19 +77,16 @@ static int parse_meminfo(const char *text, const char *key, uint64_t *ret) {
         return __builtin_mul_overflow(kib, 1024, ret) ? -ERANGE : 0;
 }
 
-static int read_mem_total(const Root *root, const char *path, uint64_t *ret) {
-        _cleanup_(freep) char *text = NULL;
-        int r = root_read(root, path, 64 << 10, &text, NULL);
-        return r < 0 ? r : parse_meminfo(text, "MemTotal:", ret);
-}
-
 static int read_node(const Root *root, const char *dir, const char *name, const char *online, NumaNode *n,
                      Diag *diag) {
-        _cleanup_(freep) char *path = xasprintf("%s/%s", dir, name), *meminfo = xasprintf("%s/meminfo", path);
+        _cleanup_(freep) char *path = xasprintf("%s/%s", dir, name), *meminfo = xasprintf("%s/meminfo", path),
+                              *text = NULL;
         int r = count_cpus(root, path, online, &n->cpus);
         if (r < 0)
                 return fact_error(diag, r, path, "the CPUs of this NUMA node are not known");
-        r = read_mem_total(root, meminfo, &n->memory_bytes);
+        r = root_read(root, meminfo, 64 << 10, &text, NULL);
+        if (r >= 0)
+                r = parse_meminfo(text, "MemTotal:", &n->memory_bytes);
         return r < 0 && r != -ENOENT
                        ? fact_error(diag, r, meminfo, "the memory of this NUMA node is not known")
                        : 0;
@@ -115,7 +112,7 @@ static int read_nodes(const Root *root, const char *online, Host *h, Diag *diag)
         if (r < 0)
                 return fact_error(diag, r, dir, "NUMA nodes cannot be found");
         h->nodes = xcalloc(strv_length(names), sizeof *h->nodes);
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 NumaNode *n = &h->nodes[h->n_nodes];
                 if (parse_suffix(*name, "node", &n->id) < 0)
                         continue;
@@ -176,7 +173,7 @@ static int read_pools(const Root *root, const char *dir, int node, Host *h, Diag
                 return 0;       /* a kernel without huge pages, or a container */
         if (r < 0)
                 return fact_error(diag, r, dir, "how many huge pages are reserved is not known");
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 PagePool pool = { .node = node };
                 if (parse_pool(*name, &pool.size) < 0)
                         continue;
@@ -184,8 +181,7 @@ static int read_pools(const Root *root, const char *dir, int node, Host *h, Diag
                 r = root_read_u64(root, path, &pool.count);
                 if (r < 0)
                         return fact_error(diag, r, path, "how many huge pages are reserved is not known");
-                h->pools = xrealloc(h->pools, h->n_pools + 1, sizeof *h->pools);
-                h->pools[h->n_pools++] = pool;
+                *APPEND(h->pools, h->n_pools) = pool;
         }
         return 0;
 }
@@ -223,6 +219,5 @@ int detect_memory(const Root *root, Host *h, Diag *diag) {
         r = parse_meminfo(meminfo, "Hugepagesize:", &h->page_size);
         if (r < 0 && r != -ENODATA)
                 return fact_error(diag, r, "/proc/meminfo", "the default size of huge pages is not known");
-        r = read_cpus(root, h, diag);
-        return r < 0 ? r : detect_pools(root, h, diag);
+        return read_cpus(root, h, diag) ?: detect_pools(root, h, diag);
 }

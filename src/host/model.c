@@ -241,26 +241,21 @@ static int add_programs(const Root *root, Host *h, const HostOptions *o, Diag *d
         return 0;
 }
 
-/* Of its family where there is one: who writes p5.99xlarge does not mean c5.9xlarge. */
-static const char *nearest_type(const char *type, char *const *names) {
-        _cleanup_(freep) const char **family = NULL;
-        size_t n = strcspn(type, "."), count = 0;
-        family = xcalloc(strv_length(names) + 1, sizeof *family);
-        for (char *const *name = names; *name; name++)
-                if (strncmp(*name, type, n) == 0 && (*name)[n] == '.')
-                        family[count++] = *name;
-        return nearest_name(type, family) ?: nearest_name(type, (const char *const *)names);
-}
-
+/* Near is one of its family, where there is one: who writes p5.99xlarge does not mean c5.9xlarge. */
 static int refuse_type(const char *type, Diag *diag) {
         _cleanup_(strv_freep) char **names = eni_limits_types();
+        Nearest any = { .text = type }, family = { .text = type };
+        size_t n = strcspn(type, ".");
         for (size_t i = 0; i < n_instance_types; i++)
                 strv_push_at(&names, n_eni_limits + i, xstrdup(instance_types[i].name));
-        const char *near = nearest_type(type, names);
+        STRV_FOREACH(name, names) {
+                nearest_try(&any, *name);
+                if (strncmp(*name, type, n) == 0 && (*name)[n] == '.')
+                        nearest_try(&family, *name);
+        }
         int r = diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--instance-type",
                               "\"%s\" is not an instance type this version knows", type);
-        if (near)
-                diag_suggest(diag, "%s", near);
+        diag_suggest_name(diag, "", family.best ?: any.best);
         return r;
 }
 

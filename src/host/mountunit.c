@@ -18,9 +18,7 @@ static char *device_of(const char *what) {
 }
 
 static void unit_clear(MountUnit *u) {
-        free(u->name);
-        free(u->what);
-        free(u->where);
+        FREE_ALL(u->name, u->what, u->where);
         *u = (MountUnit){};
 }
 
@@ -44,7 +42,7 @@ void detect_mount_units(const Root *root, Storage *s) {
         if (root_list(root, UNIT_DIR, &names) < 0)
                 return;
         s->units = xcalloc(strv_length(names) + 1, sizeof *s->units);
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 if (!endswith(*name, ".mount"))
                         continue;
                 if (read_unit(root, *name, &s->units[s->n_units]))

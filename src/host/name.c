@@ -112,17 +112,17 @@ static bool asks_name(const Config *config, const HostOptions *options, const Ho
         return options->imds && open && !config->gates.instance_id_node_name;
 }
 
-static Ec2 make_ec2(const HostOptions *options, const Host *h) {
+Ec2 ec2_of(const HostOptions *options, const Host *h) {
         return (Ec2){ .region = h->instance.region, .domain = h->instance.domain, .imds = options->imds };
 }
 
 int name_check(const Config *config, const HostOptions *options, const Host *h, Diag *diag) {
-        Ec2 ec2 = make_ec2(options, h);
+        Ec2 ec2 = ec2_of(options, h);
         return options->imds ? ec2_check_endpoints(&ec2, asks_name(config, options, h), diag) : 0;
 }
 
 void name_ask(const Config *config, const HostOptions *options, const Host *h, bool aside, NameQuestion *q) {
-        *q = (NameQuestion){ .ec2 = make_ec2(options, h), .instance = &h->instance,
+        *q = (NameQuestion){ .ec2 = ec2_of(options, h), .instance = &h->instance,
                              .again = options->name_again && options->storage };
         if (!asks_name(config, options, h))
                 return;
@@ -135,14 +135,6 @@ void name_ask(const Config *config, const HostOptions *options, const Host *h, b
                 ask_name(q);
 }
 
-static void warn_of_assumption(const NameQuestion *q, Diag *diag) {
-        diag_warn(diag, "node-name-assumed",
-                  "EC2 has not said this node's name (%s); it goes on as %s, as the metadata service has it: "
-                  "that is of the region's own domain, as EC2's names are. With --strict-node-name or "
-                  "spec.instance.strictNodeName: true it waits for EC2",
-                  q->why, q->assumed);
-}
-
 int name_take(NameQuestion *q, Host *h, Diag *diag) {
         if (q->running)
                 pthread_join(q->thread, NULL);
@@ -152,13 +144,16 @@ int name_take(NameQuestion *q, Host *h, Diag *diag) {
                 h->instance.private_dns_name = TAKE_PTR(q->name);
                 h->name_assumed = false;
         } else if (q->assumed && q->result >= 0) {
-                warn_of_assumption(q, diag);
+                diag_warn(diag, "node-name-assumed",
+                          "EC2 has not said this node's name (%s); it goes on as %s, as the metadata service "
+                          "has it: that is of the region's own domain, as EC2's names are. With "
+                          "--strict-node-name or spec.instance.strictNodeName: true it waits for EC2",
+                          q->why, q->assumed);
                 free(h->instance.private_dns_name);
                 h->instance.private_dns_name = TAKE_PTR(q->assumed);
                 h->name_assumed = true;
         }
-        free(q->assumed);
-        free(q->why);
+        FREE_ALL(q->assumed, q->why);
         move_facts(diag, &q->diag);
         return q->result;
 }

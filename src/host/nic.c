@@ -34,10 +34,7 @@ static int read_nic(const Root *root, const char *name, Nic *n, Diag *diag) {
 
 void nics_clear(Host *h) {
         for (size_t i = 0; i < h->n_nics; i++) {
-                free(h->nics[i].name);
-                free(h->nics[i].mac);
-                free(h->nics[i].driver);
-                free(h->nics[i].pci_address);
+                FREE_ALL(h->nics[i].name, h->nics[i].mac, h->nics[i].driver, h->nics[i].pci_address);
         }
         free(h->nics);
         h->nics = NULL;
@@ -54,7 +51,7 @@ static int list_nics(const Root *root, Host *h, Diag *diag) {
         if (r < 0)
                 return fact_error(diag, r, NET, "network interfaces cannot be found");
         h->nics = xcalloc(strv_length(names), sizeof *h->nics);
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 _cleanup_(freep) char *path = xasprintf(NET "/%s", *name),
                                       *device = xasprintf("%s/device", path), *address = NULL;
                 r = root_link_name(root, device, &address);

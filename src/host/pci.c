@@ -26,8 +26,7 @@ static int parse_hex(const char **text, char stop, unsigned *ret) {
 }
 
 static int parse_id_pair(const char *text, unsigned *ret_first, unsigned *ret_second) {
-        int r = parse_hex(&text, ':', ret_first);
-        return r < 0 ? r : parse_hex(&text, 0, ret_second);
+        return parse_hex(&text, ':', ret_first) ?: parse_hex(&text, 0, ret_second);
 }
 
 static int parse_line(const char *line, PciDevice *d) {
@@ -82,9 +81,7 @@ static int read_device(const Root *root, const char *address, PciDevice *d, Diag
         _cleanup_(freep) char *node = xasprintf(PCI_DEVICES "/%s/numa_node", address);
 
         d->address = xstrdup(address);
-        int r = root_read(root, uevent, 4096, &text, NULL);
-        if (r >= 0)
-                r = parse_uevent(text, d);
+        int r = root_read(root, uevent, 4096, &text, NULL) ?: parse_uevent(text, d);
         if (r < 0)
                 return fact_error(diag, r, uevent,
                                   "a device that cannot be identified may be an accelerator");
@@ -93,19 +90,7 @@ static int read_device(const Root *root, const char *address, PciDevice *d, Diag
 }
 
 /* Volumes and interfaces are detached on nodes that have pods, and a function that left the bus while it was
- * listed is simply not there: if it should be, the census says so. r: what its files could not be read for;
- * ENODEV: they are being taken away right now (linux, fs/kernfs/file.c, kernfs_seq_start). */
-static bool is_gone(const Root *root, const char *address, int r) {
-        _cleanup_(freep) char *path = xasprintf(PCI_DEVICES "/%s", address);
-        return r == -ENODEV || root_exists(root, path) == 0;
-}
-
-static void device_clear(PciDevice *d) {
-        free(d->address);
-        free(d->driver);
-        *d = (PciDevice){};
-}
-
+ * listed is simply not there: if it should be, the census says so. */
 int detect_pci(const Root *root, Host *h, Diag *diag) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = root_list(root, PCI_DEVICES, &names);
@@ -115,11 +100,16 @@ int detect_pci(const Root *root, Host *h, Diag *diag) {
         if (r < 0)
                 return fact_error(diag, r, PCI_DEVICES, "accelerators and network devices cannot be found");
         h->pci = xcalloc(strv_length(names), sizeof *h->pci);
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 _cleanup_(diag_done) Diag found = {};
-                r = read_device(root, *name, &h->pci[h->n_pci], &found);
-                if (r < 0 && is_gone(root, *name, r)) {
-                        device_clear(&h->pci[h->n_pci]);
+                _cleanup_(freep) char *path = xasprintf(PCI_DEVICES "/%s", *name);
+                PciDevice *d = &h->pci[h->n_pci];
+                r = read_device(root, *name, d, &found);
+                /* ENODEV: its files are being taken away right now (linux, fs/kernfs/file.c,
+                 * kernfs_seq_start) */
+                if (r == -ENODEV || (r < 0 && root_exists(root, path) == 0)) {
+                        FREE_ALL(d->address, d->driver);
+                        *d = (PciDevice){};
                         continue;
                 }
                 h->n_pci++;

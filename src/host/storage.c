@@ -107,16 +107,10 @@ static bool is_idle(const Root *root, const char *address) {
                 return true;
         _cleanup_(freep) char *controller = xasprintf("%s/%s", path, controllers[0]);
         (void)!root_list(root, controller, &entries);
-        for (char **e = entries; e && *e; e++)
+        STRV_FOREACH(e, entries)
                 if (startswith(*e, "nvme"))
                         return false;
         return true;
-}
-
-static void find_idle(const Root *root, Host *h) {
-        for (size_t i = 0; i < h->n_pci; i++)
-                if (pci_is_store(&h->pci[i]) && is_idle(root, h->pci[i].address))
-                        strv_add(&h->storage.idle, h->pci[i].address);
 }
 
 size_t host_instance_stores(const Host *host) {
@@ -236,11 +230,6 @@ static uint64_t smallest_disk(const Config *config, const Host *h) {
         return smallest;
 }
 
-static void add_once(char ***paths, const char *path) {
-        if (!strv_contains(*paths, path))
-                strv_add(paths, path);
-}
-
 static void store_targets(const Config *config, const Host *h, char ***paths) {
         _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);
         const LocalStorage *o = &config->instance.storage;
@@ -253,7 +242,8 @@ static void store_targets(const Config *config, const Host *h, char ***paths) {
         if (o->strategy != STORAGE_MOUNT)
                 strv_push(paths, xasprintf("%s/0", o->mount_path));
         for (size_t i = 0; i < places.n; i++)
-                add_once(paths, places.all[i].path);
+                if (!strv_contains(*paths, places.all[i].path))
+                        strv_add(paths, places.all[i].path);
 }
 
 /* The targets of volumes are none of each other, only one of the others. */
@@ -266,7 +256,7 @@ static char **targets(const Config *config, const Host *h) {
         for (size_t i = 0; i < config->instance.n_volumes; i++) {
                 const Volume *v = &config->instance.volumes[i];
                 strv_push_at(&paths, n++, xasprintf(VOLUMES_PLACE "/%s", v->key));
-                for (char **target = v->targets; target && *target; target++)
+                STRV_FOREACH(target, v->targets)
                         if (!strv_contains(before, *target))
                                 strv_push_at(&paths, n++, xstrdup(*target));
         }
@@ -333,13 +323,12 @@ static int read_storage(const Root *root, const Config *config, const HostOption
                         Host *h, Diag *diag) {
         if (config->instance.n_volumes > 0)
                 detect_volume_names(root, config, h);
-        find_idle(root, h);
+        for (size_t i = 0; i < h->n_pci; i++)
+                if (pci_is_store(&h->pci[i]) && is_idle(root, h->pci[i].address))
+                        strv_add(&h->storage.idle, h->pci[i].address);
         (void)!root_link_name(root, RAID_DEVICE, &h->storage.named);
-        int r = disks_look_closer(root, h, diag);
-        if (r >= 0)
-                r = detect_arrays(root, &h->storage, diag);
-        if (r >= 0)
-                r = look_at_contents(root, config, options, prober, h, diag);
+        int r = disks_look_closer(root, h, diag) ?: detect_arrays(root, &h->storage, diag) ?:
+                look_at_contents(root, config, options, prober, h, diag);
         if (r >= 0 && config->instance.n_volumes > 0)
                 find_root_disk(root, h);
         if (r >= 0)
@@ -369,48 +358,26 @@ int detect_storage(const Root *root, const Config *config, const HostOptions *op
         return r;
 }
 
-static void free_arrays(Storage *s) {
+void storage_clear(Storage *s) {
         for (Array *a = s->arrays; a < s->arrays + s->n_arrays; a++) {
-                free(a->name);
-                free(a->number);
-                free(a->level);
+                FREE_ALL(a->name, a->number, a->level);
                 strv_free(a->members);
                 strv_free(a->holders);
                 strv_free(a->partitions);
                 content_done(&a->content);
         }
-        free(s->arrays);
-}
-
-static void free_mounts(Storage *s) {
         for (Mount *m = s->mounts; m < s->mounts + s->n_mounts; m++) {
-                free(m->target);
-                free(m->source);
-                free(m->number);
-                free(m->root);
-                free(m->type);
+                FREE_ALL(m->target, m->source, m->number, m->root, m->type);
         }
-        free(s->mounts);
         json_decref(s->seen);
-}
-
-void storage_clear(Storage *s) {
-        free_arrays(s);
-        free_mounts(s);
         mount_units_clear(s);
         for (size_t i = 0; i < s->n_directories; i++) {
-                free(s->directories[i].path);
-                free(s->directories[i].real);
-                free(s->directories[i].on);
-                free(s->directories[i].dead);
-                free(s->directories[i].foreign);
+                FREE_ALL(s->directories[i].path, s->directories[i].real, s->directories[i].on,
+                         s->directories[i].dead, s->directories[i].foreign);
         }
-        free(s->directories);
         json_decref(s->index);
         strv_free(s->programs);
         strv_free(s->idle);
-        free(s->named);
-        free(s->not_looked);
-        free(s->chance);
+        FREE_ALL(s->arrays, s->mounts, s->directories, s->named, s->not_looked, s->chance);
         *s = (Storage){};
 }

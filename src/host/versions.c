@@ -34,7 +34,8 @@ static size_t version_length(const char *s, bool patch_optional) {
         return n;
 }
 
-char *version_find(const char *text) {
+/* The first "1.33.4" in text; NULL if there is none. */
+static char *version_find(const char *text) {
         for (const char *p = text; *p; p += MAX(count_digits(p), 1U)) {
                 size_t n = version_length(p, false);
                 if (n > 0)
@@ -98,8 +99,7 @@ static int detect_version(const Root *root, const Program *p, const char *given,
         if (r == -ENOENT)
                 return diag_error(diag, r, CAUSE_FACTS,
                                   "%s is not there below %s, and programs of another root are not run: the "
-                                  "version of %s is not "
-                                  "known. Write it to that file, or plan with %s",
+                                  "version of %s is not known. Write it to that file, or plan with %s",
                                   p->file, root_path(root), p->name, p->option);
         if (r < 0)
                 return fact_error(diag, r, p->file, "the version is not known");
@@ -185,6 +185,5 @@ int detect_versions(const Root *root, const HostOptions *options, Host *h, Diag 
         int q = detect_version(root, &containerd, options->containerd_version, &h->containerd_version, diag);
         if (r < 0 || q < 0)
                 return r < 0 ? r : q;
-        r = detect_driver(root, options->driver_version, h, diag);
-        return r < 0 ? r : detect_programs(root, h, diag);
+        return detect_driver(root, options->driver_version, h, diag) ?: detect_programs(root, h, diag);
 }

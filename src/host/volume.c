@@ -75,12 +75,6 @@ static const Answer *answer_find(const char *disk) {
         return NULL;
 }
 
-static const Answer *answer_add(char *disk, char *name) {
-        answers = xrealloc(answers, n_answers + 1, sizeof *answers);
-        answers[n_answers] = (Answer){ disk, name };
-        return &answers[n_answers++];
-}
-
 /* Only root may ask, and only a controller that is there: no name is then known from here. */
 static void add_vendor_name(const Root *root, Disk *d) {
         _cleanup_(freep) char *path = xasprintf("/dev/%s", d->name), *name = NULL,
@@ -90,7 +84,9 @@ static void add_vendor_name(const Root *root, Disk *d) {
                 _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NONBLOCK);
                 if (fd < 0 || volume_name_read(fd, &name) < 0)
                         return;
-                known = answer_add(TAKE_PTR(disk), TAKE_PTR(name));
+                Answer *one = APPEND(answers, n_answers);
+                *one = (Answer){ TAKE_PTR(disk), TAKE_PTR(name) };
+                known = one;
         }
         if (known->name)
                 add_name(d, known->name);
@@ -98,7 +94,7 @@ static void add_vendor_name(const Root *root, Disk *d) {
 
 bool volume_to_ask(const Disk *d) {
         bool named = false;
-        for (char **name = d->names; name && *name; name++)
+        STRV_FOREACH(name, d->names)
                 named = named || startswith(*name, "xvd");
         return d->kind == DISK_EBS && !named;
 }
@@ -143,7 +139,7 @@ static void add_all_links(const Root *root, Host *h) {
         _cleanup_(strv_freep) char **names = NULL;
         if (root_list(root, "/dev", &names) < 0)
                 return;
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 _cleanup_(freep) char *path = xasprintf("/dev/%s", *name);
                 if (startswith(*name, "xvd") || startswith(*name, "sd"))
                         add_link(root, path, *name, h);

@@ -54,7 +54,7 @@ static bool is_pending(const Root *root, const char *controller) {
 
         if (root_read_line(root, model_path, &model) < 0 || root_list(root, path, &entries) < 0)
                 return false;           /* gone again */
-        for (char **e = entries; e && *e; e++)
+        STRV_FOREACH(e, entries)
                 if (startswith(*e, "nvme"))     /* nvme0n1, or nvme0c1n1 of a namespace with several paths */
                         return false;
         return !*model || streq(model, "(null)") || disk_kind(model) == DISK_INSTANCE_STORE;
@@ -65,7 +65,7 @@ static int count_pending(const Root *root, size_t *count, Diag *diag) {
         int r = root_list(root, "/sys/class/nvme", &controllers);
         if (r < 0 && r != -ENOENT)
                 return fact_error(diag, r, "/sys/class/nvme", "which disks will come is not known");
-        for (char **c = controllers; c && *c; c++)
+        STRV_FOREACH(c, controllers)
                 *count += is_pending(root, *c);
         return 0;
 }
@@ -83,7 +83,7 @@ static bool udev_knows(const char *name) {
  * has ended says nothing of an event that udev has not read yet; that a device is known does not say that the
  * programs of its rules have ended. */
 static bool udev_knows_all(const Root *root, const Disk *d) {
-        for (char **holder = d->holders; holder && *holder; holder++)
+        STRV_FOREACH(holder, d->holders)
                 if (!udev_knows(*holder))
                         return false;
         return udev_knows(d->name) && root_exists(root, UDEV_QUEUE) == 0;
@@ -156,8 +156,7 @@ static int sleep_until(int fd, uint64_t until) {
 static int wait_failed(Diag *diag, int r) {
         if (r == -EINTR)
                 return diag_error(diag, r, CAUSE_INTERRUPTED,
-                                  "stopped by %s while it waited for disks; nothing was "
-                                  "changed",
+                                  "stopped by %s while it waited for disks; nothing was changed",
                                   stop_name(stop_signal()));
         return fact_error(diag, r, UDEV_DIR,
                           "udev's work cannot be watched, and disks are missing; is "

@@ -20,10 +20,7 @@
 static const char *const kubeconfigs[] = { KUBECONFIG, KUBECONFIG_BOOTSTRAP };
 
 void kube_access_done(KubeAccess *a) {
-        char *all[] = { a->server, a->host, a->ca,   a->ca_path, a->cluster,
-                        a->region, a->role, a->node, a->boot_id };
-        for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-                free(all[i]);
+        FREE_ALL(a->server, a->host, a->ca, a->ca_path, a->cluster, a->region, a->role, a->node, a->boot_id);
         *a = (KubeAccess){};
 }
 
@@ -169,7 +166,7 @@ static char *find_override(const char *text) {
         _cleanup_(freep) char *value = assignment_in_environment(text, ARGUMENTS);
         _cleanup_(strv_freep) char **words = assignment_split(value ?: "");
         const char *name = NULL;
-        for (char **w = words; w && *w; w++)
+        STRV_FOREACH(w, words)
                 if (startswith(*w, OVERRIDE "="))
                         name = *w + strlen(OVERRIDE "=");
                 else if (streq(*w, OVERRIDE) && w[1])

@@ -27,6 +27,9 @@
 #define LINE_LIMIT   (4u << 20)
 #define BODY_LIMIT   (1u << 20)                 /* a Node lists the images that it has */
 
+/* An option of a handle of the KubeApi a. */
+#define SET(easy, option, value) a->curl.setopt(easy, CURLOPT_##option, value)
+
 struct KubeApi {
         Curl curl;
         CURL *easy;             /* kept: so is the connection */
@@ -58,19 +61,17 @@ KubeApi *kube_api_free(KubeApi *a) {
         return NULL;
 }
 
-static size_t on_body(Transfer *t, const char *data, size_t size) {
-        text_add_bytes(&t->reply->body, data, MIN(size, BODY_LIMIT - MIN(t->reply->body.size, BODY_LIMIT)));
-        return size;
-}
-
 /* Lines as they are complete. Anything but size ends the transfer with an error. */
 static size_t take_data(char *data, size_t one, size_t size, void *user) {
         Transfer *t = user;
         const char *end;
         size *= one;
         t->api->curl.getinfo(t->api->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
-        if (t->reply->status != 200 || !t->on_line)
-                return on_body(t, data, size);
+        if (t->reply->status != 200 || !t->on_line) {
+                Text *body = &t->reply->body;
+                text_add_bytes(body, data, MIN(size, BODY_LIMIT - MIN(body->size, BODY_LIMIT)));
+                return size;
+        }
         for (size_t left = size; left > 0; ) {
                 end = memchr(data, '\n', left);
                 size_t n = end ? (size_t)(end - data) + 1 : left;
@@ -137,17 +138,16 @@ static int look_for_end(void *user, _unused_ curl_off_t to_get, _unused_ curl_of
 
 /* What holds for every request. As with the Go programs of Kubernetes, nothing on this machine itself is
  * asked through a proxy. */
-static void set_common(const Curl *curl, CURL *easy, const KubeAccess *access) {
-        curl->setopt(easy, CURLOPT_NOSIGNAL, 1L);
-        curl->setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-        curl->setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-        curl->setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-        curl->setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-        curl->setopt(easy, CURLOPT_USERAGENT, "nodestrap/" VERSION);
-        curl->setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-        if (streq(access->host, "localhost") || startswith(access->host, "127.") ||
-            streq(access->host, "::1"))
-                curl->setopt(easy, CURLOPT_NOPROXY, "*");
+static void set_common(KubeApi *a, CURL *easy) {
+        SET(easy, NOSIGNAL, 1L);
+        SET(easy, FOLLOWLOCATION, 0L);
+        SET(easy, HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+        SET(easy, SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+        SET(easy, SUPPRESS_CONNECT_HEADERS, 1L);
+        SET(easy, USERAGENT, "nodestrap/" VERSION);
+        SET(easy, TCP_KEEPALIVE, 1L);
+        if (curl_is_local(a->access->host))
+                SET(easy, NOPROXY, "*");
 }
 
 int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why) {
@@ -163,21 +163,21 @@ int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why) {
                 *ret_why = xstrdup("it does not start");
                 return -ELIBACC;
         }
-        set_common(&a->curl, a->easy, access);
+        set_common(a, a->easy);
         /* an older one would go on with the authorities of the system, which do not know a cluster's */
-        code = a->curl.setopt(a->easy, CURLOPT_CAINFO_BLOB, &ca);
+        code = SET(a->easy, CAINFO_BLOB, &ca);
         if (code != CURLE_OK) {
                 *ret_why = xasprintf("it takes no certificate authority from memory (%s); install %s",
                                      a->curl.strerror(code), CURL_PACKAGE);
                 return -ELIBACC;
         }
-        a->curl.setopt(a->easy, CURLOPT_CAPATH, NULL);  /* or the system's directory would count as well */
-        a->curl.setopt(a->easy, CURLOPT_WRITEFUNCTION, take_data);
-        a->curl.setopt(a->easy, CURLOPT_HEADERFUNCTION, on_header);
-        a->curl.setopt(a->easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
-        a->curl.setopt(a->easy, CURLOPT_CLOSESOCKETDATA, a);
-        a->curl.setopt(a->easy, CURLOPT_NOPROGRESS, 0L);
-        a->curl.setopt(a->easy, CURLOPT_XFERINFOFUNCTION, look_for_end);
+        SET(a->easy, CAPATH, NULL);  /* or the system's directory would count as well */
+        SET(a->easy, WRITEFUNCTION, take_data);
+        SET(a->easy, HEADERFUNCTION, on_header);
+        SET(a->easy, CLOSESOCKETFUNCTION, close_socket);
+        SET(a->easy, CLOSESOCKETDATA, a);
+        SET(a->easy, NOPROGRESS, 0L);
+        SET(a->easy, XFERINFOFUNCTION, look_for_end);
         *ret = TAKE_PTR(a);
         return 0;
 }
@@ -262,22 +262,22 @@ static void perform(Transfer *t, const KubeRequest *request, const char *token, 
         *t->reply = (KubeReply){};
         a->connected = false;
         if (request->body)
-                a->curl.setopt(a->easy, CURLOPT_POSTFIELDS, request->body);
+                SET(a->easy, POSTFIELDS, request->body);
         else
-                a->curl.setopt(a->easy, CURLOPT_HTTPGET, 1L);
-        a->curl.setopt(a->easy, CURLOPT_CUSTOMREQUEST, request->method);
-        a->curl.setopt(a->easy, CURLOPT_URL, url);
-        a->curl.setopt(a->easy, CURLOPT_HTTPHEADER, headers);
-        a->curl.setopt(a->easy, CURLOPT_TIMEOUT_MS, milliseconds(MIN(left, limit_usec)));
-        a->curl.setopt(a->easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(MIN(left, CONNECT_USEC)));
-        a->curl.setopt(a->easy, CURLOPT_ERRORBUFFER, error);
-        a->curl.setopt(a->easy, CURLOPT_WRITEDATA, t);
-        a->curl.setopt(a->easy, CURLOPT_HEADERDATA, t);
-        a->curl.setopt(a->easy, CURLOPT_XFERINFODATA, t);
+                SET(a->easy, HTTPGET, 1L);
+        SET(a->easy, CUSTOMREQUEST, request->method);
+        SET(a->easy, URL, url);
+        SET(a->easy, HTTPHEADER, headers);
+        SET(a->easy, TIMEOUT_MS, milliseconds(MIN(left, limit_usec)));
+        SET(a->easy, CONNECTTIMEOUT_MS, milliseconds(MIN(left, CONNECT_USEC)));
+        SET(a->easy, ERRORBUFFER, error);
+        SET(a->easy, WRITEDATA, t);
+        SET(a->easy, HEADERDATA, t);
+        SET(a->easy, XFERINFODATA, t);
         take_result(t, a->curl.perform(a->easy), error, deadline_usec);
-        a->curl.setopt(a->easy, CURLOPT_ERRORBUFFER, NULL);
-        a->curl.setopt(a->easy, CURLOPT_HTTPHEADER, NULL);
-        a->curl.setopt(a->easy, CURLOPT_POSTFIELDS, NULL);
+        SET(a->easy, ERRORBUFFER, NULL);
+        SET(a->easy, HTTPHEADER, NULL);
+        SET(a->easy, POSTFIELDS, NULL);
         a->curl.free_all(headers);
         text_done(&t->line);
 }
@@ -307,20 +307,20 @@ static size_t take_nothing(_unused_ char *data, size_t one, size_t size, _unused
 int64_t kube_api_clock(KubeApi *a, uint64_t deadline_usec) {
         KubeReply reply = {};
         Transfer t = { .api = a, .reply = &reply };
-        uint64_t now = now_usec(), left = deadline_usec - MIN(now, deadline_usec);
+        uint64_t left = usec_left(deadline_usec);
         CURL *easy = a->curl.init();
         if (!easy)
                 return 0;
-        set_common(&a->curl, easy, a->access);
-        a->curl.setopt(easy, CURLOPT_URL, a->access->server);
-        a->curl.setopt(easy, CURLOPT_NOBODY, 1L);
-        a->curl.setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
-        a->curl.setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
-        a->curl.setopt(easy, CURLOPT_TIMEOUT_MS,
+        set_common(a, easy);
+        SET(easy, URL, a->access->server);
+        SET(easy, NOBODY, 1L);
+        SET(easy, SSL_VERIFYPEER, 0L);
+        SET(easy, SSL_VERIFYHOST, 0L);
+        SET(easy, TIMEOUT_MS,
                        milliseconds(MIN(MAX(left, USEC_PER_SEC), 5 * USEC_PER_SEC)));
-        a->curl.setopt(easy, CURLOPT_WRITEFUNCTION, take_nothing);
-        a->curl.setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
-        a->curl.setopt(easy, CURLOPT_HEADERDATA, &t);
+        SET(easy, WRITEFUNCTION, take_nothing);
+        SET(easy, HEADERFUNCTION, on_header);
+        SET(easy, HEADERDATA, &t);
         (void)a->curl.perform(easy);
         a->curl.cleanup(easy);
         return reply.date;

@@ -115,13 +115,13 @@ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, con
                      KubeSent *ret) {
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(kube_api_freep) KubeApi *api = NULL;
-        _cleanup_(freep) char *token = NULL, *why = NULL;
+        _cleanup_(forget_secretp) char *token = NULL;
+        _cleanup_(freep) char *why = NULL;
         KubeSent sent = {};
-        if (identity->token(identity->user, &token, &diag) < 0) {
-                const Diagnostic *error = diag_first_error(&diag);
+        int r = identity->token(identity->user, &token, &diag);
+        if (r < 0) {
                 sent.away = true;
-                sent.cause = error ? error->cause : CAUSE_INTERNAL;
-                sent.text = error ? diagnostic_format(error) : xstrdup("no token");
+                sent.cause = kube_refusal(&diag, r, &sent.text);
         } else if (kube_api_new(access, &api, &why) < 0) {
                 sent.cause = CAUSE_API_ROUTE;
                 sent.text = xasprintf(
@@ -133,7 +133,5 @@ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, con
                 };
                 make_or_count(&s, event);
         }
-        if (token)
-                explicit_bzero(token, strlen(token));
         *ret = sent;
 }

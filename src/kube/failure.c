@@ -70,15 +70,13 @@ static Cause explain_route(const KubeMoment *m, Text *t) {
         else if (r->os_error == ENETUNREACH || r->os_error == EHOSTUNREACH)
                 text_add(t,
                          "there is no route to %s (%s): look at ip route, and at the route table of the "
-                         "subnet, which needs a NAT gateway or the "
-                         "private endpoint of the cluster",
+                         "subnet, which needs a NAT gateway or the private endpoint of the cluster",
                          server, strerror((int)r->os_error));
         else if (r->curl == CURLE_OPERATION_TIMEDOUT)
                 text_add(t,
                          "%s does not answer when a connection is opened, for %.1f s: the cluster's security "
-                         "group must let this node in on "
-                         "its port, and the subnet needs a route there (a NAT gateway, or the private "
-                         "endpoint of the cluster)%s",
+                         "group must let this node in on its port, and the subnet needs a route there (a NAT "
+                         "gateway, or the private endpoint of the cluster)%s",
                          server, (double)r->usec / USEC_PER_SEC,
                          r->proxy_set ? "; HTTPS_PROXY is set: is that proxy meant for it, or does NO_PROXY "
                                         "lack its name?"
@@ -119,8 +117,7 @@ static Cause explain_certificate(const KubeMoment *m, Text *t) {
         if (is_about_time(r->verify))
                 text_add(t,
                          "the certificate of %s %s, and the clocks agree about the time: look at the cluster "
-                         "in EKS's console, and at what else "
-                         "may answer in its place",
+                         "in EKS's console, and at what else may answer in its place",
                          a->host,
                          r->verify == X509_V_ERR_CERT_HAS_EXPIRED ? "has expired" : "is not valid yet");
         else if (strstr(r->error, "subject name")) {

@@ -77,6 +77,9 @@ _nonnull_ void kube_api_request(KubeApi *api, const KubeRequest *request, const 
  * known. Nothing secret is sent. */
 _nonnull_ int64_t kube_api_clock(KubeApi *api, uint64_t deadline_usec);
 
+/* The first error of diag, r at least: its cause and a sentence, the caller's. */
+_nonnull_ Cause kube_refusal(const Diag *diag, int r, char **ret_text);
+
 /* ---- failure.c: what a person should read ---- */
 typedef struct KubeMoment {
         const KubeAccess *access;

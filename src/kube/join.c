@@ -42,15 +42,8 @@ void join_outcome_done(JoinOutcome *o) {
         *o = (JoinOutcome){};
 }
 
-static void forget_token(Watch *w) {
-        if (w->token)
-                explicit_bzero(w->token, strlen(w->token));
-        free(w->token);
-        w->token = NULL;
-}
-
 static void watch_done(Watch *w) {
-        forget_token(w);
+        forget_secret(w->token);
         kube_node_done(&w->node);
         kube_api_free(w->api);
         free(w->event_error);
@@ -58,14 +51,10 @@ static void watch_done(Watch *w) {
 
 /* ---- what stands in the way ---- */
 
-static bool is_new(const JoinOutcome *o, Cause cause) {
-        return !o->text || o->cause != cause;
-}
-
 /* Takes text. */
 static void obstacle(Watch *w, Cause cause, char *text) {
         JoinOutcome *o = w->outcome;
-        bool tell = is_new(o, cause);
+        bool tell = !o->text || o->cause != cause;
         free(o->text);
         o->cause = cause;
         o->text = text;
@@ -212,12 +201,12 @@ static int make_token(Watch *w) {
         Diag diag = {};
         if (w->token && now_usec() < w->token_usec + TOKEN_USEC)
                 return 0;
-        forget_token(w);
+        forget_secret(TAKE_PTR(w->token));
         int r = w->task->identity->token(w->task->identity->user, &w->token, &diag);
-        const Diagnostic *error = diag_first_error(&diag);
+        char *why = NULL;
+        Cause cause = r < 0 ? kube_refusal(&diag, r, &why) : CAUSE_NONE;
         if (r < 0)
-                obstacle(w, error ? error->cause : CAUSE_INTERNAL,
-                         error ? diagnostic_format(error) : xstrdup(strerror(-r)));
+                obstacle(w, cause, why);
         w->token_usec = now_usec();
         diag_done(&diag);
         return r;
@@ -235,7 +224,7 @@ static void judge(Watch *w, const KubeReply *reply) {
         else
                 obstacle(w, cause, text);
         if (reply->status == 401)
-                forget_token(w);        /* the keys behind it may have expired */
+                forget_secret(TAKE_PTR(w->token));      /* the keys behind it may have expired */
 }
 
 /* 0: try again at once, 1: after a pause. */
@@ -265,12 +254,6 @@ static int watch_once(Watch *w, unsigned *ret_retry_after) {
         return r;
 }
 
-static void pause_before(const Watch *w, unsigned failures, unsigned retry_after) {
-        uint64_t now = now_usec(), pause = backoff_usec(failures, BACKOFF_USEC, BACKOFF_CAP);
-        pause = MAX(pause, MIN(retry_after * USEC_PER_SEC, RETRY_CAP));
-        sleep_usec(MIN(pause, w->task->deadline_usec - MIN(now, w->task->deadline_usec)));
-}
-
 static void try_until(Watch *w) {
         for (unsigned failures = 0; !is_lost(w);) {
                 unsigned retry_after = 0;
@@ -279,8 +262,12 @@ static void try_until(Watch *w) {
                         return;
                 if (again == 0)
                         failures = 0;
-                else
-                        pause_before(w, failures++, retry_after);
+                else {
+                        uint64_t pause = backoff_usec(failures++, BACKOFF_USEC, BACKOFF_CAP),
+                                 left = usec_left(w->task->deadline_usec);
+                        pause = MAX(pause, MIN(retry_after * USEC_PER_SEC, RETRY_CAP));
+                        sleep_usec(MIN(pause, left));
+                }
                 if (stop_signal() || now_usec() >= w->task->deadline_usec)
                         return;
         }
@@ -309,8 +296,7 @@ static void add_advice(Watch *w, Text *t) {
         if (w->outcome->cause == CAUSE_NOT_READY && network)
                 text_add(t,
                          "; no network plugin is up on this node, which is the work of the pod aws-node: "
-                         "kubectl -n kube-system get pods -o wide "
-                         "--field-selector spec.nodeName=%s",
+                         "kubectl -n kube-system get pods -o wide --field-selector spec.nodeName=%s",
                          w->access->node);
         else if (w->outcome->cause == CAUSE_NOT_REGISTERED || w->outcome->cause == CAUSE_NOT_READY)
                 add_kubelet(w, t);

@@ -9,9 +9,7 @@
 #include <errno.h>
 
 void node_look_done(NodeLook *l) {
-        free(l->provider_id);
-        free(l->taint);
-        free(l->text);
+        FREE_ALL(l->provider_id, l->taint, l->text);
         *l = (NodeLook){};
 }
 
@@ -60,17 +58,17 @@ static void take_reply(KubeApi *api, const KubeAccess *access, const KubeIdentit
         ret->text = xasprintf("%s answers with something that is no Node %s", access->server, access->node);
 }
 
-static void take_refusal(const Diag *diag, int r, NodeLook *ret) {
+Cause kube_refusal(const Diag *diag, int r, char **ret_text) {
         const Diagnostic *error = diag_first_error(diag);
-        ret->cause = error ? error->cause : CAUSE_INTERNAL;
-        ret->text = error ? diagnostic_format(error) : xstrdup(strerror(-r));
+        *ret_text = error ? diagnostic_format(error) : xstrdup(strerror(-r));
+        return error ? error->cause : CAUSE_INTERNAL;
 }
 
 void kube_node_look(const KubeAccess *access, const KubeIdentity *identity, const char *taint_key,
                     uint64_t deadline_usec, NodeLook *ret) {
         _cleanup_(kube_api_freep) KubeApi *api = NULL;
-        _cleanup_(freep) char *why = NULL, *token = NULL,
-                              *path = xasprintf("/api/v1/nodes/%s", access->node);
+        _cleanup_(forget_secretp) char *token = NULL;
+        _cleanup_(freep) char *why = NULL, *path = xasprintf("/api/v1/nodes/%s", access->node);
         KubeRequest request = { .method = "GET", .path = path };
         KubeReply reply = {};
         Diag diag = {};
@@ -86,9 +84,8 @@ void kube_node_look(const KubeAccess *access, const KubeIdentity *identity, cons
         if (r >= 0) {
                 kube_api_request(api, &request, token, deadline_usec, &reply);
                 take_reply(api, access, identity, &reply, taint_key, deadline_usec, ret);
-                explicit_bzero(token, strlen(token));
         } else
-                take_refusal(&diag, r, ret);
+                ret->cause = kube_refusal(&diag, r, &ret->text);
         kube_reply_done(&reply);
         diag_done(&diag);
 }

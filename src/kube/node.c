@@ -13,9 +13,7 @@
 #include <time.h>
 
 void kube_node_done(KubeNode *n) {
-        free(n->reason);
-        free(n->message);
-        free(n->provider_id);
+        FREE_ALL(n->reason, n->message, n->provider_id);
         *n = (KubeNode){};
 }
 

@@ -123,7 +123,7 @@ static void hide_environment(Secrets *s, json_t *environment) {
  * but other texts may repeat the value alone. */
 static bool note_words(Secrets *s, const char *line, bool tells) {
         _cleanup_(strv_freep) char **words = assignment_split(line);
-        for (char **w = words; w && *w; w++) {
+        STRV_FOREACH(w, words) {
                 size_t n = strcspn(*w, "=");
                 if (tells && **w != '-')
                         secrets_add(s, *w);
@@ -197,7 +197,7 @@ static json_t *read_shape(MaskFormat format, const char *text, size_t size) {
 /* Each variable on a line of its own, in the place of the line that sets it. */
 static void hide_variables(Secrets *s, const char *setting, const char *value, Text *out) {
         _cleanup_(strv_freep) char **words = assignment_split(value);
-        for (char **w = words; w && *w; w++) {
+        STRV_FOREACH(w, words) {
                 size_t n = strcspn(*w, "=");
                 _cleanup_(text_done) Text plain = {};
                 for (const char *p = *w + n + ((*w)[n] == '='); *p; p += p[0] == '%' && p[1] == '%' ? 2 : 1)
@@ -267,13 +267,10 @@ int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char
 
 /* A number, a quantity, a word or a path of such words: what texts are full of, and hardly a secret. */
 static bool is_common(const char *text) {
-        static const char *const units[] = { "", "m", "s", "h", "ms", "%", "k", "M", "G", "Ki", "Mi", "Gi" };
         const char *unit = text + strspn(text, "-.,:0123456789");
         size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz-_./:");
-        for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-                if (streq(unit, units[i]))
-                        return true;
-        return !text[n] && (n <= 12 || *text == '/');
+        return ONE_OF(unit, "", "m", "s", "h", "ms", "%", "k", "M", "G", "Ki", "Mi", "Gi") ||
+               (!text[n] && (n <= 12 || *text == '/'));
 }
 
 /* Noted with what stands behind its '=', and without quotes, as kubelet logs its flags. */

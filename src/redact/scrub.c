@@ -55,27 +55,6 @@ static char *html_escaped(const char *json) {
         return text_take(&t);
 }
 
-static char *percent_encoded(const char *value) {
-        Text t = {};
-        for (const char *p = value; *p; p++)
-                if (isalnum((unsigned char)*p) || strchr("-._~", *p))
-                        text_add_bytes(&t, p, 1);
-                else
-                        text_add(&t, "%%%02X", (unsigned char)*p);
-        return text_take(&t);
-}
-
-static char *percent_decoded(const char *value) {
-        Text t = {};
-        for (const char *p = value; *p; p++) {
-                int high = *p == '%' ? hex_digit(p[1]) : -1, low = high >= 0 ? hex_digit(p[2]) : -1;
-                char c = low >= 0 ? (char)(high << 4 | low) : *p;
-                text_add_bytes(&t, c ? &c : p, 1);
-                p += c && low >= 0 ? 2 : 0;
-        }
-        return text_take(&t);
-}
-
 /* In the middle of something longer that is encoded (user:password) it may begin at any of three places; what
  * its neighbours have a part in is left off. */
 static void add_base64(Secrets *s, const char *value) {
@@ -93,12 +72,13 @@ static void add_value(Secrets *s, const char *value) {
         char *words[] = { (char *)value, NULL };
         _cleanup_(freep) char *json = json_escaped(value), *html = html_escaped(json),
                               *twice = json_escaped(json), *unit = assignment_quote("X", value),
-                              *joined = assignment_join(words), *percent = percent_encoded(value),
-                              *plain = percent_decoded(value), *unit_value = within_quotes(unit),
-                              *joined_value = within_quotes(joined);
-        const char *forms[] = { value, json,    html,  twice, startswith(unit_value, "X=") ? unit_value + 2
-                                                                                          : unit_value,
-                                joined_value,   percent, plain };
+                              *joined = assignment_join(words), *plain = percent_decoded(value),
+                              *unit_value = within_quotes(unit), *joined_value = within_quotes(joined);
+        _cleanup_(text_done) Text percent = {};
+        text_add_encoded(&percent, value);
+        const char *forms[] = { value, json, html, twice,
+                                startswith(unit_value, "X=") ? unit_value + 2 : unit_value,
+                                joined_value, percent.data ?: "", plain };
         if (strlen(value) < SECRET_MIN)
                 return;
         for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
@@ -121,11 +101,9 @@ void secrets_add(Secrets *s, const char *value) {
         add_value(s, value);
         add_value(s, stripped);
         add_url_password(s, value);
-        for (const char *line = value; strchr(value, '\n') && *line; line += *line == '\n') {
-                size_t n = strcspn(line, "\n");
-                _cleanup_(freep) char *whole = xstrndup(line, n), *bare = str_strip(whole);
+        for (const char *line = strchr(value, '\n') ? value : ""; *line;) {
+                _cleanup_(freep) char *whole = str_cut(&line, "\n"), *bare = str_strip(whole);
                 add_value(s, bare);
-                line += n;
         }
 }
 
@@ -191,13 +169,9 @@ static void scrub_known(Secrets *s, const char *text, size_t size, Text *out) {
 /* Where to hide: from begin on, so many bytes. Both relative to what was looked at; 0 bytes: nothing. */
 typedef struct Span { size_t begin, size; } Span;
 
-static bool is_token_char(char c) {
-        return isalnum((unsigned char)c) || strchr("-._~+/=", c);
-}
-
 static size_t token_length(const char *p, size_t room) {
         size_t n = 0;
-        while (n < room && p[n] && is_token_char(p[n]))
+        while (n < room && (isalnum((unsigned char)p[n]) || is_char_of(p[n], "-._~+/=")))
                 n++;
         return n;
 }
@@ -339,11 +313,8 @@ static size_t bare_length(const char *p, size_t room, const char *ends) {
 }
 
 static bool is_harmless(const char *p, size_t n) {
-        static const char *const words[] = { "null", "true", "false", "nil", HIDDEN, "(hidden" };
-        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-                if (n == strlen(words[i]) && strncmp(p, words[i], n) == 0)
-                        return true;
-        return false;
+        _cleanup_(freep) char *word = xstrndup(p, n);
+        return strlen(word) == n && ONE_OF(word, "null", "true", "false", "nil", HIDDEN, "(hidden");
 }
 
 /* What is assigned by the '=' or ':' at text[at]: "x", 'x', \"x\", x, ["x", "y"]. */
@@ -400,11 +371,6 @@ static Span find_environment(const char *p, size_t room) {
         return (Span){ n, end - n };
 }
 
-static bool is_span(Span span, Span *ret) {
-        *ret = span;
-        return span.size > 0;
-}
-
 /* "--bootstrap-token abc": the name must be an option, or any sentence would be one. */
 static Span find_option_value(const char *text, size_t at, size_t size) {
         size_t begin = at, n;
@@ -426,20 +392,20 @@ static Span find_pattern(const char *text, size_t at, size_t size, const char **
         size_t room = size - at;
         Span span = {};
         bool begins_word = at == 0 || !isalnum((unsigned char)p[-1]);
-        if ((at == 0 || p[-1] == '\n') && is_span(find_environment(p, room), &span))
+        if (at == 0 || p[-1] == '\n')
+                span = find_environment(p, room);
+        if (span.size == 0 && *p == ':')
+                span = find_url_user(p, room);
+        if (span.size == 0 && (*p == ':' || *p == '='))
+                span = find_assigned(text, at, size);
+        if (span.size == 0 && *p == ' ')
+                span = find_option_value(text, at, size);
+        if (span.size == 0 && *p == '-')
+                span = find_private_key(p, room);
+        if (span.size > 0 || !strchr("AaeKkBb", *p) || !begins_word)
                 return span;
-        if (*p == ':' && is_span(find_url_user(p, room), &span))
-                return span;
-        if ((*p == ':' || *p == '=') && is_span(find_assigned(text, at, size), &span))
-                return span;
-        if (*p == ' ' && is_span(find_option_value(text, at, size), &span))
-                return span;
-        if (*p == '-' && is_span(find_private_key(p, room), &span))
-                return span;
-        if (strchr("AaeKkBb", *p) && begins_word &&
-            (is_span(find_token(p, room, measured), &span) || is_span(find_credentials(p, room), &span)))
-                return span;
-        return (Span){};
+        span = find_token(p, room, measured);
+        return span.size > 0 ? span : find_credentials(p, room);
 }
 
 static void scrub_patterns(const char *text, size_t size, Text *out) {

@@ -66,7 +66,7 @@ bool json_holds_secret(const json_t *json) {
 }
 
 bool words_hold_secret(char *const *words) {
-        for (char *const *w = words; w && *w; w++) {
+        STRV_FOREACH(w, words) {
                 size_t n = strcspn(*w, "=");
                 const char *value = (*w)[n] ? *w + n + 1 : w[1] ?: "-";
                 bool has_value = (*w)[n] || *value != '-';

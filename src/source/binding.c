@@ -13,7 +13,7 @@
 #define SERIALS_LIMIT (64u << 10)
 
 static int refuse(const Signature *s, const char *what, const char *bound, const char *here, Diag *diag) {
-        return diag_error_at(diag, -EKEYREJECTED, CAUSE_BINDING, &(Position){ .source = s->source }, NULL,
+        return diag_error_in(diag, -EKEYREJECTED, CAUSE_BINDING, s->source,
                              "is signed for %s %s, and this is %s; sign it for this one, or launch it there",
                              what, bound, here);
 }
@@ -25,7 +25,7 @@ static int check_cluster(const Signature *s, const char *cluster, Diag *diag) {
                 return 0;
         if (*cluster)
                 return refuse(s, "cluster", s->cluster, cluster, diag);
-        return diag_error_at(diag, -EKEYREJECTED, CAUSE_BINDING, &(Position){ .source = s->source }, NULL,
+        return diag_error_in(diag, -EKEYREJECTED, CAUSE_BINDING, s->source,
                              "is signed for cluster %s, and no source names one: set spec.cluster.name",
                              s->cluster);
 }
@@ -43,11 +43,10 @@ static int check_identity(const Signature *s, const Trust *trust, Imds *imds, bo
                 return 0;
         }
         if (!trust->certificates || !imds)
-                return diag_error_at(
-                        diag, -ENOKEY, CAUSE_BINDING, &at, NULL,
-                        "is bound to an account or a region, and " TRUSTED_DIR
-                        " has no certificate of AWS (*.pem) by which an instance proves where it "
-                        "is; put those there that AWS publishes for these regions");
+                return diag_error_in(diag, -ENOKEY, CAUSE_BINDING, s->source,
+                                     "is bound to an account or a region, and " TRUSTED_DIR " has no "
+                                     "certificate of AWS (*.pem) by which an instance proves where it is; "
+                                     "put those there that AWS publishes for these regions");
         int r = imds_verify_identity(imds, trust->certificates, &account, &region, diag);
         if (r >= 0 && s->account && !streq(s->account, account))
                 r = refuse(s, "account", s->account, account, diag);
@@ -89,7 +88,7 @@ static int check_serial(const Signature *s, const json_t *serials, Diag *diag) {
                 return report_unreadable(-EBADMSG, diag);
         if (s->serial >= (uint64_t)json_integer_value(last))
                 return 0;
-        return diag_error_at(diag, -EKEYEXPIRED, CAUSE_DOWNGRADE, &(Position){ .source = s->source }, NULL,
+        return diag_error_in(diag, -EKEYEXPIRED, CAUSE_DOWNGRADE, s->source,
                              "is signed with the serial %llu, and this machine has applied one with %lld "
                              "(" SERIALS_FILE "): an older configuration is not taken; sign it again",
                              (unsigned long long)s->serial, (long long)json_integer_value(last));
@@ -111,11 +110,8 @@ int signatures_check(const Root *root, const Signatures *signatures, const Trust
                 return report_unreadable(r, diag);
         for (size_t i = 0; r >= 0 && i < signatures->n; i++) {
                 const Signature *s = &signatures->items[i];
-                r = check_serial(s, serials, diag);
-                if (r >= 0)
-                        r = check_cluster(s, cluster, diag);
-                if (r >= 0)
-                        r = check_identity(s, trust, imds, only_looks, diag);
+                r = check_serial(s, serials, diag) ?: check_cluster(s, cluster, diag) ?:
+                        check_identity(s, trust, imds, only_looks, diag);
         }
         return r;
 }

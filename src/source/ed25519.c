@@ -29,8 +29,7 @@ static const KeyKind public_kind = {
 };
 static const KeyKind private_kind = {
         "PRIVATE KEY-----",
-        "it is no private key of Ed25519 in PEM, as openssl genpkey -algorithm ed25519 "
-        "writes it",
+        "it is no private key of Ed25519 in PEM, as openssl genpkey -algorithm ed25519 writes it",
         { 0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20 },
         16
 };
@@ -60,8 +59,7 @@ static int parse(const KeyKind *kind, const char *text, size_t size, Ed25519Key 
         OPENSSL_cleanse(pem, strlen(pem));
         if (body)
                 OPENSSL_cleanse(body, strlen(body));
-        free(der);
-        free(pem);
+        FREE_ALL(der, pem);
         return valid ? 0 : -EINVAL;
 }
 
@@ -69,8 +67,7 @@ int ed25519_parse_public(const char *text, size_t size, Ed25519Key *ret, const c
         int r = parse(&public_kind, text, size, ret, ret_why);
         if (r < 0 && strstr(text, "PRIVATE KEY-----"))
                 *ret_why = "it is a private key, which belongs to who signs, and here is the place of the "
-                           "public "
-                           "one: openssl pkey -pubout";
+                           "public one: openssl pkey -pubout";
         return r;
 }
 

@@ -43,17 +43,8 @@ char *source_file_path(const char *uri) {
         if (!rest || rest[0] != '/')
                 return NULL;
         rest += startswith(rest, "//") ? 2 : 0;
-        char *path = xstrndup(rest, strcspn(rest, "?#")), *out = path;
-        for (const char *p = path; *p; p++) {
-                int high = *p == '%' ? hex_digit(p[1]) : -1, low = high >= 0 ? hex_digit(p[2]) : -1;
-                *out++ = low >= 0 && (high | low) > 0 ? (char)(high << 4 | low) : *p;
-                p += low >= 0 && (high | low) > 0 ? 2 : 0;
-        }
-        *out = 0;
-        if (*path)
-                return path;
-        free(path);
-        return NULL;
+        _cleanup_(freep) char *raw = xstrndup(rest, strcspn(rest, "?#"));
+        return *raw ? percent_decoded(raw) : NULL;
 }
 
 /* Messages name a source long after the list of URIs was walked; names made here are kept as long as the
@@ -84,11 +75,11 @@ static int read_user_data(Imds *imds, Blobs *ret, Diag *diag) {
 static int add_file(int r, const char *name, bool guarded, char *data, size_t size, Blobs *ret,
                     Diag *diag) {
         if (r == -EFBIG)
-                return diag_error_at(diag, r, CAUSE_LIMIT, &(Position){ .source = name }, NULL,
+                return diag_error_in(diag, r, CAUSE_LIMIT, name,
                                      "the file is past the limit of %u MiB for a configuration source",
                                      SOURCE_MAX_BYTES >> 20);
         if (r < 0)
-                return diag_error_at(diag, r, CAUSE_SOURCE, &(Position){ .source = name }, NULL,
+                return diag_error_in(diag, r, CAUSE_SOURCE, name,
                                      "cannot be read as a configuration source: %s", strerror(-r));
         blobs_add(ret, (Position){ .source = keep_name(name), .line = 1 }, data, size);
         ret->items[ret->n - 1].guarded = guarded;
@@ -144,10 +135,10 @@ static int read_descriptor(int own, const char *name, Blobs *ret, Diag *diag) {
 }
 
 static int refuse_stream(const char *name, Diag *diag) {
-        return diag_error_at(diag, -EINVAL, CAUSE_USAGE, &(Position){ .source = name }, NULL,
-                             "is a pipe or a descriptor, which only commands that change nothing read, "
-                             "such as config check and plan, and without --root: at boot it might never "
-                             "end; write what comes from it to a file");
+        return diag_error_in(diag, -EINVAL, CAUSE_USAGE, name,
+                             "is a pipe or a descriptor, which only commands that change nothing read, such "
+                             "as config check and plan, and without --root: at boot it might never end; "
+                             "write what comes from it to a file");
 }
 
 static bool is_drop_in(const Root *root, const char *path, const char *name) {
@@ -164,9 +155,9 @@ static int read_directory(const Root *root, const char *path, const char *name, 
         if (r == -EACCES && flags & SOURCE_PARTIAL)
                 return skip_denied(name, diag);
         if (r < 0)
-                return diag_error_at(diag, r, CAUSE_SOURCE, &(Position){ .source = name }, NULL,
+                return diag_error_in(diag, r, CAUSE_SOURCE, name,
                                      "cannot be listed as a configuration source: %s", strerror(-r));
-        for (char **entry = names; entry && *entry; entry++) {
+        STRV_FOREACH(entry, names) {
                 const char *slash = endswith(name, "/") ? "" : "/";
                 _cleanup_(freep) char *file = xasprintf("%s/%s", path, *entry),
                                       *shown = xasprintf("%s%s%s", name, slash, *entry);
@@ -186,13 +177,10 @@ static int read_path(const Root *root, const char *path, SourceFlags flags, Blob
         int own = absolute && root_is_host(root) ? descriptor_of(absolute) : -1;
         if (own >= 0)
                 return streams ? read_descriptor(own, path, ret, diag) : refuse_stream(path, diag);
-        int fd = absolute ? root_open(root, absolute, O_PATH) : -ENOENT, r = fd;
-        if (fd >= 0) {
-                r = fstat(fd, &st) < 0 ? -errno : 0;
-                close(fd);
-        }
-        if (!absolute || r < 0)
-                return diag_error_at(diag, r, CAUSE_SOURCE, &(Position){ .source = path }, NULL,
+        _cleanup_(close_fd) int fd = absolute ? root_open(root, absolute, O_PATH) : -ENOENT;
+        int r = fd >= 0 && fstat(fd, &st) < 0 ? -errno : fd;
+        if (r < 0)
+                return diag_error_in(diag, r, CAUSE_SOURCE, path,
                                      "cannot be opened as a configuration source%s%s: %s",
                                      root_is_host(root) ? "" : " below ",
                                      root_is_host(root) ? "" : root_path(root), strerror(-r));

@@ -15,12 +15,7 @@
 #define VALUE_SIZE 88 /* of base64 */
 
 void signature_done(Signature *s) {
-        free(s->source);
-        free(s->key);
-        free(s->file);
-        free(s->account);
-        free(s->region);
-        free(s->cluster);
+        FREE_ALL(s->source, s->key, s->file, s->account, s->region, s->cluster);
         *s = (Signature){};
 }
 
@@ -139,39 +134,31 @@ static char *key_files(const Trust *trust) {
 }
 
 static int verify(Blob *blob, const Trust *trust, Signature *ret, Diag *diag) {
-        const Position at = { .source = blob->at.source };
         unsigned char value[ED25519_SIGNATURE];
         Piece all = message_of(blob), text = {};
         size_t size = 0, i = 0;
         if (!signature_is_there(blob))
-                return diag_error_at(
-                        diag, -EKEYREJECTED, CAUSE_SIGNATURE, &at, NULL,
-                        "is not signed, and this machine takes only what is: nodestrap config sign "
-                        "makes that of it");
-        int r = parse(all, ret, &text);
-        if (r >= 0)
-                r = decode_value(text, value);
+                return diag_error_in(diag, -EKEYREJECTED, CAUSE_SIGNATURE, blob->at.source,
+                                     "is not signed, and this machine takes only what is: nodestrap config "
+                                     "sign makes that of it");
+        int r = parse(all, ret, &text) ?: decode_value(text, value);
         if (r < 0)
-                return diag_error_at(
-                        diag, r, CAUSE_SIGNATURE, &at, NULL,
-                        "its signature is not whole, or something stands behind it: it was changed, "
-                        "cut off or added to after nodestrap config sign had made it");
+                return diag_error_in(diag, r, CAUSE_SIGNATURE, blob->at.source,
+                                     "its signature is not whole, or something stands behind it: it was "
+                                     "changed, cut off or added to after nodestrap config sign had made it");
         while (i < trust->n && !streq(trust->keys[i].name, ret->key))
                 i++;
         _cleanup_(freep) char *files = key_files(trust);
         if (i == trust->n)
-                return diag_error_at(diag, -ENOKEY, CAUSE_SIGNATURE, &at, NULL,
+                return diag_error_in(diag, -ENOKEY, CAUSE_SIGNATURE, blob->at.source,
                                      "is signed with the key %s, which is not one of those that this machine "
-                                     "trusts (%s)",
-                                     ret->key, files);
+                                     "trusts (%s)", ret->key, files);
         _cleanup_(freep) char *bytes = signed_bytes(all.s, text.s, &size);
         r = ed25519_verify(&trust->keys[i].key, bytes, size, value, diag);
         if (r == 0)
-                return diag_error_at(
-                        diag, -EKEYREJECTED, CAUSE_SIGNATURE, &at, NULL,
-                        "was changed after it was signed, or not signed by the owner of %s, whose key "
-                        "it names; sign it again",
-                        trust->keys[i].file);
+                return diag_error_in(diag, -EKEYREJECTED, CAUSE_SIGNATURE, blob->at.source,
+                                     "was changed after it was signed, or not signed by the owner of %s, "
+                                     "whose key it names; sign it again", trust->keys[i].file);
         if (r < 0)
                 return r;
         ret->source = xstrdup(blob->at.source);
@@ -186,16 +173,13 @@ int signatures_verify(Blobs *blobs, const Trust *trust, Signatures *ret, Diag *d
                 Signature one = {};
                 if (b->size == 0 || b->guarded)
                         continue;
-                int r = doc_unpack(b, diag);
-                if (r >= 0)
-                        r = verify(b, trust, &one, diag);
+                int r = doc_unpack(b, diag) ?: verify(b, trust, &one, diag);
                 if (r < 0) {
                         signature_done(&one);
                         signatures_done(&all);
                         return r;
                 }
-                all.items = xrealloc(all.items, all.n + 1, sizeof *all.items);
-                all.items[all.n++] = one;
+                *APPEND(all.items, all.n) = one;
         }
         *ret = all;
         return 0;
@@ -238,11 +222,11 @@ static int make_multipart(const Blobs *blobs, Text *t, char **ret_boundary, Diag
                 if (r < 0)
                         return r;
                 if (is_mime)
-                        return diag_error_at(
-                                diag, -EINVAL, CAUSE_INVALID, &(Position){ .source = b->at.source }, NULL,
-                                "is a message that cannot be signed: that wants one multipart alone, "
-                                "which begins with its headers, ends with its closing delimiter, and "
-                                "whose lines end with LF; or texts without headers");
+                        return diag_error_in(diag, -EINVAL, CAUSE_INVALID, b->at.source,
+                                             "is a message that cannot be signed: that wants one multipart "
+                                             "alone, which begins with its headers, ends with its closing "
+                                             "delimiter, and whose lines end with LF; or texts without "
+                                             "headers");
                 text_add_bytes(&all, b->data, b->size);
         }
         sha256_hex(all.data ?: "", all.size, digest);
@@ -264,12 +248,10 @@ static int make_body(Blobs *blobs, Text *t, char **ret_boundary, Diag *diag) {
                 if (r < 0)
                         return r;
                 if (memchr(blobs->items[i].data, 0, blobs->items[i].size))
-                        return diag_error_at(diag, -EINVAL, CAUSE_SYNTAX,
-                                             &(Position){ .source = blobs->items[i].at.source }, NULL,
+                        return diag_error_in(diag, -EINVAL, CAUSE_SYNTAX, blobs->items[i].at.source,
                                              "holds NUL bytes, and so is no text");
                 if (signature_is_there(&blobs->items[i]))
-                        return diag_error_at(diag, -EEXIST, CAUSE_INVALID,
-                                             &(Position){ .source = blobs->items[i].at.source }, NULL,
+                        return diag_error_in(diag, -EEXIST, CAUSE_INVALID, blobs->items[i].at.source,
                                              "is signed already; sign what it was before");
         }
         const Blob *first = &blobs->items[0];
@@ -287,9 +269,7 @@ int signature_make(Blobs *blobs, const Ed25519Key *private, const Signature *fie
         unsigned char signature[ED25519_SIGNATURE];
         Ed25519Key public = {};
         size_t size = 0;
-        int r = hash_load(diag);
-        if (r >= 0)
-                r = make_body(blobs, &t, &boundary, diag);
+        int r = hash_load(diag) ?: make_body(blobs, &t, &boundary, diag);
         if (r >= 0) /* of nothing, to learn the public key */
                 r = ed25519_sign(private, "", 0, signature, &public, diag);
         if (r < 0)

@@ -15,43 +15,37 @@
 
 Trust *trust_free(Trust *t) {
         for (size_t i = 0; t && i < t->n; i++) {
-                free(t->keys[i].file);
-                free(t->keys[i].name);
+                FREE_ALL(t->keys[i].file, t->keys[i].name);
         }
         if (t) {
-                free(t->keys);
-                free(t->certificates);
+                FREE_ALL(t->keys, t->certificates);
         }
         free(t);
         return NULL;
 }
 
 static int add_key(const Root *root, const char *path, Trust *t, Diag *diag) {
-        const Position at = { .source = path };
         _cleanup_(freep) char *text = NULL;
         const char *why = NULL;
         Ed25519Key key = {};
         size_t size = 0;
-        int r = root_read(root, path, KEY_LIMIT, &text, &size);
-        if (r >= 0)
-                r = ed25519_parse_public(text, size, &key, &why);
+        int r = root_read(root, path, KEY_LIMIT, &text, &size) ?:
+                ed25519_parse_public(text, size, &key, &why);
         if (r < 0)
-                return diag_error_at(diag, r, CAUSE_TRUST, &at, NULL,
+                return diag_error_in(diag, r, CAUSE_TRUST, path,
                                      "says who may sign configurations, and cannot be used: %s",
                                      why ?: strerror(-r));
-        t->keys = xrealloc(t->keys, t->n + 1, sizeof *t->keys);
-        t->keys[t->n++] = (TrustedKey){ .file = xstrdup(strrchr(path, '/') ? strrchr(path, '/') + 1 : path),
-                                        .name = ed25519_name(&key),
-                                        .key = key };
+        *APPEND(t->keys, t->n) = (TrustedKey){ .file = xstrdup(path_last(path)),
+                                               .name = ed25519_name(&key),
+                                               .key = key };
         return 0;
 }
 
 static int add_certificates(const Root *root, const char *path, Trust *t, Diag *diag) {
-        const Position at = { .source = path };
         _cleanup_(freep) char *text = NULL;
         int r = root_read(root, path, CERTIFICATE_LIMIT, &text, NULL);
         if (r < 0)
-                return diag_error_at(diag, r, CAUSE_TRUST, &at, NULL,
+                return diag_error_in(diag, r, CAUSE_TRUST, path,
                                      "is to hold certificates of AWS, and cannot be read: %s", strerror(-r));
         char *both = xasprintf("%s%s\n", t->certificates ?: "", text);
         free(t->certificates);
@@ -70,14 +64,6 @@ static int add_file(const Root *root, const char *name, Trust *t, Diag *diag) {
                                   "%s says whom this machine believes, and cannot be trusted: %s", path,
                                   why ?: strerror(-r));
         return key ? add_key(root, path, t, diag) : add_certificates(root, path, t, diag);
-}
-
-static int check_anything(const Trust *t, Diag *diag) {
-        return t->n > 0 ? 0
-                        : diag_error(diag, -ENOKEY, CAUSE_TRUST,
-                                     TRUSTED_DIR " is not empty, so that configurations must be signed, but "
-                                                 "it has no key (*.pub) that one could be signed with: put "
-                                                 "one there, or remove the directory");
 }
 
 /* A link to where nothing is, or is not yet, as on a file system that is mounted later, was made by somebody
@@ -117,7 +103,7 @@ int trust_load(const Root *root, Trust **ret, Diag *diag) {
         int r = list_names(root, &names, diag);
         if (r < 0)
                 return r;
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 if (!counts(*name))
                         continue;
                 if (!t)
@@ -128,9 +114,11 @@ int trust_load(const Root *root, Trust **ret, Diag *diag) {
                 if (r < 0)
                         return r;
         }
-        r = t ? check_anything(t, diag) : 0;
-        if (r < 0)
-                return r;
+        if (t && t->n == 0)
+                return diag_error(diag, -ENOKEY, CAUSE_TRUST,
+                                  TRUSTED_DIR " is not empty, so that configurations must be signed, but it "
+                                              "has no key (*.pub) that one could be signed with: put one "
+                                              "there, or remove the directory");
         *ret = TAKE_PTR(t);
         return 0;
 }
@@ -138,9 +126,7 @@ int trust_load(const Root *root, Trust **ret, Diag *diag) {
 int trust_load_file(const Root *root, const char *path, Trust **ret, Diag *diag) {
         _cleanup_(trust_freep) Trust *t = xcalloc(1, sizeof *t);
         _cleanup_(freep) char *absolute = root_absolute(root, path);
-        int r = hash_load(diag);
-        if (r >= 0)
-                r = add_key(root, absolute ?: path, t, diag);
+        int r = hash_load(diag) ?: add_key(root, absolute ?: path, t, diag);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(t);

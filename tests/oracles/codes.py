@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every code that the program can say has its entry in nodestrap-codes(7), and no entry is of a code that is not there; prints TAP.
 
-The codes are read from the sources: causes from error.c's table with the exit codes of error.h, warnings from the calls that add one,
+The codes are read from the sources: causes and exit codes from error.h, warnings from the calls that add one,
 words of health from the calls that add a finding, and the words of verdicts and outcomes from where they are set.
 """
 import collections, os, re, sys
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # Function → which of its arguments is the code.
-SAYS = {"diag_warn": 1, "diag_warn_at": 1, "work_miss": 3, "finding_add": 1, "FOUND": 1, "event_at": 1}
+SAYS = {"diag_warn": 1, "diag_warn_at": 1, "merge_warn": 2, "part_warn": 3, "work_miss": 3, "finding_add": 1, "FOUND": 1, "event_at": 1}
 CODE = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"')
 # Calls whose code comes from elsewhere: from other warnings, or from the tables and calls below.
-PASSED_ON = {"src/base/error.c", "src/apply/task.c", "src/apply/work.c", "src/apply/health.c", "src/nic/net-event.c", "src/nic/snapshot.c",
+PASSED_ON = {"src/base/error.c", "src/config/texts.c", "src/doc/mime.c",
+             "src/apply/task.c", "src/apply/work.c", "src/apply/health.c", "src/nic/net-event.c", "src/nic/snapshot.c",
              "src/health/findings.c", "src/health/gpu.c", "src/health/kernel-log.c"}
 TABLES, NO_CODES = {"src/health/gpu.c", "src/health/kernel-log.c"}, {"nvidia-nvswitch"}
 # Types of actions that a plan lets fail, and whose executor has no code of its own: theirs is the type's (task.c, task_miss).
@@ -60,7 +61,7 @@ def words_of(text, table):
 
 def causes():
     numbers = dict(re.findall(r"(EXIT_[A-Z_]+) = (\d+)", read("src/base/error.h")))
-    return {(word, numbers[code]) for word, code in re.findall(r'\{ "([A-Z0-9]+)", *(EXIT_[A-Z_]+)', read("src/base/error.c"))}
+    return {(word, numbers["EXIT_" + code]) for word, code in re.findall(r'X\([A-Z0-9_]+, "([A-Z0-9]+)", ([A-Z_]+)\)', read("src/base/error.h"))}
 
 
 def defined():
