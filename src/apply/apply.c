@@ -110,10 +110,7 @@ static void progress_tell(Apply *a) {
 }
 
 static bool tasks_pending(const Apply *a) {
-        for (size_t i = 0; i < a->n; i++)
-                if (a->tasks[i].state != TASK_ENDED && !a->tasks[i].lasts)
-                        return true;
-        return false;
+        return ANY(t, a->tasks, a->n, t->state != TASK_ENDED && !t->lasts);
 }
 
 static int apply_run(Apply *a) {

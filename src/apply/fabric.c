@@ -239,10 +239,7 @@ static int fabric_look(Gate *g) {
 }
 
 static bool none_supports_it(const Gate *g) {
-        for (size_t i = 0; i < g->gpus.n; i++)
-                if (g->seen[i].state != NVML_FABRIC_NOT_SUPPORTED)
-                        return false;
-        return true;
+        return !ANY(s, g->seen, g->gpus.n, s->state != NVML_FABRIC_NOT_SUPPORTED);
 }
 
 /* 1: all have joined, 0: not yet. What the driver says while it settles may be asked again; the rest is over

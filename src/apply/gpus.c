@@ -26,10 +26,7 @@ char *gpu_name(const NvmlGpus *gpus, size_t i) {
 }
 
 static bool is_among(const NvmlGpus *gpus, const char *address) {
-        for (size_t i = 0; i < gpus->n; i++)
-                if (streq(gpus->items[i].address, address))
-                        return true;
-        return false;
+        return ANY(g, gpus->items, gpus->n, streq(g->address, address));
 }
 
 /* "NVML sees 7 of 8 GPUs: not 0000:86:00.0", by the addresses that the census saw; NULL: all are there. */

@@ -61,10 +61,7 @@ static json_t *finding_json(const Check *c, const Finding *f) {
 }
 
 static bool is_found(const Check *c, const char *address) {
-        for (size_t i = 0; i < c->found.n; i++)
-                if (streq(c->found.items[i].address, address))
-                        return true;
-        return false;
+        return ANY(f, c->found.items, c->found.n, streq(f->address, address));
 }
 
 /* The words that were found for a GPU, each once. */

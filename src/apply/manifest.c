@@ -80,11 +80,7 @@ static bool files_have(const json_t *files, const char *path) {
 
 /* Written by this plan in whatever phase: never stale. */
 static bool plan_writes(const Plan *plan, const char *path) {
-        for (size_t i = 0; i < plan->n; i++)
-                if (action_is(&plan->actions[i], ACTION_OF_FILES) &&
-                    streq(plan->actions[i].target, path))
-                        return true;
-        return false;
+        return ANY(a, plan->actions, plan->n, action_is(a, ACTION_OF_FILES) && streq(a->target, path));
 }
 
 /* Is it still what we wrote? 1, 0, or a negative errno; -EISDIR and -ELOOP: it is no file. */

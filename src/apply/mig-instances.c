@@ -13,17 +13,11 @@
 static const NvmlProfile *profile_named(const DividedGpu *part, const char *name) {
         uint64_t id = 0;
         bool number = parse_u64(name, &id) >= 0;
-        for (size_t i = 0; i < part->n_profiles; i++)
-                if (number ? part->profiles[i].id == id : streq(part->profiles[i].name, name))
-                        return &part->profiles[i];
-        return NULL;
+        return FIND(p, part->profiles, part->n_profiles, number ? p->id == id : streq(p->name, name));
 }
 
 const NvmlProfile *part_profile(const DividedGpu *part, unsigned id) {
-        for (size_t i = 0; i < part->n_profiles; i++)
-                if (part->profiles[i].id == id)
-                        return &part->profiles[i];
-        return NULL;
+        return FIND(p, part->profiles, part->n_profiles, p->id == id);
 }
 
 static int fail_profile(Division *d, const DividedGpu *part, const char *name) {
@@ -89,11 +83,9 @@ int part_same(Division *d, const DividedGpu *part) {
 /* ---- instances ---- */
 
 static const NvmlInstance *instance_like(const NvmlInstances *list, const NvmlInstance *i) {
-        for (size_t k = 0; list && k < list->n; k++)
-                if (list->items[k].profile == i->profile && list->items[k].start == i->start &&
-                    list->items[k].size == i->size)
-                        return &list->items[k];
-        return NULL;
+        return list ? FIND(l, list->items, list->n,
+                           l->profile == i->profile && l->start == i->start && l->size == i->size)
+                    : NULL;
 }
 
 int part_clear(Division *d, const DividedGpu *part, const NvmlInstances *keep) {

@@ -11,11 +11,8 @@ void places_done(Places *p) {
 }
 
 static bool is_free(const Places *p, size_t n, const NvmlInstance *place) {
-        for (size_t i = 0; i < n; i++)
-                if (place->start < p->chosen[i]->start + p->chosen[i]->size &&
-                    p->chosen[i]->start < place->start + place->size)
-                        return false;
-        return true;
+        return !ANY(c, p->chosen, n,
+                    place->start < (*c)->start + (*c)->size && (*c)->start < place->start + place->size);
 }
 
 /* At most eight places for each of seven instances, and the memory they lie in has eight slices: this ends

@@ -191,10 +191,7 @@ bool task_ready(const Task *t, bool taken_too) {
         for (size_t i = 0; i < t->n_after; i++)
                 if (!t->after[i]->satisfied && !(taken_too && t->after[i]->state == TASK_TAKEN))
                         return false;
-        for (size_t i = 0; i < t->n_after_any; i++)
-                if (!t->after_any[i]->satisfied && t->after_any[i]->state != TASK_ENDED)
-                        return false;
-        return true;
+        return !ANY(a, t->after_any, t->n_after_any, !(*a)->satisfied && (*a)->state != TASK_ENDED);
 }
 
 char *task_broken_text(const Action *before) {
@@ -258,10 +255,7 @@ int apply_stopping(Apply *a) {
 /* ---- its time, and its release ---- */
 
 static Task *task_find(Apply *a, const char *id) {
-        for (size_t i = 0; i < a->n; i++)
-                if (streq(a->tasks[i].action->id, id))
-                        return &a->tasks[i];
-        return NULL;
+        return FIND(t, a->tasks, a->n, streq(t->action->id, id));
 }
 
 static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {

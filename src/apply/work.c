@@ -211,10 +211,7 @@ static void kept_take(Apply *a, Job *j) {
 }
 
 static bool steps_left(const Apply *a) {
-        for (size_t i = 0; i < a->n; i++)
-                if (a->tasks[i].state != TASK_ENDED && action_is(a->tasks[i].action, ACTION_OF_STORAGE))
-                        return true;
-        return false;
+        return ANY(t, a->tasks, a->n, t->state != TASK_ENDED && action_is(t->action, ACTION_OF_STORAGE));
 }
 
 static void kept_close(Apply *a) {

@@ -21,6 +21,17 @@
 #define MIN(a, b)       ((a) < (b) ? (a) : (b))
 #define MAX(a, b)       ((a) > (b) ? (a) : (b))
 
+/* The first of n items for which the condition holds, NULL: none; in the condition, item points to each. */
+#define FIND(item, items, n, condition)                                                        \
+        ({ size_t item##_at = 0, item##_n = (n);                                               \
+           for (; item##_at < item##_n; item##_at++) {                                         \
+                   __auto_type item = &(items)[item##_at];                                     \
+                   if (condition)                                                              \
+                           break;                                                              \
+           }                                                                                   \
+           item##_at < item##_n ? &(items)[item##_at] : NULL; })
+#define ANY(item, items, n, condition) (FIND(item, items, n, condition) != NULL)
+
 /* Gives the pointer away: the variable is NULL afterwards, so its cleanup does nothing. */
 #define TAKE_PTR(p) ({ __typeof__(p) *_p = &(p), _taken = *_p; *_p = NULL; _taken; })
 #define TAKE_FD(fd) ({ int *_p = &(fd), _taken = *_p; *_p = -1; _taken; })

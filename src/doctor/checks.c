@@ -12,10 +12,7 @@ DEFINE_STRING_TABLE(need_kind, NeedKind, "program", "unit", "module", "library",
 DEFINE_STRING_TABLE(check_verdict, CheckVerdict, "ok", "warning", "failed", "unknown")
 
 const Need *needs_find(const Needs *needs, NeedKind kind, const char *name) {
-        for (size_t i = 0; i < needs->n; i++)
-                if (needs->items[i].kind == kind && streq(needs->items[i].name, name))
-                        return &needs->items[i];
-        return NULL;
+        return FIND(need, needs->items, needs->n, need->kind == kind && streq(need->name, name));
 }
 
 void needs_done(Needs *n) {

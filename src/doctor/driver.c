@@ -124,10 +124,7 @@ static bool find_in_places(const Root *root, Driver *ret) {
                 { "/usr/lib/x86_64-linux-gnu", "libnvidia-ml.so." },
                 { "/usr/lib/aarch64-linux-gnu", "libnvidia-ml.so." },
         };
-        for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-                if (find_in_names(root, places[i][0], places[i][1], ret))
-                        return true;
-        return false;
+        return ANY(p, places, ARRAY_SIZE(places), find_in_names(root, (*p)[0], (*p)[1], ret));
 }
 
 /* ---- trees ---- */

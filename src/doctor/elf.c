@@ -133,10 +133,7 @@ typedef struct Dynamic {
 } Dynamic;
 
 static const Elf64_Dyn *dynamic_find(const Dynamic *d, int64_t tag) {
-        for (size_t i = 0; i < d->n; i++)
-                if (d->items[i].d_tag == tag)
-                        return &d->items[i];
-        return NULL;
+        return FIND(one, d->items, d->n, one->d_tag == tag);
 }
 
 /* Where the strings of the dynamic section lie in the file. */

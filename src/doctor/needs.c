@@ -50,10 +50,7 @@ static void want(const Question *q, NeedKind kind, const char *name, Cause cause
 /* The kernel and systemd make these anew at each boot. */
 static bool is_volatile(const char *path) {
         static const char *const folders[] = { "/run/", "/var/run/", "/dev/", "/proc/", "/sys/", "/tmp/" };
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-                if (startswith(path, folders[i]))
-                        return true;
-        return false;
+        return ANY(f, folders, ARRAY_SIZE(folders), startswith(path, *f));
 }
 
 static void want_directory(const Question *q, const char *path, Cause cause) {

@@ -125,11 +125,8 @@ static void add_check(Text *t, const Check *c, size_t width) {
 }
 
 static bool code_seen(const Checks *checks, size_t before) {
-        for (size_t i = 0; i < before; i++)
-                if (checks->items[i].verdict == CHECK_OK &&
-                    streq(checks->items[i].code, checks->items[before].code))
-                        return true;
-        return false;
+        return ANY(c, checks->items, before,
+                   c->verdict == CHECK_OK && streq(c->code, checks->items[before].code));
 }
 
 /* "ok  program  cp, mdadm, …" */

@@ -284,11 +284,8 @@ static bool has_link(const Look *l, const char *folder, const char *suffix, cons
 }
 
 bool unit_is_enabled(const Look *l, const char *unit) {
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-                if (counts(l, folders[i]) &&
-                    (has_link(l, folders[i], ".wants", unit) || has_link(l, folders[i], ".requires", unit)))
-                        return true;
-        return false;
+        return ANY(f, folders, ARRAY_SIZE(folders),
+                   counts(l, *f) && (has_link(l, *f, ".wants", unit) || has_link(l, *f, ".requires", unit)));
 }
 
 static char *closed_link(const Look *l, const char *folder, const char *unit) {

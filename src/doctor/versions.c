@@ -53,10 +53,7 @@ static bool is_too_old(const Driver *d, const char *minimum) {
 /* Of several a boot chooses the first that knows its GPUs; NULL: none does, or none is known. */
 static const Driver *driver_for(const Image *image, unsigned device) {
         const char *m = minimum_of(device);
-        for (size_t i = 0; i < image->n_drivers; i++)
-                if (!is_too_old(&image->drivers[i], m))
-                        return &image->drivers[i];
-        return NULL;
+        return FIND(d, image->drivers, image->n_drivers, !is_too_old(d, m));
 }
 
 static bool drivers_are_old(const Comparison *c, unsigned device) {

@@ -205,10 +205,7 @@ static int look_at_clocks(Look *l) {
 /* ---- all of them ---- */
 
 static bool is_found(const Look *l, const char *word) {
-        for (size_t i = 0; i < l->f->n; i++)
-                if (streq(l->f->items[i].word, word) && streq(l->f->items[i].address, l->gpu->address))
-                        return true;
-        return false;
+        return ANY(f, l->f->items, l->f->n, streq(f->word, word) && streq(f->address, l->gpu->address));
 }
 
 /* One that is lost answers nothing more; one that must be reset may. */

@@ -311,10 +311,7 @@ static bool is_told(const Log *l, const Event *e) {
                 return true;
         if (!streq(e->word, "gsp-timeout") || e->number > 0)
                 return false;
-        for (size_t i = 0; i < l->n; i++)
-                if (streq(l->events[i].word, e->word) && l->events[i].number > 0)
-                        return true;
-        return false;
+        return ANY(event, l->events, l->n, streq(event->word, e->word) && event->number > 0);
 }
 
 void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f) {

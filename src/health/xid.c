@@ -42,10 +42,7 @@ static const Xid xids[] = {
 };
 
 const Xid *xid_find(unsigned number) {
-        for (size_t i = 0; i < ARRAY_SIZE(xids); i++)
-                if (xids[i].number == number)
-                        return &xids[i];
-        return NULL;
+        return FIND(x, xids, ARRAY_SIZE(xids), x->number == number);
 }
 
 /* DU-09883, NVIDIA's guide for fabric manager, "Non-Fatal NVSwitch SXid Errors": those without an impact of
@@ -55,8 +52,5 @@ bool sxid_is_harmless(unsigned number) {
         static const unsigned harmless[] = { 11012, 11021, 11022, 11023, 12021, 12023, 15008,
                                              15011, 19049, 19055, 19057, 19059, 19062, 19065,
                                              19068, 19071, 22013, 24001, 24002, 24003 };
-        for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
-                if (harmless[i] == number)
-                        return true;
-        return false;
+        return ANY(h, harmless, ARRAY_SIZE(harmless), *h == number);
 }

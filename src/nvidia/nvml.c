@@ -163,10 +163,7 @@ char *nvml_text(int code) {
 bool nvml_is_final(int code) {
         static const int codes[] = { NVML_NO_PERMISSION, NVML_FUNCTION_NOT_FOUND, NVML_GPU_IS_LOST,
                                      NVML_VERSION_MISMATCH, NVML_ARGUMENT_VERSION_MISMATCH };
-        for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
-                if (codes[i] == code)
-                        return true;
-        return false;
+        return ANY(c, codes, ARRAY_SIZE(codes), *c == code);
 }
 
 static int by_address(const void *a, const void *b) {
@@ -342,10 +339,7 @@ static int profile_at(NvmlDevice device, unsigned index, NvmlProfile *ret) {
 }
 
 static bool profile_known(const NvmlProfile *profiles, size_t n, unsigned id) {
-        for (size_t i = 0; i < n; i++)
-                if (profiles[i].id == id)
-                        return true;
-        return false;
+        return ANY(p, profiles, n, p->id == id);
 }
 
 /* An index that this GPU has no profile for is answered with "not supported", one that nobody knows with

@@ -104,10 +104,7 @@ static char *members_text(const Stores *s, const Disk *like) {
 }
 
 static bool is_first_of_its_array(const Stores *s, size_t i) {
-        for (size_t k = 0; k < i; k++)
-                if (same_array(s->disks[k], s->disks[i]))
-                        return false;
-        return true;
+        return !ANY(d, s->disks, i, same_array(*d, s->disks[i]));
 }
 
 static void refuse_foreign(Stores *s, const Disk *d) {

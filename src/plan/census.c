@@ -5,10 +5,7 @@
 #include "base/str.h"
 
 static bool asks_for_node(const HugePages *h) {
-        for (size_t i = 0; i < h->n_pages; i++)
-                if (h->pages[i].numa_node >= 0)
-                        return true;
-        return false;
+        return ANY(p, h->pages, h->n_pages, p->numa_node >= 0);
 }
 
 /* Is it of something that this configuration uses? What it does not is only told. */

@@ -55,10 +55,7 @@ static const Action *bind_of(const Plan *plan, const char *directory) {
 }
 
 static const Action *mount_of(const Plan *plan, const char *source) {
-        for (size_t i = 0; i < plan->n; i++)
-                if (plan->actions[i].type == ACTION_MOUNT && path_in(source, plan->actions[i].target))
-                        return &plan->actions[i];
-        return NULL;
+        return FIND(a, plan->actions, plan->n, a->type == ACTION_MOUNT && path_in(source, a->target));
 }
 
 static uint64_t disk_bytes(const Host *host, const char *name) {

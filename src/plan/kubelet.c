@@ -317,10 +317,7 @@ static int add_node_flags(char ***flags, const Config *config, const Host *host,
 }
 
 static bool has_nvidia(const Host *host) {
-        for (size_t i = 0; i < host->n_pci; i++)
-                if (host->pci[i].vendor == 0x10de)
-                        return true;
-        return false;
+        return ANY(p, host->pci, host->n_pci, p->vendor == 0x10de);
 }
 
 static void add_version_flags(char ***flags, const Host *host, const char *socket) {

@@ -26,11 +26,8 @@ typedef struct Mig {
 static const MigProfile *profile_find(const Mig *m, const char *word) {
         uint64_t id = 0;
         bool by_id = parse_u64(word, &id) >= 0;
-        for (size_t i = 0; i < m->n_known; i++)
-                if (by_id ? m->known[i].id >= 0 && (uint64_t)m->known[i].id == id
-                          : streq(m->known[i].name, word))
-                        return &m->known[i];
-        return NULL;
+        return FIND(k, m->known, m->n_known,
+                    by_id ? k->id >= 0 && (uint64_t)k->id == id : streq(k->name, word));
 }
 
 static bool is_documented(const Mig *m) {

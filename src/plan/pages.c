@@ -74,10 +74,7 @@ static int compare_requests(const void *a, const void *b) {
 }
 
 static const NumaNode *node_find(const Host *host, int id) {
-        for (size_t i = 0; i < host->n_nodes; i++)
-                if ((int)host->nodes[i].id == id)
-                        return &host->nodes[i];
-        return NULL;
+        return FIND(n, host->nodes, host->n_nodes, (int)n->id == id);
 }
 
 uint64_t memory_of_cpus(const Host *host) {
@@ -105,10 +102,7 @@ static int check_node(const Config *config, const Host *host, int id, Diag *diag
 }
 
 static bool has_size(const Host *host, uint64_t size) {
-        for (size_t i = 0; i < host->n_pools; i++)
-                if (host->pools[i].size == size)
-                        return true;
-        return false;
+        return ANY(p, host->pools, host->n_pools, p->size == size);
 }
 
 /* "2Mi, 512Mi, 16Gi": they depend on the size of the kernel's base pages

@@ -100,11 +100,8 @@ void place_check(Stores *s, const char *path) {
 /* ---- what else mounts there ---- */
 
 static bool is_planned(const Plan *plan, const char *where) {
-        for (size_t i = 0; i < plan->n; i++)
-                if ((plan->actions[i].type == ACTION_MOUNT || plan->actions[i].type == ACTION_BIND) &&
-                    streq(plan->actions[i].target, where))
-                        return true;
-        return false;
+        return ANY(a, plan->actions, plan->n,
+                   (a->type == ACTION_MOUNT || a->type == ACTION_BIND) && streq(a->target, where));
 }
 
 static void warn_of_units(Plan *plan, const char *names, const char *missing) {

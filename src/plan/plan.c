@@ -97,10 +97,7 @@ void action_reads(const Plan *plan, Action *start, bool (*is_read)(const Action 
 }
 
 const Action *plan_find(const Plan *plan, const char *id) {
-        for (size_t i = 0; i < plan->n; i++)
-                if (streq(plan->actions[i].id, id))
-                        return &plan->actions[i];
-        return NULL;
+        return FIND(a, plan->actions, plan->n, streq(a->id, id));
 }
 
 json_t *plan_index(const Plan *plan) {
@@ -111,10 +108,7 @@ json_t *plan_index(const Plan *plan) {
 }
 
 bool plan_has_phase(const Plan *plan, Phase phase) {
-        for (size_t i = 0; i < plan->n; i++)
-                if (plan->actions[i].phase == phase)
-                        return true;
-        return false;
+        return ANY(a, plan->actions, plan->n, a->phase == phase);
 }
 
 size_t plan_count(const Plan *plan, Live live) {

@@ -134,10 +134,7 @@ const Mount *mounted_elsewhere(const Storage *seen, const char *number, const ch
 }
 
 static bool is_array(const Storage *seen, const char *name) {
-        for (size_t i = 0; i < seen->n_arrays; i++)
-                if (streq(seen->arrays[i].name, name))
-                        return true;
-        return false;
+        return ANY(a, seen->arrays, seen->n_arrays, streq(a->name, name));
 }
 
 /* Somebody else than md that holds the disk; NULL: nobody. */

@@ -7,10 +7,7 @@
 #include "base/str.h"
 
 const Volume *volume_for(const Config *config, const char *path) {
-        for (size_t i = 0; i < config->instance.n_volumes; i++)
-                if (strv_contains(config->instance.volumes[i].targets, path))
-                        return &config->instance.volumes[i];
-        return NULL;
+        return FIND(v, config->instance.volumes, config->instance.n_volumes, strv_contains(v->targets, path));
 }
 
 /* ---- which disk ---- */
