@@ -109,14 +109,10 @@ static void progress_tell(Apply *a) {
         progress_write(a->root, &a->progress_fd, &t);
 }
 
-static bool tasks_pending(const Apply *a) {
-        return ANY(t, a->tasks, a->n, t->state != TASK_ENDED && !t->lasts);
-}
-
 static int apply_run(Apply *a) {
         for (;;) {
                 tasks_release(a);
-                if (!tasks_pending(a))
+                if (!ANY(t, a->tasks, a->n, t->state != TASK_ENDED && !t->lasts))
                         break;
                 if (apply_stopping(a)) {
                         apply_interrupt(a);

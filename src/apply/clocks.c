@@ -71,16 +71,12 @@ static void clocks_set(Tuning *t, bool highest) {
         json_object_set_new(t->found, "graphics", json_integer(graphics));
 }
 
-static bool is_divided(NvmlDevice device) {
-        bool on = false, pending = false;
-        return nvml_mig_mode(device, &on, &pending) == NVML_OK && on;
-}
-
 /* One GPU that refuses is no reason to leave the next ones as they are. */
 static void gpu_tune(Tuning *t, const NvmlGpus *gpus, size_t index, json_t *found) {
         _cleanup_(freep) char *name = gpu_name(gpus, index);
         const NvmlGpu *gpu = &gpus->items[index];
-        bool highest = streq(t->w->action->with, "max"), divided = is_divided(gpu->device);
+        bool on = false, pending = false, highest = streq(t->w->action->with, "max"),
+             divided = nvml_mig_mode(gpu->device, &on, &pending) == NVML_OK && on;
         t->name = name;
         t->device = gpu->device;
         t->found = json_pack("{s:I, s:s, s:b, s:[]}", "index", (json_int_t)index, "address", gpu->address,

@@ -97,11 +97,6 @@ int device_refuse(Work *w, const char *name, const Content *c) {
 
 /* ---- is it still that disk, and free? ---- */
 
-static bool is_expected_kind(const Action *a, const char *model) {
-        DiskKind kind = disk_kind(model);
-        return kind == (a->storage.volume ? DISK_EBS : DISK_INSTANCE_STORE);
-}
-
 /* A volume on Xen, which tells neither model nor serial number: there, the name is what the hypervisor was
  * asked for. */
 static int xen_disk_same(Work *w, const char *name) {
@@ -127,7 +122,7 @@ int disk_same(Work *w, const char *name, const char *serial) {
                 return work_fail(w, -ESTALE, CAUSE_DISKS,
                                  "%s is the disk %s now, and was %s when the plan was made; " AGAIN, name,
                                  now, serial);
-        if (!is_expected_kind(w->action, model))
+        if (disk_kind(model) != (w->action->storage.volume ? DISK_EBS : DISK_INSTANCE_STORE))
                 return work_fail(w, -EINVAL, CAUSE_DISK_USED,
                                  "%s (%s) is no %s but \"%s\"; nothing was written", name, serial,
                                  w->action->storage.volume ? "EBS volume" : "instance store", model);

@@ -25,16 +25,12 @@ typedef struct Gate {
         NvmlTrouble trouble;    /* of the last ask, if it was not answered */
 } Gate;
 
-static void gate_close(Gate *g) {
+static void gate_done(Gate *g) {
         if (g->open)
                 nvml_close(&g->gpus);
         g->open = false;
         g->n_seen = 0;
         free(TAKE_PTR(g->seen));
-}
-
-static void gate_done(Gate *g) {
-        gate_close(g);
         nvml_trouble_done(&g->trouble);
 }
 
@@ -97,19 +93,6 @@ static const char *advice(GpuClass class) {
         }
 }
 
-static uint64_t waited(const Gate *g) {
-        return (now_usec() - g->start_usec + g->w->waited_usec + USEC_PER_SEC - 1) / USEC_PER_SEC;
-}
-
-static int fail_unsupported(Gate *g) {
-        return work_fail(g->w, -EOPNOTSUPP, CAUSE_FABRIC,
-                         "the driver reports the fabric state Not Supported for all %zu GPUs, though the "
-                         "machine has NVSwitches "
-                         "and GPUs that should say when they have joined; nvidia-smi -q shows the same: see "
-                         "whether driver and firmware know this machine",
-                         g->gpus.n);
-}
-
 /* Of the GPUs that have answered, those that have not joined; NULL: there are none. after: " after 3 s" */
 static char *late_words(const Gate *g, const char *after) {
         Text t = {};
@@ -130,7 +113,8 @@ static char *late_words(const Gate *g, const char *after) {
 
 /* A GPU that says it has not joined is what the machine waits for, also where another one gives an error. */
 static int fail_late(Gate *g) {
-        _cleanup_(freep) char *after = xasprintf(" after %ju s", (uintmax_t)waited(g)),
+        uint64_t usec = now_usec() - g->start_usec + g->w->waited_usec + USEC_PER_SEC - 1;
+        _cleanup_(freep) char *after = xasprintf(" after %ju s", (uintmax_t)(usec / USEC_PER_SEC)),
                               *words = late_words(g, after);
         if (!words)
                 return work_fail(g->w, -ETIMEDOUT, CAUSE_NVML,
@@ -188,13 +172,6 @@ static json_t *gate_found(const Gate *g) {
                          (double)tenths / 10);
 }
 
-/* The deadline may pass in the middle of a round: eight answers take a while on a busy machine, and the
- * library may never give the last of them. */
-static void gate_draft(Gate *g) {
-        char *late = late_words(g, "");
-        work_draft(g->w, gate_found(g), late ? CAUSE_FABRIC : CAUSE_NONE, late);
-}
-
 /* ---- one ask ---- */
 
 /* The library lists GPUs when it is initialised: with one missing, or none yet, that is done again at the
@@ -232,14 +209,13 @@ static int fabric_look(Gate *g) {
                 r = gpu_look(g, i);
                 if (r == 0) {
                         g->n_seen = MAX(g->n_seen, i + 1);
-                        gate_draft(g);
+                        /* The deadline may pass in the middle of a round: eight answers take a while on a
+                         * busy machine, and the library may never give the last of them. */
+                        char *late = late_words(g, "");
+                        work_draft(g->w, gate_found(g), late ? CAUSE_FABRIC : CAUSE_NONE, late);
                 }
         }
         return r;
-}
-
-static bool none_supports_it(const Gate *g) {
-        return !ANY(s, g->seen, g->gpus.n, s->state != NVML_FABRIC_NOT_SUPPORTED);
 }
 
 /* 1: all have joined, 0: not yet. What the driver says while it settles may be asked again; the rest is over
@@ -252,8 +228,14 @@ static int gate_ask(Gate *g) {
                 work_progress(g->w, "%s", g->trouble.text);
                 return 0;
         }
-        if (g->w->action->class == GPU_CLASS_NVSWITCH && none_supports_it(g))
-                return fail_unsupported(g);
+        if (g->w->action->class == GPU_CLASS_NVSWITCH &&
+            !ANY(s, g->seen, g->gpus.n, s->state != NVML_FABRIC_NOT_SUPPORTED))
+                return work_fail(
+                        g->w, -EOPNOTSUPP, CAUSE_FABRIC,
+                        "the driver reports the fabric state Not Supported for all %zu GPUs, though the "
+                        "machine has NVSwitches and GPUs that should say when they have joined; nvidia-smi "
+                        "-q shows the same: see whether driver and firmware know this machine",
+                        g->gpus.n);
         size_t joined = count_joined(g, &first);
         if (joined == g->gpus.n)
                 return 1;

@@ -89,38 +89,16 @@ static void file_skip(File *f, char *why) {
         file_over(f, OUTCOME_SKIPPED);
 }
 
-static bool has_failed(const File *f) {
-        return f->result.outcome == OUTCOME_FAILED || f->result.outcome == OUTCOME_SKIPPED;
-}
-
 /* Of those in this batch; prune-files comes after all. */
 static bool file_skip_if_broken(const Files *f, File *file) {
         const Action *a = file->action;
         for (const File *before = f->items; before < file; before++)
-                if (has_failed(before) &&
+                if ((before->result.outcome == OUTCOME_FAILED || before->result.outcome == OUTCOME_SKIPPED) &&
                     (a->type == ACTION_PRUNE_FILES || strv_contains(a->after, before->action->id))) {
                         file_skip(file, task_broken_text(before->action));
                         return true;
                 }
         return false;
-}
-
-/* Before anything is staged; under the lock no other run can be staging. A failure to look is told by staging
- * itself. */
-static void sweep(Work *w) {
-        for (size_t i = 0; i < w->files->n_swept; i++) {
-                const Action *a = w->files->swept[i];
-                if (files_at(w, a, "looking for what an earlier run has left beside it") &&
-                    root_tmp_sweep(w->root, a->target) > 0)
-                        log_debug("%s: removed what a run that was killed had left beside it", a->target);
-        }
-}
-
-static void announcement_stage(Work *w) {
-        File *f = &w->files->announcement;
-        if (f->action && files_at(w, f->action, "adding to it the files that are about to be written") &&
-            manifest_announce(w, &f->tmp) > 0)
-                f->state = FILE_STAGED;
 }
 
 /* Without a word where it fails: prune-files writes the same file, and its failure is told. */
@@ -141,17 +119,6 @@ static void *file_sync(void *userdata) {
         return NULL;
 }
 
-static void file_stage_one(Work *w, File *f) {
-        f->result.begin_usec = now_usec();
-        int r = f->executor->stage(w, &f->tmp);
-        if (r < 0)
-                file_failed(w, f, r);
-        else if (r == 0)
-                file_over(f, OUTCOME_UNCHANGED);
-        else
-                f->state = FILE_STAGED;
-}
-
 /* What is so already takes no place. */
 static size_t batch_stage(Work *w) {
         size_t staged = 0;
@@ -159,7 +126,14 @@ static size_t batch_stage(Work *w) {
                 if (file_skip_if_broken(w->files, f) ||
                     !files_at(w, f->action, "writing its new content beside it"))
                         continue;
-                file_stage_one(w, f);
+                f->result.begin_usec = now_usec();
+                int r = f->executor->stage(w, &f->tmp);
+                if (r < 0)
+                        file_failed(w, f, r);
+                else if (r == 0)
+                        file_over(f, OUTCOME_UNCHANGED);
+                else
+                        f->state = FILE_STAGED;
                 staged += f->state == FILE_STAGED;
         }
         return staged;
@@ -224,8 +198,19 @@ static void file_publish_one(Work *w, File *f) {
 
 static int files_work(Work *w) {
         Files *files = w->files;
-        sweep(w);
-        announcement_stage(w);
+        /* Before anything is staged; under the lock no other run can be staging. A failure to look is told by
+         * staging itself. */
+        for (size_t i = 0; i < w->files->n_swept; i++) {
+                const Action *a = w->files->swept[i];
+                if (files_at(w, a, "looking for what an earlier run has left beside it") &&
+                    root_tmp_sweep(w->root, a->target) > 0)
+                        log_debug("%s: removed what a run that was killed had left beside it", a->target);
+        }
+        File *listed = &w->files->announcement;
+        if (listed->action &&
+            files_at(w, listed->action, "adding to it the files that are about to be written") &&
+            manifest_announce(w, &listed->tmp) > 0)
+                listed->state = FILE_STAGED;
         if (batch_stage(w) == 0)
                 return 0;
         batch_sync(w);

@@ -102,21 +102,17 @@ static void add_nodes(const Root *root, const char *directory, Text *t) {
         }
 }
 
-/* sysfs has another directory each time it is loaded: its instances, and the nodes of their capabilities, are
- * new ones then. */
-static void add_module(const Root *root, Text *t) {
-        struct stat st = {};
-        _cleanup_(close_fd) int fd = root_open(root, "/sys/module/nvidia", O_PATH);
-        if (fd >= 0 && fstat(fd, &st) == 0)
-                text_add(t, "module %ju\n", (uintmax_t)st.st_ino);
-}
-
 void gpu_names_digest(const Work *w, const GpuNames *names, char ret[static 65]) {
         _cleanup_(freep) char *version = NULL;
         _cleanup_(text_done) Text t = {};
         if (root_read_line(w->root, "/sys/module/nvidia/version", &version) >= 0)
                 text_add(&t, "driver %s\n", version);
-        add_module(w->root, &t);
+        /* sysfs has another directory each time it is loaded: its instances, and the nodes of their
+         * capabilities, are new ones then. */
+        struct stat st = {};
+        _cleanup_(close_fd) int fd = root_open(w->root, "/sys/module/nvidia", O_PATH);
+        if (fd >= 0 && fstat(fd, &st) == 0)
+                text_add(&t, "module %ju\n", (uintmax_t)st.st_ino);
         for (size_t i = 0; i < names->n; i++)
                 text_add(&t, "%s %s %d\n", names->items[i].index, names->items[i].uuid.text,
                          names->items[i].divided);

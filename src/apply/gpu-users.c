@@ -153,17 +153,6 @@ static bool is_loaded(const Work *w, const char *module) {
         return root_exists(w->root, path) > 0;
 }
 
-/* rmmod(8), for `modprobe -r` would take nvidia with it where nobody has it open any more. */
-static void modules_remove(Work *w) {
-        for (const char *const *module = modules; *module; module++) {
-                _cleanup_(freep) char *path = xasprintf("/sys/module/%s/refcnt", *module);
-                _cleanup_(strv_freep) char **argv = command("rmmod", *module, NULL);
-                uint64_t users = 0;
-                if (root_read_u64(w->root, path, &users) >= 0 && users == 0 && holders_note(w, argv + 1))
-                        (void)attempt(w, argv, NULL);
-        }
-}
-
 /* ---- both ---- */
 
 void holders_stop(Work *w, bool all) {
@@ -174,7 +163,14 @@ void holders_stop(Work *w, bool all) {
                 units_stop(w, imex);
                 units_stop(w, ours);
         }
-        modules_remove(w);
+        /* rmmod(8), for `modprobe -r` would take nvidia with it where nobody has it open any more. */
+        for (const char *const *module = modules; *module; module++) {
+                _cleanup_(freep) char *path = xasprintf("/sys/module/%s/refcnt", *module);
+                _cleanup_(strv_freep) char **argv = command("rmmod", *module, NULL);
+                uint64_t users = 0;
+                if (root_read_u64(w->root, path, &users) >= 0 && users == 0 && holders_note(w, argv + 1))
+                        (void)attempt(w, argv, NULL);
+        }
 }
 
 /* Nobody waits for units: one may be ordered behind this run (NVIDIA/mig-parted:CHANGELOG, 0.14.3). */

@@ -25,10 +25,6 @@ char *gpu_name(const NvmlGpus *gpus, size_t i) {
         return xasprintf("GPU %zu (%s)", i, gpus->items[i].address);
 }
 
-static bool is_among(const NvmlGpus *gpus, const char *address) {
-        return ANY(g, gpus->items, gpus->n, streq(g->address, address));
-}
-
 /* "NVML sees 7 of 8 GPUs: not 0000:86:00.0", by the addresses that the census saw; NULL: all are there. */
 static char *what_is_missing(const Work *w, const NvmlGpus *gpus) {
         if (gpus->n >= w->action->device.count)
@@ -37,7 +33,7 @@ static char *what_is_missing(const Work *w, const NvmlGpus *gpus) {
         const char *between = ": not ";
         text_add(&t, "NVML sees %zu of %u GPUs", gpus->n, w->action->device.count);
         for (char **seen = w->action->device.seen; seen && *seen; seen++)
-                if (!is_among(gpus, *seen)) {
+                if (!ANY(g, gpus->items, gpus->n, streq(g->address, *seen))) {
                         text_add(&t, "%s%s", between, *seen);
                         between = ", ";
                 }

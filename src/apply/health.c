@@ -60,10 +60,6 @@ static json_t *finding_json(const Check *c, const Finding *f) {
         return j;
 }
 
-static bool is_found(const Check *c, const char *address) {
-        return ANY(f, c->found.items, c->found.n, streq(f->address, address));
-}
-
 /* The words that were found for a GPU, each once. */
 static json_t *gpu_json(const Check *c, int index, const char *address) {
         _cleanup_(strv_freep) char **words = NULL;
@@ -83,7 +79,7 @@ static json_t *check_report(const Check *c) {
         for (size_t i = 0; i < c->found.n; i++)
                 json_array_append_new(findings, finding_json(c, &c->found.items[i]));
         for (int i = 0; a->device.seen && a->device.seen[i]; i++)
-                if (c->asked || is_found(c, a->device.seen[i]))
+                if (c->asked || ANY(f, c->found.items, c->found.n, streq(f->address, a->device.seen[i])))
                         json_array_append_new(gpus, gpu_json(c, i, a->device.seen[i]));
         json_t *report = json_pack("{so sb so so}", "looks", json_list(a->device.parameters), "complete",
                                    c->asked, "findings", findings, "gpus", gpus);

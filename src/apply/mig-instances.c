@@ -10,12 +10,6 @@
 
 /* ---- what is wanted ---- */
 
-static const NvmlProfile *profile_named(const DividedGpu *part, const char *name) {
-        uint64_t id = 0;
-        bool number = parse_u64(name, &id) >= 0;
-        return FIND(p, part->profiles, part->n_profiles, number ? p->id == id : streq(p->name, name));
-}
-
 const NvmlProfile *part_profile(const DividedGpu *part, unsigned id) {
         return FIND(p, part->profiles, part->n_profiles, p->id == id);
 }
@@ -45,7 +39,10 @@ int part_resolve(Division *d, DividedGpu *part) {
                 return 0;
         part->wanted = xcalloc(strv_length(part->layout->profiles) + 1, sizeof *part->wanted);
         for (char **name = part->layout->profiles; name && *name; name++) {
-                const NvmlProfile *profile = profile_named(part, *name);
+                uint64_t id = 0;
+                bool number = parse_u64(*name, &id) >= 0;
+                const NvmlProfile *profile = FIND(p, part->profiles, part->n_profiles,
+                                                  number ? p->id == id : streq(p->name, *name));
                 if (!profile)
                         return fail_profile(d, part, *name);
                 part->wanted[part->n_wanted++] = *profile;

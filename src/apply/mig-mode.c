@@ -83,14 +83,6 @@ int modes_read(Division *d) {
 
 /* ---- the reset ---- */
 
-/* Persistence mode without a daemon holds them too (NVIDIA/NVSentinel#1690); set-clocks sets it again. */
-static void persistence_off(const Division *d) {
-        bool on = false;
-        for (size_t i = 0; i < d->gpus.n; i++)
-                if (nvml_persistence(d->gpus.items[i].device, &on) == NVML_OK && on)
-                        (void)!nvml_set_persistence(d->gpus.items[i].device, false);
-}
-
 /* GPUs that an NVSwitch connects can only be reset together, and fabric manager trains their links anew:
  * docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide. */
 static int reset_all(Division *d) {
@@ -120,7 +112,12 @@ static char *reset_failure(const Division *d) {
 
 /* What runs again by itself meanwhile, or looks at them for a moment, is stopped or gone at the next. */
 static int reset_again(Division *d) {
-        persistence_off(d);
+        /* Persistence mode without a daemon holds them too (NVIDIA/NVSentinel#1690); set-clocks sets it
+         * again. */
+        bool on = false;
+        for (size_t i = 0; i < d->gpus.n; i++)
+                if (nvml_persistence(d->gpus.items[i].device, &on) == NVML_OK && on)
+                        (void)!nvml_set_persistence(d->gpus.items[i].device, false);
         division_close(d);              /* else this process itself uses them */
         int r = reset_all(d);
         for (int asks = 1; r < 0 && asks < RESET_ASKS && strstr(d->w->text, IN_USE_WORDS); asks++) {

@@ -135,13 +135,6 @@ static json_t *part_found(const Division *d, const DividedGpu *part) {
                          d->gpus.items[part->layout->gpu].address, "mig", on, "profiles", names);
 }
 
-static void division_report(Division *d) {
-        json_t *gpus = json_array();
-        for (size_t i = 0; i < d->n; i++)
-                json_array_append_new(gpus, part_found(d, &d->parts[i]));
-        d->w->found = json_pack("{s:o}", "gpus", gpus);
-}
-
 static int division_make(Division *d) {
         const Action *a = d->w->action;
         d->parts = xcalloc(a->device.n_layouts + 1, sizeof *d->parts);
@@ -172,6 +165,9 @@ int partition_work(Work *w) {
         int changed = division_make(&d);
         if (changed < 0)
                 return changed;
-        division_report(&d);
+        json_t *gpus = json_array();
+        for (size_t i = 0; i < d.n; i++)
+                json_array_append_new(gpus, part_found(&d, &d.parts[i]));
+        d.w->found = json_pack("{s:o}", "gpus", gpus);
         return ledger_done(w, changed);
 }

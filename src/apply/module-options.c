@@ -32,21 +32,17 @@ static const char *next_word(const char *s) {
         return s + strspn(s, BLANK);
 }
 
-/* What else there is (blacklist, alias, softdep) decides whether a module is loaded, not with what: loading
- * it anew would change nothing. */
-static bool concerns(const char *line, const char *prefix) {
-        const char *name = next_word(line);
-        size_t size = word_size(line);
-        bool counts = (size == strlen("options") && startswith(line, "options")) ||
-                      (size == strlen("install") && startswith(line, "install"));
-        return counts && names_module(name, word_size(name), prefix);
-}
-
 static void add_line(Text *to, const char *path, char *line, const char *prefix) {
         char *start = line + strspn(line, BLANK), *end = start + strlen(start);
         while (end > start && strchr(BLANK "\\", end[-1]))     /* what is left of it leads to no other line */
                 *--end = 0;
-        if (!concerns(start, prefix))
+        /* What else there is (blacklist, alias, softdep) decides whether a module is loaded, not with what:
+         * loading it anew would change nothing. */
+        const char *name = next_word(start);
+        size_t size = word_size(start);
+        bool counts = (size == strlen("options") && startswith(start, "options")) ||
+                      (size == strlen("install") && startswith(start, "install"));
+        if (!(counts && names_module(name, word_size(name), prefix)))
                 return;
         text_add(to, "%s:", path);
         for (const char *word = start; *word; word = next_word(word))

@@ -128,13 +128,6 @@ static const char *incoming_name(const Moving *m, const Source *s) {
         return needs_names(m) && !is_whole(s) ? s->move->name : base_name(s->move->from);
 }
 
-/* Its content is that of the disks already: it is bound, or is a link to there. */
-static bool source_is_there(const Moving *m, const Source *s, Place place) {
-        _cleanup_(close_fd) int fd = open_there(m, s);
-        Place there;
-        return fd >= 0 && place_look(fd, &there) >= 0 && place_same(place, there);
-}
-
 static bool is_directory(int dir, const char *name) {
         struct stat st;
         return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
@@ -213,15 +206,6 @@ static int source_want(const Moving *m, Source *s) {
         return r < 0 ? move_fail(m, r, "cannot be listed", s->move->from) : 0;
 }
 
-static void warn_of_two(const Moving *m, const Source *s) {
-        diag_warn(&m->work->warnings, "store-kept",
-                  "%s of the root disk and %s/%s each hold what the other one has not, and two stores do not "
-                  "make "
-                  "one: that on the disks is used, the other stays below the mount. `mount --bind / /mnt` "
-                  "shows it as /mnt%s; empty that if nothing of it is needed",
-                  s->move->from, m->target, s->move->name, s->move->from);
-}
-
 /* Two stores are never mixed: where each has something of its own, the disks' stays in use. Where one has
  * nothing that the other has not, it is what a run left that was cut off: the original behind the copy, or
  * the copy before the original. */
@@ -240,7 +224,12 @@ static int store_choose(const Moving *m, Source *s) {
                 s->copied = r >= 0;
         }
         if (r == -ESTALE) {
-                warn_of_two(m, s);
+                diag_warn(&m->work->warnings, "store-kept",
+                          "%s of the root disk and %s/%s each hold what the other one has not, and two "
+                          "stores do not make one: that on the disks is used, the other stays below the "
+                          "mount. `mount --bind / /mnt` shows it as /mnt%s; empty that if nothing of it is "
+                          "needed",
+                          s->move->from, m->target, s->move->name, s->move->from);
                 return 0;
         }
         _cleanup_(freep) char *path = xasprintf("%s/%s", s->move->from, where ?: "");
@@ -256,7 +245,10 @@ static int source_look(const Moving *m, Source *s) {
         r = place_look(s->fd, &place);
         if (r < 0)
                 return move_fail(m, r, "cannot be looked at", s->move->from);
-        s->there = source_is_there(m, s, place);
+        /* Its content is that of the disks already: it is bound, or is a link to there. */
+        _cleanup_(close_fd) int fd = open_there(m, s);
+        Place there;
+        s->there = fd >= 0 && place_look(fd, &there) >= 0 && place_same(place, there);
         if (s->there)
                 return 0;
         if (place.mount)

@@ -28,14 +28,6 @@ static const char *what_kubelet_does(const Work *w) {
         return root_exists(w->root, KUBELET_TURN) == 1 ? KUBELET_LEFT : "kubelet stays down";
 }
 
-/* spec.providerID is for good that of the instance whose kubelet has made the Node (pkg/apis/core/validation,
- * ValidateNodeUpdate); what is in no cloud's form says nothing. */
-static bool is_another(const Work *w, const NodeLook *l) {
-        const char *id = l->provider_id ?: "";
-        return startswith(id, "aws://") && w->action->with &&
-               !streq(strrchr(id, '/') + 1, w->action->with);
-}
-
 static char *shown(const char *text) {
         Text t = {};
         text_add_shown(&t, text, strlen(text), ID_MAX, 0);
@@ -61,21 +53,6 @@ static int hold_another(Work *w, const KubeAccess *a, const NodeLook *l) {
                          a->node, a->cluster, id, w->action->with, what_kubelet_does(w), a->node);
 }
 
-static int hold_untainted(Work *w, const KubeAccess *a, const char *code) {
-        return work_fail(w, -EEXIST, CAUSE_NOT_REGISTERED,
-                         "Node %s of cluster %s exists without the taint " TAINT_KEY ", and no node may "
-                         "taint itself: %s; kubectl taint node %s " TAINT_KEY "=%s:NoSchedule, or kubectl "
-                         "delete node %s, then nodestrap init or a reboot",
-                         a->node, a->cluster, what_kubelet_does(w), a->node, code, a->node);
-}
-
-static void tell_other_value(Work *w, const KubeAccess *a, const char *value, const char *code) {
-        if (!streq(value, code))
-                diag_warn_at(&w->warnings, "node-taint-older", NULL, w->action->id,
-                             "Node %s has " TAINT_KEY "=%s from before and keeps it: no node may change it",
-                             a->node, value);
-}
-
 /* ---- the look ---- */
 
 static int decide(Work *w, const KubeAccess *a, const NodeLook *l) {
@@ -83,18 +60,21 @@ static int decide(Work *w, const KubeAccess *a, const NodeLook *l) {
         _cleanup_(freep) char *value = shown(l->taint ?: "");
         w->found = json_pack("{ss sb}", "node", a->node, "exists", l->there);
         if (l->there && !l->taint)
-                return hold_untainted(w, a, code);
+                return work_fail(
+                        w, -EEXIST, CAUSE_NOT_REGISTERED,
+                        "Node %s of cluster %s exists without the taint " TAINT_KEY ", and no node may "
+                        "taint itself: %s; kubectl taint node %s " TAINT_KEY "=%s:NoSchedule, or kubectl "
+                        "delete node %s, then nodestrap init or a reboot",
+                        a->node, a->cluster, what_kubelet_does(w), a->node, code, a->node);
         if (l->there) {
                 json_object_set_new(w->found, "taint", json_string(value));
-                tell_other_value(w, a, value, code);
+                if (!streq(value, code))
+                        diag_warn_at(&w->warnings, "node-taint-older", NULL, w->action->id,
+                                     "Node %s has " TAINT_KEY
+                                     "=%s from before and keeps it: no node may change it",
+                                     a->node, value);
         }
         return 0;
-}
-
-static bool pause_for(Work *w, unsigned n, unsigned retry_after, uint64_t patience) {
-        uint64_t now = now_usec(), pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
-        pause = MAX(pause, MIN(retry_after * USEC_PER_SEC, RETRY_CAP));
-        return work_pause(w, MIN(pause, patience - MIN(now, patience)));
 }
 
 /* What may change by itself is waited for: an answer, and the end of another instance's Node. */
@@ -106,14 +86,21 @@ static int look_until(Work *w, const KubeAccess *a) {
                 _cleanup_(node_look_done) NodeLook l = {};
                 work_at(w, "%s was asked for Node %s", a->server, a->node);
                 kube_node_look(a, &identity, TAINT_KEY, patience, &l);
-                if (l.cause == CAUSE_NONE && !is_another(w, &l))
+                /* spec.providerID is for good that of the instance whose kubelet has made the Node
+                 * (pkg/apis/core/validation, ValidateNodeUpdate); what is in no cloud's form says nothing. */
+                const char *id = l.provider_id ?: "";
+                if (l.cause == CAUSE_NONE && !(startswith(id, "aws://") && w->action->with &&
+                                               !streq(strrchr(id, '/') + 1, w->action->with)))
                         return decide(w, a, &l);
                 int r = l.cause != CAUSE_NONE ? hold_unknown(w, a, &l) : hold_another(w, a, &l);
                 if (l.cause != CAUSE_NONE)
                         work_progress(w, "%s; asking again", l.text);
                 else
                         work_progress(w, "Node %s is another instance's: waiting until it is gone", a->node);
-                if (!pause_for(w, n, l.retry_after, patience) || now_usec() + ANSWER_USEC > patience)
+                uint64_t now = now_usec(), pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
+                pause = MAX(pause, MIN(l.retry_after * USEC_PER_SEC, RETRY_CAP));
+                if (!work_pause(w, MIN(pause, patience - MIN(now, patience))) ||
+                    now_usec() + ANSWER_USEC > patience)
                         return r;
         }
 }

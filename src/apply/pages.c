@@ -55,18 +55,6 @@ static bool has_cpus(const Root *root, const char *node) {
         return root_read_line(root, path, &list) < 0 || *list;
 }
 
-/* A node without memory has no pools. */
-static void place_add_node(Place *p, const Root *root, const Action *a, const char *node) {
-        bool cpus = has_cpus(root, node);
-        char *pool = pool_of(a, node);
-        if (cpus)
-                strv_add(&p->nodes, node);
-        if (root_exists(root, pool) > 0)
-                strv_push(cpus ? &p->pools : &p->others, pool);
-        else
-                free(pool);
-}
-
 static void place_find(Place *p, const Root *root, const Action *a) {
         _cleanup_(strv_freep) char **names = NULL;
         bool memory_alone = false;
@@ -74,7 +62,15 @@ static void place_find(Place *p, const Root *root, const Action *a) {
         (void)!root_list(root, NODES, &names);
         for (char **name = names; name && *name; name++)
                 if (startswith(*name, "node")) {
-                        place_add_node(p, root, a, *name);
+                        /* A node without memory has no pools. */
+                        bool cpus = has_cpus(root, *name);
+                        char *pool = pool_of(a, *name);
+                        if (cpus)
+                                strv_add(&p->nodes, *name);
+                        if (root_exists(root, pool) > 0)
+                                strv_push(cpus ? &p->pools : &p->others, pool);
+                        else
+                                free(pool);
                         memory_alone = memory_alone || !has_cpus(root, *name);
                 }
         p->spread = a->pages.node < 0 && (memory_alone || a->pages.by_node) && p->pools && a->pages.count > 0;
@@ -267,13 +263,11 @@ static void add_shares(Work *w, const Place *place, Text *t) {
         text_add(t, "%s", t->size > before ? ")" : "");
 }
 
-static char *place_text(const Action *a) {
-        return a->pages.node < 0 ? xstrdup("this machine") : xasprintf("NUMA node %d", a->pages.node);
-}
-
 static int fall_short(Work *w, const Place *place, const Pool *pool, unsigned tries) {
         const Action *a = w->action;
-        _cleanup_(freep) char *size = bytes_text(a->pages.size), *where = place_text(a);
+        _cleanup_(freep) char *size = bytes_text(a->pages.size),
+                              *where = a->pages.node < 0 ? xstrdup("this machine")
+                                                         : xasprintf("NUMA node %d", a->pages.node);
         _cleanup_(freep) char *node = a->pages.node < 0 ? xstrdup("") : xasprintf("%d:", a->pages.node);
         unsigned long long count = a->pages.count;
         _cleanup_(text_done) Text t = {};

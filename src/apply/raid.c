@@ -348,17 +348,13 @@ static int remake(Work *w, LockedDisks *all) {
         return r < 0 ? r : create(w, all);
 }
 
-/* udev may have been quicker. */
-static bool is_up_already(Work *w, const char *disk) {
-        _cleanup_(freep) char *array = NULL;
-        return disk_holder(w, disk, &array) >= 0 && array && array_runs(w->root, array);
-}
-
 static int assemble(Work *w, LockedDisks *all) {
         for (size_t i = 0; i < all->n; i++)
                 if (!is_of_array(&all->items[i].content, w->action->storage.array_uuid))
                         return device_refuse(w, all->items[i].name, &all->items[i].content);
-        if (is_up_already(w, all->items[0].name))
+        /* udev may have been quicker. */
+        _cleanup_(freep) char *array = NULL;
+        if (disk_holder(w, all->items[0].name, &array) >= 0 && array && array_runs(w->root, array))
                 return array_is_up(w) < 0 ? -ENODEV : 0;
         int r = arrays_stop(w, all, NULL);
         if (r >= 0)

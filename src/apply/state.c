@@ -273,11 +273,6 @@ int state_look(const Root *root, const Action *a, char **ret) {
         return t.size > 0;
 }
 
-/* Nothing runs below another root. */
-static bool may_remove(Work *w) {
-        return !root_is_host(w->root) || holders_may_stop(w);
-}
-
 int state_work(Work *w) {
         int removed = 0;
         for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
@@ -285,7 +280,8 @@ int state_work(Work *w) {
                 const char *why = NULL;
                 work_at(w, "%s was being read", path);
                 int r = kubelet_has_run(w->root) ? 0 : state_judge(w->root, w->action, i, &why);
-                if (r >= 0 && why && (removed > 0 || may_remove(w)))
+                /* Nothing runs below another root. */
+                if (r >= 0 && why && (removed > 0 || !root_is_host(w->root) || holders_may_stop(w)))
                         r = root_remove(w->root, path);
                 if (r < 0)
                         return work_fail(w, r, CAUSE_FILE,

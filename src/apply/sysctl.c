@@ -30,12 +30,6 @@ static bool parse_number(const char *word, Number *ret) {
         return errno == 0 && !*end;
 }
 
-static bool same_number(const char *a, const char *b) {
-        Number x, y;
-        return parse_number(a, &x) && parse_number(b, &y) && x.negative == y.negative &&
-               x.magnitude == y.magnitude;
-}
-
 static char **words_of(const char *text) {
         char **words = NULL;
         for (const char *p = text + strspn(text, BLANKS); *p; p += strspn(p, BLANKS)) {
@@ -54,7 +48,9 @@ static bool same_value(const char *want, const char *have) {
         if (n > m)
                 return false;
         for (size_t i = 0; i < n; i++) {
-                bool number = same_number(a[i], b[i]);
+                Number x, y;
+                bool number = parse_number(a[i], &x) && parse_number(b[i], &y) && x.negative == y.negative &&
+                              x.magnitude == y.magnitude;
                 if (!number && !streq(a[i], b[i]))
                         return false;
                 numbers &= number;
@@ -78,18 +74,14 @@ static char *wanted_shown(const Work *w) {
         return w->action->secret ? xstrdup("the value") : xasprintf("\"%s\"", value);
 }
 
-static char *similar_name(const Root *root, const char *path) {
+static int fail_to_find(Work *w, const char *path) {
         const char *slash = strrchr(path, '/');
         _cleanup_(freep) char *directory = xstrndup(path, (size_t)(slash - path));
         _cleanup_(strv_freep) char **names = NULL;
-        const char *near = root_list(root, directory, &names) >= 0 && names
+        const char *near = root_list(w->root, directory, &names) >= 0 && names
                                    ? nearest_name(slash + 1, (const char *const *)names)
                                    : NULL;
-        return near ? xasprintf("did you mean %s? ", near) : xstrdup("");
-}
-
-static int fail_to_find(Work *w, const char *path) {
-        _cleanup_(freep) char *hint = similar_name(w->root, path);
+        _cleanup_(freep) char *hint = near ? xasprintf("did you mean %s? ", near) : xstrdup("");
         return work_fail(w, -ENOENT, CAUSE_SYSCTL,
                          "this kernel has no such setting (%s is not there); %scorrect the name in "
                          "spec.instance.sysctl; "

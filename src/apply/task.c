@@ -130,14 +130,6 @@ void task_watch(Task *t) {
         t->state = TASK_WATCHED;
 }
 
-/* The node can do without it: what comes behind it goes on. */
-static void task_miss(Task *t, const char *text) {
-        const char *code = t->executor->missed ?: action_type_to_string(t->action->type);
-        diag_warn_at(t->apply->diag, code, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"), text);
-        t->result->missed = true;
-        task_end(t, OUTCOME_UNCHANGED);
-}
-
 /* Root may always do this, so the kernel's word alone does not help. */
 static char *tell_of_limits(char *text, int r) {
         size_t n = strcspn(text, "\n");
@@ -158,7 +150,12 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
         _cleanup_(freep) char *text = tell_of_limits(FORMATTED(format), r);
         /* hardware that its vendor calls unusable stays so, also where a failure is to be a warning */
         if (t->action->lenient && cause != CAUSE_INTERRUPTED && cause != CAUSE_HEALTH) {
-                task_miss(t, text);
+                /* The node can do without it: what comes behind it goes on. */
+                const char *code = t->executor->missed ?: action_type_to_string(t->action->type);
+                diag_warn_at(t->apply->diag, code, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"),
+                             text);
+                t->result->missed = true;
+                task_end(t, OUTCOME_UNCHANGED);
                 return r;
         }
         /* The first line alone: what follows it (a unit's own words) is for the status and the journal. */
@@ -254,10 +251,6 @@ int apply_stopping(Apply *a) {
 
 /* ---- its time, and its release ---- */
 
-static Task *task_find(Apply *a, const char *id) {
-        return FIND(t, a->tasks, a->n, streq(t->action->id, id));
-}
-
 static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Task *t = userdata;
         const Executor *e = t->executor;
@@ -274,7 +267,7 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
 /* Not before its time counts. */
 int task_arm(Task *t) {
         const char *id = t->action->timed_from;
-        const Task *from = id ? task_find(t->apply, id) : NULL;
+        const Task *from = id ? FIND(o, t->apply->tasks, t->apply->n, streq(o->action->id, id)) : NULL;
         sd_event *event = NULL;
         int r = apply_event(t->apply, &event);
         if (r >= 0 && (!from || from->state == TASK_ENDED))

@@ -203,17 +203,6 @@ void work_cancel(Task *t) {
                 flag_raise(j->work.cancel_fd);
 }
 
-static void kept_take(Apply *a, Job *j) {
-        for (; j->n_kept > 0; a->n_kept++) {
-                a->kept = xrealloc(a->kept, a->n_kept + 1, sizeof *a->kept);
-                a->kept[a->n_kept] = j->kept[--j->n_kept];
-        }
-}
-
-static bool steps_left(const Apply *a) {
-        return ANY(t, a->tasks, a->n, t->state != TASK_ENDED && action_is(t->action, ACTION_OF_STORAGE));
-}
-
 static void kept_close(Apply *a) {
         close_all(a->kept, a->n_kept);
         a->kept = NULL;
@@ -231,10 +220,14 @@ void work_release(Task *t) {
                 j->next = a->jobs;
                 a->jobs = j;
         } else if (j) {
-                kept_take(a, j);
+                for (; j->n_kept > 0; a->n_kept++) {
+                        a->kept = xrealloc(a->kept, a->n_kept + 1, sizeof *a->kept);
+                        a->kept[a->n_kept] = j->kept[--j->n_kept];
+                }
                 job_free(j);
         }
-        if (a->n_kept > 0 && !steps_left(a))
+        if (a->n_kept > 0 &&
+            !ANY(o, a->tasks, a->n, o->state != TASK_ENDED && action_is(o->action, ACTION_OF_STORAGE)))
                 kept_close(a);
 }
 
@@ -432,16 +425,12 @@ static const char *hint_for(Cause cause) {
         return "";
 }
 
-/* What it said last: most do so on stderr, nvidia-smi does on stdout. */
-static char *last_words(const ChildResult *c) {
-        size_t skipped = c->size > WORDS_KEPT ? c->size - WORDS_KEPT : 0;
-        return str_strip(*c->errors ? c->errors : c->output + skipped);
-}
-
 /* The last line says most often why; all of them stand behind the sentence. */
 static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *program,
                            const ChildResult *c) {
-        _cleanup_(freep) char *words = last_words(c);
+        /* What it said last: most do so on stderr, nvidia-smi does on stdout. */
+        size_t skipped = c->size > WORDS_KEPT ? c->size - WORDS_KEPT : 0;
+        _cleanup_(freep) char *words = str_strip(*c->errors ? c->errors : c->output + skipped);
         const char *last = strrchr(words, '\n');
         Text t = {};
         last = last ? last + 1 : words;
@@ -465,20 +454,16 @@ static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *p
         return -EIO;
 }
 
-static void at_command(Work *w, char *const *argv) {
-        _cleanup_(freep) char *line = strv_join(argv, " ");
-        Text t = {};
-        text_add_shown(&t, line, strlen(line), COMMAND_MAX, 0);
-        work_at(w, "%s was running", t.data);
-        text_done(&t);
-}
-
 typedef int RunProgram(char *const *argv, uint64_t deadline, int cancel_fd, size_t limit, ChildResult *ret);
 
 static int ask(Work *w, Cause cause, const char *what, char *const *argv, RunProgram *run, size_t limit,
                char **ret_output) {
         _cleanup_(child_result_done) ChildResult c = {};
-        at_command(w, argv);
+        _cleanup_(freep) char *line = strv_join(argv, " ");
+        Text t = {};
+        text_add_shown(&t, line, strlen(line), COMMAND_MAX, 0);
+        work_at(w, "%s was running", t.data);
+        text_done(&t);
         /* the loop alone says when the time is up */
         int r = run(argv, UINT64_MAX, w->cancel_fd, limit, &c);
         work_at(w, "%s had ended", argv[0]);

@@ -51,11 +51,6 @@ static int cover(const char *path) {
                        : -errno;
 }
 
-static bool is_own_entry(const char *name) {
-        static const char *const ours[] = { "etc", "proc", "run", "sys", "tmp", NULL };
-        return strv_contains((char *const *)ours, name);
-}
-
 static int show_entry(const char *name) {
         _cleanup_(freep) char *from = xasprintf("/%s", name), *to = xasprintf(SPACE "/%s", name);
         char target[4096] = "";
@@ -64,7 +59,8 @@ static int show_entry(const char *name) {
                 return 0;
         if (S_ISLNK(st.st_mode))
                 return readlink(from, target, sizeof target - 1) < 0 || symlink(target, to) < 0 ? -errno : 0;
-        bool ours = is_own_entry(name);
+        static const char *const entries[] = { "etc", "proc", "run", "sys", "tmp", NULL };
+        bool ours = strv_contains((char *const *)entries, name);
         return mkdir(to, 0755) < 0 || (!ours && mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0) ? -errno
                                                                                                    : 0;
 }

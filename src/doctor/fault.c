@@ -24,19 +24,18 @@ static bool begins_with(const char *name, const char *const *prefixes) {
         return false;
 }
 
-/* The container toolkit has versions of its own, so the image itself brings it. */
-static bool is_of_driver(const char *name) {
-        static const char *const driver[] = { "nvidia", "nv-",          "libnvidia", "libcuda", "nvlsm",
-                                              "neuron", "set-nvidia-", "gdrdrv",    "fabricmanager.cfg",
+bool look_is_later(Look *l, const Need *need, const char *code) {
+        /* The container toolkit has versions of its own, so the image itself brings it. */
+        static const char *const driver[] = { "nvidia",      "nv-",    "libnvidia",
+                                              "libcuda",     "nvlsm",  "neuron",
+                                              "set-nvidia-", "gdrdrv", "fabricmanager.cfg",
                                               NULL };
         static const char *const toolkit[] = { "nvidia-ctk", "nvidia-container-", "nvidia-cdi-",
                                                "libnvidia-container", NULL };
-        const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
-        return begins_with(base, driver) && !begins_with(base, toolkit);
-}
-
-bool look_is_later(Look *l, const Need *need, const char *code) {
-        const char *loader = is_of_driver(need->name) ? image_loader(l->image, need->name) : NULL;
+        const char *slash = strrchr(need->name, '/'), *base = slash ? slash + 1 : need->name;
+        const char *loader = begins_with(base, driver) && !begins_with(base, toolkit)
+                                     ? image_loader(l->image, need->name)
+                                     : NULL;
         if (!loader || streq(loader, need->name))
                 return false;
         check_tell(checks_add(l->checks, CHECK_UNKNOWN, code, need->name, NULL), need,

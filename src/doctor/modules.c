@@ -84,11 +84,6 @@ static void rules_read(Look *l) {
         }
 }
 
-static void find_rule(const Look *l, const char *module, Rule *r) {
-        for (size_t i = 0; i < l->n_rules && !r->never; i++)
-                read_rules(l->rules[i].text, l->rules[i].path, module, r);
-}
-
 /* ---- what is read once ---- */
 
 void kernels_read(Look *l) {
@@ -229,7 +224,8 @@ static char *find_in_trees(const Look *l, const char *name) {
 /* true: it is never loaded, and a check says so. */
 static bool look_rule(Look *l, const Need *need) {
         Rule rule = {};
-        find_rule(l, need->name, &rule);
+        for (size_t i = 0; i < l->n_rules && !rule.never; i++)
+                read_rules(l->rules[i].text, l->rules[i].path, need->name, &rule);
         if (rule.file && rule.never)
                 check_tell(look_fault(l, need, "module-blacklisted", rule.file), need,
                            "an \"install\" line in that file keeps it from being loaded: remove the line");

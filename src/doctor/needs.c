@@ -204,14 +204,6 @@ static const Daemon daemons[] = {
         { "start-unit:nvidia-imex.service", "nvidia-imex", NEED_PROGRAM, CAUSE_IMEX },
 };
 
-/* kubelet calls it for each pull from ECR; a plan for an image that has none warns of that. */
-static void want_provider(Question *q) {
-        static const char words[] = "--image-credential-provider-bin-dir=/etc/eks/image-credential-provider ";
-        q->action = plan_find(q->plan, "write-file:" KUBELET_ENVIRONMENT);
-        if (q->action && q->action->file.content && strstr(q->action->file.content, words))
-                want(q, NEED_PROGRAM, ECR_PROVIDER, CAUSE_UNIT, true);
-}
-
 /* What kubelet reads of the kernel before it starts anything: kubernetes/kubernetes,
  * pkg/kubelet/cm/container_manager_linux.go. */
 static void want_settings(Question *q) {
@@ -238,7 +230,11 @@ void needs_of_plan(const Plan *plan, const char *type, Needs *needs) {
                 if (!d->step || q.action)
                         want(&q, d->kind, d->name, d->cause, d->cause == CAUSE_NONE);
         }
-        want_provider(&q);
+        /* kubelet calls it for each pull from ECR; a plan for an image that has none warns of that. */
+        static const char words[] = "--image-credential-provider-bin-dir=/etc/eks/image-credential-provider ";
+        q.action = plan_find(q.plan, "write-file:" KUBELET_ENVIRONMENT);
+        if (q.action && q.action->file.content && strstr(q.action->file.content, words))
+                want(&q, NEED_PROGRAM, ECR_PROVIDER, CAUSE_UNIT, true);
         want_settings(&q);
         for (size_t i = 0; i < plan->n; i++) {
                 q.action = &plan->actions[i];

@@ -68,11 +68,6 @@ static void add_shown(Text *t, const char *s, size_t width) {
                 text_add(t, " ");
 }
 
-static void trim(Text *t) {
-        while (t->size > 0 && t->data[t->size - 1] == ' ')
-                t->data[--t->size] = 0;
-}
-
 char *types_text(char *const *types) {
         size_t n = strv_length(types);
         return n == 0   ? xstrdup("")
@@ -96,7 +91,8 @@ static void add_row(Text *t, const Check *c, size_t width) {
         text_add(t, " ");
         add_shown(t, c->subject, SUBJECT);
         if (!c->found || column(t) + 1 + strlen(c->found) > WIDTH)
-                trim(t);
+                while (t->size > 0 && t->data[t->size - 1] == ' ')
+                        t->data[--t->size] = 0;
         if (c->found)
                 add_some(t, c->found, SHOWN_MAX, INDENT);
         text_add(t, "\n");
@@ -124,16 +120,12 @@ static void add_check(Text *t, const Check *c, size_t width) {
                 add_reason(t, c);
 }
 
-static bool code_seen(const Checks *checks, size_t before) {
-        return ANY(c, checks->items, before,
-                   c->verdict == CHECK_OK && streq(c->code, checks->items[before].code));
-}
-
 /* "ok  program  cp, mdadm, …" */
 static void add_well(Text *t, const Checks *checks, size_t width) {
         for (size_t i = 0; i < checks->n; i++) {
                 const char *code = checks->items[i].code;
-                if (checks->items[i].verdict != CHECK_OK || code_seen(checks, i))
+                if (checks->items[i].verdict != CHECK_OK ||
+                    ANY(c, checks->items, i, c->verdict == CHECK_OK && streq(c->code, checks->items[i].code)))
                         continue;
                 _cleanup_(text_done) Text names = {};
                 for (size_t k = i; k < checks->n; k++)
@@ -147,13 +139,6 @@ static void add_well(Text *t, const Checks *checks, size_t width) {
         }
 }
 
-static void add_counts(Text *t, const Checks *checks) {
-        size_t warnings = checks_count(checks, CHECK_WARNING);
-        text_add(t, "\n%zu checks: %zu failed, %zu warning%s, %zu unknown, %zu ok\n", checks->n,
-                 checks_count(checks, CHECK_FAILED), warnings, warnings == 1 ? "" : "s",
-                 checks_count(checks, CHECK_UNKNOWN), checks_count(checks, CHECK_OK));
-}
-
 char *checks_to_text(const Checks *checks, bool all) {
         Text t = {};
         size_t width = code_width(checks);
@@ -164,7 +149,10 @@ char *checks_to_text(const Checks *checks, bool all) {
                         if (checks->items[i].verdict == order[o])
                                 add_check(&t, &checks->items[i], width);
         }
-        add_counts(&t, checks);
+        size_t warnings = checks_count(checks, CHECK_WARNING);
+        text_add(&t, "\n%zu checks: %zu failed, %zu warning%s, %zu unknown, %zu ok\n", checks->n,
+                 checks_count(checks, CHECK_FAILED), warnings, warnings == 1 ? "" : "s",
+                 checks_count(checks, CHECK_UNKNOWN), checks_count(checks, CHECK_OK));
         return text_take(&t);
 }
 

@@ -48,13 +48,6 @@ static char *own_type(const Image *image) {
         return instance_type_find(name) || eni_limits_find(name, &enis, &addresses) ? TAKE_PTR(name) : NULL;
 }
 
-static void add_plain(const Image *image, char ***types) {
-        for (size_t i = 0; i < ARRAY_SIZE(plain_x86) && image->machine != EM_AARCH64; i++)
-                strv_add(types, plain_x86[i]);
-        for (size_t i = 0; i < ARRAY_SIZE(plain_arm) && image->machine != EM_X86_64; i++)
-                strv_add(types, plain_arm[i]);
-}
-
 char **image_types(const Image *image, char **ret_why) {
         char **types = NULL, *own = own_type(image);
         if (own) {
@@ -73,7 +66,10 @@ char **image_types(const Image *image, char **ret_why) {
                 if (wanted && known && image_serves(image, t->name))
                         strv_add(image_drives(image, t->name) ? &types : &unknown, t->name);
         }
-        add_plain(image, &types);
+        for (size_t i = 0; i < ARRAY_SIZE(plain_x86) && image->machine != EM_AARCH64; i++)
+                strv_add(&types, plain_x86[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(plain_arm) && image->machine != EM_X86_64; i++)
+                strv_add(&types, plain_arm[i]);
         _cleanup_(freep) char *others = types_text(unknown);
         const char *arch = machine_name(image->machine) ?: "",
                    *brought = nvidia && neuron ? "NVIDIA's driver or AWS Neuron's"

@@ -25,12 +25,6 @@ static bool counts(const Look *l, const char *folder) {
         return l->image->running || !startswith(folder, "/run/");
 }
 
-/* "foo@bar.service" → "foo@.service"; NULL: no instance. */
-static char *template_of(const char *name) {
-        const char *at = strchr(name, '@'), *dot = strrchr(name, '.');
-        return at && dot && dot > at + 1 ? xasprintf("%.*s%s", (int)(at + 1 - name), name, dot) : NULL;
-}
-
 typedef enum UnitState { UNIT_NONE, UNIT_MASKED, UNIT_DANGLING, UNIT_ODD, UNIT_READ } UnitState;
 
 /* One file of it. *ret_text is set where it was read. */
@@ -426,7 +420,12 @@ static bool is_closed(Look *l, const Need *need) {
 }
 
 void look_unit(Look *l, const Need *need) {
-        _cleanup_(freep) char *template = template_of(need->name), *path = NULL, *text = NULL;
+        /* "foo@bar.service" → "foo@.service"; NULL: no instance. */
+        const char *at = strchr(need->name, '@'), *dot = strrchr(need->name, '.');
+        _cleanup_(freep) char *template =
+                at && dot && dot > at + 1 ? xasprintf("%.*s%s", (int)(at + 1 - need->name), need->name, dot)
+                                          : NULL,
+                              *path = NULL, *text = NULL;
         UnitState state = find_unit(l, need->name, &path, &text);
         if (state == UNIT_NONE && template)
                 state = find_unit(l, template, &path, &text);

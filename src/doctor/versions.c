@@ -46,14 +46,11 @@ static const char *linux_of(unsigned device) {
         return m ? m->kernel : NULL;
 }
 
-static bool is_too_old(const Driver *d, const char *minimum) {
-        return minimum && d->version && version_compare(d->version, minimum) < 0;
-}
-
 /* Of several a boot chooses the first that knows its GPUs; NULL: none does, or none is known. */
 static const Driver *driver_for(const Image *image, unsigned device) {
         const char *m = minimum_of(device);
-        return FIND(d, image->drivers, image->n_drivers, !is_too_old(d, m));
+        return FIND(d, image->drivers, image->n_drivers,
+                    !(m && d->version && version_compare(d->version, m) < 0));
 }
 
 static bool drivers_are_old(const Comparison *c, unsigned device) {
@@ -196,21 +193,19 @@ static void compare_nvml(const Comparison *c) {
 
 /* ---- modules and firmware ---- */
 
-/* "/lib/modules/6.12.46/extra/nvidia.ko" → "6.12.46", NULL: the driver's version is not a module's. The
- * caller's. */
-static char *kernel_of(const Driver *d) {
-        static const char folder[] = "/lib/modules/";
-        const char *at = d->where ? strstr(d->where, folder) : NULL;
-        return at ? xstrndup(at + strlen(folder), strcspn(at + strlen(folder), "/")) : NULL;
-}
-
 /* The other modules of the driver, for the kernel that its version is of: they take no other's symbols. */
 static void compare_modules(const Comparison *c) {
         static const char *const modules[] = { "nvidia_uvm", "nvidia_modeset", "nvidia_drm" };
         const Root *root = c->image->root;
         const Driver *d = c->driver;
         size_t rest = MODULES_MAX;
-        _cleanup_(freep) char *kernel = kernel_of(d), *list = NULL;
+        /* "/lib/modules/6.12.46/extra/nvidia.ko" → "6.12.46", NULL: the driver's version is not a module's.
+         * The caller's. */
+        static const char folder[] = "/lib/modules/";
+        const char *at = d->where ? strstr(d->where, folder) : NULL;
+        _cleanup_(freep) char *kernel = at ? xstrndup(at + strlen(folder), strcspn(at + strlen(folder), "/"))
+                                           : NULL,
+                              *list = NULL;
         if (!kernel || (!*d->tree && modules_list(root, kernel, &rest, &list) < 0))
                 return;
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
@@ -369,15 +364,6 @@ static void warn(const Comparison *c, const Need *need, const char *subject, con
         check_tell(add_of(c, CHECK_WARNING, "version", subject, found), need, "%s", text);
 }
 
-/* It has versions of its own, and nobody says which of them go with which driver. */
-static void tell_nvlsm(const Comparison *c) {
-        static const char *const names[] = { "nvlsm", NULL };
-        const Need *need = needs_find(c->needs, NEED_PROGRAM, NVLSM_PROGRAM);
-        _cleanup_(freep) char *version = need ? package_version(c->image->root, names) : NULL;
-        if (version)
-                add_of(c, CHECK_OK, "version", "nvlsm", version);
-}
-
 static void compare_kubelet(const Comparison *c) {
         const Image *i = c->image;
         const Need *imex = needs_find(c->needs, NEED_PROGRAM, "nvidia-imex"),
@@ -449,5 +435,10 @@ void image_compare(const Image *image, const Needs *needs, Checks *checks) {
         }
         compare_kubelet(&c);
         compare_toolkit(&c);
-        tell_nvlsm(&c);
+        /* It has versions of its own, and nobody says which of them go with which driver. */
+        static const char *const names[] = { "nvlsm", NULL };
+        const Need *need = needs_find(c.needs, NEED_PROGRAM, NVLSM_PROGRAM);
+        _cleanup_(freep) char *version = need ? package_version(c.image->root, names) : NULL;
+        if (version)
+                add_of(&c, CHECK_OK, "version", "nvlsm", version);
 }

@@ -204,13 +204,10 @@ static int look_at_clocks(Look *l) {
 
 /* ---- all of them ---- */
 
-static bool is_found(const Look *l, const char *word) {
-        return ANY(f, l->f->items, l->f->n, streq(f->word, word) && streq(f->address, l->gpu->address));
-}
-
 /* One that is lost answers nothing more; one that must be reset may. */
 static bool is_gone(const Look *l, int code) {
-        if (code == NVML_RESET_REQUIRED && !is_found(l, "gpu-reset"))
+        if (code == NVML_RESET_REQUIRED &&
+            !ANY(f, l->f->items, l->f->n, streq(f->word, "gpu-reset") && streq(f->address, l->gpu->address)))
                 FOUND(l, "gpu-reset", true,
                       "NVIDIA's library says that it must be reset before it can be used; " REPLACE);
         if (code == NVML_GPU_IS_LOST)

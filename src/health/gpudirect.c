@@ -122,17 +122,6 @@ static char *ways(const Root *root, bool open) {
                                                              : "the EFA driver with NVIDIA's");
 }
 
-static char *why_not(const Root *root, bool open) {
-        return xasprintf("%s, and the EFA driver names no other way (p2p); %s%s",
-                         open ? "this kernel has no dma-buf for RDMA (5.12 has)"
-                              : "NVIDIA's proprietary kernel module gives no dma-buf",
-                         open ? "use a newer kernel, or install efa_nv_peermem and load it"
-                              : "use NVIDIA's open kernel modules",
-                         there(root, "/sys/module/nvidia_peermem")
-                                 ? "; nvidia_peermem, which is loaded, does not serve EFA"
-                                 : "");
-}
-
 char *health_gpudirect(const Root *root, bool efa, Findings *f) {
         _cleanup_(freep) char *version = NULL, *how = NULL, *why = NULL;
         if (root_read(root, "/proc/driver/nvidia/version", TEXT_MAX, &version, NULL) < 0)
@@ -147,7 +136,14 @@ char *health_gpudirect(const Root *root, bool efa, Findings *f) {
         how = ways(root, open);
         if (how)
                 return xasprintf("yes, by %s", how);
-        why = why_not(root, open);
+        why = xasprintf("%s, and the EFA driver names no other way (p2p); %s%s",
+                        open ? "this kernel has no dma-buf for RDMA (5.12 has)"
+                             : "NVIDIA's proprietary kernel module gives no dma-buf",
+                        open ? "use a newer kernel, or install efa_nv_peermem and load it"
+                             : "use NVIDIA's open kernel modules",
+                        there(root, "/sys/module/nvidia_peermem")
+                                ? "; nvidia_peermem, which is loaded, does not serve EFA"
+                                : "");
         if (has_hbm_gpu(root))
                 finding_add(
                         f, "peer-memory", "", false,

@@ -264,15 +264,6 @@ static void add_record(Log *l, char *line) {
 
 /* ---- findings ---- */
 
-/* "2 times, first at 12.345678" */
-static char *when_text(const Log *l, const Event *e) {
-        _cleanup_(freep) char *times =
-                e->count > 1 ? xasprintf("%u times, first at", e->count) : xstrdup("at");
-        return xasprintf("%s %llu.%06llu in dmesg%s", times, (unsigned long long)(e->first / 1000000),
-                         (unsigned long long)(e->first % 1000000),
-                         e->life < l->life ? ", by a driver that was loaded anew since" : "");
-}
-
 static void add_xid_finding(const Event *e, const char *when, bool unusable, Findings *f) {
         char number[24] = "";
         if (e->number > 0)
@@ -287,7 +278,12 @@ static void add_xid_finding(const Event *e, const char *when, bool unusable, Fin
 }
 
 static void add_finding(const Log *l, const Event *e, Findings *f) {
-        _cleanup_(freep) char *when = when_text(l, e);
+        _cleanup_(freep) char *times =
+                e->count > 1 ? xasprintf("%u times, first at", e->count) : xstrdup("at");
+        _cleanup_(freep) char *when =
+                xasprintf("%s %llu.%06llu in dmesg%s", times, (unsigned long long)(e->first / 1000000),
+                          (unsigned long long)(e->first % 1000000),
+                          e->life < l->life ? ", by a driver that was loaded anew since" : "");
         bool unusable = e->reset && e->life == l->life;
         if (streq(e->word, "sxid"))
                 finding_add(

@@ -60,17 +60,6 @@ static unsigned limit_at(const Root *root, const char *address, const char *name
         return MIN(own, above);
 }
 
-static Link link_at(const Root *root, const char *address) {
-        return (Link){
-                .address = address,
-                .id = pci_id_at(root, address),
-                .width = read_link(root, address, "current_link_width", parse_width),
-                .width_limit = limit_at(root, address, "max_link_width", parse_width),
-                .speed = read_link(root, address, "current_link_speed", parse_speed),
-                .speed_limit = limit_at(root, address, "max_link_speed", parse_speed),
-        };
-}
-
 static unsigned width_of(const Link *l) {
         return l->width;
 }
@@ -131,7 +120,14 @@ void health_pcie(const Root *root, const char *kind, char *const *addresses, Fin
         size_t n = strv_length(addresses);
         _cleanup_(freep) Link *links = xcalloc(n + 1, sizeof *links);
         for (size_t i = 0; i < n; i++)
-                links[i] = link_at(root, addresses[i]);
+                links[i] = (Link){
+                        .address = addresses[i],
+                        .id = pci_id_at(root, addresses[i]),
+                        .width = read_link(root, addresses[i], "current_link_width", parse_width),
+                        .width_limit = limit_at(root, addresses[i], "max_link_width", parse_width),
+                        .speed = read_link(root, addresses[i], "current_link_speed", parse_speed),
+                        .speed_limit = limit_at(root, addresses[i], "max_link_speed", parse_speed),
+                };
         for (size_t i = 0; i < n; i++) {
                 check_width(kind, links, n, &links[i], f);
                 check_speed(kind, links, n, &links[i], f);

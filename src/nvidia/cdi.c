@@ -8,15 +8,12 @@
 #define CAPABILITIES      "/dev/nvidia-caps/"
 #define CAPABILITIES_EACH 2     /* of a MIG device: its GPU instance and its compute instance */
 
-static const json_t *nodes_of(const json_t *edited) {
-        return json_object_get(json_object_get(edited, "containerEdits"), "deviceNodes");
-}
-
 /* By the path that a container sees: where the driver lies below another root the host's differs. */
 static size_t count_nodes(const json_t *edited, const char *path, bool below) {
         size_t n = 0, i;
         json_t *node;
-        json_array_foreach(nodes_of(edited), i, node) {
+        json_array_foreach(json_object_get(json_object_get(edited, "containerEdits"), "deviceNodes"), i,
+                           node) {
                 const char *is = json_string_value(json_object_get(node, "path"));
                 n += is && (below ? startswith(is, path) : streq(is, path));
         }
@@ -39,15 +36,6 @@ static bool is_name_of(const char *name, const CdiWanted *w) {
         return streq(index, w->index) || (*w->uuid && streq(name, w->uuid));
 }
 
-/* What all devices have in common the toolkit may take out of them. */
-static void add_nodes_missing(const json_t *spec, const json_t *device, const CdiWanted *w, char ***to) {
-        if (w->node && count_nodes(device, w->node, false) == 0 && count_nodes(spec, w->node, false) == 0)
-                strv_push(to, xasprintf("%s in device %s", w->node, w->index));
-        if (w->mig && count_nodes(device, CAPABILITIES, true) + count_nodes(spec, CAPABILITIES, true) <
-                              CAPABILITIES_EACH)
-                strv_push(to, xasprintf(CAPABILITIES "… in device %s", w->index));
-}
-
 static void add_missing(const json_t *spec, const CdiWanted *w, char ***to) {
         size_t i;
         json_t *device;
@@ -55,7 +43,14 @@ static void add_missing(const json_t *spec, const CdiWanted *w, char ***to) {
                 const char *name = json_string_value(json_object_get(device, "name"));
                 if (!name || !is_name_of(name, w))
                         continue;
-                add_nodes_missing(spec, device, w, to);
+                /* What all devices have in common the toolkit may take out of them. */
+                if (w->node && count_nodes(device, w->node, false) == 0 &&
+                    count_nodes(spec, w->node, false) == 0)
+                        strv_push(to, xasprintf("%s in device %s", w->node, w->index));
+                if (w->mig &&
+                    count_nodes(device, CAPABILITIES, true) + count_nodes(spec, CAPABILITIES, true) <
+                            CAPABILITIES_EACH)
+                        strv_push(to, xasprintf(CAPABILITIES "… in device %s", w->index));
                 return;         /* by its other names it is the same */
         }
         strv_push(to, xasprintf("device %s", w->index));

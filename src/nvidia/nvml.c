@@ -338,10 +338,6 @@ static int profile_at(NvmlDevice device, unsigned index, NvmlProfile *ret) {
         return NVML_OK;
 }
 
-static bool profile_known(const NvmlProfile *profiles, size_t n, unsigned id) {
-        return ANY(p, profiles, n, p->id == id);
-}
-
 /* An index that this GPU has no profile for is answered with "not supported", one that nobody knows with
  * "invalid argument". */
 int nvml_mig_profiles(NvmlDevice device, NvmlProfile **ret, size_t *ret_n) {
@@ -351,7 +347,7 @@ int nvml_mig_profiles(NvmlDevice device, NvmlProfile **ret, size_t *ret_n) {
                 int code = profile_at(device, i, &profiles[n]);
                 if (code != NVML_OK && code != NVML_NOT_SUPPORTED && code != NVML_INVALID_ARGUMENT)
                         return code;
-                if (code == NVML_OK && !profile_known(profiles, n, profiles[n].id))
+                if (code == NVML_OK && !ANY(p, profiles, n, p->id == profiles[n].id))
                         n++;
         }
         *ret = TAKE_PTR(profiles);

@@ -354,13 +354,6 @@ static bool refuse_partial(Stores *s, const Array *running, int level) {
         return true;
 }
 
-/* One that fills no role, and that is to be written to, carries nothing that could be missed. */
-static void check_blank(Stores *s, const ArrayFound *f) {
-        bool runs = f->array && f->array->active;
-        for (size_t i = 0; !runs && i < s->n; i++)
-                (void)stores_check_blank(s, s->disks[i], NULL);
-}
-
 static void decide_new(const Stores *s, ArrayFound *f) {
         f->state = STEP_MAKE;
         for (size_t i = 0; i < s->n; i++)
@@ -387,7 +380,10 @@ void array_find(Stores *s, int level, ArrayFound *ret) {
                 else
                         decide_raid0(s, ours, running, &f);
         }
-        check_blank(s, &f);
+        /* One that fills no role, and that is to be written to, carries nothing that could be missed. */
+        bool runs = f.array && f.array->active;
+        for (size_t i = 0; !runs && i < s->n; i++)
+                (void)stores_check_blank(s, s->disks[i], NULL);
         if (!f.why && f.state != STEP_UNKNOWN)
                 f.why = why_simple(s, &f);
         s->refused = s->refused || before;

@@ -4,10 +4,6 @@
 #include "plan/devices.h"
 #include "base/str.h"
 
-static bool asks_for_node(const HugePages *h) {
-        return ANY(p, h->pages, h->n_pages, p->numa_node >= 0);
-}
-
 /* Is it of something that this configuration uses? What it does not is only told. */
 static bool is_needed(const Config *config, const Host *host, Cause cause) {
         switch (cause) {
@@ -23,7 +19,8 @@ static bool is_needed(const Config *config, const Host *host, Cause cause) {
                 return config->instance.storage.strategy != STORAGE_NONE;
         /* else it may be wanted so: numa=off, or CPU options of the launch template */
         case CAUSE_NUMA:
-                return asks_for_node(&config->instance.hugepages);
+                return ANY(p, config->instance.hugepages.pages, config->instance.hugepages.n_pages,
+                           p->numa_node >= 0);
         default:
                 return true;
         }

@@ -214,12 +214,6 @@ bool plan_uses_soci(const Config *config, const Host *host, const char **ret_rea
         return config->gates.fast_image_pull && !why_not;
 }
 
-/* SOCI says that it is ready (Type=notify) before containerd asks it for the first time. */
-static void plan_soci_drop_in(Plan *plan) {
-        plan_file(plan, PHASE_CONFIG, "containerd", SOCI_DROP_IN, "containerd starts behind SOCI",
-                  "[Unit]\nRequires=soci-snapshotter.service\nAfter=soci-snapshotter.service\n", 0644);
-}
-
 static void plan_soci(Plan *plan, const Choice *c) {
         _cleanup_(text_done) Text t = {};
         if (!c->soci)
@@ -227,7 +221,9 @@ static void plan_soci(Plan *plan, const Choice *c) {
         add_rows(&t, soci_settings, c);
         plan_file(plan, PHASE_CONFIG, "containerd", SOCI_CONFIG,
                   "FastImagePull: images are fetched and unpacked in parallel", t.data, 0644);
-        plan_soci_drop_in(plan);
+        /* SOCI says that it is ready (Type=notify) before containerd asks it for the first time. */
+        plan_file(plan, PHASE_CONFIG, "containerd", SOCI_DROP_IN, "containerd starts behind SOCI",
+                  "[Unit]\nRequires=soci-snapshotter.service\nAfter=soci-snapshotter.service\n", 0644);
 }
 
 /* ---- the file ---- */

@@ -11,8 +11,8 @@ void devices_seen(Action *a, const Host *host, bool (*is)(const PciDevice *)) {
 
 #define NUMBERS "-0123456789 \t\n"        /* a value that is made of these alone is no secret */
 
-/* As config/sysctl.c has found them good. */
-static void plan_sysctl(Plan *plan, const Config *config) {
+int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag) {
+        /* As config/sysctl.c has found them good. */
         const InstanceOptions *instance = &config->instance;
         for (size_t i = 0; i < instance->n_sysctl; i++) {
                 const Variable *v = &instance->sysctl[i];
@@ -21,10 +21,6 @@ static void plan_sysctl(Plan *plan, const Config *config) {
                 set->with = xstrdup(v->value);
                 set->secret = v->value[strspn(v->value, NUMBERS)];
         }
-}
-
-int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag) {
-        plan_sysctl(plan, config);
         int r = plan_pages(plan, config, host, diag);
         if (r < 0)
                 return r;

@@ -42,14 +42,6 @@ static int check_promise(Plan *plan, const Config *config, const Host *host, Dia
         return 0;
 }
 
-static void warn_of_efa(Plan *plan, const Config *config, const Host *host) {
-        if (host->ptrace_scope > 0 && plan_uses_efa(config, host))
-                diag_warn(&plan->warnings, "ptrace-scope",
-                          "kernel.yama.ptrace_scope is %d: libfabric does without shared memory between the "
-                          "processes of a node; set spec.instance.sysctl to 0 if that is wanted",
-                          host->ptrace_scope);
-}
-
 /* Nobody asked for EFA and its devices are here: a node without it is as good as it was. */
 static bool is_extra(const InstanceOptions *o) {
         return o->efa == EFA_AUTO && o->expected_efa == 0;
@@ -58,7 +50,11 @@ static bool is_extra(const InstanceOptions *o) {
 int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const InstanceOptions *o = &config->instance;
         _cleanup_(freep) char *before = NULL;
-        warn_of_efa(plan, config, host);
+        if (host->ptrace_scope > 0 && plan_uses_efa(config, host))
+                diag_warn(&plan->warnings, "ptrace-scope",
+                          "kernel.yama.ptrace_scope is %d: libfabric does without shared memory between the "
+                          "processes of a node; set spec.instance.sysctl to 0 if that is wanted",
+                          host->ptrace_scope);
         int r = check_promise(plan, config, host, diag);
         if (r < 0 || !plan_uses_efa(config, host))
                 return r;

@@ -54,10 +54,6 @@ static const Action *bind_of(const Plan *plan, const char *directory) {
         return found;
 }
 
-static const Action *mount_of(const Plan *plan, const char *source) {
-        return FIND(a, plan->actions, plan->n, a->type == ACTION_MOUNT && path_in(source, a->target));
-}
-
 static uint64_t disk_bytes(const Host *host, const char *name) {
         for (size_t i = 0; i < host->n_disks; i++)
                 if (streq(host->disks[i].name, name))
@@ -100,7 +96,9 @@ uint64_t ephemeral_bytes(const Plan *plan, const Config *config, const Host *hos
         _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);
         const StorageBind *kubelet = &places.all[PLACE_KUBELET];
         const Action *bind = bind_of(plan, kubelet->path);
-        const Action *mount = bind ? mount_of(plan, bind->storage.source) : NULL;
+        const Action *mount = bind ? FIND(a, plan->actions, plan->n,
+                                          a->type == ACTION_MOUNT && path_in(bind->storage.source, a->target))
+                                   : NULL;
         const Directory *place = mount ? storage_directory(&host->storage, mount->target) : NULL;
         *ret_doubt = NULL;
         if ((!bind || bind->storage.state == STEP_KEEP) && host->kubelet_bytes > 0)

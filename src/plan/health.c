@@ -49,15 +49,6 @@ static void describe(const Stack *s, Action *a) {
                                                            : "is the hardware well; if not, it is told");
 }
 
-/* It looks also where they have failed: what is wrong with the hardware may be why. */
-static void come_after_others(const Stack *s, Action *a) {
-        static const char *const before[] = { "start-unit:nvidia-fabricmanager.service",
-                                              "await-fabric:fabric", "check-efa:efa" };
-        for (size_t i = 0; i < ARRAY_SIZE(before); i++)
-                if (plan_find(s->plan, before[i]))
-                        action_after_any(a, before[i]);
-}
-
 void stack_fill_health(Stack *s, Action *a) {
         a->device.count = s->gpus;
         a->device.nvlinks = nvlinks_of(s);
@@ -70,5 +61,10 @@ void stack_fill_health(Stack *s, Action *a) {
                 if (is_looked_at(s, a, (HealthLook)look))
                         strv_add(&a->device.parameters, health_look_to_string((HealthLook)look));
         describe(s, a);
-        come_after_others(s, a);
+        /* It looks also where they have failed: what is wrong with the hardware may be why. */
+        static const char *const before[] = { "start-unit:nvidia-fabricmanager.service",
+                                              "await-fabric:fabric", "check-efa:efa" };
+        for (size_t i = 0; i < ARRAY_SIZE(before); i++)
+                if (plan_find(s->plan, before[i]))
+                        action_after_any(a, before[i]);
 }

@@ -73,12 +73,6 @@ static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, 
                 strv_add(flags, "--bootstrap-kubeconfig=" KUBECONFIG_BOOTSTRAP);
 }
 
-static void plan_ca(Plan *plan, const Cluster *cluster) {
-        Action *a = plan_file(plan, PHASE_CONFIG, "kubelet", CLUSTER_CA,
-                              "the cluster's certificate authority", "", 0644);
-        action_content(a, cluster->certificate_authority ?: "", cluster->certificate_authority_size);
-}
-
 /* Registries that hand out ECR's credentials: all partitions, IPv4 and dual-stack names, FIPS. The last one
  * needs a provider of 1.32 (kubernetes/cloud-provider-aws#1332). */
 static const struct { const char *pattern; unsigned from; } registries[] = {
@@ -126,6 +120,9 @@ static void plan_provider(Plan *plan, const Host *host, char ***flags) {
 void kubelet_access(Plan *plan, const Config *config, const Host *host, const PlanOptions *options,
                     char ***flags) {
         plan_kubeconfig(plan, config, host, options->plugin, flags);
-        plan_ca(plan, &config->cluster);
+        Action *a = plan_file(plan, PHASE_CONFIG, "kubelet", CLUSTER_CA,
+                              "the cluster's certificate authority", "", 0644);
+        action_content(a, config->cluster.certificate_authority ?: "",
+                       config->cluster.certificate_authority_size);
         plan_provider(plan, host, flags);
 }

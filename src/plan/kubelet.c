@@ -121,26 +121,11 @@ unsigned cpu_reserved_millicores(unsigned cpus) {
 /* What the machine decides; "" where it decides against the setting. */
 typedef struct Decided { const char *path; char *json; } Decided;
 
-static json_t *setting_value(const Setting *s, const Decided *decided, size_t n) {
-        const char *json = s->value;
-        for (size_t i = 0; i < n; i++)
-                if (streq(decided[i].path, s->path))
-                        json = decided[i].json;
-        return json && *json ? json_loads(json, JSON_DECODE_ANY, NULL) : NULL;
-}
-
 static bool is_stable_gate(const char *path, const char *version) {
         for (size_t i = 0; i < ARRAY_SIZE(stable_gates); i++)
                 if (streq(stable_gates[i].path, path))
                         return version_at_least(version, 1, stable_gates[i].from);
         return false;
-}
-
-/* Is it written for this kubelet? As by nodeadm, or without what kubelet would warn of. */
-static bool setting_applies(const Setting *s, const char *version, bool as_nodeadm) {
-        return version_at_least(version, 1, s->from) &&
-               !(s->until && version_at_least(version, 1, s->until)) &&
-               (as_nodeadm || !is_stable_gate(s->path, version));
 }
 
 /* ---- beside the user's ---- */
@@ -192,18 +177,6 @@ static const struct Yielding {
         { "systemReservedCgroup", has_reserved_cpus, "reservedSystemCPUs" },
 };
 
-/* The shutdown of critical pods is a part of the whole, which is at least as long, then. */
-static void yield_to_longer(json_t *ours, const json_t *user, Text *said) {
-        const char *whole = json_get_text(ours, "shutdownGracePeriod"),
-                   *end = json_get_text(user, "shutdownGracePeriodCriticalPods");
-        double has, wants;
-        if (!*whole || *json_get_text(user, "shutdownGracePeriod") || !kubelet_parse_duration(whole, &has) ||
-            !kubelet_parse_duration(end, &wants) || wants <= has)
-                return;
-        text_add(said, "; shutdownGracePeriod %s, as long as shutdownGracePeriodCriticalPods", end);
-        json_set_text(ours, "shutdownGracePeriod", end);
-}
-
 /* Takes out of ours what yields; said gets why, for the plan. */
 static void yield(json_t *ours, const Config *config, unsigned minor, Text *said) {
         _cleanup_(json_decrefp) json_t *user = users_settings(config);
@@ -214,7 +187,15 @@ static void yield(json_t *ours, const Config *config, unsigned minor, Text *said
                 text_add(said, "; without %s, beside %s", key, yielding[i].to);
                 json_object_del(ours, key);
         }
-        yield_to_longer(ours, user, said);
+        /* The shutdown of critical pods is a part of the whole, which is at least as long, then. */
+        const char *whole = json_get_text(ours, "shutdownGracePeriod"),
+                   *end = json_get_text(user, "shutdownGracePeriodCriticalPods");
+        double has, wants;
+        if (!*whole || *json_get_text(user, "shutdownGracePeriod") || !kubelet_parse_duration(whole, &has) ||
+            !kubelet_parse_duration(end, &wants) || wants <= has)
+                return;
+        text_add(said, "; shutdownGracePeriod %s, as long as shutdownGracePeriodCriticalPods", end);
+        json_set_text(ours, "shutdownGracePeriod", end);
 }
 
 static json_t *kubelet_settings(const Config *config, const Host *host, const PlanOptions *options,
@@ -237,8 +218,15 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Pl
                           "the number of CPUs is not known, so none are reserved for kubelet and containerd");
         for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
                 const Setting *s = &settings[i];
-                json_t *value = setting_value(s, decided, ARRAY_SIZE(decided));
-                if (value && setting_applies(s, host->kubelet_version, options->as_nodeadm))
+                const char *json = s->value;
+                for (size_t k = 0; k < ARRAY_SIZE(decided); k++)
+                        if (streq(decided[k].path, s->path))
+                                json = decided[k].json;
+                json_t *value = json && *json ? json_loads(json, JSON_DECODE_ANY, NULL) : NULL;
+                /* Is it written for this kubelet? As by nodeadm, or without what kubelet would warn of. */
+                if (value && version_at_least(host->kubelet_version, 1, s->from) &&
+                    !(s->until && version_at_least(host->kubelet_version, 1, s->until)) &&
+                    (options->as_nodeadm || !is_stable_gate(s->path, host->kubelet_version)))
                         json_put(all, s->path, value);
                 else
                         json_decref(value);
@@ -316,10 +304,6 @@ static int add_node_flags(char ***flags, const Config *config, const Host *host,
         return 0;
 }
 
-static bool has_nvidia(const Host *host) {
-        return ANY(p, host->pci, host->n_pci, p->vendor == 0x10de);
-}
-
 static void add_version_flags(char ***flags, const Host *host, const char *socket) {
         const char *version = host->kubelet_version;
         /* so that the metrics of containers have containerd's: eks-ami#1667 */
@@ -333,7 +317,7 @@ static void add_version_flags(char ***flags, const Host *host, const char *socke
         if (!version_at_least(version, 1, 28))
                 add_flag(flags, "pod-infra-container-image", SANDBOX_IMAGE);
         /* eks-ami#2607: what NVIDIA's DRA driver selects nodes by; the devices say it, not the type */
-        if (version_at_least(version, 1, 35) && has_nvidia(host))
+        if (version_at_least(version, 1, 35) && ANY(p, host->pci, host->n_pci, p->vendor == 0x10de))
                 add_flag(flags, "node-labels", "nvidia.com/gpu.present=true");
 }
 

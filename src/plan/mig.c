@@ -41,13 +41,6 @@ static bool all_ids_known(const Mig *m) {
         return m->n_known > 0;
 }
 
-static char *known_names(const Mig *m) {
-        Text t = {};
-        for (size_t i = 0; i < m->n_known; i++)
-                text_add(&t, "%s%s", i > 0 ? ", " : "", m->known[i].name);
-        return text_take(&t);
-}
-
 /* "1g.10gb+me.all" is a kind of 1g.10gb that newer drivers may have and the table does not. */
 static bool is_variant(const Mig *m, const char *word) {
         _cleanup_(freep) char *plain = xstrndup(word, strcspn(word, "+-"));
@@ -56,7 +49,10 @@ static bool is_variant(const Mig *m, const char *word) {
 
 static int check_known(const Mig *m, const char *word) {
         bool number = strspn(word, "0123456789") == strlen(word);
-        _cleanup_(freep) char *names = known_names(m);
+        Text t = {};
+        for (size_t i = 0; i < m->n_known; i++)
+                text_add(&t, "%s%s", i > 0 ? ", " : "", m->known[i].name);
+        _cleanup_(freep) char *names = text_take(&t);
         if (profile_find(m, word) || m->n_known == 0 || is_variant(m, word) || (number && !all_ids_known(m)))
                 return 0;
         if (is_documented(m))
@@ -93,13 +89,6 @@ static int compare_wishes(const void *a, const void *b) {
 
 /* ---- fit ---- */
 
-static unsigned compute_slices(const Mig *m) {
-        unsigned n = 0;
-        for (size_t i = 0; i < m->n_known; i++)
-                n = MAX(n, (unsigned)m->known[i].most);
-        return n;
-}
-
 /* Is there a place for each of wishes[i…] beside what is taken? Few of them have more than four places, so
  * all are tried. */
 static bool places_found(const Wish *wishes, size_t n, size_t i, unsigned taken) {
@@ -124,7 +113,10 @@ static bool fits(const Mig *m, const Wish *wishes, size_t n) {
                         return false;
                 compute += wishes[i].profile->compute;
         }
-        return compute <= compute_slices(m) && places_found(wishes, n, 0, 0);
+        unsigned most = 0;
+        for (size_t i = 0; i < m->n_known; i++)
+                most = MAX(most, (unsigned)m->known[i].most);
+        return compute <= most && places_found(wishes, n, 0, 0);
 }
 
 /* "2 x 3g.20gb, 1g.5gb", of what stands in order */
@@ -236,19 +228,15 @@ static int compare_layouts(const void *a, const void *b) {
         return (x->gpu > y->gpu) - (x->gpu < y->gpu);
 }
 
-/* MIG and memory that the driver manages coherently exclude each other (NVIDIA/cloud-native-docs:
- * gpu-operator/release-notes.rst). */
-static bool is_driver_memory(const Mig *m, const Config *config) {
-        const Gpus *g = &m->host->gpus;
-        return (g->class == GPU_CLASS_TRAY || (g->model && g->model->coherent)) &&
-               config->nvidia.memory != MEMORY_NUMA;
-}
-
 /* Can the GPUs of this machine be divided at all? What an image says is meant for those of its machines where
  * they can, and on all others MIG is off already. */
 static int check_machine(const Mig *m, const Config *config, bool file) {
         const GpuModel *model = m->host->gpus.model;
-        bool driver = is_driver_memory(m, config);
+        /* MIG and memory that the driver manages coherently exclude each other (NVIDIA/cloud-native-docs:
+         * gpu-operator/release-notes.rst). */
+        const Gpus *g = &m->host->gpus;
+        bool driver = (g->class == GPU_CLASS_TRAY || (g->model && g->model->coherent)) &&
+                      config->nvidia.memory != MEMORY_NUMA;
         if (!driver && (!model || model->mig))
                 return 1;
         if (nvidia_mig_is_off(&config->nvidia))

@@ -121,14 +121,6 @@ static void reserve_of(Expected *e, Resource *r, const char *signal) {
 
 /* ---- resources ---- */
 
-static void add_pods(Expected *e, const Host *host) {
-        uint64_t most = node_setting_number(e->settings, "maxPods"),
-                 per_core = node_setting_number(e->settings, "podsPerCore");
-        if (per_core > 0 && host->cpus > 0)
-                most = MIN(most, per_core * host->cpus);
-        add(e, xstrdup("pods"), most, false);
-}
-
 static void add_memory(Expected *e, const Config *config, const Host *host) {
         bool shared = gpus_share_memory(config, host), there = memory_of_cpus(host) < host->memory_bytes;
         uint64_t bytes = host->memory_bytes > 0 ? host->memory_bytes : UINT64_MAX;
@@ -318,7 +310,11 @@ void plan_node(Plan *plan, const Config *config, const Host *host) {
         reserve_of(&e, cpu, NULL);
         add_memory(&e, config, host);
         add_pages(&e, plan, host);
-        add_pods(&e, host);
+        uint64_t most = node_setting_number(e.settings, "maxPods"),
+                 per_core = node_setting_number(e.settings, "podsPerCore");
+        if (per_core > 0 && host->cpus > 0)
+                most = MIN(most, per_core * host->cpus);
+        add(&e, xstrdup("pods"), most, false);
         add_storage(&e, plan, config, host);
         plan_numa(plan, config, host, e.settings);
         check_kernel(plan, host);

@@ -68,15 +68,6 @@ static const char *advice(const Numa *n) {
                        : "Take a driver of " CDMM_DRIVER " or later, which keeps their memory, or set ";
 }
 
-static char *nodes_text(const Numa *n) {
-        size_t cpus = nodes_with_cpus(n->host);
-        return n->nodes > cpus && gpus_share_memory(n->config, n->host)
-                       ? xasprintf("%zu: %zu with CPUs, and %u for each GPU whose memory the driver brings "
-                                   "online",
-                                   n->nodes, cpus, NODES_OF_GPU)
-                       : xasprintf("%zu", n->nodes);
-}
-
 /* The option is there from 1.31 on (pkg/kubelet/cm/topologymanager/policy_options.go), and pods with devices
  * are of any use beside it from 1.36 on (kubernetes/kubernetes#138244). */
 static char *option_text(const Numa *n) {
@@ -98,7 +89,13 @@ static void check_topology_manager(const Numa *n) {
         if (!*policy || streq(policy, "none"))
                 return;
         if (n->nodes > most) {
-                _cleanup_(freep) char *nodes = nodes_text(n), *option = option_text(n);
+                size_t cpus = nodes_with_cpus(n->host);
+                _cleanup_(freep) char *nodes = n->nodes > cpus && gpus_share_memory(n->config, n->host)
+                                                       ? xasprintf("%zu: %zu with CPUs, and %u for each GPU "
+                                                                   "whose memory the driver brings online",
+                                                                   n->nodes, cpus, NODES_OF_GPU)
+                                                       : xasprintf("%zu", n->nodes),
+                                      *option = option_text(n);
                 diag_warn_at(n->warnings, "numa-nodes", NULL, path,
                              "kubelet will not start: its topology manager takes up to %llu NUMA nodes. Here "
                              "it finds %s. %stopologyManagerPolicy none%s",
@@ -110,21 +107,17 @@ static void check_topology_manager(const Numa *n) {
                              n->nodes, advice(n));
 }
 
-/* With any policy of the topology manager, in all versions until now
- * (pkg/kubelet/cm/memorymanager/policy_static.go:calculateHints, kubernetes/kubernetes#135541). */
-static void check_memory_manager(const Numa *n) {
-        if (n->nodes > NODES_TO_COMBINE && streq(json_get_text(n->settings, "memoryManagerPolicy"), "Static"))
-                diag_warn_at(n->warnings, "numa-stall", NULL,
-                             path_of(n, "memory-manager-policy", "spec.kubelet.config.memoryManagerPolicy"),
-                             "Guaranteed pods stay Pending: kubelet tries every set of the %zu NUMA nodes "
-                             "for the memory of each of them. %smemoryManagerPolicy None",
-                             n->nodes, advice(n));
-}
-
 void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t *settings) {
         Numa n = { config, host, settings, &plan->warnings, kubelet_numa_nodes(config, host) };
         if (gpus_share_memory(config, host))
                 json_object_set_new(plan->facts, "kubeletNumaNodes", json_integer((json_int_t)n.nodes));
         check_topology_manager(&n);
-        check_memory_manager(&n);
+        /* With any policy of the topology manager, in all versions until now
+         * (pkg/kubelet/cm/memorymanager/policy_static.go:calculateHints, kubernetes/kubernetes#135541). */
+        if (n.nodes > NODES_TO_COMBINE && streq(json_get_text(n.settings, "memoryManagerPolicy"), "Static"))
+                diag_warn_at(n.warnings, "numa-stall", NULL,
+                             path_of(&n, "memory-manager-policy", "spec.kubelet.config.memoryManagerPolicy"),
+                             "Guaranteed pods stay Pending: kubelet tries every set of the %zu NUMA nodes "
+                             "for the memory of each of them. %smemoryManagerPolicy None",
+                             n.nodes, advice(&n));
 }

@@ -44,9 +44,10 @@ static void choose_memory(Stack *s) {
                              "has no effect here: no CPU shares memory with these GPUs");
 }
 
-/* Channel 0 that the driver makes by itself gets in the way of the DRA driver's own, so on trays it is said
- * that it shall not. */
-static void choose_channels(Stack *s) {
+static void plan_options(Stack *s) {
+        choose_memory(s);
+        /* Channel 0 that the driver makes by itself gets in the way of the DRA driver's own, so on trays it
+         * is said that it shall not. */
         _cleanup_(freep) char *count = xasprintf("%u", s->want->imex_channels);
         if (stack_is_tray(s) || s->want->imex_channels != IMEX_CHANNELS)
                 add_option(s, s->want->imex_channels == IMEX_CHANNELS ? MUST_IF_KNOWN : MUST_BE_SO,
@@ -55,18 +56,9 @@ static void choose_channels(Stack *s) {
         if (stack_is_tray(s) || stack_wants_channel(s))
                 add_option(s, stack_wants_channel(s) ? MUST_NOTHING : MUST_IF_KNOWN, "CreateImexChannel0",
                            stack_wants_channel(s) ? "1" : "0");
-}
-
-/* The open module has no GSP to switch off and ignores it (NVIDIA/open-gpu-kernel-modules#820). */
-static void choose_firmware(Stack *s) {
+        /* The open module has no GSP to switch off and ignores it (NVIDIA/open-gpu-kernel-modules#820). */
         if (s->host->gpus.model && s->host->gpus.model->no_gsp)
                 add_option(s, MUST_NOTHING, "EnableGpuFirmware", "0");
-}
-
-static void plan_options(Stack *s) {
-        choose_memory(s);
-        choose_channels(s);
-        choose_firmware(s);
         if (!s->options)
                 return;
         _cleanup_(freep) char *list = strv_join(s->options, " "),
@@ -113,14 +105,6 @@ static void warn_of_imex(const Stack *s) {
                              "has no effect here: no NVLink of this machine (class %s) leads to another one, "
                              "so that its GPUs are in no clique",
                              gpu_class_to_string(s->class));
-}
-
-static void warn_of_license(const Stack *s) {
-        if (s->host->gpus.part && !s->host->gpus.license_daemon)
-                diag_warn(&s->plan->warnings, "no-license-daemon",
-                          "this GPU is a part of one, whose GRID driver needs a licence, and this image has "
-                          "nothing that gets it (no nvidia-gridd.service): it works for a day, and then CUDA "
-                          "fails");
 }
 
 static void warn_of_driver(const Stack *s) {
@@ -203,7 +187,11 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
         if (r < 0 || k < 0)
                 return r < 0 ? r : k;
         warn_of_imex(s);
-        warn_of_license(s);
+        if (s->host->gpus.part && !s->host->gpus.license_daemon)
+                diag_warn(&s->plan->warnings, "no-license-daemon",
+                          "this GPU is a part of one, whose GRID driver needs a licence, and this image has "
+                          "nothing that gets it (no nvidia-gridd.service): it works for a day, and then CUDA "
+                          "fails");
         warn_of_driver(s);
         plan_options(s);
         if (stack_runs_imex(s))

@@ -73,10 +73,6 @@ static int compare_requests(const void *a, const void *b) {
         return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : x->numa_node - y->numa_node;
 }
 
-static const NumaNode *node_find(const Host *host, int id) {
-        return FIND(n, host->nodes, host->n_nodes, (int)n->id == id);
-}
-
 uint64_t memory_of_cpus(const Host *host) {
         uint64_t bytes = 0, others = 0;
         for (size_t i = 0; i < host->n_nodes; i++)
@@ -86,7 +82,7 @@ uint64_t memory_of_cpus(const Host *host) {
 
 /* Also of a node that the driver has yet to bring. */
 static int check_node(const Config *config, const Host *host, int id, Diag *diag) {
-        const NumaNode *node = node_find(host, id);
+        const NumaNode *node = FIND(n, host->nodes, host->n_nodes, (int)n->id == id);
         bool later = !node && id >= 0 && gpus_share_memory(config, host) &&
                      (size_t)id < kubelet_numa_nodes(config, host);
         if (later || (node && node->cpus == 0))
@@ -99,10 +95,6 @@ static int check_node(const Config *config, const Host *host, int id, Diag *diag
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
                                      "names NUMA node %d, which this machine does not have", id);
         return 0;
-}
-
-static bool has_size(const Host *host, uint64_t size) {
-        return ANY(p, host->pools, host->n_pools, p->size == size);
 }
 
 /* "2Mi, 512Mi, 16Gi": they depend on the size of the kernel's base pages
@@ -126,16 +118,6 @@ static int refuse_size(const Host *host, uint64_t size, Diag *diag) {
                                      : "");
 }
 
-/* A model has the sizes that are asked for, if any kernel has them. The one of the image has to, then. */
-static void warn_of_kernel(Plan *plan, const Host *host) {
-        _cleanup_(freep) char *there = sizes_text(host);
-        if (host->modelled && host->page_size > 2 * MEBIBYTE)
-                diag_warn_at(&plan->warnings, "page-size", NULL, PATH ".pages",
-                             "names sizes of a kernel with base pages of 64 KiB, which the image must have: "
-                             "Amazon Linux's has 4 KiB; the plan goes by what such a kernel has, %s",
-                             there);
-}
-
 /* Of the pages of all sizes that are to lie on one node. */
 static int check_share(const NumaNode *node, const PageRequest *pages, size_t n, Diag *diag) {
         uint64_t all = 0;
@@ -157,7 +139,7 @@ static int check_requests(const Config *config, const Host *host, const PageRequ
                 all += pages[i].size * pages[i].count;
                 int k = check_node(config, host, pages[i].numa_node, diag);
                 r = k < 0 ? k : r;
-                if (!has_size(host, pages[i].size))
+                if (!ANY(p, host->pools, host->n_pools, p->size == pages[i].size))
                         r = refuse_size(host, pages[i].size, diag);
         }
         for (size_t i = 0; i < host->n_nodes; i++) {
@@ -177,7 +159,14 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
         _cleanup_(freep) PageRequest *pages = (void *)xmemdup(h->pages, h->n_pages * sizeof *pages);
         qsort(pages, h->n_pages, sizeof *pages, compare_requests);
         int r = check_requests(config, host, pages, h->n_pages, diag);
-        warn_of_kernel(plan, host);
+        /* A model has the sizes that are asked for, if any kernel has them. The one of the image has to,
+         * then. */
+        _cleanup_(freep) char *there = sizes_text(host);
+        if (host->modelled && host->page_size > 2 * MEBIBYTE)
+                diag_warn_at(&plan->warnings, "page-size", NULL, PATH ".pages",
+                             "names sizes of a kernel with base pages of 64 KiB, which the image must have: "
+                             "Amazon Linux's has 4 KiB; the plan goes by what such a kernel has, %s",
+                             there);
         for (size_t i = 0; i < h->n_pages && r >= 0; i++)
                 reserve(plan, config, host, &pages[i],
                         pages[i].numa_node < 0 ? "over all NUMA nodes with CPUs, before kubelet counts them"

@@ -99,11 +99,6 @@ void place_check(Stores *s, const char *path) {
 
 /* ---- what else mounts there ---- */
 
-static bool is_planned(const Plan *plan, const char *where) {
-        return ANY(a, plan->actions, plan->n,
-                   (a->type == ACTION_MOUNT || a->type == ACTION_BIND) && streq(a->target, where));
-}
-
 static void warn_of_units(Plan *plan, const char *names, const char *missing) {
         if (missing)
                 diag_warn(&plan->warnings, "mount-units",
@@ -125,7 +120,8 @@ static void warn_of_units(Plan *plan, const char *names, const char *missing) {
 void places_check_units(Plan *plan, const Stores *s) {
         _cleanup_(text_done) Text idle = {};
         for (const MountUnit *u = s->seen->units; u < s->seen->units + s->seen->n_units; u++) {
-                if (!is_planned(plan, u->where))
+                if (!ANY(a, plan->actions, plan->n,
+                         (a->type == ACTION_MOUNT || a->type == ACTION_BIND) && streq(a->target, u->where)))
                         continue;
                 _cleanup_(text_done) Text name = {}, what = {};
                 text_add_shown(&name, u->name, strlen(u->name), 120, 0);
@@ -188,26 +184,15 @@ static void check_source(Stores *s, const StorageBind *bind, const Directory *d)
                 refuse_foreign_way(s, bind->path, d->foreign);
 }
 
-/* Is the mount that is seen at the directory our bind of /NAME on the device with this number? */
-static bool is_bound(const Mount *m, const char *number, const char *name) {
-        return number && streq(m->number, number) && m->root[0] == '/' && streq(m->root + 1, name);
-}
-
-/* A place for disks that would be moved to itself, and hidden by its own bind. */
-static void check_nesting(Stores *s, const StorageBind *bind) {
-        const char *path = s->config->instance.storage.mount_path;
-        if (path_in(path, bind->path))
-                stores_refuse(s, CAUSE_MOUNT,
-                              "it lies in %s, which is to move to the instance stores: set another "
-                              "mountPath, or name %s in disabledMounts",
-                              bind->path, bind->word);
-}
-
 StepState bind_state(const Storage *seen, const char *path, const char *number, const char *name,
                      const Mount **ret_mount) {
         const Mount *m = storage_mount_at(seen, path);
         *ret_mount = m;
-        return !m ? STEP_MAKE : is_bound(m, number, name) ? STEP_KEEP : STEP_UNKNOWN;
+        /* Is the mount that is seen at the directory our bind of /NAME on the device with this number? */
+        return !m ? STEP_MAKE
+               : number && streq(m->number, number) && m->root[0] == '/' && streq(m->root + 1, name)
+                       ? STEP_KEEP
+                       : STEP_UNKNOWN;
 }
 
 /* A volume was named for just this directory, and disabledMounts need not say so, too. */
@@ -268,7 +253,13 @@ size_t binds_find(Stores *s, Diag *warnings, const char *number,
                 if (!store_bind_wanted(&s->config->instance.storage, bind) ||
                     goes_to_volume(s, warnings, bind) || is_refused(s, bind) || goes_along(s, bind))
                         continue;
-                check_nesting(s, bind);
+                /* A place for disks that would be moved to itself, and hidden by its own bind. */
+                const char *path = s->config->instance.storage.mount_path;
+                if (path_in(path, bind->path))
+                        stores_refuse(s, CAUSE_MOUNT,
+                                      "it lies in %s, which is to move to the instance stores: set another "
+                                      "mountPath, or name %s in disabledMounts",
+                                      bind->path, bind->word);
                 BindStep step = { .bind = bind, .directory = storage_directory(s->seen, bind->path) };
                 if (s->seen->looked)
                         step.state = bind_state(s->seen, bind->path, number, bind->name, &m);

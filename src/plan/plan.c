@@ -202,7 +202,10 @@ static int plan_sort(Plan *plan, Diag *diag) {
 
 /* ---- name ---- */
 
-static void plan_name(Plan *plan) {
+int plan_finish(Plan *plan, Diag *diag) {
+        int r = plan_sort(plan, diag);
+        if (r < 0)
+                return r;
         json_t *all = json_array();
         for (size_t i = 0; i < plan->n; i++)
                 json_array_append_new(all, action_canonical(&plan->actions[i]));
@@ -211,13 +214,6 @@ static void plan_name(Plan *plan) {
         char digest[65];
         sha256_hex(text, strlen(text), digest);
         snprintf(plan->id, sizeof(plan->id), "sha256:%s", digest);
-}
-
-int plan_finish(Plan *plan, Diag *diag) {
-        int r = plan_sort(plan, diag);
-        if (r < 0)
-                return r;
-        plan_name(plan);
         /* Behind the name: on the next boot there is something else to move, and the plan is the same. */
         for (size_t i = 0; i < plan->n; i++)
                 plan->actions[i].deadline_usec += action_more_usec(&plan->actions[i]);
@@ -323,17 +319,6 @@ static int check_facts(const Host *host, Diag *diag) {
         return r;
 }
 
-/* The planners name a field of the configuration alone: here is where it stands. */
-static void locate_errors(Diag *d, size_t from, const Config *config) {
-        for (size_t i = from; i < d->n; i++) {
-                const char *path = d->items[i].path;
-                const Position *at =
-                        path && startswith(path, "spec.") ? config_position(config, path) : NULL;
-                if (at && !d->items[i].warning)
-                        diagnostic_locate(&d->items[i], at);
-        }
-}
-
 /* What is known of the rest is said beside it. */
 static int judge(Plan *plan, Diag *diag) {
         int r = diag_judge(&plan->warnings);
@@ -424,6 +409,12 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
 int plan_make(const Config *config, const Host *host, const PlanOptions *options, Plan **ret, Diag *diag) {
         size_t before = diag->n;
         int r = make(config, host, options, ret, diag);
-        locate_errors(diag, before, config);
+        /* The planners name a field of the configuration alone: here is where it stands. */
+        for (size_t i = before; i < diag->n; i++) {
+                const char *path = diag->items[i].path;
+                const Position *at = path && startswith(path, "spec.") ? config_position(config, path) : NULL;
+                if (at && !diag->items[i].warning)
+                        diagnostic_locate(&diag->items[i], at);
+        }
         return r;
 }

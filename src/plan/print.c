@@ -52,28 +52,20 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
         add_count(t, host->n_nics, "network interface");
 }
 
-static void describe_instance(Text *t, const Instance *i) {
-        const char *more[] = { i->ipv4, i->ipv6, i->private_dns_name };
-        text_add(t, "%s in %s", i->id ?: "?", i->zone ?: "?");
-        for (size_t k = 0; k < ARRAY_SIZE(more); k++)
-                if (more[k])
-                        text_add(t, ", %s", more[k]);
-}
-
-static void describe_software(Text *t, const Host *host) {
-        text_add(t, "kubelet %s, containerd %s", host->kubelet_version, host->containerd_version);
-        if (host->driver_version)
-                text_add(t, ", NVIDIA driver %s", host->driver_version);
-        if (host->kernel)
-                text_add(t, ", Linux %s", host->kernel);
-}
-
 char *plan_describe_host(const Config *config, const Host *host) {
         _cleanup_(text_done) Text machine = {}, instance = {}, software = {};
         Text t = {};
         describe_machine(&machine, config, host);
-        describe_instance(&instance, &host->instance);
-        describe_software(&software, host);
+        const char *more[] = { host->instance.ipv4, host->instance.ipv6, host->instance.private_dns_name };
+        text_add(&instance, "%s in %s", host->instance.id ?: "?", host->instance.zone ?: "?");
+        for (size_t k = 0; k < ARRAY_SIZE(more); k++)
+                if (more[k])
+                        text_add(&instance, ", %s", more[k]);
+        text_add(&software, "kubelet %s, containerd %s", host->kubelet_version, host->containerd_version);
+        if (host->driver_version)
+                text_add(&software, ", NVIDIA driver %s", host->driver_version);
+        if (host->kernel)
+                text_add(&software, ", Linux %s", host->kernel);
         add_paragraph(&t, "machine    ", machine.data);
         add_paragraph(&t, "instance   ", instance.data);
         add_paragraph(&t, "software   ", software.data);
@@ -86,16 +78,6 @@ char *plan_describe_host(const Config *config, const Host *host) {
 
 /* ---- text ---- */
 
-/* In brackets before the reason: what is not shown, and what the machine says. */
-static void add_marks_of(Text *t, const Action *a) {
-        if (a->secret && action_is(a, ACTION_OF_FILES))
-                text_add(t, "[%04o, not shown] ", (unsigned)a->file.mode);
-        else if (a->secret && a->with)
-                text_add(t, "[not shown] ");
-        if (a->live != LIVE_NONE)
-                text_add(t, "[%s%s%s] ", live_to_string(a->live), a->live_why ? ": " : "", a->live_why ?: "");
-}
-
 /* critical: on the longest chain to kubelet's start. */
 static void add_action(Text *t, const Action *a, bool critical) {
         const char *with = a->secret ? NULL : a->with;
@@ -104,7 +86,14 @@ static void add_action(Text *t, const Action *a, bool critical) {
                               *what = xasprintf("%s%s%s", a->target, with ? " " : "", with ?: ""),
                               *head = xasprintf("%s%s", type, what);
         _cleanup_(text_done) Text why = {};
-        add_marks_of(&why, a);
+        /* In brackets before the reason: what is not shown, and what the machine says. */
+        if (a->secret && action_is(a, ACTION_OF_FILES))
+                text_add(&why, "[%04o, not shown] ", (unsigned)a->file.mode);
+        else if (a->secret && a->with)
+                text_add(&why, "[not shown] ");
+        if (a->live != LIVE_NONE)
+                text_add(&why, "[%s%s%s] ", live_to_string(a->live), a->live_why ? ": " : "",
+                         a->live_why ?: "");
         text_add(&why, "%s", a->why);
         bool fits = strlen(head) + 2 <= COLUMN;
         if (strlen(head) > TEXT_WIDTH)

@@ -40,16 +40,6 @@ static json_t *strings(const char *const *list, const char *prefix) {
         return all;
 }
 
-static void put_linux(json_t *spec) {
-        json_t *types = json_array();
-        for (const char *const *n = namespaces; *n; n++)
-                json_array_append_new(types, json_pack("{ss}", "type", *n));
-        json_put(spec, "linux/maskedPaths", strings(masked, ""));
-        json_put(spec, "linux/namespaces", types);
-        json_put(spec, "linux/readonlyPaths", strings(readonly, ""));
-        json_put(spec, "linux/resources/devices", json_pack("[{ss sb}]", "access", "rwm", "allow", 0));
-}
-
 static void put_process(json_t *spec) {
         const char *const sets[] = { "bounding", "effective", "permitted" };
         for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
@@ -66,7 +56,13 @@ static void put_process(json_t *spec) {
 /* In the order of nodeadm's file. */
 static json_t *default_spec(void) {
         json_t *spec = json_object(), *list = json_array();
-        put_linux(spec);
+        json_t *types = json_array();
+        for (const char *const *n = namespaces; *n; n++)
+                json_array_append_new(types, json_pack("{ss}", "type", *n));
+        json_put(spec, "linux/maskedPaths", strings(masked, ""));
+        json_put(spec, "linux/namespaces", types);
+        json_put(spec, "linux/readonlyPaths", strings(readonly, ""));
+        json_put(spec, "linux/resources/devices", json_pack("[{ss sb}]", "access", "rwm", "allow", 0));
         for (size_t i = 0; i < ARRAY_SIZE(mounts); i++)
                 json_array_append_new(list, json_pack("{ss so ss ss}", "destination", mounts[i].destination,
                                                       "options", strings(mounts[i].options, ""), "source",

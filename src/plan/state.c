@@ -10,25 +10,6 @@ static const struct { const char *name, *policies[2]; } managers[] = {
         { "memoryManagerPolicy", { "None", "Static" } },
 };
 
-static void add_policies(Action *a, const json_t *settings) {
-        for (size_t i = 0; i < ARRAY_SIZE(managers); i++) {
-                const char *const *policies = managers[i].policies,
-                                  *value = json_get_text(settings, managers[i].name);
-                for (size_t k = 0; k < ARRAY_SIZE(managers[i].policies); k++)
-                        if (streq(*value ? value : policies[0], policies[k]))
-                                strv_push(&a->words, xasprintf("%s=%s", managers[i].name, policies[k]));
-        }
-}
-
-static void add_reserved(Action *a, const json_t *settings) {
-        const char *cpus = json_get_text(settings, "reservedSystemCPUs");
-        const json_t *options = json_object_get(settings, "cpuManagerPolicyOptions");
-        if (cpu_list_count(cpus) > 0)
-                strv_push(&a->words, xasprintf("reservedSystemCPUs=%s", cpus));
-        if (options && node_setting_flag(options, "strict-cpu-reservation") > 0)
-                strv_add(&a->words, "strict-cpu-reservation=true");
-}
-
 /* Before 1.31 the state of DRA is alpha and has another form
  * (kubernetes/kubernetes:pkg/kubelet/cm/dra/state/checkpoint.go). A file that cannot be removed is a
  * warning: kubelet says itself whether it ends. */
@@ -38,8 +19,19 @@ const char *plan_state(Plan *plan, const Config *config, const Host *host) {
         Action *a = plan_add(plan, ACTION_FORGET_STATE, PHASE_RUN, "kubelet", places.all[PLACE_KUBELET].path,
                              "state of an earlier boot that kubelet refuses");
         a->lenient = true;
-        add_policies(a, settings);
-        add_reserved(a, settings);
+        for (size_t i = 0; i < ARRAY_SIZE(managers); i++) {
+                const char *const *policies = managers[i].policies,
+                                  *value = json_get_text(settings, managers[i].name);
+                for (size_t k = 0; k < ARRAY_SIZE(managers[i].policies); k++)
+                        if (streq(*value ? value : policies[0], policies[k]))
+                                strv_push(&a->words, xasprintf("%s=%s", managers[i].name, policies[k]));
+        }
+        const char *cpus = json_get_text(settings, "reservedSystemCPUs");
+        const json_t *options = json_object_get(settings, "cpuManagerPolicyOptions");
+        if (cpu_list_count(cpus) > 0)
+                strv_push(&a->words, xasprintf("reservedSystemCPUs=%s", cpus));
+        if (options && node_setting_flag(options, "strict-cpu-reservation") > 0)
+                strv_add(&a->words, "strict-cpu-reservation=true");
         if (version_at_least(host->kubelet_version, 1, 31))
                 strv_add(&a->words, "draManagerState=v1");
         action_after(a, "write-file:" MOUNTS_READY);

@@ -476,12 +476,6 @@ void add_state(Plan *plan, Stores *s, const Device *d, const BindStep *binds, si
 
 /* ---- strategies ---- */
 
-/* RAID0 of one disk is that disk; but an array of one member, as nodeadm makes it, is an array. */
-static bool is_array(const Stores *s) {
-        return s->count > 1 || s->config->instance.storage.strategy == STORAGE_RAID10 ||
-                (s->seen->looked && s->n == 1 && s->disks[0]->content.kind == CONTENT_RAID_MEMBER);
-}
-
 static Device one_array(Plan *plan, Stores *s, const char *place) {
         int level = s->config->instance.storage.strategy == STORAGE_RAID10 ? 10 : 0;
         _cleanup_(array_found_done) ArrayFound f = {};
@@ -510,7 +504,11 @@ static void add_device(Plan *plan, Stores *s, Device *d) {
         add_mount(plan, s, d);
 }
 
-static void add_grow(Plan *plan, const Device *d) {
+void add_device_steps(Plan *plan, Stores *s, const Device *d) {
+        if (d->filled == STEP_MAKE || d->filled == STEP_REMAKE)
+                need_mkfs(s, wanted(s, d));
+        add_filesystem(plan, s, d);
+        add_mount(plan, s, d);
         _cleanup_(freep) char *mounted = xasprintf("mount:%s", d->place);
         Action *a = add_step(plan, ACTION_GROW_FILESYSTEM, d, d->place,
                              "where the volume has become larger than its file system");
@@ -520,18 +518,14 @@ static void add_grow(Plan *plan, const Device *d) {
         action_after(a, mounted);
 }
 
-void add_device_steps(Plan *plan, Stores *s, const Device *d) {
-        if (d->filled == STEP_MAKE || d->filled == STEP_REMAKE)
-                need_mkfs(s, wanted(s, d));
-        add_filesystem(plan, s, d);
-        add_mount(plan, s, d);
-        add_grow(plan, d);
-}
-
 /* RAID0, RAID10: all disks make one place, and the node's state moves there. */
 static void plan_one(Plan *plan, Stores *s) {
         _cleanup_(freep) char *place = xasprintf("%s/0", s->config->instance.storage.mount_path);
-        Device d = is_array(s) ? one_array(plan, s, place) : one_disk(s, 0, place);
+        /* RAID0 of one disk is that disk; but an array of one member, as nodeadm makes it, is an array. */
+        Device d = (s->count > 1 || s->config->instance.storage.strategy == STORAGE_RAID10 ||
+                    (s->seen->looked && s->n == 1 && s->disks[0]->content.kind == CONTENT_RAID_MEMBER))
+                           ? one_array(plan, s, place)
+                           : one_disk(s, 0, place);
         add_device(plan, s, &d);
         if (d.filled == STEP_MAKE || d.filled == STEP_REMAKE)
                 need_mkfs(s, s->config->instance.storage.filesystem);
@@ -584,29 +578,21 @@ static void check_promise(Plan *plan, Stores *s) {
         s->refused = true;
 }
 
-/* The table has accelerated types alone: of another one the model has no disk, and without a word the plan
- * would have none either. */
-static void warn_of_model(Plan *plan, const Stores *s) {
+static void plan_stores(Plan *plan, Stores *s) {
+        stores_find(s);
+        /* The table has accelerated types alone: of another one the model has no disk, and without a word the
+         * plan would have none either. */
         if (s->host->modelled && !s->host->type && s->count == 0)
                 diag_warn_at(&plan->warnings, "disks-unknown", NULL, "spec.instance.localStorage.strategy",
                              "how many instance stores a %s has is not known here, and this is the plan "
                              "without any; expectedDisks says how many",
                              s->host->instance.type);
-}
-
-/* nodeadm's script goes on without a word. */
-static void warn_of_none(Plan *plan, const Stores *s) {
+        /* nodeadm's script goes on without a word. */
         if (!s->host->modelled && s->seen->looked && s->count == 0 && s->expected == 0)
                 diag_warn_at(&plan->warnings, "no-instance-stores", NULL,
                              "spec.instance.localStorage.strategy",
                              "this machine has no instance store, and no controller of one is on its PCI "
                              "bus: what they would hold stays on the root disk");
-}
-
-static void plan_stores(Plan *plan, Stores *s) {
-        stores_find(s);
-        warn_of_model(plan, s);
-        warn_of_none(plan, s);
         stores_check_number(s);
         if (s->count > 0 || !s->seen->looked)
                 place_check_top(s);

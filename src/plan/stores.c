@@ -177,10 +177,6 @@ bool stores_check_blank(Stores *s, const Disk *d, const char *device) {
         return false;
 }
 
-static bool is_array_member(const Stores *s, const Disk *d) {
-        return d->holders && is_array(s->seen, d->holders[0]);
-}
-
 void stores_check_disk(Stores *s, const Disk *d, const char *place) {
         _cleanup_(freep) char *label = disk_label(d), *used = why_used(s, d, place),
                               *holds = content_describe(&d->content);
@@ -205,6 +201,7 @@ void stores_check_disk(Stores *s, const Disk *d, const char *place) {
                               "%s %s and holds: %s. It is left alone; if nothing of that is needed, free it, "
                               "`wipefs --all /dev/%s` and `blkdiscard /dev/%s`",
                               label, used, holds, d->name, d->name);
-        else if (place || !is_array_member(s, d)) /* of a member array_find() knows more */
+        else if (place || !(d->holders && is_array(s->seen, d->holders[0])))
+                /* of a member array_find() knows more */
                 (void)stores_check_blank(s, d, NULL);
 }

@@ -98,12 +98,9 @@ static void plan_drop_in(Plan *plan, const char *unit, bool all, const ServiceEn
         plan_file(plan, PHASE_CONFIG, "system", path, "where its variables stand", t.data, 0644);
 }
 
-static char *unit_name(const char *service) {
-        return xasprintf("%s%s", service, endswith(service, ".service") ? "" : ".service");
-}
-
 static int plan_service(Plan *plan, const ServiceEnvironment *e, bool all, Diag *diag) {
-        _cleanup_(freep) char *unit = unit_name(e->service),
+        _cleanup_(freep) char *unit = xasprintf("%s%s", e->service,
+                                                endswith(e->service, ".service") ? "" : ".service"),
                               *id = xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", unit),
                               *path = xasprintf("spec.instance.environment.%s", e->service);
         if (plan_find(plan, id))
@@ -207,19 +204,15 @@ static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *
 
 /* ---- interfaces ---- */
 
-/* Before the run phase begins: until then all interfaces are networkd's. */
-static void plan_no_manage(Plan *plan, const FeatureGates *gates) {
-        if (gates->no_manage_enis)
-                plan_file(plan, PHASE_CONFIG, "system", NO_MANAGE_MARKER,
-                          "interfaces tagged no_manage are networkd's, whenever they come", "", 0644);
-}
-
 int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const InstanceOptions *instance = &config->instance;
         int r = plan_environment(plan, config, host, diag);
         if (r < 0)
                 return r;
         plan_resolver(plan, instance);
-        plan_no_manage(plan, &config->gates);
+        /* Before the run phase begins: until then all interfaces are networkd's. */
+        if (config->gates.no_manage_enis)
+                plan_file(plan, PHASE_CONFIG, "system", NO_MANAGE_MARKER,
+                          "interfaces tagged no_manage are networkd's, whenever they come", "", 0644);
         return plan_hosts(plan, config, host, diag);
 }

@@ -29,14 +29,6 @@ static bool is_read_by_unit(const Action *a, const char *unit) {
         return streq(a->group, group) && !startswith(a->target, UNIT_DIR "/");
 }
 
-static void plan_reload(Plan *plan) {
-        Action *reload = plan_add(plan, ACTION_RELOAD_MANAGER, PHASE_CONFIG, "system", "systemd",
-                                  "if units or drop-ins changed");
-        for (size_t i = 0; i + 1 < plan->n; i++)
-                if (is_read_by_manager(&plan->actions[i]) || plan->actions[i].type == ACTION_PRUNE_FILES)
-                        action_after(reload, plan->actions[i].id);
-}
-
 /* The action is good until the next is added. */
 static Action *plan_unit(Plan *plan, const char *group, const char *unit, const char *why,
                          const char *after) {
@@ -100,11 +92,6 @@ bool plan_is_device_step(const Action *a) {
 
 #define FABRIC_ID "await-fabric:fabric"
 
-/* Only racks have cliques, and only the fabric gate sees which. */
-static bool plan_labels_clique(const Plan *plan, const Config *config, const Host *host) {
-        return config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY && plan_find(plan, FABRIC_ID);
-}
-
 /* Behind all that is done to devices: where they must be well, or just over. */
 static void after_devices(const Plan *plan, Action *a, bool well) {
         for (size_t i = 0; i < plan->n; i++)
@@ -133,8 +120,10 @@ static void plan_watch(Plan *plan) {
 /* Also where a failure keeps kubelet down: an earlier run of this boot may have left a taint. The clique is
  * known when the fabric has come. */
 static void plan_taint(Plan *plan, const Config *config, const Host *host) {
+        /* Only racks have cliques, and only the fabric gate sees which. */
         bool taint = config->failure_policy == FAILURE_JOIN_TAINTED,
-             label = plan_labels_clique(plan, config, host);
+             label = config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY &&
+                     plan_find(plan, FABRIC_ID);
         Action *a = plan_add(plan, ACTION_TAINT_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
                              taint ? "if a step of the devices failed; else none"
                                    : "none: a failed step keeps kubelet down");
@@ -169,18 +158,6 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         after_devices(plan, a, false);
 }
 
-/* Only what devices lack is tolerated: a file that fails leaves the steps that need it without a verdict of
- * their own. */
-static void after_files_of_devices(const Plan *plan, Action *turn) {
-        for (size_t i = 0; i < plan->n; i++)
-                for (char **id = plan_is_device_step(&plan->actions[i]) ? plan->actions[i].after : NULL;
-                     id && *id; id++) {
-                        const Action *before = plan_find(plan, *id);
-                        if (before && !plan_is_device_step(before))
-                                action_after(turn, *id);
-                }
-}
-
 /* ---- units ---- */
 
 static void plan_turn(Plan *plan, const char *forget, bool tainted) {
@@ -196,7 +173,15 @@ static void plan_turn(Plan *plan, const char *forget, bool tainted) {
         action_after(turn, "taint-node:" TAINT_FILE);
         action_after(turn, forget);
         after_devices(plan, turn, !tainted);
-        after_files_of_devices(plan, turn);
+        /* Only what devices lack is tolerated: a file that fails leaves the steps that need it without a
+         * verdict of their own. */
+        for (size_t i = 0; i < plan->n; i++)
+                for (char **id = plan_is_device_step(&plan->actions[i]) ? plan->actions[i].after : NULL;
+                     id && *id; id++) {
+                        const Action *before = plan_find(plan, *id);
+                        if (before && !plan_is_device_step(before))
+                                action_after(turn, *id);
+                }
 }
 
 /* SOCI and containerd wait for disks and files, not for devices: the file of CDI is read when a container
@@ -230,7 +215,11 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
 
 void plan_units(Plan *plan, const Config *config, const Host *host) {
         const char *reason;
-        plan_reload(plan);
+        Action *reload = plan_add(plan, ACTION_RELOAD_MANAGER, PHASE_CONFIG, "system", "systemd",
+                                  "if units or drop-ins changed");
+        for (size_t i = 0; i + 1 < plan->n; i++)
+                if (is_read_by_manager(&plan->actions[i]) || plan->actions[i].type == ACTION_PRUNE_FILES)
+                        action_after(reload, plan->actions[i].id);
         plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE ||
                                  config->instance.n_volumes > 0);
         plan_file(plan, PHASE_RUN, "system", INIT_MARKER, "interfaces attached from now on are the CNI's",

@@ -145,17 +145,13 @@ static char *why_used(const Stores *s, const Device *d) {
         return NULL;
 }
 
-/* Its folders are seen at their targets, and it itself is not where it was mounted for that. */
-static const Mount *seen_without_place(const Stores *s, const Device *d) {
-        const Mount *m = mount_elsewhere(s, d);
-        return m && !d->volume->whole && is_target(d->volume, d->number, m) ? m : NULL;
-}
-
 static void check_disk(Stores *s, const Device *d) {
         const Disk *disk = d->disks[0];
         _cleanup_(freep) char *label = disk_label(disk), *used = why_used(s, d);
         const char *device = d->volume->device;
-        const Mount *seen = seen_without_place(s, d);
+        /* Its folders are seen at their targets, and it itself is not where it was mounted for that. */
+        const Mount *m = mount_elsewhere(s, d),
+                    *seen = m && !d->volume->whole && is_target(d->volume, d->number, m) ? m : NULL;
         if (seen && !disk->root)
                 stores_refuse(s, CAUSE_MOUNT,
                               "the volume %s, %s, is seen at %s, but its place %s was unmounted: reboot, or "
@@ -265,15 +261,6 @@ static void find_bind(Stores *s, const Device *d, StorageBind *bind, BindStep *s
                 check_target(s, d->volume, step, m);
 }
 
-/* The volume would hold an empty directory. */
-static void warn_of_place(Plan *plan, const Stores *s, const char *target) {
-        for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++)
-                if (s->places.all[i].given && streq(storage_binds[i].path, target))
-                        diag_warn_at(&plan->warnings, "no-effect", NULL, s->path,
-                                     "nothing is kept in %s: %s has that in %s; make this the target", target,
-                                     s->places.all[i].given, s->places.all[i].path);
-}
-
 static void add_targets(Plan *plan, Stores *s, const Device *d) {
         size_t n = strv_length(d->volume->targets);
         _cleanup_(freep) StorageBind *binds = xcalloc(n, sizeof *binds);
@@ -281,7 +268,12 @@ static void add_targets(Plan *plan, Stores *s, const Device *d) {
         for (size_t i = 0; i < n; i++) {
                 binds[i] = (StorageBind){ .path = d->volume->targets[i], .name = d->volume->folders[i] };
                 find_bind(s, d, &binds[i], &steps[i]);
-                warn_of_place(plan, s, binds[i].path);
+                /* The volume would hold an empty directory. */
+                for (size_t k = 0; k < ARRAY_SIZE(storage_binds); k++)
+                        if (s->places.all[k].given && streq(storage_binds[k].path, binds[i].path))
+                                diag_warn_at(&plan->warnings, "no-effect", NULL, s->path,
+                                             "nothing is kept in %s: %s has that in %s; make this the target",
+                                             binds[i].path, s->places.all[k].given, s->places.all[k].path);
         }
         add_state(plan, s, d, steps, n);
 }
@@ -350,8 +342,8 @@ static void add_volume(Plan *plan, Stores *s, size_t i) {
         add_targets(plan, s, &d);
 }
 
-/* Each would be mounted over the other's mounts, or be hidden by them. */
-static void check_mount_path(Stores *s) {
+void plan_volumes(Plan *plan, Stores *s) {
+        /* Each would be mounted over the other's mounts, or be hidden by them. */
         const LocalStorage *o = &s->config->instance.storage;
         if (s->config->instance.n_volumes > 0 && o->strategy != STORAGE_NONE &&
             (path_in(o->mount_path, VOLUMES_PLACE) || path_in(VOLUMES_PLACE, o->mount_path)))
@@ -360,10 +352,6 @@ static void check_mount_path(Stores *s) {
                               ", where volumes are, lie one in the other: set another "
                               "spec.instance.localStorage.mountPath",
                               o->mount_path);
-}
-
-void plan_volumes(Plan *plan, Stores *s) {
-        check_mount_path(s);
         for (size_t i = 0; i < s->config->instance.n_volumes; i++) {
                 _cleanup_(freep) char *path = xasprintf("spec.instance.storage.volumes[%zu]", i);
                 s->path = path;

@@ -319,14 +319,6 @@ static int state_read(sd_bus_message *m, UnitState *s) {
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static void state_complete(UnitState *s) {
-        for (size_t i = 0; i < ARRAY_SIZE(properties); i++) {
-                char **field = (char **)(void *)((char *)s + properties[i].offset);
-                if (is_text(&properties[i]) && !*field)
-                        *field = xstrdup("");   /* a mount has no Type */
-        }
-}
-
 static int on_changed(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         const char *interface;
@@ -363,7 +355,11 @@ int unit_read_all(Unit *u, sd_bus_message *m) {
                 return r;
         unit_state_done(&u->state);
         r = state_read(m, &u->state);
-        state_complete(&u->state);
+        for (size_t i = 0; i < ARRAY_SIZE(properties); i++) {
+                char **field = (char **)(void *)((char *)&u->state + properties[i].offset);
+                if (is_text(&properties[i]) && !*field)
+                        *field = xstrdup(""); /* a mount has no Type */
+        }
         if (r >= 0)
                 r = unit_follow(u);
         return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "systemd's answer about %s cannot be read: %s",
@@ -487,13 +483,6 @@ char *job_blockers(Unit *u) {
         return text;
 }
 
-/* The run phase waits until the devices are another's turn no more (devices-lock.c), which is no job of
- * systemd's. */
-static bool waits_for_us(const char *own, const char *unit) {
-        return streq(unit, own) ||
-               (streq(own, "nodestrap-devices.service") && streq(unit, "nodestrap-run.service"));
-}
-
 static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         const char *own = u->task->apply->bus->own_unit, *unit, *job;
@@ -501,7 +490,10 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
             sd_bus_message_enter_container(m, 'a', "(usssoo)") < 0)
                 return 0;                       /* the job is over already */
         while (sd_bus_message_read(m, "(usssoo)", NULL, &unit, NULL, NULL, &job, NULL) > 0) {
-                if (!waits_for_us(own, unit)) {
+                /* The run phase waits until the devices are another's turn no more (devices-lock.c), which is
+                 * no job of systemd's. */
+                if (!(streq(unit, own) ||
+                      (streq(own, "nodestrap-devices.service") && streq(unit, "nodestrap-run.service")))) {
                         unit_look_for_deadlock(u, job);
                         continue;
                 }

@@ -127,13 +127,6 @@ static int stop_needed(Unit *u) {
         return !streq(u->state.active, "inactive") && !streq(u->state.active, "failed");
 }
 
-static int needed(Unit *u) {
-        ActionType type = u->task->action->type;
-        return type == ACTION_STOP_UNIT      ? stop_needed(u)
-               : type == ACTION_RESTART_UNIT ? restart_needed(u)
-                                             : start_needed(u);
-}
-
 /* A oneshot of that name is a stand-in, which has no process to answer. */
 static bool is_runtime(const Unit *u) {
         return u->task->action->type == ACTION_START_UNIT && streq(u->name, "containerd.service") &&
@@ -145,7 +138,10 @@ static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
         int r = unit_read_all(u, m);
         if (r < 0)
                 return 0;
-        r = needed(u);
+        ActionType type = u->task->action->type;
+        r = type == ACTION_STOP_UNIT      ? stop_needed(u)
+            : type == ACTION_RESTART_UNIT ? restart_needed(u)
+                                          : start_needed(u);
         u->same = r == 0 && is_runtime(u);
         u->restarts_before = u->state.restarts;
         if (u->same)
@@ -210,23 +206,13 @@ static bool start_again(Unit *u) {
         return true;
 }
 
-static bool start_failed(const Unit *u) {
-        const UnitState *s = &u->state;
-        bool up = state_runs(s) || (state_ended_well(s) && s->condition);
-        return !streq(u->job_result, "done") || !up || s->restarts > u->restarts_before;
-}
-
-/* It was up, and went again because nothing holds it: StopWhenUnneeded=true, as Ubuntu's
- * nvidia-persistenced.service has it. */
-static bool ended_in_peace(const Unit *u) {
-        const UnitState *s = &u->state;
-        return streq(u->job_result, "done") && s->condition && s->restarts == u->restarts_before &&
-               streq(s->result, "success") &&
-               (streq(s->active, "inactive") || streq(s->active, "deactivating"));
-}
-
 static void start_missed(Unit *u) {
-        if (u->task->action->lenient && ended_in_peace(u))
+        /* It was up, and went again because nothing holds it: StopWhenUnneeded=true, as Ubuntu's
+         * nvidia-persistenced.service has it. */
+        const UnitState *s = &u->state;
+        if (u->task->action->lenient && streq(u->job_result, "done") && s->condition &&
+            s->restarts == u->restarts_before && streq(s->result, "success") &&
+            (streq(s->active, "inactive") || streq(s->active, "deactivating")))
                 task_end(u->task, OUTCOME_DONE);
         else
                 unit_fail(u);
@@ -255,7 +241,9 @@ static void unit_started(Unit *u) {
  * (bus_job_send_removed_signal() in its dbus-job.c), so what stands in u->state now is what became of it.
  * Asking again could be too late: a unit that ended is unloaded, and what is loaded anew has never run. */
 static void start_ended(Unit *u) {
-        if (start_failed(u)) {
+        const UnitState *s = &u->state;
+        bool up = state_runs(s) || (state_ended_well(s) && s->condition);
+        if (!streq(u->job_result, "done") || !up || s->restarts > u->restarts_before) {
                 u->calls++;
                 if (!start_again(u))
                         start_missed(u);
