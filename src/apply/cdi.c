@@ -4,7 +4,7 @@
  * only where it differs, and only with everything in it that NVML lists and containers need: nvidia-ctk
  * leaves out what is not there and ends well. */
 #include "apply/device.h"
-#include "apply/gpu-names.h"
+#include "apply/gpus.h"
 #include "nvidia/cdi.h"
 
 #include "base/hash.h"

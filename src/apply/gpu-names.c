@@ -2,8 +2,8 @@
  * NVML → GPUs and MIG devices that programs can use → a digest. nvidia-smi and nvidia-ctk take seconds on
  * eight GPUs, and the run phase does again what the devices phase has done: only where something changed
  * since. */
-#include "apply/gpu-names.h"
-#include "apply/node.h"
+#include "apply/gpus.h"
+#include "apply/device.h"
 
 #include "base/hash.h"
 #include "base/str.h"

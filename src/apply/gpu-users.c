@@ -4,7 +4,7 @@
  * stays pending then (NVIDIA/gpu-operator#1845), and the driver cannot be unloaded. STOPPED names them in the
  * order in which they went, from before the first one does: whoever is killed between leaves them to the next
  * process. */
-#include "apply/gpu-users.h"
+#include "apply/gpus.h"
 
 #include "base/paths.h"
 #include "base/run.h"

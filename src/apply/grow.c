@@ -2,7 +2,6 @@
  * grow-filesystem: a volume was made larger, and its file system takes the room, while it is mounted and by
  * the kernel alone. No program of xfsprogs or e2fsprogs is needed, and the kernel does it in transactions: a
  * power cut leaves the old size or the new one. */
-#include "apply/mounts.h"
 #include "apply/storage.h"
 
 #include "base/str.h"

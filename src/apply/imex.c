@@ -3,7 +3,6 @@
  * others to make it, with the number that it got from the kernel this time (IMEX guide, "IMEX channels").
  * await-imex: until the daemon says READY. */
 #include "apply/device.h"
-#include "apply/node.h"
 
 #include "base/run.h"
 #include "base/str.h"

@@ -4,7 +4,7 @@
  * (bottlerocket-os/bottlerocket-kernel-kit#285, awslabs/amazon-eks-ami#2450). */
 #include "apply/device.h"
 #include "apply/gpus.h"
-#include "nvidia/nvml-license.h"
+#include "nvidia/nvml.h"
 
 #include "base/str.h"
 #include "base/time.h"

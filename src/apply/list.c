@@ -2,7 +2,7 @@
  * list-gpus → nvidia-smi -L: the driver answers for every GPU, and has made the device nodes of all of them
  * and of their MIG instances, which nobody makes before they are first used (NVIDIA/mig-parted#82). */
 #include "apply/device.h"
-#include "apply/gpu-names.h"
+#include "apply/gpus.h"
 
 #include "base/str.h"
 

@@ -2,7 +2,6 @@
  * MIG instances: their profiles by name, what is there, and what is wanted in an order that fits
  * (docs.nvidia.com/datacenter/tesla/mig-user-guide). */
 #include "apply/mig.h"
-#include "apply/mig-places.h"
 
 #include "base/str.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search for places: each in turn is tried where it can lie, and those before it are moved when that does
  * not help. */
-#include "apply/mig-places.h"
+#include "apply/mig.h"
 
 #define TRIES_MAX 1000000U
 

@@ -2,8 +2,8 @@
 #pragma once
 /* What mig.c (what is wanted, what is there, all or nothing), mig-mode.c and mig-instances.c share. Functions
  * that fail have called work_fail() and return a negative errno. */
-#include "apply/gpu-users.h"
 #include "apply/gpus.h"
+#include "nvidia/nvml.h"
 
 #define MIG_LEDGER "/var/lib/nodestrap/mig-reboot"
 
@@ -56,3 +56,18 @@ _must_check_ _nonnull_ int instances_put_back(const DividedGpu *part);
 _must_check_ _nonnull_ int modes_change(Division *d);
 /* After the handles were renewed: 1 if every GPU has the mode that is wanted. */
 _must_check_ _nonnull_ int modes_read(Division *d);
+
+/* ---- mig-places.c ---- */
+/* Where the instances of one GPU can lie so that all of them fit. */
+
+#define PLACES_MAX 16           /* instances of one GPU; none has more than 7 */
+
+typedef struct Places {
+        NvmlInstances possible[PLACES_MAX];     /* for each instance, as nvml_mig_places() lists them */
+        const NvmlInstance *chosen[PLACES_MAX];         /* one of these */
+        size_t n;
+} Places;
+
+/* From possible and n: a place for each that overlaps no other. false: there is none, in whatever order. */
+_must_check_ _nonnull_ bool places_choose(Places *p);
+_nonnull_ void places_done(Places *p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What modprobe.d(5) says of some modules: of files of the same name the one in the first directory counts,
  * and files are read in the order of their names. Lines go together where one ends in a backslash. */
-#include "apply/module.h"
+#include "apply/device.h"
 
 #include "base/str.h"
 

@@ -2,7 +2,6 @@
  * load-module → modprobe(8), which knows aliases, dependencies, options and the way a distribution
  * compresses; then the kernel's own word that the module is there. */
 #include "apply/device.h"
-#include "apply/module.h"
 
 #include <errno.h>
 

@@ -3,7 +3,6 @@
  * label when all of it is on the disk, and is made anew at the next boot if that does not come to pass. bind:
  * a directory on the disks → over the one that a daemon uses. Both look afterwards whether the kernel shows
  * what was asked for. */
-#include "apply/mounts.h"
 #include "apply/storage.h"
 
 #include "base/str.h"

@@ -2,7 +2,7 @@
  * A device and a directory → a mount, through libmount; a directory and another → a bind, through
  * mount(2) itself. libmount comes by dlopen, since most nodes have no disk to mount. Its helpers (mount.xfs)
  * and its own table below /run stay out of it: nothing of ours needs them. */
-#include "apply/mounts.h"
+#include "apply/storage.h"
 
 #include "base/str.h"
 #include "disk/libmount.h"

@@ -7,7 +7,6 @@
  * outlives the machine, and what it holds for a directory wins: it takes in the root disk's content only
  * once, and later just the files of the plan. One that is a single directory keeps a mark that it was filled,
  * for what its user leaves of it may be nothing. */
-#include "apply/mounts.h"
 #include "apply/storage.h"
 #include "apply/tree.h"
 

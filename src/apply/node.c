@@ -2,7 +2,6 @@
  * make-nodes: /dev/nvidiactl, /dev/nvidia0 …, /dev/nvidia-uvm, -uvm-tools and -modeset. The first CUDA
  * program on the host would make them by a setuid helper; nvidia-ctk leaves out what is not there. Numbers
  * and rights are the helper's (NVIDIA/nvidia-modprobe:modprobe-utils/nvidia-modprobe-utils.c). */
-#include "apply/node.h"
 #include "apply/device.h"
 
 #include "base/str.h"

@@ -2,8 +2,8 @@
  * NVIDIA's driver reads its options when it is loaded: in the devices phase, beside which user scripts run
  * that may write a file of modprobe.d(5). Whose lines are others in the run phase, is loaded anew, as if that
  * file had been there in time; all later steps look for themselves and do what is to be done again. */
-#include "apply/gpu-users.h"
-#include "apply/module.h"
+#include "apply/gpus.h"
+#include "apply/device.h"
 
 #include "base/str.h"
 

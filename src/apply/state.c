@@ -11,7 +11,7 @@
  * such a file goes. */
 #include "apply/device.h"
 
-#include "apply/gpu-users.h"
+#include "apply/gpus.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"

@@ -10,7 +10,7 @@
 #include "apply/device.h"
 #include "apply/engine.h"
 #include "apply/file.h"
-#include "apply/gpu-names.h"
+#include "apply/gpus.h"
 
 #include "base/json.h"
 #include "base/str.h"

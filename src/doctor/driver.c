@@ -3,7 +3,6 @@
  * chooses from. Modules say their version and license themselves; where they are compressed, or are built at
  * boot, names of files beside them do. */
 #include "doctor/look.h"
-#include "doctor/packages.h"
 
 #include "base/str.h"
 #include "base/version.h"

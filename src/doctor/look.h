@@ -6,6 +6,7 @@
 #include "doctor/elf.h"
 
 #include <sys/stat.h>
+#include "base/root.h"
 
 #define IMAGE_TEXT_MAX (1U << 20)       /* of a unit, a list, a configuration */
 #define MODULES_MAX    (64U << 20)      /* of the lists of all kernels together */
@@ -145,3 +146,15 @@ _malloc_ _nonnull_ Owners *owners_new(const Root *root);
 _nonnull_ void owners_look(const Look *l, const char *path);
 _nonnull_ void owners_report(const Owners *owners, Checks *checks);
 Owners *owners_free(Owners *owners);
+
+/* ---- packages.c ---- */
+/* Versions of what an image has, from what its package managers wrote and from its files. */
+
+/* The upstream version of the first of these packages (names ends with NULL) that is installed, under that
+ * name or with a branch behind it ("nvidia-imex-580"); NULL: none is, or nothing tells it. The caller's. */
+_must_check_ _nonnull_ char *package_version(const Root *root, const char *const *names);
+/* Is it a version as those of NVIDIA's driver are, "580.126.09" or "470.82", and nothing else? */
+_nonnull_ bool driver_is_version(const char *s, size_t size);
+/* The version of NVIDIA's driver that a program was built with: the one string of that form in it. wanted,
+ * where not NULL, is enough where it is among several. NULL: none, or several. The caller's. */
+_must_check_ _nonnull(1, 2) char *program_version(const Root *root, const char *path, const char *wanted);

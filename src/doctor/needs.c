@@ -4,7 +4,7 @@
  * actions in apply/ end with. */
 #include "doctor/checks.h"
 
-#include "apply/module.h"
+#include "apply/device.h"
 #include "base/paths.h"
 #include "base/str.h"
 #include "base/sysctl.h"

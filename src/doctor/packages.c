@@ -3,10 +3,9 @@
  * (deb-control(5)), what rpm did (a header in a table of SQLite: its name, version and release stand in its
  * data one behind the other, rpm:docs/manual/format_header.md), or the one string of its file that looks like
  * a version of NVIDIA's driver. */
-#include "doctor/packages.h"
+#include "doctor/look.h"
 
 #include "base/str.h"
-#include "doctor/look.h"
 
 #include <errno.h>
 #include <fcntl.h>

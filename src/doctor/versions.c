@@ -4,7 +4,6 @@
  * docs.nvidia.com/multi-node-nvlink-systems/imex-guide), GPUs need drivers that know them, and what the plans
  * ask of kubelet and containerd came with some version of them. What is not known contradicts nothing. */
 #include "doctor/look.h"
-#include "doctor/packages.h"
 
 #include "base/paths.h"
 #include "base/str.h"

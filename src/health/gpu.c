@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "base/time.h"
-#include "nvidia/nvml-health.h"
+#include "nvidia/nvml.h"
 
 #include <time.h>
 

@@ -57,3 +57,20 @@ _nonnull_ void health_efa_ports(const Root *root, char *const *addresses, Findin
 /* "yes, by dma-buf" or "no, …why": can EFA devices reach the memory of GPUs without the CPU's? A new
  * string; where it should work and does not, there is a finding, too. efa: EFA devices are there. */
 _malloc_ _nonnull_ char *health_gpudirect(const Root *root, bool efa, Findings *f);
+
+/* ---- xid.c ---- */
+typedef struct Xid {
+        unsigned number;
+        bool reset; /* NVIDIA: the GPU must be reset before it is used again */
+        const char *what;
+} Xid;
+/* NULL: one that says nothing of the hardware, or a new one. */
+const Xid *xid_find(unsigned number);
+/* Has one of an NVSwitch's no impact, by NVIDIA, where the switch does not call it fatal? */
+bool sxid_is_harmless(unsigned number);
+
+/* ---- kernel-log.c ---- */
+/* Records as /dev/kmsg gives them, one a line (torvalds/linux:Documentation/ABI/testing/dev-kmsg): what they
+ * say against the hardware. text is changed. gpus: addresses as sysfs has them, which complete those of
+ * messages; may be NULL. */
+_nonnull(1, 4) void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f);

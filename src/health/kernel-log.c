@@ -9,10 +9,9 @@
  * - what a driver said that was unloaded since is told, but is no failure, for the next one has initialised
  *   the GPUs anew; and where it could not start a GPU is not told at all: images try several drivers;
  * - SXid is never one: a switch tells of fatal errors of links whenever the GPU behind them is reset. */
-#include "health/kernel-log.h"
+#include "health/health.h"
 
 #include "base/str.h"
-#include "health/xid.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * Errors with the Xid Catalog"), names those of
  * NVIDIA/open-gpu-kernel-modules:src/common/sdk/nvidia/inc/nverror.h. What a program brings about itself (13,
  * 31, 43, 45, 68 …) is not among them. */
-#include "health/xid.h"
+#include "health/health.h"
 
 static const Xid xids[] = {
         { 46, true, "the GPU has stopped processing" },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * More functions of libnvidia-ml.so.1, in a table of their own. Numbers and layouts: nvml.h as
  * NVIDIA/go-nvml:gen/nvml/nvml.h has it. */
-#include "nvidia/nvml-health.h"
+#include "nvidia/nvml.h"
 
 #include "base/library.h"
 

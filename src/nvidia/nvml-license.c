@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * nvmlDeviceGetGridLicensableFeatures, whose layout is that of version 4
  * (https://docs.nvidia.com/deploy/nvml-api, nvmlGridLicensableFeatures_t; NVIDIA/go-nvml:gen/nvml/nvml.h). */
-#include "nvidia/nvml-license.h"
+#include "nvidia/nvml.h"
 
 #include "base/library.h"
 #include "base/str.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of a machine with NVIDIA GPUs is looked at to see whether it is well: by its class, its model and its
  * EFA devices. */
-#include "plan/nvidia.h"
+#include "plan/devices.h"
 #include "base/str.h"
 #include "health/health.h"
 

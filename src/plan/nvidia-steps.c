@@ -3,7 +3,7 @@
  * needs. Another order breaks: fabric manager before umad takes the machine for an older one, CDI before the
  * instances of MIG fails, kubelet before the fabric gives pods that end in CUDA error 802
  * (https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/). */
-#include "plan/nvidia.h"
+#include "plan/devices.h"
 #include "base/str.h"
 
 #define MANAGER  "nvidia-fabricmanager.service"

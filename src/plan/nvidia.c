@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NVIDIA's GPUs: what is asked for against what the machine is, the options of the driver, and the steps of
  * nvidia-steps.c. */
-#include "plan/nvidia.h"
+#include "plan/devices.h"
 #include "base/str.h"
 #include "base/version.h"
 #include <errno.h>

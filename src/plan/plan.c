@@ -5,7 +5,7 @@
 #include "plan/planner.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "plan/nvidia.h"
+#include "plan/devices.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>

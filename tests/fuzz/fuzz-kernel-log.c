@@ -2,7 +2,7 @@
  * Records of /dev/kmsg → findings: no two of one word, address and number, each with an address as sysfs has
  * them or none, and a sentence. */
 #include "base/str.h"
-#include "health/kernel-log.h"
+#include "health/health.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A file of modprobe.d as anybody may have written it → its lines about some modules, each of one line, with
  * one blank between words, and the same when they are read again. */
-#include "apply/module.h"
+#include "apply/device.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

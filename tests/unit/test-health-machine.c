@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What sysfs, procfs and the kernel's log say of the hardware, over made-up machines. */
 #include "health/health.h"
-#include "health/kernel-log.h"
 #include "programs.h"
 
 #define DEVICES "/sys/bus/pci/devices/"

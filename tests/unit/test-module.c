@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Options of modules as modprobe.d(5) has them, and NVIDIA's driver that is loaded anew where they have changed since. */
 #include "apply/device.h"
-#include "apply/module.h"
 #include "files.h"
 #include "programs.h"
 

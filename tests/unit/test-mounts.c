@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Mounts and binds in a mount namespace of the test's own; file systems are on loop devices where there are some. The step as a whole,
  * with labels and UUIDs, is tested on NVMe in tests/vm/move-steps.sh. */
-#include "apply/mounts.h"
 #include "apply/storage.h"
 #include "base/run.h"
 #include "disk/disk.h"

@@ -2,7 +2,6 @@
  * move-files with a real cp, on a tmpfs for the root disk and another one for the disks. Where a run may be cut off is not guessed:
  * a run is stopped with ptrace(2) before each of its system calls that change anything, and then done again. */
 #include "apply/storage.h"
-#include "apply/mounts.h"
 #include "base/run.h"
 #include "mounts.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * make-nodes: which device nodes are made of what the driver says in /proc, with which numbers and rights. */
 #include "apply/device.h"
-#include "apply/node.h"
 #include "mounts.h"
 
 #include <sys/sysmacros.h>
