@@ -16,21 +16,19 @@ typedef enum Outcome {
 DECLARE_STRING_TABLE(outcome, Outcome);
 
 typedef struct Result {
-        const Action *action;           /* of the plan, which must live longer */
+        const Action *action;   /* of the plan, which must live longer */
         Outcome outcome;
-        uint64_t begin_usec, end_usec;  /* CLOCK_MONOTONIC; 0 if it never began */
-        bool missed;                    /* unchanged, for what did not come true is only warned of */
-        Cause cause;                    /* of a failure */
-        char *text;                     /* failure or skip: the sentence */
-        json_t *found;                  /* what a person or a dashboard wants
-                                         * to know of it, an object; or NULL */
+        uint64_t begin_usec, end_usec; /* CLOCK_MONOTONIC; 0 if it never began */
+        bool missed;            /* unchanged, for what did not come true is only warned of */
+        Cause cause;            /* of a failure */
+        char *text;             /* failure or skip: the sentence */
+        json_t *found;          /* what a person or a dashboard wants to know of it, an object; or NULL */
 } Result;
 typedef struct Results {
         Result *items; size_t n;
-        size_t threads_left;            /* that the kernel keeps; they run on beside whoever
-                                         * called; each holds a reference to the plan */
-        int turn_fd;                    /* DEVICES_LOCK, of take-turn: the caller's, for lock_release(); or
-                                         * 0 */
+        size_t threads_left;    /* that the kernel keeps; they run on beside whoever called; each holds a
+                                 * reference to the plan */
+        int turn_fd;            /* DEVICES_LOCK, of take-turn: the caller's, for lock_release(); or 0 */
 } Results;
 void results_done(Results *r);
 const Result *results_first_failure(const Results *r);          /* by time, NULL if all went well */

@@ -39,8 +39,7 @@ static int parse(Work *w, const char *text, size_t size, json_t **ret) {
         int r = yaml_parse(&blob, &documents, &diag);
         if (r >= 0 && documents.n != 1)
                 return draft_unusable(w, -EBADMSG, "it is not one document");
-        if (r >= 0)
-                r = yaml_to_json(documents.items[0].root, ret);
+        THEN(r, yaml_to_json(documents.items[0].root, ret));
         if (r >= 0)
                 return 0;
         const Diagnostic *first = diag_first_error(&diag);

@@ -112,8 +112,7 @@ int disk_same(Work *w, const char *name, const char *serial) {
         if (w->action->storage.volume && !*serial)
                 return xen_disk_same(w, name);
         int r = root_read_line(w->root, serial_path, &now);
-        if (r >= 0)
-                r = root_read_line(w->root, model_path, &model);
+        THEN(r, root_read_line(w->root, model_path, &model));
         if (r < 0)
                 return work_fail(w, r, CAUSE_DISKS,
                                  "the disk %s (%s) is gone: %s: %s; dmesg tells of a controller that failed",
@@ -180,12 +179,9 @@ static int holders_of(Work *w, const char *name, char ***ret) {
 int disk_still(Work *w, const char *name, const char *serial, const char *holder) {
         _cleanup_(strv_freep) char **holders = NULL;
         int r = disk_same(w, name, serial);
-        if (r >= 0)
-                r = no_partitions(w, name);
-        if (r >= 0)
-                r = not_read_only(w, name);
-        if (r >= 0)
-                r = holders_of(w, name, &holders);
+        THEN(r, no_partitions(w, name));
+        THEN(r, not_read_only(w, name));
+        THEN(r, holders_of(w, name, &holders));
         if (r < 0)
                 return r;
         for (char **h = holders; h && *h; h++)

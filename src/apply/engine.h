@@ -37,28 +37,24 @@ struct Apply {
  * are else said to have written nothing. A function that fails has called task_fail() and returns a negative
  * errno. */
 struct Executor {
-        bool host_only;                                 /* skipped where the root is
-                                                         * not the running system's */
-        bool in_turn;                                   /* one at a time, in the plan's order: one
-                                                         * setting changes what another shows */
-        bool waits;                                     /* or looks, or asks the kernel for the same
-                                                         * again: the phases of a boot share its time */
-        Cause overdue;                                  /* of a deadline that has passed;
-                                                         * none: CAUSE_DEADLINE */
-        const char *missed;                             /* the code of a warning in place of a
-                                                         * failure; NULL: the action's type */
-        int (*stage)(Work *w, RootTmp *ret);            /* 0: is so already, 1: staged */
-        int (*publish)(Work *w, RootTmp *tmp);          /* NULL: root_tmp_publish() */
-        int (*check)(Task *t);                          /* CHECK_*, or it has ended the
-                                                         * task; NULL: CHECK_NEEDED */
-        int (*start)(Task *t);                          /* work goes on in the event loop */
-        int (*work)(Work *w);                           /* or on a thread of its own: work.h */
-        char **(*given)(const Task *t);                 /* for that, as Work.given; or NULL */
-        char *(*waiting)(Task *t);                      /* what it waits for, for the
-                                                         * deadline's message; a new string */
-        Cause (*late)(const Task *t);                   /* the same where it depends on the task; or NULL */
-        void (*cancel)(Task *t);                        /* deadline or signal: withdraw what was asked for */
-        void (*release)(Task *t);                       /* frees data */
+        bool host_only;                 /* skipped where the root is not the running system's */
+        bool in_turn;                   /* one at a time, in the plan's order: one setting changes what
+                                         * another shows */
+        bool waits;                     /* or looks, or asks the kernel for the same again: the phases of a
+                                         * boot share its time */
+        Cause overdue;                  /* of a deadline that has passed; none: CAUSE_DEADLINE */
+        const char *missed;             /* the code of a warning in place of a failure; NULL: the action's
+                                         * type */
+        int (*stage)(Work *w, RootTmp *ret); /* 0: is so already, 1: staged */
+        int (*publish)(Work *w, RootTmp *tmp); /* NULL: root_tmp_publish() */
+        int (*check)(Task *t);          /* CHECK_*, or it has ended the task; NULL: CHECK_NEEDED */
+        int (*start)(Task *t);          /* work goes on in the event loop */
+        int (*work)(Work *w);           /* or on a thread of its own: work.h */
+        char **(*given)(const Task *t); /* for that, as Work.given; or NULL */
+        char *(*waiting)(Task *t);      /* what it waits for, for the deadline's message; a new string */
+        Cause (*late)(const Task *t);   /* the same where it depends on the task; or NULL */
+        void (*cancel)(Task *t);        /* deadline or signal: withdraw what was asked for */
+        void (*release)(Task *t);       /* frees data */
 };
 
 /* table.c */

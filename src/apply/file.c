@@ -146,8 +146,7 @@ static int label_copy(int from_fd, int to_fd) {
 
 void block_done(Block *b) {
         close_fd(&b->fd);
-        free(b->old);
-        free(b->new);
+        FREE_ALL(b->old, b->new);
 }
 
 int block_read(const Root *root, const char *path, const char *content, Block *ret) {

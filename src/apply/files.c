@@ -52,10 +52,7 @@ static void files_done(Work *w) {
         }
         root_tmp_release(&f->announcement.tmp);
         w->pruning = pruning_free(w->pruning);
-        free(f->items);
-        free(f->failures);
-        free(f->swept);
-        free(f);
+        FREE_ALL(f->items, f->failures, f->swept, f);
 }
 
 /* ---- in the thread ---- */
@@ -368,16 +365,14 @@ static Files *files_new(Apply *a, size_t n) {
 static int files_start(Apply *a, size_t n) {
         sd_event *event = NULL;
         int r = apply_event(a, &event);
-        if (r >= 0)
-                r = sd_event_add_time(event, &a->files_timer, CLOCK_MONOTONIC, UINT64_MAX, USEC_PER_MSEC,
-                                      on_late, a);
+        THEN(r, sd_event_add_time(event, &a->files_timer, CLOCK_MONOTONIC, UINT64_MAX, USEC_PER_MSEC, on_late,
+                                  a));
         if (r < 0)
                 return r;
         Files *f = files_new(a, n);
         a->files_swept = true;
         r = sd_event_source_set_time(a->files_timer, MIN(f->begin_usec + TELL_USEC, f->end_usec));
-        if (r >= 0)
-                r = job_start(a, f->items[0].action, f, files_work, files_done, &a->files);
+        THEN(r, job_start(a, f->items[0].action, f, files_work, files_done, &a->files));
         if (r < 0)
                 a->files_timer = sd_event_source_disable_unref(a->files_timer);
         return r;

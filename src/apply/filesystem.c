@@ -104,8 +104,7 @@ int filesystem_work(Work *w) {
         if (r <= 0)
                 return r;
         r = mark(w, fd, true);
-        if (r >= 0)
-                r = mkfs(w, device);
+        THEN(r, mkfs(w, device));
         if (r < 0)
                 return r;
         work_at(w, "writing the file system on %s down to the disks", device);

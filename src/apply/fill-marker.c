@@ -59,8 +59,7 @@ int filling_check(Work *w, const char *place, const char *mark) {
         _cleanup_(freep) char *state = state_path(place), *path = xasprintf("%s/%s", place, mark),
                               *there = NULL, *here = NULL;
         int r = word_read(w, path, &there);
-        if (r >= 0)
-                r = word_read(w, state, &here);
+        THEN(r, word_read(w, state, &here));
         if (r < 0 || (there && here && streq(there, here)))
                 return r;
         return work_fail(w, -ESTALE, CAUSE_MOVE,

@@ -74,16 +74,14 @@ int grow_work(Work *w) {
         struct statfs fs;
         uint64_t bytes = 0;
         int r = disks_same(w);
-        if (r >= 0)
-                r = step_device(w, &name);
+        THEN(r, step_device(w, &name));
         if (r < 0)
                 return r;
         _cleanup_(freep) char *path = xasprintf("/dev/%s", name);
         _cleanup_(close_fd) int fd = root_open(w->root, target, O_RDONLY | O_DIRECTORY),
                                 device = root_open(w->root, path, O_RDONLY | O_NOFOLLOW);
         r = fd < 0 ? fd : device < 0 ? device : 0;
-        if (r >= 0)
-                r = device_is_mounted(w, path, fd);
+        THEN(r, device_is_mounted(w, path, fd));
         if (r == 0)
                 r = -ESTALE;
         if (r >= 0 && (fstatfs(fd, &fs) < 0 || ioctl(device, BLKGETSIZE64, &bytes) < 0))

@@ -49,8 +49,7 @@ static char *find_instance_role(const char *region) {
         _cleanup_(freep) char *role = NULL, *text = NULL;
         Diag ignored = {};
         int r = imds_get(imds, ROLES, &role, NULL, &ignored);
-        if (r >= 0)
-                r = imds_get(imds, DOCUMENT, &text, NULL, &ignored);
+        THEN(r, imds_get(imds, DOCUMENT, &text, NULL, &ignored));
         diag_done(&ignored);
         if (r < 0)
                 return NULL;

@@ -6,8 +6,7 @@
 /* The caller's, for as long as the KubeIdentity is used. */
 typedef struct ClusterIdentity {
         const KubeAccess *access;
-        uint64_t deadline_usec;         /* now_usec(): a token is asked for until then, but for a second at
-                                         * least */
+        uint64_t deadline_usec; /* now_usec(): a token is asked for until then, but for a second at least */
 } ClusterIdentity;
 /* Tokens as kubelet's own, by the role of the instance or the one that the exec plugin's arguments name, and
  * the ARN that has to be mapped. */

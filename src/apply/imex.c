@@ -45,8 +45,7 @@ int channel_work(Work *w) {
         if (r < 0)
                 return major_failed(w, r);
         r = channel_number(strrchr(target, '/') + 1, &minor_number);
-        if (r >= 0)
-                r = node_make(w->root, target, makedev(number, minor_number), &rights);
+        THEN(r, node_make(w->root, target, makedev(number, minor_number), &rights));
         return r < 0 ? work_fail(w, r, CAUSE_IMEX, "%s cannot be made: %s", target, node_error(r)) : r;
 }
 

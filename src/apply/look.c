@@ -122,8 +122,7 @@ static void look_at_state(const Root *root, Action *a) {
 }
 
 void texts_done(Texts *t) {
-        free(t->old);
-        free(t->new);
+        FREE_ALL(t->old, t->new);
         *t = (Texts){};
 }
 
@@ -239,15 +238,12 @@ static int ask_systemd(const Plan *plan, sd_bus **ret_bus, sd_bus_message **ret)
                 r = sd_bus_message_new_method_call(*ret_bus, &m, "org.freedesktop.systemd1",
                                                    "/org/freedesktop/systemd1",
                                                    "org.freedesktop.systemd1.Manager", "ListUnitsByNames");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', "s");
+        THEN(r, sd_bus_message_open_container(m, 'a', "s"));
         for (size_t i = 0; r >= 0 && i < plan->n; i++)
                 if (is_started(&plan->actions[i]))
                         r = sd_bus_message_append_basic(m, 's', plan->actions[i].target);
-        if (r >= 0)
-                r = sd_bus_message_close_container(m);
-        if (r >= 0)
-                r = sd_bus_call(*ret_bus, m, BUS_USEC, NULL, ret);
+        THEN(r, sd_bus_message_close_container(m));
+        THEN(r, sd_bus_call(*ret_bus, m, BUS_USEC, NULL, ret));
         sd_bus_message_unref(m);
         return r;
 }
@@ -258,8 +254,7 @@ static void look_at_units(const Root *root, Plan *plan) {
         sd_bus_message *reply = NULL;
         const char *name, *load, *active;
         int r = ask_systemd(plan, &bus, &reply);
-        if (r >= 0)
-                r = sd_bus_message_enter_container(reply, 'a', "(ssssssouso)");
+        THEN(r, sd_bus_message_enter_container(reply, 'a', "(ssssssouso)"));
         while (r > 0 && (r = sd_bus_message_read(reply, "(ssssssouso)", &name, NULL, &load, &active, NULL,
                                                  NULL, NULL, NULL, NULL, NULL)) > 0)
                 for (size_t i = 0; i < plan->n; i++)

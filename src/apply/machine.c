@@ -91,8 +91,7 @@ static const Kind kinds[] = {
 typedef struct Nodes { char *directory, *prefix; const Kind *kind; } Nodes;
 
 static void nodes_done(Nodes *n) {
-        free(n->directory);
-        free(n->prefix);
+        FREE_ALL(n->directory, n->prefix);
 }
 
 /* "/dev/infiniband/umad*" */
@@ -198,8 +197,7 @@ static int await(Work *w, int inotify, const Nodes *nodes, unsigned want) {
                 if (r >= 0 && now_usec() >= patience)
                         return missing_devices(w, nodes->kind, count, want);
                 work_progress(w, "waiting for %s: %u of %u are there", w->action->target, count, want);
-                if (r >= 0)
-                        r = wait_for_news(w, inotify, patience);
+                THEN(r, wait_for_news(w, inotify, patience));
                 if (r < 0)
                         return work_fail(w, r, nodes->kind->cause, "%s cannot be waited for: %s",
                                          w->action->target, strerror(-r));

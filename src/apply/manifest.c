@@ -113,8 +113,7 @@ static int remove_block(const Root *root, const char *path) {
         int r = block_prepare(root, path, "", &tmp);
         if (r > 0)
                 r = root_tmp_sync(&tmp);
-        if (r >= 0)
-                r = root_tmp_publish(&tmp);
+        THEN(r, root_tmp_publish(&tmp));
         root_tmp_release(&tmp);
         return r;
 }
@@ -139,10 +138,8 @@ static int remove_entry(Work *w, const json_t *entry) {
         if (r == 0)
                 diag_warn_at(&w->warnings, "file-changed", NULL, path,
                              "no longer asked for, and removed although it was changed since it was written");
-        if (r >= 0)
-                r = manager_expect(w->root, path);
-        if (r >= 0)
-                r = root_remove(w->root, path);
+        THEN(r, manager_expect(w->root, path));
+        THEN(r, root_remove(w->root, path));
         if (r < 0)
                 return r;
         log_info("removed %s, which the configuration no longer asks for", path);

@@ -235,8 +235,7 @@ static int reboot_once(Division *d) {
                                  "boot has no id: %s",
                                  gpus, strerror(-r));
         r = refuse_reboot(d, boot, gpus, wanted);
-        if (r >= 0)
-                r = ledger_write(d, boot, wanted);
+        THEN(r, ledger_write(d, boot, wanted));
         if (r < 0)
                 return r;
         /* Said before it is asked for: the reboot ends this run with SIGTERM, maybe before it comes to its
@@ -296,8 +295,7 @@ static int modes_reset(Division *d) {
         if (r < 0 && !d->reset_why)
                 return r;
         r = division_open(d);
-        if (r >= 0)
-                r = modes_read(d);
+        THEN(r, modes_read(d));
         return r > 0 ? 0 : r < 0 ? r : reboot_once(d);
 }
 

@@ -13,14 +13,10 @@
 static void division_done(Division *d) {
         division_close(d);
         for (size_t i = 0; i < d->n; i++) {
-                free(d->parts[i].name);
-                free(d->parts[i].address);
-                free(d->parts[i].profiles);
-                free(d->parts[i].wanted);
+                FREE_ALL(d->parts[i].name, d->parts[i].address, d->parts[i].profiles, d->parts[i].wanted);
                 nvml_instances_done(&d->parts[i].before);
         }
-        free(d->parts);
-        free(d->reset_why);
+        FREE_ALL(d->parts, d->reset_why);
 }
 
 /* ---- what is there ---- */
@@ -100,15 +96,13 @@ static int put_back(Division *d, int failure) {
 
 static int parts_fill(Division *d) {
         int r = division_open(d);
-        if (r >= 0)
-                r = modes_read(d);
+        THEN(r, modes_read(d));
         for (size_t i = 0; r >= 0 && i < d->n; i++) {
                 DividedGpu *part = &d->parts[i];
                 if (!part->touched || !part_wants_mig(part))
                         continue;
                 r = part_resolve(d, part);
-                if (r >= 0)
-                        r = part_fill(d, part);
+                THEN(r, part_fill(d, part));
         }
         return r;
 }

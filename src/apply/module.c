@@ -80,8 +80,7 @@ static int load(Work *w, const char *name, Cause cause) {
         _cleanup_(freep) char *what = xasprintf("the kernel module %s cannot be loaded", name);
         _cleanup_(strv_freep) char **argv = command("modprobe", name, NULL);
         int r = work_run(w, cause, what, argv);
-        if (r >= 0)
-                r = is_loaded(w, cause, name);
+        THEN(r, is_loaded(w, cause, name));
         if (r == 0)
                 r = work_fail(w, -ENOENT, cause,
                               "modprobe %s ended well, but the kernel does not have it; `modprobe "

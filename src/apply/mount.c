@@ -105,8 +105,7 @@ static int sync_mount(Work *w, int fd) {
 
 static int mark(Work *w, int mounted, const char *type) {
         int r = sync_mount(w, mounted);
-        if (r >= 0)
-                r = label_set(w, mounted, type);
+        THEN(r, label_set(w, mounted, type));
         return r < 0 ? r : sync_mount(w, mounted);
 }
 
@@ -201,8 +200,7 @@ int mount_work(Work *w) {
                 return work_fail(w, r, CAUSE_MOUNT, "%s cannot be made: %s", w->action->target,
                                  r == -ENOTDIR ? "a file stands there, or on the way" : strerror(-r));
         r = disks_same(w);
-        if (r >= 0)
-                r = step_device(w, &name);
+        THEN(r, step_device(w, &name));
         if (r < 0)
                 return r;
         _cleanup_(freep) char *device = xasprintf("/dev/%s", name);
@@ -236,8 +234,7 @@ static int bind_is_there(Work *w, int source) {
         if (fd < 0)
                 return fd;
         int r = place_look(source, &from);
-        if (r >= 0)
-                r = place_look(fd, &to);
+        THEN(r, place_look(fd, &to));
         if (r < 0)
                 return work_fail(w, r, CAUSE_MOUNT, "%s cannot be looked at: %s", target, strerror(-r));
         if (to.mount && !place_same(from, to))
@@ -255,13 +252,11 @@ int bind_work(Work *w) {
         const char *from = w->action->storage.source, *target = w->action->target;
         _cleanup_(close_fd) int source = open_directory(w, from);
         int r = source < 0 ? source : bind_target(w, source);
-        if (r >= 0)
-                r = bind_is_there(w, source);
+        THEN(r, bind_is_there(w, source));
         if (r != 0)
                 return r < 0 ? r : 0;
         r = mount_bind(w, from, target);
-        if (r >= 0)
-                r = bind_is_there(w, source);
+        THEN(r, bind_is_there(w, source));
         return r != 0 ? r
                       : work_fail(w, -EBUSY, CAUSE_MOUNT,
                                   "%s was bound, but is not seen on %s; findmnt tells what is", from, target);

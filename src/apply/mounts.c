@@ -77,10 +77,8 @@ int mount_device(Work *w, const char *device, const char *target, const char *ty
         _cleanup_(freep) char *source = NULL, *where = NULL;
         char words[512] = "";
         int r = need_libmount(w);
-        if (r >= 0)
-                r = path_resolve(w, device, &source);
-        if (r >= 0)
-                r = path_resolve(w, target, &where);
+        THEN(r, path_resolve(w, device, &source));
+        THEN(r, path_resolve(w, target, &where));
         if (r < 0)
                 return r;
         work_at(w, "mounting %s on %s", device, target);
@@ -105,8 +103,7 @@ int mount_device(Work *w, const char *device, const char *target, const char *ty
 int mount_bind(Work *w, const char *source, const char *target) {
         _cleanup_(freep) char *from = NULL, *to = NULL;
         int r = path_resolve(w, source, &from);
-        if (r >= 0)
-                r = path_resolve(w, target, &to);
+        THEN(r, path_resolve(w, target, &to));
         if (r < 0)
                 return r;
         if (mount(from, to, "none", MS_BIND, NULL) < 0)

@@ -46,8 +46,7 @@ static void moving_done(Moving *m) {
                 close_fd(&m->sources[i].fd);
                 free(m->sources[i].path);
         }
-        free(m->sources);
-        free(m->incoming);
+        FREE_ALL(m->sources, m->incoming);
         close_fd(&m->fd);
 }
 
@@ -266,8 +265,7 @@ static int source_look(const Moving *m, Source *s) {
                         "%s is mounted below %s and would vanish under the disks; unmount it first (pods "
                         "that run from there have to end)",
                         below, s->move->from);
-        if (r >= 0)
-                r = source_want(m, s);
+        THEN(r, source_want(m, s));
         /* a volume that takes it in held nothing for it */
         bool choose = source_kind(s->move).store && !m->work->action->storage.volume;
         return r >= 0 && s->wanted && choose ? store_choose(m, s) : r;
@@ -440,8 +438,7 @@ static int move_copy(const Moving *m) {
                 return r;
         r = needs_names(m) ? cp_each(m, what)
                            : work_run(m->work, CAUSE_MOVE, what, argv);
-        if (r >= 0)
-                r = verify(m);
+        THEN(r, verify(m));
         return r < 0 ? r : sync_target(m);
 }
 
@@ -451,8 +448,7 @@ static int take_over_whole(const Moving *m, int incoming, const char *name, char
                 openat(incoming, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         _cleanup_(strv_freep) char **names = NULL;
         int r = copy < 0 ? -errno : tree_list(copy, &names);
-        if (r >= 0)
-                r = attributes_copy(copy, m->fd);
+        THEN(r, attributes_copy(copy, m->fd));
         for (char **entry = names; r >= 0 && entry && *entry; entry++)
                 r = tree_merge(copy, *entry, m->fd, *entry, where);
         return r < 0 ? r : tree_remove(incoming, name, where);
@@ -501,8 +497,7 @@ static int move(const Moving *m) {
         int r = m->n_wanted > 0 ? move_copy(m) : 0;
         if (r >= 0 && m->n_wanted > 0)
                 r = take_over(m);
-        if (r >= 0)
-                r = mark_taken(m);
+        THEN(r, mark_taken(m));
         for (size_t i = 0; r >= 0 && i < m->n; i++)
                 if (m->sources[i].wanted || m->sources[i].copied)
                         r = original_remove(m, &m->sources[i]);
@@ -531,12 +526,10 @@ static int file_renew(const Moving *m, const Source *s, const char *path) {
         close_fd(&fd);
         if (r == -ENOENT || (r >= 0 && !S_ISREG(st.st_mode)))
                 return 0;
-        if (r >= 0)
-                r = root_read(m->work->root, path, FILE_MAX, &data, &size);
+        THEN(r, root_read(m->work->root, path, FILE_MAX, &data, &size));
         const int written = r < 0 ? r : root_replace(m->work->root, there, data, size, st.st_mode & 07777);
         r = written < 0 ? written : set_time(m->work->root, there, st.st_mtim);
-        if (r >= 0)
-                r = written;
+        THEN(r, written);
         return r < 0 ? move_fail(m, r, "cannot be brought to the volume", path) : r;
 }
 
@@ -558,8 +551,7 @@ static int files_renew(const Moving *m) {
 int move_work(Work *w) {
         _cleanup_(moving_done) Moving m = { .work = w, .target = w->action->target, .fd = -1 };
         int r = move_look(&m);
-        if (r >= 0)
-                r = incoming_remove(&m, false);
+        THEN(r, incoming_remove(&m, false));
         int changed = r >= 0 ? files_renew(&m) : r;
         r = changed >= 0 && w->action->storage.volume ? volume_kept(&m) : changed;
         if (r < 0 || m.n_wanted + m.n_copied == 0)

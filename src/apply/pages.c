@@ -91,8 +91,7 @@ static int one_read(const Root *root, const char *directory, Pool *ret) {
         uint64_t all = 0;
         *ret = (Pool){};
         int r = read_count(root, directory, "nr_hugepages", &all);
-        if (r >= 0)
-                r = read_count(root, directory, "surplus_hugepages", &ret->surplus);
+        THEN(r, read_count(root, directory, "surplus_hugepages", &ret->surplus));
         ret->reserved = all - MIN(all, ret->surplus);
         return r;
 }
@@ -177,8 +176,7 @@ static int shares_ask(Work *w, char *const *pools, bool more) {
                                 share = before + left;
                         else if (more)
                                 share = MIN(MAX(share, before), left);
-                        if (r >= 0)
-                                r = one_ask(w, pools[i], share, &now);
+                        THEN(r, one_ask(w, pools[i], share, &now));
                         uint64_t came = round == 0 ? now.reserved : now.reserved - MIN(before, now.reserved);
                         left -= MIN(left, came);
                 }
@@ -195,8 +193,7 @@ static int pages_ask(Work *w, const Place *place, Pool *pool) {
                 if (r >= 0 && stray.reserved > 0)
                         r = one_ask(w, *other, 0, &stray);
         }
-        if (r >= 0)
-                r = shares_ask(w, place->pools, pool->reserved <= w->action->pages.count);
+        THEN(r, shares_ask(w, place->pools, pool->reserved <= w->action->pages.count));
         return r < 0 ? r : pool_read(w->root, place->pools, pool);
 }
 
@@ -337,8 +334,7 @@ static void tell_what_is_in_use(Work *w, const Pool *pool) {
 /* Is all as the action wants it? What there is, there and where none may be. */
 static int pool_look(const Root *root, const Action *a, const Place *place, Pool *ret, Pool *ret_stray) {
         int r = pool_read(root, place->pools, ret);
-        if (r >= 0)
-                r = pool_read(root, place->others, ret_stray);
+        THEN(r, pool_read(root, place->others, ret_stray));
         return r < 0 ? r
                      : (ret->reserved == a->pages.count && ret_stray->reserved == 0) ||
                                (a->pages.if_none && ret->reserved > 0);

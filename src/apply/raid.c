@@ -132,8 +132,7 @@ static int arrays_stop(Work *w, const LockedDisks *all, const char *except) {
         for (size_t i = 0; i < all->n && r >= 0; i++) {
                 _cleanup_(freep) char *holder = NULL;
                 r = disk_holder(w, all->items[i].name, &holder);
-                if (r >= 0)
-                        r = disk_still(w, all->items[i].name, all->items[i].serial, holder);
+                THEN(r, disk_still(w, all->items[i].name, all->items[i].serial, holder));
                 if (r < 0 || !holder || (except && streq(holder, except)) || strv_contains(arrays, holder))
                         continue;
                 r = may_stop(w, holder);
@@ -183,8 +182,7 @@ static int wipe(Work *w, LockedDisk *d) {
         if (r < 0)
                 return r;
         r = zero(d->fd, d->content.raid.data_offset, WIPED_AT_START);
-        if (r >= 0)
-                r = zero(d->fd, d->content.raid.super_offset, SUPERBLOCK_SIZE);
+        THEN(r, zero(d->fd, d->content.raid.super_offset, SUPERBLOCK_SIZE));
         if (r < 0)
                 return fail_to_write(w, r, d->name);
         content_done(&d->content);
@@ -219,8 +217,7 @@ static int clean(Work *w, const char *array) {
         if (r < 0 || is_free(&c))
                 return r;
         r = both_ends(w, array);
-        if (r >= 0)
-                r = device_content(w, array, &left);
+        THEN(r, device_content(w, array, &left));
         if (r < 0 || is_free(&left))
                 return r;
         _cleanup_(freep) char *what = content_describe(&left);
@@ -277,10 +274,8 @@ static int array_create(Work *w) {
         if (!streq(a->storage.level, "raid0"))          /* which has none, and mdadm says so */
                 add_copies(&argv);
         int r = mdadm(w, "created", &argv, a->storage.disks);
-        if (r >= 0)
-                r = step_device(w, &array);
-        if (r >= 0)
-                r = clean(w, array);
+        THEN(r, step_device(w, &array));
+        THEN(r, clean(w, array));
         return r < 0 ? r : 1;
 }
 
@@ -357,8 +352,7 @@ static int assemble(Work *w, LockedDisks *all) {
         if (disk_holder(w, all->items[0].name, &array) >= 0 && array && array_runs(w->root, array))
                 return array_is_up(w) < 0 ? -ENODEV : 0;
         int r = arrays_stop(w, all, NULL);
-        if (r >= 0)
-                r = array_assemble(w, w->action->storage.disks);
+        THEN(r, array_assemble(w, w->action->storage.disks));
         return r < 0 ? r : array_is_up(w);
 }
 
@@ -395,8 +389,7 @@ static int start_degraded(Work *w, const LockedDisks *all, char *const *left, ch
         r = arrays_stop(w, all, runs ? array : NULL);
         if (r >= 0 && !runs)
                 r = array_assemble(w, left);
-        if (r >= 0)
-                r = disk_holder(w, left[0], &now);
+        THEN(r, disk_holder(w, left[0], &now));
         if (r >= 0 && (!now || !array_runs(w->root, now)))
                 r = work_fail(w, -ENODEV, CAUSE_ARRAY,
                               "%s does not run after mdadm assembled it; cat /proc/mdstat, and dmesg for "
@@ -444,10 +437,8 @@ int raid_work(Work *w) {
                 return work_fail(w, -EINVAL, CAUSE_INTERNAL,
                                  "the plan does not say how the array is made, or of what");
         int r = disks_lock(w, &all);
-        if (r >= 0)
-                r = disks_look(w, &all);
-        if (r >= 0)
-                r = step(w, &all);
+        THEN(r, disks_look(w, &all));
+        THEN(r, step(w, &all));
         if (r >= 0)
                 disks_keep(w, &all);
         return r;

@@ -90,8 +90,7 @@ static int reload(Work *w, const char *file, const char *now) {
         }
         holders_start(w, false);
         r = load(w);
-        if (r >= 0)
-                r = record_write(w, now);
+        THEN(r, record_write(w, now));
         return r < 0 ? r : 1;
 }
 

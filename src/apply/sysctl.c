@@ -131,8 +131,7 @@ static int set(Work *w, const char *path) {
         _cleanup_(freep) char *line = xasprintf("%s\n", w->action->with ?: "");
         work_at(w, "%s was being written", path);
         int r = root_write_value(w->root, path, line);
-        if (r >= 0)
-                r = has_value(w, path, &have);
+        THEN(r, has_value(w, path, &have));
         if (r < 0)
                 return fail_to_set(w, r, path);
         if (r > 0 || !have)

@@ -64,8 +64,7 @@ static int task_link(Apply *a, const json_t *index, size_t i) {
         t->after = xcalloc(strv_length(t->action->after) + i, sizeof(Task *));
         t->after_any = xcalloc(strv_length(t->action->after_any), sizeof(Task *));
         int r = tasks_find(a, index, i, t->action->after, t->after, &t->n_after);
-        if (r >= 0)
-                r = tasks_find(a, index, i, t->action->after_any, t->after_any, &t->n_after_any);
+        THEN(r, tasks_find(a, index, i, t->action->after_any, t->after_any, &t->n_after_any));
         if (r < 0)
                 return r;
         /* Nothing is removed, and the manifest names no new file, unless everything before it could be
@@ -215,10 +214,8 @@ static int on_stop_signal(_unused_ sd_event_source *s, const struct signalfd_sig
 static int signal_watch(sd_event *e, int signal, Apply *a) {
         sd_event_source *source = NULL;
         int r = sd_event_add_signal(e, &source, signal, on_stop_signal, a);
-        if (r >= 0)
-                r = sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IMPORTANT);
-        if (r >= 0)
-                r = sd_event_source_set_floating(source, true);
+        THEN(r, sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IMPORTANT));
+        THEN(r, sd_event_source_set_floating(source, true));
         sd_event_source_unref(source);
         return r;
 }
@@ -306,10 +303,8 @@ void tasks_done(Apply *a) {
                 if (a->tasks[i].state != TASK_ENDED)
                         task_skip(&a->tasks[i], xstrdup("the run ended before it began"), false);
         tasks_release(a);
-        for (size_t i = 0; i < a->n; i++) {
-                free(a->tasks[i].after);
-                free(a->tasks[i].after_any);
-        }
+        for (size_t i = 0; i < a->n; i++)
+                FREE_ALL(a->tasks[i].after, a->tasks[i].after_any);
         free(a->tasks);
         a->tasks = NULL;
         a->n = 0;

@@ -83,9 +83,7 @@ Job *job_free(Job *j) {
         json_decref(j->work.found);
         diag_done(&j->work.warnings);
         json_decref(j->found);
-        free(j->also);
-        free(j->at);
-        free(j);
+        FREE_ALL(j->also, j->at, j);
         return NULL;
 }
 
@@ -150,17 +148,12 @@ static Job *job_new(Apply *a, const Action *action, int (*function)(Work *w)) {
 static int job_begin(Job *j, Apply *a) {
         sd_event *event = NULL;
         int r = apply_event(a, &event);
-        if (r >= 0)
-                r = root_new(root_path(a->root), &j->root);
-        if (r >= 0)
-                r = flag_open(&j->ended_fd);
-        if (r >= 0)
-                r = flag_open(&j->work.cancel_fd);
-        if (r >= 0)
-                r = sd_event_add_io(event, &j->source, j->ended_fd, EPOLLIN, on_ended, j);
+        THEN(r, root_new(root_path(a->root), &j->root));
+        THEN(r, flag_open(&j->ended_fd));
+        THEN(r, flag_open(&j->work.cancel_fd));
+        THEN(r, sd_event_add_io(event, &j->source, j->ended_fd, EPOLLIN, on_ended, j));
         j->work.root = j->root;
-        if (r >= 0)
-                r = -pthread_create(&j->thread, NULL, job_run, j);
+        THEN(r, -pthread_create(&j->thread, NULL, job_run, j));
         j->running = r >= 0;
         return r;
 }
@@ -172,8 +165,7 @@ int work_start(Task *t, int (*function)(Work *w), char **given) {
         j->work.given = given;
         j->work.waited_usec = t->waited_usec;
         int r = sd_event_source_get_time(t->deadline, &j->work.deadline_usec);
-        if (r >= 0)
-                r = job_begin(j, t->apply);
+        THEN(r, job_begin(j, t->apply));
         return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no thread for it: %s", strerror(-r)) : 0;
 }
 
@@ -305,8 +297,7 @@ void work_keep(Work *w, int fd) {
                 close(fd);
                 return;
         }
-        j->kept = xrealloc(j->kept, j->n_kept + 1, sizeof *j->kept);
-        j->kept[j->n_kept++] = fd;
+        *APPEND(j->kept, j->n_kept) = fd;
 }
 
 int work_fail(Work *w, int r, Cause cause, const char *format, ...) {

@@ -11,23 +11,22 @@ typedef struct Work Work;
 struct Work {                           /* all of it the thread's own: a thread that
                                          * no signal reaches may outlive the run */
         const Root *root;
-        const Plan *plan;               /* which stays as long as the thread */
-        const Action *action;           /* of it */
-        uint64_t deadline_usec;         /* CLOCK_MONOTONIC; the loop's own deadline for the task */
-        uint64_t waited_usec;           /* in vain, by another process of this boot: what is told counts it */
-        int cancel_fd;                  /* becomes readable when the task was given up */
-        bool early;                     /* the run phase is another process, and comes later: user scripts
-                                         * may be at work, and nothing reboots under them */
-        char **given;                   /* what the loop told it when it began; or NULL */
-        struct Job *job;                /* work.c's; NULL where a function is called without a task */
-        struct Files *files;            /* files.c's; or NULL */
-        struct Pruning *pruning;        /* manifest.c's, from one batch of files to the next; or NULL */
-        Cause cause;                    /* of a failure */
-        char *text;                     /* its sentence */
-        int turn_fd;                    /* for Results.turn_fd, or 0 */
-        json_t *found;                  /* for Result.found: taken when the
-                                         * thread ends, well or not; or NULL */
-        Diag warnings;                  /* added to the run's own when it ends */
+        const Plan *plan;       /* which stays as long as the thread */
+        const Action *action;   /* of it */
+        uint64_t deadline_usec; /* CLOCK_MONOTONIC; the loop's own deadline for the task */
+        uint64_t waited_usec;   /* in vain, by another process of this boot: what is told counts it */
+        int cancel_fd;          /* becomes readable when the task was given up */
+        bool early;             /* the run phase is another process, and comes later: user scripts may be at
+                                 * work, and nothing reboots under them */
+        char **given;           /* what the loop told it when it began; or NULL */
+        struct Job *job;        /* work.c's; NULL where a function is called without a task */
+        struct Files *files;    /* files.c's; or NULL */
+        struct Pruning *pruning; /* manifest.c's, from one batch of files to the next; or NULL */
+        Cause cause;            /* of a failure */
+        char *text;             /* its sentence */
+        int turn_fd;            /* for Results.turn_fd, or 0 */
+        json_t *found;          /* for Result.found: taken when the thread ends, well or not; or NULL */
+        Diag warnings;          /* added to the run's own when it ends */
 };
 
 /* In the thread: */

@@ -36,6 +36,9 @@
 #define TAKE_PTR(p) ({ __typeof__(p) *_p = &(p), _taken = *_p; *_p = NULL; _taken; })
 #define TAKE_FD(fd) ({ int *_p = &(fd), _taken = *_p; *_p = -1; _taken; })
 
+/* One more step of several, where those before it went well. */
+#define THEN(r, step) ((r) = (r) < 0 ? (r) : (step))
+
 /* DEFINE_CLEANUP(Foo *, foo_free) makes foo_freep for _cleanup_(foo_freep). */
 #define DEFINE_CLEANUP(type, function)                                                         \
         static inline void function##p(type *p) {                                              \

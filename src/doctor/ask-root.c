@@ -98,8 +98,7 @@ static int write_planned(Ask *a) {
                         memcpy(at, "SystemdCgroup=false ", strlen(by_systemd));
                 r = cover(parent);
                 (void)!unlink(file->target);
-                if (r >= 0)
-                        r = put(file->target, content, file->file.size, file->file.mode & 07777);
+                THEN(r, put(file->target, content, file->file.size, file->file.mode & 07777));
         }
         return r;
 }
@@ -130,8 +129,7 @@ static int close_mounts(Ask *a) {
 static int make_root(Ask *a) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = mount("nodestrap", SPACE, "tmpfs", 0, "mode=0755") < 0 ? -errno : 0;
-        if (r >= 0)
-                r = root_list(a->image->root, "/", &names);
+        THEN(r, root_list(a->image->root, "/", &names));
         for (char **name = names; r >= 0 && name && *name; name++)
                 r = show_entry(*name);
         return r;

@@ -37,14 +37,12 @@
 
 static void ask_done(Ask *a) {
         for (size_t i = 0; i < a->n_groups; i++) {
-                free(a->groups[i].own);
-                free(a->groups[i].kind);
+                FREE_ALL(a->groups[i].own, a->groups[i].kind);
                 close_fd(&a->groups[i].fd);
         }
         strv_free(a->containerd);
         strv_free(a->kubelet);
-        free(a->alpha);
-        free(a->why);
+        FREE_ALL(a->alpha, a->why);
         for (size_t i = 0; i < ARRAY_SIZE(a->said); i++) {
                 close_fd(&a->said[i]);
                 close_fd(&a->told[i]);
@@ -330,10 +328,8 @@ int daemons_ask(const Image *image, const Config *config, const Plan *plan, Aske
                                       .told = { -1, -1, -1 }, .again = { -1, -1 }, .fault = { -1, -1 } };
         int r = command_lines(&a);
         stop_catch();
-        if (r >= 0)
-                r = open_pipes(&a);
-        if (r >= 0)
-                r = ask_groups_make(&a);
+        THEN(r, open_pipes(&a));
+        THEN(r, ask_groups_make(&a));
         if (r >= 0)
                 ask(&a, ret);
         ask_groups_remove(&a);

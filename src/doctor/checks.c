@@ -17,8 +17,7 @@ const Need *needs_find(const Needs *needs, NeedKind kind, const char *name) {
 
 void needs_done(Needs *n) {
         for (size_t i = 0; i < n->n; i++) {
-                free(n->items[i].name);
-                free(n->items[i].step);
+                FREE_ALL(n->items[i].name, n->items[i].step);
                 strv_free(n->items[i].types);
         }
         free(n->items);
@@ -63,11 +62,8 @@ size_t checks_count(const Checks *checks, CheckVerdict verdict) {
 
 void checks_done(Checks *c) {
         for (size_t i = 0; i < c->n; i++) {
-                free(c->items[i].code);
-                free(c->items[i].subject);
-                free(c->items[i].found);
-                free(c->items[i].text);
-                free(c->items[i].step);
+                FREE_ALL(c->items[i].code, c->items[i].subject, c->items[i].found, c->items[i].text,
+                         c->items[i].step);
                 strv_free(c->items[i].types);
         }
         free(c->items);

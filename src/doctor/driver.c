@@ -8,18 +8,14 @@
 #include "base/version.h"
 
 static void driver_done(Driver *d) {
-        free(d->tree);
-        free(d->version);
-        free(d->where);
-        free(d->license);
+        FREE_ALL(d->tree, d->version, d->where, d->license);
         *d = (Driver){};
 }
 
 void drivers_done(Image *i) {
         for (size_t k = 0; k < i->n_drivers; k++)
                 driver_done(&i->drivers[k]);
-        free(i->drivers);
-        free(i->driver);
+        FREE_ALL(i->drivers, i->driver);
         i->drivers = NULL;
         i->n_drivers = 0;
         i->driver = NULL;
@@ -27,8 +23,7 @@ void drivers_done(Image *i) {
 
 /* Takes over what it is given. */
 static void add_driver(Image *i, Driver driver) {
-        i->drivers = xrealloc(i->drivers, i->n_drivers + 1, sizeof *i->drivers);
-        i->drivers[i->n_drivers++] = driver;
+        *APPEND(i->drivers, i->n_drivers) = driver;
 }
 
 /* ---- modules ---- */
@@ -100,8 +95,7 @@ static bool find_in_names(const Root *root, const char *folder, const char *pref
                         startswith(*name, prefix) ? version_in_name(*name + strlen(prefix)) : NULL;
                 if (!version || (newest && version_compare(version, newest) <= 0))
                         continue;
-                free(newest);
-                free(where);
+                FREE_ALL(newest, where);
                 newest = TAKE_PTR(version);
                 where = xasprintf("%s/%s", folder, *name);
         }

@@ -16,15 +16,12 @@
 #define MAX_STRING   4096u
 
 void elf_done(Elf *e) {
-        free(e->interpreter);
-        free(e->soname);
+        FREE_ALL(e->interpreter, e->soname);
         strv_free(e->needed);
         strv_free(e->search);
         strv_free(e->defines);
-        for (size_t i = 0; i < e->n_wants; i++) {
-                free(e->wants[i].name);
-                free(e->wants[i].library);
-        }
+        for (size_t i = 0; i < e->n_wants; i++)
+                FREE_ALL(e->wants[i].name, e->wants[i].library);
         free(e->wants);
         *e = (Elf){};
 }

@@ -13,17 +13,16 @@
 typedef struct ElfVersion { char *name, *library; } ElfVersion;         /* "GLIBC_2.38", "libc.so.6" */
 
 typedef struct Elf {
-        bool wide;                      /* of 64 bits */
-        unsigned machine;               /* e_machine */
-        char *interpreter;              /* what loads it: "/lib64/ld-linux-x86-64.so.2"; NULL: it is static,
-                                         * or a library */
-        char *soname;                   /* or NULL */
-        char **needed;                  /* "libc.so.6" */
-        char **search;                  /* of DT_RUNPATH, else DT_RPATH: directories, $ORIGIN still in them */
-        ElfVersion *wants;              /* of DT_VERNEED, without those that are weak */
+        bool wide;              /* of 64 bits */
+        unsigned machine;       /* e_machine */
+        char *interpreter;      /* what loads it: "/lib64/ld-linux-x86-64.so.2"; NULL: it is static, or a
+                                 * library */
+        char *soname;           /* or NULL */
+        char **needed;          /* "libc.so.6" */
+        char **search;          /* of DT_RUNPATH, else DT_RPATH: directories, $ORIGIN still in them */
+        ElfVersion *wants;      /* of DT_VERNEED, without those that are weak */
         size_t n_wants;
-        char **defines;                 /* of DT_VERDEF; NULL: it has no versions, and ld.so(8) then asks for
-                                         * none */
+        char **defines;         /* of DT_VERDEF; NULL: it has no versions, and ld.so(8) then asks for none */
 } Elf;
 /* -ENOEXEC: no ELF file; -EBADMSG: one that says of itself what cannot be. Of files of 32 bits or of the
  * other byte order there is the machine and no more. */

@@ -23,8 +23,7 @@ void image_done(Image *i) {
         free(i->kernel);
         strv_free(i->trees);
         drivers_done(i);
-        free(i->kubelet);
-        free(i->containerd);
+        FREE_ALL(i->kubelet, i->containerd);
         *i = (Image){};
 }
 

@@ -33,10 +33,7 @@ struct Labels {
 Labels *labels_free(Labels *labels) {
         if (!labels)
                 return NULL;
-        free(labels->contexts);
-        free(labels->prefixes);
-        free(labels->customizable);
-        free(labels->base);
+        FREE_ALL(labels->contexts, labels->prefixes, labels->customizable, labels->base);
         text_done(&labels->without);
         text_done(&labels->with);
         free(labels);

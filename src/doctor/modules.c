@@ -106,16 +106,11 @@ void kernels_read(Look *l) {
 }
 
 void kernels_done(Look *l) {
-        for (size_t i = 0; i < l->n_kernels; i++) {
-                free(l->kernels[i].modules);
-                free(l->kernels[i].builtin);
-                free(l->kernels[i].features);
-        }
+        for (size_t i = 0; i < l->n_kernels; i++)
+                FREE_ALL(l->kernels[i].modules, l->kernels[i].builtin, l->kernels[i].features);
         free(l->kernels);
-        for (size_t i = 0; i < l->n_rules; i++) {
-                free(l->rules[i].path);
-                free(l->rules[i].text);
-        }
+        for (size_t i = 0; i < l->n_rules; i++)
+                FREE_ALL(l->rules[i].path, l->rules[i].text);
         free(l->rules);
 }
 
@@ -130,8 +125,7 @@ typedef struct Finding {
 } Finding;
 
 static void finding_done(Finding *f) {
-        free(f->path);
-        free(f->made_for);
+        FREE_ALL(f->path, f->made_for);
 }
 
 /* Where installers put modules, which depmod lists; which of them there are without it. */

@@ -32,8 +32,7 @@ Owners *owners_free(Owners *o) {
                 return NULL;
         strv_free(o->seen);
         strv_free(o->foreign);
-        free(o->base);
-        free(o);
+        FREE_ALL(o->base, o);
         return NULL;
 }
 

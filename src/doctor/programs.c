@@ -177,8 +177,7 @@ typedef struct Objects {
 
 static void objects_done(Objects *o) {
         for (size_t i = 0; i < o->n; i++) {
-                free(o->items[i].name);
-                free(o->items[i].path);
+                FREE_ALL(o->items[i].name, o->items[i].path);
                 elf_done(&o->items[i].elf);
         }
         free(o->items);

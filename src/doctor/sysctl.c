@@ -59,8 +59,7 @@ static void read_file(const char *text, const char *path, const char *file, char
                 _cleanup_(freep) char *its = sysctl_name_is_valid(name) ? sysctl_path(name) : NULL;
                 if (!its || !streq(its, path))
                         continue;
-                free(*value);
-                free(*from);
+                FREE_ALL(*value, *from);
                 *value = TAKE_PTR(set);
                 *from = xstrdup(file);
         }

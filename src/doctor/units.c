@@ -64,8 +64,7 @@ typedef struct Service {
 static void service_done(Service *s) {
         for (size_t i = 0; i < ARRAY_SIZE(starters); i++)
                 strv_free(s->commands[i]);
-        free(s->type);
-        free(s->from);
+        FREE_ALL(s->type, s->from);
 }
 
 static void add_setting(Service *s, const char *name, const char *value) {

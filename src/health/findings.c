@@ -11,10 +11,8 @@ DEFINE_STRING_TABLE(health_look, HealthLook, "fabric", "recovery", "memory", "nv
                     "kernel-log", "efa", "gpudirect")
 
 void findings_done(Findings *f) {
-        for (size_t i = 0; i < f->n; i++) {
-                free(f->items[i].address);
-                free(f->items[i].text);
-        }
+        for (size_t i = 0; i < f->n; i++)
+                FREE_ALL(f->items[i].address, f->items[i].text);
         free(f->items);
         *f = (Findings){};
 }
@@ -26,11 +24,9 @@ void finding_add(Findings *f, const char *word, const char *address, bool unusab
         if (vasprintf(&text, format, ap) < 0)
                 text = NULL;
         va_end(ap);
-        f->items = xrealloc(f->items, f->n + 1, sizeof *f->items);
-        f->items[f->n++] = (Finding){ .word = word,
-                                     .address = xstrdup(address),
-                                     .text = text ?: xstrdup(word),
-                                     .unusable = unusable };
+        *APPEND(f->items, f->n) = (Finding){
+                .word = word, .address = xstrdup(address), .text = text ?: xstrdup(word), .unusable = unusable
+        };
 }
 
 void findings_excuse(Findings *f, const char *address) {

@@ -23,13 +23,11 @@ typedef enum HealthLook {
 DECLARE_STRING_TABLE(health_look, HealthLook);
 
 typedef struct Finding {
-        const char *word;               /* static, of the manual's table: "nvlink-down", "xid" */
-        char *address;                  /* "0000:86:00.0"; "" for the machine as a whole */
-        char *text;                     /* a sentence: what is so, what it means, what next */
-        size_t fact;                    /* 0, or bytes of text before what is advised for one that is
-                                         * unusable */
-        bool unusable;                  /* its vendor says that it cannot be used like this: a failure
-                                         * whatever the policy */
+        const char *word; /* static, of the manual's table: "nvlink-down", "xid" */
+        char *address;  /* "0000:86:00.0"; "" for the machine as a whole */
+        char *text;     /* a sentence: what is so, what it means, what next */
+        size_t fact;    /* 0, or bytes of text before what is advised for one that is unusable */
+        bool unusable;  /* its vendor says that it cannot be used like this: a failure whatever the policy */
 } Finding;
 typedef struct Findings { Finding *items; size_t n; } Findings;     /* a zeroed one is empty */
 void findings_done(Findings *f);

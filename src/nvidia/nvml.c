@@ -373,9 +373,8 @@ static int instances_of(NvmlDevice device, const NvmlProfile *profile, NvmlInsta
         for (unsigned i = 0; code == NVML_OK && i < count; i++) {
                 InstanceInfo info = {};
                 code = CALL(instance_info, handles[i], &info);
-                to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
-                to->items[to->n++] = (NvmlInstance){ handles[i], info.id, profile->id, info.placement.start,
-                                                     info.placement.size };
+                *APPEND(to->items, to->n) = (NvmlInstance){ handles[i], info.id, profile->id,
+                                                            info.placement.start, info.placement.size };
         }
         return code;
 }

@@ -141,10 +141,8 @@ static void storage_done(Action *a) {
                             a->storage.device };
         for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
                 free(strings[i]);
-        for (size_t i = 0; i < a->storage.n_moves; i++) {
-                free(a->storage.moves[i].from);
-                free(a->storage.moves[i].name);
-        }
+        for (size_t i = 0; i < a->storage.n_moves; i++)
+                FREE_ALL(a->storage.moves[i].from, a->storage.moves[i].name);
         free(a->storage.moves);
         strv_free(a->storage.disks);
         strv_free(a->storage.serials);
@@ -196,8 +194,7 @@ static const Family stops = { .kind = ACTION_OF_UNITS, .done = storage_done, .pu
 /* ---- images ---- */
 
 static void image_import_done(Action *a) {
-        free(a->image.socket);
-        free(a->image.snapshotter);
+        FREE_ALL(a->image.socket, a->image.snapshotter);
         strv_free(a->image.options);
 }
 
@@ -481,16 +478,10 @@ json_t *action_canonical(const Action *a) {
 
 void action_done(Action *a) {
         const Family *family = action_row(a->type)->family;
-        free(a->id);
-        free(a->group);
-        free(a->target);
-        free(a->with);
-        free(a->why);
+        FREE_ALL(a->id, a->group, a->target, a->with, a->why);
         strv_free(a->after);
         strv_free(a->after_any);
-        free(a->timed_from);
-        free(a->live_why);
-        free(a->diff);
+        FREE_ALL(a->timed_from, a->live_why, a->diff);
         if (family->done)
                 family->done(a);
 }

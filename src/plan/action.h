@@ -99,20 +99,19 @@ DECLARE_STRING_TABLE(action_type, ActionType);
 /* What the disks say about a step, found out before anything is touched. Not part of the plan's id, nor are
  * the names of disks: the plan of a second run, of the next boot and of the first one is the same plan. */
 typedef enum StepState {
-        STEP_UNKNOWN,           /* the disks were not looked at (model, config
-                                 * phase, not root): nothing may be done */
-        STEP_KEEP,              /* is so already */
-        STEP_MAKE,              /* there is nothing yet: create, make, mount, move, bind */
-        STEP_REMAKE,            /* create-raid: remains of an array that cannot be had
-                                 * again are wiped first; make-filesystem: one whose
-                                 * making was cut off, or what lay below such an array */
-        STEP_ASSEMBLE,          /* create-raid: all members are there, the array does not run;
-                                 * make-filesystem: decided when the array runs: made only where it
-                                 * is blank or unfinished then (with storage.uuid), else left as it
-                                 * is; mount: whatever xfs or ext4 lies there then, uuid is NULL */
-        STEP_REPAIR,            /* create-raid: raid10 runs or can run with the members it has;
-                                 * storage.blank joins it again; mount: is mounted already,
-                                 * only the mark that the file system is finished is missing */
+        STEP_UNKNOWN,   /* the disks were not looked at (model, config phase, not root): nothing may be done
+                         * */
+        STEP_KEEP,      /* is so already */
+        STEP_MAKE,      /* there is nothing yet: create, make, mount, move, bind */
+        STEP_REMAKE,    /* create-raid: remains of an array that cannot be had again are wiped first;
+                         * make-filesystem: one whose making was cut off, or what lay below such an array */
+        STEP_ASSEMBLE,  /* create-raid: all members are there, the array does not run; make-filesystem:
+                         * decided when the array runs: made only where it is blank or unfinished then (with
+                         * storage.uuid), else left as it is; mount: whatever xfs or ext4 lies there then,
+                         * uuid is NULL */
+        STEP_REPAIR,    /* create-raid: raid10 runs or can run with the members it has; storage.blank joins it
+                         * again; mount: is mounted already, only the mark that the file system is finished is
+                         * missing */
         _STEP_MAX, _STEP_INVALID = -22,
 } StepState;
 DECLARE_STRING_TABLE(step_state, StepState);
@@ -137,109 +136,108 @@ typedef struct MigLayout { unsigned gpu; char **profiles; } MigLayout;
 typedef struct Move { char *from, *name; } Move;
 
 typedef struct Action {
-        char *id;               /* unique, stable: "write-file:/etc/…" */
+        char *id;                       /* unique, stable: "write-file:/etc/…" */
         ActionType type;
         Phase phase;
-        char *group;            /* what a reader sorts by: "system", "containerd",
-                                 * "kubelet", …; also what --daemon filters */
+        char *group;                    /* what a reader sorts by: "system", "containerd", "kubelet", …; also
+                                         * what --daemon filters */
         char *target;
-        char *with;             /* in what form, part of the id: "raid0 3 disks", "xfs", "noatime"; or NULL */
-        char *why;              /* one clause for the reader: what was decided and from what */
-        char **after;           /* ids that must have ended well before */
-        char **after_any;       /* ids that must have ended before, well or not */
-        uint64_t deadline_usec; /* for this action alone */
-        char *timed_from;       /* id of another one: the deadline counts from the end of that one where it
-                                 * is still to come; or NULL */
-        bool optional;          /* start-unit: an image without this unit is warned of, not failed;
-                                 * await-unit: one that is ordered behind this run is not waited for */
-        bool retry;             /* start-unit: a start that fails is tried
-                                 * again, with back-off, until the deadline */
-        bool lenient;           /* what does not come true is a warning, not a failure
-                                 * (onShortfall: warn, gate: warn, persistenced) */
-        bool secret;            /* what the user wrote as he liked stands in the file, in with, or in a file
-                                 * that the unit reads: nobody is shown it, or a digest to guess it from,
-                                 * who does not ask for it */
-        bool revealed;          /* it would be secret, and somebody asked */
-        bool quiet;             /* what its unit or program says is not repeated: it reads such files, and may
-                                 * quote them */
-        GpuClass class;         /* of the machine, in steps that its GPUs need */
+        char *with;                     /* in what form, part of the id: "raid0 3 disks", "xfs", "noatime"; or
+                                         * NULL */
+        char *why;                      /* one clause for the reader: what was decided and from what */
+        char **after;                   /* ids that must have ended well before */
+        char **after_any;               /* ids that must have ended before, well or not */
+        uint64_t deadline_usec;         /* for this action alone */
+        char *timed_from;               /* id of another one: the deadline counts from the end of that one
+                                         * where it is still to come; or NULL */
+        bool optional;                  /* start-unit: an image without this unit is warned of, not failed;
+                                         * await-unit: one that is ordered behind this run is not waited for
+                                         * */
+        bool retry;                     /* start-unit: a start that fails is tried again, with back-off, until
+                                         * the deadline */
+        bool lenient;                   /* what does not come true is a warning, not a failure (onShortfall:
+                                         * warn, gate: warn, persistenced) */
+        bool secret;                    /* what the user wrote as he liked stands in the file, in with, or in
+                                         * a file that the unit reads: nobody is shown it, or a digest to
+                                         * guess it from, who does not ask for it */
+        bool revealed;                  /* it would be secret, and somebody asked */
+        bool quiet;                     /* what its unit or program says is not repeated: it reads such files,
+                                         * and may quote them */
+        GpuClass class;                 /* of the machine, in steps that its GPUs need */
         Live live;
-        char *live_why;         /* in which it differs, why it is not known, what goes; or NULL */
-        char *diff;             /* of a file: unified, where it was asked for; or NULL */
-        union {                 /* the one that the type's row names; all zero for a type without one */
+        char *live_why;                 /* in which it differs, why it is not known, what goes; or NULL */
+        char *diff;                     /* of a file: unified, where it was asked for; or NULL */
+        union {                         /* the one that the type's row names; all zero for a type without one
+                                         * */
                 struct {
                         char *content; size_t size;
                         mode_t mode;
                 } file;
                 struct {
-                        char inputs[65];        /* SHA-256 over the files of this plan
-                                                 * that the unit reads at start; may be empty */
-                        char **reads;           /* these files */
-                        bool no_swap, defaults; /* kubelet ends where there is swap, or where kernel
-                                                 * settings are not its defaults; not part of the id */
+                        char inputs[65]; /* SHA-256 over the files of this plan that the unit reads at start;
+                                          * may be empty */
+                        char **reads;   /* these files */
+                        bool no_swap, defaults; /* kubelet ends where there is swap, or where kernel settings
+                                                 * are not its defaults; not part of the id */
                 } unit;
                 struct {
                         StepState state;
-                        char **disks;           /* kernel names of this boot, in order of
-                                                 * serial: members, or the one disk */
-                        char **serials;         /* of the same disks, so that apply can
-                                                 * tell that they still are */
-                        char **blank;           /* STEP_REPAIR: those of disks that are to join
-                                                 * again: blank, or members that stayed behind */
-                        char *running;          /* create-raid: the array that holds members now
-                                                 * ("md127"), or NULL. STEP_KEEP: it runs.
-                                                 * STEP_ASSEMBLE, STEP_REMAKE: it does not, and
-                                                 * is stopped first. STEP_REPAIR: stopped first
-                                                 * if it is inactive */
-                        char *array_uuid;       /* STEP_ASSEMBLE, STEP_REPAIR, STEP_KEEP: md's */
-                        char *device;           /* create-raid: what its node is called where somebody
-                                                 * else's array has the target's name; or NULL */
-                        bool array;             /* the device is the array over disks, not disks[0] itself */
-                        char *level;            /* create-raid: "raid0", "raid10" */
-                        char *filesystem;       /* make-filesystem, mount: "xfs", "ext4" (mount: what
-                                                 * is there may differ from what is asked for) */
-                        char *uuid;             /* make-filesystem: the new one's, or STEP_KEEP: the one's
-                                                 * that is there; mount: of what is expected; NULL: not
-                                                 * known, as in STEP_UNKNOWN */
-                        char *source;           /* bind: directory on the disks;
-                                                 * grow-filesystem: where it is mounted */
-                        bool volume;            /* disks is an EBS volume; move-files: only where the volume
-                                                 * has nothing for the directory yet; else files alone */
-                        char **files;           /* move-files, volume: of this plan, below the directories:
-                                                 * written anew at each boot before it is mounted */
+                        char **disks;   /* kernel names of this boot, in order of serial: members, or the one
+                                         * disk */
+                        char **serials; /* of the same disks, so that apply can tell that they still are */
+                        char **blank;   /* STEP_REPAIR: those of disks that are to join again: blank, or
+                                         * members that stayed behind */
+                        char *running;  /* create-raid: the array that holds members now ("md127"), or NULL.
+                                         * STEP_KEEP: it runs. STEP_ASSEMBLE, STEP_REMAKE: it does not, and is
+                                         * stopped first. STEP_REPAIR: stopped first if it is inactive */
+                        char *array_uuid; /* STEP_ASSEMBLE, STEP_REPAIR, STEP_KEEP: md's */
+                        char *device;   /* create-raid: what its node is called where somebody else's array
+                                         * has the target's name; or NULL */
+                        bool array;     /* the device is the array over disks, not disks[0] itself */
+                        char *level;    /* create-raid: "raid0", "raid10" */
+                        char *filesystem; /* make-filesystem, mount: "xfs", "ext4" (mount: what is there may
+                                           * differ from what is asked for) */
+                        char *uuid;     /* make-filesystem: the new one's, or STEP_KEEP: the one's that is
+                                         * there; mount: of what is expected; NULL: not known, as in
+                                         * STEP_UNKNOWN */
+                        char *source;   /* bind: directory on the disks; grow-filesystem: where it is mounted
+                                         * */
+                        bool volume;    /* disks is an EBS volume; move-files: only where the volume has
+                                         * nothing for the directory yet; else files alone */
+                        char **files;   /* move-files, volume: of this plan, below the directories: written
+                                         * anew at each boot before it is mounted */
                         Move *moves; size_t n_moves;
-                        uint64_t bytes;         /* move-files: that they hold, at most; 0: nobody looked */
+                        uint64_t bytes; /* move-files: that they hold, at most; 0: nobody looked */
                 } storage;
                 struct {
-                        char *socket;           /* where containerd listens; NULL: CONTAINERD_SOCKET */
-                        char *snapshotter;      /* where it is unpacked; NULL: containerd's own default */
-                        char **options;         /* of `ctr images import` for that */
+                        char *socket;   /* where containerd listens; NULL: CONTAINERD_SOCKET */
+                        char *snapshotter; /* where it is unpacked; NULL: containerd's own default */
+                        char **options; /* of `ctr images import` for that */
                 } image;
                 struct {
-                        uint64_t size, count;   /* size: bytes of one page */
-                        int node;               /* -1: over all NUMA nodes that have CPUs */
-                        bool if_none;           /* what is reserved already wins */
-                        bool by_node;           /* node -1: memory of GPUs may come online meanwhile,
-                                                 * and one number for all nodes would take from it */
+                        uint64_t size, count; /* size: bytes of one page */
+                        int node;       /* -1: over all NUMA nodes that have CPUs */
+                        bool if_none;   /* what is reserved already wins */
+                        bool by_node;   /* node -1: memory of GPUs may come online meanwhile, and one number
+                                         * for all nodes would take from it */
                 } pages;
                 struct {
-                        unsigned count;         /* how many there must be */
-                        char **seen;            /* PCI addresses of this boot; not part of the plan's id */
-                        char **efa;             /* check-health: the same of EFA functions */
-                        unsigned nvlinks;       /* check-health: how many each GPU has; 0: not looked at */
-                        char **parameters;      /* check-driver: "ImexChannelCount=2048", as
-                                                 * /proc/driver/nvidia/params names them; with a "?"
-                                                 * behind it nobody asked for just this, and a driver
-                                                 * that does not know it is only a warning */
-                        MigLayout *layouts; size_t n_layouts;   /* set-mig-mode, partition-gpus */
+                        unsigned count; /* how many there must be */
+                        char **seen;    /* PCI addresses of this boot; not part of the plan's id */
+                        char **efa;     /* check-health: the same of EFA functions */
+                        unsigned nvlinks; /* check-health: how many each GPU has; 0: not looked at */
+                        char **parameters; /* check-driver: "ImexChannelCount=2048", as
+                                            * /proc/driver/nvidia/params names them; with a "?" behind it
+                                            * nobody asked for just this, and a driver that does not know it
+                                            * is only a warning */
+                        MigLayout *layouts; size_t n_layouts; /* set-mig-mode, partition-gpus */
                 } device;
-                struct { Shortfall *missing; size_t n; } census;        /* not part of the plan's id */
-                char **words;                   /* check-versions: "nv-fabricmanager", "nvlsm", …;
-                                                 * forget-state: "cpuManagerPolicy=static", … */
+                struct { Shortfall *missing; size_t n; } census; /* not part of the plan's id */
+                char **words;           /* check-versions: "nv-fabricmanager", "nvlsm", …; forget-state:
+                                         * "cpuManagerPolicy=static", … */
                 struct {
-                        char **taints;          /* the user's own, which the flag
-                                                 * --register-with-taints must keep */
-                        bool clique;            /* the node is to have the label CLIQUE_KEY */
+                        char **taints;  /* the user's own, which the flag --register-with-taints must keep */
+                        bool clique;    /* the node is to have the label CLIQUE_KEY */
                 } node;
         };
 } Action;

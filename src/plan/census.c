@@ -32,8 +32,7 @@ static void add_shortfall(Plan *plan, Action *check, const Config *config, const
         diag_warn(&plan->warnings, needed ? "missing-device" : "unused-device-missing", "%s", s->text);
         if (!needed)
                 return;
-        check->census.missing = xrealloc(check->census.missing, check->census.n + 1, sizeof(Shortfall));
-        check->census.missing[check->census.n++] = (Shortfall){ s->cause, xstrdup(s->text) };
+        *APPEND(check->census.missing, check->census.n) = (Shortfall){ s->cause, xstrdup(s->text) };
 }
 
 void plan_census(Plan *plan, const Config *config, const Host *host) {

@@ -407,8 +407,7 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
 int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         Choice c = {};
         int r = choose(plan, config, host, &c, diag);
-        if (r >= 0)
-                r = plan_config(plan, config, host, &c, diag);
+        THEN(r, plan_config(plan, config, host, &c, diag));
         if (r < 0)
                 return r;
         plan_runtime_spec(plan, config->containerd.base_runtime_spec, plan_uses_efa(config, host));

@@ -273,12 +273,9 @@ static MigRequest *request_from_text(const char *text) {
 }
 
 static void request_free(MigRequest *request) {
-        for (size_t i = 0; i < request->n_profiles; i++) {
-                free(request->profiles[i].name);
-                free(request->profiles[i].value);
-        }
-        free(request->profiles);
-        free(request);
+        for (size_t i = 0; i < request->n_profiles; i++)
+                FREE_ALL(request->profiles[i].name, request->profiles[i].value);
+        FREE_ALL(request->profiles, request);
 }
 DEFINE_CLEANUP(MigRequest *, request_free)
 

@@ -23,9 +23,8 @@ typedef struct Expected {
         Resource items[RESOURCES_MAX];
         size_t n;
         json_t *settings;
-        const char *users;              /* where the configuration itself says what is kept from
-                                         * pods; or NULL */
-        bool modelled;                  /* what it comes to is known before there is a node */
+        const char *users;      /* where the configuration itself says what is kept from pods; or NULL */
+        bool modelled;          /* what it comes to is known before there is a node */
         Diag *warnings;
 } Expected;
 

@@ -6,11 +6,10 @@
 #include "base/version.h"
 #include <errno.h>
 
-void stack_done(Stack *s) {
+static void stack_done(Stack *s) {
         for (size_t i = 0; i < s->n_layouts; i++)
                 strv_free(s->layouts[i].profiles);
-        free(s->layouts);
-        free(s->mig);
+        FREE_ALL(s->layouts, s->mig);
         strv_free(s->options);
         strv_free(s->parameters);
         for (size_t i = 0; i < ARRAY_SIZE(s->ids); i++)

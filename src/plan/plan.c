@@ -135,8 +135,7 @@ typedef struct Order {
 static void order_done(Order *o) {
         for (size_t i = 0; i < o->n; i++)
                 free(o->waits_for[i]);
-        free(o->waits_for);
-        free(o->done);
+        FREE_ALL(o->waits_for, o->done);
 }
 
 /* false: something waits for an action that does not exist, or two have the same name. */
@@ -380,16 +379,11 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
         warn_of_host(plan, config, host);
 
         r = plan_system(plan, config, host, diag);
-        if (r >= 0)
-                r = plan_containerd(plan, config, host, diag);
-        if (r >= 0)
-                r = plan_kubelet(plan, config, host, options, diag);
-        if (r >= 0)
-                r = plan_storage(plan, config, host, diag);
-        if (r >= 0)
-                r = plan_devices(plan, config, host, diag);
-        if (r >= 0)
-                r = plan_nvidia(plan, config, host, diag);
+        THEN(r, plan_containerd(plan, config, host, diag));
+        THEN(r, plan_kubelet(plan, config, host, options, diag));
+        THEN(r, plan_storage(plan, config, host, diag));
+        THEN(r, plan_devices(plan, config, host, diag));
+        THEN(r, plan_nvidia(plan, config, host, diag));
         if (r < 0)
                 return r;
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST_FILE,

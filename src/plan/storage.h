@@ -8,33 +8,31 @@
 typedef struct Stores {
         const Config *config;
         const Host *host;
-        const Storage *seen;            /* of host */
+        const Storage *seen;    /* of host */
         Diag *diag;
-        const Disk **disks; size_t n;   /* the instance stores that are there, by serial */
-        unsigned expected;              /* 0: nobody says */
-        size_t count;                   /* that the plan is made for: n, or more
-                                         * where the disks were not looked at */
-        const char *path;               /* "spec.instance.storage.volumes[0]": what is refused is a volume;
-                                         * NULL: an instance store */
+        const Disk **disks; size_t n; /* the instance stores that are there, by serial */
+        unsigned expected;      /* 0: nobody says */
+        size_t count;           /* that the plan is made for: n, or more where the disks were not looked at */
+        const char *path;       /* "spec.instance.storage.volumes[0]": what is refused is a volume; NULL: an
+                                 * instance store */
         StoragePlaces places;
-        size_t n_files;                 /* actions of the plan before ours: those that write files */
+        size_t n_files;         /* actions of the plan before ours: those that write files */
         bool refused;
 } Stores;
 /* What file systems lie on: the array, or a disk alone. */
 typedef struct Device {
         bool array;
         const Disk *const *disks; size_t n;
-        const Volume *volume;           /* NULL: an instance store */
-        const char *place;              /* where it is mounted */
-        StepState made;                 /* of the array; STEP_KEEP for a disk,
-                                         * STEP_UNKNOWN where nobody looked */
-        const char *name, *number;      /* NULL while an array does not run */
-        const Content *content;         /* the same */
-        StepState filled;               /* with a file system */
-        const char *filesystem;         /* that lies there, or will */
-        char uuid[37];                  /* of a new one; empty where nobody looked */
-        bool mounted;                   /* at place, */
-        const char *seen_at;            /* or where its one target is: by somebody else; or NULL */
+        const Volume *volume;   /* NULL: an instance store */
+        const char *place;      /* where it is mounted */
+        StepState made;         /* of the array; STEP_KEEP for a disk, STEP_UNKNOWN where nobody looked */
+        const char *name, *number; /* NULL while an array does not run */
+        const Content *content; /* the same */
+        StepState filled;       /* with a file system */
+        const char *filesystem; /* that lies there, or will */
+        char uuid[37];          /* of a new one; empty where nobody looked */
+        bool mounted;           /* at place, */
+        const char *seen_at;    /* or where its one target is: by somebody else; or NULL */
 } Device;
 void stores_done(Stores *s);
 /* fills disks, expected and count; config, host, seen and diag are set */

@@ -94,8 +94,7 @@ static void bus_settle(Bus *b) {
         sd_bus_message *call = NULL;
         int r = sd_bus_message_new_method_call(b->bus, &call, SYSTEMD, MANAGER_PATH,
                                                "org.freedesktop.DBus.Peer", "Ping");
-        if (r >= 0)
-                r = sd_bus_call(b->bus, call, PATIENCE_USEC, NULL, NULL);
+        THEN(r, sd_bus_call(b->bus, call, PATIENCE_USEC, NULL, NULL));
         while (r > 0 && now_usec() < end)
                 r = sd_bus_process(b->bus, NULL);
         sd_bus_message_unref(call);
@@ -107,8 +106,7 @@ Bus *bus_free(Bus *b) {
         if (b->left && bus_is_open(b))
                 bus_settle(b);
         sd_bus_flush_close_unref(b->bus);
-        free(b->own_unit);
-        free(b);
+        FREE_ALL(b->own_unit, b);
         return NULL;
 }
 DEFINE_CLEANUP(Bus *, bus_free)
@@ -120,10 +118,8 @@ static int bus_connect(Apply *a, Bus *b, uint64_t until_usec) {
         int r = 0;
         for (;;) {
                 r = sd_bus_new(&b->bus);
-                if (r >= 0)
-                        r = sd_bus_set_address(b->bus, PRIVATE_SOCKET);
-                if (r >= 0)
-                        r = sd_bus_start(b->bus);
+                THEN(r, sd_bus_set_address(b->bus, PRIVATE_SOCKET));
+                THEN(r, sd_bus_start(b->bus));
                 if (r >= 0)
                         return 0;
                 b->bus = sd_bus_unref(b->bus);
@@ -141,22 +137,17 @@ static int bus_connect(Apply *a, Bus *b, uint64_t until_usec) {
 static int bus_begin(Apply *a, Bus *b, uint64_t until_usec) {
         sd_event *event = NULL;
         int r = apply_event(a, &event);
-        if (r >= 0)
-                r = bus_connect(a, b, until_usec);
-        if (r >= 0)
-                r = sd_bus_set_method_call_timeout(b->bus, NEVER_USEC);
-        if (r >= 0)
-                r = sd_bus_attach_event(b->bus, event, SD_EVENT_PRIORITY_NORMAL);
+        THEN(r, bus_connect(a, b, until_usec));
+        THEN(r, sd_bus_set_method_call_timeout(b->bus, NEVER_USEC));
+        THEN(r, sd_bus_attach_event(b->bus, event, SD_EVENT_PRIORITY_NORMAL));
         if (r >= 0)
                 r = sd_bus_match_signal_async(b->bus, NULL, "org.freedesktop.DBus.Local",
                                               "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local",
                                               "Disconnected", on_disconnected, NULL, a);
-        if (r >= 0)
-                r = sd_bus_match_signal_async(b->bus, NULL, b->sender, MANAGER_PATH, MANAGER, "JobRemoved",
-                                              on_job_removed, NULL, a);
-        if (r >= 0)
-                r = sd_bus_call_method_async(b->bus, NULL, SYSTEMD, MANAGER_PATH, MANAGER, "Subscribe",
-                                             on_subscribed, a, "");
+        THEN(r, sd_bus_match_signal_async(b->bus, NULL, b->sender, MANAGER_PATH, MANAGER, "JobRemoved",
+                                          on_job_removed, NULL, a));
+        THEN(r, sd_bus_call_method_async(b->bus, NULL, SYSTEMD, MANAGER_PATH, MANAGER, "Subscribe",
+                                         on_subscribed, a, ""));
         return r;
 }
 
@@ -201,8 +192,7 @@ int unit_call(Unit *u, const char *path, const char *interface, const char *memb
         unit_forget_call(u);
         int r = sd_bus_message_new_method_call(bus, &u->message, SYSTEMD, path, interface, member);
         va_start(ap, types);
-        if (r >= 0)
-                r = sd_bus_message_appendv(u->message, types, ap);
+        THEN(r, sd_bus_message_appendv(u->message, types, ap));
         va_end(ap);
         u->reply = reply;
         if (r >= 0 && bus_is_open(u->task->apply->bus)) /* else it is called when there is a bus again */
@@ -313,8 +303,7 @@ static int state_read(sd_bus_message *m, UnitState *s) {
                         if (streq(properties[i].name, name))
                                 p = &properties[i];
                 r = p ? property_read(m, p, s) : sd_bus_message_skip(m, "v");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
+                THEN(r, sd_bus_message_exit_container(m));
         }
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
@@ -360,8 +349,7 @@ int unit_read_all(Unit *u, sd_bus_message *m) {
                 if (is_text(&properties[i]) && !*field)
                         *field = xstrdup(""); /* a mount has no Type */
         }
-        if (r >= 0)
-                r = unit_follow(u);
+        THEN(r, unit_follow(u));
         return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "systemd's answer about %s cannot be read: %s",
                                  u->name, strerror(-r))
                      : 0;
@@ -388,16 +376,12 @@ static int call_again(Unit *u) {
         int r = sd_bus_message_new_method_call(bus, &u->message, SYSTEMD, sd_bus_message_get_path(old),
                                                sd_bus_message_get_interface(old),
                                                sd_bus_message_get_member(old));
-        if (r >= 0)
-                r = sd_bus_message_seal(old, 1, 0);
+        THEN(r, sd_bus_message_seal(old, 1, 0));
         if (r == -EPERM)                /* it was sent */
                 r = 0;
-        if (r >= 0)
-                r = sd_bus_message_rewind(old, true);
-        if (r >= 0)
-                r = sd_bus_message_copy(u->message, old, true);
-        if (r >= 0)
-                r = sd_bus_call_async(bus, &u->call, u->message, u->reply, u, 0);
+        THEN(r, sd_bus_message_rewind(old, true));
+        THEN(r, sd_bus_message_copy(u->message, old, true));
+        THEN(r, sd_bus_call_async(bus, &u->call, u->message, u->reply, u, 0));
         sd_bus_message_unref(old);
         return r;
 }
@@ -436,8 +420,7 @@ static int bus_renew(Apply *a) {
                 b->bus = sd_bus_close_unref(b->bus);
                 b->sender = NULL;
                 r = bus_begin(a, b, b->lost_usec + BUS_RENEW_USEC);
-                if (r >= 0)
-                        r = units_resume(a);
+                THEN(r, units_resume(a));
         }
         if (r < 0 && !a->interrupted)   /* else the run is about to end, and says why */
                 bus_broken(a, strerror(-r));
@@ -469,10 +452,8 @@ char *job_blockers(Unit *u) {
         char **units = NULL, *text = NULL;
         const char *unit;
         int r = sd_bus_message_new_method_call(bus, &call, SYSTEMD, u->job, SYSTEMD ".Job", "GetBefore");
-        if (r >= 0)
-                r = sd_bus_call(bus, call, ANSWER_USEC, NULL, &reply);
-        if (r >= 0)
-                r = sd_bus_message_enter_container(reply, 'a', "(usssoo)");
+        THEN(r, sd_bus_call(bus, call, ANSWER_USEC, NULL, &reply));
+        THEN(r, sd_bus_message_enter_container(reply, 'a', "(usssoo)"));
         while (r >= 0 && sd_bus_message_read(reply, "(usssoo)", NULL, &unit, NULL, NULL, NULL, NULL) > 0)
                 strv_add(&units, unit);
         if (units)

@@ -114,8 +114,7 @@ void cri_ask(Unit *u) {
         if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
             send(fd, request, sizeof request - 1, MSG_NOSIGNAL) < 0)
                 r = -errno;
-        if (r >= 0)
-                r = sd_event_add_io(u->task->apply->event, &u->io, fd, EPOLLIN, on_answer, u);
+        THEN(r, sd_event_add_io(u->task->apply->event, &u->io, fd, EPOLLIN, on_answer, u));
         if (r >= 0)
                 r = sd_event_source_set_io_fd_own(u->io, true);
         else if (fd >= 0)

@@ -49,14 +49,10 @@ static sd_bus_message *property_ask(const Unit *u, const char *interface, const 
         sd_bus_message *call = NULL, *reply = NULL;
         int r = sd_bus_message_new_method_call(bus, &call, SYSTEMD, u->path,
                                                "org.freedesktop.DBus.Properties", "Get");
-        if (r >= 0)
-                r = sd_bus_message_append(call, "ss", interface, name);
-        if (r >= 0)
-                r = sd_bus_call(bus, call, ANSWER_USEC, NULL, &reply);
-        if (r >= 0)
-                r = sd_bus_message_enter_container(reply, 'v', contents);
-        if (r >= 0)
-                r = sd_bus_message_enter_container(reply, 'a', contents + 1);
+        THEN(r, sd_bus_message_append(call, "ss", interface, name));
+        THEN(r, sd_bus_call(bus, call, ANSWER_USEC, NULL, &reply));
+        THEN(r, sd_bus_message_enter_container(reply, 'v', contents));
+        THEN(r, sd_bus_message_enter_container(reply, 'a', contents + 1));
         sd_bus_message_unref(call);
         return r >= 0 ? reply : sd_bus_message_unref(reply);
 }

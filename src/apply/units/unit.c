@@ -168,8 +168,7 @@ int unit_look(Task *t, const UnitKind *kind, sd_bus_message_handler_t reply) {
             strchr(u->name, '/') || u->name[0] == '.')
                 return task_fail(t, -EINVAL, CAUSE_INTERNAL, "it is not a unit name");
         int r = unit_connect(u, true);
-        if (r >= 0)
-                r = unit_get_all(u, reply);
+        THEN(r, unit_get_all(u, reply));
         return r < 0 ? r : CHECK_LATER;
 }
 
@@ -410,10 +409,7 @@ void unit_release(Task *t) {
         u->io = sd_event_source_disable_unref(u->io);
         unit_disconnect(u);
         unit_state_done(&u->state);
-        free(u->path);
-        free(u->job);
-        free(u->job_result);
-        free(u);
+        FREE_ALL(u->path, u->job, u->job_result, u);
 }
 
 /* ---- reload-manager ---- */

@@ -15,21 +15,18 @@
 #define BLOCKERS_MAX 32         /* jobs looked at in search of one that waits for us */
 
 typedef struct UnitState {
-        char *load, *active, *sub, *result, *type;      /* never NULL once unit_read_all() was
-                                                         * called, nor are the next three */
-        char *id;                                       /* the name that systemd speaks of it by: where
-                                                         * the task has an alias, another one */
-        char *file;                                     /* UnitFileState: "masked",
-                                                         * "masked-runtime", "enabled" … */
-        char *job;                                      /* the D-Bus object of a job that is queued
-                                                         * or runs, whoever asked for it; "" */
+        char *load, *active, *sub, *result, *type; /* never NULL once unit_read_all() was called, nor are the
+                                                    * next three */
+        char *id;                               /* the name that systemd speaks of it by: where the task has
+                                                 * an alias, another one */
+        char *file;                             /* UnitFileState: "masked", "masked-runtime", "enabled" … */
+        char *job;                              /* the D-Bus object of a job that is queued or runs, whoever
+                                                 * asked for it; "" */
         uint32_t restarts;
-        uint64_t since;                                 /* CLOCK_MONOTONIC: when it became active */
-        int code, status;                               /* of the main process: CLD_*,
-                                                         * exit status or signal */
-        bool condition;                                 /* the unit's Condition…= were
-                                                         * met at the last start */
-        bool remains;                                   /* RemainAfterExit= */
+        uint64_t since;                         /* CLOCK_MONOTONIC: when it became active */
+        int code, status;                       /* of the main process: CLD_*, exit status or signal */
+        bool condition;                         /* the unit's Condition…= were met at the last start */
+        bool remains;                           /* RemainAfterExit= */
 } UnitState;
 void unit_state_done(UnitState *s);
 
@@ -46,25 +43,22 @@ struct Unit {
         Task *task;
         const UnitKind *kind;
         const char *name;
-        char *path, *job;                               /* D-Bus objects; job only while
-                                                         * it is queued or runs */
+        char *path, *job;               /* D-Bus objects; job only while it is queued or runs */
         char *job_result;
         const char *method;
-        unsigned written;                               /* masks that were, or were taken away */
-        bool foreign;                                   /* the job is somebody else's: it is
-                                                         * waited for and never withdrawn */
-        char inputs[65];                                /* digest of what it is started with */
+        unsigned written;               /* masks that were, or were taken away */
+        bool foreign;                   /* the job is somebody else's: it is waited for and never withdrawn */
+        char inputs[65];                /* digest of what it is started with */
         UnitState state;
         uint32_t restarts_before;
-        uint64_t begun_usec;                            /* when it was started last */
-        unsigned calls;                                 /* starts that failed; steps of a mask */
+        uint64_t begun_usec;            /* when it was started last */
+        unsigned calls;                 /* starts that failed; steps of a mask */
         sd_bus_slot *call, *changed, *blockers[BLOCKERS_MAX];
-        sd_bus_message *message;                        /* of the call, until it is answered */
-        sd_bus_message_handler_t reply;                 /* to that; without a Unit:
-                                                         * unit_leave_call() */
+        sd_bus_message *message;        /* of the call, until it is answered */
+        sd_bus_message_handler_t reply; /* to that; without a Unit: unit_leave_call() */
         size_t n_blockers;
-        sd_event_source *timer;                         /* of a look a little later, or of another start */
-        bool asks, same;                                /* containerd, for CRI; it was up with all it reads */
+        sd_event_source *timer;         /* of a look a little later, or of another start */
+        bool asks, same;                /* containerd, for CRI; it was up with all it reads */
         sd_event_source *io;
         unsigned char answer[512];
         size_t n_answer;
