@@ -183,8 +183,7 @@ static int generator_failed(Work *w, const GpuNames *names, int r) {
 static int generator_missing(Work *w) {
         diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
                      "no file was made: nvidia-ctk is not there (package nvidia-container-toolkit); "
-                     "containers get "
-                     "GPUs only through the legacy nvidia runtime");
+                     "containers get GPUs only through the legacy nvidia runtime");
         return 0;
 }
 

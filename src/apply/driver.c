@@ -32,8 +32,7 @@ static int driver_version(Work *w, char **ret) {
         if (r == -ENOENT)
                 return work_fail(w, r, CAUSE_DRIVER,
                                  "NVIDIA's driver is not loaded: neither /sys/module/nvidia/version nor " PROC
-                                 "/version is "
-                                 "there; dmesg (NVRM) and `modprobe nvidia` tell why");
+                                 "/version is there; dmesg (NVRM) and `modprobe nvidia` tell why");
         if (r >= 0)
                 *ret = version_in(text);
         if (r >= 0 && !*ret)
@@ -97,18 +96,15 @@ static int tell_params(Work *w, const Differences *d) {
         if (d->unknown.size > 0)
                 return work_fail(
                         w, -EOPNOTSUPP, CAUSE_DRIVER_SETTING,
-                        "this driver of NVIDIA's does not know the parameter %s, so it cannot do "
-                        "what " NVIDIA_OPTIONS
-                        " asks of it; use an image with a newer driver, or do without that setting in "
-                        "spec.accelerator.nvidia",
+                        "this driver of NVIDIA's does not know the parameter %s, so it cannot do what "
+                        NVIDIA_OPTIONS " asks of it; use an image with a newer driver, or do without that "
+                        "setting in spec.accelerator.nvidia",
                         d->unknown.data);
         if (d->other.size > 0)
                 return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING,
-                                 "NVIDIA's driver was loaded with %s; " NVIDIA_OPTIONS
-                                 " says what is asked for "
-                                 "now, but a driver that is loaded reads it no more: reboot once (an image "
-                                 "whose initramfs loads the driver needs "
-                                 "that file in it)",
+                                 "NVIDIA's driver was loaded with %s; " NVIDIA_OPTIONS " says what is asked "
+                                 "for now, but a driver that is loaded reads it no more: reboot once (an "
+                                 "image whose initramfs loads the driver needs that file in it)",
                                  d->other.data);
         return 0;
 }
@@ -157,10 +153,9 @@ static int check_gpus(Work *w) {
         if (t.size > 0)
                 return work_fail(w, -ENODEV, CAUSE_DRIVER,
                                  "NVIDIA's driver does not run every GPU; not these: %s; dmesg (NVRM) tells "
-                                 "why: a GPU "
-                                 "that this driver or its flavour (open, proprietary) does not know, or one "
-                                 "that is broken: replace the instance. Where another "
-                                 "driver shall have them (vfio-pci), set spec.accelerator.nvidia.mode: off",
+                                 "why: a GPU that this driver or its flavour (open, proprietary) does not "
+                                 "know, or one that is broken: replace the instance. Where another driver "
+                                 "shall have them (vfio-pci), set spec.accelerator.nvidia.mode: off",
                                  t.data);
         return 0;
 }
@@ -210,8 +205,7 @@ static int ask_version(Work *w, const char *program, char **ret) {
         *ret = version_in(output);
         if (!*ret)
                 diag_warn_at(&w->warnings, "version-unknown", NULL, w->action->id,
-                             "%s --version names no version; whether it is the driver's is not "
-                             "known",
+                             "%s --version names no version; whether it is the driver's is not known",
                              program);
         return 0;
 }
@@ -243,9 +237,8 @@ int versions_work(Work *w) {
         if (r >= 0 && t.size > 0)
                 r = work_fail(w, -EPROTO, CAUSE_VERSION,
                               "NVIDIA's driver is %s, but %s: they work with no other version than their "
-                              "own; install "
-                              "all of NVIDIA's packages in one version, and reboot where the driver that is "
-                              "loaded is still the old one",
+                              "own; install all of NVIDIA's packages in one version, and reboot where the "
+                              "driver that is loaded is still the old one",
                               driver, t.data);
         return r;
 }

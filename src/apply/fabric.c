@@ -86,8 +86,7 @@ static const char *advice(GpuClass class) {
                        "NMX controller, and whether a partition with this tray has been made";
         case GPU_CLASS_NVLINK5:
                 return "journalctl -u nvidia-fabricmanager tells what fabric manager and NVLSM did; see also "
-                       "that ib_umad is loaded and "
-                       "/dev/infiniband/umad* are there";
+                       "that ib_umad is loaded and /dev/infiniband/umad* are there";
         default:
                 return "journalctl -u nvidia-fabricmanager tells what fabric manager did";
         }

@@ -95,8 +95,7 @@ static int not_ready(Work *w, const char *answer) {
         return work_fail(w, -ETIMEDOUT, CAUSE_IMEX,
                          "IMEX is not ready; its last answer was \"%s\"%s. Every node of "
                          "spec.accelerator.nvidia.imex.nodes must run it with the same list, and reach the "
-                         "others' TCP port 50000 (security group); "
-                         "/var/log/nvidia-imex.log has more",
+                         "others' TCP port 50000 (security group); /var/log/nvidia-imex.log has more",
                          t.data ?: "", nodes);
 }
 

@@ -84,8 +84,7 @@ static int load(Work *w, const char *name, Cause cause) {
         if (r == 0)
                 r = work_fail(w, -ENOENT, cause,
                               "modprobe %s ended well, but the kernel does not have it; `modprobe "
-                              "--showconfig` tells whether an "
-                              "install line in /etc/modprobe.d keeps it out",
+                              "--showconfig` tells whether an install line in /etc/modprobe.d keeps it out",
                               name);
         return r;
 }

@@ -146,8 +146,7 @@ static int unmount_unfinished(Work *w, const char *device, const Content *conten
                 if (r < 0)
                         (void)work_fail(w, r, CAUSE_MOUNT,
                                         "%s is mounted on %s, was never finished, and cannot be unmounted: "
-                                        "%s; fuser -vm %s shows "
-                                        "who uses it",
+                                        "%s; fuser -vm %s shows who uses it",
                                         device, target, strerror(-r), target);
         }
         close_fd(&fd);
@@ -184,8 +183,7 @@ static int mark_mounted(Work *w, const char *device, const Content *content) {
         if (r == 0)
                 return work_fail(w, -ESTALE, CAUSE_MOUNT,
                                  "%s was mounted on %s when the plan was made, and is not any more; nothing "
-                                 "was written; run nodestrap "
-                                 "init again, it plans anew",
+                                 "was written; run nodestrap init again, it plans anew",
                                  device, w->action->target);
         if (r > 0)
                 r = content_unfinished(content) ? mark(w, mounted, content->type) : 0;

@@ -275,8 +275,7 @@ static int fall_short(Work *w, const Place *place, const Pool *pool, unsigned tr
         add_memory(w, place, pool, &t);
         text_add(&t,
                  "; ask for fewer in spec.instance.hugePages, or let the kernel take them before anything "
-                 "else does: hugepagesz=%.*s "
-                 "hugepages=%s%llu on the image's kernel command line",
+                 "else does: hugepagesz=%.*s hugepages=%s%llu on the image's kernel command line",
                  (int)strcspn(size, "i"), size, node, count);
         return work_miss(w, -ENOMEM, CAUSE_HUGEPAGES, "hugepages-short", "%s", t.data);
 }

@@ -111,8 +111,7 @@ static int may_stop(Work *w, const char *array) {
         if (array_runs(w->root, array))
                 return work_fail(w, -EBUSY, CAUSE_DISK_USED,
                                  "%s runs on disks of this step, which it did not when the plan was made; "
-                                 "nothing was written; "
-                                 "run nodestrap init again, it plans anew",
+                                 "nothing was written; run nodestrap init again, it plans anew",
                                  array);
         return 0;
 }
@@ -333,8 +332,7 @@ static int remake(Work *w, LockedDisks *all) {
                 if (!is_free(c) && is_whole(all, &c->raid))
                         return work_fail(w, -EEXIST, CAUSE_DISK_USED,
                                          "all members of the array that %s (%s) belongs to are there again; "
-                                         "nothing was written; "
-                                         "run nodestrap init again, it plans anew",
+                                         "nothing was written; run nodestrap init again, it plans anew",
                                          all->items[i].name, all->items[i].serial);
         }
         r = arrays_stop(w, all, NULL);

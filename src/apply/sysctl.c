@@ -84,9 +84,8 @@ static int fail_to_find(Work *w, const char *path) {
         _cleanup_(freep) char *hint = near ? xasprintf("did you mean %s? ", near) : xstrdup("");
         return work_fail(w, -ENOENT, CAUSE_SYSCTL,
                          "this kernel has no such setting (%s is not there); %scorrect the name in "
-                         "spec.instance.sysctl; "
-                         "one of a module (net.bridge.*, net.netfilter.*) is there only once "
-                         "/etc/modules-load.d has loaded that",
+                         "spec.instance.sysctl; one of a module (net.bridge.*, net.netfilter.*) is there "
+                         "only once /etc/modules-load.d has loaded that",
                          path, hint);
 }
 
@@ -105,8 +104,7 @@ static int fail_to_set(Work *w, int r, const char *path) {
         if (r == -EROFS || r == -EACCES || r == -EPERM)
                 return work_fail(w, r, CAUSE_SYSCTL,
                                  "%s cannot be written (%s): the kernel lets nobody change it while it runs, "
-                                 "or /proc/sys is "
-                                 "read-only here, as in a container",
+                                 "or /proc/sys is read-only here, as in a container",
                                  path, strerror(-r));
         return work_fail(w, r, CAUSE_SYSCTL, "%s cannot be set: %s", path, strerror(-r));
 }

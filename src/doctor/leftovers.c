@@ -122,8 +122,7 @@ static void search_enabled(const Look *l, const char *unit, const char *early) {
         } else if (enabled && streq(unit, "kubelet.service"))
                 check_tell(checks_add(l->checks, CHECK_WARNING, "enabled", unit, NULL), NULL,
                            "it is enabled; our drop-in keeps it waiting until init has set up the node, "
-                           "which starts it "
-                           "anyway: systemctl disable %s",
+                           "which starts it anyway: systemctl disable %s",
                            unit);
 }
 
@@ -164,12 +163,10 @@ static void search_node(const Image *image, Checks *checks) {
         static const char *const flavors[] = { "/opt/nvidia/current/.driver-flavor" };
         search_state(image, checks, "leftover-node", "state of another node", node, ARRAY_SIZE(node),
                      "the image was a node before: what it joined with and was told is in there for "
-                     "everybody who gets "
-                     "the image. Remove it, and /var/lib/nodestrap");
+                     "everybody who gets the image. Remove it, and /var/lib/nodestrap");
         search_state(image, checks, "leftover-kubelet", "kubelet's managers", managers, ARRAY_SIZE(managers),
                      "they say how CPUs and memory of another machine were divided, and kubelet does not "
-                     "start where "
-                     "this one differs: remove them");
+                     "start where this one differs: remove them");
         search_state(image, checks, "leftover-cloud-init", "cloud-init's state", clouds, ARRAY_SIZE(clouds),
                      "it is of the instance that the image was made on: cloud-init clean");
         /* ConditionPathExists=! of nvidia-driver-resolve.service (awslabs/amazon-eks-ami). */
@@ -188,8 +185,7 @@ static void search_machine_id(const Image *image, Checks *checks) {
                 return;
         check_tell(checks_add(checks, CHECK_WARNING, "leftover-machine-id", "/etc/machine-id", NULL), NULL,
                    "all machines of this image will have the same one, which journals and DHCP tell them "
-                   "apart by: "
-                   "truncate -s 0 /etc/machine-id");
+                   "apart by: truncate -s 0 /etc/machine-id");
 }
 
 /* Devices of GPUs that other machines have not; nodestrap writes /var/run/cdi, which no reboot outlives. */
@@ -204,8 +200,7 @@ static void search_cdi(const Image *image, Checks *checks) {
                         continue;
                 check_tell(checks_add(checks, CHECK_WARNING, "leftover-cdi", "CDI specification", path), NULL,
                            "it names the GPUs of the machine that it was made on, and stands beside the one "
-                           "that init "
-                           "writes at each boot to /var/run/cdi: remove it");
+                           "that init writes at each boot to /var/run/cdi: remove it");
         }
 }
 
@@ -230,8 +225,7 @@ static void search_array(const Image *image, Checks *checks, const char *path) {
         /* awslabs/amazon-eks-ami#2755, #2869 */
         check_tell(checks_add(checks, CHECK_WARNING, "leftover-array", "mdadm.conf", path), NULL,
                    "it has an ARRAY of another machine, which keeps that of this one from being assembled "
-                   "under its "
-                   "name: remove the line, and build the initramfs again where it has the file");
+                   "under its name: remove the line, and build the initramfs again where it has the file");
 }
 
 static void search_arrays(const Image *image, Checks *checks) {

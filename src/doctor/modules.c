@@ -227,8 +227,7 @@ static bool look_rule(Look *l, const Need *need) {
                 check_tell(checks_add(l->checks, CHECK_WARNING, "module-blacklisted", need->name, rule.file),
                            need,
                            "a \"blacklist\" line in that file keeps it from being loaded for its devices: "
-                           "what does not load "
-                           "it by name has to do without. Remove the line");
+                           "what does not load it by name has to do without. Remove the line");
         free(rule.file);
         return rule.never;
 }

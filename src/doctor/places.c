@@ -50,8 +50,7 @@ void look_directory(Look *l, const Need *need) {
                 if (fd == -ENOENT)
                         check_tell(look_fault(l, need, "directory", path), need,
                                    "%s is a link that leads nowhere, so no directory can be made there: make "
-                                   "what it "
-                                   "leads to, or remove it",
+                                   "what it leads to, or remove it",
                                    path);
                 else if (fd < 0 && fd != -ENOTDIR)
                         check_tell(checks_add(l->checks, CHECK_UNKNOWN, "directory", need->name, NULL), need,

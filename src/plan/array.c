@@ -80,9 +80,8 @@ static const Array *holding_array(Stores *s) {
                 else if (found)
                         stores_refuse(s, CAUSE_ARRAY,
                                       "the instance stores are held by two arrays, %s and %s: stop the one "
-                                      "that is not needed "
-                                      "(`mdadm --stop`), clear its members (`blkdiscard --force`), and run "
-                                      "this again",
+                                      "that is not needed (`mdadm --stop`), clear its members (`blkdiscard "
+                                      "--force`), and run this again",
                                       found->name, a->name);
                 found = a;
         }
@@ -119,9 +118,8 @@ static void refuse_foreign(Stores *s, const Disk *d) {
 static void refuse_two(Stores *s, const Disk *a, const Disk *b) {
         _cleanup_(freep) char *one = members_text(s, a), *other = members_text(s, b);
         stores_refuse(s, CAUSE_ARRAY,
-                      "two arrays are named " RAID_NAME
-                      ", %s and %s: %s; %s. Which one holds what is needed cannot be told; "
-                      "`blkdiscard --force` the members of the other",
+                      "two arrays are named " RAID_NAME ", %s and %s: %s; %s. Which one holds what is needed "
+                      "cannot be told; `blkdiscard --force` the members of the other",
                       a->content.raid.uuid, b->content.raid.uuid, one, other);
 }
 
@@ -286,9 +284,8 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
         if (raid->level != level)
                 stores_refuse(s, CAUSE_ARRAY,
                               "the instance stores carry an array of another level than %s, which the "
-                              "strategy asks for: %s. Set the strategy that it "
-                              "was made with, or stop it and `blkdiscard --force` its members if it is "
-                              "not needed",
+                              "strategy asks for: %s. Set the strategy that it was made with, or stop it and "
+                              "`blkdiscard --force` its members if it is not needed",
                               level_text(level), text);
         else if (raid->disks > s->n)
                 stores_refuse(s, CAUSE_DISKS,
@@ -313,8 +310,7 @@ static void refuse_held_blank(Stores *s, const Array *a) {
                 _cleanup_(freep) char *label = disk_label(d);
                 stores_refuse(s, CAUSE_DISK_USED,
                               "%s carries no superblock, and yet array %s holds it. It is left alone; if "
-                              "nothing of that is needed: "
-                              "`mdadm --stop /dev/%s`",
+                              "nothing of that is needed: `mdadm --stop /dev/%s`",
                               label, a->name, a->name);
         }
 }

@@ -7,16 +7,10 @@
 #include "base/str.h"
 
 static const char settings[] =
-        "# Written by nodestrap from spec.accelerator.nvidia.imex.\n"
-        "LOG_LEVEL=4\n"
-        "LOG_FILE_NAME=/var/log/nvidia-imex.log\n"
-        "DAEMONIZE=1\n"
-        "SERVER_PORT=50000\n"
-        "IMEX_NODE_CONFIG_FILE=" IMEX_NODES "\n"
-        "IMEX_WAIT_FOR_QUORUM=RECOVERY\n"
-        "IMEX_CMD_ENABLED=1\n"
-        "IMEX_CMD_PORT=50005\n"
-        "IMEX_CMD_UNIX_DOMAIN_PATH=/etc/nvidia-imex/imex_ctrl.sock\n";
+        "# Written by nodestrap from spec.accelerator.nvidia.imex.\n" "LOG_LEVEL=4\n"
+        "LOG_FILE_NAME=/var/log/nvidia-imex.log\n" "DAEMONIZE=1\n" "SERVER_PORT=50000\n"
+        "IMEX_NODE_CONFIG_FILE=" IMEX_NODES "\n" "IMEX_WAIT_FOR_QUORUM=RECOVERY\n" "IMEX_CMD_ENABLED=1\n"
+        "IMEX_CMD_PORT=50005\n" "IMEX_CMD_UNIX_DOMAIN_PATH=/etc/nvidia-imex/imex_ctrl.sock\n";
 
 /* The service compares its list with those of the others and looks for itself in it. Names may well mean this
  * host. */

@@ -250,8 +250,7 @@ static int check_machine(const Mig *m, const Config *config, bool file) {
         if (driver)
                 return diag_error_at(m->diag, -EINVAL, CAUSE_INVALID, NULL, m->where,
                                      "contradicts memoryMode %s, which on this machine is CDMM: the driver "
-                                     "does not divide "
-                                     "memory that it manages coherently. Set " NVIDIA_PATH
+                                     "does not divide memory that it manages coherently. Set " NVIDIA_PATH
                                      ".memoryMode: numa, or leave MIG out",
                                      config->nvidia.memory == MEMORY_AUTO ? "auto" : "driver");
         return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,

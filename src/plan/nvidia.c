@@ -171,9 +171,8 @@ static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
         else
                 diag_warn(&plan->warnings, "no-driver",
                           "this image brings no NVIDIA driver (no nvidia-smi, no nvidia.ko, no unit that "
-                          "loads it): %u NVIDIA GPU%s left to "
-                          "whatever brings one later, such as a pod of NVIDIA's operator, and kubelet does "
-                          "not wait for them%s",
+                          "loads it): %u NVIDIA GPU%s left to whatever brings one later, such as a pod of "
+                          "NVIDIA's operator, and kubelet does not wait for them%s",
                           gpus, are, more);
         plan_file(plan, PHASE_CONFIG, NVIDIA_GROUP, FABRIC_TURN, "fabric manager is left to the image", "",
                   0644);

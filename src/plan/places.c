@@ -103,9 +103,8 @@ static void warn_of_units(Plan *plan, const char *names, const char *missing) {
         if (missing)
                 diag_warn(&plan->warnings, "mount-units",
                           "%s in /etc/systemd/system is for a place that nodestrap mounts by itself, and "
-                          "waits for %s, "
-                          "which is not here: every boot is held up until systemd gives up. Disable it and "
-                          "remove its file",
+                          "waits for %s, which is not here: every boot is held up until systemd gives up. "
+                          "Disable it and remove its file",
                           names, missing);
         else
                 diag_warn(&plan->warnings, "mount-units",

@@ -42,8 +42,7 @@ static void refuse_two(Stores *s, const Volume *v, const Disk *a, const Disk *b)
         _cleanup_(freep) char *one = disk_label(a), *other = disk_label(b);
         stores_refuse(
                 s, CAUSE_DISKS,
-                "%s can be two disks, %s and %s: name the volume's id (vol-…) as device, which only one "
-                "has",
+                "%s can be two disks, %s and %s: name the volume's id (vol-…) as device, which only one has",
                 v->device, one, other);
 }
 
@@ -348,9 +347,8 @@ void plan_volumes(Plan *plan, Stores *s) {
         if (s->config->instance.n_volumes > 0 && o->strategy != STORAGE_NONE &&
             (path_in(o->mount_path, VOLUMES_PLACE) || path_in(VOLUMES_PLACE, o->mount_path)))
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s, where instance stores are mounted, and " VOLUMES_PLACE
-                              ", where volumes are, lie one in the other: set another "
-                              "spec.instance.localStorage.mountPath",
+                              "%s, where instance stores are mounted, and " VOLUMES_PLACE ", where volumes "
+                              "are, lie one in the other: set another spec.instance.localStorage.mountPath",
                               o->mount_path);
         for (size_t i = 0; i < s->config->instance.n_volumes; i++) {
                 _cleanup_(freep) char *path = xasprintf("spec.instance.storage.volumes[%zu]", i);

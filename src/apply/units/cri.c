@@ -24,12 +24,9 @@
 /* RFC 9113: the preface, SETTINGS, HEADERS with END_HEADERS, DATA with END_STREAM; the headers are literals
  * of RFC 7541, by its static table. */
 static const char request[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-                              "\0\0\0\4\0\0\0\0\0"
-                              "\0\0\x49\1\4\0\0\0\1"
-                              "\x83\x86\4\x22/runtime.v1.RuntimeService/Version\1\1x"
-                              "\xf\x10\x10" "application/grpc" "\0\2te\btrailers"
-                              "\0\0\5\0\1\0\0\0\1"
-                              "\0\0\0\0\0";
+                              "\0\0\0\4\0\0\0\0\0" "\0\0\x49\1\4\0\0\0\1"
+                              "\x83\x86\4\x22/runtime.v1.RuntimeService/Version\1\1x" "\xf\x10\x10"
+                              "application/grpc" "\0\2te\btrailers" "\0\0\5\0\1\0\0\0\1" "\0\0\0\0\0";
 enum { FRAME_HEAD = 9, DATA = 0, HEADERS = 1, RST_STREAM = 3, GOAWAY = 7, END_STREAM = 1 };
 
 int cri_answer(const unsigned char *p, size_t n) {
