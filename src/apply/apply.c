@@ -88,16 +88,12 @@ static void apply_interrupt(Apply *a) {
 /* Tells who looks on which tasks have begun or ended since the last time. Told before the loop waits, not
  * where a task begins or ends: one write for all that happened at once, and a step that waits for nothing is
  * only told when it is over. */
-static bool is_over(const Task *t) {
-        return t->state == TASK_ENDED || t->state == TASK_WATCHED;
-}
-
 static void progress_tell(Apply *a) {
         Text t = {};
         for (size_t i = 0; i < a->n; i++) {
                 Task *task = &a->tasks[i];
                 const Result *r = task->result;
-                if (is_over(task) && task->told != TOLD_OVER) {
+                if ((task->state == TASK_ENDED || task->state == TASK_WATCHED) && task->told != TOLD_OVER) {
                         progress_add(&t, r->end_usec ?: now_usec(), outcome_to_string(r->outcome),
                                      task->action->id);
                         task->told = TOLD_OVER;

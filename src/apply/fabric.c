@@ -132,10 +132,6 @@ static char *uuid_words(const unsigned char uuid[16]) {
         return text_take(&t);
 }
 
-static bool same_clique(const NvmlFabric *a, const NvmlFabric *b) {
-        return memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0 && a->clique == b->clique;
-}
-
 static json_t *gpu_found(const Gate *g, size_t i) {
         const NvmlFabric *f = &g->seen[i];
         bool completed = f->state == NVML_FABRIC_COMPLETED;
@@ -149,7 +145,8 @@ static json_t *gpu_found(const Gate *g, size_t i) {
 /* Pods are told of the clique (nvidia.com/gpu.clique) only where all GPUs of the node are in the same one. */
 static void tell_clique(Gate *g, json_t *found) {
         for (size_t i = 1; i < g->gpus.n; i++)
-                if (!same_clique(&g->seen[0], &g->seen[i])) {
+                if (memcmp(g->seen[0].uuid, g->seen[i].uuid, sizeof g->seen[0].uuid) != 0 ||
+                    g->seen[0].clique != g->seen[i].clique) {
                         _cleanup_(freep) char *first = gpu_name(&g->gpus, 0), *other = gpu_name(&g->gpus, i);
                         diag_warn_at(&g->w->warnings, "fabric-cliques", NULL, g->w->action->id,
                                      "%s and %s are in different cliques of the fabric: the node gets no "

@@ -183,16 +183,6 @@ static void batch_withhold(Files *files) {
                                                failed->id));
 }
 
-static void file_publish_one(Work *w, File *f) {
-        if (file_skip_if_broken(w->files, f))
-                return;
-        int r = f->executor->publish ? f->executor->publish(w, &f->tmp) : root_tmp_publish(&f->tmp);
-        if (r < 0)
-                file_failed(w, f, r);
-        else
-                file_over(f, OUTCOME_DONE);
-}
-
 static int files_work(Work *w) {
         Files *files = w->files;
         /* Before anything is staged; under the lock no other run can be staging. A failure to look is told by
@@ -214,8 +204,15 @@ static int files_work(Work *w) {
         announce(w);
         batch_withhold(files);
         for (File *f = files->items; f < files->items + files->n; f++)
-                if (f->state == FILE_STAGED && files_at(w, f->action, "putting it in its place"))
-                        file_publish_one(w, f);
+                if (f->state == FILE_STAGED && files_at(w, f->action, "putting it in its place") &&
+                    !file_skip_if_broken(files, f)) {
+                        int r = f->executor->publish ? f->executor->publish(w, &f->tmp)
+                                                     : root_tmp_publish(&f->tmp);
+                        if (r < 0)
+                                file_failed(w, f, r);
+                        else
+                                file_over(f, OUTCOME_DONE);
+                }
         return 0;
 }
 

@@ -104,17 +104,6 @@ static int tag(Work *w, const char *what) {
         return r < 0 ? r : pin(w, what);
 }
 
-/* AMIs of before May 2026 have exported it without a tag. */
-static int pin_imported(Work *w) {
-        const Action *a = w->action;
-        _cleanup_(freep) char *what = xasprintf("%s was imported, and the image %s is not in it; " ADVICE
-                                                ": write that file anew with `ctr --namespace k8s.io images "
-                                                "export`",
-                                                a->target, a->with);
-        int r = pin(w, what);
-        return r >= 0 ? r : tag(w, what);
-}
-
 static int import(Work *w) {
         const Action *a = w->action;
         const char *snapshotter = a->image.snapshotter;
@@ -131,19 +120,15 @@ static int import(Work *w) {
                                                 snapshotter ? " for the snapshotter " : "",
                                                 snapshotter ?: "", line);
         int r = work_run(w, CAUSE_COMMAND, what, argv);
-        return r < 0 ? r : pin_imported(w);
-}
-
-/* An AMI without the archive is somebody's own: its containerd has another sandbox image, or will lack this
- * one. */
-static int miss(Work *w, int asked) {
-        diag_warn_at(&w->warnings, "no-sandbox-archive", NULL, w->action->target,
-                     "is not there, and containerd %s the image %s%s, so no pod starts here unless "
-                     "spec.containerd.config names another sandbox image; the AMI must bring the archive "
-                     "(`ctr --namespace k8s.io images export`)",
-                     asked < 0 ? "was not asked for" : "does not have", w->action->with,
-                     w->action->image.snapshotter ? " where SOCI finds it" : "");
-        return 0;
+        if (r < 0)
+                return r;
+        /* AMIs of before May 2026 have exported it without a tag. */
+        _cleanup_(freep) char *lost = xasprintf("%s was imported, and the image %s is not in it; " ADVICE
+                                                ": write that file anew with `ctr --namespace k8s.io images "
+                                                "export`",
+                                                a->target, a->with);
+        r = pin(w, lost);
+        return r >= 0 ? r : tag(w, lost);
 }
 
 int image_work(Work *w) {
@@ -153,8 +138,18 @@ int image_work(Work *w) {
         if (there < 0)
                 return work_fail(w, there, CAUSE_COMMAND, "%s: %s", a->target, strerror(-there));
         int r = ask_containerd(w, &found);
-        if (found == FOUND_NOTHING && there == 0)
-                return miss(w, r);
+        if (found == FOUND_NOTHING && there == 0) {
+                /* An AMI without the archive is somebody's own: its containerd has another sandbox image, or
+                 * will lack this one. */
+                diag_warn_at(
+                        &w->warnings, "no-sandbox-archive", NULL, w->action->target,
+                        "is not there, and containerd %s the image %s%s, so no pod starts here unless "
+                        "spec.containerd.config names another sandbox image; the AMI must bring the archive "
+                        "(`ctr --namespace k8s.io images export`)",
+                        r < 0 ? "was not asked for" : "does not have", w->action->with,
+                        w->action->image.snapshotter ? " where SOCI finds it" : "");
+                return 0;
+        }
         if (r < 0 || found == FOUND_ALL)
                 return r;
         if (found == FOUND_UNPINNED) {

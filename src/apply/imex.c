@@ -27,23 +27,19 @@ static int channel_number(const char *name, unsigned *ret) {
         return r;
 }
 
-static int major_failed(Work *w, int r) {
-        if (r != -ENXIO)
-                return work_fail(w, r, CAUSE_IMEX, "/proc/devices cannot be read: %s", strerror(-r));
-        return work_fail(
-                w, r, CAUSE_IMEX,
-                "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS
-                "): it is not loaded, "
-                "knows none, or was loaded with ImexChannelCount=0 (/proc/driver/nvidia/params tells)");
-}
-
 int channel_work(Work *w) {
         static const NodeRights rights = { .mode = 0666 };
         const char *target = w->action->target;
         unsigned number = 0, minor_number = 0;
         int r = node_major(w->root, CHANNELS, &number);
-        if (r < 0)
-                return major_failed(w, r);
+        if (r < 0) {
+                if (r != -ENXIO)
+                        return work_fail(w, r, CAUSE_IMEX, "/proc/devices cannot be read: %s", strerror(-r));
+                return work_fail(w, r, CAUSE_IMEX,
+                                 "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS
+                                 "): it is not loaded, knows none, or was loaded with ImexChannelCount=0 "
+                                 "(/proc/driver/nvidia/params tells)");
+        }
         r = channel_number(strrchr(target, '/') + 1, &minor_number);
         THEN(r, node_make(w->root, target, makedev(number, minor_number), &rights));
         return r < 0 ? work_fail(w, r, CAUSE_IMEX, "%s cannot be made: %s", target, node_error(r)) : r;

@@ -94,17 +94,6 @@ static void nodes_done(Nodes *n) {
         FREE_ALL(n->directory, n->prefix);
 }
 
-/* "/dev/infiniband/umad*" */
-static Nodes nodes_of(const char *target) {
-        const char *slash = strrchr(target, '/');
-        Nodes n = { xstrndup(target, (size_t)(slash - target)), xstrndup(slash + 1, strcspn(slash + 1, "*")),
-                    &kinds[0] };
-        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-                if (streq(kinds[i].name, n.prefix))
-                        n.kind = &kinds[i];
-        return n;
-}
-
 /* /dev/neuron0 and /dev/infiniband/rdma_cm are such; /dev/neuron_core1 is something else. */
 static unsigned nodes_count(Work *w, const Nodes *n) {
         _cleanup_(strv_freep) char **names = NULL;
@@ -205,7 +194,13 @@ static int await(Work *w, int inotify, const Nodes *nodes, unsigned want) {
 }
 
 int devices_work(Work *w) {
-        _cleanup_(nodes_done) Nodes nodes = nodes_of(w->action->target);
+        /* "/dev/infiniband/umad*" */
+        const char *slash = strrchr(w->action->target, '/');
+        _cleanup_(nodes_done) Nodes nodes = { xstrndup(w->action->target, (size_t)(slash - w->action->target)),
+                                              xstrndup(slash + 1, strcspn(slash + 1, "*")), &kinds[0] };
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+                if (streq(kinds[i].name, nodes.prefix))
+                        nodes.kind = &kinds[i];
         _cleanup_(close_fd) int inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         if (inotify < 0)
                 return work_fail(w, -errno, CAUSE_INTERNAL, "nothing can be watched: %s", strerror(errno));

@@ -13,16 +13,6 @@ const NvmlProfile *part_profile(const DividedGpu *part, unsigned id) {
         return FIND(p, part->profiles, part->n_profiles, p->id == id);
 }
 
-static int fail_profile(Division *d, const DividedGpu *part, const char *name) {
-        _cleanup_(strv_freep) char **names = NULL;
-        for (size_t i = 0; i < part->n_profiles; i++)
-                strv_push(&names, *part->profiles[i].name ? xstrdup(part->profiles[i].name)
-                                                          : xasprintf("%u", part->profiles[i].id));
-        _cleanup_(freep) char *list = strv_join(names, ", ");
-        return work_fail(d->w, -EINVAL, CAUSE_MIG, "%s has no MIG profile %s; it has %s", part->name, name,
-                         names ? list : "none");
-}
-
 /* Profiles are asked for by name, and their numbers differ between GPUs. Some drivers list them only while
  * the mode is on. */
 int part_resolve(Division *d, DividedGpu *part) {
@@ -42,8 +32,16 @@ int part_resolve(Division *d, DividedGpu *part) {
                 bool number = parse_u64(*name, &id) >= 0;
                 const NvmlProfile *profile = FIND(p, part->profiles, part->n_profiles,
                                                   number ? p->id == id : streq(p->name, *name));
-                if (!profile)
-                        return fail_profile(d, part, *name);
+                if (!profile) {
+                        _cleanup_(strv_freep) char **names = NULL;
+                        for (size_t i = 0; i < part->n_profiles; i++)
+                                strv_push(&names, *part->profiles[i].name
+                                                          ? xstrdup(part->profiles[i].name)
+                                                          : xasprintf("%u", part->profiles[i].id));
+                        _cleanup_(freep) char *list = strv_join(names, ", ");
+                        return work_fail(d->w, -EINVAL, CAUSE_MIG, "%s has no MIG profile %s; it has %s",
+                                         part->name, *name, names ? list : "none");
+                }
                 part->wanted[part->n_wanted++] = *profile;
         }
         return 0;

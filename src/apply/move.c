@@ -149,13 +149,6 @@ static int volume_is_new(const Moving *m) {
         return r < 0 ? r : 1;
 }
 
-/* A volume that has something for the directory keeps that, whatever the root disk holds. */
-static int source_want_once(const Moving *m, Source *s) {
-        int r = is_whole(s) ? volume_is_new(m) : !is_directory(m->fd, s->move->name);
-        s->wanted = r > 0;
-        return MIN(r, 0);
-}
-
 /* Once the files of the plan are on the volume: what else lies on the root disk is what a run left that was
  * cut off, or something that the mount hides. */
 static int source_kept(const Moving *m, Source *s) {
@@ -197,8 +190,12 @@ static int volume_kept(Moving *m) {
 /* An empty one is copied as well where the disks have none: with mode, owner, label and ACL. */
 static int source_want(const Moving *m, Source *s) {
         _cleanup_(strv_freep) char **names = NULL;
-        if (m->work->action->storage.volume)
-                return source_want_once(m, s);
+        if (m->work->action->storage.volume) {
+                /* A volume that has something for the directory keeps that, whatever the root disk holds. */
+                int r = is_whole(s) ? volume_is_new(m) : !is_directory(m->fd, s->move->name);
+                s->wanted = r > 0;
+                return MIN(r, 0);
+        }
         int r = tree_list(s->fd, &names);
         s->wanted = names || !is_directory(m->fd, s->move->name);
         return r < 0 ? move_fail(m, r, "cannot be listed", s->move->from) : 0;
@@ -276,17 +273,6 @@ static bool lies_in(const char *path, const char *directory) {
         return strncmp(path, directory, n) == 0 && (path[n] == '/' || !path[n]);
 }
 
-static int refuse_nested(const Moving *m) {
-        for (size_t i = 0; i < m->n; i++)
-                for (size_t k = 0; k < m->n; k++)
-                        if (i != k && lies_in(m->sources[i].path, m->sources[k].path))
-                                return work_fail(m->work, -ELOOP, CAUSE_MOVE,
-                                                 "%s leads into %s (%s); give each a directory of its own",
-                                                 m->sources[i].move->from, m->sources[k].move->from,
-                                                 m->sources[i].path);
-        return 0;
-}
-
 static int target_open(Moving *m) {
         struct statvfs room;
         Place place;
@@ -321,7 +307,16 @@ static int move_look(Moving *m) {
                 m->n_wanted += s->wanted;
                 m->n_copied += s->copied;
         }
-        return r < 0 ? r : refuse_nested(m);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < m->n; i++)
+                for (size_t k = 0; k < m->n; k++)
+                        if (i != k && lies_in(m->sources[i].path, m->sources[k].path))
+                                return work_fail(m->work, -ELOOP, CAUSE_MOVE,
+                                                 "%s leads into %s (%s); give each a directory of its own",
+                                                 m->sources[i].move->from, m->sources[k].move->from,
+                                                 m->sources[i].path);
+        return 0;
 }
 
 /* ---- copy, take over, remove ---- */

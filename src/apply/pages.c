@@ -304,30 +304,12 @@ static int no_such_size(Work *w) {
                          *list ? list : "no size at all");
 }
 
-/* To have none of a size that is not there is no failure. */
-static int no_such_pool(Work *w, const Place *place) {
-        _cleanup_(freep) char *node = xasprintf(NODES "/node%d", w->action->pages.node);
-        if (w->action->pages.count == 0)
-                return 0;
-        return w->action->pages.node >= 0 && root_exists(w->root, node) == 0 ? no_such_node(w, place)
-                                                                             : no_such_size(w);
-}
-
 static void note(Work *w, const Pool *pool) {
         const Action *a = w->action;
         json_decref(w->found);
         w->found = json_pack("{s:I, s:I, s:I, s:o}", "requested", (json_int_t)a->pages.count, "got",
                              (json_int_t)pool->reserved, "size", (json_int_t)a->pages.size, "node",
                              a->pages.node < 0 ? json_null() : json_integer(a->pages.node));
-}
-
-static void tell_what_is_in_use(Work *w, const Pool *pool) {
-        _cleanup_(freep) char *size = bytes_text(w->action->pages.size);
-        if (pool->surplus > 0)
-                diag_warn_at(&w->warnings, "hugepages-in-use", NULL, w->action->id,
-                             "%llu pages of %s are no longer reserved, but in use; their memory "
-                             "comes back when the programs that hold them end",
-                             (unsigned long long)pool->surplus, size);
 }
 
 /* Is all as the action wants it? What there is, there and where none may be. */
@@ -355,8 +337,14 @@ int pages_work(Work *w) {
         Pool pool = {}, stray = {};
         place_find(&place, w->root, a);
         int r = pool_look(w->root, a, &place, &pool, &stray);
-        if (r == -ENOENT && pool.reserved == 0)
-                return no_such_pool(w, &place);
+        if (r == -ENOENT && pool.reserved == 0) {
+                /* To have none of a size that is not there is no failure. */
+                _cleanup_(freep) char *node = xasprintf(NODES "/node%d", w->action->pages.node);
+                if (w->action->pages.count == 0)
+                        return 0;
+                return w->action->pages.node >= 0 && root_exists(w->root, node) == 0 ? no_such_node(w, &place)
+                                                                                     : no_such_size(w);
+        }
         if (r < 0)
                 return fail_to_reserve(w, r, place.pools[0]);
         uint64_t before = pool.reserved;
@@ -369,7 +357,13 @@ int pages_work(Work *w) {
         note(w, &pool);
         if (pool.reserved != a->pages.count)
                 r = fall_short(w, &place, &pool, tries);
-        else if (pool.reserved < before)
-                tell_what_is_in_use(w, &pool);
+        else if (pool.reserved < before) {
+                _cleanup_(freep) char *size = bytes_text(w->action->pages.size);
+                if (pool.surplus > 0)
+                        diag_warn_at(&w->warnings, "hugepages-in-use", NULL, w->action->id,
+                                     "%llu pages of %s are no longer reserved, but in use; their memory "
+                                     "comes back when the programs that hold them end",
+                                     (unsigned long long)pool.surplus, size);
+        }
         return r < 0 ? r : pool.reserved != before || stray.reserved > 0;
 }

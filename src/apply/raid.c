@@ -247,16 +247,6 @@ static const char *device_of(const Action *a) {
         return a->storage.device ?: a->target;
 }
 
-/* The copies of a new RAID10 are not made the same, which takes hours. Blank disks are; where a wiped
- * member holds other old bytes than its twin nobody asks for them, for a file system reads what it has
- * written, and that went to both (an md "check" counts such places). After a power cut md compares only what
- * the bitmap has noted (md(4)), in large regions, so that few writes have to wait for the bitmap. */
-static void add_copies(char ***argv) {
-        strv_add(argv, "--assume-clean");
-        strv_add(argv, "--bitmap=internal");
-        strv_add(argv, "--bitmap-chunk=512M");
-}
-
 /* --homehost=any is stored in the name ("any:kubernetes") and makes the array local to whatever host
  * assembles it (mdadm(8)), so that udev calls it by its name after the host was renamed. --run answers
  * mdadm's questions. */
@@ -270,8 +260,16 @@ static int array_create(Work *w) {
         strv_push(&argv, xasprintf("--level=%s", a->storage.level));
         strv_push(&argv, xasprintf("--chunk=%u", CHUNK_KIB));
         strv_push(&argv, xasprintf("--raid-devices=%zu", strv_length(a->storage.disks)));
-        if (!streq(a->storage.level, "raid0"))          /* which has none, and mdadm says so */
-                add_copies(&argv);
+        if (!streq(a->storage.level, "raid0")) { /* which has none, and mdadm says so */
+                /* The copies of a new RAID10 are not made the same, which takes hours. Blank disks are; where
+                 * a wiped member holds other old bytes than its twin nobody asks for them, for a file system
+                 * reads what it has written, and that went to both (an md "check" counts such places). After
+                 * a power cut md compares only what the bitmap has noted (md(4)), in large regions, so that
+                 * few writes have to wait for the bitmap. */
+                strv_add(&argv, "--assume-clean");
+                strv_add(&argv, "--bitmap=internal");
+                strv_add(&argv, "--bitmap-chunk=512M");
+        }
         int r = mdadm(w, "created", &argv, a->storage.disks);
         THEN(r, step_device(w, &array));
         THEN(r, clean(w, array));

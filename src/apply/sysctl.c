@@ -74,25 +74,23 @@ static char *wanted_shown(const Work *w) {
         return w->action->secret ? xstrdup("the value") : xasprintf("\"%s\"", value);
 }
 
-static int fail_to_find(Work *w, const char *path) {
-        const char *slash = strrchr(path, '/');
-        _cleanup_(freep) char *directory = xstrndup(path, (size_t)(slash - path));
-        _cleanup_(strv_freep) char **names = NULL;
-        const char *near = root_list(w->root, directory, &names) >= 0 && names
-                                   ? nearest_name(slash + 1, (const char *const *)names)
-                                   : NULL;
-        _cleanup_(freep) char *hint = near ? xasprintf("did you mean %s? ", near) : xstrdup("");
-        return work_fail(w, -ENOENT, CAUSE_SYSCTL,
-                         "this kernel has no such setting (%s is not there); %scorrect the name in "
-                         "spec.instance.sysctl; one of a module (net.bridge.*, net.netfilter.*) is there "
-                         "only once /etc/modules-load.d has loaded that",
-                         path, hint);
-}
-
 static int fail_to_set(Work *w, int r, const char *path) {
         _cleanup_(freep) char *value = wanted_shown(w);
-        if (r == -ENOENT || r == -ENOTDIR)
-                return fail_to_find(w, path);
+        if (r == -ENOENT || r == -ENOTDIR) {
+                const char *slash = strrchr(path, '/');
+                _cleanup_(freep) char *directory = xstrndup(path, (size_t)(slash - path));
+                _cleanup_(strv_freep) char **names = NULL;
+                const char *near = root_list(w->root, directory, &names) >= 0 && names
+                                           ? nearest_name(slash + 1, (const char *const *)names)
+                                           : NULL;
+                _cleanup_(freep) char *hint = near ? xasprintf("did you mean %s? ", near) : xstrdup("");
+                return work_fail(
+                        w, -ENOENT, CAUSE_SYSCTL,
+                        "this kernel has no such setting (%s is not there); %scorrect the name in "
+                        "spec.instance.sysctl; one of a module (net.bridge.*, net.netfilter.*) is there "
+                        "only once /etc/modules-load.d has loaded that",
+                        path, hint);
+        }
         if (r == -EINVAL || r == -ERANGE)
                 return work_fail(
                         w, r, CAUSE_SYSCTL,

@@ -273,21 +273,18 @@ int task_arm(Task *t) {
         return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no timer for its deadline: %s", strerror(-r)) : 0;
 }
 
-static void task_release(Task *t) {
-        t->deadline = sd_event_source_disable_unref(t->deadline);
-        if (t->executor->release)
-                t->executor->release(t);
-        t->data = NULL;
-        t->released = true;
-}
-
 void tasks_release(Apply *a) {
         for (size_t i = 0; i < a->n; i++) {
                 Task *t = &a->tasks[i];
                 if (t->state == TASK_RUNNING && !t->deadline)
                         (void)!task_arm(t);
-                if (t->state == TASK_ENDED && !t->released)
-                        task_release(t);
+                if (t->state == TASK_ENDED && !t->released) {
+                        t->deadline = sd_event_source_disable_unref(t->deadline);
+                        if (t->executor->release)
+                                t->executor->release(t);
+                        t->data = NULL;
+                        t->released = true;
+                }
         }
 }
 

@@ -27,24 +27,22 @@ static void action_digest(const Action *a, char ret[static 65]) {
 
 /* ---- the devices phase ---- */
 
-static void result_put(json_t *steps, const Result *r) {
-        char digest[65];
-        bool in_vain = r->outcome == OUTCOME_FAILED || r->missed;
-        if (r->action->phase != PHASE_DEVICES || !in_vain || r->begin_usec == 0)
-                return;
-        action_digest(r->action, digest);
-        json_array_append_new(steps, json_pack("{s:s, s:s, s:I, s:I}", "id", r->action->id, "digest", digest,
-                                               "beginUsec", (json_int_t)r->begin_usec, "endUsec",
-                                               (json_int_t)r->end_usec));
-}
-
 void waited_write(const Root *root, const Plan *plan, const Results *results) {
         _cleanup_(freep) char *boot = NULL, *text = NULL;
         if (!plan_has_phase(plan, PHASE_DEVICES) || root_boot_id(root, &boot) < 0)
                 return;
         json_t *steps = json_array();
-        for (size_t i = 0; i < results->n && !plan_has_phase(plan, PHASE_RUN); i++)
-                result_put(steps, &results->items[i]);
+        for (size_t i = 0; i < results->n && !plan_has_phase(plan, PHASE_RUN); i++) {
+                char digest[65];
+                const Result *r = &results->items[i];
+                bool in_vain = r->outcome == OUTCOME_FAILED || r->missed;
+                if (r->action->phase != PHASE_DEVICES || !in_vain || r->begin_usec == 0)
+                        continue;
+                action_digest(r->action, digest);
+                json_array_append_new(steps, json_pack("{s:s, s:s, s:I, s:I}", "id", r->action->id, "digest",
+                                                       digest, "beginUsec", (json_int_t)r->begin_usec,
+                                                       "endUsec", (json_int_t)r->end_usec));
+        }
         size_t n = json_array_size(steps);
         json_t *all = json_object();
         json_set_text(all, "bootId", boot);

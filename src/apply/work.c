@@ -195,12 +195,6 @@ void work_cancel(Task *t) {
                 flag_raise(j->work.cancel_fd);
 }
 
-static void kept_close(Apply *a) {
-        close_all(a->kept, a->n_kept);
-        a->kept = NULL;
-        a->n_kept = 0;
-}
-
 void work_release(Task *t) {
         Apply *a = t->apply;
         Job *j = t->data;
@@ -212,15 +206,16 @@ void work_release(Task *t) {
                 j->next = a->jobs;
                 a->jobs = j;
         } else if (j) {
-                for (; j->n_kept > 0; a->n_kept++) {
-                        a->kept = xrealloc(a->kept, a->n_kept + 1, sizeof *a->kept);
-                        a->kept[a->n_kept] = j->kept[--j->n_kept];
-                }
+                while (j->n_kept > 0)
+                        *APPEND(a->kept, a->n_kept) = j->kept[--j->n_kept];
                 job_free(j);
         }
         if (a->n_kept > 0 &&
-            !ANY(o, a->tasks, a->n, o->state != TASK_ENDED && action_is(o->action, ACTION_OF_STORAGE)))
-                kept_close(a);
+            !ANY(o, a->tasks, a->n, o->state != TASK_ENDED && action_is(o->action, ACTION_OF_STORAGE))) {
+                close_all(a->kept, a->n_kept);
+                a->kept = NULL;
+                a->n_kept = 0;
+        }
 }
 
 bool job_ended(Job *j, uint64_t instant) {
@@ -384,14 +379,6 @@ char **command(const char *word, ...) {
         return argv;
 }
 
-static int fail_to_start(Work *w, int r, Cause cause, const char *what, const char *program) {
-        if (r == -ENOENT || r == -EACCES)
-                return work_fail(w, r, cause_exit_code(cause) == EXIT_STORAGE ? CAUSE_STORAGE_TOOL : cause,
-                                 "%s: %s %s; the image needs %s", what, program,
-                                 r == -ENOENT ? "is not there" : "may not be executed", package_of(program));
-        return work_fail(w, r, cause, "%s: %s cannot be started: %s", what, program, strerror(-r));
-}
-
 static const char *hint_for(Cause cause) {
         static const char disk[] =
                 "; dmesg shows whether a disk fails, and an instance with one is to be replaced";
@@ -458,8 +445,14 @@ static int ask(Work *w, Cause cause, const char *what, char *const *argv, RunPro
         /* the loop alone says when the time is up */
         int r = run(argv, UINT64_MAX, w->cancel_fd, limit, &c);
         work_at(w, "%s had ended", argv[0]);
-        if (r < 0)
-                return fail_to_start(w, r, cause, what, argv[0]);
+        if (r < 0) {
+                if (r == -ENOENT || r == -EACCES)
+                        return work_fail(
+                                w, r, cause_exit_code(cause) == EXIT_STORAGE ? CAUSE_STORAGE_TOOL : cause,
+                                "%s: %s %s; the image needs %s", what, argv[0],
+                                r == -ENOENT ? "is not there" : "may not be executed", package_of(argv[0]));
+                return work_fail(w, r, cause, "%s: %s cannot be started: %s", what, argv[0], strerror(-r));
+        }
         if (c.timed_out)
                 return work_fail(w, -ECANCELED, cause, "%s: %s was stopped", what, argv[0]);
         if (c.status != 0)

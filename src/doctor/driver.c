@@ -144,17 +144,6 @@ static bool find_in_tree(const Image *i, const char *tree, Driver *ret) {
         return find_in_names(i->root, folder, "libnvidia-ml.so.", ret);
 }
 
-static void find_in_trees(Image *i) {
-        for (char **tree = i->trees; tree && *tree; tree++) {
-                Driver driver = {};
-                if (!find_in_tree(i, *tree, &driver))
-                        continue;
-                free(driver.tree);
-                driver.tree = xstrdup(*tree);
-                add_driver(i, driver);
-        }
-}
-
 /* ---- all ---- */
 
 static bool find_running(const Image *i, Driver *ret) {
@@ -180,8 +169,16 @@ void drivers_find(Image *i) {
         Driver driver = {};
         if (find_in_kernels(i, &driver) || find_running(i, &driver))
                 add_driver(i, driver);
-        if (i->n_drivers == 0)
-                find_in_trees(i);
+        if (i->n_drivers == 0) {
+                for (char **tree = i->trees; tree && *tree; tree++) {
+                        Driver its = {};
+                        if (!find_in_tree(i, *tree, &its))
+                                continue;
+                        free(its.tree);
+                        its.tree = xstrdup(*tree);
+                        add_driver(i, its);
+                }
+        }
         if (i->n_drivers == 0 && find_in_places(i->root, &driver))
                 add_driver(i, driver);
         settle(i);

@@ -112,14 +112,6 @@ static void add_reason(Text *t, const Check *c) {
                 add_paragraph(t, line.data);
 }
 
-static void add_check(Text *t, const Check *c, size_t width) {
-        add_row(t, c, width);
-        if (c->text && *c->text)
-                add_paragraph(t, c->text);
-        if (c->verdict != CHECK_OK)
-                add_reason(t, c);
-}
-
 /* "ok  program  cp, mdadm, …" */
 static void add_well(Text *t, const Checks *checks, size_t width) {
         for (size_t i = 0; i < checks->n; i++) {
@@ -145,9 +137,16 @@ char *checks_to_text(const Checks *checks, bool all) {
         for (size_t o = 0; o < ARRAY_SIZE(order); o++) {
                 if (order[o] == CHECK_OK && !all)
                         add_well(&t, checks, width);
-                for (size_t i = 0; i < checks->n && (all || order[o] != CHECK_OK); i++)
-                        if (checks->items[i].verdict == order[o])
-                                add_check(&t, &checks->items[i], width);
+                for (size_t i = 0; i < checks->n && (all || order[o] != CHECK_OK); i++) {
+                        const Check *c = &checks->items[i];
+                        if (c->verdict != order[o])
+                                continue;
+                        add_row(&t, c, width);
+                        if (c->text && *c->text)
+                                add_paragraph(&t, c->text);
+                        if (c->verdict != CHECK_OK)
+                                add_reason(&t, c);
+                }
         }
         size_t warnings = checks_count(checks, CHECK_WARNING);
         text_add(&t, "\n%zu checks: %zu failed, %zu warning%s, %zu unknown, %zu ok\n", checks->n,

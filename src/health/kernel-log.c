@@ -248,19 +248,6 @@ static void unescape(char *text) {
         *to = 0;
 }
 
-/* "4,1234,12345678,-;message": level and facility, number, µs, flags. Only what the kernel itself wrote: its
- * facility is 0, and it lets nobody else have that. */
-static void add_record(Log *l, char *line) {
-        char *text = strchr(line, ';'), *end = NULL;
-        if (!text || !is_digit(*line) || strtoul(line, &end, 10) > 7 || *end != ',')
-                return;
-        *text++ = 0;
-        end = strchr(end + 1, ',');
-        l->now = end ? strtoull(end + 1, NULL, 10) : 0;
-        unescape(text);
-        add_message(l, text);
-}
-
 /* ---- findings ---- */
 
 static void add_xid_finding(const Event *e, const char *when, bool unusable, Findings *f) {
@@ -317,7 +304,16 @@ void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f
                 if (!end)
                         break; /* a record that is not whole */
                 *end = 0;
-                add_record(l, line);
+                /* "4,1234,12345678,-;message": level and facility, number, µs, flags. Only what the kernel
+                 * itself wrote: its facility is 0, and it lets nobody else have that. */
+                char *said = strchr(line, ';'), *at = NULL;
+                if (!said || !is_digit(*line) || strtoul(line, &at, 10) > 7 || *at != ',')
+                        continue;
+                *said++ = 0;
+                at = strchr(at + 1, ',');
+                l->now = at ? strtoull(at + 1, NULL, 10) : 0;
+                unescape(said);
+                add_message(l, said);
         }
         for (size_t i = 0; i < l->n; i++)
                 if (!is_told(l, &l->events[i]))

@@ -270,16 +270,6 @@ static const char *health_fault(unsigned mask) {
         return word < ARRAY_SIZE(words) ? words[word] : NULL;
 }
 
-static int fabric_old(NvmlDevice device, NvmlFabric *ret) {
-        FabricInfo1 info = {};
-        int code = CALL(fabric, device, &info);
-        if (code != NVML_OK)
-                return code;
-        *ret = (NvmlFabric){ .state = info.state, .status = (int)info.status, .clique = info.clique };
-        memcpy(ret->uuid, info.uuid, sizeof ret->uuid);
-        return NVML_OK;
-}
-
 /* Old libraries know version 2 alone, or only the function that has no versions. */
 int nvml_fabric(NvmlDevice device, NvmlFabric *ret) {
         FabricInfo3 info = { .v2.version = STRUCT_VERSION(FabricInfo3, 3) };
@@ -288,8 +278,15 @@ int nvml_fabric(NvmlDevice device, NvmlFabric *ret) {
                 info = (FabricInfo3){ .v2.version = STRUCT_VERSION(FabricInfo2, 2) };
                 code = CALL(fabric_v, device, &info.v2);
         }
-        if (code == NVML_FUNCTION_NOT_FOUND)
-                return fabric_old(device, ret);
+        if (code == NVML_FUNCTION_NOT_FOUND) {
+                FabricInfo1 old = {};
+                code = CALL(fabric, device, &old);
+                if (code != NVML_OK)
+                        return code;
+                *ret = (NvmlFabric){ .state = old.state, .status = (int)old.status, .clique = old.clique };
+                memcpy(ret->uuid, old.uuid, sizeof ret->uuid);
+                return NVML_OK;
+        }
         if (code != NVML_OK)
                 return code;
         *ret = (NvmlFabric){ .state = info.v2.state, .status = (int)info.v2.status, .clique = info.v2.clique,

@@ -106,23 +106,6 @@ static bool is_first_of_its_array(const Stores *s, size_t i) {
         return !ANY(d, s->disks, i, same_array(*d, s->disks[i]));
 }
 
-static void refuse_foreign(Stores *s, const Disk *d) {
-        _cleanup_(freep) char *members = members_text(s, d);
-        stores_refuse(s, CAUSE_DISK_USED,
-                      "%s. An array that has another name than " RAID_NAME
-                      ", or other metadata than 1.2, is somebody else's and is left alone; "
-                      "if it is not needed, stop it and `blkdiscard --force` its members",
-                      members);
-}
-
-static void refuse_two(Stores *s, const Disk *a, const Disk *b) {
-        _cleanup_(freep) char *one = members_text(s, a), *other = members_text(s, b);
-        stores_refuse(s, CAUSE_ARRAY,
-                      "two arrays are named " RAID_NAME ", %s and %s: %s; %s. Which one holds what is needed "
-                      "cannot be told; `blkdiscard --force` the members of the other",
-                      a->content.raid.uuid, b->content.raid.uuid, one, other);
-}
-
 /* A member of the one array of ours that the disks tell of, the one that knows most; NULL where there is
  * none, or it was refused. */
 static const Disk *find_ours(Stores *s) {
@@ -131,12 +114,22 @@ static const Disk *find_ours(Stores *s) {
                 const Disk *d = s->disks[i];
                 if (!is_member(d))
                         continue;
-                if (is_first_of_its_array(s, i) && !is_ours(d))
-                        refuse_foreign(s, d);
-                else if (is_first_of_its_array(s, i) && ours)
-                        refuse_two(s, ours, d);
-                else if (is_ours(d) && (!ours || (same_array(ours, d) &&
-                                                  d->content.raid.events > ours->content.raid.events)))
+                if (is_first_of_its_array(s, i) && !is_ours(d)) {
+                        _cleanup_(freep) char *members = members_text(s, d);
+                        stores_refuse(s, CAUSE_DISK_USED,
+                                      "%s. An array that has another name than " RAID_NAME
+                                      ", or other metadata than 1.2, is somebody else's and is left alone; "
+                                      "if it is not needed, stop it and `blkdiscard --force` its members",
+                                      members);
+                } else if (is_first_of_its_array(s, i) && ours) {
+                        _cleanup_(freep) char *one = members_text(s, ours), *other = members_text(s, d);
+                        stores_refuse(s, CAUSE_ARRAY,
+                                      "two arrays are named " RAID_NAME
+                                      ", %s and %s: %s; %s. Which one holds what is needed "
+                                      "cannot be told; `blkdiscard --force` the members of the other",
+                                      ours->content.raid.uuid, d->content.raid.uuid, one, other);
+                } else if (is_ours(d) && (!ours || (same_array(ours, d) &&
+                                                    d->content.raid.events > ours->content.raid.events)))
                         ours = d;
         }
         return ours;
@@ -215,15 +208,6 @@ static bool is_lost(const Stores *s, const Disk *ours) {
         return ours->content.raid.layout == NEAR_2 && !has_every_chunk(filled, ours->content.raid.disks);
 }
 
-static void refuse_to_choose(Stores *s, const Disk *ours, const char *missing) {
-        _cleanup_(freep) char *text = members_text(s, ours);
-        stores_refuse(s, CAUSE_ARRAY,
-                      "the raid10 cannot be put together without %s, and yet not all of it may be lost: %s. "
-                      "`mdadm --assemble --force` may bring "
-                      "it back; if it is not needed, `blkdiscard --force` its members",
-                      missing, text);
-}
-
 static void decide_raid10(Stores *s, const Disk *ours, const Array *running, ArrayFound *f) {
         _cleanup_(freep) bool *filled = roles_filled(s, ours);
         for (size_t i = 0; i < s->n; i++)
@@ -238,7 +222,12 @@ static void decide_raid10(Stores *s, const Disk *ours, const Array *running, Arr
         bool alive = running || (ours->content.raid.layout == NEAR_2 &&
                                  has_every_chunk(filled, ours->content.raid.disks));
         if (!alive && !is_lost(s, ours)) {
-                refuse_to_choose(s, ours, blank);
+                _cleanup_(freep) char *text = members_text(s, ours);
+                stores_refuse(s, CAUSE_ARRAY,
+                              "the raid10 cannot be put together without %s, and yet not all of it may be "
+                              "lost: %s. `mdadm --assemble --force` may bring it back; if it is not needed, "
+                              "`blkdiscard --force` its members",
+                              blank, text);
                 return;
         }
         f->state = alive ? STEP_REPAIR : STEP_REMAKE;
@@ -350,15 +339,6 @@ static bool refuse_partial(Stores *s, const Array *running, int level) {
         return true;
 }
 
-static void decide_new(const Stores *s, ArrayFound *f) {
-        f->state = STEP_MAKE;
-        for (size_t i = 0; i < s->n; i++)
-                if (s->disks[i]->content.kind == CONTENT_REMAINS)
-                        f->state = STEP_REMAKE;
-        if (f->state == STEP_REMAKE)
-                f->why = xstrdup("the making of one was cut off");
-}
-
 void array_find(Stores *s, int level, ArrayFound *ret) {
         bool before = s->refused;
         s->refused = false;
@@ -368,9 +348,14 @@ void array_find(Stores *s, int level, ArrayFound *ret) {
         ArrayFound f = { .array = array, .uuid = ours ? ours->content.raid.uuid : NULL };
         if (!s->refused && array && array_is_free(s, array) && !ours)
                 refuse_held_blank(s, array);
-        if (!s->refused && !ours)
-                decide_new(s, &f);
-        else if (!s->refused && !refuse_shape(s, ours, level) && !refuse_partial(s, running, level)) {
+        if (!s->refused && !ours) {
+                f.state = STEP_MAKE;
+                for (size_t i = 0; i < s->n; i++)
+                        if (s->disks[i]->content.kind == CONTENT_REMAINS)
+                                f.state = STEP_REMAKE;
+                if (f.state == STEP_REMAKE)
+                        f.why = xstrdup("the making of one was cut off");
+        } else if (!s->refused && !refuse_shape(s, ours, level) && !refuse_partial(s, running, level)) {
                 if (level == 10)
                         decide_raid10(s, ours, running, &f);
                 else

@@ -26,15 +26,6 @@ static bool is_needed(const Config *config, const Host *host, Cause cause) {
         }
 }
 
-static void add_shortfall(Plan *plan, Action *check, const Config *config, const Host *host,
-                          const Shortfall *s) {
-        bool needed = is_needed(config, host, s->cause);
-        diag_warn(&plan->warnings, needed ? "missing-device" : "unused-device-missing", "%s", s->text);
-        if (!needed)
-                return;
-        *APPEND(check->census.missing, check->census.n) = (Shortfall){ s->cause, xstrdup(s->text) };
-}
-
 void plan_census(Plan *plan, const Config *config, const Host *host) {
         bool accelerated = host->gpus.class != GPU_CLASS_NONE || host->neuron.expected > 0 ||
                            (host->type && host->type->gpu_model);
@@ -47,6 +38,12 @@ void plan_census(Plan *plan, const Config *config, const Host *host) {
         check->class = host->gpus.class;
         if (host->gpus.unread && config->nvidia.mode != NVIDIA_OFF)
                 diag_warn(&plan->warnings, "switches-unread", "%s", host->gpus.unread);
-        for (size_t i = 0; i < host->n_shortfalls; i++)
-                add_shortfall(plan, check, config, host, &host->shortfalls[i]);
+        for (size_t i = 0; i < host->n_shortfalls; i++) {
+                const Shortfall *s = &host->shortfalls[i];
+                bool needed = is_needed(config, host, s->cause);
+                diag_warn(&plan->warnings, needed ? "missing-device" : "unused-device-missing", "%s", s->text);
+                if (needed)
+                        *APPEND(check->census.missing, check->census.n) =
+                                (Shortfall){ s->cause, xstrdup(s->text) };
+        }
 }

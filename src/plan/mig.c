@@ -201,14 +201,6 @@ static int check_request(const Mig *m, const MigRequest *request, const Wish *wi
         return r < 0 ? r : check_fit(m, wishes, n, which);
 }
 
-static void add_layout(unsigned gpu, const Wish *wishes, size_t n, MigLayout **layouts, size_t *n_layouts) {
-        *layouts = xrealloc(*layouts, *n_layouts + 1, sizeof **layouts);
-        MigLayout *l = &(*layouts)[(*n_layouts)++];
-        *l = (MigLayout){ .gpu = gpu };
-        for (size_t i = 0; i < n; i++)
-                strv_add(&l->profiles, wishes[i].profile ? wishes[i].profile->name : wishes[i].word);
-}
-
 static int add_request(const Mig *m, const MigRequest *request, unsigned gpus, MigLayout **layouts,
                        size_t *n_layouts, Text *text) {
         _cleanup_(freep) Wish *wishes = NULL;
@@ -216,8 +208,13 @@ static int add_request(const Mig *m, const MigRequest *request, unsigned gpus, M
         int r = check_request(m, request, wishes, n, gpus);
         if (r < 0)
                 return r;
-        for (unsigned i = 0; i < (request->n_gpus > 0 ? request->n_gpus : gpus); i++)
-                add_layout(request->n_gpus > 0 ? request->gpus[i] : i, wishes, n, layouts, n_layouts);
+        for (unsigned i = 0; i < (request->n_gpus > 0 ? request->n_gpus : gpus); i++) {
+                *layouts = xrealloc(*layouts, *n_layouts + 1, sizeof **layouts);
+                MigLayout *l = &(*layouts)[(*n_layouts)++];
+                *l = (MigLayout){ .gpu = request->n_gpus > 0 ? request->gpus[i] : i };
+                for (size_t k = 0; k < n; k++)
+                        strv_add(&l->profiles, wishes[k].profile ? wishes[k].profile->name : wishes[k].word);
+        }
         _cleanup_(freep) char *which = gpus_text(request), *what = wishes_text(wishes, n);
         text_add(text, "%s%s: %s", text->size > 0 ? "; " : "", which, n > 0 ? what : "off");
         return 0;

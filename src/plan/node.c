@@ -59,14 +59,6 @@ static int64_t reserved_in(const Expected *e, const char *map, const char *name)
         return quantity_parse(text, &amount) < 0 ? 0 : MAX(amount, 0);
 }
 
-/* Of a part of capacity, in the precision in which kubelet computes it
- * (pkg/kubelet/eviction/api/types.go:GetThresholdQuantity). */
-static int64_t share_of(int64_t capacity, int64_t percent_thousandths) {
-        float part = (float)((double)percent_thousandths / 1000) / 100;
-        int64_t whole = capacity > 0 ? capacity / 1000 : 0;
-        return (int64_t)((double)whole * (double)part) * 1000;
-}
-
 static int64_t threshold(const Expected *e, const char *signal, int64_t capacity) {
         const json_t *value = json_object_get(json_object_get(e->settings, "evictionHard"), signal);
         const char *text = json_string_value(value);
@@ -79,7 +71,11 @@ static int64_t threshold(const Expected *e, const char *signal, int64_t capacity
         _cleanup_(freep) char *number = xstrndup(text ?: "", strlen(text ?: "") - percent);
         if (quantity_parse(number, &amount) < 0 || amount < 0 || (percent && amount > 100000))
                 return 0;
-        return percent ? share_of(capacity, amount) : amount;
+        /* Of a part of capacity, in the precision in which kubelet computes it
+         * (pkg/kubelet/eviction/api/types.go:GetThresholdQuantity). */
+        float part = (float)((double)amount / 1000) / 100;
+        int64_t whole = capacity > 0 ? capacity / 1000 : 0;
+        return percent ? (int64_t)((double)whole * (double)part) * 1000 : amount;
 }
 
 /* Of its settings, or of its flags in any of their forms. Where it does not, the amounts are this program's,

@@ -36,13 +36,6 @@ static Action *reserve(Plan *plan, const Config *config, const Host *host, const
         return a;
 }
 
-static void plan_none(Plan *plan, const Config *config, const Host *host) {
-        for (size_t i = 0; i < host->n_pools; i++)
-                if (i == 0 || host->pools[i].size != host->pools[i - 1].size)
-                        reserve(plan, config, host, &(PageRequest){ host->pools[i].size, 0, -1 },
-                                "none at all: what an image or a package has reserved is given back");
-}
-
 static void plan_for_efa(Plan *plan, const Config *config, const Host *host) {
         uint64_t size = host->page_size;
         if (!plan_uses_efa(config, host))
@@ -177,7 +170,10 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
 int plan_pages(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         switch (config->instance.hugepages.mode) {
         case HUGEPAGES_OFF:
-                plan_none(plan, config, host);
+                for (size_t i = 0; i < host->n_pools; i++)
+                        if (i == 0 || host->pools[i].size != host->pools[i - 1].size)
+                                reserve(plan, config, host, &(PageRequest){ host->pools[i].size, 0, -1 },
+                                        "none at all: what an image or a package has reserved is given back");
                 return 0;
         case HUGEPAGES_AUTO:
                 plan_for_efa(plan, config, host);

@@ -263,14 +263,6 @@ void plan_filter(Plan *plan, const bool skip[_PHASE_MAX], char *const *daemons) 
 
 /* ---- the whole ---- */
 
-static void warn_of_bootstrappers(Plan *plan, char *const *units) {
-        _cleanup_(freep) char *names = strv_join(units, " and "), *words = strv_join(units, " ");
-        diag_warn(&plan->warnings, "two-bootstrappers",
-                  "%s %s enabled, too: nodestrap boots this node and leaves %s out; systemctl disable %s "
-                  "makes that plain, nodestrap(8) says how nodeadm gets the node back",
-                  names, units[1] ? "are" : "is", units[1] ? "them" : "it", words);
-}
-
 static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         unsigned gpus = host->gpus.count;
         size_t stores = host_instance_stores(host);
@@ -292,8 +284,15 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                 diag_warn(&plan->warnings, "dead-link",
                           "%s, so that no daemon can write there: make that directory, or remove the link",
                           *link);
-        if (host->bootstrappers)
-                warn_of_bootstrappers(plan, host->bootstrappers);
+        if (host->bootstrappers) {
+                _cleanup_(freep) char *names = strv_join(host->bootstrappers, " and "),
+                                      *words = strv_join(host->bootstrappers, " ");
+                diag_warn(&plan->warnings, "two-bootstrappers",
+                          "%s %s enabled, too: nodestrap boots this node and leaves %s out; systemctl "
+                          "disable %s makes that plain, nodestrap(8) says how nodeadm gets the node back",
+                          names, host->bootstrappers[1] ? "are" : "is",
+                          host->bootstrappers[1] ? "them" : "it", words);
+        }
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",
                           "the facts named as assumed were not looked at; on the node they are, and the plan "

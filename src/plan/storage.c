@@ -19,10 +19,6 @@ static char *why_unknown(const Stores *s, const char *purpose) {
                          s->seen->not_looked ?: "the run phase does");
 }
 
-static char *plural(size_t n, const char *what) {
-        return xasprintf("%zu %s%s", n, what, n == 1 ? "" : "s");
-}
-
 /* A UUID of version 8 (RFC 9562), made before anything is touched. A file system must not be made with one
  * that the disks have seen before: nothing is discarded, and xfs and ext4 tell by the UUID whether a block or
  * a journal's record is their own or was left by the one before. With the old one, a power cut would bring
@@ -152,9 +148,9 @@ static const char *device_target(const Device *d) {
 
 static void add_array(Plan *plan, const Stores *s, const Device *d, int level, const ArrayFound *f) {
         _cleanup_(freep) char *why = f->state == STEP_UNKNOWN
-                                              ? why_unknown(s, "the instance stores as one device")
-                                              : xstrdup(f->why),
-                              *disks = plural(s->count, "disk");
+                                             ? why_unknown(s, "the instance stores as one device")
+                                             : xstrdup(f->why),
+                              *disks = xasprintf("%zu disk%s", s->count, s->count == 1 ? "" : "s");
         Action *a = add_step(plan, ACTION_CREATE_RAID, d, RAID_DEVICE, why);
         a->with = xasprintf("raid%d %s", level, disks);
         a->storage.state = f->state;

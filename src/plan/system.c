@@ -48,13 +48,6 @@ static void add_setting(Text *t, const ServiceEnvironment *e, const char *settin
         }
 }
 
-static void plan_default(Plan *plan, const ServiceEnvironment *e, const char *why) {
-        _cleanup_(text_done) Text t = {};
-        text_add(&t, "[Manager]\n");
-        add_setting(&t, e, "DefaultEnvironment");
-        plan_file(plan, PHASE_CONFIG, "system", SYSTEM_ENVIRONMENT, why, t.data, 0600)->secret = true;
-}
-
 /* For root alone: PID 1 reads it when it starts a service, and hands it to that one alone. systemd writes a
  * value that it does not take to the journal: validate.c refuses those. */
 static void plan_variables(Plan *plan, const ServiceEnvironment *e, const char *file, const char *why) {
@@ -111,17 +104,6 @@ static int plan_service(Plan *plan, const ServiceEnvironment *e, bool all, Diag 
         return 0;
 }
 
-/* What is for all services the daemons get that this program starts, and those that are named. */
-static void plan_daemons(Plan *plan, const Config *config, const Host *host) {
-        const char *reason, *const units[] = { "containerd.service", "kubelet.service", SOCI_UNIT };
-        for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-                _cleanup_(freep) char *id =
-                        xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", units[i]);
-                if (!plan_find(plan, id) && (i < 2 || plan_uses_soci(config, host, &reason)))
-                        plan_drop_in(plan, units[i], true, NULL);
-        }
-}
-
 static int plan_environment(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const InstanceOptions *instance = &config->instance;
         bool all = false;
@@ -138,9 +120,13 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
                                 ? "every service"
                                 : "containerd, kubelet, SOCI and the services with variables of their own");
                 all = true;
-                if (plan->as_nodeadm)
-                        plan_default(plan, e, why);
-                else
+                if (plan->as_nodeadm) {
+                        _cleanup_(text_done) Text t = {};
+                        text_add(&t, "[Manager]\n");
+                        add_setting(&t, e, "DefaultEnvironment");
+                        plan_file(plan, PHASE_CONFIG, "system", SYSTEM_ENVIRONMENT, why, t.data, 0600)
+                                ->secret = true;
+                } else
                         plan_variables(plan, e, ENVIRONMENT_DIR "/default", why);
         }
         for (size_t i = 0; r >= 0 && i < instance->n_environment; i++) {
@@ -148,8 +134,17 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
                 if (e->n > 0 && !streq(e->service, "default"))
                         r = plan_service(plan, e, all, diag);
         }
-        if (r >= 0 && all && !plan->as_nodeadm)
-                plan_daemons(plan, config, host);
+        if (r >= 0 && all && !plan->as_nodeadm) {
+                /* What is for all services the daemons get that this program starts, and those that are
+                 * named. */
+                const char *reason, *const units[] = { "containerd.service", "kubelet.service", SOCI_UNIT };
+                for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+                        _cleanup_(freep) char *id =
+                                xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", units[i]);
+                        if (!plan_find(plan, id) && (i < 2 || plan_uses_soci(config, host, &reason)))
+                                plan_drop_in(plan, units[i], true, NULL);
+                }
+        }
         return r;
 }
 

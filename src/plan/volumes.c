@@ -29,23 +29,6 @@ static char *volumes_text(const Stores *s) {
         return t.data ? text_take(&t) : xstrdup("none");
 }
 
-static void refuse_absent(Stores *s, const Volume *v) {
-        _cleanup_(freep) char *here = volumes_text(s);
-        stores_refuse(
-                s, CAUSE_DISKS,
-                "the volume %s is not attached, or goes by another name; the EBS volumes that are here: "
-                "%s. Attach it, or name its id (vol-…) as device",
-                v->device, here);
-}
-
-static void refuse_two(Stores *s, const Volume *v, const Disk *a, const Disk *b) {
-        _cleanup_(freep) char *one = disk_label(a), *other = disk_label(b);
-        stores_refuse(
-                s, CAUSE_DISKS,
-                "%s can be two disks, %s and %s: name the volume's id (vol-…) as device, which only one has",
-                v->device, one, other);
-}
-
 static void refuse_kind(Stores *s, const Volume *v, const Disk *d) {
         _cleanup_(freep) char *label = disk_label(d);
         Text model = {};
@@ -82,11 +65,19 @@ static bool refuse_again(Stores *s, size_t i, const Disk *d) {
 static const Disk *find(Stores *s, size_t i) {
         const Volume *v = &s->config->instance.volumes[i];
         const Disk *second, *d = host_volume(s->host, v->device, &second);
-        if (!d)
-                refuse_absent(s, v);
-        else if (second)
-                refuse_two(s, v, d, second);
-        else if (!disk_is_volume(d))
+        if (!d) {
+                _cleanup_(freep) char *here = volumes_text(s);
+                stores_refuse(s, CAUSE_DISKS,
+                              "the volume %s is not attached, or goes by another name; the EBS volumes that "
+                              "are here: %s. Attach it, or name its id (vol-…) as device",
+                              v->device, here);
+        } else if (second) {
+                _cleanup_(freep) char *one = disk_label(d), *other = disk_label(second);
+                stores_refuse(s, CAUSE_DISKS,
+                              "%s can be two disks, %s and %s: name the volume's id (vol-…) as device, which "
+                              "only one has",
+                              v->device, one, other);
+        } else if (!disk_is_volume(d))
                 refuse_kind(s, v, d);
         else if (!refuse_again(s, i, d))
                 return d;

@@ -42,17 +42,6 @@ static bool subnet_manager_died(const Root *root) {
         return root_read(root, path, CMDLINE_MAX, &command, &size) < 0 || !memmem(command, size, "nvlsm", 5);
 }
 
-static void alive_end(Unit *u) {
-        if (subnet_manager_died(u->task->apply->root))
-                (void)task_fail(u->task, -ESRCH, unit_cause(u->name),
-                                "NVLSM has died since %s started it: the process of " SUBNET_MANAGER " is "
-                                "gone, and the NVLink switches have no subnet manager; /var/log/nvlsm.log "
-                                "and journalctl -u %s tell why, systemctl restart %s starts both",
-                                u->name, u->name, u->name);
-        else
-                task_end(u->task, OUTCOME_UNCHANGED);
-}
-
 static void alive_stay(Unit *u) {
         uint64_t age = now_usec() - MIN(u->state.since, now_usec()),
                  stay = u->state.restarts > 0 ? RESTARTED_USEC : STAY_USEC;
@@ -60,8 +49,17 @@ static void alive_stay(Unit *u) {
                      (u->timer ||
                       sd_event_add_time_relative(u->task->apply->event, &u->timer, CLOCK_MONOTONIC,
                                                  stay - age, USEC_PER_MSEC, on_stayed, u) >= 0);
-        if (!waits)
-                alive_end(u);
+        if (!waits) {
+                if (subnet_manager_died(u->task->apply->root))
+                        (void)task_fail(
+                                u->task, -ESRCH, unit_cause(u->name),
+                                "NVLSM has died since %s started it: the process of " SUBNET_MANAGER " is "
+                                "gone, and the NVLink switches have no subnet manager; /var/log/nvlsm.log "
+                                "and journalctl -u %s tell why, systemctl restart %s starts both",
+                                u->name, u->name, u->name);
+                else
+                        task_end(u->task, OUTCOME_UNCHANGED);
+        }
 }
 
 /* Of each its control group, number and command line. */
@@ -82,13 +80,6 @@ static int on_processes(sd_bus_message *m, void *userdata, _unused_ sd_bus_error
         return 0;
 }
 
-/* One that ended well is unloaded, and nobody knows any more how it ended. */
-static void alive_fail(Unit *u) {
-        if (streq(u->state.active, "inactive") && u->state.code == 0)
-                u->job_result = (free(u->job_result), xstrdup("gone"));
-        unit_fail(u);
-}
-
 static void alive_look(Unit *u) {
         const UnitState *s = &u->state;
         if (u->task->state != TASK_RUNNING || u->call)
@@ -96,9 +87,12 @@ static void alive_look(Unit *u) {
         if (*s->job || streq(s->active, "activating") || streq(s->active, "deactivating") ||
             strstr(s->sub, "auto-restart"))
                 u->timer = sd_event_source_disable_unref(u->timer);     /* until that is over */
-        else if (!state_runs(s))
-                alive_fail(u);
-        else if (streq(s->sub, "exited"))
+        else if (!state_runs(s)) {
+                /* One that ended well is unloaded, and nobody knows any more how it ended. */
+                if (streq(u->state.active, "inactive") && u->state.code == 0)
+                        u->job_result = (free(u->job_result), xstrdup("gone"));
+                unit_fail(u);
+        } else if (streq(s->sub, "exited"))
                 (void)!unit_call(u, MANAGER_PATH, MANAGER, "GetUnitProcesses", on_processes, "s", u->name);
         else
                 alive_stay(u);

@@ -88,23 +88,20 @@ static int on_job_removed(sd_bus_message *m, void *userdata, _unused_ sd_bus_err
         return 0;
 }
 
-/* systemd answers in the order of the calls: with this answer all that were left have theirs. */
-static void bus_settle(Bus *b) {
-        uint64_t end = now_usec() + PATIENCE_USEC;
-        sd_bus_message *call = NULL;
-        int r = sd_bus_message_new_method_call(b->bus, &call, SYSTEMD, MANAGER_PATH,
-                                               "org.freedesktop.DBus.Peer", "Ping");
-        THEN(r, sd_bus_call(b->bus, call, PATIENCE_USEC, NULL, NULL));
-        while (r > 0 && now_usec() < end)
-                r = sd_bus_process(b->bus, NULL);
-        sd_bus_message_unref(call);
-}
-
 Bus *bus_free(Bus *b) {
         if (!b)
                 return NULL;
-        if (b->left && bus_is_open(b))
-                bus_settle(b);
+        if (b->left && bus_is_open(b)) {
+                /* systemd answers in the order of the calls: with this answer all that were left have one */
+                uint64_t end = now_usec() + PATIENCE_USEC;
+                sd_bus_message *call = NULL;
+                int r = sd_bus_message_new_method_call(b->bus, &call, SYSTEMD, MANAGER_PATH,
+                                                       "org.freedesktop.DBus.Peer", "Ping");
+                THEN(r, sd_bus_call(b->bus, call, PATIENCE_USEC, NULL, NULL));
+                while (r > 0 && now_usec() < end)
+                        r = sd_bus_process(b->bus, NULL);
+                sd_bus_message_unref(call);
+        }
         sd_bus_flush_close_unref(b->bus);
         FREE_ALL(b->own_unit, b);
         return NULL;

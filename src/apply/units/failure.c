@@ -33,16 +33,6 @@ static const struct { const char *result, *text; } service_results[] = {
         { "exec-condition",  "its ExecCondition= said no" },
 };
 
-static char *exit_text(const UnitState *s) {
-        const char *signal = s->code == CLD_EXITED ? NULL : sigabbrev_np(s->status);
-        if (s->code == CLD_EXITED && s->status == 203)
-                return xstrdup("its program cannot be executed (status 203/EXEC)");
-        if (s->code == CLD_EXITED)
-                return xasprintf("its process exited with status %d", s->status);
-        return xasprintf("its process was killed by signal %d%s%s%s", s->status, signal ? "/" : "",
-                         signal ?: "", kill_hint(s->status));
-}
-
 static sd_bus_message *property_ask(const Unit *u, const char *interface, const char *name,
                                     const char *contents) {
         sd_bus *bus = u->task->apply->bus->bus;
@@ -102,19 +92,6 @@ bool unit_was_skipped(const Unit *u) {
                (streq(s->result, "exec-condition") || (!s->condition && streq(s->result, "success")));
 }
 
-/* The result "exec-condition" may be of an earlier start, so the conditions come first: with one unmet, no
- * program was asked. */
-static char *unit_skip_text(const Unit *u) {
-        _cleanup_(freep) char *unmet = conditions_unmet(u), *program = NULL;
-        if (unmet)
-                return xasprintf("%s is not met, so systemd did not start it", unmet);
-        if (!streq(u->state.result, "exec-condition"))
-                return xstrdup("one of its Condition…= is not met, so systemd did not start it");
-        program = command_failed(u, "ExecCondition");
-        return xasprintf("its ExecCondition=%s%s said no, so systemd did not start it", program ? " " : "",
-                         program ?: "");
-}
-
 static const char *job_text(const Unit *u) {
         for (size_t i = 0; u->job_result && i < ARRAY_SIZE(job_results); i++)
                 if (streq(u->job_result, job_results[i].result))
@@ -127,15 +104,32 @@ static char *failure_text(const Unit *u) {
         const char *job = job_text(u);
         if (job)
                 return xstrdup(job);
-        if (unit_was_skipped(u))
-                return unit_skip_text(u);
+        if (unit_was_skipped(u)) {
+                /* The result "exec-condition" may be of an earlier start, so the conditions come first: with
+                 * one unmet, no program was asked. */
+                _cleanup_(freep) char *unmet = conditions_unmet(u), *program = NULL;
+                if (unmet)
+                        return xasprintf("%s is not met, so systemd did not start it", unmet);
+                if (!streq(u->state.result, "exec-condition"))
+                        return xstrdup("one of its Condition…= is not met, so systemd did not start it");
+                program = command_failed(u, "ExecCondition");
+                return xasprintf("its ExecCondition=%s%s said no, so systemd did not start it",
+                                 program ? " " : "", program ?: "");
+        }
         for (size_t i = 0; i < ARRAY_SIZE(service_results); i++)
                 if (streq(s->result, service_results[i].result))
                         return xstrdup(service_results[i].text);
         if (u->asks && streq(s->active, "inactive") && streq(s->result, "success"))
                 return xstrdup("Conflicts= of another unit or systemctl stop has ended it");
-        if (s->code != 0)
-                return exit_text(s);
+        if (s->code != 0) {
+                const char *signal = s->code == CLD_EXITED ? NULL : sigabbrev_np(s->status);
+                if (s->code == CLD_EXITED && s->status == 203)
+                        return xstrdup("its program cannot be executed (status 203/EXEC)");
+                if (s->code == CLD_EXITED)
+                        return xasprintf("its process exited with status %d", s->status);
+                return xasprintf("its process was killed by signal %d%s%s%s", s->status, signal ? "/" : "",
+                                 signal ?: "", kill_hint(s->status));
+        }
         /* it never had a main process */
         _cleanup_(freep) char *command = command_failed(u, "ExecStartPre") ?: command_failed(u, "ExecStart");
         if (command)

@@ -81,38 +81,32 @@ static int mask_write_over(Unit *u) {
         return r < 0 ? task_fail_file(u->task, r, "written", path) : reload(u);
 }
 
-/* It does not run, so what was asked for holds now; but nobody keeps it from being started later. */
-static void mask_hidden(Unit *u) {
-        diag_warn_at(u->task->apply->diag, "unit-not-masked", NULL, u->task->action->id,
-                     "%s does not run, but cannot be kept from it: a file comes before every mask that ends "
-                     "with this boot; systemctl cat %s shows which",
-                     u->name, u->name);
-        task_end(u->task, u->calls > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
-}
-
-/* What the image had enabled may have failed before we came to it, as IMEX does without a node list;
- * systemctl --failed should not go on showing what must not run here; or it may fail while we stop it, which
- * its last properties need not say yet. */
-static void mask_done(Unit *u) {
-        if (u->calls > 0 || streq(u->state.active, "failed"))
-                unit_tell(u, "ResetFailedUnit", u->name);
-        task_end(u->task, OUTCOME_DONE);
-}
-
 static void mask_step(Unit *u) {
         bool stopped = is_stopped(&u->state);
         if (!stopped && u->calls < STOPS_MAX)
                 (void)stop(u);
         else if (!stopped)
                 unit_fail(u);
-        else if (is_masked(&u->state))
-                mask_done(u);
-        else if (u->written == 0)
+        else if (is_masked(&u->state)) {
+                /* What the image had enabled may have failed before we came to it, as IMEX does without a
+                 * node list; systemctl --failed should not go on showing what must not run here; or it may
+                 * fail while we stop it, which its last properties need not say yet. */
+                if (u->calls > 0 || streq(u->state.active, "failed"))
+                        unit_tell(u, "ResetFailedUnit", u->name);
+                task_end(u->task, OUTCOME_DONE);
+        } else if (u->written == 0)
                 (void)mask_write(u);
         else if (u->written == 1)
                 (void)mask_write_over(u);
-        else
-                mask_hidden(u);
+        else {
+                /* It does not run, so what was asked for holds now; but nobody keeps it from being started
+                 * later. */
+                diag_warn_at(u->task->apply->diag, "unit-not-masked", NULL, u->task->action->id,
+                             "%s does not run, but cannot be kept from it: a file comes before every mask "
+                             "that ends with this boot; systemctl cat %s shows which",
+                             u->name, u->name);
+                task_end(u->task, u->calls > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
+        }
 }
 
 /* ---- unmask-unit ---- */
