@@ -48,7 +48,7 @@ static int parse(Work *w, const char *text, size_t size, json_t **ret) {
 
 /* Each GPU that a container can be given whole, and each MIG device. */
 static char **what_it_lacks(const Work *w, const GpuNames *names, const json_t *spec) {
-        _cleanup_(freep) CdiWanted *wanted = xcalloc(names->n + 1, sizeof *wanted);
+        _free_ CdiWanted *wanted = xcalloc(names->n + 1, sizeof *wanted);
         bool modeset = root_exists(w->root, MODESET) == 1;
         const char *const nodes[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
                                       modeset ? MODESET : NULL, NULL };
@@ -67,7 +67,7 @@ static char *words_about(const char *words, const char *missing) {
         size_t n = strcspn(missing, " \xe2");   /* up to " in device 0", or "…" */
         for (const char *line = words; *missing == '/' && *line;) {
                 size_t size = strcspn(line, "\n");
-                _cleanup_(freep) char *text = xstrndup(line, size), *path = xstrndup(missing, n);
+                _free_ char *text = xstrndup(line, size), *path = xstrndup(missing, n);
                 const char *at = strstr(text, path), *said = strstr(text, "msg=\"");
                 if (at && !strstr(text, "level=info") && (!at[n] || !strchr("-0123456789", at[n])))
                         return xstrdup(said ? said + strlen("msg=\"") : text);
@@ -77,7 +77,7 @@ static char *words_about(const char *words, const char *missing) {
 }
 
 static int lacks(Work *w, char **missing, const char *words) {
-        _cleanup_(freep) char *said = NULL;
+        _free_ char *said = NULL;
         _cleanup_(text_done) Text t = {};
         size_t n = strv_length(missing);
         text_add(&t, "what nvidia-ctk wrote lacks ");
@@ -119,12 +119,12 @@ static void stamp_of(const Work *w, const GpuNames *names, const char *text, siz
         char file[65];
         gpu_names_digest(w, names, ret);
         sha256_hex(text, size, file);
-        _cleanup_(freep) char *both = xasprintf("%s %s", ret, file);
+        _free_ char *both = xasprintf("%s %s", ret, file);
         sha256_hex(both, strlen(both), ret);
 }
 
 static bool is_as_published(const Work *w, const GpuNames *names) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size = 0;
         char stamp[65];
         if (root_read(w->root, w->action->target, DRAFT_MAX, &text, &size) < 0)
@@ -135,7 +135,7 @@ static bool is_as_published(const Work *w, const GpuNames *names) {
 
 static int publish(Work *w, const GpuNames *names, const char *words) {
         const char *target = w->action->target;
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size = 0;
         char stamp[65];
         int r = root_read(w->root, DRAFT, DRAFT_MAX, &text, &size);
@@ -189,7 +189,7 @@ static int generator_missing(Work *w) {
 
 static int generate(Work *w, const GpuNames *names) {
         const char *root = root_is_host(w->root) ? "" : root_path(w->root);
-        _cleanup_(freep) char *output = xasprintf("--output=%s" DRAFT, root), *words = NULL;
+        _free_ char *output = xasprintf("--output=%s" DRAFT, root), *words = NULL;
         _cleanup_(strv_freep) char **argv = command("nvidia-ctk", "cdi", "generate", output, NULL);
         int r = root_make_dirs(w->root, RUN_DIR, 0755);
         if (r < 0)

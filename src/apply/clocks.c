@@ -27,7 +27,7 @@ static bool accepted(Tuning *t, int code, const char *what) {
                 json_array_append_new(json_object_get(t->found, "unsupported"), json_string(what));
                 return false;
         }
-        _cleanup_(freep) char *text = nvml_text(code);
+        _free_ char *text = nvml_text(code);
         int r = t->failure < 0 ? 0
                                : work_miss(t->w, -EIO, CAUSE_NVML, "clocks",
                                            "%s: %s cannot be set: %s; it runs with what it has", t->name,
@@ -73,7 +73,7 @@ static void clocks_set(Tuning *t, bool highest) {
 
 /* One GPU that refuses is no reason to leave the next ones as they are. */
 static void gpu_tune(Tuning *t, const NvmlGpus *gpus, size_t index, json_t *found) {
-        _cleanup_(freep) char *name = gpu_name(gpus, index);
+        _free_ char *name = gpu_name(gpus, index);
         const NvmlGpu *gpu = &gpus->items[index];
         bool on = false, pending = false, highest = streq(t->w->action->with, "max"),
              divided = nvml_mig_mode(gpu->device, &on, &pending) == NVML_OK && on;

@@ -27,7 +27,7 @@ int storage_check(Task *t) {
 }
 
 char *storage_waiting(Task *t) {
-        _cleanup_(freep) char *at = work_waiting(t);
+        _free_ char *at = work_waiting(t);
         return xasprintf("%s; dmesg shows whether a disk does not answer", at);
 }
 
@@ -57,7 +57,7 @@ int disks_same(Work *w) {
 }
 
 int disk_lock(const Root *root, const char *name) {
-        _cleanup_(freep) char *path = xasprintf("/dev/%s", name);
+        _free_ char *path = xasprintf("/dev/%s", name);
         int fd = root_open(root, path, O_RDWR | O_NOFOLLOW);
         while (fd >= 0 && flock(fd, LOCK_EX) < 0)
                 if (errno != EINTR) {
@@ -71,7 +71,7 @@ int disk_lock(const Root *root, const char *name) {
 /* ---- what lies there ---- */
 
 int device_content(Work *w, const char *name, Content *ret) {
-        _cleanup_(freep) char *path = xasprintf("/dev/%s", name), *shown = disk_shown(w, name);
+        _free_ char *path = xasprintf("/dev/%s", name), *shown = disk_shown(w, name);
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(content_done) Content c = {};
         int r = content_probe(w->root, path, &c, &diag);
@@ -90,7 +90,7 @@ int device_content(Work *w, const char *name, Content *ret) {
 }
 
 int device_refuse(Work *w, const char *name, const Content *c) {
-        _cleanup_(freep) char *shown = disk_shown(w, name), *what = content_describe(c);
+        _free_ char *shown = disk_shown(w, name), *what = content_describe(c);
         return work_fail(w, -EEXIST, CAUSE_DISK_USED,
                          "%s carries %s, which the plan did not expect there; " AGAIN, shown, what);
 }
@@ -100,15 +100,15 @@ int device_refuse(Work *w, const char *name, const Content *c) {
 /* A volume on Xen, which tells neither model nor serial number: there, the name is what the hypervisor was
  * asked for. */
 static int xen_disk_same(Work *w, const char *name) {
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/device", name);
+        _free_ char *path = xasprintf("/sys/block/%s/device", name);
         return root_exists(w->root, path) > 0
                        ? 0
                        : work_fail(w, -ENODEV, CAUSE_DISKS, "the disk %s is gone; nothing was written", name);
 }
 
 int disk_same(Work *w, const char *name, const char *serial) {
-        _cleanup_(freep) char *model_path = xasprintf("/sys/block/%s/device/model", name), *model = NULL;
-        _cleanup_(freep) char *serial_path = xasprintf("/sys/block/%s/device/serial", name), *now = NULL;
+        _free_ char *model_path = xasprintf("/sys/block/%s/device/model", name), *model = NULL;
+        _free_ char *serial_path = xasprintf("/sys/block/%s/device/serial", name), *now = NULL;
         if (w->action->storage.volume && !*serial)
                 return xen_disk_same(w, name);
         int r = root_read_line(w->root, serial_path, &now);
@@ -129,7 +129,7 @@ int disk_same(Work *w, const char *name, const char *serial) {
 }
 
 static int no_partitions(Work *w, const char *name) {
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s", name), *shown = disk_shown(w, name);
+        _free_ char *path = xasprintf("/sys/block/%s", name), *shown = disk_shown(w, name);
         _cleanup_(strv_freep) char **entries = NULL;
         int r = root_list(w->root, path, &entries);
         if (r < 0)
@@ -144,7 +144,7 @@ static int no_partitions(Work *w, const char *name) {
 /* Such a device can be opened for writing all the same, and mdadm finds out when it has written to the
  * others. */
 static int not_read_only(Work *w, const char *name) {
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/ro", name), *shown = disk_shown(w, name);
+        _free_ char *path = xasprintf("/sys/block/%s/ro", name), *shown = disk_shown(w, name);
         uint64_t value = 0;
         if (root_read_u64(w->root, path, &value) >= 0 && value != 0)
                 return work_fail(w, -EROFS, CAUSE_DISK_ERROR,
@@ -156,7 +156,7 @@ static int not_read_only(Work *w, const char *name) {
 
 /* The kernel answers itself, for whatever takes a device exclusively. */
 static int not_in_use(Work *w, const char *name) {
-        _cleanup_(freep) char *path = xasprintf("/dev/%s", name), *shown = disk_shown(w, name);
+        _free_ char *path = xasprintf("/dev/%s", name), *shown = disk_shown(w, name);
         int fd = root_open(w->root, path, O_RDONLY | O_EXCL);
         if (fd == -EBUSY)
                 return work_fail(w, fd, CAUSE_DISK_USED,
@@ -168,7 +168,7 @@ static int not_in_use(Work *w, const char *name) {
 }
 
 static int holders_of(Work *w, const char *name, char ***ret) {
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/holders", name);
+        _free_ char *path = xasprintf("/sys/block/%s/holders", name);
         int r = root_list(w->root, path, ret);
         return r == -ENOENT ? 0
                : r < 0      ? work_fail(w, r, CAUSE_DISKS, "who holds %s is not known: %s: %s", name, path,
@@ -195,7 +195,7 @@ int disk_still(Work *w, const char *name, const char *serial, const char *holder
 
 int disk_holder(Work *w, const char *name, char **ret) {
         _cleanup_(strv_freep) char **holders = NULL;
-        _cleanup_(freep) char *shown = disk_shown(w, name);
+        _free_ char *shown = disk_shown(w, name);
         int r = holders_of(w, name, &holders);
         if (r < 0)
                 return r;
@@ -207,13 +207,13 @@ int disk_holder(Work *w, const char *name, char **ret) {
 }
 
 bool array_runs(const Root *root, const char *array) {
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/md/array_state", array), *state = NULL;
+        _free_ char *path = xasprintf("/sys/block/%s/md/array_state", array), *state = NULL;
         return root_read_line(root, path, &state) >= 0 && !streq(state, "inactive") && !streq(state, "clear");
 }
 
 static int step_array(Work *w, char **ret) {
         _cleanup_(strv_freep) char **disks = strv_copy(w->action->storage.disks), **members = NULL;
-        _cleanup_(freep) char *array = NULL, *all = disks_shown(w);
+        _free_ char *array = NULL, *all = disks_shown(w);
         int r = disk_holder(w, disks[0], &array);
         if (r < 0)
                 return r;
@@ -221,13 +221,13 @@ static int step_array(Work *w, char **ret) {
                 return work_fail(w, -ENODEV, CAUSE_ARRAY,
                                  "there is no array of %s; cat /proc/mdstat, and dmesg for what md says",
                                  all);
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/slaves", array);
+        _free_ char *path = xasprintf("/sys/block/%s/slaves", array);
         r = root_list(w->root, path, &members);
         if (r < 0)
                 return work_fail(w, -ENODEV, CAUSE_ARRAY, "the members of %s are not known: %s: %s", array,
                                  path, strerror(-r));
         strv_sort(disks);
-        _cleanup_(freep) char *is = strv_join(members, ", "), *should = strv_join(disks, ", ");
+        _free_ char *is = strv_join(members, ", "), *should = strv_join(disks, ", ");
         if (!streq(is, should))
                 return work_fail(w, -ENODEV, CAUSE_ARRAY,
                                  "%s is made of %s and should be of %s; mdadm --detail /dev/%s, and dmesg "

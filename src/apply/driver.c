@@ -25,7 +25,7 @@ static char *version_in(const char *text) {
 }
 
 static int driver_version(Work *w, char **ret) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         int r = root_read(w->root, "/sys/module/nvidia/version", TEXT_MAX, &text, NULL);
         if (r == -ENOENT)
                 r = root_read(w->root, PROC "/version", TEXT_MAX, &text, NULL);
@@ -52,7 +52,7 @@ static char *param_value(const char *params, const char *key, size_t key_size) {
         for (const char *line = params; *line;) {
                 size_t size = strcspn(line, "\n");
                 if (size > key_size && memcmp(line, key, key_size) == 0 && line[key_size] == ':') {
-                        _cleanup_(freep) char *raw = xstrndup(line + key_size + 1, size - key_size - 1);
+                        _free_ char *raw = xstrndup(line + key_size + 1, size - key_size - 1);
                         char *value = str_strip(raw);
                         size_t n = strlen(value);
                         if (n >= 2 && value[0] == '"' && value[n - 1] == '"') {
@@ -77,8 +77,7 @@ static void differences_done(Differences *d) {
 
 static void add_difference(const char *params, const char *word, Differences *d) {
         size_t n = strcspn(word, "="), size = strcspn(word, "?");
-        _cleanup_(freep) char *want = xstrndup(word + n + 1, size - n - 1),
-                              *is = param_value(params, word, n);
+        _free_ char *want = xstrndup(word + n + 1, size - n - 1), *is = param_value(params, word, n);
         Text *unknown = word[size] ? &d->ignored : &d->unknown;
         if (!is)
                 text_add(unknown, "%s%.*s", unknown->size > 0 ? ", " : "", (int)n, word);
@@ -111,7 +110,7 @@ static int tell_params(Work *w, const Differences *d) {
 
 static int check_params(Work *w) {
         _cleanup_(differences_done) Differences d = {};
-        _cleanup_(freep) char *params = NULL;
+        _free_ char *params = NULL;
         int r = w->action->device.parameters ? root_read(w->root, PROC "/params", TEXT_MAX, &params, NULL)
                                              : 0;
         if (r < 0)
@@ -126,8 +125,8 @@ static int check_params(Work *w) {
 /* ---- GPUs ---- */
 
 static int add_without_driver(Work *w, const char *address, Text *t) {
-        _cleanup_(freep) char *link = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL,
-                              *known = xasprintf(PROC "/gpus/%s", address);
+        _free_ char *link = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL,
+                    *known = xasprintf(PROC "/gpus/%s", address);
         const char *between = t->size > 0 ? ", " : "";
         int r = root_link_name(w->root, link, &name);
         if (r < 0 && r != -ENOENT)
@@ -161,7 +160,7 @@ static int check_gpus(Work *w) {
 }
 
 int driver_work(Work *w) {
-        _cleanup_(freep) char *version = NULL;
+        _free_ char *version = NULL;
         int r = driver_version(w, &version);
         if (!version)
                 return r;
@@ -192,7 +191,7 @@ static int check_nvlsm(Work *w) {
 /* Where a program names no version, or fails over the question, it says itself when it starts whether it gets
  * along with the driver. */
 static int ask_version(Work *w, const char *program, char **ret) {
-        _cleanup_(freep) char *what = xasprintf("the version of %s is not known", program), *output = NULL;
+        _free_ char *what = xasprintf("the version of %s is not known", program), *output = NULL;
         _cleanup_(strv_freep) char **argv = command(program, "--version", NULL);
         int r = work_ask(w, CAUSE_VERSION, what, argv, &output);
         if (r == -EIO) {                /* it ran, and ended badly */
@@ -211,7 +210,7 @@ static int ask_version(Work *w, const char *program, char **ret) {
 }
 
 static int check_program(Work *w, const char *program, const char *driver, Text *t) {
-        _cleanup_(freep) char *version = NULL;
+        _free_ char *version = NULL;
         if (streq(program, "nvlsm"))
                 return check_nvlsm(w);
         if (root_program(w->root, program) <= 0)    /* its unit tells so */
@@ -226,7 +225,7 @@ static int check_program(Work *w, const char *program, const char *driver, Text 
 }
 
 int versions_work(Work *w) {
-        _cleanup_(freep) char *driver = NULL;
+        _free_ char *driver = NULL;
         _cleanup_(text_done) Text t = {};
         int r = driver_version(w, &driver);
         if (!driver)

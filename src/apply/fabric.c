@@ -55,12 +55,12 @@ static char *state_words(const Gate *g, const NvmlFabric *f) {
                 return xasprintf("%s%s%s", state, before, fault ?: "");
         if (f->status == NVML_OK)
                 return xasprintf("%s, but without a cluster UUID%s%s", state, before, fault ?: "");
-        _cleanup_(freep) char *status = nvml_text(f->status);
+        _free_ char *status = nvml_text(f->status);
         return xasprintf("%s with status %s%s%s", state, status, before, fault ?: "");
 }
 
 static char *gpu_words(const Gate *g, size_t i, const char *between) {
-        _cleanup_(freep) char *name = gpu_name(&g->gpus, i), *state = state_words(g, &g->seen[i]);
+        _free_ char *name = gpu_name(&g->gpus, i), *state = state_words(g, &g->seen[i]);
         return xasprintf("%s%s %s", name, between, state);
 }
 
@@ -98,7 +98,7 @@ static char *late_words(const Gate *g, const char *after) {
         for (size_t i = 0, told = 0; i < g->n_seen; i++) {
                 if (has_joined(g, &g->seen[i]))
                         continue;
-                _cleanup_(freep) char *state = state_words(g, &g->seen[i]), *words = gpu_words(g, i, "");
+                _free_ char *state = state_words(g, &g->seen[i]), *words = gpu_words(g, i, "");
                 if (told++ == 0)
                         text_add(&t, "GPU %zu of %zu (%s) still %s%s", i, g->gpus.n,
                                  g->gpus.items[i].address, state, after);
@@ -113,8 +113,8 @@ static char *late_words(const Gate *g, const char *after) {
 /* A GPU that says it has not joined is what the machine waits for, also where another one gives an error. */
 static int fail_late(Gate *g) {
         uint64_t usec = now_usec() - g->start_usec + g->w->waited_usec + USEC_PER_SEC - 1;
-        _cleanup_(freep) char *after = xasprintf(" after %ju s", (uintmax_t)(usec / USEC_PER_SEC)),
-                              *words = late_words(g, after);
+        _free_ char *after = xasprintf(" after %ju s", (uintmax_t)(usec / USEC_PER_SEC)),
+                    *words = late_words(g, after);
         if (!words)
                 return work_fail(g->w, -ETIMEDOUT, CAUSE_NVML,
                                  "%s, still%s; dmesg | grep -E 'NVRM|Xid' tells what the driver says",
@@ -135,9 +135,9 @@ static char *uuid_words(const unsigned char uuid[16]) {
 static json_t *gpu_found(const Gate *g, size_t i) {
         const NvmlFabric *f = &g->seen[i];
         bool completed = f->state == NVML_FABRIC_COMPLETED;
-        _cleanup_(freep) char *status = !completed             ? NULL
-                                        : f->status == NVML_OK ? xstrdup("Success")
-                                                               : nvml_text(f->status);
+        _free_ char *status = !completed             ? NULL
+                              : f->status == NVML_OK ? xstrdup("Success")
+                                                     : nvml_text(f->status);
         return json_pack("{s:I, s:s, s:s, s:s?}", "index", (json_int_t)i, "address", g->gpus.items[i].address,
                          "state", nvml_fabric_state_to_string(f->state) ?: "unknown", "status", status);
 }
@@ -147,14 +147,14 @@ static void tell_clique(Gate *g, json_t *found) {
         for (size_t i = 1; i < g->gpus.n; i++)
                 if (memcmp(g->seen[0].uuid, g->seen[i].uuid, sizeof g->seen[0].uuid) != 0 ||
                     g->seen[0].clique != g->seen[i].clique) {
-                        _cleanup_(freep) char *first = gpu_name(&g->gpus, 0), *other = gpu_name(&g->gpus, i);
+                        _free_ char *first = gpu_name(&g->gpus, 0), *other = gpu_name(&g->gpus, i);
                         diag_warn_at(&g->w->warnings, "fabric-cliques", NULL, g->w->action->id,
                                      "%s and %s are in different cliques of the fabric: the node gets no "
                                      "label nvidia.com/gpu.clique; see how the rack's partitions are made",
                                      first, other);
                         return;
                 }
-        _cleanup_(freep) char *uuid = has_uuid(&g->seen[0]) ? uuid_words(g->seen[0].uuid) : NULL;
+        _free_ char *uuid = has_uuid(&g->seen[0]) ? uuid_words(g->seen[0].uuid) : NULL;
         json_object_set_new(found, "clusterUuid", uuid ? json_string(uuid) : json_null());
         json_object_set_new(found, "cliqueId", json_integer(g->seen[0].clique));
 }
@@ -184,7 +184,7 @@ static int gate_open(Gate *g) {
 }
 
 static int gpu_look(Gate *g, size_t i) {
-        _cleanup_(freep) char *name = gpu_name(&g->gpus, i);
+        _free_ char *name = gpu_name(&g->gpus, i);
         work_at(g->w, "NVML was asked for the fabric state of %s, and did not answer", name);
         int code = nvml_fabric(g->gpus.items[i].device, &g->seen[i]);
         if (code == NVML_NOT_SUPPORTED) {
@@ -193,7 +193,7 @@ static int gpu_look(Gate *g, size_t i) {
         }
         if (code == NVML_OK)
                 return 0;
-        _cleanup_(freep) char *text = nvml_text(code);
+        _free_ char *text = nvml_text(code);
         g->trouble = (NvmlTrouble){ code, xasprintf("asking %s for its fabric state: %s", name, text) };
         return -EIO;
 }
@@ -235,7 +235,7 @@ static int gate_ask(Gate *g) {
         size_t joined = count_joined(g, &first);
         if (joined == g->gpus.n)
                 return 1;
-        _cleanup_(freep) char *words = gpu_words(g, first, "");
+        _free_ char *words = gpu_words(g, first, "");
         work_progress(g->w, "%zu of %zu GPUs have joined the fabric; %s", joined, g->gpus.n, words);
         return 0;
 }

@@ -35,7 +35,7 @@ static const struct { int error; const char *advice; } advices[] = {
 };
 
 char *file_failure(const Root *root, const Action *a, int r, const char *verb, const char *path) {
-        _cleanup_(freep) char *dead = r == -ENOENT ? root_dead_link(root, path) : NULL;
+        _free_ char *dead = r == -ENOENT ? root_dead_link(root, path) : NULL;
         const char *advice = dead ? "make that directory, or remove the link" : NULL;
         for (size_t i = 0; i < ARRAY_SIZE(advices) && !advice; i++)
                 if (advices[i].error == -r)
@@ -46,12 +46,12 @@ char *file_failure(const Root *root, const Action *a, int r, const char *verb, c
 }
 
 int task_fail_file(Task *t, int r, const char *verb, const char *path) {
-        _cleanup_(freep) char *text = file_failure(t->apply->root, t->action, r, verb, path);
+        _free_ char *text = file_failure(t->apply->root, t->action, r, verb, path);
         return task_fail(t, r, CAUSE_FILE, "%s", text);
 }
 
 int file_fail(Work *w, int r, const char *verb, const char *path) {
-        _cleanup_(freep) char *text = file_failure(w->root, w->action, r, verb, path);
+        _free_ char *text = file_failure(w->root, w->action, r, verb, path);
         return work_fail(w, r, CAUSE_FILE, "%s", text);
 }
 

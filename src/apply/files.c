@@ -282,7 +282,7 @@ static void files_give_up(Apply *a) {
         const Files *files = job_work(a->files)->files;
         uint64_t begin = files->begin_usec, limit = files->end_usec - begin;
         const Action *at;
-        _cleanup_(freep) char *doing = job_at(a->files, &at);
+        _free_ char *doing = job_at(a->files, &at);
         if (!job_leave(a->files, a)) {
                 files_finish(a);
                 return;
@@ -309,7 +309,7 @@ static int on_late(sd_event_source *s, uint64_t usec, void *userdata) {
                 files_give_up(a);
                 return 0;
         }
-        _cleanup_(freep) char *doing = job_at(a->files, &at);
+        _free_ char *doing = job_at(a->files, &at);
         log_info("%s: still %s after %g s; giving up in %g s; dmesg shows whether its disk answers", at->id,
                  doing, usec_seconds(usec - files->begin_usec), usec_seconds(files->end_usec - usec));
         (void)!sd_event_source_set_time(s, MIN(usec + TELL_USEC, files->end_usec));

@@ -16,10 +16,10 @@
  * leisure. */
 static int mkfs(Work *w, const char *device) {
         const Action *a = w->action;
-        _cleanup_(freep) char *path = xasprintf("/dev/%s", device), *disks = disks_shown(w),
-                              *uuid = xasprintf("uuid=%s", a->storage.uuid);
-        _cleanup_(freep) char *what = xasprintf("no %s file system can be made on %s, of %s",
-                                                a->storage.filesystem, device, disks);
+        _free_ char *path = xasprintf("/dev/%s", device), *disks = disks_shown(w),
+                    *uuid = xasprintf("uuid=%s", a->storage.uuid);
+        _free_ char *what =
+                xasprintf("no %s file system can be made on %s, of %s", a->storage.filesystem, device, disks);
         _cleanup_(strv_freep) char **argv =
                 streq(a->storage.filesystem, "xfs")
                         ? command("mkfs.xfs", "-q", "-f", "-K", "-L", LABEL_UNFINISHED, "-m", uuid, path,
@@ -63,11 +63,11 @@ static int mark(Work *w, int fd, bool set) {
         int (*change)(int, bool) = set ? disk_mark : disk_unmark;
         int r = a->storage.array ? 0 : change(fd, false);
         for (char **d = a->storage.disks; a->storage.array && *d && r >= 0; d++) {
-                _cleanup_(freep) char *path = xasprintf("/dev/%s", *d);
+                _free_ char *path = xasprintf("/dev/%s", *d);
                 _cleanup_(close_fd) int member = root_open(w->root, path, O_RDWR | O_NOFOLLOW);
                 r = member < 0 ? member : change(member, true);
         }
-        _cleanup_(freep) char *disks = r < 0 ? disks_shown(w) : NULL;
+        _free_ char *disks = r < 0 ? disks_shown(w) : NULL;
         return r < 0 ? work_fail(w, r, CAUSE_DISK_ERROR,
                                  "%s cannot be written: %s; dmesg shows which disk fails", disks,
                                  strerror(-r))
@@ -89,7 +89,7 @@ static int wanted(Work *w, const char *device) {
 }
 
 int filesystem_work(Work *w) {
-        _cleanup_(freep) char *device = NULL;
+        _free_ char *device = NULL;
         _cleanup_(close_fd) int fd = -1;
         const Action *a = w->action;
         if (!a->storage.uuid || !a->storage.filesystem ||

@@ -24,7 +24,7 @@ static int fail(Work *w, int r, const char *what, const char *path) {
 
 /* The word in a file, or NULL where there is none. */
 static int word_read(Work *w, const char *path, char **ret) {
-        _cleanup_(freep) char *word = NULL;
+        _free_ char *word = NULL;
         int r = root_read_line(w->root, path, &word);
         if (r < 0 && r != -ENOENT && r != -ENOTDIR)
                 return fail(w, r, "read", path);
@@ -33,14 +33,13 @@ static int word_read(Work *w, const char *path, char **ret) {
 }
 
 static int word_write(Work *w, const char *path, const char *word) {
-        _cleanup_(freep) char *line = xasprintf("%s\n", word);
+        _free_ char *line = xasprintf("%s\n", word);
         int r = root_replace(w->root, path, line, strlen(line), 0600);
         return r < 0 ? fail(w, r, "written", path) : 0;
 }
 
 int filling_begin(Work *w, const char *place, const char *mark) {
-        _cleanup_(freep) char *state = state_path(place), *path = xasprintf("%s/%s", place, mark),
-                              *word = NULL;
+        _free_ char *state = state_path(place), *path = xasprintf("%s/%s", place, mark), *word = NULL;
         uint64_t chance[2];
         int r = word_read(w, state, &word);
         if (r < 0)
@@ -56,8 +55,8 @@ int filling_begin(Work *w, const char *place, const char *mark) {
 }
 
 int filling_check(Work *w, const char *place, const char *mark) {
-        _cleanup_(freep) char *state = state_path(place), *path = xasprintf("%s/%s", place, mark),
-                              *there = NULL, *here = NULL;
+        _free_ char *state = state_path(place), *path = xasprintf("%s/%s", place, mark), *there = NULL,
+                    *here = NULL;
         int r = word_read(w, path, &there);
         THEN(r, word_read(w, state, &here));
         if (r < 0 || (there && here && streq(there, here)))
@@ -71,7 +70,7 @@ int filling_check(Work *w, const char *place, const char *mark) {
 }
 
 int filling_end(Work *w, const char *place) {
-        _cleanup_(freep) char *state = state_path(place);
+        _free_ char *state = state_path(place);
         int r = root_remove(w->root, state);
         return r < 0 ? fail(w, r, "removed", state) : 0;
 }
@@ -88,7 +87,7 @@ static char *folder_of(const char *path) {
  * elsewhere than where it is looked for. */
 int layout_check(Work *w, int fd, const Move *first, bool none) {
         _cleanup_(strv_freep) char **names = NULL;
-        _cleanup_(freep) char *folder = folder_of(first->from);
+        _free_ char *folder = folder_of(first->from);
         bool whole = !*first->name, other = false;
         int r = tree_list(fd, &names);
         if (r < 0)

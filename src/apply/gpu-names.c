@@ -49,7 +49,7 @@ static int add_gpu(Work *w, const NvmlGpu *gpu, GpuNames *to) {
         bool on = false, pending = false;
         unsigned number = 0;
         bool known = node_of_gpu(w->root, gpu->address, &number) >= 0;
-        _cleanup_(freep) char *node = known ? xasprintf("/dev/nvidia%u", number) : NULL;
+        _free_ char *node = known ? xasprintf("/dev/nvidia%u", number) : NULL;
         GpuName *name = add(to, gpu->device, node);
         snprintf(name->index, sizeof name->index, "%u", gpu->index);
         memccpy(name->address, gpu->address, 0, sizeof name->address);
@@ -69,7 +69,7 @@ int gpu_names_read(Work *w, GpuNames *ret, NvmlTrouble *ret_trouble) {
         for (size_t i = 0; i < gpus.n && code == NVML_OK; i++)
                 code = add_gpu(w, &gpus.items[i], &names);
         if (code != NVML_OK) {
-                _cleanup_(freep) char *text = nvml_text(code);
+                _free_ char *text = nvml_text(code);
                 *ret_trouble = (NvmlTrouble){ code, xasprintf("the MIG devices are not listed: %s", text) };
         }
         nvml_close(&gpus);
@@ -96,14 +96,14 @@ static void add_nodes(const Root *root, const char *directory, Text *t) {
         if (root_list(root, directory, &entries) < 0)
                 return;
         for (char **entry = entries; entry && *entry; entry++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", directory, *entry);
+                _free_ char *path = xasprintf("%s/%s", directory, *entry);
                 if (startswith(*entry, "nvidia"))
                         add_file(root, path, t);
         }
 }
 
 void gpu_names_digest(const Work *w, const GpuNames *names, char ret[static 65]) {
-        _cleanup_(freep) char *version = NULL;
+        _free_ char *version = NULL;
         _cleanup_(text_done) Text t = {};
         if (root_read_line(w->root, "/sys/module/nvidia/version", &version) >= 0)
                 text_add(&t, "driver %s\n", version);
@@ -124,12 +124,12 @@ void gpu_names_digest(const Work *w, const GpuNames *names, char ret[static 65])
 }
 
 bool stamp_same(const Work *w, const char *path, const char *digest) {
-        _cleanup_(freep) char *line = NULL;
+        _free_ char *line = NULL;
         return root_read_line(w->root, path, &line) >= 0 && streq(line, digest);
 }
 
 /* Where it cannot be written the step is done again. */
 void stamp_write(const Work *w, const char *path, const char *digest) {
-        _cleanup_(freep) char *line = xasprintf("%s\n", digest);
+        _free_ char *line = xasprintf("%s\n", digest);
         (void)!root_replace_volatile(w->root, path, line, strlen(line), 0644);
 }

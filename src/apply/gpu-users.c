@@ -31,7 +31,7 @@ static const char *const modules[] = { "nvidia_drm", "nvidia_modeset", NULL };
 /* ---- what was stopped ---- */
 
 static char **stopped_read(const Work *w) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         char **names = NULL;
         if (root_read(w->root, STOPPED, STOPPED_MAX, &text, NULL) < 0)
                 return NULL;
@@ -50,7 +50,7 @@ bool holders_note(const Work *w, char *const *names) {
         for (; names && *names; names++)
                 if (!strv_contains(all, *names))
                         strv_add(&all, *names);
-        _cleanup_(freep) char *lines = strv_join(all, "\n"), *text = xasprintf("%s\n", lines);
+        _free_ char *lines = strv_join(all, "\n"), *text = xasprintf("%s\n", lines);
         return root_replace_volatile(w->root, STOPPED, text, strlen(text), 0644) >= 0;
 }
 
@@ -74,7 +74,7 @@ static bool give_back(Work *w, char *const *argv, const char *name) {
                 return true;
         if (!name)
                 return false;
-        _cleanup_(freep) char *by_hand = strv_join(argv, " ");
+        _free_ char *by_hand = strv_join(argv, " ");
         const char *last = r < 0 ? NULL : strrchr(result.errors, '\n');
         diag_warn_at(&w->warnings, "not-started-again", NULL, name,
                      "was stopped because it held the GPUs, and does not start again (%s); try `%s`",
@@ -106,7 +106,7 @@ static const char *find_name(const char *const *units, const char *names) {
 static char **units_running(Work *w, const char *const *units) {
         _cleanup_(strv_freep) char **argv = with_all(
                 command("systemctl", "show", "--property=Id,Names,ActiveState", NULL), (char *const *)units);
-        _cleanup_(freep) char *output = NULL;
+        _free_ char *output = NULL;
         char **running = NULL;
         if (!attempt(w, argv, &output))
                 return NULL;
@@ -149,7 +149,7 @@ static void units_stop(Work *w, const char *const *units) {
 /* ---- modules ---- */
 
 static bool is_loaded(const Work *w, const char *module) {
-        _cleanup_(freep) char *path = xasprintf("/sys/module/%s", module);
+        _free_ char *path = xasprintf("/sys/module/%s", module);
         return root_exists(w->root, path) > 0;
 }
 
@@ -165,7 +165,7 @@ void holders_stop(Work *w, bool all) {
         }
         /* rmmod(8), for `modprobe -r` would take nvidia with it where nobody has it open any more. */
         for (const char *const *module = modules; *module; module++) {
-                _cleanup_(freep) char *path = xasprintf("/sys/module/%s/refcnt", *module);
+                _free_ char *path = xasprintf("/sys/module/%s/refcnt", *module);
                 _cleanup_(strv_freep) char **argv = command("rmmod", *module, NULL);
                 uint64_t users = 0;
                 if (root_read_u64(w->root, path, &users) >= 0 && users == 0 && holders_note(w, argv + 1))
@@ -203,12 +203,12 @@ void holders_start(Work *w, bool all) {
 /* ---- processes ---- */
 
 static bool has_gpu_open(const Work *w, const char *pid) {
-        _cleanup_(freep) char *directory = xasprintf("/proc/%s/fd", pid);
+        _free_ char *directory = xasprintf("/proc/%s/fd", pid);
         _cleanup_(strv_freep) char **fds = NULL;
         if (root_list(w->root, directory, &fds) < 0)
                 return false;
         for (char **fd = fds; fd && *fd; fd++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", directory, *fd), *to = NULL;
+                _free_ char *path = xasprintf("%s/%s", directory, *fd), *to = NULL;
                 if (root_read_link(w->root, path, &to) >= 0 && startswith(to, "/dev/nvidia"))
                         return true;
         }
@@ -216,7 +216,7 @@ static bool has_gpu_open(const Work *w, const char *pid) {
 }
 
 static void add_process(const Work *w, const char *pid, Text *t) {
-        _cleanup_(freep) char *path = xasprintf("/proc/%s/comm", pid), *name = NULL;
+        _free_ char *path = xasprintf("/proc/%s/comm", pid), *name = NULL;
         if (root_read_line(w->root, path, &name) < 0)
                 return;
         text_add(t, "%s", t->size > 0 ? ", " : "");

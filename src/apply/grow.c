@@ -70,14 +70,14 @@ static int grow_ext4(int fd, int device, uint64_t bytes) {
 
 int grow_work(Work *w) {
         const char *target = w->action->storage.source;
-        _cleanup_(freep) char *name = NULL, *disks = disks_shown(w);
+        _free_ char *name = NULL, *disks = disks_shown(w);
         struct statfs fs;
         uint64_t bytes = 0;
         int r = disks_same(w);
         THEN(r, step_device(w, &name));
         if (r < 0)
                 return r;
-        _cleanup_(freep) char *path = xasprintf("/dev/%s", name);
+        _free_ char *path = xasprintf("/dev/%s", name);
         _cleanup_(close_fd) int fd = root_open(w->root, target, O_RDONLY | O_DIRECTORY),
                                 device = root_open(w->root, path, O_RDONLY | O_NOFOLLOW);
         r = fd < 0 ? fd : device < 0 ? device : 0;

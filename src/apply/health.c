@@ -52,7 +52,7 @@ static char *finding_line(const Check *c, const Finding *f) {
 
 static json_t *finding_json(const Check *c, const Finding *f) {
         int gpu = gpu_index(c, f->address);
-        _cleanup_(freep) char *line = finding_line(c, f);
+        _free_ char *line = finding_line(c, f);
         json_t *j = json_pack("{ss ss sb}", "word", f->word, "address", f->address, "unusable", f->unusable);
         json_set_text(j, "text", line);
         if (gpu >= 0)
@@ -114,13 +114,13 @@ static int check_judge(const Check *c) {
         size_t more = 0;
         const Finding *first = check_fatal(c, &more);
         for (size_t i = 0; i < c->found.n; i++) {
-                _cleanup_(freep) char *line = finding_line(c, &c->found.items[i]);
+                _free_ char *line = finding_line(c, &c->found.items[i]);
                 diag_warn_at(&c->w->warnings, c->found.items[i].word, NULL, c->w->action->id, "%s", line);
         }
         if (!first)
                 return 0;
-        _cleanup_(freep) char *line = finding_line(c, first),
-                              *rest = more > 0 ? xasprintf(" (and %zu more)", more) : NULL;
+        _free_ char *line = finding_line(c, first),
+                    *rest = more > 0 ? xasprintf(" (and %zu more)", more) : NULL;
         return work_fail(c->w, -EIO, CAUSE_HEALTH, "%s%s", line, rest ?: "");
 }
 

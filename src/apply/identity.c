@@ -32,7 +32,7 @@ static int get_token(void *user, char **ret, Diag *diag) {
  * same path, and the metadata service does not tell that of the role. */
 static char *find_path(Imds *imds) {
         static const char mark[] = ":instance-profile";
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         _cleanup_(diag_done) Diag ignored = {};
         if (imds_get(imds, PROFILE, &text, NULL, &ignored) < 0)
                 return xstrdup("/");
@@ -46,7 +46,7 @@ static char *find_path(Imds *imds) {
 /* "arn:aws:iam::123456789012:role/NAME". */
 static char *find_instance_role(const char *region) {
         _cleanup_(imds_freep) Imds *imds = imds_new(IMDS_USEC);
-        _cleanup_(freep) char *role = NULL, *text = NULL;
+        _free_ char *role = NULL, *text = NULL;
         Diag ignored = {};
         int r = imds_get(imds, ROLES, &role, NULL, &ignored);
         THEN(r, imds_get(imds, DOCUMENT, &text, NULL, &ignored));
@@ -56,7 +56,7 @@ static char *find_instance_role(const char *region) {
         _cleanup_(json_decrefp) json_t *document = json_loads(text, 0, NULL);
         const char *account = json_string_value(json_object_get(document, "accountId"));
         const char *here = region ?: json_string_value(json_object_get(document, "region")) ?: "";
-        _cleanup_(freep) char *path = find_path(imds);
+        _free_ char *path = find_path(imds);
         role[strcspn(role, "\r\n")] = 0;
         return account && *role
                        ? xasprintf("arn:%s:iam::%s:role%s%s", partition_find(here)->name, account, path, role)

@@ -46,7 +46,7 @@ static char *find_row(const char *table, const char *name) {
 
 /* REF TYPE DIGEST STATUS SIZE UNPACKED; with --quiet ctr names also what is not unpacked. */
 static bool is_ready(const char *row) {
-        _cleanup_(freep) char *copy = xstrdup(row), *words = str_strip(copy);
+        _free_ char *copy = xstrdup(row), *words = str_strip(copy);
         const char *last = strrchr(words, ' ');
         return strstr(words, " complete ") && last && streq(last + 1, "true");
 }
@@ -54,7 +54,7 @@ static bool is_ready(const char *row) {
 /* Is it unpacked where it must be? */
 static int ask_for_unpacked(Work *w, const char *what, const char *filter, bool *ret) {
         const Action *a = w->action;
-        _cleanup_(freep) char *table = NULL, *row = NULL;
+        _free_ char *table = NULL, *row = NULL;
         _cleanup_(strv_freep) char **argv =
                 images(a, "check", "--snapshotter", a->image.snapshotter, filter, NULL);
         int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);
@@ -71,9 +71,9 @@ static char *bare_name(const Action *a) {
 
 static int ask_containerd(Work *w, Found *ret) {
         const Action *a = w->action;
-        _cleanup_(freep) char *filter = xasprintf("name==%s", a->with), *table = NULL, *row = NULL,
-                              *bare = bare_name(a), *second = xasprintf("name==%s", bare), *other = NULL,
-                              *what = xasprintf("whether containerd has the image %s is not known", a->with);
+        _free_ char *filter = xasprintf("name==%s", a->with), *table = NULL, *row = NULL,
+                    *bare = bare_name(a), *second = xasprintf("name==%s", bare), *other = NULL,
+                    *what = xasprintf("whether containerd has the image %s is not known", a->with);
         _cleanup_(strv_freep) char **argv = images(a, "ls", filter, second, NULL);
         bool unpacked = true;
         int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);
@@ -98,7 +98,7 @@ static int pin(Work *w, const char *what) {
 }
 
 static int tag(Work *w, const char *what) {
-        _cleanup_(freep) char *bare = bare_name(w->action);
+        _free_ char *bare = bare_name(w->action);
         _cleanup_(strv_freep) char **argv = images(w->action, "tag", bare, w->action->with, NULL);
         int r = work_run(w, CAUSE_COMMAND, what, argv);
         return r < 0 ? r : pin(w, what);
@@ -115,18 +115,17 @@ static int import(Work *w) {
         for (char **option = a->image.options; option && *option; option++)
                 strv_add(&argv, *option);
         strv_add(&argv, a->target);
-        _cleanup_(freep) char *line = strv_join(argv, " "),
-                              *what = xasprintf("%s cannot be imported%s%s; " ADVICE ": try `%s`", a->target,
-                                                snapshotter ? " for the snapshotter " : "",
-                                                snapshotter ?: "", line);
+        _free_ char *line = strv_join(argv, " "),
+                    *what = xasprintf("%s cannot be imported%s%s; " ADVICE ": try `%s`", a->target,
+                                      snapshotter ? " for the snapshotter " : "", snapshotter ?: "", line);
         int r = work_run(w, CAUSE_COMMAND, what, argv);
         if (r < 0)
                 return r;
         /* AMIs of before May 2026 have exported it without a tag. */
-        _cleanup_(freep) char *lost = xasprintf("%s was imported, and the image %s is not in it; " ADVICE
-                                                ": write that file anew with `ctr --namespace k8s.io images "
-                                                "export`",
-                                                a->target, a->with);
+        _free_ char *lost = xasprintf("%s was imported, and the image %s is not in it; " ADVICE
+                                      ": write that file anew with `ctr --namespace k8s.io images "
+                                      "export`",
+                                      a->target, a->with);
         r = pin(w, lost);
         return r >= 0 ? r : tag(w, lost);
 }
@@ -153,12 +152,14 @@ int image_work(Work *w) {
         if (r < 0 || found == FOUND_ALL)
                 return r;
         if (found == FOUND_UNPINNED) {
-                _cleanup_(freep) char *what = xasprintf("the image %s cannot be pinned, and kubelet may "
-                                                        "remove it when the disk is full", a->with);
+                _free_ char *what = xasprintf("the image %s cannot be pinned, and kubelet may "
+                                              "remove it when the disk is full",
+                                              a->with);
                 r = pin(w, what);
         } else if (found == FOUND_BARE) {
-                _cleanup_(freep) char *what = xasprintf("the image that containerd has without a tag cannot "
-                                                        "be called %s; " ADVICE, a->with);
+                _free_ char *what = xasprintf("the image that containerd has without a tag cannot "
+                                              "be called %s; " ADVICE,
+                                              a->with);
                 r = tag(w, what);
         } else
                 r = import(w);

@@ -51,7 +51,7 @@ int channel_work(Work *w) {
  * about to listen. */
 static int ask_daemon(Work *w, char **ret_answer) {
         _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-c", IMEX_CONFIG, "-q", NULL);
-        _cleanup_(freep) char *output = NULL;
+        _free_ char *output = NULL;
         int r = work_ask(w, CAUSE_IMEX, "IMEX cannot be asked", argv, &output);
         if (r < 0 && r != -EIO)         /* no such program, or given up */
                 return r;
@@ -80,12 +80,12 @@ static char *others(const Work *w) {
         _cleanup_(child_result_done) ChildResult c = {};
         if (child_run_until(argv, now_usec() + TABLE_USEC, w->cancel_fd, TABLE_MAX, &c) < 0 || c.status != 0)
                 return xstrdup("");
-        _cleanup_(freep) char *list = nodes_not_ready(c.output);
+        _free_ char *list = nodes_not_ready(c.output);
         return *list ? xasprintf("; not ready by `nvidia-imex-ctl -N`: %s", list) : xstrdup("");
 }
 
 static int not_ready(Work *w, const char *answer) {
-        _cleanup_(freep) char *nodes = others(w);
+        _free_ char *nodes = others(w);
         _cleanup_(text_done) Text t = {};
         text_add_shown(&t, answer, strlen(answer), SHOWN_MAX, '"');
         return work_fail(w, -ETIMEDOUT, CAUSE_IMEX,
@@ -98,7 +98,7 @@ static int not_ready(Work *w, const char *answer) {
 int imex_work(Work *w) {
         uint64_t patience = work_patience(w);
         for (bool asked = false;; asked = true) {
-                _cleanup_(freep) char *answer = NULL;
+                _free_ char *answer = NULL;
                 int r = ask_daemon(w, &answer);
                 if (r < 0)
                         return r;

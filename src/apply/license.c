@@ -19,13 +19,13 @@
  * 0: it does not. */
 static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
         for (size_t i = 0; i < gpus->n; i++) {
-                _cleanup_(freep) char *name = gpu_name(gpus, i);
+                _free_ char *name = gpu_name(gpus, i);
                 NvmlLicense license = {};
                 work_at(w, "NVML was asked for the licence of %s, and did not answer", name);
                 int code = nvml_license(gpus->items[i].device, &license);
                 if (code == NVML_OK && license.licensed)
                         continue;
-                _cleanup_(freep) char *error = nvml_text(code);
+                _free_ char *error = nvml_text(code);
                 if (code != NVML_OK)
                         *ret_text = xasprintf("the licence of %s cannot be asked for: %s", name, error);
                 else if (!license.supported)
@@ -58,7 +58,7 @@ int license_work(Work *w) {
         uint64_t patience = work_patience(w);
         int r = gpus_open(w, &gpus);
         for (bool waited = false; r >= 0; waited = true) {
-                _cleanup_(freep) char *text = NULL;
+                _free_ char *text = NULL;
                 bool hope = find_unlicensed(w, &gpus, &text) > 0 && root_program(w->root, DAEMON) > 0;
                 r = text ? r : waited;
                 if (!text)

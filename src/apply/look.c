@@ -148,7 +148,7 @@ int look_texts(const Root *root, const Action *a, Texts *ret) {
 /* ---- the rest ---- */
 
 static void look_at_sysctl(const Root *root, Action *a) {
-        _cleanup_(freep) char *path = sysctl_path(a->target), *have = NULL;
+        _free_ char *path = sysctl_path(a->target), *have = NULL;
         int r = sysctl_has(root, a, path, &have);
         if (r < 0)
                 tell_error(a, r);

@@ -19,7 +19,7 @@
 int machine_work(Work *w) {
         const Shortfall *s = w->action->census.missing;
         size_t n = w->action->census.n;
-        _cleanup_(freep) char *more =
+        _free_ char *more =
                 n > 1 ? xasprintf(" (and %zu more: nodestrap status has them)", n - 1) : xstrdup("");
         _cleanup_(text_done) Text t = {};
         if (n == 0)
@@ -34,7 +34,7 @@ int machine_work(Work *w) {
 
 /* ", 0000:10:1b.0 (vfio-pci)" for one that is not bound to the driver; 0 or a negative errno. */
 static int add_unbound(Work *w, const char *address, const char *driver, Text *t, unsigned *bound) {
-        _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL;
+        _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL;
         int r = root_link_name(w->root, path, &name);
         if (r < 0 && r != -ENOENT)
                 return work_fail(w, r, CAUSE_EFA, "which driver %s has cannot be seen: %s", address,
@@ -108,7 +108,7 @@ static unsigned nodes_count(Work *w, const Nodes *n) {
 
 /* The directory, or the nearest one above it that is there: where something must appear next. */
 static int nearest_directory(Work *w, const char *directory, char **ret_path) {
-        _cleanup_(freep) char *path = xstrdup(directory);
+        _free_ char *path = xstrdup(directory);
         int fd = root_open(w->root, path, O_PATH | O_DIRECTORY);
         while (fd == -ENOENT && *path) {
                 *strrchr(path, '/') = 0;
@@ -120,13 +120,13 @@ static int nearest_directory(Work *w, const char *directory, char **ret_path) {
 
 /* Once more where the next one appeared before the watch was there. */
 static int watch_nearest(Work *w, int inotify, const char *directory) {
-        _cleanup_(freep) char *watched = NULL;
+        _free_ char *watched = NULL;
         for (;;) {
-                _cleanup_(freep) char *path = NULL;
+                _free_ char *path = NULL;
                 _cleanup_(close_fd) int fd = nearest_directory(w, directory, &path);
                 if (fd < 0 || (watched && streq(watched, path)))
                         return fd < 0 ? fd : 0;
-                _cleanup_(freep) char *opened = xasprintf("/proc/self/fd/%d", fd);
+                _free_ char *opened = xasprintf("/proc/self/fd/%d", fd);
                 if (inotify_add_watch(inotify, opened, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR) < 0)
                         return -errno;
                 free(watched);
@@ -138,8 +138,7 @@ static int watch_nearest(Work *w, int inotify, const char *directory) {
 static char *without_driver(Work *w) {
         Text t = {};
         for (char **address = w->action->device.seen; address && *address; address++) {
-                _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/driver", *address),
-                                      *name = NULL;
+                _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/driver", *address), *name = NULL;
                 if (root_link_name(w->root, path, &name) == -ENOENT)
                         text_add(&t, "%s%s", t.size > 0 ? ", " : "; no driver has ", *address);
         }
@@ -147,9 +146,9 @@ static char *without_driver(Work *w) {
 }
 
 static int missing_devices(Work *w, const Kind *kind, unsigned count, unsigned want) {
-        _cleanup_(freep) char *without = without_driver(w),
-                              *why = xasprintf("%u of %u %s are there%s; %s: %s", count, want,
-                                               w->action->target, without, kind->what, kind->advice);
+        _free_ char *without = without_driver(w),
+                    *why = xasprintf("%u of %u %s are there%s; %s: %s", count, want, w->action->target,
+                                     without, kind->what, kind->advice);
         if (count == 0 || !kind->some)
                 return work_miss(w, -ENODEV, kind->cause, "devices-missing", "%s", why);
         diag_warn_at(&w->warnings, "devices-missing", NULL, w->action->id, "%s", why);

@@ -36,7 +36,7 @@ static bool path_is_plain(const char *path) {
 
 /* The entries of the manifest that can be believed. */
 static json_t *manifest_read(const Root *root, const char *path, Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         json_t *files = json_array(), *entry;
         size_t size = 0, i;
         json_error_t e;
@@ -85,7 +85,7 @@ static bool plan_writes(const Plan *plan, const char *path) {
 
 /* Is it still what we wrote? 1, 0, or a negative errno; -EISDIR and -ELOOP: it is no file. */
 static int file_is_unchanged(const Root *root, const char *path, const char *sha256) {
-        _cleanup_(freep) char *data = NULL;
+        _free_ char *data = NULL;
         char digest[65];
         size_t size = 0;
         int fd = root_open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -101,7 +101,7 @@ static int file_is_unchanged(const Root *root, const char *path, const char *sha
 
 /* "kubelet.service.d" and its like have no use without a drop-in; every other directory is left alone. */
 static int remove_empty_dropin_dir(const Root *root, const char *path) {
-        _cleanup_(freep) char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+        _free_ char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
         int r = endswith(dir, ".d") ? root_remove_dir(root, dir) : 0;
         if (r > 0)
                 log_debug("removed the empty %s", dir);
@@ -153,7 +153,7 @@ static int by_path(const void *a, const void *b) {
 /* Sorted, so that the same files give the same bytes in whatever order the phases ran. */
 static char *manifest_format(json_t *files) {
         size_t n = json_array_size(files);
-        _cleanup_(freep) json_t **sorted = xcalloc(n, sizeof(json_t *));
+        _free_ json_t **sorted = xcalloc(n, sizeof(json_t *));
         json_t *list = json_array();
         for (size_t i = 0; i < n; i++)
                 sorted[i] = json_array_get(files, i);
@@ -199,7 +199,7 @@ Pruning *pruning_free(Pruning *p) {
 }
 
 static int manifest_write(const Work *w, json_t *files, RootTmp *ret) {
-        _cleanup_(freep) char *text = manifest_format(files);
+        _free_ char *text = manifest_format(files);
         return root_tmp_stage(w->root, w->action->target, text, strlen(text), MANIFEST_MODE,
                               ROOT_ANYBODY, ret);
 }
@@ -259,7 +259,7 @@ int manifest_look(const Root *root, const Plan *plan, const Action *a, char ***r
                 if (there > 0)
                         strv_add(ret_stale, path);
         }
-        _cleanup_(freep) char *text = manifest_format(new);
+        _free_ char *text = manifest_format(new);
         return root_compare(root, a->target, text, strlen(text), MANIFEST_MODE, ROOT_ANYBODY);
 }
 

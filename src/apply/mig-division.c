@@ -13,8 +13,7 @@ void division_close(Division *d) {
 }
 
 int division_fail(Division *d, const DividedGpu *part, int code, const char *what) {
-        _cleanup_(freep) char *text = nvml_text(code),
-                              *users = code == NVML_IN_USE ? holders_found(d->w) : NULL;
+        _free_ char *text = nvml_text(code), *users = code == NVML_IN_USE ? holders_found(d->w) : NULL;
         Cause cause = code == NVML_OK || nvml_is_final(code) ? CAUSE_NVML : CAUSE_MIG;
         if (users && *users)
                 return work_fail(d->w, -EIO, cause, "%s: %s: %s; %s", part->name, what,

@@ -38,7 +38,7 @@ int part_resolve(Division *d, DividedGpu *part) {
                                 strv_push(&names, *part->profiles[i].name
                                                           ? xstrdup(part->profiles[i].name)
                                                           : xasprintf("%u", part->profiles[i].id));
-                        _cleanup_(freep) char *list = strv_join(names, ", ");
+                        _free_ char *list = strv_join(names, ", ");
                         return work_fail(d->w, -EINVAL, CAUSE_MIG, "%s has no MIG profile %s; it has %s",
                                          part->name, *name, names ? list : "none");
                 }
@@ -91,7 +91,7 @@ int part_clear(Division *d, const DividedGpu *part, const NvmlInstances *keep) {
                 if (instance_like(keep, &there.items[i]))
                         continue;
                 const NvmlProfile *profile = part_profile(part, there.items[i].profile);
-                _cleanup_(freep) char *what = xasprintf("the instance %s cannot be destroyed", profile->name);
+                _free_ char *what = xasprintf("the instance %s cannot be destroyed", profile->name);
                 code = nvml_mig_destroy(&there.items[i]);
                 if (code != NVML_OK)
                         return division_fail(d, part, code, what);
@@ -100,7 +100,7 @@ int part_clear(Division *d, const DividedGpu *part, const NvmlInstances *keep) {
 }
 
 static int fail_fit(Division *d, const DividedGpu *part) {
-        _cleanup_(freep) char *list = strv_join(part->layout->profiles, ", ");
+        _free_ char *list = strv_join(part->layout->profiles, ", ");
         return work_fail(d->w, -ENOSPC, CAUSE_MIG,
                          "%s: %s do not fit together, in whatever order; nvidia-smi mig -lgipp shows the "
                          "places of each profile",
@@ -108,7 +108,7 @@ static int fail_fit(Division *d, const DividedGpu *part) {
 }
 
 static int fail_create(Division *d, const DividedGpu *part, const NvmlProfile *profile, int code) {
-        _cleanup_(freep) char *what = xasprintf("an instance %s cannot be made", profile->name);
+        _free_ char *what = xasprintf("an instance %s cannot be made", profile->name);
         return division_fail(d, part, code, what);
 }
 

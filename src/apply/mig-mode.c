@@ -93,8 +93,8 @@ static int reset_all(Division *d) {
                         continue;
                 _cleanup_(strv_freep) char **argv = command(
                         "nvidia-smi", "--gpu-reset", together ? NULL : "-i", d->parts[i].address, NULL);
-                _cleanup_(freep) char *what = together ? xstrdup("the GPUs cannot be reset")
-                                                       : xasprintf("GPU %u cannot be reset", gpu);
+                _free_ char *what = together ? xstrdup("the GPUs cannot be reset")
+                                             : xasprintf("GPU %u cannot be reset", gpu);
                 int r = work_run(d->w, CAUSE_MIG, what, argv);
                 if (r < 0 || together)
                         return r;
@@ -106,7 +106,7 @@ static char *reset_failure(const Division *d) {
         const char *text = d->w->text;
         if (!strstr(text, IN_USE_WORDS))
                 return xstrndup(text, strcspn(text, "\n"));
-        _cleanup_(freep) char *users = holders_found(d->w);
+        _free_ char *users = holders_found(d->w);
         return xasprintf("resetting: " IN_USE_WORDS "%s%s", *users ? "; " : "", users);
 }
 
@@ -135,13 +135,13 @@ static int reset_again(Division *d) {
 
 /* With the instance's id, which is there on all with such GPUs: an image may have been made of another. */
 static char *ledger_text(const Division *d) {
-        _cleanup_(freep) char *instance = NULL;
+        _free_ char *instance = NULL;
         Text t = {};
         if (root_read_line(d->w->root, "/sys/devices/virtual/dmi/id/board_asset_tag", &instance) < 0)
                 instance = NULL;
         text_add(&t, "%s\n", instance ?: "-");
         for (size_t i = 0; i < d->n; i++) {
-                _cleanup_(freep) char *list = strv_join(d->parts[i].layout->profiles, ",");
+                _free_ char *list = strv_join(d->parts[i].layout->profiles, ",");
                 text_add(&t, "%u %s\n", d->parts[i].layout->gpu, list);
         }
         return text_take(&t);
@@ -149,7 +149,7 @@ static char *ledger_text(const Division *d) {
 
 /* The first line is the boot's id, the others are what it was made for. */
 static bool ledger_says(const Division *d, const char *wanted, char **ret_boot) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (root_read(d->w->root, MIG_LEDGER, LEDGER_MAX, &text, NULL) < 0)
                 return false;
         char *rest = strchr(text, '\n');
@@ -160,7 +160,7 @@ static bool ledger_says(const Division *d, const char *wanted, char **ret_boot) 
 }
 
 static int ledger_write(Division *d, const char *boot, const char *wanted) {
-        _cleanup_(freep) char *text = xasprintf("%s\n%s", boot, wanted);
+        _free_ char *text = xasprintf("%s\n%s", boot, wanted);
         int r = root_replace(d->w->root, MIG_LEDGER, text, strlen(text), 0644);
         return r < 0 ? work_fail(d->w, r, CAUSE_MIG_REBOOT,
                                  "MIG mode takes effect after a reboot, which is not made, since %s cannot "
@@ -186,7 +186,7 @@ static char *waiting_parts(const Division *d) {
 /* Its pods would be left without their GPUs; but the mode is set, and the next reboot is enough. */
 static int fail_to_stop(Division *d) {
         (void)!modes_read(d);
-        _cleanup_(freep) char *gpus = waiting_parts(d);
+        _free_ char *gpus = waiting_parts(d);
         return work_fail(d->w, -EBUSY, CAUSE_MIG_REBOOT,
                          "MIG mode of %s is set and takes effect after a reboot, which is not made, since "
                          "kubelet may run already; drain the node and reboot it",
@@ -195,7 +195,7 @@ static int fail_to_stop(Division *d) {
 
 /* Why none is made here and now, if so. */
 static int refuse_reboot(Division *d, const char *boot, const char *gpus, const char *wanted) {
-        _cleanup_(freep) char *earlier = NULL;
+        _free_ char *earlier = NULL;
         const char *why = d->reset_why ?: "resetting did not change it";
         d->rebooting = ledger_says(d, wanted, &earlier) && streq(earlier, boot);
         if (d->rebooting)
@@ -226,7 +226,7 @@ static int refuse_reboot(Division *d, const char *boot, const char *gpus, const 
 
 static int reboot_once(Division *d) {
         _cleanup_(strv_freep) char **argv = command("systemctl", "--no-block", "reboot", NULL);
-        _cleanup_(freep) char *wanted = ledger_text(d), *boot = NULL, *gpus = waiting_parts(d);
+        _free_ char *wanted = ledger_text(d), *boot = NULL, *gpus = waiting_parts(d);
         const char *why = d->reset_why ?: "resetting did not change it";
         int r = root_boot_id(d->w->root, &boot);
         if (r < 0)

@@ -78,7 +78,7 @@ static int part_put_back(Division *d, const DividedGpu *part) {
 
 /* Why it failed comes first, what became of the GPUs second. */
 static int put_back(Division *d, int failure) {
-        _cleanup_(freep) char *why = TAKE_PTR(d->w->text);
+        _free_ char *why = TAKE_PTR(d->w->text);
         Cause cause = d->w->cause;
         Text lost = {};
         if (!d->open && division_open(d) < 0)

@@ -51,7 +51,7 @@ static void add_line(Text *to, const char *path, char *line, const char *prefix)
 }
 
 void module_options_add(Text *to, const char *path, const char *text, const char *prefix) {
-        _cleanup_(freep) char *copy = xstrdup(text);
+        _free_ char *copy = xstrdup(text);
         char *line = copy;
         for (char *p = copy; *p; p++) {
                 if (p[0] == '\\' && p[1] == '\n')
@@ -90,7 +90,7 @@ static int file_names(const Root *root, char ***ret) {
 static int add_file(const Root *root, Text *to, const char *name, const char *prefix) {
         int r = -ENOENT;
         for (size_t i = 0; r == -ENOENT && i < ARRAY_SIZE(directories); i++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", directories[i], name), *text = NULL;
+                _free_ char *path = xasprintf("%s/%s", directories[i], name), *text = NULL;
                 r = root_read(root, path, FILE_MAX, &text, NULL);
                 if (r >= 0)
                         module_options_add(to, path, text, prefix);

@@ -18,8 +18,8 @@ static char *kernel_name(const char *name) {
 
 /* Whoever loads one is not done while the state is not "live"; what is built in has no state. */
 static int is_live(const Root *root, const char *name) {
-        _cleanup_(freep) char *directory = xasprintf("/sys/module/%s", name),
-                              *path = xasprintf("%s/initstate", directory), *state = NULL;
+        _free_ char *directory = xasprintf("/sys/module/%s", name),
+                    *path = xasprintf("%s/initstate", directory), *state = NULL;
         int r = root_exists(root, directory);
         if (r <= 0)
                 return r;
@@ -30,7 +30,7 @@ static int is_live(const Root *root, const char *name) {
 /* "kernel/drivers/infiniband/core/ib_core.ko": modules that are part of the kernel, of which those without
  * parameters are not in /sys. */
 static int is_builtin(const Root *root, const char *name) {
-        _cleanup_(freep) char *release = NULL, *path = NULL, *list = NULL;
+        _free_ char *release = NULL, *path = NULL, *list = NULL;
         int r = root_read_line(root, "/proc/sys/kernel/osrelease", &release);
         if (r < 0)
                 return r;
@@ -44,7 +44,7 @@ static int is_builtin(const Root *root, const char *name) {
                 if (!base || !suffix)
                         continue;
                 *suffix = 0;
-                _cleanup_(freep) char *there = kernel_name(base + 1);
+                _free_ char *there = kernel_name(base + 1);
                 if (streq(there, name))
                         return 1;
         }
@@ -52,7 +52,7 @@ static int is_builtin(const Root *root, const char *name) {
 }
 
 int module_is_loaded(const Root *root, const char *name) {
-        _cleanup_(freep) char *spelt = kernel_name(name);
+        _free_ char *spelt = kernel_name(name);
         int r = is_live(root, spelt);
         return r == 0 ? is_builtin(root, spelt) : r;
 }
@@ -77,7 +77,7 @@ Cause module_cause(const char *name) {
 }
 
 static int load(Work *w, const char *name, Cause cause) {
-        _cleanup_(freep) char *what = xasprintf("the kernel module %s cannot be loaded", name);
+        _free_ char *what = xasprintf("the kernel module %s cannot be loaded", name);
         _cleanup_(strv_freep) char **argv = command("modprobe", name, NULL);
         int r = work_run(w, cause, what, argv);
         THEN(r, is_loaded(w, cause, name));
@@ -90,7 +90,7 @@ static int load(Work *w, const char *name, Cause cause) {
 }
 
 int module_work(Work *w) {
-        _cleanup_(freep) char *name = kernel_name(w->action->target);
+        _free_ char *name = kernel_name(w->action->target);
         bool driver = streq(name, "nvidia");
         Cause cause = module_cause(name);
         int r = is_loaded(w, cause, name);

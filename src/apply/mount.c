@@ -53,7 +53,7 @@ static int look_again(Work *w, const char *name, Content *ret) {
                 return device_refuse(w, name, ret);
         if (a->storage.uuid && a->storage.state != STEP_ASSEMBLE &&
             !streq(ret->uuid ?: "", a->storage.uuid)) {
-                _cleanup_(freep) char *shown = disk_shown(w, name), *there = content_describe(ret);
+                _free_ char *shown = disk_shown(w, name), *there = content_describe(ret);
                 return work_fail(
                         w, -ESTALE, CAUSE_MOUNT,
                         "%s carries %s with the UUID %s, and should carry %s: somebody has changed it since "
@@ -130,7 +130,7 @@ int device_is_mounted(Work *w, const char *device, int fd) {
 }
 
 static int mount_undo(int *fd) {
-        _cleanup_(freep) char *path = place_path(*fd);
+        _free_ char *path = place_path(*fd);
         close_fd(fd);
         *fd = -1;
         return !path ? -ENOSYS : umount2(path, UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
@@ -192,7 +192,7 @@ static int mark_mounted(Work *w, const char *device, const Content *content) {
 
 int mount_work(Work *w) {
         _cleanup_(content_done) Content content = {};
-        _cleanup_(freep) char *name = NULL;
+        _free_ char *name = NULL;
         int r = root_make_dirs(w->root, w->action->target, 0755);
         if (r < 0)
                 return work_fail(w, r, CAUSE_MOUNT, "%s cannot be made: %s", w->action->target,
@@ -201,7 +201,7 @@ int mount_work(Work *w) {
         THEN(r, step_device(w, &name));
         if (r < 0)
                 return r;
-        _cleanup_(freep) char *device = xasprintf("/dev/%s", name);
+        _free_ char *device = xasprintf("/dev/%s", name);
         _cleanup_(close_fd) int lock = device_hold(w, device);
         r = lock < 0 ? lock : look_again(w, name, &content);
         if (r < 0)

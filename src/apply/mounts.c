@@ -37,7 +37,7 @@ bool place_same(Place a, Place b) {
 
 char *place_path(int fd) {
         char path[4096];
-        _cleanup_(freep) char *link = xasprintf("/proc/self/fd/%d", fd);
+        _free_ char *link = xasprintf("/proc/self/fd/%d", fd);
         ssize_t n = readlink(link, path, sizeof path);
         return n < 0 || n == sizeof path ? NULL : xstrndup(path, (size_t)n);
 }
@@ -74,7 +74,7 @@ static int context_fill(struct libmnt_context *c, const char *source, const char
 }
 
 int mount_device(Work *w, const char *device, const char *target, const char *type, const char *options) {
-        _cleanup_(freep) char *source = NULL, *where = NULL;
+        _free_ char *source = NULL, *where = NULL;
         char words[512] = "";
         int r = need_libmount(w);
         THEN(r, path_resolve(w, device, &source));
@@ -101,7 +101,7 @@ int mount_device(Work *w, const char *device, const char *target, const char *ty
 }
 
 int mount_bind(Work *w, const char *source, const char *target) {
-        _cleanup_(freep) char *from = NULL, *to = NULL;
+        _free_ char *from = NULL, *to = NULL;
         int r = path_resolve(w, source, &from);
         THEN(r, path_resolve(w, target, &to));
         if (r < 0)

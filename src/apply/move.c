@@ -82,7 +82,7 @@ static SourceKind source_kind(const Move *move) {
 }
 
 static int source_make(const Root *root, const Move *move) {
-        _cleanup_(freep) char *parent = xstrndup(move->from, (size_t)(base_name(move->from) - move->from));
+        _free_ char *parent = xstrndup(move->from, (size_t)(base_name(move->from) - move->from));
         int r = root_make_dirs(root, parent, 0755);
         return r < 0 ? r : root_make_dirs(root, move->from, source_kind(move).mode);
 }
@@ -108,8 +108,7 @@ static bool is_whole(const Source *s) {
 
 /* Where its content goes: a folder of the target, or the target itself. */
 static int open_there(const Moving *m, const Source *s) {
-        return openat(m->fd, is_whole(s) ? "." : s->move->name,
-                      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return tree_open(m->fd, is_whole(s) ? "." : s->move->name);
 }
 
 /* Two of the user's paths may end alike. */
@@ -154,8 +153,8 @@ static int volume_is_new(const Moving *m) {
 static int source_kept(const Moving *m, Source *s) {
         _cleanup_(strv_freep) char **names = NULL;
         _cleanup_(close_fd) int there = open_there(m, s);
-        _cleanup_(freep) char *where = NULL;
-        int r = there < 0 ? -errno : tree_list(s->fd, &names);
+        _free_ char *where = NULL;
+        int r = there < 0 ? there : tree_list(s->fd, &names);
         if (r >= 0 && names)
                 r = tree_check_copied(s->fd, there, &where);
         s->copied = r >= 0 && names;
@@ -167,7 +166,7 @@ static int source_kept(const Moving *m, Source *s) {
                           s->move->from, where, m->target, s->move->from, s->move->from);
                 return 0;
         }
-        _cleanup_(freep) char *path = xasprintf("%s/%s", s->move->from, where ?: "");
+        _free_ char *path = xasprintf("%s/%s", s->move->from, where ?: "");
         return r < 0 ? move_fail(m, r, "cannot be compared with what is on the volume", path) : 0;
 }
 
@@ -205,13 +204,12 @@ static int source_want(const Moving *m, Source *s) {
  * nothing that the other has not, it is what a run left that was cut off: the original behind the copy, or
  * the copy before the original. */
 static int store_choose(const Moving *m, Source *s) {
-        _cleanup_(close_fd) int there =
-                openat(m->fd, s->move->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        _cleanup_(freep) char *where = NULL;
+        _cleanup_(close_fd) int there = tree_open(m->fd, s->move->name);
+        _free_ char *where = NULL;
         /* nothing, or no directory, which is set aside */
-        if (there < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+        if (there == -ENOENT || there == -ENOTDIR || there == -ELOOP)
                 return 0;
-        int r = there < 0 ? -errno : tree_check_copied(there, s->fd, &where);
+        int r = there < 0 ? there : tree_check_copied(there, s->fd, &where);
         if (r == -ESTALE) {
                 s->wanted = false;
                 free(TAKE_PTR(where));
@@ -227,12 +225,12 @@ static int store_choose(const Moving *m, Source *s) {
                           s->move->from, m->target, s->move->name, s->move->from);
                 return 0;
         }
-        _cleanup_(freep) char *path = xasprintf("%s/%s", s->move->from, where ?: "");
+        _free_ char *path = xasprintf("%s/%s", s->move->from, where ?: "");
         return r < 0 ? move_fail(m, r, "cannot be compared with what is on the disks", path) : 0;
 }
 
 static int source_look(const Moving *m, Source *s) {
-        _cleanup_(freep) char *below = NULL;
+        _free_ char *below = NULL;
         Place place;
         int r = source_open(m, s);
         if (r < 0)
@@ -288,7 +286,7 @@ static int target_open(Moving *m) {
                 return work_fail(m->work, -ENODEV, CAUSE_MOVE,
                                  "nothing is mounted on %s, so it would be moved to the root disk",
                                  m->target);
-        _cleanup_(freep) char *path = place_path(m->fd);
+        _free_ char *path = place_path(m->fd);
         if (!path)
                 return move_fail(m, -ENOSYS, "leads to where cannot be told (is /proc mounted?)", m->target);
         m->incoming = xasprintf("%s/" INCOMING, path);
@@ -331,18 +329,17 @@ static int incoming_clear(const Moving *m, char **where) {
         if (!fills_whole(m) || !is_directory(m->fd, INCOMING))
                 return tree_remove(m->fd, INCOMING, where);
         _cleanup_(strv_freep) char **names = NULL;
-        _cleanup_(close_fd) int fd =
-                openat(m->fd, INCOMING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        int r = fd < 0 ? -errno : tree_list(fd, &names);
+        _cleanup_(close_fd) int fd = tree_open(m->fd, INCOMING);
+        int r = fd < 0 ? fd : tree_list(fd, &names);
         for (char **name = names; r >= 0 && name && *name; name++)
                 r = streq(*name, OWNER) ? 0 : tree_remove(fd, *name, where);
         return r;
 }
 
 static int incoming_remove(const Moving *m, bool done) {
-        _cleanup_(freep) char *where = NULL;
+        _free_ char *where = NULL;
         int r = done ? tree_remove(m->fd, INCOMING, &where) : incoming_clear(m, &where);
-        _cleanup_(freep) char *path = xasprintf("%s/%s", m->target, where ?: "");
+        _free_ char *path = xasprintf("%s/%s", m->target, where ?: "");
         return r < 0 ? move_fail(m, r, "is left from an earlier copy and cannot be removed", path) : 0;
 }
 
@@ -368,8 +365,8 @@ static int cp_each(const Moving *m, const char *what) {
         int r = 0;
         for (size_t i = 0; r >= 0 && i < m->n; i++) {
                 const Source *s = &m->sources[i];
-                _cleanup_(freep) char *from = xasprintf("%s%s/", root, s->move->from),
-                                      *to = xasprintf("%s/%s", m->incoming, incoming_name(m, s));
+                _free_ char *from = xasprintf("%s%s/", root, s->move->from),
+                            *to = xasprintf("%s/%s", m->incoming, incoming_name(m, s));
                 _cleanup_(strv_freep) char **argv =
                         command("cp", "-aT", "--preserve=xattr", "--", from, to, NULL);
                 if (s->wanted)
@@ -392,16 +389,14 @@ static int fail_changed(const Moving *m, const Source *s, const char *where) {
 
 /* Before any of it is taken over: half of what somebody is writing is of no use to anybody. */
 static int verify(const Moving *m) {
-        _cleanup_(close_fd) int incoming =
-                openat(m->fd, INCOMING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        int r = incoming < 0 ? move_fail(m, -errno, "cannot be opened", m->incoming) : 0;
+        _cleanup_(close_fd) int incoming = tree_open(m->fd, INCOMING);
+        int r = incoming < 0 ? move_fail(m, incoming, "cannot be opened", m->incoming) : 0;
         for (const Source *s = m->sources; r >= 0 && s < m->sources + m->n; s++) {
                 if (!s->wanted)
                         continue;
-                _cleanup_(close_fd) int copied = openat(incoming, incoming_name(m, s),
-                                                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-                _cleanup_(freep) char *where = NULL;
-                r = copied < 0 ? -errno : tree_check_copied(s->fd, copied, &where);
+                _cleanup_(close_fd) int copied = tree_open(incoming, incoming_name(m, s));
+                _free_ char *where = NULL;
+                r = copied < 0 ? copied : tree_check_copied(s->fd, copied, &where);
                 if (r == -ESTALE)
                         return fail_changed(m, s, where);
                 if (r < 0)
@@ -413,7 +408,7 @@ static int verify(const Moving *m) {
 /* A mark in the original is that of another volume, from where somebody copied it back. */
 static int fill_begin(const Moving *m) {
         const Source *s = &m->sources[0];
-        _cleanup_(freep) char *where = NULL;
+        _free_ char *where = NULL;
         int r = tree_remove(s->fd, TAKEN, &where);
         if (r < 0)
                 return move_fail(m, r, "holds " TAKEN ", which cannot be removed", s->move->from);
@@ -422,7 +417,7 @@ static int fill_begin(const Moving *m) {
 
 static int move_copy(const Moving *m) {
         _cleanup_(strv_freep) char **argv = cp_arguments(m);
-        _cleanup_(freep) char *what =
+        _free_ char *what =
                 xasprintf("copying to %s, where %llu MiB were free (the originals stay as they are)",
                           m->target, (unsigned long long)(m->room >> 20));
         /* without a setgid bit for cp to inherit */
@@ -439,10 +434,9 @@ static int move_copy(const Moving *m) {
 
 /* The target itself takes in what the copy holds, and looks like the directory that it will cover. */
 static int take_over_whole(const Moving *m, int incoming, const char *name, char **where) {
-        _cleanup_(close_fd) int copy =
-                openat(incoming, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(close_fd) int copy = tree_open(incoming, name);
         _cleanup_(strv_freep) char **names = NULL;
-        int r = copy < 0 ? -errno : tree_list(copy, &names);
+        int r = copy < 0 ? copy : tree_list(copy, &names);
         THEN(r, attributes_copy(copy, m->fd));
         for (char **entry = names; r >= 0 && entry && *entry; entry++)
                 r = tree_merge(copy, *entry, m->fd, *entry, where);
@@ -459,10 +453,9 @@ static int mark_taken(const Moving *m) {
 }
 
 static int take_over(const Moving *m) {
-        _cleanup_(close_fd) int incoming =
-                openat(m->fd, INCOMING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        _cleanup_(freep) char *where = NULL;
-        int r = incoming < 0 ? -errno : 0;
+        _cleanup_(close_fd) int incoming = tree_open(m->fd, INCOMING);
+        _free_ char *where = NULL;
+        int r = incoming < 0 ? incoming : 0;
         for (size_t i = 0; r >= 0 && i < m->n; i++) {
                 const Source *s = &m->sources[i];
                 const char *name = incoming_name(m, s);
@@ -470,7 +463,7 @@ static int take_over(const Moving *m) {
                         r = is_whole(s) ? take_over_whole(m, incoming, name, &where)
                                         : tree_merge(incoming, name, m->fd, s->move->name, &where);
         }
-        _cleanup_(freep) char *path = xasprintf("%s/%s", m->target, where ?: INCOMING);
+        _free_ char *path = xasprintf("%s/%s", m->target, where ?: INCOMING);
         return r < 0 ? move_fail(m, r, "cannot take the place of what is there", path) : sync_target(m);
 }
 
@@ -478,13 +471,13 @@ static int take_over(const Moving *m) {
  * journals in order): an old file that came back after a power cut would win over the disks' newer one. */
 static int original_remove(const Moving *m, const Source *s) {
         _cleanup_(close_fd) int there = open_there(m, s);
-        _cleanup_(freep) char *where = NULL;
-        int r = there < 0 ? -errno : tree_remove_copied(s->fd, there, &where);
+        _free_ char *where = NULL;
+        int r = there < 0 ? there : tree_remove_copied(s->fd, there, &where);
         if (r >= 0 && fsync(s->fd) < 0)
                 r = -errno;
         if (r == -ESTALE)
                 return fail_changed(m, s, where);
-        _cleanup_(freep) char *path = xasprintf("%s%s%s", s->move->from, where ? "/" : "", where ?: "");
+        _free_ char *path = xasprintf("%s%s%s", s->move->from, where ? "/" : "", where ?: "");
         return r < 0 ? move_fail(m, r, "is on the disks now, and cannot be removed here", path) : 0;
 }
 
@@ -511,9 +504,8 @@ static int set_time(const Root *root, const char *path, struct timespec changed)
 /* The first phase wrote them anew, below the directory that the volume covers from now on; on the volume they
  * are as old as the boot that wrote them there. */
 static int file_renew(const Moving *m, const Source *s, const char *path) {
-        _cleanup_(freep) char *data = NULL,
-                              *there = xasprintf("%s/%s%s", m->target, s->move->name,
-                                                 path + strlen(s->move->from));
+        _free_ char *data = NULL,
+                    *there = xasprintf("%s/%s%s", m->target, s->move->name, path + strlen(s->move->from));
         struct stat st;
         size_t size = 0;
         int fd = root_open(m->work->root, path, O_PATH | O_NOFOLLOW),
@@ -553,7 +545,7 @@ int move_work(Work *w) {
                 return MIN(r, 0) ?: changed;
         r = move(&m);
         if (r < 0) {
-                _cleanup_(freep) char *where = NULL;
+                _free_ char *where = NULL;
                 /* the next run tries again, and says why it cannot */
                 if (incoming_clear(&m, &where) < 0)
                         log_debug("%s/%s is left", m.target, where ?: INCOMING);

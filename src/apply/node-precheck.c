@@ -44,7 +44,7 @@ static int hold_unknown(Work *w, const KubeAccess *a, const NodeLook *l) {
 }
 
 static int hold_another(Work *w, const KubeAccess *a, const NodeLook *l) {
-        _cleanup_(freep) char *id = shown(l->provider_id);
+        _free_ char *id = shown(l->provider_id);
         return work_fail(w, -EEXIST, CAUSE_NOT_REGISTERED,
                          "Node %s of cluster %s is another instance's (%s, and this is %s), and kubelet "
                          "takes such a Node over as it is, without the taint " TAINT_KEY ": %s; the cloud "
@@ -57,7 +57,7 @@ static int hold_another(Work *w, const KubeAccess *a, const NodeLook *l) {
 
 static int decide(Work *w, const KubeAccess *a, const NodeLook *l) {
         const char *code = w->given ? w->given[0] : "";
-        _cleanup_(freep) char *value = shown(l->taint ?: "");
+        _free_ char *value = shown(l->taint ?: "");
         w->found = json_pack("{ss sb}", "node", a->node, "exists", l->there);
         if (l->there && !l->taint)
                 return work_fail(

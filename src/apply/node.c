@@ -21,7 +21,7 @@ enum { FRONTEND = 195, CONTROL = 255, MODESET = 254 };  /* the major number that
 /* ---- one node ---- */
 
 int node_major(const Root *root, const char *name, unsigned *ret) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         int r = root_read(root, "/proc/devices", TEXT_MAX, &text, NULL);
         if (r < 0)
                 return r;
@@ -68,9 +68,9 @@ static int make_at(int dir_fd, const char *name, dev_t device, const NodeRights 
 
 int node_make(const Root *root, const char *path, dev_t device, const NodeRights *want) {
         const char *slash = strrchr(path, '/');
-        _cleanup_(freep) char *directory = xstrndup(path, (size_t)(slash - path)),
-                              *link = xasprintf("/dev/char/%u:%u", major(device), minor(device)),
-                              *target = xasprintf("..%s", path + strlen("/dev"));
+        _free_ char *directory = xstrndup(path, (size_t)(slash - path)),
+                    *link = xasprintf("/dev/char/%u:%u", major(device), minor(device)),
+                    *target = xasprintf("..%s", path + strlen("/dev"));
         int r = root_make_dirs(root, directory, 0755);
         if (r < 0)
                 return r;
@@ -102,7 +102,7 @@ static bool number_of(const char *text, const char *key, unsigned *ret) {
 }
 
 int node_of_gpu(const Root *root, const char *address, unsigned *ret) {
-        _cleanup_(freep) char *path = xasprintf(PROC "/gpus/%s/information", address), *text = NULL;
+        _free_ char *path = xasprintf(PROC "/gpus/%s/information", address), *text = NULL;
         int r = root_read(root, path, TEXT_MAX, &text, NULL);
         if (r < 0)
                 return r;
@@ -111,7 +111,7 @@ int node_of_gpu(const Root *root, const char *address, unsigned *ret) {
 
 /* As the driver's parameters say; false: somebody else makes them (NVreg_ModifyDeviceFiles=0). */
 static bool read_rights(const Root *root, NodeRights *ret) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         unsigned uid = 0, gid = 0, mode = 0666, modify = 1;
         if (root_read(root, PROC "/params", TEXT_MAX, &text, NULL) >= 0) {
                 (void)number_of(text, "DeviceFileUID", &uid);
@@ -135,7 +135,7 @@ static int make_gpu(Work *w, const char *address, const NodeRights *want) {
                 return work_fail(w, r, CAUSE_DRIVER,
                                  "the node of GPU %s is not known: " PROC "/gpus/%s/information: %s", address,
                                  address, strerror(-r));
-        _cleanup_(freep) char *path = xasprintf("/dev/nvidia%u", number);
+        _free_ char *path = xasprintf("/dev/nvidia%u", number);
         return make(w, path, FRONTEND, number, want);
 }
 

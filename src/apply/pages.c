@@ -51,7 +51,7 @@ static char *pool_of(const Action *a, const char *node) {
 
 /* One whose CPUs cannot be read has some. */
 static bool has_cpus(const Root *root, const char *node) {
-        _cleanup_(freep) char *path = xasprintf(NODES "/%s/cpulist", node), *list = NULL;
+        _free_ char *path = xasprintf(NODES "/%s/cpulist", node), *list = NULL;
         return root_read_line(root, path, &list) < 0 || *list;
 }
 
@@ -78,12 +78,12 @@ static void place_find(Place *p, const Root *root, const Action *a) {
                 return;
         p->pools = strv_free(p->pools);
         p->others = strv_free(p->others);
-        _cleanup_(freep) char *node = a->pages.node < 0 ? NULL : xasprintf("node%d", a->pages.node);
+        _free_ char *node = a->pages.node < 0 ? NULL : xasprintf("node%d", a->pages.node);
         strv_push(&p->pools, pool_of(a, node));
 }
 
 static int read_count(const Root *root, const char *directory, const char *name, uint64_t *ret) {
-        _cleanup_(freep) char *path = xasprintf("%s/%s", directory, name);
+        _free_ char *path = xasprintf("%s/%s", directory, name);
         return root_read_u64(root, path, ret);
 }
 
@@ -112,7 +112,7 @@ static int pool_read(const Root *root, char *const *directories, Pool *ret) {
 /* ---- asking ---- */
 
 static void compact(const Root *root, const char *node) {
-        _cleanup_(freep) char *path = xasprintf(NODES "/%s/compact", node);
+        _free_ char *path = xasprintf(NODES "/%s/compact", node);
         (void)!root_write_value(root, path, "1");
 }
 
@@ -129,7 +129,7 @@ static void make_room(Work *w, const Place *place, bool first, bool futile) {
         work_at(w, "compacting memory");
         (void)!root_write_value(w->root, "/proc/sys/vm/drop_caches", futile ? "3" : "1");
         if (w->action->pages.node >= 0) {
-                _cleanup_(freep) char *node = xasprintf("node%d", w->action->pages.node);
+                _free_ char *node = xasprintf("node%d", w->action->pages.node);
                 compact(w->root, node);
                 return;
         }
@@ -140,7 +140,7 @@ static void make_room(Work *w, const Place *place, bool first, bool futile) {
 }
 
 static int fail_to_reserve(Work *w, int r, const char *directory) {
-        _cleanup_(freep) char *size = bytes_text(w->action->pages.size);
+        _free_ char *size = bytes_text(w->action->pages.size);
         if (r == -EOPNOTSUPP)
                 return work_miss(w, r, CAUSE_HUGEPAGES, "hugepages-short",
                                  "this kernel cannot reserve pages of %s once it runs; name them on its "
@@ -154,8 +154,8 @@ static int fail_to_reserve(Work *w, int r, const char *directory) {
 /* -EOPNOTSUPP: this kernel makes pages of that size only at boot, which is the one reason for its EINVAL
  * (linux:mm/hugetlb.c:__nr_hugepages_store_common). */
 static int one_ask(Work *w, const char *directory, uint64_t count, Pool *ret) {
-        _cleanup_(freep) char *path = xasprintf("%s/nr_hugepages", directory),
-                              *text = xasprintf("%llu", (unsigned long long)count);
+        _free_ char *path = xasprintf("%s/nr_hugepages", directory),
+                    *text = xasprintf("%llu", (unsigned long long)count);
         int r = root_write_value(w->root, path, text);
         if (r < 0)
                 return r == -EINVAL ? -EOPNOTSUPP : r;
@@ -233,7 +233,7 @@ static void add_memory(Work *w, const Place *place, const Pool *pool, Text *t) {
                 strv_push(&paths, xasprintf(NODES "/%s/meminfo", *node));
         unsigned long long free_mib = 0, total_mib = 0;
         for (char **path = paths; path && *path; path++) {
-                _cleanup_(freep) char *text = NULL;
+                _free_ char *text = NULL;
                 if (root_read(w->root, *path, 64 << 10, &text, NULL) < 0)
                         return;
                 free_mib += memory_mib(text, "MemFree:");
@@ -250,7 +250,7 @@ static void add_shares(Work *w, const Place *place, Text *t) {
         const char *between = " (";
         size_t before = t->size;
         for (char **node = w->action->pages.node < 0 ? place->nodes : NULL; node && *node; node++) {
-                _cleanup_(freep) char *pool = pool_of(w->action, *node);
+                _free_ char *pool = pool_of(w->action, *node);
                 Pool share;
                 if (one_read(w->root, pool, &share) < 0)
                         continue;
@@ -262,10 +262,10 @@ static void add_shares(Work *w, const Place *place, Text *t) {
 
 static int fall_short(Work *w, const Place *place, const Pool *pool, unsigned tries) {
         const Action *a = w->action;
-        _cleanup_(freep) char *size = bytes_text(a->pages.size),
-                              *where = a->pages.node < 0 ? xstrdup("this machine")
-                                                         : xasprintf("NUMA node %d", a->pages.node);
-        _cleanup_(freep) char *node = a->pages.node < 0 ? xstrdup("") : xasprintf("%d:", a->pages.node);
+        _free_ char *size = bytes_text(a->pages.size),
+                    *where = a->pages.node < 0 ? xstrdup("this machine")
+                                               : xasprintf("NUMA node %d", a->pages.node);
+        _free_ char *node = a->pages.node < 0 ? xstrdup("") : xasprintf("%d:", a->pages.node);
         unsigned long long count = a->pages.count;
         _cleanup_(text_done) Text t = {};
         text_add(&t, "%s has %llu of %llu huge pages of %s", where, (unsigned long long)pool->reserved, count,
@@ -284,7 +284,7 @@ static int no_such_node(Work *w, const Place *place) {
         _cleanup_(strv_freep) char **numbers = NULL;
         for (char **node = place->nodes; node && *node; node++)
                 strv_add(&numbers, *node + strlen("node"));
-        _cleanup_(freep) char *list = strv_join(numbers, ", ");
+        _free_ char *list = strv_join(numbers, ", ");
         return work_miss(w, -ENOENT, CAUSE_HUGEPAGES, "hugepages-short",
                          "there is no NUMA node %d on this machine; those of "
                          "spec.instance.hugePages can be %s",
@@ -298,7 +298,7 @@ static int no_such_size(Work *w) {
                 if (startswith(*name, "hugepages-"))
                         strv_push(&sizes,
                                   bytes_text(1024 * strtoull(*name + strlen("hugepages-"), NULL, 10)));
-        _cleanup_(freep) char *size = bytes_text(w->action->pages.size), *list = strv_join(sizes, ", ");
+        _free_ char *size = bytes_text(w->action->pages.size), *list = strv_join(sizes, ", ");
         return work_miss(w, -ENOENT, CAUSE_HUGEPAGES, "hugepages-short",
                          "this kernel has no huge pages of %s; it has those of %s", size,
                          *list ? list : "no size at all");
@@ -339,7 +339,7 @@ int pages_work(Work *w) {
         int r = pool_look(w->root, a, &place, &pool, &stray);
         if (r == -ENOENT && pool.reserved == 0) {
                 /* To have none of a size that is not there is no failure. */
-                _cleanup_(freep) char *node = xasprintf(NODES "/node%d", w->action->pages.node);
+                _free_ char *node = xasprintf(NODES "/node%d", w->action->pages.node);
                 if (w->action->pages.count == 0)
                         return 0;
                 return w->action->pages.node >= 0 && root_exists(w->root, node) == 0 ? no_such_node(w, &place)
@@ -358,7 +358,7 @@ int pages_work(Work *w) {
         if (pool.reserved != a->pages.count)
                 r = fall_short(w, &place, &pool, tries);
         else if (pool.reserved < before) {
-                _cleanup_(freep) char *size = bytes_text(w->action->pages.size);
+                _free_ char *size = bytes_text(w->action->pages.size);
                 if (pool.surplus > 0)
                         diag_warn_at(&w->warnings, "hugepages-in-use", NULL, w->action->id,
                                      "%llu pages of %s are no longer reserved, but in use; their memory "

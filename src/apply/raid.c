@@ -96,7 +96,7 @@ static bool is_of_array(const Content *c, const char *uuid) {
 /* Nobody can be using an array that does not run, and mdadm takes no disk that is held. One that runs came
  * after the plan was made. */
 static int may_stop(Work *w, const char *array) {
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/slaves", array);
+        _free_ char *path = xasprintf("/sys/block/%s/slaves", array);
         _cleanup_(strv_freep) char **members = NULL;
         int r = root_list(w->root, path, &members);
         if (r < 0)
@@ -117,8 +117,8 @@ static int may_stop(Work *w, const char *array) {
 }
 
 static int array_stop(Work *w, const char *array) {
-        _cleanup_(freep) char *device = xasprintf("/dev/%s", array), *disks = disks_shown(w);
-        _cleanup_(freep) char *what =
+        _free_ char *device = xasprintf("/dev/%s", array), *disks = disks_shown(w);
+        _free_ char *what =
                 xasprintf("%s, which does not run and holds some of %s, cannot be stopped", array, disks);
         _cleanup_(strv_freep) char **argv = command("mdadm", "--stop", device, NULL);
         return work_run(w, CAUSE_ARRAY, what, argv);
@@ -129,7 +129,7 @@ static int arrays_stop(Work *w, const LockedDisks *all, const char *except) {
         _cleanup_(strv_freep) char **arrays = NULL;
         int r = 0;
         for (size_t i = 0; i < all->n && r >= 0; i++) {
-                _cleanup_(freep) char *holder = NULL;
+                _free_ char *holder = NULL;
                 r = disk_holder(w, all->items[i].name, &holder);
                 THEN(r, disk_still(w, all->items[i].name, all->items[i].serial, holder));
                 if (r < 0 || !holder || (except && streq(holder, except)) || strv_contains(arrays, holder))
@@ -145,7 +145,7 @@ static int arrays_stop(Work *w, const LockedDisks *all, const char *except) {
 /* ---- wiping ---- */
 
 static int zero(int fd, uint64_t offset, size_t size) {
-        _cleanup_(freep) char *zeros = xcalloc(ZEROS, 1);
+        _free_ char *zeros = xcalloc(ZEROS, 1);
         for (size_t done = 0; done < size;) {
                 ssize_t n = pwrite(fd, zeros, MIN(ZEROS, size - done), (off_t)(offset + done));
                 if (n < 0 && errno != EINTR)
@@ -156,7 +156,7 @@ static int zero(int fd, uint64_t offset, size_t size) {
 }
 
 static int fail_to_write(Work *w, int r, const char *name) {
-        _cleanup_(freep) char *shown = disk_shown(w, name);
+        _free_ char *shown = disk_shown(w, name);
         return work_fail(w, r, CAUSE_DISK_ERROR,
                          "%s cannot be written: %s; dmesg shows more, and an instance with a broken disk is "
                          "to be replaced",
@@ -189,7 +189,7 @@ static int wipe(Work *w, LockedDisk *d) {
         r = device_content(w, d->name, &d->content);
         if (r < 0 || is_free(&d->content))
                 return r;
-        _cleanup_(freep) char *what = content_describe(&d->content);
+        _free_ char *what = content_describe(&d->content);
         return work_fail(w, -EEXIST, CAUSE_DISK_USED,
                          "%s (%s) shows %s after what an array had left there was wiped; if nobody needs it: "
                          "wipefs -a /dev/%s",
@@ -219,7 +219,7 @@ static int clean(Work *w, const char *array) {
         THEN(r, device_content(w, array, &left));
         if (r < 0 || is_free(&left))
                 return r;
-        _cleanup_(freep) char *what = content_describe(&left);
+        _free_ char *what = content_describe(&left);
         return work_fail(w, -EEXIST, CAUSE_ARRAY,
                          "the new array %s shows %s, which is none of it; mdadm --stop /dev/%s and wipefs -a "
                          "its members",
@@ -230,14 +230,14 @@ static int clean(Work *w, const char *array) {
 
 /* The array is looked at by what it is made of: mdadm's word that it started is not enough. */
 static int array_is_up(Work *w) {
-        _cleanup_(freep) char *array = NULL;
+        _free_ char *array = NULL;
         int r = step_device(w, &array);
         return r < 0 ? r : 1;
 }
 
 static int mdadm(Work *w, const char *verb, char ***options, char *const *disks) {
-        _cleanup_(freep) char *shown = disks_shown(w),
-                              *what = xasprintf("%s of %s cannot be %s", w->action->target, shown, verb);
+        _free_ char *shown = disks_shown(w),
+                    *what = xasprintf("%s of %s cannot be %s", w->action->target, shown, verb);
         for (char *const *d = disks; d && *d; d++)
                 strv_push(options, xasprintf("/dev/%s", *d));
         return work_run(w, CAUSE_ARRAY, what, *options);
@@ -252,7 +252,7 @@ static const char *device_of(const Action *a) {
  * mdadm's questions. */
 static int array_create(Work *w) {
         const Action *a = w->action;
-        _cleanup_(freep) char *array = NULL;
+        _free_ char *array = NULL;
         _cleanup_(strv_freep) char **argv =
                 command("mdadm", "--create", device_of(a), "--run", "--force", "--homehost=any",
                         a->storage.device ? "--name=" RAID_OTHER_NAME : "--name=" RAID_NAME, "--metadata=1.2",
@@ -344,7 +344,7 @@ static int assemble(Work *w, LockedDisks *all) {
                 if (!is_of_array(&all->items[i].content, w->action->storage.array_uuid))
                         return device_refuse(w, all->items[i].name, &all->items[i].content);
         /* udev may have been quicker. */
-        _cleanup_(freep) char *array = NULL;
+        _free_ char *array = NULL;
         if (disk_holder(w, all->items[0].name, &array) >= 0 && array && array_runs(w->root, array))
                 return array_is_up(w) < 0 ? -ENODEV : 0;
         int r = arrays_stop(w, all, NULL);
@@ -377,7 +377,7 @@ static char **names(const Work *w, const LockedDisks *all, bool joining) {
 
 /* With what is left of it: a RAID10 can do without one of each pair. */
 static int start_degraded(Work *w, const LockedDisks *all, char *const *left, char **ret) {
-        _cleanup_(freep) char *array = NULL, *now = NULL;
+        _free_ char *array = NULL, *now = NULL;
         int r = disk_holder(w, left[0], &array);
         if (r < 0)
                 return r;
@@ -397,14 +397,14 @@ static int start_degraded(Work *w, const LockedDisks *all, char *const *left, ch
 }
 
 static int members_add(Work *w, const char *array, char *const *disks) {
-        _cleanup_(freep) char *device = xasprintf("/dev/%s", array);
+        _free_ char *device = xasprintf("/dev/%s", array);
         _cleanup_(strv_freep) char **argv = command("mdadm", "--manage", device, "--add", NULL);
         return mdadm(w, "completed", &argv, disks);
 }
 
 static int repair(Work *w, LockedDisks *all) {
         _cleanup_(strv_freep) char **left = names(w, all, false), **joining = names(w, all, true);
-        _cleanup_(freep) char *array = NULL;
+        _free_ char *array = NULL;
         int r = repair_allowed(w, all);
         if (r >= 0)
                 r = left ? start_degraded(w, all, left, &array)

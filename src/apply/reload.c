@@ -28,7 +28,7 @@ static int record_write(Work *w, const char *options) {
 }
 
 int driver_note_options(Work *w) {
-        _cleanup_(freep) char *now = NULL;
+        _free_ char *now = NULL;
         int r = options_now(w, &now);
         return r < 0 ? r : record_write(w, now);
 }
@@ -38,7 +38,7 @@ int driver_note_options(Work *w) {
 /* Those that stand on it first: nvidia_drm, nvidia_modeset, nvidia_uvm, gdrdrv, nvidia. Each is looked at
  * once, whatever it is said to stand on. */
 static void add_users(const Work *w, const char *module, char ***seen, char ***to) {
-        _cleanup_(freep) char *path = xasprintf("/sys/module/%s/holders", module);
+        _free_ char *path = xasprintf("/sys/module/%s/holders", module);
         _cleanup_(strv_freep) char **users = NULL;
         strv_add(seen, module);
         if (strv_length(*seen) < USERS_MAX && root_list(w->root, path, &users) >= 0)
@@ -80,10 +80,10 @@ static int reload(Work *w, const char *file, const char *now) {
         /* the toolkit would look at GPUs that are not ready yet when it sees the driver come */
         int r = noted && root_remove(w->root, CDI_TURN) >= 0 ? unload(w, modules) : -EIO;
         if (r < 0) {
-                _cleanup_(freep) char *users = holders_found(w), *text = TAKE_PTR(w->text);
+                _free_ char *users = holders_found(w), *text = TAKE_PTR(w->text);
                 text = text ?: xstrdup(RUN_DIR " cannot be written");
-                _cleanup_(freep) char *why = xasprintf("%.*s%s%s", (int)strcspn(text, "\n"), text,
-                                                       *users ? "; " : "", users);
+                _free_ char *why =
+                        xasprintf("%.*s%s%s", (int)strcspn(text, "\n"), text, *users ? "; " : "", users);
                 holders_start(w, true); /* some modules may be out */
                 warn(w, file, why);
                 return load(w);
@@ -95,14 +95,14 @@ static int reload(Work *w, const char *file, const char *now) {
 }
 
 int driver_renew(Work *w) {
-        _cleanup_(freep) char *before = NULL, *now = NULL;
+        _free_ char *before = NULL, *now = NULL;
         int r = root_read(w->root, RECORD, TEXT_MAX, &before, NULL);
         if (r < 0)
                 return driver_note_options(w);
         r = options_now(w, &now);
         if (r < 0 || streq(before, now) || w->early)
                 return r;
-        _cleanup_(freep) char *file = module_options_changed(before, now);
+        _free_ char *file = module_options_changed(before, now);
         if (holders_may_stop(w))
                 return reload(w, file, now);
         warn(w, file, "kubelet may run already");

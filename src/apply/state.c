@@ -45,7 +45,7 @@ typedef struct Cpus { unsigned char has[CPUS_MAX]; } Cpus;
 static bool cpus_read(Cpus *to, const char *list) {
         for (const char *s = list; *s;) {
                 size_t n = strcspn(s, ",");
-                _cleanup_(freep) char *range = xstrndup(s, n);
+                _free_ char *range = xstrndup(s, n);
                 char *dash = strchr(range, '-');
                 uint64_t first, last;
                 if (dash)
@@ -79,7 +79,7 @@ static const char *data_contradicts(const json_t *state) {
         const json_t *data = json_object_get(state, "data");
         if (!data)
                 return NULL;
-        _cleanup_(freep) char *text = xasprintf("(string)%s", json_get_text(state, "data"));
+        _free_ char *text = xasprintf("(string)%s", json_get_text(state, "data"));
         if (!sum_is(json_object_get(state, "dataChecksum"), text))
                 return OTHER_SUM;
         _cleanup_(json_decrefp) json_t *inner = json_loads(json_get_text(state, "data"), 0, NULL);
@@ -97,9 +97,9 @@ static const char *data_contradicts(const json_t *state) {
 
 /* "pod:map[container:0-1 other:3] pod:map[…]", in the order of the keys; the CPUs to taken. */
 static bool entries_read(const json_t *entries, Text *to, Cpus *taken) {
-        _cleanup_(freep) JsonMember *pods = json_members(entries, true);
+        _free_ JsonMember *pods = json_members(entries, true);
         for (JsonMember *pod = pods; pod->key; pod++) {
-                _cleanup_(freep) JsonMember *containers = json_members(pod->value, true);
+                _free_ JsonMember *containers = json_members(pod->value, true);
                 if (!json_is_object(pod->value))
                         return false;
                 text_add(to, "%s%s:map[", pod == pods ? "" : " ", pod->key);
@@ -121,7 +121,7 @@ static const char *static_contradicts(const Root *root, const Action *a, const C
         Cpus online = {}, reserved = {};
         const char *list = setting(a, "reservedSystemCPUs");
         bool strict = setting(a, "strict-cpu-reservation");
-        _cleanup_(freep) char *line = NULL;
+        _free_ char *line = NULL;
         if (!list && (strict || holds))
                 return "kubelet chooses the reserved CPUs by their number";
         if (root_read_line(root, CPUS_FILE, &line) < 0 || !cpus_read(&online, line) ||
@@ -219,7 +219,7 @@ static char *state_path(const Action *a, size_t i) {
 
 /* Why it is to go, static text to *ret_why; NULL: it stays, as does one that is too large to be judged. */
 static int state_judge(const Root *root, const Action *a, size_t i, const char **ret_why) {
-        _cleanup_(freep) char *path = state_path(a, i), *text = NULL;
+        _free_ char *path = state_path(a, i), *text = NULL;
         const char *value = setting(a, states[i].setting);
         struct stat st;
         size_t size = 0;
@@ -276,7 +276,7 @@ int state_look(const Root *root, const Action *a, char **ret) {
 int state_work(Work *w) {
         int removed = 0;
         for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
-                _cleanup_(freep) char *path = state_path(w->action, i);
+                _free_ char *path = state_path(w->action, i);
                 const char *why = NULL;
                 work_at(w, "%s was being read", path);
                 int r = kubelet_has_run(w->root) ? 0 : state_judge(w->root, w->action, i, &why);

@@ -62,7 +62,7 @@ static bool same_value(const char *want, const char *have) {
 
 static char *value_shown(const char *value) {
         _cleanup_(strv_freep) char **words = words_of(value);
-        _cleanup_(freep) char *line = strv_join(words, " ");
+        _free_ char *line = strv_join(words, " ");
         Text t = {};
         text_add_shown(&t, line, strlen(line), SHOWN_MAX, '"');
         return text_take(&t);
@@ -70,20 +70,20 @@ static char *value_shown(const char *value) {
 
 /* What was asked for, where a plan shows it, too. */
 static char *wanted_shown(const Work *w) {
-        _cleanup_(freep) char *value = value_shown(w->action->with ?: "");
+        _free_ char *value = value_shown(w->action->with ?: "");
         return w->action->secret ? xstrdup("the value") : xasprintf("\"%s\"", value);
 }
 
 static int fail_to_set(Work *w, int r, const char *path) {
-        _cleanup_(freep) char *value = wanted_shown(w);
+        _free_ char *value = wanted_shown(w);
         if (r == -ENOENT || r == -ENOTDIR) {
                 const char *slash = strrchr(path, '/');
-                _cleanup_(freep) char *directory = xstrndup(path, (size_t)(slash - path));
+                _free_ char *directory = xstrndup(path, (size_t)(slash - path));
                 _cleanup_(strv_freep) char **names = NULL;
                 const char *near = root_list(w->root, directory, &names) >= 0 && names
                                            ? nearest_name(slash + 1, (const char *const *)names)
                                            : NULL;
-                _cleanup_(freep) char *hint = near ? xasprintf("did you mean %s? ", near) : xstrdup("");
+                _free_ char *hint = near ? xasprintf("did you mean %s? ", near) : xstrdup("");
                 return work_fail(
                         w, -ENOENT, CAUSE_SYSCTL,
                         "this kernel has no such setting (%s is not there); %scorrect the name in "
@@ -122,9 +122,9 @@ static int has_value(Work *w, const char *path, char **ret_have) {
 }
 
 static int set(Work *w, const char *path) {
-        _cleanup_(freep) char *have = NULL;
+        _free_ char *have = NULL;
         /* as every other tool writes it: so "" is a value too */
-        _cleanup_(freep) char *line = xasprintf("%s\n", w->action->with ?: "");
+        _free_ char *line = xasprintf("%s\n", w->action->with ?: "");
         work_at(w, "%s was being written", path);
         int r = root_write_value(w->root, path, line);
         THEN(r, has_value(w, path, &have));
@@ -132,7 +132,7 @@ static int set(Work *w, const char *path) {
                 return fail_to_set(w, r, path);
         if (r > 0 || !have)
                 return 1;
-        _cleanup_(freep) char *want = wanted_shown(w), *is = value_shown(have);
+        _free_ char *want = wanted_shown(w), *is = value_shown(have);
         return work_fail(w, -EINVAL, CAUSE_SYSCTL,
                          "the kernel took %s for it and has %s%s%s now; ask for what it can have in "
                          "spec.instance.sysctl",
@@ -141,7 +141,7 @@ static int set(Work *w, const char *path) {
 }
 
 int sysctl_work(Work *w) {
-        _cleanup_(freep) char *path = sysctl_path(w->action->target), *have = NULL;
+        _free_ char *path = sysctl_path(w->action->target), *have = NULL;
         int r = has_value(w, path, &have);
         if (r < 0)
                 return fail_to_set(w, r, path);

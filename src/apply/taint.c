@@ -51,13 +51,13 @@ bool taint_is_wanted(const Task *t) {
 }
 
 static int taint_fail(Work *w, int r, const char *verb, const char *path) {
-        _cleanup_(freep) char *text = file_failure(w->root, w->action, r, verb, path);
+        _free_ char *text = file_failure(w->root, w->action, r, verb, path);
         return work_fail(w, r, CAUSE_FILE, "%s", text);
 }
 
 /* The file's own, or there is none yet and kubelet will say so. */
 static int arguments_read(Work *w, char ***ret_words, mode_t *ret_mode) {
-        _cleanup_(freep) char *text = NULL, *value = NULL;
+        _free_ char *text = NULL, *value = NULL;
         struct stat st = { .st_mode = 0644 };
         work_at(w, KUBELET_ENVIRONMENT " was being read");
         int fd = root_open(w->root, KUBELET_ENVIRONMENT, O_PATH);
@@ -88,7 +88,7 @@ static char *taints_find(char *const *words, char *const *planned) {
 
 static char *content_make(char **words, char *const *planned, const char *code, const char *clique) {
         _cleanup_(strv_freep) char **all = strv_copy(words);
-        _cleanup_(freep) char *taints = taints_find(words, planned), *value = NULL;
+        _free_ char *taints = taints_find(words, planned), *value = NULL;
         if (*clique)
                 strv_push(&all, xasprintf(CLIQUE_FLAG "%s", clique));
         if (*code) {
@@ -106,7 +106,7 @@ static int arguments_write(Work *w, const char *code, const char *clique) {
         int r = arguments_read(w, &words, &mode);
         if (r < 0)
                 return r;
-        _cleanup_(freep) char *content = content_make(words, w->action->node.taints, code, clique);
+        _free_ char *content = content_make(words, w->action->node.taints, code, clique);
         work_at(w, TAINT_FILE " was being written");
         r = root_replace_volatile(w->root, TAINT_FILE, content, strlen(content), mode);
         return r < 0 ? taint_fail(w, r, "written", TAINT_FILE) : r;
@@ -141,7 +141,7 @@ static void tell(Work *w, bool was_tainted, const char *code) {
 
 /* Over reboots, for the file does not outlive one. */
 static bool stamp_change(const Work *w, const char *code) {
-        _cleanup_(freep) char *last = NULL;
+        _free_ char *last = NULL;
         bool was = root_read_line(w->root, TAINT_STAMP, &last) >= 0;
         if (*code && !streq(last ?: "", code))
                 stamp_write(w, TAINT_STAMP, code);
@@ -154,7 +154,7 @@ static bool stamp_change(const Work *w, const char *code) {
  * kubelet_node_status.go, tryRegisterWithAPIServer), and a tray keeps its Node over reboots and new
  * partitions of its rack. */
 static void clique_tell(Work *w, const char *clique) {
-        _cleanup_(freep) char *last = NULL;
+        _free_ char *last = NULL;
         bool known = root_read_line(w->root, CLIQUE_STAMP, &last) >= 0;
         if (streq(last ?: "", clique))
                 return;
@@ -168,7 +168,7 @@ static void clique_tell(Work *w, const char *clique) {
 
 int taint_work(Work *w) {
         const char *code = w->given ? w->given[SAY_CODE] : "", *step = w->given ? w->given[SAY_STEP] : "";
-        _cleanup_(freep) char *clique = xstrdup(w->given ? w->given[SAY_CLIQUE] : ""), *before = NULL;
+        _free_ char *clique = xstrdup(w->given ? w->given[SAY_CLIQUE] : ""), *before = NULL;
         bool looked = !streq(clique, "?");
         (void)!root_read(w->root, TAINT_FILE, ENVIRONMENT_MAX, &before, NULL);
         if (!looked) {
@@ -221,7 +221,7 @@ int taint_check(Task *t) {
 
 char **taint_reason(const Task *t) {
         const Result *failed = first_failure(t);
-        _cleanup_(freep) char *clique = t->action->node.clique ? clique_found(t) : xstrdup("");
+        _free_ char *clique = t->action->node.clique ? clique_found(t) : xstrdup("");
         return failed || *clique
                        ? command(failed ? cause_word(failed->cause) : "", failed ? failed->action->id : "",
                                  clique, NULL)

@@ -132,7 +132,7 @@ void task_watch(Task *t) {
 /* Root may always do this, so the kernel's word alone does not help. */
 static char *tell_of_limits(char *text, int r) {
         size_t n = strcspn(text, "\n");
-        _cleanup_(freep) char *first = xstrndup(text, n);
+        _free_ char *first = xstrndup(text, n);
         if ((r != -EPERM && !strstr(first, strerror(EPERM))) || !power_is_limited())
                 return text;
         char *whole = xasprintf("%s; this process may not do all that root may: SystemCallFilter= and "
@@ -146,7 +146,7 @@ static char *tell_of_limits(char *text, int r) {
 int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
         if (t->state == TASK_ENDED)
                 return r;
-        _cleanup_(freep) char *text = tell_of_limits(FORMATTED(format), r);
+        _free_ char *text = tell_of_limits(FORMATTED(format), r);
         /* hardware that its vendor calls unusable stays so, also where a failure is to be a warning */
         if (t->action->lenient && cause != CAUSE_INTERRUPTED && cause != CAUSE_HEALTH) {
                 /* The node can do without it: what comes behind it goes on. */
@@ -251,7 +251,7 @@ int apply_stopping(Apply *a) {
 static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Task *t = userdata;
         const Executor *e = t->executor;
-        _cleanup_(freep) char *waiting = e->waiting ? e->waiting(t) : xstrdup(t->action->target);
+        _free_ char *waiting = e->waiting ? e->waiting(t) : xstrdup(t->action->target);
         uint64_t limit = task_limit(t) + t->waited_usec;
         if (e->cancel)
                 e->cancel(t);

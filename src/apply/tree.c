@@ -16,6 +16,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+int tree_open(int dir, const char *name) {
+        int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
 static int open_directory(int dir, const char *name) {
         struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
                                 .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS };
@@ -83,8 +88,8 @@ int tree_remove(int dir, const char *name, char **where) {
 
 static int set_aside(int dir, const char *name) {
         for (unsigned n = 1; n < 1000; n++) {
-                _cleanup_(freep) char *old = n == 1 ? xasprintf("%s.nodestrap-old", name)
-                                                    : xasprintf("%s.nodestrap-old.%u", name, n);
+                _free_ char *old = n == 1 ? xasprintf("%s.nodestrap-old", name)
+                                          : xasprintf("%s.nodestrap-old.%u", name, n);
                 if (renameat2(dir, name, dir, old, RENAME_NOREPLACE) == 0)
                         return 0;
                 if (errno != EEXIST)

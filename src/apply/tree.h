@@ -4,6 +4,9 @@
  * After a failure *ret_where is the path of the entry, from the directory that was given. */
 #include "base/macro.h"
 
+/* A directory of that name itself, for looking: what is mounted there is seen. A descriptor or a negative
+ * errno. */
+_must_check_ _nonnull_ int tree_open(int dir, const char *name);
 /* The names in the directory, sorted, without "." and "..". */
 _must_check_ _nonnull_ int tree_list(int dir, char ***ret);
 /* Removes an entry and all below it; 0 also where there is none. */

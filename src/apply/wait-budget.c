@@ -20,7 +20,7 @@
 
 static void action_digest(const Action *a, char ret[static 65]) {
         json_t *all = action_canonical(a);
-        _cleanup_(freep) char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+        _free_ char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
         json_decref(all);
         sha256_hex(text, strlen(text), ret);
 }
@@ -28,7 +28,7 @@ static void action_digest(const Action *a, char ret[static 65]) {
 /* ---- the devices phase ---- */
 
 void waited_write(const Root *root, const Plan *plan, const Results *results) {
-        _cleanup_(freep) char *boot = NULL, *text = NULL;
+        _free_ char *boot = NULL, *text = NULL;
         if (!plan_has_phase(plan, PHASE_DEVICES) || root_boot_id(root, &boot) < 0)
                 return;
         json_t *steps = json_array();
@@ -59,7 +59,7 @@ void waited_write(const Root *root, const Plan *plan, const Results *results) {
 
 /* Of this boot; whatever else is there counts for nothing. */
 static json_t *waited_read(const Root *root) {
-        _cleanup_(freep) char *boot = NULL, *text = NULL;
+        _free_ char *boot = NULL, *text = NULL;
         json_t *steps = NULL;
         size_t size = 0;
         if (root_boot_id(root, &boot) < 0 || root_read(root, WAITED_FILE, WAITED_MAX, &text, &size) < 0)
@@ -116,7 +116,7 @@ void waited_grant(Task *t) {
                 return;
         t->waited_usec = usec;
         t->limit_usec = MAX(whole - MIN(whole, usec), FLOOR_USEC);
-        _cleanup_(freep) char *waited = usec_text((int64_t)usec), *left = usec_text((int64_t)t->limit_usec);
+        _free_ char *waited = usec_text((int64_t)usec), *left = usec_text((int64_t)t->limit_usec);
         log_info("%s: the devices phase waited %s for it in vain; the run phase waits %s more", t->action->id,
                  waited, left);
 }

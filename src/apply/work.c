@@ -303,7 +303,7 @@ int work_fail(Work *w, int r, Cause cause, const char *format, ...) {
 }
 
 int work_miss(Work *w, int r, Cause cause, const char *code, const char *format, ...) {
-        _cleanup_(freep) char *text = FORMATTED(format);
+        _free_ char *text = FORMATTED(format);
         if (!w->action->lenient)
                 return work_fail(w, r, cause, "%s", text);
         diag_warn_at(&w->warnings, code, NULL, w->action->id, "%.*s", (int)strcspn(text, "\n"), text);
@@ -355,7 +355,7 @@ bool work_pause(Work *w, uint64_t usec) {
 
 void work_progress(Work *w, const char *format, ...) {
         Job *j = w->job;
-        _cleanup_(freep) char *text = FORMATTED(format);
+        _free_ char *text = FORMATTED(format);
         uint64_t now = now_usec();
         work_at(w, "%s", text);
         if (!j)
@@ -408,7 +408,7 @@ static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *p
                            const ChildResult *c) {
         /* What it said last: most do so on stderr, nvidia-smi does on stdout. */
         size_t skipped = c->size > WORDS_KEPT ? c->size - WORDS_KEPT : 0;
-        _cleanup_(freep) char *words = str_strip(*c->errors ? c->errors : c->output + skipped);
+        _free_ char *words = str_strip(*c->errors ? c->errors : c->output + skipped);
         const char *last = strrchr(words, '\n');
         Text t = {};
         last = last ? last + 1 : words;
@@ -437,7 +437,7 @@ typedef int RunProgram(char *const *argv, uint64_t deadline, int cancel_fd, size
 static int ask(Work *w, Cause cause, const char *what, char *const *argv, RunProgram *run, size_t limit,
                char **ret_output) {
         _cleanup_(child_result_done) ChildResult c = {};
-        _cleanup_(freep) char *line = strv_join(argv, " ");
+        _free_ char *line = strv_join(argv, " ");
         Text t = {};
         text_add_shown(&t, line, strlen(line), COMMAND_MAX, 0);
         work_at(w, "%s was running", t.data);

@@ -31,8 +31,8 @@ static const char *kind_name(const char *kind) {
 static void copy_cpuset(const char *from, const char *to) {
         static const char *const files[] = { "cpuset.cpus", "cpuset.mems" };
         for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-                _cleanup_(freep) char *source = xasprintf("%s/%s", from, files[i]),
-                                      *target = xasprintf("%s/%s", to, files[i]), *value = NULL;
+                _free_ char *source = xasprintf("%s/%s", from, files[i]),
+                            *target = xasprintf("%s/%s", to, files[i]), *value = NULL;
                 _cleanup_(close_fd) int fd = open(source, O_RDONLY | O_CLOEXEC);
                 if (fd >= 0 && fd_read(fd, 4096, &value, NULL) >= 0)
                         (void)!put_value(target, value);
@@ -56,7 +56,7 @@ static void stale_remove(const Root *root, const char *base) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = root_list(root, base, &names);
         for (char **name = names; r >= 0 && name && *name; name++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", base, *name);
+                _free_ char *path = xasprintf("%s/%s", base, *name);
                 _cleanup_(close_fd) int fd =
                         startswith(*name, GROUP) ? root_open(root, path, O_RDONLY | O_DIRECTORY) : -1;
                 if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -69,9 +69,9 @@ static void stale_remove(const Root *root, const char *base) {
 static int group_make(Ask *a, const char *kind, const char *path) {
         const Root *root = a->image->root;
         bool two = !*kind, pure = root_exists(root, CGROUPS "/cgroup.controllers") > 0;
-        _cleanup_(freep) char *top = xasprintf(CGROUPS "%s%s", pure && two ? "" : "/",
-                                               two ? (pure ? "" : "unified") : kind_name(kind)),
-                              *base = xasprintf("%s%s", top, two ? "" : path);
+        _free_ char *top = xasprintf(CGROUPS "%s%s", pure && two ? "" : "/",
+                                     two ? (pure ? "" : "unified") : kind_name(kind)),
+                    *base = xasprintf("%s%s", top, two ? "" : path);
         if (root_exists(root, top) <= 0 || a->n_groups == ARRAY_SIZE(a->groups))
                 return 0;
         if (root_exists(root, base) <= 0) {
@@ -96,7 +96,7 @@ static int group_make(Ask *a, const char *kind, const char *path) {
 
 int ask_groups_make(Ask *a) {
         static const char help[] = "give this container some that it can write to, or ask on a machine";
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         int r = root_read(a->image->root, "/proc/self/cgroup", 1 << 16, &text, NULL);
         for (char *rest = text, *line = strsep(&rest, "\n"); r >= 0 && line && *line;
              line = strsep(&rest, "\n")) {
@@ -125,7 +125,7 @@ void ask_groups_remove(const Ask *a) {
 /* The first process is in each group, whose root it is then. */
 int ask_groups_enter(Ask *a) {
         for (size_t i = 0; i < a->n_groups; i++) {
-                _cleanup_(freep) char *procs = xasprintf("%s/cgroup.procs", a->groups[i].own);
+                _free_ char *procs = xasprintf("%s/cgroup.procs", a->groups[i].own);
                 int r = put_value(procs, "0");
                 if (r < 0)
                         return r;
@@ -149,15 +149,14 @@ int ask_groups_show(Ask *a) {
                 return -errno;
         for (size_t i = 0; i < a->n_groups; i++) {
                 const char *kind = a->groups[i].kind;
-                _cleanup_(freep) char *top = group_top(a, &a->groups[i]),
-                                      *data = xasprintf("%s%s", startswith(kind, "name=") ? "none," : "",
-                                                        kind);
+                _free_ char *top = group_top(a, &a->groups[i]),
+                            *data = xasprintf("%s%s", startswith(kind, "name=") ? "none," : "", kind);
                 (void)!mkdir(top, 0755);
                 if (mount("nodestrap", top, *kind ? "cgroup" : "cgroup2", 0, *kind ? data : NULL) < 0)
                         return -errno;
                 /* in v2 a group that gives controllers away has no process */
-                _cleanup_(freep) char *daemons = xasprintf("%s/daemons", top),
-                                      *procs = xasprintf("%s/cgroup.procs", daemons);
+                _free_ char *daemons = xasprintf("%s/daemons", top),
+                            *procs = xasprintf("%s/cgroup.procs", daemons);
                 if (!*kind && (mkdir(daemons, 0755) < 0 || put_value(procs, "0") < 0))
                         return -errno;
         }
@@ -166,13 +165,13 @@ int ask_groups_show(Ask *a) {
 
 /* In v2 what is below has those controllers alone that it is given. */
 static void give_controllers(const char *group) {
-        _cleanup_(freep) char *from = xasprintf("%s/cgroup.controllers", group), *text = NULL,
-                              *to = xasprintf("%s/cgroup.subtree_control", group);
+        _free_ char *from = xasprintf("%s/cgroup.controllers", group), *text = NULL,
+                    *to = xasprintf("%s/cgroup.subtree_control", group);
         _cleanup_(close_fd) int fd = open(from, O_RDONLY | O_CLOEXEC);
         if (fd < 0 || fd_read(fd, 4096, &text, NULL) < 0)
                 return;
         for (char *rest = text, *word = strsep(&rest, " \n"); word; word = strsep(&rest, " \n")) {
-                _cleanup_(freep) char *more = xasprintf("+%s", word);
+                _free_ char *more = xasprintf("+%s", word);
                 if (*word)
                         (void)!put_value(to, more);
         }
@@ -183,7 +182,7 @@ static void group_name(const Ask *a, const char *name) {
         name += strspn(name, "/");
         for (size_t i = 0; *name && !strstr(name, "..") && i < a->n_groups; i++) {
                 char *parent = group_top(a, &a->groups[i]);
-                _cleanup_(freep) char *words = xstrdup(name);
+                _free_ char *words = xstrdup(name);
                 for (char *rest = words, *word = strsep(&rest, "/"); word; word = strsep(&rest, "/")) {
                         char *path = xasprintf("%s/%s", parent, word);
                         give_controllers(parent);
@@ -227,7 +226,7 @@ int ask_groups_name(Ask *a) {
         DIR *all = *dir ? opendir(dir) : NULL;
         name_in_file(a, flag_value(a->kubelet, "--config"));
         for (const struct dirent *e = all ? readdir(all) : NULL; e; e = readdir(all)) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", dir, e->d_name);
+                _free_ char *path = xasprintf("%s/%s", dir, e->d_name);
                 if (endswith(path, ".conf"))
                         name_in_file(a, path);
         }

@@ -29,7 +29,7 @@ static int put(const char *path, const void *data, size_t size, mode_t mode) {
 
 /* A directory that can be written: where that of the machine is in the way, memory covers it. */
 static int cover(const char *path) {
-        _cleanup_(freep) char *part = xstrdup(path);
+        _free_ char *part = xstrdup(path);
         for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
                 if (slash)
                         *slash = 0;
@@ -52,7 +52,7 @@ static int cover(const char *path) {
 }
 
 static int show_entry(const char *name) {
-        _cleanup_(freep) char *from = xasprintf("/%s", name), *to = xasprintf(SPACE "/%s", name);
+        _free_ char *from = xasprintf("/%s", name), *to = xasprintf(SPACE "/%s", name);
         char target[4096] = "";
         struct stat st;
         if (lstat(from, &st) < 0 || (!S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode)))
@@ -72,7 +72,7 @@ static int show_kernel(_unused_ Ask *a) {
         if (r >= 0 && mount(SPACE "/swaps", "/proc/swaps", NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
                 r = -errno;
         for (size_t i = 0; r >= 0 && i < n_kubelet_tunables; i++) {
-                _cleanup_(freep) char *file = xasprintf(SPACE "/setting%zu", i);
+                _free_ char *file = xasprintf(SPACE "/setting%zu", i);
                 r = put(file, kubelet_tunables[i].value, strlen(kubelet_tunables[i].value), 0644);
                 if (r >= 0 && mount(file, kubelet_tunables[i].path, NULL, MS_BIND, NULL) < 0 &&
                     errno != ENOENT)
@@ -90,9 +90,9 @@ static int write_planned(Ask *a) {
                 const Action *file = &a->plan->actions[i];
                 if (file->type != ACTION_WRITE_FILE)
                         continue;
-                _cleanup_(freep) char *content = xmemdup(file->file.content, file->file.size),
-                                      *parent = xstrndup(file->target,
-                                                         (size_t)(strrchr(file->target, '/') - file->target));
+                _free_ char *content = xmemdup(file->file.content, file->file.size),
+                            *parent = xstrndup(file->target,
+                                               (size_t)(strrchr(file->target, '/') - file->target));
                 char *at = streq(file->target, CONTAINERD_CONFIG) ? content : NULL;
                 while (at && (at = strstr(at, by_systemd)))     /* by as many characters */
                         memcpy(at, "SystemdCgroup=false ", strlen(by_systemd));

@@ -164,7 +164,7 @@ static void daemon_read(Daemon *d, bool kubelet) {
                 i += (ssize_t)size + (end != NULL);
                 if (n > 0 && !end)
                         break;
-                _cleanup_(freep) char *line = text_take(&d->line);
+                _free_ char *line = text_take(&d->line);
                 line_take(d, kubelet, line);
         }
 }
@@ -233,7 +233,7 @@ static int open_pipes(Ask *a) {
 
 /* The caller's; NULL: there is none, and a->why says so. */
 static char *find_daemon(Ask *a, const char *name) {
-        _cleanup_(freep) char *odd = NULL, *path = program_find(a->image->root, name, &odd);
+        _free_ char *odd = NULL, *path = program_find(a->image->root, name, &odd);
         if (!path && !a->why)
                 a->why = odd ? xasprintf("%s cannot be executed; chmod 755 %s, or leave --ask out", odd, odd)
                              : xasprintf("this machine has no %s in the PATH of systemd (/usr/bin and so "
@@ -246,15 +246,13 @@ static char *find_daemon(Ask *a, const char *name) {
 static int command_lines(Ask *a) {
         const Action *environment = plan_find(a->plan, "write-file:" KUBELET_ENVIRONMENT);
         const char *driver = json_get_text(a->config->kubelet.config, "cgroupDriver");
-        _cleanup_(freep) char *kubelet = find_daemon(a, "kubelet"),
-                              *containerd = find_daemon(a, "containerd");
+        _free_ char *kubelet = find_daemon(a, "kubelet"), *containerd = find_daemon(a, "containerd");
         if (!environment && !a->why)
                 a->why = xstrdup("the plan does not write " KUBELET_ENVIRONMENT ", which starts kubelet; "
                                  "correct the NodeConfig, or leave --ask out");
         if (a->why || !environment)
                 return -ENOENT;
-        _cleanup_(freep) char *line = assignment_in_environment(environment->file.content,
-                                                                "NODEADM_KUBELET_ARGS");
+        _free_ char *line = assignment_in_environment(environment->file.content, "NODEADM_KUBELET_ARGS");
         _cleanup_(strv_freep) char **words = assignment_split(line ?: "");
         a->alpha = assignment_in_environment(environment->file.content, "KUBELET_CONFIG_DROPIN_DIR_ALPHA");
         strv_push(&a->kubelet, TAKE_PTR(kubelet));
@@ -305,9 +303,9 @@ static void ask(Ask *a, Asked ret[static 2]) {
                 first_process(a);
         for (size_t i = 0; i < ARRAY_SIZE(a->told); i++)
                 close_fd(&a->told[i]);
-        _cleanup_(freep) char *fault = pid < 0 ? xasprintf("this machine lets it have no namespaces: %s",
-                                                           strerror(errno))
-                                               : read_fault(a);
+        _free_ char *fault =
+                pid < 0 ? xasprintf("this machine lets it have no namespaces: %s", strerror(errno))
+                        : read_fault(a);
         if (!fault)
                 listen_to(a, &containerd, &kubelet);
         if (pid > 0)

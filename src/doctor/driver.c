@@ -29,7 +29,7 @@ static void add_driver(Image *i, Driver driver) {
 /* ---- modules ---- */
 
 static bool find_in_kernel(const Root *root, const char *kernel, size_t *rest, Driver *ret) {
-        _cleanup_(freep) char *list = NULL, *path = NULL, *version = NULL;
+        _free_ char *list = NULL, *path = NULL, *version = NULL;
         if (modules_list(root, kernel, rest, &list) >= 0)
                 path = module_path(kernel, list, "nvidia");
         if (path)
@@ -55,7 +55,7 @@ static bool find_in_kernels(const Image *i, Driver *ret) {
 char *tree_module(const Root *root, const char *tree, const char *kernel, const char *name) {
         static const char *const flavors[] = { "open", "proprietary", "grid" };
         for (size_t i = 0; i < ARRAY_SIZE(flavors); i++) {
-                _cleanup_(freep) char *folder =
+                _free_ char *folder =
                         xasprintf("%s/flavors/%s/lib/modules/%s/extra", tree, flavors[i], kernel);
                 _cleanup_(strv_freep) char **files = NULL;
                 if (root_list(root, folder, &files) < 0)
@@ -87,11 +87,11 @@ static char *version_in_name(const char *name) {
 /* The newest of the entries that begin so. */
 static bool find_in_names(const Root *root, const char *folder, const char *prefix, Driver *ret) {
         _cleanup_(strv_freep) char **names = NULL;
-        _cleanup_(freep) char *newest = NULL, *where = NULL;
+        _free_ char *newest = NULL, *where = NULL;
         if (root_list(root, folder, &names) < 0)
                 return false;
         for (char **name = names; name && *name; name++) {
-                _cleanup_(freep) char *version =
+                _free_ char *version =
                         startswith(*name, prefix) ? version_in_name(*name + strlen(prefix)) : NULL;
                 if (!version || (newest && version_compare(version, newest) <= 0))
                         continue;
@@ -124,10 +124,10 @@ static bool find_in_places(const Root *root, Driver *ret) {
 
 /* Its flavors are of one version, which its build notes (awslabs/amazon-eks-ami: setup-nvidia.sh). */
 static bool find_in_tree(const Image *i, const char *tree, Driver *ret) {
-        _cleanup_(freep) char *noted = xasprintf("%s/.version", tree), *folder = NULL, *version = NULL;
+        _free_ char *noted = xasprintf("%s/.version", tree), *folder = NULL, *version = NULL;
         for (size_t k = strv_length(i->kernels); k > 0; k--) {
                 const char *kernel = i->kernel ?: i->kernels[k - 1];
-                _cleanup_(freep) char *path = tree_module(i->root, tree, kernel, "nvidia");
+                _free_ char *path = tree_module(i->root, tree, kernel, "nvidia");
                 version = path ? module_information(i->root, path, "version") : NULL;
                 if (version) {
                         *ret = (Driver){ .version = TAKE_PTR(version), .where = TAKE_PTR(path) };

@@ -151,7 +151,7 @@ static int read_names(int fd, const Strings *strings, const Dynamic *d, Elf *e) 
                 int64_t tag = item->d_tag;
                 if (tag != DT_NEEDED && tag != DT_SONAME && tag != (runpath ? DT_RUNPATH : DT_RPATH))
                         continue;
-                _cleanup_(freep) char *text = NULL;
+                _free_ char *text = NULL;
                 int r = n++ > MAX_NEEDED ? -EBADMSG : read_name(fd, strings, item->d_un.d_val, &text);
                 if (r < 0)
                         return r;
@@ -193,7 +193,7 @@ static int read_wanted(int fd, const Strings *strings, uint64_t at, const char *
                 if (r < 0)
                         return r;
                 if (!(version.vna_flags & VER_FLG_WEAK)) {
-                        _cleanup_(freep) char *name = NULL;
+                        _free_ char *name = NULL;
                         r = read_name(fd, strings, version.vna_name, &name);
                         if (r < 0)
                                 return r;
@@ -209,7 +209,7 @@ static int read_wanted(int fd, const Strings *strings, uint64_t at, const char *
 static int read_wants(int fd, const Strings *strings, uint64_t at, Elf *e) {
         size_t total = 0;
         for (Chain c = { .at = at }; !c.end;) {
-                _cleanup_(freep) char *library = NULL;
+                _free_ char *library = NULL;
                 Elf64_Verneed need;
                 int r = chain_read(fd, &c, &total, &need, sizeof need);
                 r = r < 0 ? r : read_name(fd, strings, need.vn_file, &library);
@@ -225,7 +225,7 @@ static int read_wants(int fd, const Strings *strings, uint64_t at, Elf *e) {
 static int read_defines(int fd, const Strings *strings, uint64_t at, Elf *e) {
         size_t total = 0;
         for (Chain c = { .at = at }; !c.end;) {
-                _cleanup_(freep) char *name = NULL;
+                _free_ char *name = NULL;
                 Elf64_Verdef definition;
                 Elf64_Verdaux first = {};
                 int r = chain_read(fd, &c, &total, &definition, sizeof definition);
@@ -265,7 +265,7 @@ static int read_dynamic(int fd, const Segments *s, const Elf64_Phdr *p, Elf *e) 
         size_t n = p->p_filesz / sizeof(Elf64_Dyn);
         if (n > MAX_DYNAMIC)
                 return -EBADMSG;
-        _cleanup_(freep) Elf64_Dyn *items = xcalloc(n + 1, sizeof *items);
+        _free_ Elf64_Dyn *items = xcalloc(n + 1, sizeof *items);
         int r = read_at(fd, p->p_offset, items, n * sizeof *items);
         if (r < 0)
                 return r;
@@ -280,7 +280,7 @@ static int read_segments(int fd, const Elf64_Ehdr *h, Elf *e) {
                 return 0; /* a module of the kernel */
         if (h->e_phnum > MAX_HEADERS || h->e_phentsize != sizeof(Elf64_Phdr))
                 return -EBADMSG;
-        _cleanup_(freep) Elf64_Phdr *items = xcalloc(h->e_phnum, sizeof *items);
+        _free_ Elf64_Phdr *items = xcalloc(h->e_phnum, sizeof *items);
         int r = read_at(fd, h->e_phoff, items, h->e_phnum * sizeof *items);
         const Segments s = { .items = items, .n = h->e_phnum };
         bool seen = false;
@@ -320,11 +320,11 @@ int elf_section(int fd, const char *name, size_t limit, char **ret, size_t *ret_
                 return -ENOENT;
         if (h.e_shnum > MAX_SECTIONS || h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shstrndx >= h.e_shnum)
                 return -EBADMSG;
-        _cleanup_(freep) Elf64_Shdr *sections = xcalloc(h.e_shnum, sizeof *sections);
+        _free_ Elf64_Shdr *sections = xcalloc(h.e_shnum, sizeof *sections);
         r = read_at(fd, h.e_shoff, sections, h.e_shnum * sizeof *sections);
         const Elf64_Shdr *names = &sections[h.e_shstrndx];
         for (size_t i = 0; r == 0 && i < h.e_shnum; i++) {
-                _cleanup_(freep) char *text = NULL;
+                _free_ char *text = NULL;
                 if (names->sh_offset > INT64_MAX || sections[i].sh_name >= names->sh_size)
                         continue;
                 r = read_string(fd, names->sh_offset + sections[i].sh_name, &text);
@@ -333,7 +333,7 @@ int elf_section(int fd, const char *name, size_t limit, char **ret, size_t *ret_
                 if (sections[i].sh_type == SHT_NOBITS || sections[i].sh_size > limit)
                         return sections[i].sh_type == SHT_NOBITS ? -ENOENT : -EFBIG;
                 size_t size = sections[i].sh_size;
-                _cleanup_(freep) char *data = xcalloc(size + 1, 1);
+                _free_ char *data = xcalloc(size + 1, 1);
                 r = read_at(fd, sections[i].sh_offset, data, size);
                 if (r < 0)
                         return r;

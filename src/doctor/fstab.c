@@ -86,7 +86,7 @@ static bool is_doubtful(const Entry *e) {
 
 /* systemd waits for swap, and boots without it: look_swap() has that. */
 static void search_fstab(const Look *l) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (image_read(l->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
                 return;
         char *rest = text;
@@ -106,7 +106,7 @@ static void search_fstab(const Look *l) {
 
 /* The caller's. */
 static char *swap_in_fstab(const Look *l) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (image_read(l->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
                 return NULL;
         char *rest = text;
@@ -119,7 +119,7 @@ static char *swap_in_fstab(const Look *l) {
 
 /* Where it is another machine's disk, a boot has none in the end. */
 void look_swap(Look *l, const Need *need) {
-        _cleanup_(freep) char *device = l->image->running ? kernel_swap(l->root) : swap_in_fstab(l);
+        _free_ char *device = l->image->running ? kernel_swap(l->root) : swap_in_fstab(l);
         if (!device) {
                 look_well(l, need, "swap", "none");
                 return;
@@ -139,11 +139,11 @@ static void search_mount_units(const Look *l) {
         if (root_list(l->root, UNIT_DIR, &names) < 0)
                 return;
         for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
-                _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s", *name), *text = NULL, *target = NULL;
+                _free_ char *path = xasprintf(UNIT_DIR "/%s", *name), *text = NULL, *target = NULL;
                 if (!endswith(*name, ".mount") || root_read_link(l->root, path, &target) >= 0 ||
                     image_read(l->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0)
                         continue;
-                _cleanup_(freep) char *what = assignment_in_unit(text, "Mount", "What");
+                _free_ char *what = assignment_in_unit(text, "Mount", "What");
                 if (what && (is_of_a_machine(what) || startswith(what, "UUID=") ||
                              startswith(what, "/dev/disk/by-uuid/")))
                         tell_mount(l->checks, path, what, true);

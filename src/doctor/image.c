@@ -68,7 +68,7 @@ static bool is_kernel(const Root *root, const char *name) {
         static const char *const marks[] = { "modules.builtin", "modules.order", "kernel" };
         bool is = false;
         for (size_t i = 0; i < ARRAY_SIZE(marks) && !is; i++) {
-                _cleanup_(freep) char *path = xasprintf(MODULES "/%s/%s", name, marks[i]);
+                _free_ char *path = xasprintf(MODULES "/%s/%s", name, marks[i]);
                 is = root_exists(root, path) > 0;
         }
         return is;
@@ -97,7 +97,7 @@ static char *line_value(const char *text, const char *key, const char *separator
         for (const char *line = text; *line;) {
                 size_t size = strcspn(line, "\n");
                 if (size > n && strncmp(line, key, n) == 0 && strchr(separators, line[n])) {
-                        _cleanup_(freep) char *value = xstrndup(line + n + 1, size - n - 1);
+                        _free_ char *value = xstrndup(line + n + 1, size - n - 1);
                         return str_strip(value);
                 }
                 line += size + (line[size] == '\n');
@@ -106,7 +106,7 @@ static char *line_value(const char *text, const char *key, const char *separator
 }
 
 static char *entry_version(const Root *root, const char *file) {
-        _cleanup_(freep) char *path = xasprintf(LOADER "/%s", file), *text = NULL;
+        _free_ char *path = xasprintf(LOADER "/%s", file), *text = NULL;
         return image_read(root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 ? NULL
                                                                       : line_value(text, "version", " \t");
 }
@@ -114,7 +114,7 @@ static char *entry_version(const Root *root, const char *file) {
 /* The entry that was chosen, as grub2-set-default and grubby keep it; else the newest. */
 static char *loader_kernel(const Root *root, char *const *kernels) {
         static const char *const environments[] = { "/boot/grub2/grubenv", "/boot/grub/grubenv" };
-        _cleanup_(freep) char *text = NULL, *saved = NULL, *newest = NULL;
+        _free_ char *text = NULL, *saved = NULL, *newest = NULL;
         _cleanup_(strv_freep) char **files = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(environments) && !saved; i++) {
                 free(TAKE_PTR(text));
@@ -124,7 +124,7 @@ static char *loader_kernel(const Root *root, char *const *kernels) {
         if (root_list(root, LOADER, &files) < 0)
                 return NULL;
         for (char **f = files; f && *f && f < files + MAX_ENTRIES; f++) {
-                _cleanup_(freep) char *version = endswith(*f, ".conf") ? entry_version(root, *f) : NULL;
+                _free_ char *version = endswith(*f, ".conf") ? entry_version(root, *f) : NULL;
                 if (!version || !strv_contains(kernels, version))
                         continue;
                 size_t n = strlen(*f) - strlen(".conf");
@@ -140,14 +140,14 @@ static char *loader_kernel(const Root *root, char *const *kernels) {
 
 /* Debian's /vmlinuz, and where there is no choice. */
 static char *only_kernel(const Root *root, char *const *kernels) {
-        _cleanup_(freep) char *name = NULL;
+        _free_ char *name = NULL;
         const char *only = NULL;
         if (root_link_name(root, "/vmlinuz", &name) >= 0 && startswith(name, "vmlinuz-") &&
             strv_contains(kernels, name + strlen("vmlinuz-")))
                 return xstrdup(name + strlen("vmlinuz-"));
         for (char *const *k = kernels; k && *k; k++) {
-                _cleanup_(freep) char *boot = xasprintf("/boot/vmlinuz-%s", *k),
-                                      *module = xasprintf(MODULES "/%s/vmlinuz", *k);
+                _free_ char *boot = xasprintf("/boot/vmlinuz-%s", *k),
+                            *module = xasprintf(MODULES "/%s/vmlinuz", *k);
                 if (root_exists(root, boot) <= 0 && root_exists(root, module) <= 0)
                         continue;
                 if (only)
@@ -158,7 +158,7 @@ static char *only_kernel(const Root *root, char *const *kernels) {
 }
 
 static char *boot_kernel(const Image *image) {
-        _cleanup_(freep) char *running = NULL;
+        _free_ char *running = NULL;
         if (image->running) {
                 if (root_read_line(image->root, "/proc/sys/kernel/osrelease", &running) < 0 ||
                     !strv_contains(image->kernels, running))
@@ -178,7 +178,7 @@ static char **find_trees(const Root *root) {
         static const char *const trees[] = { "/opt/nvidia/current", "/opt/nvidia/lts", "/opt/nvidia/pb" };
         char **found = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
-                _cleanup_(freep) char *usr = xasprintf("%s/usr", trees[i]);
+                _free_ char *usr = xasprintf("%s/usr", trees[i]);
                 if (root_exists(root, usr) <= 0)
                         continue;
                 strv_add(&found, trees[i]);

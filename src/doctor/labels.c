@@ -48,7 +48,7 @@ static char *configured(const char *text, const char *key) {
                 size_t size = strcspn(line, "\n");
                 if (size > n && strncmp(line, key, n) == 0) {
                         free(value);
-                        _cleanup_(freep) char *raw = xstrndup(line + n, size - n);
+                        _free_ char *raw = xstrndup(line + n, size - n);
                         value = str_strip(raw);
                 }
                 line += size + (line[size] == '\n');
@@ -57,7 +57,7 @@ static char *configured(const char *text, const char *key) {
 }
 
 static void append_file(const Root *root, const char *folder, const char *name, Text *to) {
-        _cleanup_(freep) char *path = xasprintf("%s/%s", folder, name), *text = NULL;
+        _free_ char *path = xasprintf("%s/%s", folder, name), *text = NULL;
         size_t size = 0;
         if (image_read(root, path, POLICY_MAX, &text, &size) >= 0) {
                 text_add_bytes(to, text, size);
@@ -67,7 +67,7 @@ static void append_file(const Root *root, const char *folder, const char *name, 
 
 char *real_path(int fd, const char *base) {
         char path[4096];
-        _cleanup_(freep) char *link = xasprintf("/proc/self/fd/%d", fd);
+        _free_ char *link = xasprintf("/proc/self/fd/%d", fd);
         ssize_t n = readlink(link, path, sizeof path);
         size_t below = streq(base, "/") ? 0 : strlen(base);
         if (n <= 0 || (size_t)n >= sizeof path || (size_t)n <= below || strncmp(path, base, below) != 0 ||
@@ -77,7 +77,7 @@ char *real_path(int fd, const char *base) {
 }
 
 Labels *labels_open(const Root *root) {
-        _cleanup_(freep) char *text = NULL, *mode = NULL, *type = NULL, *folder = NULL;
+        _free_ char *text = NULL, *mode = NULL, *type = NULL, *folder = NULL;
         _cleanup_(labels_freep) Labels *l = xcalloc(1, sizeof *l);
         Text contexts = {}, prefixes = {}, customizable = {};
         if (image_read(root, "/etc/selinux/config", IMAGE_TEXT_MAX, &text, NULL) < 0)
@@ -156,7 +156,7 @@ static bool regex_matches(const char *regex, size_t size, const char *path) {
         regex_t compiled;
         if (!is_bounded(regex, size))
                 return false;
-        _cleanup_(freep) char *whole = xasprintf("^(%.*s)$", (int)size, regex);
+        _free_ char *whole = xasprintf("^(%.*s)$", (int)size, regex);
         if (regcomp(&compiled, whole, REG_EXTENDED | REG_NOSUB) != 0)
                 return false;
         bool does = regexec(&compiled, path, 0, NULL, 0) == 0;
@@ -174,7 +174,7 @@ static bool is_kind(const char *word, size_t size, mode_t mode) {
 
 /* What the policy says of a path; NULL: nothing, or "<<none>>". The caller's. */
 static char *wanted_label(const Labels *l, const char *real, mode_t mode) {
-        _cleanup_(freep) char *path = policy_path(l, real), *found = NULL;
+        _free_ char *path = policy_path(l, real), *found = NULL;
         bool exact = false;
         for (const char *line = l->contexts; *line;) {
                 const char *words[3];
@@ -224,8 +224,8 @@ void labels_look(Labels *l, const Root *root, const char *path) {
         _cleanup_(close_fd) int fd = l ? root_open(root, path, O_PATH) : -1;
         if (fd < 0 || fstat(fd, &st) < 0)
                 return;
-        _cleanup_(freep) char *real = real_path(fd, l->base), *link = xasprintf("/proc/self/fd/%d", fd),
-                              *want = real ? wanted_label(l, real, st.st_mode) : NULL;
+        _free_ char *real = real_path(fd, l->base), *link = xasprintf("/proc/self/fd/%d", fd),
+                    *want = real ? wanted_label(l, real, st.st_mode) : NULL;
         if (!want)
                 return;
         ssize_t n = getxattr(link, "security.selinux", label, sizeof label - 1);
@@ -234,7 +234,7 @@ void labels_look(Labels *l, const Root *root, const char *path) {
                 return;
         }
         label[MAX(n, 0)] = 0;
-        _cleanup_(freep) char *is = type_of(label), *type = type_of(want);
+        _free_ char *is = type_of(label), *type = type_of(want);
         l->seen++;
         if (n <= 0)
                 note_path(&l->without, ++l->missing, real, "not labelled", type);
@@ -243,7 +243,7 @@ void labels_look(Labels *l, const Root *root, const char *path) {
 }
 
 static void report(const Labels *l, Checks *checks, size_t n, const Text *paths, bool missing) {
-        _cleanup_(freep) char *found = xasprintf("%zu of %zu files", n, l->seen);
+        _free_ char *found = xasprintf("%zu of %zu files", n, l->seen);
         /* What systemd starts of a file without a label runs as nobody that the policy knows. */
         bool failed = missing && l->enforcing;
         Check *c = checks_add(checks, failed ? CHECK_FAILED : CHECK_WARNING, "label",
@@ -270,7 +270,7 @@ void labels_report(Labels *l, Checks *checks) {
         if (l->other > 0)
                 report(l, checks, l->other, &l->with, false);
         if (l->seen > 0 && l->missing + l->other == 0) {
-                _cleanup_(freep) char *found = xasprintf("%zu files", l->seen);
+                _free_ char *found = xasprintf("%zu files", l->seen);
                 checks_add(checks, CHECK_OK, "label", "SELinux", found);
         }
 }

@@ -18,8 +18,7 @@ static bool has_drop_in(const Root *root, const char *unit) {
                                                "/usr/local/lib/systemd/system", "/lib/systemd/system" };
         bool there = false;
         for (size_t i = 0; i < ARRAY_SIZE(folders) && !there; i++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s.d/10-nodestrap.conf", folders[i], unit),
-                                      *target = NULL;
+                _free_ char *path = xasprintf("%s/%s.d/10-nodestrap.conf", folders[i], unit), *target = NULL;
                 there = root_exists(root, path) > 0 &&
                         (root_read_link(root, path, &target) < 0 || !streq(target, "/dev/null"));
         }
@@ -31,7 +30,7 @@ static const char *const theirs[] = { "nodeadm-config.service", "nodeadm-run.ser
 static const char *const ours[] = { "nodestrap-config.service", "nodestrap-run.service" };
 
 static bool is_enabled(const Look *l, const char *unit) {
-        _cleanup_(freep) char *mask = NULL;
+        _free_ char *mask = NULL;
         return unit_exists(l, unit) && unit_is_enabled(l, unit) && !unit_is_masked(l, unit, &mask);
 }
 
@@ -61,7 +60,7 @@ void image_settle(const Image *image, Needs *needs) {
 
 /* What look_unit() says of ours does not say why nodeadm's are no help. */
 static void search_others(const Look *l) {
-        _cleanup_(freep) char *closed = unit_closed(l, ours[0]);
+        _free_ char *closed = unit_closed(l, ours[0]);
         if (closed || are_enabled(l, ours) || !unit_exists(l, theirs[1]) || they_call_us(l))
                 return;
         bool enabled = are_enabled(l, theirs);
@@ -85,7 +84,7 @@ static void search_others(const Look *l) {
 /* By nodeadm's units that call this program only one boot comes of it, too: the drop-ins are ours. */
 static void search_bootstrappers(const Look *l) {
         _cleanup_(strv_freep) char **others = detect_bootstrappers(l->root);
-        _cleanup_(freep) char *list = others ? strv_join(others, " ") : NULL;
+        _free_ char *list = others ? strv_join(others, " ") : NULL;
         bool held = true;
         for (char **unit = others; unit && *unit; unit++)
                 held &= has_drop_in(l->root, *unit);
@@ -179,7 +178,7 @@ static void search_node(const Image *image, Checks *checks) {
 
 /* All machines of the image would be one to whoever goes by it. */
 static void search_machine_id(const Image *image, Checks *checks) {
-        _cleanup_(freep) char *line = NULL;
+        _free_ char *line = NULL;
         if (image_read_line(image->root, "/etc/machine-id", &line) < 0 || !*line ||
             streq(line, "uninitialized"))
                 return;
@@ -194,7 +193,7 @@ static void search_cdi(const Image *image, Checks *checks) {
         if (root_list(image->root, "/etc/cdi", &names) < 0)
                 return;
         for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
-                _cleanup_(freep) char *path = xasprintf("/etc/cdi/%s", *name), *text = NULL;
+                _free_ char *path = xasprintf("/etc/cdi/%s", *name), *text = NULL;
                 if (image_read(image->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 ||
                     !strstr(text, "nvidia.com/"))
                         continue;
@@ -219,7 +218,7 @@ static bool has_line(const char *text, const char *word) {
 }
 
 static void search_array(const Image *image, Checks *checks, const char *path) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (image_read(image->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 || !has_line(text, "array "))
                 return;
         /* awslabs/amazon-eks-ami#2755, #2869 */
@@ -238,7 +237,7 @@ static void search_arrays(const Image *image, Checks *checks) {
                 if (root_list(image->root, folders[i], &names) < 0)
                         continue;
                 for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
-                        _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], *name);
+                        _free_ char *path = xasprintf("%s/%s", folders[i], *name);
                         search_array(image, checks, path);
                 }
         }

@@ -25,40 +25,11 @@ void look_end(Look *l) {
         owners_free(l->owners);
 }
 
-static void look_one(Look *l, const Need *need) {
-        switch (need->kind) {
-        case NEED_PROGRAM:
-                look_program(l, need);
-                return;
-        case NEED_UNIT:
-                look_unit(l, need);
-                return;
-        case NEED_MODULE:
-                look_module(l, need);
-                return;
-        case NEED_LIBRARY:
-                look_library(l, need);
-                return;
-        case NEED_DIRECTORY:
-                look_directory(l, need);
-                return;
-        case NEED_FILE:
-                look_file(l, need);
-                return;
-        case NEED_FEATURE:
-                look_feature(l, need);
-                return;
-        case NEED_SYSCTL:
-                look_sysctl(l, need);
-                return;
-        case NEED_NO_SWAP:
-                look_swap(l, need);
-                return;
-        case _NEED_KIND_MAX:
-        case _NEED_KIND_INVALID:
-                return;
-        }
-}
+static void (*const look_at[_NEED_KIND_MAX])(Look *, const Need *) = {
+        [NEED_PROGRAM] = look_program, [NEED_UNIT] = look_unit,           [NEED_MODULE] = look_module,
+        [NEED_LIBRARY] = look_library, [NEED_DIRECTORY] = look_directory, [NEED_FILE] = look_file,
+        [NEED_FEATURE] = look_feature, [NEED_SYSCTL] = look_sysctl,       [NEED_NO_SWAP] = look_swap,
+};
 
 void image_look(const Image *image, const Needs *needs, Checks *checks) {
         _cleanup_(look_end) Look l = look_begin(image, checks);
@@ -66,7 +37,7 @@ void image_look(const Image *image, const Needs *needs, Checks *checks) {
         l.owners = owners_new(image->root);
         kernels_read(&l);
         for (size_t i = 0; i < needs->n; i++)
-                look_one(&l, &needs->items[i]);
+                look_at[needs->items[i].kind](&l, &needs->items[i]);
         labels_report(l.labels, checks);
         owners_report(l.owners, checks);
 }

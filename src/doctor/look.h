@@ -147,6 +147,9 @@ _nonnull_ void owners_look(const Look *l, const char *path);
 _nonnull_ void owners_report(const Owners *owners, Checks *checks);
 Owners *owners_free(Owners *owners);
 
+/* The path without its last component; "/" of "/". The caller's. */
+_malloc_ _nonnull_ char *parent_of(const char *path);
+
 /* ---- packages.c ---- */
 /* Versions of what an image has, from what its package managers wrote and from its files. */
 

@@ -9,7 +9,7 @@
 #define DEP_MAX     (16U << 20) /* of Debian 13 about one MiB */
 
 int modules_list(const Root *root, const char *kernel, size_t *rest, char **ret) {
-        _cleanup_(freep) char *path = xasprintf(MODULES "/%s/modules.dep", kernel);
+        _free_ char *path = xasprintf(MODULES "/%s/modules.dep", kernel);
         size_t size = 0;
         int r = image_read(root, path, MIN(*rest, (size_t)DEP_MAX), ret, &size);
         *rest -= size;
@@ -39,7 +39,7 @@ char *module_path(const char *kernel, const char *list, const char *name) {
 }
 
 char *module_information(const Root *root, const char *path, const char *key) {
-        _cleanup_(freep) char *data = NULL;
+        _free_ char *data = NULL;
         size_t size = 0, n = strlen(key);
         _cleanup_(close_fd) int fd = image_file(root, path);
         if (fd < 0 || elf_section(fd, ".modinfo", MODINFO_MAX, &data, &size) < 0)

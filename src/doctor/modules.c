@@ -13,7 +13,7 @@
 #define RULES_MAX   (8U << 20) /* of all of them together */
 
 static char *read_of(const Root *root, const char *prefix, const char *kernel, size_t limit) {
-        _cleanup_(freep) char *path = xasprintf("%s%s", prefix, kernel);
+        _free_ char *path = xasprintf("%s%s", prefix, kernel);
         char *text = NULL;
         return image_read(root, path, limit, &text, NULL) < 0 ? NULL : text;
 }
@@ -69,7 +69,7 @@ static void rules_read(Look *l) {
                 if (root_list(l->root, folders[i], &files) < 0)
                         continue;
                 for (char **f = files; f && *f && strv_length(seen) < MAX_FILES; f++) {
-                        _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], *f);
+                        _free_ char *path = xasprintf("%s/%s", folders[i], *f);
                         RuleFile *file = &l->rules[l->n_rules];
                         if (!endswith(*f, ".conf") || strv_contains(seen, *f))
                                 continue;
@@ -94,8 +94,8 @@ void kernels_read(Look *l) {
         for (size_t i = 0; i < l->n_kernels; i++) {
                 KernelLook *k = &l->kernels[i];
                 k->version = l->image->kernels[i];
-                _cleanup_(freep) char *builtin = xasprintf("%s/modules.builtin", k->version),
-                                      *config = xasprintf("%s/config", k->version);
+                _free_ char *builtin = xasprintf("%s/modules.builtin", k->version),
+                            *config = xasprintf("%s/config", k->version);
                 int r = modules_list(l->root, k->version, &rest, &k->modules);
                 k->error = r == -ENOENT ? 0 : MIN(r, 0);
                 k->builtin = read_of(l->root, "/lib/modules/", builtin, BUILTIN_MAX);
@@ -134,7 +134,7 @@ static bool lies_unlisted(const Look *l, const char *kernel, const char *name) {
         static const char *const ends[] = { "", ".xz", ".zst", ".gz" };
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
                 for (size_t k = 0; k < ARRAY_SIZE(ends); k++) {
-                        _cleanup_(freep) char *path =
+                        _free_ char *path =
                                 xasprintf("/lib/modules/%s/%s/%s.ko%s", kernel, folders[i], name, ends[k]);
                         if (root_exists(l->root, path) > 0)
                                 return true;
@@ -144,14 +144,14 @@ static bool lies_unlisted(const Look *l, const char *kernel, const char *name) {
 
 static Finding find_module(const Look *l, const KernelLook *k, const char *name) {
         Finding f = {};
-        _cleanup_(freep) char *builtin = k->builtin ? module_path(k->version, k->builtin, name) : NULL;
+        _free_ char *builtin = k->builtin ? module_path(k->version, k->builtin, name) : NULL;
         f.builtin = builtin != NULL;
         if (f.builtin)
                 return f;
-        _cleanup_(freep) char *path = k->modules ? module_path(k->version, k->modules, name) : NULL;
+        _free_ char *path = k->modules ? module_path(k->version, k->modules, name) : NULL;
         f.listed = path != NULL;
         if (path && root_exists(l->root, path) > 0) {
-                _cleanup_(freep) char *magic = module_information(l->root, path, "vermagic");
+                _free_ char *magic = module_information(l->root, path, "vermagic");
                 if (magic)
                         magic[strcspn(magic, " ")] = 0;
                 if (magic && !streq(magic, k->version))
@@ -198,7 +198,7 @@ static void tell_fault(Look *l, const Need *need, const KernelLook *k, const Fin
 
 /* Of a machine that runs the kernel itself knows. */
 static bool is_loaded(const Look *l, const char *name) {
-        _cleanup_(freep) char *path = xasprintf("/sys/module/%s", name);
+        _free_ char *path = xasprintf("/sys/module/%s", name);
         for (char *p = path + strlen("/sys/module/"); *p; p++)
                 if (*p == '-')
                         *p = '_';
@@ -270,7 +270,7 @@ static bool look_unread(Look *l, const Need *need) {
 
 void look_module(Look *l, const Need *need) {
         size_t lacking = 0;
-        _cleanup_(freep) char *found = NULL, *tree = NULL;
+        _free_ char *found = NULL, *tree = NULL;
         Finding *all = xcalloc(l->n_kernels + 1, sizeof *all);
         for (size_t i = 0; i < l->n_kernels; i++) {
                 all[i] = find_module(l, &l->kernels[i], need->name);
@@ -306,7 +306,7 @@ void look_module(Look *l, const Need *need) {
 
 /* What stands behind "CONFIG_X=", up to the end of the line and more; "" where it is not set. */
 static const char *feature_line(const char *text, const char *name) {
-        _cleanup_(freep) char *begin = xasprintf("%s=", name);
+        _free_ char *begin = xasprintf("%s=", name);
         size_t n = strlen(begin);
         for (const char *line = text; *line;) {
                 if (strncmp(line, begin, n) == 0)

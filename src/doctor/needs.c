@@ -60,7 +60,7 @@ static void want_directory(const Question *q, const char *path, Cause cause) {
 
 static void want_folder(const Question *q) {
         const char *path = q->action->target, *slash = strrchr(path, '/');
-        _cleanup_(freep) char *folder = slash > path ? xstrndup(path, (size_t)(slash - path)) : xstrdup("/");
+        _free_ char *folder = slash > path ? xstrndup(path, (size_t)(slash - path)) : xstrdup("/");
         if (!is_volatile(path))
                 want_directory(q, folder, CAUSE_FILE);
 }
@@ -79,7 +79,7 @@ static void want_runtimes(const Question *q) {
                 const char *end = *p == '"' || *p == '\'' ? strchr(p + 1, *p) : NULL;
                 if (!end)
                         continue;
-                _cleanup_(freep) char *path = xstrndup(p + 1, (size_t)(end - p - 1));
+                _free_ char *path = xstrndup(p + 1, (size_t)(end - p - 1));
                 if (*path != '/' || strchr(path, '\\'))
                         continue;
                 want(q, NEED_PROGRAM, path, CAUSE_NOT_READY, false);
@@ -105,7 +105,7 @@ static void want_mkfs(const Question *q) {
         const char *filesystem = q->action->storage.filesystem ?: q->action->with;
         if (!filesystem)
                 return;
-        _cleanup_(freep) char *program = xasprintf("mkfs.%s", filesystem);
+        _free_ char *program = xasprintf("mkfs.%s", filesystem);
         want(q, NEED_PROGRAM, program, CAUSE_STORAGE_TOOL, q->action->lenient);
         want(q, NEED_MODULE, filesystem, CAUSE_MOUNT, q->action->lenient);
 }
@@ -115,7 +115,7 @@ static void want_place(const Question *q) {
 }
 
 static void want_module(const Question *q) {
-        _cleanup_(freep) char *name = xstrdup(q->action->target);
+        _free_ char *name = xstrdup(q->action->target);
         for (char *p = name; *p; p++)
                 if (*p == '-')
                         *p = '_';
@@ -213,8 +213,7 @@ static void want_settings(Question *q) {
         bool protects = plan_kubelet_switch(q->plan, "protectKernelDefaults", false);
         for (size_t i = 0; protects && i < n_kubelet_tunables; i++) {
                 const Tunable *t = &kubelet_tunables[i];
-                _cleanup_(freep) char *name = sysctl_name(t->path),
-                                      *setting = xasprintf("%s=%s", name, t->value);
+                _free_ char *name = sysctl_name(t->path), *setting = xasprintf("%s=%s", name, t->value);
                 if (!plan_sets(q->plan, t->path))
                         want(q, NEED_SYSCTL, setting, CAUSE_UNIT, false);
         }

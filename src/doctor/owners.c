@@ -49,11 +49,11 @@ static void look_at(const Look *l, const char *path, bool real) {
         Owners *o = l->owners;
         for (size_t n = strlen(path);; n -= n > 0) {
                 struct stat st;
-                _cleanup_(freep) char *at = n > 0 ? xstrndup(path, n) : xstrdup("/");
+                _free_ char *at = n > 0 ? xstrndup(path, n) : xstrdup("/");
                 _cleanup_(close_fd) int fd = strv_contains(o->seen, at) ? -1 : root_open(l->root, at, O_PATH);
                 if (fd < 0 || fstat(fd, &st) < 0 || o->n_seen >= MAX_SEEN)
                         return;
-                _cleanup_(freep) char *below = real || !o->base ? NULL : real_path(fd, o->base);
+                _free_ char *below = real || !o->base ? NULL : real_path(fd, o->base);
                 strv_push_at(&o->seen, o->n_seen++, xstrdup(at));
                 if (below && !streq(below, at))
                         look_at(l, below, true);
@@ -78,7 +78,7 @@ void owners_report(const Owners *o, Checks *checks) {
         size_t n = strv_length(o->foreign);
         for (size_t i = 0; i < MIN(n, (size_t)SHOWN); i++)
                 text_add(&paths, "%s%s", i > 0 ? "; " : "", o->foreign[i]);
-        _cleanup_(freep) char *found = xasprintf("%zu of %zu files and directories", n, o->n_seen);
+        _free_ char *found = xasprintf("%zu of %zu files and directories", n, o->n_seen);
         if (n > 0)
                 check_tell(checks_add(checks, CHECK_WARNING, "owner", "files that others may change", found),
                            NULL,

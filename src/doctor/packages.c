@@ -79,7 +79,7 @@ typedef bool (*WindowSeen)(const char *data, size_t size, void *to);
 /* Hands it over piece by piece, each with the end of the one before; ends early where that returns false. */
 static void read_windows(const Root *root, const char *path, uint64_t limit, WindowSeen seen, void *to) {
         _cleanup_(close_fd) int fd = image_file(root, path);
-        _cleanup_(freep) char *data = fd >= 0 ? xcalloc(OVERLAP + WINDOW + 1, 1) : NULL;
+        _free_ char *data = fd >= 0 ? xcalloc(OVERLAP + WINDOW + 1, 1) : NULL;
         size_t kept = 0;
         for (uint64_t done = 0; fd >= 0 && done < limit;) {
                 ssize_t n = read(fd, data + kept, WINDOW);
@@ -150,7 +150,7 @@ static char *rpm_version(const Root *root, const char *name) {
 }
 
 char *package_version(const Root *root, const char *const *names) {
-        _cleanup_(freep) char *status = NULL;
+        _free_ char *status = NULL;
         char *version = NULL;
         int r = image_read(root, "/var/lib/dpkg/status", STATUS_MAX, &status, NULL);
         for (const char *const *name = names; *name && !version; name++)

@@ -10,7 +10,7 @@
 #include <sys/statvfs.h>
 
 static void tell_foreign(Look *l, const Need *need, const char *path, const struct stat *st) {
-        _cleanup_(freep) char *found =
+        _free_ char *found =
                 xasprintf("%s %04o, owner %u", path, (unsigned)st->st_mode & 07777, (unsigned)st->st_uid);
         check_tell(checks_add(l->checks, CHECK_WARNING, "directory-mode", need->name, found), need,
                    "others than root may change what is in it, and root writes there: chown root %s, chmod "
@@ -23,19 +23,18 @@ static bool is_read_only(int fd) {
         return fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_RDONLY;
 }
 
-/* The path without its last component; "/" of "/". The caller's. */
-static char *parent_of(const char *path) {
+char *parent_of(const char *path) {
         const char *slash = strrchr(path, '/');
         return slash && slash > path ? xstrndup(path, (size_t)(slash - path)) : xstrdup("/");
 }
 
 static bool is_dangling(const Look *l, const char *path) {
-        _cleanup_(freep) char *target = NULL;
+        _free_ char *target = NULL;
         return root_read_link(l->root, path, &target) >= 0;
 }
 
 void look_directory(Look *l, const Need *need) {
-        _cleanup_(freep) char *path = xstrdup(need->name);
+        _free_ char *path = xstrdup(need->name);
         bool itself = true;
         struct stat st;
         for (unsigned i = 0; i < 64; i++) {
@@ -84,7 +83,7 @@ static char *find_file(const Look *l, const char *name) {
 
 void look_file(Look *l, const Need *need) {
         struct stat st;
-        _cleanup_(freep) char *path = find_file(l, need->name);
+        _free_ char *path = find_file(l, need->name);
         _cleanup_(close_fd) int fd = root_open(l->root, path, O_PATH);
         bool dangling = fd < 0 && is_dangling(l, need->name);
         if (fd < 0 && !dangling && look_is_later(l, need, "file"))

@@ -48,7 +48,7 @@ static void add_paragraph(Text *t, const char *words) {
 }
 
 static void add_some(Text *t, const char *words, size_t limit, size_t indent) {
-        _cleanup_(freep) char *some = xstrndup(words, limit);
+        _free_ char *some = xstrndup(words, limit);
         add_words(t, some, indent);
         if (strlen(words) > limit)
                 text_add(t, "...");
@@ -101,7 +101,7 @@ static void add_row(Text *t, const Check *c, size_t width) {
 /* Who wants it, and what a boot would say. */
 static void add_reason(Text *t, const Check *c) {
         _cleanup_(text_done) Text line = {};
-        _cleanup_(freep) char *types = types_text(c->types);
+        _free_ char *types = types_text(c->types);
         if (c->step)
                 text_add(&line, "wanted by %s", c->step);
         if (*types)

@@ -42,7 +42,7 @@ char *program_find(const Root *root, const char *name, char **ret_odd) {
 char *tree_program(const Root *root, const char *tree, const char *name) {
         _cleanup_(strv_freep) char **paths = program_paths(name);
         for (char **path = paths; *path; path++) {
-                _cleanup_(freep) char *below = xasprintf("%s%s", tree, *path);
+                _free_ char *below = xasprintf("%s%s", tree, *path);
                 if (root_executable(root, below) > 0)
                         return TAKE_PTR(below);
         }
@@ -67,14 +67,14 @@ static void read_configuration(const Root *root, const char *path, bool include,
 
 /* "include ld.so.conf.d/" and a pattern: names in one directory, by itself or from /etc on. */
 static void read_included(const Root *root, const char *word, char ***to) {
-        _cleanup_(freep) char *pattern = xasprintf("%s%s", *word == '/' ? "" : "/etc/", word);
+        _free_ char *pattern = xasprintf("%s%s", *word == '/' ? "" : "/etc/", word);
         const char *slash = strrchr(pattern, '/');
         _cleanup_(strv_freep) char **names = NULL;
-        _cleanup_(freep) char *folder = xstrndup(pattern, (size_t)(slash - pattern));
+        _free_ char *folder = xstrndup(pattern, (size_t)(slash - pattern));
         if (!*folder || root_list(root, folder, &names) < 0)
                 return;
         for (char **name = names; name && *name && name < names + MAX_FILES; name++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", folder, *name);
+                _free_ char *path = xasprintf("%s/%s", folder, *name);
                 if (fnmatch(slash + 1, *name, FNM_PERIOD) == 0)
                         read_configuration(root, path, false, to);
         }
@@ -82,13 +82,13 @@ static void read_included(const Root *root, const char *word, char ***to) {
 
 /* ld.so.conf, as ldconfig(8) reads it. */
 static void read_configuration(const Root *root, const char *path, bool include, char ***to) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (image_read(root, path, IMAGE_TEXT_MAX, &text, NULL) < 0)
                 return;
         char *rest = text;
         for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
                 line[strcspn(line, "#")] = 0;
-                _cleanup_(freep) char *word = str_strip(line);
+                _free_ char *word = str_strip(line);
                 if (startswith(word, "include") && strspn(word + 7, " \t") > 0) {
                         if (include)
                                 read_included(root, word + 7 + strspn(word + 7, " \t"), to);
@@ -105,7 +105,7 @@ char **library_directories(const Image *image) {
         char **found = NULL;
         read_configuration(image->root, "/etc/ld.so.conf", true, &found);
         for (size_t i = 0; triplet && i < 2; i++) {
-                _cleanup_(freep) char *path = xasprintf("%s/lib/%s", i == 0 ? "" : "/usr", triplet);
+                _free_ char *path = xasprintf("%s/lib/%s", i == 0 ? "" : "/usr", triplet);
                 add_directory(&found, path);
         }
         for (size_t i = 0; i < ARRAY_SIZE(standard); i++)
@@ -113,17 +113,11 @@ char **library_directories(const Image *image) {
         return found;
 }
 
-/* The directory of an object, for $ORIGIN. */
-static char *directory_of(const char *path) {
-        const char *slash = strrchr(path, '/');
-        return slash && slash > path ? xstrndup(path, (size_t)(slash - path)) : xstrdup("/");
-}
-
 static char *expand_origin(const char *directory, const char *object) {
         static const char *const words[] = { "$ORIGIN", "${ORIGIN}" };
         for (size_t i = 0; i < ARRAY_SIZE(words); i++)
                 if (startswith(directory, words[i])) {
-                        _cleanup_(freep) char *origin = directory_of(object);
+                        _free_ char *origin = parent_of(object);
                         return xasprintf("%s%s", origin, directory + strlen(words[i]));
                 }
         return xstrdup(directory);
@@ -131,7 +125,7 @@ static char *expand_origin(const char *directory, const char *object) {
 
 static bool try_library(const Look *l, const char *directory, const char *name, unsigned machine,
                         char **ret_path, Elf *ret) {
-        _cleanup_(freep) char *path = *directory ? xasprintf("%s/%s", directory, name) : xstrdup(name);
+        _free_ char *path = *directory ? xasprintf("%s/%s", directory, name) : xstrdup(name);
         _cleanup_(elf_done) Elf e = {};
         _cleanup_(close_fd) int fd = image_file(l->root, path);
         if (fd < 0 || elf_read(fd, &e) < 0 || (machine != 0 && e.machine != machine))
@@ -148,7 +142,7 @@ static bool find_library(const Look *l, const char *name, const char *object, ch
         if (strchr(name, '/'))
                 return try_library(l, "", name, machine, ret_path, ret);
         for (char *const *d = search; d && *d; d++) {
-                _cleanup_(freep) char *directory = expand_origin(*d, object);
+                _free_ char *directory = expand_origin(*d, object);
                 if (try_library(l, directory, name, machine, ret_path, ret))
                         return true;
         }
@@ -156,7 +150,7 @@ static bool find_library(const Look *l, const char *name, const char *object, ch
                 if (try_library(l, *d, name, machine, ret_path, ret))
                         return true;
         for (char **tree = l->image->trees; tree && *tree; tree++) {
-                _cleanup_(freep) char *directory = xasprintf("%s/usr/lib64", *tree);
+                _free_ char *directory = xasprintf("%s/usr/lib64", *tree);
                 if (try_library(l, directory, name, machine, ret_path, ret))
                         return true;
         }
@@ -258,7 +252,7 @@ static char *script_fault(const Root *root, char *line, const char **ret_code) {
         bool env = endswith(interpreter, "/env") && rest && *rest && *rest != '-';
         if (env)
                 interpreter = strsep(&rest, " \t\r");
-        _cleanup_(freep) char *odd = NULL, *path = program_find(root, interpreter, &odd);
+        _free_ char *odd = NULL, *path = program_find(root, interpreter, &odd);
         *ret_code = "program-interpreter";
         return path ? NULL
                     : xasprintf("it is a script of %s, which %s", interpreter,
@@ -268,7 +262,7 @@ static char *script_fault(const Root *root, char *line, const char **ret_code) {
 static char *elf_fault(const Look *l, const char *path, Elf *e, const char **ret_code) {
         unsigned want = l->image->machine;
         if (want != 0 && e->machine != want) {
-                _cleanup_(freep) char *is = elf_machine_text(e->machine), *image = elf_machine_text(want);
+                _free_ char *is = elf_machine_text(e->machine), *image = elf_machine_text(want);
                 *ret_code = "program-architecture";
                 return xasprintf("it is made for %s, and the image for %s", is, image);
         }
@@ -326,7 +320,7 @@ static void tell_missing_program(Look *l, const Need *need, const char *odd) {
 }
 
 void look_program(Look *l, const Need *need) {
-        _cleanup_(freep) char *odd = NULL, *path = image_program(l->image, need->name, &odd), *fault = NULL;
+        _free_ char *odd = NULL, *path = image_program(l->image, need->name, &odd), *fault = NULL;
         const char *code = "program";
         if (!path) {
                 tell_missing_program(l, need, odd);
@@ -344,7 +338,7 @@ void look_library(Look *l, const Need *need) {
         Object o = {};
         if (!find_library(l, need->name, "/", NULL, l->image->machine, &o.path, &o.elf)) {
                 for (char **d = l->directories; d && *d; d++) {
-                        _cleanup_(freep) char *path = xasprintf("%s/%s", *d, need->name);
+                        _free_ char *path = xasprintf("%s/%s", *d, need->name);
                         if (look_is_closed(l, need, "library", path))
                                 return;
                 }
@@ -355,8 +349,8 @@ void look_library(Look *l, const Need *need) {
                 return;
         }
         owners_look(l, o.path);
-        _cleanup_(freep) char *path = xstrdup(o.path), *soname = xstrdup_or_null(o.elf.soname),
-                              *fault = loading_fault(l, o);
+        _free_ char *path = xstrdup(o.path), *soname = xstrdup_or_null(o.elf.soname),
+                    *fault = loading_fault(l, o);
         if (fault)
                 check_tell(look_fault(l, need, "program-library", path), need, "it cannot be loaded: %s",
                            fault);

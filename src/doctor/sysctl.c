@@ -48,15 +48,15 @@ static char *default_value(const Look *l, const char *name) {
 static void read_file(const char *text, const char *path, const char *file, char **value, char **from) {
         for (const char *line = text; *line;) {
                 size_t size = strcspn(line, "\n");
-                _cleanup_(freep) char *copy = xstrndup(line, size);
+                _free_ char *copy = xstrndup(line, size);
                 char *equals = strchr(copy, '=');
                 line += size + (line[size] == '\n');
                 if (!equals)
                         continue;
                 *equals = 0;
-                _cleanup_(freep) char *key = str_strip(copy), *set = str_strip(equals + 1);
+                _free_ char *key = str_strip(copy), *set = str_strip(equals + 1);
                 const char *name = key + (*key == '-');
-                _cleanup_(freep) char *its = sysctl_name_is_valid(name) ? sysctl_path(name) : NULL;
+                _free_ char *its = sysctl_name_is_valid(name) ? sysctl_path(name) : NULL;
                 if (!its || !streq(its, path))
                         continue;
                 FREE_ALL(*value, *from);
@@ -68,8 +68,7 @@ static void read_file(const char *text, const char *path, const char *file, char
 /* The text of the file that counts of those of this name: a link to /dev/null hides the others. */
 static void read_name(const Look *l, const char *name, const char *path, char **value, char **from) {
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _cleanup_(freep) char *file = xasprintf("%s/%s", folders[i], name), *target = NULL,
-                                      *text = NULL;
+                _free_ char *file = xasprintf("%s/%s", folders[i], name), *target = NULL, *text = NULL;
                 bool link = root_read_link(l->root, file, &target) >= 0;
                 if (!link && root_exists(l->root, file) == 0)
                         continue;
@@ -98,7 +97,7 @@ static char *configured_value(const Look *l, const char *path, char **from) {
 }
 
 void look_sysctl(Look *l, const Need *need) {
-        _cleanup_(freep) char *name = xstrdup(need->name), *path = NULL, *value = NULL, *from = NULL;
+        _free_ char *name = xstrdup(need->name), *path = NULL, *value = NULL, *from = NULL;
         char *want = strchr(name, '=');
         *want++ = 0;
         path = sysctl_path(name);
@@ -109,7 +108,7 @@ void look_sysctl(Look *l, const Need *need) {
                 value = configured_value(l, path, &from);
         if (!value && !l->image->running)
                 value = default_value(l, name);
-        _cleanup_(freep) char *found = value ? xasprintf("%s, %s", value, from ?: "the kernel's own") : NULL;
+        _free_ char *found = value ? xasprintf("%s, %s", value, from ?: "the kernel's own") : NULL;
         if (!value)
                 check_tell(checks_add(l->checks, CHECK_UNKNOWN, "sysctl", need->name, NULL), need,
                            l->image->running

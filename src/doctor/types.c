@@ -41,7 +41,7 @@ static bool brings(const Image *image, bool (*has)(const Root *root, const char 
 
 /* Only what tables know of, so that a laptop's name is none. */
 static char *own_type(const Image *image) {
-        _cleanup_(freep) char *name = NULL;
+        _free_ char *name = NULL;
         unsigned enis, addresses;
         if (!image->running || root_read_line(image->root, PRODUCT_NAME, &name) < 0)
                 return NULL;
@@ -70,7 +70,7 @@ char **image_types(const Image *image, char **ret_why) {
                 strv_add(&types, plain_x86[i]);
         for (size_t i = 0; i < ARRAY_SIZE(plain_arm) && image->machine != EM_X86_64; i++)
                 strv_add(&types, plain_arm[i]);
-        _cleanup_(freep) char *others = types_text(unknown);
+        _free_ char *others = types_text(unknown);
         const char *arch = machine_name(image->machine) ?: "",
                    *brought = nvidia && neuron ? "NVIDIA's driver or AWS Neuron's"
                               : nvidia         ? "NVIDIA's driver"

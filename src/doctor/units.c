@@ -29,7 +29,7 @@ typedef enum UnitState { UNIT_NONE, UNIT_MASKED, UNIT_DANGLING, UNIT_ODD, UNIT_R
 
 /* One file of it. *ret_text is set where it was read. */
 static UnitState unit_read(const Look *l, const char *path, char **ret_text) {
-        _cleanup_(freep) char *target = NULL;
+        _free_ char *target = NULL;
         size_t size = 0;
         bool link = root_read_link(l->root, path, &target) >= 0;
         if (link && streq(target, "/dev/null"))
@@ -89,7 +89,7 @@ static void add_setting(Service *s, const char *name, const char *value) {
 
 static void service_add(Service *s, const char *path, const char *text) {
         _cleanup_(strv_freep) char **settings = assignments_in_unit(text, "Service");
-        _cleanup_(freep) char *action = assignment_in_unit(text, "Unit", "SuccessAction");
+        _free_ char *action = assignment_in_unit(text, "Unit", "SuccessAction");
         for (char **setting = settings; setting && *setting; setting += 2) {
                 add_setting(s, setting[0], setting[1]);
                 if (!streq(setting[0], starters[MAIN_STARTER]))
@@ -117,7 +117,7 @@ static const char *service_fault(const Service *s) {
 static void add_drop_ins(const Look *l, const char *name, Service *s) {
         _cleanup_(strv_freep) char **files = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _cleanup_(freep) char *folder = xasprintf("%s/%s.d", folders[i], name);
+                _free_ char *folder = xasprintf("%s/%s.d", folders[i], name);
                 _cleanup_(strv_freep) char **names = NULL;
                 if (!counts(l, folder) || root_list(l->root, folder, &names) < 0)
                         continue;
@@ -128,8 +128,7 @@ static void add_drop_ins(const Look *l, const char *name, Service *s) {
         strv_sort(files);
         for (char **file = files; file && *file; file++)
                 for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                        _cleanup_(freep) char *path = xasprintf("%s/%s.d/%s", folders[i], name, *file),
-                                              *text = NULL;
+                        _free_ char *path = xasprintf("%s/%s.d/%s", folders[i], name, *file), *text = NULL;
                         UnitState state = counts(l, folders[i]) ? unit_read(l, path, &text) : UNIT_NONE;
                         if (state == UNIT_READ) {
                                 owners_look(l, path);
@@ -173,9 +172,9 @@ static char **started_programs(const Service *s) {
 static bool look_commands(Look *l, const Need *need, const char *path, const Service *service) {
         _cleanup_(strv_freep) char **all = started_programs(service);
         for (char **name = all; name && *name; name++) {
-                _cleanup_(freep) char *odd = NULL, *fault = NULL;
+                _free_ char *odd = NULL, *fault = NULL;
                 const char *code = NULL;
-                _cleanup_(freep) char *program = image_program(l->image, *name, &odd);
+                _free_ char *program = image_program(l->image, *name, &odd);
                 if (program)
                         labels_look(l->labels, l->root, program);
                 fault = program ? program_fault(l, program, &code) : NULL;
@@ -232,7 +231,7 @@ static const char *other_config(char *const *words, bool kubelet, bool *ret_ours
  * kubelet.service. */
 static char *reading_fault(const char *unit, const Service *s) {
         char **commands = s->commands[MAIN_STARTER], **files = s->commands[ENVIRONMENTS];
-        _cleanup_(freep) char *program = commands ? command_program(commands[0]) : NULL;
+        _free_ char *program = commands ? command_program(commands[0]) : NULL;
         _cleanup_(strv_freep) char **words = commands ? assignment_split(commands[0]) : NULL;
         const char *name = program ? (strrchr(program, '/') ?: "/") + 1 : "";
         bool kubelet = streq(name, "kubelet") && streq(unit, "kubelet.service"), ours = false;
@@ -253,7 +252,7 @@ static char *reading_fault(const char *unit, const Service *s) {
 }
 
 static bool look_reading(Look *l, const Need *need, const Service *s) {
-        _cleanup_(freep) char *fault = reading_fault(need->name, s);
+        _free_ char *fault = reading_fault(need->name, s);
         if (!fault)
                 return true;
         Check *c = look_fault(l, need, "unit-reads", s->from);
@@ -269,7 +268,7 @@ static bool has_link(const Look *l, const char *folder, const char *suffix, cons
         if (root_list(l->root, folder, &names) < 0)
                 return false;
         for (char **name = names; name && *name; name++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s/%s", folder, *name, unit), *target = NULL;
+                _free_ char *path = xasprintf("%s/%s/%s", folder, *name, unit), *target = NULL;
                 if (endswith(*name, suffix) && root_read_link(l->root, path, &target) >= 0)
                         return true;
         }
@@ -287,8 +286,7 @@ static char *closed_link(const Look *l, const char *folder, const char *unit) {
         if (r == -EACCES || r == -EPERM)
                 return xstrdup(folder);
         for (char **name = names; name && *name; name++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", folder, *name),
-                                      *link = xasprintf("%s/%s", path, unit);
+                _free_ char *path = xasprintf("%s/%s", folder, *name), *link = xasprintf("%s/%s", path, unit);
                 bool lists = endswith(*name, ".wants") || endswith(*name, ".requires");
                 if (lists && root_exists(l->root, link) < 0)
                         return TAKE_PTR(path);
@@ -308,7 +306,7 @@ static bool look_enabled(Look *l, const Need *need, const char *path, const char
         if (need->step || !startswith(need->name, "nodestrap-") || !strstr(text, "\n[Install]") ||
             unit_is_enabled(l, need->name))
                 return true;
-        _cleanup_(freep) char *closed = unit_closed(l, need->name);
+        _free_ char *closed = unit_closed(l, need->name);
         if (closed)
                 check_tell(checks_add(l->checks, CHECK_UNKNOWN, "unit-disabled", need->name, path), need,
                            "whether it is enabled cannot be looked at, since %s is closed to this user; "
@@ -324,7 +322,7 @@ static bool look_enabled(Look *l, const Need *need, const char *path, const char
 
 static UnitState find_unit(const Look *l, const char *name, char **ret_path, char **ret_text) {
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], name);
+                _free_ char *path = xasprintf("%s/%s", folders[i], name);
                 UnitState state = counts(l, path) ? unit_read(l, path, ret_text) : UNIT_NONE;
                 if (state == UNIT_NONE)
                         continue;
@@ -336,7 +334,7 @@ static UnitState find_unit(const Look *l, const char *name, char **ret_path, cha
 
 static UnitState find_in_trees(const Look *l, const char *name, char **ret_path, char **ret_text) {
         for (char **tree = l->image->trees; tree && *tree; tree++) {
-                _cleanup_(freep) char *path = xasprintf("%s/usr/lib/systemd/system/%s", *tree, name);
+                _free_ char *path = xasprintf("%s/usr/lib/systemd/system/%s", *tree, name);
                 if (unit_read(l, path, ret_text) != UNIT_READ)
                         continue;
                 *ret_path = TAKE_PTR(path);
@@ -346,12 +344,12 @@ static UnitState find_in_trees(const Look *l, const char *name, char **ret_path,
 }
 
 bool unit_is_masked(const Look *l, const char *name, char **ret_path) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         return find_unit(l, name, ret_path, &text) == UNIT_MASKED;
 }
 
 bool unit_exists(const Look *l, const char *name) {
-        _cleanup_(freep) char *text = NULL, *path = NULL;
+        _free_ char *text = NULL, *path = NULL;
         return find_unit(l, name, &path, &text) == UNIT_READ;
 }
 
@@ -360,13 +358,13 @@ void units_warn(const Root *root, Diag *warnings) {
         const Image image = { .root = root, .running = true };
         const Look l = { .root = root, .image = &image };
         for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-                _cleanup_(freep) char *text = NULL, *path = NULL;
+                _free_ char *text = NULL, *path = NULL;
                 _cleanup_(service_done) Service s = {};
                 if (find_unit(&l, units[i], &path, &text) != UNIT_READ)
                         continue;
                 service_add(&s, path, text);
                 add_drop_ins(&l, units[i], &s);
-                _cleanup_(freep) char *fault = reading_fault(units[i], &s);
+                _free_ char *fault = reading_fault(units[i], &s);
                 if (fault)
                         diag_warn(warnings, "unit-reads", "%s", fault);
         }
@@ -380,7 +378,7 @@ static bool same_file(const Root *root, const char *a, const char *b) {
 }
 
 bool unit_starts(const Look *l, const char *unit, const char *program) {
-        _cleanup_(freep) char *text = NULL, *path = NULL;
+        _free_ char *text = NULL, *path = NULL;
         _cleanup_(service_done) Service s = {};
         bool does = false;
         if (find_unit(l, unit, &path, &text) != UNIT_READ)
@@ -389,7 +387,7 @@ bool unit_starts(const Look *l, const char *unit, const char *program) {
         add_drop_ins(l, unit, &s);
         _cleanup_(strv_freep) char **all = started_programs(&s);
         for (char **name = all; name && *name && !does; name++) {
-                _cleanup_(freep) char *odd = NULL, *its = program_find(l->root, *name, &odd);
+                _free_ char *odd = NULL, *its = program_find(l->root, *name, &odd);
                 does = its && same_file(l->root, its, program);
         }
         return does;
@@ -412,7 +410,7 @@ static void look_read_unit(Look *l, const Need *need, const char *template, cons
 static bool is_closed(Look *l, const Need *need) {
         bool closed = false;
         for (size_t i = 0; i < ARRAY_SIZE(folders) && !closed; i++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], need->name);
+                _free_ char *path = xasprintf("%s/%s", folders[i], need->name);
                 closed = counts(l, path) && look_is_closed(l, need, "unit", path);
         }
         return closed;
@@ -421,10 +419,10 @@ static bool is_closed(Look *l, const Need *need) {
 void look_unit(Look *l, const Need *need) {
         /* "foo@bar.service" → "foo@.service"; NULL: no instance. */
         const char *at = strchr(need->name, '@'), *dot = strrchr(need->name, '.');
-        _cleanup_(freep) char *template =
-                at && dot && dot > at + 1 ? xasprintf("%.*s%s", (int)(at + 1 - need->name), need->name, dot)
-                                          : NULL,
-                              *path = NULL, *text = NULL;
+        _free_ char *template = at && dot && dot > at + 1
+                                        ? xasprintf("%.*s%s", (int)(at + 1 - need->name), need->name, dot)
+                                        : NULL,
+                    *path = NULL, *text = NULL;
         UnitState state = find_unit(l, need->name, &path, &text);
         if (state == UNIT_NONE && template)
                 state = find_unit(l, template, &path, &text);

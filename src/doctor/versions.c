@@ -120,7 +120,7 @@ static void tell_part(const Comparison *c, const Need *need, const char *subject
 /* What a boot makes of a driver's tree has the tree's programs, and for the rest the image's own. */
 static char *find_program(const Comparison *c, const char *name) {
         const Image *i = c->image;
-        _cleanup_(freep) char *odd = NULL;
+        _free_ char *odd = NULL;
         if (!c->driver || !*c->driver->tree)
                 return image_program(i, name, &odd);
         char *path = tree_program(i->root, c->driver->tree, name);
@@ -129,7 +129,7 @@ static char *find_program(const Comparison *c, const char *name) {
 
 /* The look at needs has found it, in another tree than the one that some types get. */
 static void tell_missing(const Comparison *c, const Need *need) {
-        _cleanup_(freep) char *odd = NULL, *other = image_program(c->image, need->name, &odd);
+        _free_ char *odd = NULL, *other = image_program(c->image, need->name, &odd);
         _cleanup_(strv_freep) char **types = types_of_driver(c, need);
         if (!other || (need->types && !types))
                 return;
@@ -145,7 +145,7 @@ static void tell_missing(const Comparison *c, const Need *need) {
 static void compare_part(const Comparison *c, const Part *p) {
         const Root *root = c->image->root;
         const Need *need = needs_find(c->needs, NEED_PROGRAM, p->name);
-        _cleanup_(freep) char *path = find_program(c, p->name), *version = NULL;
+        _free_ char *path = find_program(c, p->name), *version = NULL;
         if (!path && need && c->driver)
                 tell_missing(c, need);
         if (!path || (!need && !c->driver))
@@ -162,7 +162,7 @@ static void compare_part(const Comparison *c, const Part *p) {
  * is there at all. */
 static char *nvml_version(const Comparison *c, const char *folder, char **ret_path) {
         const Root *root = c->image->root;
-        _cleanup_(freep) char *path = xasprintf("%s/" NVML "1", folder), *target = NULL;
+        _free_ char *path = xasprintf("%s/" NVML "1", folder), *target = NULL;
         if (root_link_name(root, path, &target) < 0 && root_exists(root, path) <= 0)
                 return NULL;
         const char *behind = target && startswith(target, NVML) ? target + strlen(NVML) : "";
@@ -178,9 +178,9 @@ static char *nvml_version(const Comparison *c, const char *folder, char **ret_pa
 static void compare_nvml(const Comparison *c) {
         const Need *need = needs_find(c->needs, NEED_LIBRARY, NVML "1");
         _cleanup_(strv_freep) char **folders = library_directories(c->image);
-        _cleanup_(freep) char *path = NULL, *version = NULL;
+        _free_ char *path = NULL, *version = NULL;
         if (c->driver && *c->driver->tree) {
-                _cleanup_(freep) char *folder = xasprintf("%s/usr/lib64", c->driver->tree);
+                _free_ char *folder = xasprintf("%s/usr/lib64", c->driver->tree);
                 version = nvml_version(c, folder, &path);
         }
         for (char **folder = folders; folder && *folder && !path; folder++)
@@ -202,16 +202,15 @@ static void compare_modules(const Comparison *c) {
          * The caller's. */
         static const char folder[] = "/lib/modules/";
         const char *at = d->where ? strstr(d->where, folder) : NULL;
-        _cleanup_(freep) char *kernel = at ? xstrndup(at + strlen(folder), strcspn(at + strlen(folder), "/"))
-                                           : NULL,
-                              *list = NULL;
+        _free_ char *kernel = at ? xstrndup(at + strlen(folder), strcspn(at + strlen(folder), "/")) : NULL,
+                    *list = NULL;
         if (!kernel || (!*d->tree && modules_list(root, kernel, &rest, &list) < 0))
                 return;
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
-                _cleanup_(freep) char *path = *d->tree ? tree_module(root, d->tree, kernel, modules[i])
-                                              : list   ? module_path(kernel, list, modules[i])
-                                                       : NULL;
-                _cleanup_(freep) char *version = path ? module_information(root, path, "version") : NULL;
+                _free_ char *path = *d->tree ? tree_module(root, d->tree, kernel, modules[i])
+                                    : list   ? module_path(kernel, list, modules[i])
+                                             : NULL;
+                _free_ char *version = path ? module_information(root, path, "version") : NULL;
                 const Need *need = needs_find(c->needs, NEED_MODULE, modules[i]);
                 if (version || (path && need && root_exists(root, path) > 0))
                         tell_part(c, need, modules[i], path, version, need ? need->cause : CAUSE_NONE,
@@ -237,9 +236,9 @@ static void compare_firmware(const Comparison *c, const Need *nvidia) {
         _cleanup_(strv_freep) char **types = types_of_driver(c, nvidia);
         if ((nvidia->types && !types) || (!*d->tree && (!d->license || is_closed(d->license))))
                 return;
-        _cleanup_(freep) char *first = NULL;
+        _free_ char *first = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _cleanup_(freep) char *path = xasprintf("%s%s/nvidia/%s", d->tree, folders[i], d->version);
+                _free_ char *path = xasprintf("%s%s/nvidia/%s", d->tree, folders[i], d->version);
                 if (has_firmware(c->image->root, path)) {
                         add_of(c, CHECK_OK, "firmware", "NVIDIA's firmware", path);
                         return;
@@ -260,8 +259,8 @@ static void tell_driver(const Comparison *c) {
         const Driver *d = c->driver;
         const Need *need = needs_find(c->needs, NEED_MODULE, "nvidia");
         if (d) {
-                _cleanup_(freep) char *found = d->where ? xasprintf("%s (%s)", d->version, d->where)
-                                                        : xstrdup(d->version);
+                _free_ char *found =
+                        d->where ? xasprintf("%s (%s)", d->version, d->where) : xstrdup(d->version);
                 checks_add(c->checks, CHECK_OK, "driver", "NVIDIA's driver", found);
         } else if (need)
                 check_tell(add_of(c, CHECK_UNKNOWN, "driver", "NVIDIA's driver", NULL), need,
@@ -326,10 +325,10 @@ static void compare_minima(const Comparison *c, const Need *need) {
         const char *highest = highest_of(types, minimum_of);
         if (!highest)
                 return;
-        _cleanup_(freep) char *text = xasprintf("it does not know the GPUs of these types: they want %s or "
-                                                "newer",
-                                                highest),
-                              *found = image_drivers_text(c->image);
+        _free_ char *text = xasprintf("it does not know the GPUs of these types: they want %s or "
+                                      "newer",
+                                      highest),
+                    *found = image_drivers_text(c->image);
         tell_types(c, need, types, CAUSE_DRIVER, "NVIDIA's driver", found, text);
 }
 
@@ -351,8 +350,8 @@ static void compare_kernel(const Comparison *c, const Need *need) {
         if (!kernel)
                 return;
         _cleanup_(strv_freep) char **types = types_where(c, need, wants_new_kernel);
-        _cleanup_(freep) char *text = xasprintf("the NVSwitches of these types want Linux %s or newer",
-                                                highest_of(types, linux_of) ?: "");
+        _free_ char *text = xasprintf("the NVSwitches of these types want Linux %s or newer",
+                                      highest_of(types, linux_of) ?: "");
         tell_types(c, need, types, CAUSE_FABRIC_MANAGER, "kernel", kernel, text);
 }
 
@@ -389,7 +388,7 @@ static void compare_toolkit(const Comparison *c) {
         static const char *const names[] = { "nvidia-container-toolkit-base", "nvidia-container-toolkit",
                                              NULL };
         const Need *need = needs_find(c->needs, NEED_PROGRAM, "nvidia-ctk");
-        _cleanup_(freep) char *version = need ? package_version(c->image->root, names) : NULL;
+        _free_ char *version = need ? package_version(c->image->root, names) : NULL;
         if (!version)
                 return;
         if (!is_before(version, 1, 12)) {
@@ -437,7 +436,7 @@ void image_compare(const Image *image, const Needs *needs, Checks *checks) {
         /* It has versions of its own, and nobody says which of them go with which driver. */
         static const char *const names[] = { "nvlsm", NULL };
         const Need *need = needs_find(c.needs, NEED_PROGRAM, NVLSM_PROGRAM);
-        _cleanup_(freep) char *version = need ? package_version(c.image->root, names) : NULL;
+        _free_ char *version = need ? package_version(c.image->root, names) : NULL;
         if (version)
                 add_of(&c, CHECK_OK, "version", "nvlsm", version);
 }

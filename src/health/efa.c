@@ -12,7 +12,7 @@
 /* The RDMA device of this PCI function; NULL: it has none. */
 static const char *rdma_device_of(const Root *root, char *const *devices, const char *address) {
         for (char *const *d = devices; d && *d; d++) {
-                _cleanup_(freep) char *path = xasprintf(RDMA_DEVICES "/%s/device", *d), *name = NULL;
+                _free_ char *path = xasprintf(RDMA_DEVICES "/%s/device", *d), *name = NULL;
                 if (root_link_name(root, path, &name) >= 0 && streq(name, address))
                         return *d;
         }
@@ -20,7 +20,7 @@ static const char *rdma_device_of(const Root *root, char *const *devices, const 
 }
 
 static void check_port(const Root *root, const char *device, const char *address, Findings *f) {
-        _cleanup_(freep) char *path = xasprintf(RDMA_DEVICES "/%s/ports/1/state", device), *state = NULL;
+        _free_ char *path = xasprintf(RDMA_DEVICES "/%s/ports/1/state", device), *state = NULL;
         /* "4: ACTIVE" (torvalds/linux:Documentation/ABI/stable/sysfs-class-infiniband) */
         if (root_read_line(root, path, &state) < 0 || startswith(state, "4:"))
                 return;
@@ -33,7 +33,7 @@ static void check_port(const Root *root, const char *device, const char *address
 
 /* Where it has none, a check of its own has said so. */
 static bool has_driver(const Root *root, const char *address) {
-        _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL;
+        _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL;
         return root_link_name(root, path, &name) >= 0;
 }
 

@@ -228,7 +228,7 @@ void health_gpus(const NvmlGpus *gpus, unsigned looks, unsigned nvlinks, bool fa
         };
         for (size_t i = 0; i < gpus->n; i++) {
                 Look l = { .gpu = &gpus->items[i], .nvlinks = nvlinks, .fabric = fabric, .f = f };
-                _cleanup_(freep) char *name = xasprintf("GPU %zu (%s)", i, gpus->items[i].address);
+                _free_ char *name = xasprintf("GPU %zu (%s)", i, gpus->items[i].address);
                 bool gone = false;
                 for (size_t q = 0; q < ARRAY_SIZE(questions) && !gone; q++) {
                         if (!(looks >> questions[q].look & 1))

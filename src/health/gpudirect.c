@@ -30,7 +30,7 @@ static char *memory_provider(const Root *root) {
         if (root_list(root, RDMA_DEVICES, &devices) < 0)
                 return xstrdup("");
         for (char **d = devices; d && *d; d++) {
-                _cleanup_(freep) char *path = xasprintf(RDMA_DEVICES "/%s/device/p2p", *d), *line = NULL;
+                _free_ char *path = xasprintf(RDMA_DEVICES "/%s/device/p2p", *d), *line = NULL;
                 if (root_read_line(root, path, &line) >= 0)
                         return TAKE_PTR(line);
         }
@@ -39,7 +39,7 @@ static char *memory_provider(const Root *root) {
 
 /* Is it this release or a later one? False where it is not known. */
 static bool kernel_since(const Root *root, unsigned major, unsigned minor) {
-        _cleanup_(freep) char *release = NULL;
+        _free_ char *release = NULL;
         unsigned is_major = 0, is_minor = 0;
         return root_read_line(root, "/proc/sys/kernel/osrelease", &release) >= 0 &&
                sscanf(release, "%4u.%4u", &is_major, &is_minor) == 2 &&
@@ -65,7 +65,7 @@ static bool gdrcopy_installed(const Root *root) {
                 "/usr/lib/aarch64-linux-gnu/libgdrapi.so.2",
                 "/usr/local/lib/libgdrapi.so.2",
         };
-        _cleanup_(freep) char *release = NULL, *path = NULL, *modules = NULL;
+        _free_ char *release = NULL, *path = NULL, *modules = NULL;
         if (there(root, "/sys/module/gdrdrv"))
                 return true;
         for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
@@ -79,7 +79,7 @@ static bool gdrcopy_installed(const Root *root) {
 
 /* The number of its character devices in /proc/devices, 0: not there. */
 static unsigned gdrdrv_major(const Root *root) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         unsigned major = 0;
         if (root_read(root, "/proc/devices", TEXT_MAX, &text, NULL) < 0)
                 return 0;
@@ -112,7 +112,7 @@ static void check_gdrcopy(const Root *root, Findings *f) {
 /* ---- EFA ---- */
 
 static char *ways(const Root *root, bool open) {
-        _cleanup_(freep) char *provider = memory_provider(root);
+        _free_ char *provider = memory_provider(root);
         bool dma_buf = open && kernel_since(root, 5, 12), direct = startswith(provider, "NVIDIA");
         if (!dma_buf && !direct)
                 return NULL;
@@ -123,7 +123,7 @@ static char *ways(const Root *root, bool open) {
 }
 
 char *health_gpudirect(const Root *root, bool efa, Findings *f) {
-        _cleanup_(freep) char *version = NULL, *how = NULL, *why = NULL;
+        _free_ char *version = NULL, *how = NULL, *why = NULL;
         if (root_read(root, "/proc/driver/nvidia/version", TEXT_MAX, &version, NULL) < 0)
                 return xstrdup("no, NVIDIA's driver is not loaded");
         check_gdrcopy(root, f);

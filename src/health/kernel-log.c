@@ -254,7 +254,7 @@ static void add_xid_finding(const Event *e, const char *when, bool unusable, Fin
         char number[24] = "";
         if (e->number > 0)
                 snprintf(number, sizeof number, " (Xid %u)", e->number);
-        _cleanup_(freep) char *fact = xasprintf("NVIDIA's driver says: %s%s, %s", e->what, number, when);
+        _free_ char *fact = xasprintf("NVIDIA's driver says: %s%s, %s", e->what, number, when);
         finding_add(
                 f, e->word, e->address, unusable, "%s. %s", fact,
                 unusable ? "It is not to be used before a reset: reboot, and replace the instance where it "
@@ -264,9 +264,8 @@ static void add_xid_finding(const Event *e, const char *when, bool unusable, Fin
 }
 
 static void add_finding(const Log *l, const Event *e, Findings *f) {
-        _cleanup_(freep) char *times =
-                e->count > 1 ? xasprintf("%u times, first at", e->count) : xstrdup("at");
-        _cleanup_(freep) char *when =
+        _free_ char *times = e->count > 1 ? xasprintf("%u times, first at", e->count) : xstrdup("at");
+        _free_ char *when =
                 xasprintf("%s %llu.%06llu in dmesg%s", times, (unsigned long long)(e->first / 1000000),
                           (unsigned long long)(e->first % 1000000),
                           e->life < l->life ? ", by a driver that was loaded anew since" : "");
@@ -297,7 +296,7 @@ static bool is_told(const Log *l, const Event *e) {
 }
 
 void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f) {
-        _cleanup_(freep) Log *l = xcalloc(1, sizeof *l);
+        _free_ Log *l = xcalloc(1, sizeof *l);
         l->gpus = gpus;
         for (char *line = text, *end; line < text + size; line = end + 1) {
                 end = memchr(line, '\n', (size_t)(text + size - line));
@@ -323,7 +322,7 @@ void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f
 /* A read gives one record; EPIPE: older ones were overwritten meanwhile, the next read goes on. A file, which
  * a dump of a machine has in that place, gives many at once. */
 static void read_records(int fd, Text *text) {
-        _cleanup_(freep) char *buffer = xcalloc(1, 64 << 10);
+        _free_ char *buffer = xcalloc(1, 64 << 10);
         while (text->size < LOG_MAX) {
                 ssize_t n = read(fd, buffer, 64 << 10);
                 if (n > 0)

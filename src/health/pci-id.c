@@ -5,7 +5,7 @@
 #include "base/str.h"
 
 unsigned pci_id_at(const Root *root, const char *address) {
-        _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/uevent", address), *text = NULL;
+        _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/uevent", address), *text = NULL;
         const char *at = root_read(root, path, 4096, &text, NULL) < 0 ? NULL : strstr(text, "PCI_ID=");
         char *end = NULL;
         if (!at)

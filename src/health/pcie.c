@@ -48,14 +48,14 @@ static unsigned parse_speed(const char *text) {
 
 static unsigned read_link(const Root *root, const char *address, const char *name,
                           unsigned (*parse)(const char *text)) {
-        _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/%s", address, name), *line = NULL;
+        _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/%s", address, name), *line = NULL;
         return root_read_line(root, path, &line) < 0 ? 0 : parse(line);
 }
 
 /* 0 where either is not known. */
 static unsigned limit_at(const Root *root, const char *address, const char *name,
                          unsigned (*parse)(const char *text)) {
-        _cleanup_(freep) char *port = xasprintf("../%s", name);
+        _free_ char *port = xasprintf("../%s", name);
         unsigned own = read_link(root, address, name, parse), above = read_link(root, address, port, parse);
         return MIN(own, above);
 }
@@ -118,7 +118,7 @@ static void check_speed(const char *kind, const Link *links, size_t n, const Lin
 
 void health_pcie(const Root *root, const char *kind, char *const *addresses, Findings *f) {
         size_t n = strv_length(addresses);
-        _cleanup_(freep) Link *links = xcalloc(n + 1, sizeof *links);
+        _free_ Link *links = xcalloc(n + 1, sizeof *links);
         for (size_t i = 0; i < n; i++)
                 links[i] = (Link){
                         .address = addresses[i],

@@ -23,20 +23,18 @@ typedef struct FieldValue {
 _Static_assert(sizeof(FieldValue) == 40, "as nvml.h has it");
 
 /* as in nvml.c */
-#define HEALTH_FUNCTIONS(X)                                                                             \
-        X(unsigned, fields, "?nvmlDeviceGetFieldValues", (NvmlDevice device, int n, FieldValue *values)) \
-        X(unsigned, rows, "?nvmlDeviceGetRemappedRows",                                                 \
-          (NvmlDevice device, unsigned *ret_corrected, unsigned *ret_uncorrected, unsigned *ret_pending, \
-           unsigned *ret_failed))                                                                       \
-        X(unsigned, pages, "?nvmlDeviceGetRetiredPagesPendingStatus",                                   \
-          (NvmlDevice device, unsigned *ret))                                                           \
-        X(unsigned, errors, "?nvmlDeviceGetTotalEccErrors",                                             \
-          (NvmlDevice device, unsigned type, unsigned counter, unsigned long long *ret))                \
-        X(unsigned, link, "?nvmlDeviceGetNvLinkState",                                                  \
-          (NvmlDevice device, unsigned link, unsigned *ret))                                            \
-        X(unsigned, reasons, "?nvmlDeviceGetCurrentClocksEventReasons",                                 \
-          (NvmlDevice device, unsigned long long *ret))                                                 \
-        X(unsigned, old_reasons, "?nvmlDeviceGetCurrentClocksThrottleReasons",                          \
+#define HEALTH_FUNCTIONS(X)                                                                               \
+        X(unsigned, fields, "?nvmlDeviceGetFieldValues", (NvmlDevice device, int n, FieldValue *values))  \
+        X(unsigned, rows, "?nvmlDeviceGetRemappedRows",                                                   \
+          (NvmlDevice device, unsigned *ret_corrected, unsigned *ret_uncorrected, unsigned *ret_pending,  \
+           unsigned *ret_failed))                                                                         \
+        X(unsigned, pages, "?nvmlDeviceGetRetiredPagesPendingStatus", (NvmlDevice device, unsigned *ret)) \
+        X(unsigned, errors, "?nvmlDeviceGetTotalEccErrors",                                               \
+          (NvmlDevice device, unsigned type, unsigned counter, unsigned long long *ret))                  \
+        X(unsigned, link, "?nvmlDeviceGetNvLinkState", (NvmlDevice device, unsigned link, unsigned *ret)) \
+        X(unsigned, reasons, "?nvmlDeviceGetCurrentClocksEventReasons",                                   \
+          (NvmlDevice device, unsigned long long *ret))                                                   \
+        X(unsigned, old_reasons, "?nvmlDeviceGetCurrentClocksThrottleReasons",                            \
           (NvmlDevice device, unsigned long long *ret))
 #define POINTER(type, member, name, parameters) type(*member) parameters;
 #define NAME(type, member, name, parameters) name "\0"

@@ -30,7 +30,7 @@ _Static_assert(sizeof(Feature) == 284 && sizeof(Features) == 860, "as nvml.h has
 /* The library is there, since nvml_open() has loaded it. */
 static unsigned (*load(void))(NvmlDevice, Features *) {
         struct { unsigned (*features)(NvmlDevice, Features *); } nvml = {};
-        _cleanup_(freep) char *why = NULL;
+        _free_ char *why = NULL;
         int r = library_load("libnvidia-ml.so.1", "?nvmlDeviceGetGridLicensableFeatures_v4\0", NULL,
                              &nvml, &why);
         return r < 0 ? NULL : nvml.features;

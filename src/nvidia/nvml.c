@@ -65,67 +65,63 @@ _Static_assert(STRUCT_VERSION(FabricInfo2, 2) == 0x02000024 && STRUCT_VERSION(Fa
 _Static_assert(STRUCT_VERSION(ProfileInfo2, 2) == 0x02000098, "as pynvml.py has it");
 
 /* return type, member, name (after a '?' where older libraries lack it), parameters */
-#define NVML_FUNCTIONS(X)                                                                            \
-        X(unsigned, init, "nvmlInit_v2", (void))                                                     \
-        X(unsigned, shutdown, "nvmlShutdown", (void))                                                \
-        X(const char *, error_string, "nvmlErrorString", (unsigned code))                            \
-        X(unsigned, count, "nvmlDeviceGetCount_v2", (unsigned *ret))                                 \
-        X(unsigned, handle, "nvmlDeviceGetHandleByIndex_v2", (unsigned index, NvmlDevice *ret))      \
-        X(unsigned, pci, "nvmlDeviceGetPciInfo_v3", (NvmlDevice device, PciInfo *ret))               \
-        X(unsigned, uuid, "?nvmlDeviceGetUUID", (NvmlDevice device, char *ret, unsigned size))       \
-        X(unsigned, mig_most, "?nvmlDeviceGetMaxMigDeviceCount",                                     \
-          (NvmlDevice device, unsigned *ret))                                                        \
-        X(unsigned, mig_device, "?nvmlDeviceGetMigDeviceHandleByIndex",                              \
-          (NvmlDevice device, unsigned index, NvmlDevice *ret))                                      \
-        X(unsigned, fabric, "?nvmlDeviceGetGpuFabricInfo", (NvmlDevice device, FabricInfo1 *ret))    \
-        X(unsigned, fabric_v, "?nvmlDeviceGetGpuFabricInfoV", (NvmlDevice device, FabricInfo2 *ret)) \
-        X(unsigned, mig_mode, "?nvmlDeviceGetMigMode",                                               \
-          (NvmlDevice device, unsigned *ret_current, unsigned *ret_pending))                         \
-        X(unsigned, set_mig_mode, "?nvmlDeviceSetMigMode",                                           \
-          (NvmlDevice device, unsigned mode, unsigned *ret_activation))                              \
-        X(unsigned, profile, "?nvmlDeviceGetGpuInstanceProfileInfo",                                 \
-          (NvmlDevice device, unsigned index, ProfileInfo1 *ret))                                    \
-        X(unsigned, profile_v, "?nvmlDeviceGetGpuInstanceProfileInfoV",                              \
-          (NvmlDevice device, unsigned index, ProfileInfo2 *ret))                                    \
-        X(unsigned, instances, "?nvmlDeviceGetGpuInstances",                                         \
-          (NvmlDevice device, unsigned profile, void **ret, unsigned *count))                        \
-        X(unsigned, instance_info, "?nvmlGpuInstanceGetInfo", (void *instance, InstanceInfo *ret))   \
-        X(unsigned, places, "?nvmlDeviceGetGpuInstancePossiblePlacements_v2",                        \
-          (NvmlDevice device, unsigned profile, Placement *ret, unsigned *count))                    \
-        X(unsigned, create, "?nvmlDeviceCreateGpuInstance",                                          \
-          (NvmlDevice device, unsigned profile, void **ret))                                         \
-        X(unsigned, create_at, "?nvmlDeviceCreateGpuInstanceWithPlacement",                          \
-          (NvmlDevice device, unsigned profile, const Placement *placement, void **ret))             \
-        X(unsigned, destroy, "?nvmlGpuInstanceDestroy", (void *instance))                            \
-        X(unsigned, compute_profile, "?nvmlGpuInstanceGetComputeInstanceProfileInfo",                \
-          (void *instance, unsigned index, unsigned engines, ComputeProfileInfo *ret))               \
-        X(unsigned, compute_create, "?nvmlGpuInstanceCreateComputeInstance",                         \
-          (void *instance, unsigned profile, void **ret))                                            \
-        X(unsigned, compute_instances, "?nvmlGpuInstanceGetComputeInstances",                        \
-          (void *instance, unsigned profile, void **ret, unsigned *count))                           \
-        X(unsigned, compute_destroy, "?nvmlComputeInstanceDestroy", (void *compute))                 \
-        X(unsigned, persistence, "?nvmlDeviceGetPersistenceMode",                                    \
-          (NvmlDevice device, unsigned *ret))                                                        \
-        X(unsigned, set_persistence, "?nvmlDeviceSetPersistenceMode",                                \
-          (NvmlDevice device, unsigned on))                                                          \
-        X(unsigned, auto_boost, "?nvmlDeviceGetAutoBoostedClocksEnabled",                            \
-          (NvmlDevice device, unsigned *ret, unsigned *ret_default))                                 \
-        X(unsigned, set_auto_boost, "?nvmlDeviceSetAutoBoostedClocksEnabled",                        \
-          (NvmlDevice device, unsigned on))                                                          \
-        X(unsigned, set_default_auto_boost, "?nvmlDeviceSetDefaultAutoBoostedClocksEnabled",         \
-          (NvmlDevice device, unsigned on, unsigned flags))                                          \
-        X(unsigned, memory_clocks, "?nvmlDeviceGetSupportedMemoryClocks",                            \
-          (NvmlDevice device, unsigned *count, unsigned *ret))                                       \
-        X(unsigned, graphics_clocks, "?nvmlDeviceGetSupportedGraphicsClocks",                        \
-          (NvmlDevice device, unsigned memory, unsigned *count, unsigned *ret))                      \
-        X(unsigned, application_clock, "?nvmlDeviceGetApplicationsClock",                            \
-          (NvmlDevice device, unsigned type, unsigned *ret))                                         \
-        X(unsigned, default_clock, "?nvmlDeviceGetDefaultApplicationsClock",                         \
-          (NvmlDevice device, unsigned type, unsigned *ret))                                         \
-        X(unsigned, set_application_clocks, "?nvmlDeviceSetApplicationsClocks",                      \
-          (NvmlDevice device, unsigned memory, unsigned graphics))                                   \
-        X(unsigned, reset_application_clocks, "?nvmlDeviceResetApplicationsClocks",                  \
-          (NvmlDevice device))
+#define NVML_FUNCTIONS(X)                                                                                \
+        X(unsigned, init, "nvmlInit_v2", (void))                                                         \
+        X(unsigned, shutdown, "nvmlShutdown", (void))                                                    \
+        X(const char *, error_string, "nvmlErrorString", (unsigned code))                                \
+        X(unsigned, count, "nvmlDeviceGetCount_v2", (unsigned *ret))                                     \
+        X(unsigned, handle, "nvmlDeviceGetHandleByIndex_v2", (unsigned index, NvmlDevice *ret))          \
+        X(unsigned, pci, "nvmlDeviceGetPciInfo_v3", (NvmlDevice device, PciInfo *ret))                   \
+        X(unsigned, uuid, "?nvmlDeviceGetUUID", (NvmlDevice device, char *ret, unsigned size))           \
+        X(unsigned, mig_most, "?nvmlDeviceGetMaxMigDeviceCount", (NvmlDevice device, unsigned *ret))     \
+        X(unsigned, mig_device, "?nvmlDeviceGetMigDeviceHandleByIndex",                                  \
+          (NvmlDevice device, unsigned index, NvmlDevice *ret))                                          \
+        X(unsigned, fabric, "?nvmlDeviceGetGpuFabricInfo", (NvmlDevice device, FabricInfo1 *ret))        \
+        X(unsigned, fabric_v, "?nvmlDeviceGetGpuFabricInfoV", (NvmlDevice device, FabricInfo2 *ret))     \
+        X(unsigned, mig_mode, "?nvmlDeviceGetMigMode",                                                   \
+          (NvmlDevice device, unsigned *ret_current, unsigned *ret_pending))                             \
+        X(unsigned, set_mig_mode, "?nvmlDeviceSetMigMode",                                               \
+          (NvmlDevice device, unsigned mode, unsigned *ret_activation))                                  \
+        X(unsigned, profile, "?nvmlDeviceGetGpuInstanceProfileInfo",                                     \
+          (NvmlDevice device, unsigned index, ProfileInfo1 *ret))                                        \
+        X(unsigned, profile_v, "?nvmlDeviceGetGpuInstanceProfileInfoV",                                  \
+          (NvmlDevice device, unsigned index, ProfileInfo2 *ret))                                        \
+        X(unsigned, instances, "?nvmlDeviceGetGpuInstances",                                             \
+          (NvmlDevice device, unsigned profile, void **ret, unsigned *count))                            \
+        X(unsigned, instance_info, "?nvmlGpuInstanceGetInfo", (void *instance, InstanceInfo *ret))       \
+        X(unsigned, places, "?nvmlDeviceGetGpuInstancePossiblePlacements_v2",                            \
+          (NvmlDevice device, unsigned profile, Placement *ret, unsigned *count))                        \
+        X(unsigned, create, "?nvmlDeviceCreateGpuInstance",                                              \
+          (NvmlDevice device, unsigned profile, void **ret))                                             \
+        X(unsigned, create_at, "?nvmlDeviceCreateGpuInstanceWithPlacement",                              \
+          (NvmlDevice device, unsigned profile, const Placement *placement, void **ret))                 \
+        X(unsigned, destroy, "?nvmlGpuInstanceDestroy", (void *instance))                                \
+        X(unsigned, compute_profile, "?nvmlGpuInstanceGetComputeInstanceProfileInfo",                    \
+          (void *instance, unsigned index, unsigned engines, ComputeProfileInfo *ret))                   \
+        X(unsigned, compute_create, "?nvmlGpuInstanceCreateComputeInstance",                             \
+          (void *instance, unsigned profile, void **ret))                                                \
+        X(unsigned, compute_instances, "?nvmlGpuInstanceGetComputeInstances",                            \
+          (void *instance, unsigned profile, void **ret, unsigned *count))                               \
+        X(unsigned, compute_destroy, "?nvmlComputeInstanceDestroy", (void *compute))                     \
+        X(unsigned, persistence, "?nvmlDeviceGetPersistenceMode", (NvmlDevice device, unsigned *ret))    \
+        X(unsigned, set_persistence, "?nvmlDeviceSetPersistenceMode", (NvmlDevice device, unsigned on))  \
+        X(unsigned, auto_boost, "?nvmlDeviceGetAutoBoostedClocksEnabled",                                \
+          (NvmlDevice device, unsigned *ret, unsigned *ret_default))                                     \
+        X(unsigned, set_auto_boost, "?nvmlDeviceSetAutoBoostedClocksEnabled",                            \
+          (NvmlDevice device, unsigned on))                                                              \
+        X(unsigned, set_default_auto_boost, "?nvmlDeviceSetDefaultAutoBoostedClocksEnabled",             \
+          (NvmlDevice device, unsigned on, unsigned flags))                                              \
+        X(unsigned, memory_clocks, "?nvmlDeviceGetSupportedMemoryClocks",                                \
+          (NvmlDevice device, unsigned *count, unsigned *ret))                                           \
+        X(unsigned, graphics_clocks, "?nvmlDeviceGetSupportedGraphicsClocks",                            \
+          (NvmlDevice device, unsigned memory, unsigned *count, unsigned *ret))                          \
+        X(unsigned, application_clock, "?nvmlDeviceGetApplicationsClock",                                \
+          (NvmlDevice device, unsigned type, unsigned *ret))                                             \
+        X(unsigned, default_clock, "?nvmlDeviceGetDefaultApplicationsClock",                             \
+          (NvmlDevice device, unsigned type, unsigned *ret))                                             \
+        X(unsigned, set_application_clocks, "?nvmlDeviceSetApplicationsClocks",                          \
+          (NvmlDevice device, unsigned memory, unsigned graphics))                                       \
+        X(unsigned, reset_application_clocks, "?nvmlDeviceResetApplicationsClocks", (NvmlDevice device))
 #define POINTER(type, member, name, parameters) type(*member) parameters;
 #define NAME(type, member, name, parameters) name "\0"
 static struct { NVML_FUNCTIONS(POINTER) } nvml;
@@ -196,7 +192,7 @@ static int gpus_take(NvmlGpus *g, unsigned count, const char **ret_call, unsigne
 }
 
 static int open_failed(NvmlTrouble *ret, int code, char *call) {
-        _cleanup_(freep) char *text = nvml_text(code), *name = call;
+        _free_ char *text = nvml_text(code), *name = call;
         *ret = (NvmlTrouble){ .code = code, .text = xasprintf("%s: %s", name, text) };
         return -EIO;
 }
@@ -338,7 +334,7 @@ static int profile_at(NvmlDevice device, unsigned index, NvmlProfile *ret) {
 /* An index that this GPU has no profile for is answered with "not supported", one that nobody knows with
  * "invalid argument". */
 int nvml_mig_profiles(NvmlDevice device, NvmlProfile **ret, size_t *ret_n) {
-        _cleanup_(freep) NvmlProfile *profiles = xcalloc(PROFILES_MAX, sizeof *profiles);
+        _free_ NvmlProfile *profiles = xcalloc(PROFILES_MAX, sizeof *profiles);
         size_t n = 0;
         for (unsigned i = 0; i < PROFILES_MAX; i++) {
                 int code = profile_at(device, i, &profiles[n]);
@@ -364,7 +360,7 @@ static int by_place(const void *a, const void *b) {
 
 static int instances_of(NvmlDevice device, const NvmlProfile *profile, NvmlInstances *to) {
         unsigned room = MIN(MAX(profile->instances, PROFILES_MAX), LIST_MAX), count = room;
-        _cleanup_(freep) void **handles = xcalloc(room, sizeof *handles);
+        _free_ void **handles = xcalloc(room, sizeof *handles);
         int code = CALL(instances, device, profile->id, handles, &count);
         code = list_code(code, count, room);
         for (unsigned i = 0; code == NVML_OK && i < count; i++) {
@@ -397,7 +393,7 @@ int nvml_mig_places(NvmlDevice device, unsigned profile, NvmlInstances *ret) {
         if (code != NVML_OK)
                 return code;
         unsigned room = count;
-        _cleanup_(freep) Placement *places = xcalloc(room, sizeof *places);
+        _free_ Placement *places = xcalloc(room, sizeof *places);
         code = CALL(places, device, profile, places, &count);
         code = list_code(code, count, room);
         if (code != NVML_OK)

@@ -50,7 +50,7 @@ static void refuse_mixed(Stores *s, const Array *a) {
         _cleanup_(text_done) Text stores = {}, others = {};
         for (char **member = a->members; member && *member; member++) {
                 const Disk *d = store_by_name(s, *member);
-                _cleanup_(freep) char *label = d ? disk_label(d) : xstrdup(*member);
+                _free_ char *label = d ? disk_label(d) : xstrdup(*member);
                 list_add(d ? &stores : &others, label);
         }
         stores_refuse(s, CAUSE_ARRAY,
@@ -95,8 +95,8 @@ static char *members_text(const Stores *s, const Disk *like) {
         Text t = {};
         for (size_t i = 0; i < s->n; i++)
                 if (s->disks[i] == like || same_array(s->disks[i], like)) {
-                        _cleanup_(freep) char *label = disk_label(s->disks[i]),
-                                              *holds = content_describe(&s->disks[i]->content);
+                        _free_ char *label = disk_label(s->disks[i]),
+                                    *holds = content_describe(&s->disks[i]->content);
                         text_add(&t, "%s%s: %s", t.size > 0 ? ", " : "", label, holds);
                 }
         return text_take(&t);
@@ -115,14 +115,14 @@ static const Disk *find_ours(Stores *s) {
                 if (!is_member(d))
                         continue;
                 if (is_first_of_its_array(s, i) && !is_ours(d)) {
-                        _cleanup_(freep) char *members = members_text(s, d);
+                        _free_ char *members = members_text(s, d);
                         stores_refuse(s, CAUSE_DISK_USED,
                                       "%s. An array that has another name than " RAID_NAME
                                       ", or other metadata than 1.2, is somebody else's and is left alone; "
                                       "if it is not needed, stop it and `blkdiscard --force` its members",
                                       members);
                 } else if (is_first_of_its_array(s, i) && ours) {
-                        _cleanup_(freep) char *one = members_text(s, ours), *other = members_text(s, d);
+                        _free_ char *one = members_text(s, ours), *other = members_text(s, d);
                         stores_refuse(s, CAUSE_ARRAY,
                                       "two arrays are named " RAID_NAME
                                       ", %s and %s: %s; %s. Which one holds what is needed "
@@ -164,7 +164,7 @@ char *array_missing(const Stores *s) {
                 ours = is_ours(s->disks[i]) ? s->disks[i] : NULL;
         if (!ours || ours->content.raid.disks > ROLES_MAX)
                 return xstrdup("");
-        _cleanup_(freep) bool *filled = roles_filled(s, ours);
+        _free_ bool *filled = roles_filled(s, ours);
         _cleanup_(text_done) Text roles = {};
         for (unsigned i = 0; i < ours->content.raid.disks; i++)
                 if (!filled[i])
@@ -199,7 +199,7 @@ static bool takes_part(const Disk *d, const Disk *ours, const Array *running) {
 
 /* Members that stayed behind count here: what they hold is old, but may be all there is. */
 static bool is_lost(const Stores *s, const Disk *ours) {
-        _cleanup_(freep) bool *filled = xcalloc((size_t)ours->content.raid.disks + 1, sizeof(bool));
+        _free_ bool *filled = xcalloc((size_t)ours->content.raid.disks + 1, sizeof(bool));
         for (size_t i = 0; i < s->n; i++) {
                 int role = same_array(s->disks[i], ours) ? s->disks[i]->content.raid.role : -1;
                 if (role >= 0 && (unsigned)role < ours->content.raid.disks)
@@ -209,11 +209,11 @@ static bool is_lost(const Stores *s, const Disk *ours) {
 }
 
 static void decide_raid10(Stores *s, const Disk *ours, const Array *running, ArrayFound *f) {
-        _cleanup_(freep) bool *filled = roles_filled(s, ours);
+        _free_ bool *filled = roles_filled(s, ours);
         for (size_t i = 0; i < s->n; i++)
                 if (!takes_part(s->disks[i], ours, running))
                         strv_add(&f->blank, s->disks[i]->name);
-        _cleanup_(freep) char *blank = f->blank ? strv_join(f->blank, ", ") : NULL;
+        _free_ char *blank = f->blank ? strv_join(f->blank, ", ") : NULL;
         if (!blank) {
                 f->state = running ? STEP_KEEP : STEP_ASSEMBLE;
                 return;
@@ -222,7 +222,7 @@ static void decide_raid10(Stores *s, const Disk *ours, const Array *running, Arr
         bool alive = running || (ours->content.raid.layout == NEAR_2 &&
                                  has_every_chunk(filled, ours->content.raid.disks));
         if (!alive && !is_lost(s, ours)) {
-                _cleanup_(freep) char *text = members_text(s, ours);
+                _free_ char *text = members_text(s, ours);
                 stores_refuse(s, CAUSE_ARRAY,
                               "the raid10 cannot be put together without %s, and yet not all of it may be "
                               "lost: %s. `mdadm --assemble --force` may bring it back; if it is not needed, "
@@ -243,7 +243,7 @@ static void decide_raid10(Stores *s, const Disk *ours, const Array *running, Arr
 static void decide_raid0(Stores *s, const Disk *ours, const Array *running, ArrayFound *f) {
         _cleanup_(text_done) Text lost = {};
         size_t members = 0;
-        _cleanup_(freep) bool *filled = roles_filled(s, ours);
+        _free_ bool *filled = roles_filled(s, ours);
         for (size_t i = 0; i < s->n; i++) {
                 members += same_array(s->disks[i], ours);
                 if (!same_array(s->disks[i], ours))
@@ -258,7 +258,7 @@ static void decide_raid0(Stores *s, const Disk *ours, const Array *running, Arra
         } else if (roles_count(filled, ours) == s->n)
                 f->state = STEP_ASSEMBLE;
         else {
-                _cleanup_(freep) char *text = members_text(s, ours);
+                _free_ char *text = members_text(s, ours);
                 stores_refuse(s, CAUSE_ARRAY,
                               "the superblocks contradict each other: %s. `blkdiscard --force` them all "
                               "if the array is not needed",
@@ -269,7 +269,7 @@ static void decide_raid0(Stores *s, const Disk *ours, const Array *running, Arra
 /* An array of ours that is of another shape than what is asked for. */
 static bool refuse_shape(Stores *s, const Disk *ours, int level) {
         const RaidMember *raid = &ours->content.raid;
-        _cleanup_(freep) char *text = members_text(s, ours), *missing = array_missing(s);
+        _free_ char *text = members_text(s, ours), *missing = array_missing(s);
         if (raid->level != level)
                 stores_refuse(s, CAUSE_ARRAY,
                               "the instance stores carry an array of another level than %s, which the "
@@ -296,7 +296,7 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
 static void refuse_held_blank(Stores *s, const Array *a) {
         for (char **member = a->members; member && *member; member++) {
                 const Disk *d = store_by_name(s, *member);
-                _cleanup_(freep) char *label = disk_label(d);
+                _free_ char *label = disk_label(d);
                 stores_refuse(s, CAUSE_DISK_USED,
                               "%s carries no superblock, and yet array %s holds it. It is left alone; if "
                               "nothing of that is needed: `mdadm --stop /dev/%s`",

@@ -126,7 +126,7 @@ static char *row_path(const Row *row, const Choice *c, bool quotes) {
 
 static void put_rows(json_t *into, const Row *rows, const Choice *c) {
         for (const Row *row = rows; row->path; row++) {
-                _cleanup_(freep) char *path = row_path(row, c, false), *value = row_value(row, c);
+                _free_ char *path = row_path(row, c, false), *value = row_value(row, c);
                 if ((row->need & ~c->has) == 0)
                         json_put(into, path, json_loads(value, JSON_DECODE_ANY, NULL));
         }
@@ -134,11 +134,11 @@ static void put_rows(json_t *into, const Row *rows, const Choice *c) {
 
 /* A header where the table changes, with an empty line above. */
 static void add_rows(Text *t, const Row *rows, const Choice *c) {
-        _cleanup_(freep) char *table = xstrdup("");
+        _free_ char *table = xstrdup("");
         for (const Row *row = rows; row->path; row++) {
                 if ((row->need & ~c->has) != 0)
                         continue;
-                _cleanup_(freep) char *path = row_path(row, c, true), *value = row_value(row, c);
+                _free_ char *path = row_path(row, c, true), *value = row_value(row, c);
                 char *slash = strrchr(path, '/'), *key = slash ? slash + 1 : path;
                 if (slash) {
                         *slash = 0;
@@ -386,7 +386,7 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
         const json_t *user = config->containerd.config;
         _cleanup_(text_done) Text said = {};
         _cleanup_(json_decrefp) json_t *all = merged(plan, user, c, &said);
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (json_object_size(user) == 0)
                 text = own_text(c);
         else {
@@ -394,10 +394,10 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
                 if (r < 0)
                         return r;
         }
-        _cleanup_(freep) char *why = xasprintf(
-                "containerd %s, schema %u; runtime %s%s%s%s%s", host->containerd_version, c->schema,
-                c->runtime, c->cdi ? ", CDI" : "", c->soci ? ", SOCI" : "",
-                json_object_size(user) > 0 ? "; the user's TOML merged in" : "", said.data ?: "");
+        _free_ char *why =
+                xasprintf("containerd %s, schema %u; runtime %s%s%s%s%s", host->containerd_version, c->schema,
+                          c->runtime, c->cdi ? ", CDI" : "", c->soci ? ", SOCI" : "",
+                          json_object_size(user) > 0 ? "; the user's TOML merged in" : "", said.data ?: "");
         plan_users_file(plan, "containerd", CONTAINERD_CONFIG, why, text, json_object_size(user) > 0,
                         json_holds_secret(user));
         judge(plan, config, host, c, all);

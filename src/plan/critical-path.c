@@ -26,7 +26,7 @@ static void reach_behind(const json_t *index, const Reach *all, Reach *own, char
 }
 
 size_t plan_critical_path(const Plan *plan, size_t **ret, uint64_t *ret_usec) {
-        _cleanup_(freep) Reach *all = xcalloc(plan->n + 1, sizeof *all);
+        _free_ Reach *all = xcalloc(plan->n + 1, sizeof *all);
         _cleanup_(json_decrefp) json_t *index = plan_index(plan);
         size_t last = SIZE_MAX, n = 0;
         for (size_t i = 0; i < plan->n; i++) {          /* each stands behind those that it waits for */

@@ -46,7 +46,7 @@ static bool paths_grow(const Plan *plan, uint64_t *until) {
 /* How long the steps may take at most where each that waits for others has all of its time, and settings are
  * made one after the other. */
 static uint64_t longest_path(const Plan *plan) {
-        _cleanup_(freep) uint64_t *until = xcalloc(plan->n, sizeof *until);
+        _free_ uint64_t *until = xcalloc(plan->n, sizeof *until);
         uint64_t longest = 0, settings = 0;
         for (size_t i = 0; i < plan->n && paths_grow(plan, until); i++)
                 ;
@@ -62,7 +62,7 @@ static uint64_t longest_path(const Plan *plan) {
  * is none of the time in which they must start, or end what they are at. Some have no default dependencies
  * and may be over long before, so what waits for the end of one begins at once. */
 static void plan_await_system(Plan *plan) {
-        _cleanup_(freep) char *id = NULL;
+        _free_ char *id = NULL;
         for (size_t i = 0, n = plan->n; i < n; i++) {
                 ActionType type = plan->actions[i].type;
                 if (plan->actions[i].phase != PHASE_DEVICES ||

@@ -33,9 +33,8 @@ static int check_promise(Plan *plan, const Config *config, const Host *host, Dia
         }
         if (said <= (unsigned)type->max_efa)
                 return 0;
-        _cleanup_(freep) char *text =
-                xasprintf("asks for %u EFA device%s, and a %s can have %d: the boot fails", said,
-                          said == 1 ? "" : "s", type->name, type->max_efa);
+        _free_ char *text = xasprintf("asks for %u EFA device%s, and a %s can have %d: the boot fails", said,
+                                      said == 1 ? "" : "s", type->name, type->max_efa);
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return diag_error_at(diag, -EINVAL, CAUSE_EFA, NULL, path, "%s", text);
         diag_warn_at(&plan->warnings, "too-many-efa", NULL, path, "%s", text);
@@ -49,7 +48,7 @@ static bool is_extra(const InstanceOptions *o) {
 
 int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const InstanceOptions *o = &config->instance;
-        _cleanup_(freep) char *before = NULL;
+        _free_ char *before = NULL;
         if (host->ptrace_scope > 0 && plan_uses_efa(config, host))
                 diag_warn(&plan->warnings, "ptrace-scope",
                           "kernel.yama.ptrace_scope is %d: libfabric does without shared memory between the "

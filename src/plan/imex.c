@@ -35,7 +35,7 @@ void plan_imex_files(Plan *plan, const Nvidia *nvidia, const Host *host) {
                 diag_warn_at(&plan->warnings, "imex-nodes", NULL, NVIDIA_PATH ".imex.nodes",
                              "does not name this host's address: IMEX finds a configuration that is not its "
                              "own, and does not get ready");
-        _cleanup_(freep) char *why =
+        _free_ char *why =
                 xasprintf("%zu node%s of the NVLink domain, the same list on each", n, n == 1 ? "" : "s");
         plan_file(plan, PHASE_CONFIG, "accelerator", IMEX_CONFIG,
                   "IMEX on this host, with the socket that the DRA driver asks", settings, 0644);

@@ -36,9 +36,8 @@ static char *plain_or_quoted(const char *address) {
 /* YAML, because people read and patch this file: nodeadm's, line by line. */
 static char *kubeconfig(const Config *config, const Host *host, CredentialPlugin plugin) {
         const Cluster *c = &config->cluster;
-        _cleanup_(freep) char *server = plain_or_quoted(c->endpoint ?: ""),
-                              *region = quoted(host->instance.region),
-                              *cluster = quoted((c->outpost ? c->id : c->name) ?: "");
+        _free_ char *server = plain_or_quoted(c->endpoint ?: ""), *region = quoted(host->instance.region),
+                    *cluster = quoted((c->outpost ? c->id : c->name) ?: "");
         Text t = {};
         text_add(&t, "---\napiVersion: v1\nkind: Config\n");
         text_add(&t,
@@ -61,8 +60,8 @@ static char *kubeconfig(const Config *config, const Host *host, CredentialPlugin
 static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, CredentialPlugin plugin,
                             char ***flags) {
         bool outpost = config->cluster.outpost;
-        _cleanup_(freep) char *text = kubeconfig(config, host, plugin);
-        _cleanup_(freep) char *why =
+        _free_ char *text = kubeconfig(config, host, plugin);
+        _free_ char *why =
                 xasprintf("cluster %s in %s; credentials from %s",
                           (outpost ? config->cluster.id : config->cluster.name) ?: "?", host->instance.region,
                           plugin == PLUGIN_AWS ? "`aws eks get-token`" : "`nodestrap token`");
@@ -108,8 +107,7 @@ static void plan_provider(Plan *plan, const Host *host, char ***flags) {
         }
         const char *slash = strrchr(path, '/');
         json_t *all = provider_config(host->kubelet_version, slash + 1);
-        _cleanup_(freep) char *text = json_text(all, 2, false),
-                              *why = xasprintf("ECR's registries, by %s", path);
+        _free_ char *text = json_text(all, 2, false), *why = xasprintf("ECR's registries, by %s", path);
         json_decref(all);
         plan_file(plan, PHASE_CONFIG, "kubelet", PROVIDER_CONFIG, why, text, 0644);
         strv_push(flags, xasprintf("--image-credential-provider-bin-dir=%.*s",

@@ -18,8 +18,8 @@
 static char *plain_line(char *const *flags, char *const *user, char *const *words) {
         _cleanup_(strv_freep) char **all = strv_copy(flags);
         strv_extend(&all, user);
-        _cleanup_(freep) char *value = strv_join(all, " "), *line = xasprintf(ARGUMENTS "=%s", value);
-        _cleanup_(freep) char *read = assignment_in_environment(line, ARGUMENTS);
+        _free_ char *value = strv_join(all, " "), *line = xasprintf(ARGUMENTS "=%s", value);
+        _free_ char *read = assignment_in_environment(line, ARGUMENTS);
         _cleanup_(strv_freep) char **split = assignment_split(read ?: "");
         size_t n = strv_length(split);
         if (n != strv_length(words))
@@ -32,7 +32,7 @@ static char *plain_line(char *const *flags, char *const *user, char *const *word
 
 /* systemd hands the line to kubelet as one variable too, beside the words. */
 static void check_length(Plan *plan, const char *text) {
-        _cleanup_(freep) char *value = assignment_in_environment(text, ARGUMENTS);
+        _free_ char *value = assignment_in_environment(text, ARGUMENTS);
         if (strlen(ARGUMENTS "=") + strlen(value ?: "") < VARIABLE_MAX)
                 return;
         diag_warn_at(&plan->warnings, "kubelet-flag", NULL, "spec.kubelet.flags",
@@ -45,8 +45,7 @@ void kubelet_arguments(Plan *plan, const Config *config, const Host *host, char 
         _cleanup_(strv_freep) char **words = strv_copy(flags);
         _cleanup_(strv_freep) char **user = kubelet_words(config->kubelet.flags);
         strv_extend(&words, user);
-        _cleanup_(freep) char *value = assignment_join(words),
-                              *plain = plain_line(flags, config->kubelet.flags, words);
+        _free_ char *value = assignment_join(words), *plain = plain_line(flags, config->kubelet.flags, words);
         _cleanup_(text_done) Text t = {};
         text_add(&t, plain ? "%s\n" : ARGUMENTS "=%s\n", plain ?: value);
         check_length(plan, t.data);
@@ -54,7 +53,7 @@ void kubelet_arguments(Plan *plan, const Config *config, const Host *host, char 
         if (!version_at_least(host->kubelet_version, 1, 30) &&
             plan_find(plan, "write-file:/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"))
                 text_add(&t, "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on\n");
-        _cleanup_(freep) char *why = xasprintf("%zu arguments; %zu of them the user's, last",
-                                               strv_length(words), strv_length(user));
+        _free_ char *why = xasprintf("%zu arguments; %zu of them the user's, last", strv_length(words),
+                                     strv_length(user));
         plan_users_file(plan, "kubelet", KUBELET_ENVIRONMENT, why, t.data, user, words_hold_secret(user));
 }

@@ -91,7 +91,7 @@ int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6) {
         uint64_t prefix;
         if (!slash || parse_u64(slash + 1, &prefix) < 0)
                 return -EINVAL;
-        _cleanup_(freep) char *network = xstrndup(cidr, (size_t)(slash - cidr));
+        _free_ char *network = xstrndup(cidr, (size_t)(slash - cidr));
         int family = strchr(network, ':') ? AF_INET6 : AF_INET;
         size_t bits = family == AF_INET6 ? 128 : 32;
         /* 2^4 is the first range with a tenth address */
@@ -244,8 +244,8 @@ static void plan_settings(Plan *plan, const Config *config, const Host *host, co
         _cleanup_(text_done) Text said = {};
         json_t *all = kubelet_settings(config, host, options, pods, dns, &said, &plan->warnings);
         bool merged = !version_at_least(host->kubelet_version, 1, DROP_IN_FROM) && config->kubelet.config;
-        _cleanup_(freep) char *text = json_text(all, 4, false);
-        _cleanup_(freep) char *why =
+        _free_ char *text = json_text(all, 4, false);
+        _free_ char *why =
                 xasprintf("kubelet %s; %u pods (%s); cluster DNS %s%s%s", host->kubelet_version, pods->pods,
                           pods->source, dns, merged ? "; with the user's settings" : "", said.data ?: "");
         plan_users_file(plan, "kubelet", CONFIG_FILE, why, text, merged,
@@ -259,7 +259,7 @@ static void plan_user_settings(Plan *plan, const json_t *user, const char *versi
         const char *key;
         KubeletSetting s;
         json_object_foreach((json_t *)user, key, unused) {
-                _cleanup_(freep) char *path = xasprintf("spec.kubelet.config.%s", key);
+                _free_ char *path = xasprintf("spec.kubelet.config.%s", key);
                 if (kubelet_setting_find(key, &s) && !version_at_least(version, 1, s.since))
                         diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path,
                                      "kubelet %s passes over it: it is new in 1.%u", version, s.since);
@@ -267,8 +267,8 @@ static void plan_user_settings(Plan *plan, const json_t *user, const char *versi
         json_put(all, "kind", json_loads(KIND, JSON_DECODE_ANY, NULL));
         json_put(all, "apiVersion", json_loads(API_VERSION, JSON_DECODE_ANY, NULL));
         json_object_update(all, (json_t *)user);
-        _cleanup_(freep) char *text = json_text(all, 4, true);
-        _cleanup_(freep) char *why = xasprintf("the user's kubelet settings: %zu", json_object_size(user));
+        _free_ char *text = json_text(all, 4, true);
+        _free_ char *why = xasprintf("the user's kubelet settings: %zu", json_object_size(user));
         plan_users_file(plan, "kubelet", CONFIG_USER, why, text, true, json_holds_secret(user));
         json_decref(all);
 }
@@ -310,7 +310,7 @@ static void add_version_flags(char ***flags, const Host *host, const char *socke
         add_flag(flags, "runtime-cgroups", "/runtime.slice/containerd.service");
         if (!version_at_least(version, 1, 27)) {
                 add_flag(flags, "container-runtime", "remote");
-                _cleanup_(freep) char *endpoint = xasprintf("unix://%s", socket);
+                _free_ char *endpoint = xasprintf("unix://%s", socket);
                 add_flag(flags, "container-runtime-endpoint", endpoint);
         }
         /* later the image is pinned by containerd alone: kubernetes#118544 */
@@ -338,7 +338,7 @@ static int check_element(char *element, const char *path, const Host *host, Diag
                 KubeletFlag f;
                 if (!startswith(*w, "--") || knows_flag(host->kubelet_version, *w, &f))
                         continue;
-                _cleanup_(freep) char *name = kubelet_flag_name(*w);
+                _free_ char *name = kubelet_flag_name(*w);
                 const char *near = f.name ? NULL : kubelet_flag_nearest(name);
                 r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
                                   "kubelet %s does not know --%s, and exits with it", host->kubelet_version,
@@ -354,7 +354,7 @@ static int check_element(char *element, const char *path, const Host *host, Diag
 static int check_flags(const Config *config, const Host *host, Diag *diag) {
         int r = 0;
         for (size_t i = 0; i < strv_length(config->kubelet.flags); i++) {
-                _cleanup_(freep) char *path = xasprintf("spec.kubelet.flags[%zu]", i);
+                _free_ char *path = xasprintf("spec.kubelet.flags[%zu]", i);
                 int k = check_element(config->kubelet.flags[i], path, host, diag);
                 r = k < 0 ? k : r;
         }
@@ -416,7 +416,7 @@ static void judge_settings(Plan *plan, const Config *config, const Host *host) {
 }
 
 int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag) {
-        _cleanup_(freep) char *dns = NULL;
+        _free_ char *dns = NULL;
         _cleanup_(strv_freep) char **flags = NULL;
         bool ipv6 = false;
         if (!config->cluster.cidr || cluster_dns(config->cluster.cidr, &dns, &ipv6) < 0)

@@ -43,7 +43,7 @@ static bool all_ids_known(const Mig *m) {
 
 /* "1g.10gb+me.all" is a kind of 1g.10gb that newer drivers may have and the table does not. */
 static bool is_variant(const Mig *m, const char *word) {
-        _cleanup_(freep) char *plain = xstrndup(word, strcspn(word, "+-"));
+        _free_ char *plain = xstrndup(word, strcspn(word, "+-"));
         return word[strlen(plain)] && profile_find(m, plain);
 }
 
@@ -52,7 +52,7 @@ static int check_known(const Mig *m, const char *word) {
         Text t = {};
         for (size_t i = 0; i < m->n_known; i++)
                 text_add(&t, "%s%s", i > 0 ? ", " : "", m->known[i].name);
-        _cleanup_(freep) char *names = text_take(&t);
+        _free_ char *names = text_take(&t);
         if (profile_find(m, word) || m->n_known == 0 || is_variant(m, word) || (number && !all_ids_known(m)))
                 return 0;
         if (is_documented(m))
@@ -147,7 +147,7 @@ static int check_fit(const Mig *m, const Wish *wishes, size_t n, const char *gpu
                 room[held] = wishes[i];
                 held += fits(m, room, held + 1);
         }
-        _cleanup_(freep) char *all = wishes_text(wishes, n), *some = wishes_text(room, held);
+        _free_ char *all = wishes_text(wishes, n), *some = wishes_text(room, held);
         const char *name = m->host->gpus.model->name;
         if (is_documented(m))
                 return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
@@ -188,7 +188,7 @@ static char *gpus_text(const MigRequest *request) {
 
 static int check_request(const Mig *m, const MigRequest *request, const Wish *wishes, size_t n,
                          unsigned gpus) {
-        _cleanup_(freep) char *which = gpus_text(request);
+        _free_ char *which = gpus_text(request);
         int r = 0;
         for (size_t i = 0; i < request->n_gpus; i++)
                 if (request->gpus[i] >= gpus)
@@ -203,7 +203,7 @@ static int check_request(const Mig *m, const MigRequest *request, const Wish *wi
 
 static int add_request(const Mig *m, const MigRequest *request, unsigned gpus, MigLayout **layouts,
                        size_t *n_layouts, Text *text) {
-        _cleanup_(freep) Wish *wishes = NULL;
+        _free_ Wish *wishes = NULL;
         size_t n = wishes_make(m, request, &wishes);
         int r = check_request(m, request, wishes, n, gpus);
         if (r < 0)
@@ -215,7 +215,7 @@ static int add_request(const Mig *m, const MigRequest *request, unsigned gpus, M
                 for (size_t k = 0; k < n; k++)
                         strv_add(&l->profiles, wishes[k].profile ? wishes[k].profile->name : wishes[k].word);
         }
-        _cleanup_(freep) char *which = gpus_text(request), *what = wishes_text(wishes, n);
+        _free_ char *which = gpus_text(request), *what = wishes_text(wishes, n);
         text_add(text, "%s%s: %s", text->size > 0 ? "; " : "", which, n > 0 ? what : "off");
         return 0;
 }

@@ -25,7 +25,7 @@ void plan_neuron(Plan *plan, const Host *host) {
                           n, n == 1 ? " is" : "s are");
                 return;
         }
-        _cleanup_(freep) char *before = xstrdup(CENSUS_ID);
+        _free_ char *before = xstrdup(CENSUS_ID);
         for (size_t i = 0; i < ARRAY_SIZE(loaders); i++) {
                 Action *loader = plan_add(plan, ACTION_AWAIT_UNIT, PHASE_DEVICES, GROUP, loaders[i],
                                           "if the image installs or loads its driver at boot");

@@ -22,8 +22,7 @@ static json_t *file_json(const Plan *plan, const char *id) {
 static json_t *read_settings(const Plan *plan) {
         json_t *settings = file_json(plan, FILE_ID), *drop_in = file_json(plan, DROP_IN_ID);
         const Action *a = plan_find(plan, "write-file:" KUBELET_ENVIRONMENT);
-        _cleanup_(freep) char *line =
-                a ? assignment_in_environment(a->file.content, "NODEADM_KUBELET_ARGS") : NULL;
+        _free_ char *line = a ? assignment_in_environment(a->file.content, "NODEADM_KUBELET_ARGS") : NULL;
         _cleanup_(strv_freep) char **words = assignment_split(line ?: "");
         json_merge_patch(settings, drop_in);
         json_decref(drop_in);
@@ -65,7 +64,7 @@ unsigned cpu_list_count(const char *list) {
         unsigned n = 0;
         for (const char *s = list; *s;) {
                 size_t size = strcspn(s, ",");
-                _cleanup_(freep) char *range = xstrndup(s, size);
+                _free_ char *range = xstrndup(s, size);
                 char *dash = strchr(range, '-');
                 uint64_t first, last;
                 if (dash)

@@ -68,7 +68,7 @@ static int64_t threshold(const Expected *e, const char *signal, int64_t capacity
         bool percent = text && endswith(text, "%");
         if (percent && (streq(text, "0%") || streq(text, "100%")))
                 return 0;       /* switched off */
-        _cleanup_(freep) char *number = xstrndup(text ?: "", strlen(text ?: "") - percent);
+        _free_ char *number = xstrndup(text ?: "", strlen(text ?: "") - percent);
         if (quantity_parse(number, &amount) < 0 || amount < 0 || (percent && amount > 100000))
                 return 0;
         /* Of a part of capacity, in the precision in which kubelet computes it
@@ -104,8 +104,8 @@ static void reserve_of(Expected *e, Resource *r, const char *signal) {
                 r->reserved = sum(r->reserved, threshold(e, signal, r->capacity));
         if (r->capacity < 0 || r->reserved <= r->capacity)
                 return;
-        _cleanup_(freep) char *has = quantity_text(r->capacity, r->binary),
-                              *keeps = quantity_text(r->reserved, r->binary);
+        _free_ char *has = quantity_text(r->capacity, r->binary),
+                    *keeps = quantity_text(r->reserved, r->binary);
         diag_warn_at(e->warnings, "reserved-too-much", NULL, e->users,
                      "kubelet will not start: of %s it is to keep %s from pods (kubeReserved, "
                      "systemReserved, evictionHard), and the machine has %s%s",
@@ -163,7 +163,7 @@ static void add_pages(Expected *e, const Plan *plan, const Host *host) {
                 const char *doubt;
                 if (i > 0 && host->pools[i - 1].size == size)
                         continue;
-                _cleanup_(freep) char *text = bytes_text(size);
+                _free_ char *text = bytes_text(size);
                 Resource *r = add(e, xasprintf("hugepages-%s", text),
                                   size * pages_after(plan, host, size, &doubt), true);
                 r->doubt = doubt;
@@ -172,9 +172,9 @@ static void add_pages(Expected *e, const Plan *plan, const Host *host) {
         }
         if (taken > 0 && memory->capacity > 0 && memory->reserved <= memory->capacity &&
             taken >= memory->capacity - memory->reserved) {
-                _cleanup_(freep) char *pages = quantity_text(taken, true),
-                                      *keeps = quantity_text(memory->reserved, true),
-                                      *has = quantity_text(memory->capacity, true);
+                _free_ char *pages = quantity_text(taken, true),
+                            *keeps = quantity_text(memory->reserved, true),
+                            *has = quantity_text(memory->capacity, true);
                 diag_warn(e->warnings, "no-memory-left",
                           "huge pages (%s) and what kubelet keeps from pods (%s) leave nothing of %s of "
                           "memory: every pod that asks for memory stays Pending",
@@ -201,7 +201,7 @@ static void add_storage(Expected *e, const Plan *plan, const Config *config, con
 bool plan_sets(const Plan *plan, const char *path) {
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
-                _cleanup_(freep) char *set = a->type == ACTION_SET_SYSCTL ? sysctl_path(a->target) : NULL;
+                _free_ char *set = a->type == ACTION_SET_SYSCTL ? sysctl_path(a->target) : NULL;
                 if (set && streq(set, path))
                         return true;
         }
@@ -211,14 +211,14 @@ bool plan_sets(const Plan *plan, const char *path) {
 /* The run phase looks again, right before it starts kubelet (apply/units/unit.c). */
 static void check_kernel(Plan *plan, const Host *host) {
         const Action *kubelet = plan_find(plan, "start-unit:kubelet.service");
-        _cleanup_(freep) bool *given = xcalloc(n_kubelet_tunables, sizeof *given);
+        _free_ bool *given = xcalloc(n_kubelet_tunables, sizeof *given);
         if (!kubelet)
                 return;
         for (size_t i = 0; i < n_kubelet_tunables; i++)
                 given[i] = plan_sets(plan, kubelet_tunables[i].path);
-        _cleanup_(freep) char *swap = kubelet->unit.no_swap ? kernel_swap_fault(&host->kernel_state) : NULL,
-                              *settings = kubelet->unit.defaults
-                                                  ? kernel_settings_fault(&host->kernel_state, given) : NULL;
+        _free_ char *swap = kubelet->unit.no_swap ? kernel_swap_fault(&host->kernel_state) : NULL,
+                    *settings =
+                            kubelet->unit.defaults ? kernel_settings_fault(&host->kernel_state, given) : NULL;
         if (swap)
                 diag_warn(&plan->warnings, "swap", "%s", swap);
         if (settings)
@@ -228,7 +228,7 @@ static void check_kernel(Plan *plan, const Host *host) {
 /* ---- the Node ---- */
 
 static void put(json_t *node, const char *object, const Resource *r, int64_t value) {
-        _cleanup_(freep) char *text = quantity_text(value, r->binary);
+        _free_ char *text = quantity_text(value, r->binary);
         json_set_text(json_object_get(node, object), r->name, text);
 }
 

@@ -90,12 +90,12 @@ static void check_topology_manager(const Numa *n) {
                 return;
         if (n->nodes > most) {
                 size_t cpus = nodes_with_cpus(n->host);
-                _cleanup_(freep) char *nodes = n->nodes > cpus && gpus_share_memory(n->config, n->host)
-                                                       ? xasprintf("%zu: %zu with CPUs, and %u for each GPU "
-                                                                   "whose memory the driver brings online",
-                                                                   n->nodes, cpus, NODES_OF_GPU)
-                                                       : xasprintf("%zu", n->nodes),
-                                      *option = option_text(n);
+                _free_ char *nodes = n->nodes > cpus && gpus_share_memory(n->config, n->host)
+                                             ? xasprintf("%zu: %zu with CPUs, and %u for each GPU "
+                                                         "whose memory the driver brings online",
+                                                         n->nodes, cpus, NODES_OF_GPU)
+                                             : xasprintf("%zu", n->nodes),
+                            *option = option_text(n);
                 diag_warn_at(n->warnings, "numa-nodes", NULL, path,
                              "kubelet will not start: its topology manager takes up to %llu NUMA nodes. Here "
                              "it finds %s. %stopologyManagerPolicy none%s",

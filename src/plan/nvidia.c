@@ -47,7 +47,7 @@ static void plan_options(Stack *s) {
         choose_memory(s);
         /* Channel 0 that the driver makes by itself gets in the way of the DRA driver's own, so on trays it
          * is said that it shall not. */
-        _cleanup_(freep) char *count = xasprintf("%u", s->want->imex_channels);
+        _free_ char *count = xasprintf("%u", s->want->imex_channels);
         if (stack_is_tray(s) || s->want->imex_channels != IMEX_CHANNELS)
                 add_option(s, s->want->imex_channels == IMEX_CHANNELS ? MUST_IF_KNOWN : MUST_BE_SO,
                            "ImexChannelCount", count);
@@ -60,10 +60,10 @@ static void plan_options(Stack *s) {
                 add_option(s, MUST_NOTHING, "EnableGpuFirmware", "0");
         if (!s->options)
                 return;
-        _cleanup_(freep) char *list = strv_join(s->options, " "),
-                              *text = xasprintf("# Written by nodestrap from "
-                                                "spec.accelerator.nvidia.\noptions nvidia %s\n",
-                                                list);
+        _free_ char *list = strv_join(s->options, " "),
+                    *text = xasprintf("# Written by nodestrap from "
+                                      "spec.accelerator.nvidia.\noptions nvidia %s\n",
+                                      list);
         plan_file(s->plan, PHASE_CONFIG, NVIDIA_GROUP, NVIDIA_OPTIONS,
                   "the driver's options, before it is loaded", text, 0644);
 }

@@ -18,9 +18,9 @@
 static Action *reserve(Plan *plan, const Config *config, const Host *host, const PageRequest *want,
                        const char *reason) {
         bool lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
-        _cleanup_(freep) char *why = xasprintf("%s%s", reason, lenient ? "; fewer are only told" : "");
-        _cleanup_(freep) char *size = bytes_text(want->size), *before = NULL;
-        _cleanup_(freep) char *target =
+        _free_ char *why = xasprintf("%s%s", reason, lenient ? "; fewer are only told" : "");
+        _free_ char *size = bytes_text(want->size), *before = NULL;
+        _free_ char *target =
                 want->numa_node < 0 ? xstrdup(size) : xasprintf("%s on node %d", size, want->numa_node);
         if (plan->n > 0 && plan->actions[plan->n - 1].type == ACTION_RESERVE_PAGES)
                 before = xstrdup(plan->actions[plan->n - 1].id);
@@ -54,8 +54,8 @@ static void plan_for_efa(Plan *plan, const Config *config, const Host *host) {
                 return;
         }
         PageRequest want = { size, (unsigned)(host->cpus * EFA_PER_CPU / size + 1), -1 };
-        _cleanup_(freep) char *why = xasprintf(
-                "for EFA: 220 MiB for each of %u CPUs, unless some are reserved already", host->cpus);
+        _free_ char *why = xasprintf("for EFA: 220 MiB for each of %u CPUs, unless some are reserved already",
+                                     host->cpus);
         reserve(plan, config, host, &want, why)->pages.if_none = true;
 }
 
@@ -101,7 +101,7 @@ static char *sizes_text(const Host *host) {
 }
 
 static int refuse_size(const Host *host, uint64_t size, Diag *diag) {
-        _cleanup_(freep) char *asked = bytes_text(size), *there = sizes_text(host);
+        _free_ char *asked = bytes_text(size), *there = sizes_text(host);
         return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
                              "names a size of %s, which %s does not have; it has %s%s", asked,
                              host->modelled ? "Amazon Linux's kernel" : "this kernel",
@@ -149,12 +149,12 @@ static int check_requests(const Config *config, const Host *host, const PageRequ
 
 static int plan_explicit(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const HugePages *h = &config->instance.hugepages;
-        _cleanup_(freep) PageRequest *pages = (void *)xmemdup(h->pages, h->n_pages * sizeof *pages);
+        _free_ PageRequest *pages = (void *)xmemdup(h->pages, h->n_pages * sizeof *pages);
         qsort(pages, h->n_pages, sizeof *pages, compare_requests);
         int r = check_requests(config, host, pages, h->n_pages, diag);
         /* A model has the sizes that are asked for, if any kernel has them. The one of the image has to,
          * then. */
-        _cleanup_(freep) char *there = sizes_text(host);
+        _free_ char *there = sizes_text(host);
         if (host->modelled && host->page_size > 2 * MEBIBYTE)
                 diag_warn_at(&plan->warnings, "page-size", NULL, PATH ".pages",
                              "names sizes of a kernel with base pages of 64 KiB, which the image must have: "

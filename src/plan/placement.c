@@ -30,9 +30,9 @@ static Cards cards_of(const Host *host) {
 }
 
 static int refuse(const Cards *cards, const char *type, unsigned n, Diag *diag) {
-        _cleanup_(freep) char *on = cards->n == 1 ? xstrdup("its network card")
-                                                  : xasprintf("each of %u network cards%s", cards->n,
-                                                             cards->step > 1 ? " that take addresses" : "");
+        _free_ char *on = cards->n == 1 ? xstrdup("its network card")
+                                        : xasprintf("each of %u network cards%s", cards->n,
+                                                    cards->step > 1 ? " that take addresses" : "");
         if (cards->limit > 0)
                 return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--interfaces",
                                      "%s has no room for %u: it takes %u, %u on %s; ask for fewer, or for "

@@ -55,7 +55,7 @@ void place_check_top(Stores *s) {
         if (refuse_kernels(s, path))
                 return;
         const Directory *d = storage_directory(s->seen, path);
-        _cleanup_(freep) char *unfit = d ? why_unfit(d) : NULL;
+        _free_ char *unfit = d ? why_unfit(d) : NULL;
         if (unfit)
                 stores_refuse(s, CAUSE_MOUNT,
                               "%s %s, and instance stores are to be mounted below it: move it away, or set "
@@ -69,11 +69,11 @@ void place_check(Stores *s, const char *path) {
         const Directory *d = storage_directory(s->seen, path),
                         *top = storage_directory(s->seen, s->config->instance.storage.mount_path);
         const Mount *m = storage_mount_at(s->seen, path);
-        _cleanup_(freep) char *unfit = d ? why_unfit(d) : NULL, *top_unfit = top ? why_unfit(top) : NULL;
+        _free_ char *unfit = d ? why_unfit(d) : NULL, *top_unfit = top ? why_unfit(top) : NULL;
         if (top_unfit || (top && top->foreign))         /* and was told */
                 return;
         if (m) {
-                _cleanup_(freep) char *label = mount_label(m);
+                _free_ char *label = mount_label(m);
                 stores_refuse(s, CAUSE_MOUNT,
                               "something else is mounted at %s (%s): unmount it, or set another mountPath",
                               path, label);
@@ -148,7 +148,7 @@ bool store_bind_wanted(const LocalStorage *l, const StorageBind *bind) {
 }
 
 bool refuse_mounts_below(Stores *s, const char *path, const Directory *d) {
-        _cleanup_(freep) char *prefix = xasprintf("%s/", d && d->real ? d->real : path);
+        _free_ char *prefix = xasprintf("%s/", d && d->real ? d->real : path);
         const Mount *first = NULL;
         size_t n = 0;
         for (size_t i = 0; i < s->seen->n_mounts; i++)
@@ -166,7 +166,7 @@ bool refuse_mounts_below(Stores *s, const char *path, const Directory *d) {
 }
 
 static void check_source(Stores *s, const StorageBind *bind, const Directory *d) {
-        _cleanup_(freep) char *unfit = d ? why_unfit(d) : NULL;
+        _free_ char *unfit = d ? why_unfit(d) : NULL;
         if (refuse_mounts_below(s, bind->path, d))
                 return;
         if (unfit)
@@ -211,7 +211,7 @@ static bool goes_to_volume(Stores *s, Diag *warnings, const StorageBind *bind) {
 
 /* Of a place that the user has chosen: an error that stands where that was done. */
 static bool is_refused(Stores *s, const StorageBind *bind) {
-        _cleanup_(freep) char *fault = bind->given ? mount_target_fault(bind->path) : NULL;
+        _free_ char *fault = bind->given ? mount_target_fault(bind->path) : NULL;
         if (!fault)
                 return false;
         diag_error_at(s->diag, -EINVAL, CAUSE_MOUNT, NULL, bind->given,
@@ -224,7 +224,7 @@ static bool is_refused(Stores *s, const StorageBind *bind) {
 /* It lies on the disks already, or in another directory that moves there. Where that is of another daemon,
  * the one would write while the other stands still. */
 static bool goes_along(Stores *s, const StorageBind *bind) {
-        _cleanup_(freep) char *disks = xasprintf("%s/0", s->config->instance.storage.mount_path);
+        _free_ char *disks = xasprintf("%s/0", s->config->instance.storage.mount_path);
         if (path_in(bind->path, disks))
                 return true;
         for (const StorageBind *other = s->places.all; other < s->places.all + s->places.n; other++) {
@@ -263,7 +263,7 @@ size_t binds_find(Stores *s, Diag *warnings, const char *number,
                 if (s->seen->looked)
                         step.state = bind_state(s->seen, bind->path, number, bind->name, &m);
                 if (m && step.state == STEP_UNKNOWN) {
-                        _cleanup_(freep) char *label = mount_label(m);
+                        _free_ char *label = mount_label(m);
                         diag_warn_at(warnings, "directory-mounted", NULL,
                                      "spec.instance.localStorage.disabledMounts",
                                      "%s is a mount already (%s) and stays that: it does not move to the "

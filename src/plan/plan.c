@@ -184,7 +184,7 @@ static size_t next_ready(Order *o, const Plan *plan) {
 static int plan_sort(Plan *plan, Diag *diag) {
         _cleanup_(order_done) Order o = {};
         bool ok = order_init(&o, plan);
-        _cleanup_(freep) Action *sorted = xcalloc(plan->n + 1, sizeof(Action));
+        _free_ Action *sorted = xcalloc(plan->n + 1, sizeof(Action));
         for (size_t n = 0; n < plan->n; n++) {
                 size_t i = ok ? next_ready(&o, plan) : SIZE_MAX;
                 if (i == SIZE_MAX)
@@ -208,7 +208,7 @@ int plan_finish(Plan *plan, Diag *diag) {
         json_t *all = json_array();
         for (size_t i = 0; i < plan->n; i++)
                 json_array_append_new(all, action_canonical(&plan->actions[i]));
-        _cleanup_(freep) char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+        _free_ char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
         json_decref(all);
         char digest[65];
         sha256_hex(text, strlen(text), digest);
@@ -285,8 +285,8 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                           "%s, so that no daemon can write there: make that directory, or remove the link",
                           *link);
         if (host->bootstrappers) {
-                _cleanup_(freep) char *names = strv_join(host->bootstrappers, " and "),
-                                      *words = strv_join(host->bootstrappers, " ");
+                _free_ char *names = strv_join(host->bootstrappers, " and "),
+                            *words = strv_join(host->bootstrappers, " ");
                 diag_warn(&plan->warnings, "two-bootstrappers",
                           "%s %s enabled, too: nodestrap boots this node and leaves %s out; systemctl "
                           "disable %s makes that plain, nodestrap(8) says how nodeadm gets the node back",
@@ -341,12 +341,12 @@ bool plan_warning_fails(const Diagnostic *warning) {
 static bool reads_secret(const Plan *plan, const Action *a) {
         bool starts = a->type == ACTION_START_UNIT || a->type == ACTION_RESTART_UNIT;
         for (char **path = starts ? a->unit.reads : NULL; path && *path; path++) {
-                _cleanup_(freep) char *id = xasprintf("write-file:%s", *path);
+                _free_ char *id = xasprintf("write-file:%s", *path);
                 const Action *file = plan_find(plan, id);
                 if (file && file->secret)
                         return true;
         }
-        _cleanup_(freep) char *id = xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", a->target);
+        _free_ char *id = xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", a->target);
         return plan_find(plan, id) || plan_find(plan, "write-file:" SYSTEM_ENVIRONMENT);
 }
 

@@ -62,7 +62,7 @@ static void apply_expression(MaxPods *pods, const Config *config, const Host *ho
                 { "vcpus", host->type && host->type->vcpus ? host->type->vcpus : host->cpus },
                 { "physical_memory_mib", mib }, { "memory_mib", mib },  /* its first name in nodeadm */
         };
-        _cleanup_(freep) char *why = NULL;
+        _free_ char *why = NULL;
         int64_t value = 0;
         int r = expr_evaluate(config->kubelet.max_pods_expression, variables, ARRAY_SIZE(variables), &value,
                               &why);

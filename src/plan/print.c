@@ -70,7 +70,7 @@ char *plan_describe_host(const Config *config, const Host *host) {
         add_paragraph(&t, "instance   ", instance.data);
         add_paragraph(&t, "software   ", software.data);
         if (host->assumed) {
-                _cleanup_(freep) char *list = strv_join(host->assumed, ", ");
+                _free_ char *list = strv_join(host->assumed, ", ");
                 add_paragraph(&t, "assumed    ", list);
         }
         return text_take(&t);
@@ -81,10 +81,9 @@ char *plan_describe_host(const Config *config, const Host *host) {
 /* critical: on the longest chain to kubelet's start. */
 static void add_action(Text *t, const Action *a, bool critical) {
         const char *with = a->secret ? NULL : a->with;
-        _cleanup_(freep) char *type = xasprintf("  %c %-14s ", critical ? '>' : ' ',
-                                                action_type_to_string(a->type)),
-                              *what = xasprintf("%s%s%s", a->target, with ? " " : "", with ?: ""),
-                              *head = xasprintf("%s%s", type, what);
+        _free_ char *type = xasprintf("  %c %-14s ", critical ? '>' : ' ', action_type_to_string(a->type)),
+                    *what = xasprintf("%s%s%s", a->target, with ? " " : "", with ?: ""),
+                    *head = xasprintf("%s%s", type, what);
         _cleanup_(text_done) Text why = {};
         /* In brackets before the reason: what is not shown, and what the machine says. */
         if (a->secret && action_is(a, ACTION_OF_FILES))
@@ -100,7 +99,7 @@ static void add_action(Text *t, const Action *a, bool critical) {
                 text_add_folded(t, type, strlen(type), what);
         else if (!fits)
                 text_add(t, "%s\n", head);
-        _cleanup_(freep) char *lead = xasprintf("%-*s", COLUMN, fits ? head : "");
+        _free_ char *lead = xasprintf("%-*s", COLUMN, fits ? head : "");
         text_add_folded(t, lead, COLUMN, why.data);
 }
 
@@ -127,7 +126,7 @@ static void add_warnings(Text *t, const Diag *warnings) {
                 text_add(t, "\nWarnings\n");
         for (size_t i = 0; i < warnings->n; i++) {
                 const Diagnostic *d = &warnings->items[i];
-                _cleanup_(freep) char *line =
+                _free_ char *line =
                         xasprintf("%s%s%s%s%s [%s]", d->where ?: "", d->where ? ": " : "", d->path ?: "",
                                   d->path ? ": " : "", d->text, d->code ?: "warning");
                 add_paragraph(t, "  * ", line);
@@ -160,12 +159,12 @@ static void add_node(Text *t, const json_t *node) {
                         continue;
                 for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
                         cells[i] = json_get_text(json_object_get(node, columns[i]), name);
-                _cleanup_(freep) char *row = xasprintf("  %-20s %-16s %-*s%s", name, cells[0],
-                                                       *cells[2] ? 16 : 0, cells[1], *cells[2] ? " " : "");
+                _free_ char *row = xasprintf("  %-20s %-16s %-*s%s", name, cells[0], *cells[2] ? 16 : 0,
+                                             cells[1], *cells[2] ? " " : "");
                 text_add_folded(t, row, 57, cells[2]);
         }
         json_object_foreach(json_object_get(node, "unknown"), name, value) {
-                _cleanup_(freep) char *lead = xasprintf("  %-20s not known: ", name);
+                _free_ char *lead = xasprintf("  %-20s not known: ", name);
                 text_add_folded(t, lead, 23, json_string_value(value));
         }
 }
@@ -204,8 +203,8 @@ static void add_live(Text *t, const Plan *plan) {
 char *plan_to_text(const Plan *plan) {
         Text t = {};
         uint64_t usec;
-        _cleanup_(freep) size_t *path = NULL;
-        _cleanup_(freep) bool *critical = xcalloc(plan->n + 1, sizeof *critical);
+        _free_ size_t *path = NULL;
+        _free_ bool *critical = xcalloc(plan->n + 1, sizeof *critical);
         for (size_t n = plan_critical_path(plan, &path, &usec); n > 0; n--)
                 critical[path[n - 1]] = true;
         text_add(&t, "%s", plan->machine ?: "");
@@ -244,7 +243,7 @@ json_t *plan_to_json(const Plan *plan) {
         json_t *warnings = json_array(), *actions = json_array(), *files = json_array(),
                *critical = json_array();
         uint64_t usec;
-        _cleanup_(freep) size_t *path = NULL;
+        _free_ size_t *path = NULL;
         size_t n = plan_critical_path(plan, &path, &usec);
         for (size_t i = 0; i < n; i++)
                 json_array_append_new(critical, json_string(plan->actions[path[i]].id));

@@ -43,7 +43,7 @@ static json_t *strings(const char *const *list, const char *prefix) {
 static void put_process(json_t *spec) {
         const char *const sets[] = { "bounding", "effective", "permitted" };
         for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
-                _cleanup_(freep) char *path = xasprintf("process/capabilities/%s", sets[i]);
+                _free_ char *path = xasprintf("process/capabilities/%s", sets[i]);
                 json_put(spec, path, strings(capabilities, "CAP_"));
         }
         json_put(spec, "process/cwd", json_string("/"));
@@ -101,7 +101,7 @@ static size_t token_size(const char *json) {
  * number that means "no limit" stays what it is: YAML's reader has made a real of it, which no 64 bits hold,
  * and no container would start. */
 static char *spec_text(const json_t *spec, bool merged) {
-        _cleanup_(freep) char *text = json_text(spec, merged ? 4 : 2, merged);
+        _free_ char *text = json_text(spec, merged ? 4 : 2, merged);
         Text t = {};
         for (size_t i = 0, n; text[i]; i += n) {
                 n = token_size(text + i);
@@ -122,9 +122,9 @@ void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock) {
                 json_merge_deep(spec, user);
         if (memlock)
                 allow_memlock(spec);
-        _cleanup_(freep) char *text = spec_text(spec, user);
+        _free_ char *text = spec_text(spec, user);
         json_decref(spec);
-        _cleanup_(freep) char *why =
+        _free_ char *why =
                 xasprintf("containerd's own, %s%s", user ? "with the user's merged in" : "65536 open files",
                           memlock ? "; EFA may lock all memory" : "");
         plan_users_file(plan, "containerd", RUNTIME_SPEC, why, text, user, json_holds_secret(user));

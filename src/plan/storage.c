@@ -55,11 +55,11 @@ static char *device_label(const Device *d) {
 
 /* Without its signature alone it would be refused as what has lost that. */
 static void refuse_content(Stores *s, const Device *d) {
-        _cleanup_(freep) char *holds = content_describe(d->content), *label = device_label(d),
-                              *free_it = xasprintf(d->array ? "`mdadm --stop /dev/%s`, and `blkdiscard "
-                                                              "--force` for each member"
-                                                            : "`blkdiscard --force /dev/%s`",
-                                                   d->name);
+        _free_ char *holds = content_describe(d->content), *label = device_label(d),
+                    *free_it = xasprintf(d->array ? "`mdadm --stop /dev/%s`, and `blkdiscard "
+                                                    "--force` for each member"
+                                                  : "`blkdiscard --force /dev/%s`",
+                                         d->name);
         if (d->content->kind == CONTENT_DATA)
                 stores_refuse(s, CAUSE_DISK_DATA,
                               "%s carries no signature and is not blank: %s. Its file system may have lost "
@@ -101,7 +101,7 @@ static StepState filesystem_state(Stores *s, const Device *d) {
 }
 
 static char *why_filled(const Stores *s, const Device *d) {
-        _cleanup_(freep) char *label = d->array ? xstrdup("the array") : device_label(d);
+        _free_ char *label = d->array ? xstrdup("the array") : device_label(d);
         switch (d->filled) {
         case STEP_KEEP:
                 return xasprintf("%s carries %s, which is kept", label, d->filesystem);
@@ -147,10 +147,9 @@ static const char *device_target(const Device *d) {
 }
 
 static void add_array(Plan *plan, const Stores *s, const Device *d, int level, const ArrayFound *f) {
-        _cleanup_(freep) char *why = f->state == STEP_UNKNOWN
-                                             ? why_unknown(s, "the instance stores as one device")
-                                             : xstrdup(f->why),
-                              *disks = xasprintf("%zu disk%s", s->count, s->count == 1 ? "" : "s");
+        _free_ char *why = f->state == STEP_UNKNOWN ? why_unknown(s, "the instance stores as one device")
+                                                    : xstrdup(f->why),
+                    *disks = xasprintf("%zu disk%s", s->count, s->count == 1 ? "" : "s");
         Action *a = add_step(plan, ACTION_CREATE_RAID, d, RAID_DEVICE, why);
         a->with = xasprintf("raid%d %s", level, disks);
         a->storage.state = f->state;
@@ -168,7 +167,7 @@ static void add_array(Plan *plan, const Stores *s, const Device *d, int level, c
 }
 
 static void add_filesystem(Plan *plan, const Stores *s, const Device *d) {
-        _cleanup_(freep) char *why = why_filled(s, d);
+        _free_ char *why = why_filled(s, d);
         Action *a = add_step(plan, ACTION_MAKE_FILESYSTEM, d, device_target(d), why);
         /* nothing is made of the chosen one where a file system is kept, and it changes from boot to boot */
         const char *uuid = d->content && d->filled == STEP_KEEP ? d->content->uuid : d->uuid;
@@ -206,7 +205,7 @@ static const char *why_mounted(const Stores *s, const Device *d, StepState state
 }
 
 static void add_mount(Plan *plan, const Stores *s, const Device *d) {
-        _cleanup_(freep) char *unknown = NULL, *made = xasprintf("make-filesystem:%s", device_target(d));
+        _free_ char *unknown = NULL, *made = xasprintf("make-filesystem:%s", device_target(d));
         StepState state = mount_state(d);
         Action *a = add_step(plan, ACTION_MOUNT, d, d->place, why_mounted(s, d, state, &unknown));
         a->with = xstrdup("noatime");
@@ -324,7 +323,7 @@ static void add_stops(Plan *plan, const Stores *s, const char *mounted, const Bi
         /* who uses whom */
         static const char *const units[] = { "kubelet.service", "containerd.service",
                                              "soci-snapshotter.service" };
-        _cleanup_(freep) char *before = xasprintf("mount:%s", mounted);
+        _free_ char *before = xasprintf("mount:%s", mounted);
         for (size_t u = 0; u < ARRAY_SIZE(units); u++) {
                 StepState state = STEP_KEEP;
                 bool found = false;
@@ -345,7 +344,7 @@ static void add_stops(Plan *plan, const Stores *s, const char *mounted, const Bi
 
 /* Files of this plan that are written below path, and the removal of old ones, come before it moves. */
 static void after_files_below(const Plan *plan, size_t n, Action *a, const char *path) {
-        _cleanup_(freep) char *prefix = xasprintf("%s/", path);
+        _free_ char *prefix = xasprintf("%s/", path);
         for (size_t i = 0; i < n; i++) {
                 const Action *file = &plan->actions[i];
                 if (file->type != ACTION_WRITE_FILE || !startswith(file->target, prefix))
@@ -358,7 +357,7 @@ static void after_files_below(const Plan *plan, size_t n, Action *a, const char 
 }
 
 static char *why_moved(const Device *d, StepState state, uint64_t bytes, bool full) {
-        _cleanup_(freep) char *size = size_text(bytes);
+        _free_ char *size = size_text(bytes);
         if (state == STEP_KEEP)
                 return xstrdup("what these directories held is there already");
         if (state == STEP_MAKE && d->volume && d->filled == STEP_KEEP)
@@ -383,16 +382,15 @@ static char *moves_text(const BindStep *binds, size_t n) {
         Text t = {};
         for (size_t i = 0; i < n; i++)
                 if (binds[i].state != STEP_KEEP && binds[i].directory && binds[i].directory->bytes > 0) {
-                        _cleanup_(freep) char *size = size_text(binds[i].directory->bytes),
-                                              *item = xasprintf("%s %s", binds[i].bind->path, size);
+                        _free_ char *size = size_text(binds[i].directory->bytes),
+                                    *item = xasprintf("%s %s", binds[i].bind->path, size);
                         list_add(&t, item);
                 }
         return text_take(&t);
 }
 
 static void check_room(Stores *s, const Device *d, const BindStep *binds, size_t n, uint64_t bytes) {
-        _cleanup_(freep) char *have = size_text(room(s, d)), *need = size_text(bytes),
-                              *each = moves_text(binds, n);
+        _free_ char *have = size_text(room(s, d)), *need = size_text(bytes), *each = moves_text(binds, n);
         if (bytes <= room(s, d) || (d->volume && d->filled == STEP_KEEP))
                 return;
         if (d->volume)
@@ -410,7 +408,7 @@ static void check_room(Stores *s, const Device *d, const BindStep *binds, size_t
 static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *binds, size_t n,
                       char *const *stops) {
         Action *a = plan_add(plan, ACTION_MOVE_FILES, PHASE_RUN, GROUP, d->place, "");
-        _cleanup_(freep) char *mounted = xasprintf("mount:%s", d->place);
+        _free_ char *mounted = xasprintf("mount:%s", d->place);
         bool full = false;
         uint64_t bytes = 0, uncounted = 0;
         a->storage.volume = d->volume != NULL;
@@ -446,7 +444,7 @@ static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *bi
 }
 
 static void add_binds(Plan *plan, const Device *d, const BindStep *binds, size_t n) {
-        _cleanup_(freep) char *moved = xasprintf("move-files:%s", d->place);
+        _free_ char *moved = xasprintf("move-files:%s", d->place);
         for (size_t i = 0; i < n; i++) {
                 const StorageBind *b = binds[i].bind;
                 Action *a = plan_add(plan, ACTION_BIND, PHASE_RUN, GROUP, b->path,
@@ -505,7 +503,7 @@ void add_device_steps(Plan *plan, Stores *s, const Device *d) {
                 need_mkfs(s, wanted(s, d));
         add_filesystem(plan, s, d);
         add_mount(plan, s, d);
-        _cleanup_(freep) char *mounted = xasprintf("mount:%s", d->place);
+        _free_ char *mounted = xasprintf("mount:%s", d->place);
         Action *a = add_step(plan, ACTION_GROW_FILESYSTEM, d, d->place,
                              "where the volume has become larger than its file system");
         a->storage.state = d->made == STEP_UNKNOWN ? STEP_UNKNOWN : STEP_MAKE;
@@ -516,7 +514,7 @@ void add_device_steps(Plan *plan, Stores *s, const Device *d) {
 
 /* RAID0, RAID10: all disks make one place, and the node's state moves there. */
 static void plan_one(Plan *plan, Stores *s) {
-        _cleanup_(freep) char *place = xasprintf("%s/0", s->config->instance.storage.mount_path);
+        _free_ char *place = xasprintf("%s/0", s->config->instance.storage.mount_path);
         /* RAID0 of one disk is that disk; but an array of one member, as nodeadm makes it, is an array. */
         Device d = (s->count > 1 || s->config->instance.storage.strategy == STORAGE_RAID10 ||
                     (s->seen->looked && s->n == 1 && s->disks[0]->content.kind == CONTENT_RAID_MEMBER))
@@ -534,8 +532,7 @@ static void plan_one(Plan *plan, Stores *s) {
 static void plan_each(Plan *plan, Stores *s) {
         bool make = false;
         for (size_t i = 0; i < s->count; i++) {
-                _cleanup_(freep) char *place =
-                        xasprintf("%s/%zu", s->config->instance.storage.mount_path, i + 1);
+                _free_ char *place = xasprintf("%s/%zu", s->config->instance.storage.mount_path, i + 1);
                 Device d = one_disk(s, i, place);
                 add_device(plan, s, &d);
                 make = make || d.filled == STEP_MAKE || d.filled == STEP_REMAKE;
@@ -562,9 +559,8 @@ static void check_promise(Plan *plan, Stores *s) {
         }
         if ((unsigned)type->disks >= said)
                 return;
-        _cleanup_(freep) char *text =
-                xasprintf("%u instance stores are asked for, and a %s has %d: the boot fails", said,
-                          type->name, type->disks);
+        _free_ char *text = xasprintf("%u instance stores are asked for, and a %s has %d: the boot fails",
+                                      said, type->name, type->disks);
         if (s->config->instance.storage.strategy == STORAGE_NONE &&
             s->config->failure_policy == FAILURE_JOIN_TAINTED) {
                 diag_warn_at(&plan->warnings, "expected-disks", NULL, path, "%s", text);

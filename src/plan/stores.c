@@ -47,7 +47,7 @@ char *size_text(uint64_t bytes) {
 }
 
 char *disk_label(const Disk *d) {
-        _cleanup_(freep) char *size = size_text(d->bytes);
+        _free_ char *size = size_text(d->bytes);
         const char *serial = d->serial ?: "no serial number";
         Text t = {};
         text_add(&t, "%s (", d->name);
@@ -92,13 +92,13 @@ void stores_find(Stores *s) {
 
 static void refuse_missing(Stores *s) {
         _cleanup_(text_done) Text here = {};
-        _cleanup_(freep) char *roles = array_missing(s);
+        _free_ char *roles = array_missing(s);
         for (size_t i = 0; i < s->n; i++) {
-                _cleanup_(freep) char *label = disk_label(s->disks[i]);
+                _free_ char *label = disk_label(s->disks[i]);
                 list_add(&here, label);
         }
         size_t missing = s->expected - s->n;
-        _cleanup_(freep) char *idle = s->seen->idle ? strv_join(s->seen->idle, ", ") : NULL;
+        _free_ char *idle = s->seen->idle ? strv_join(s->seen->idle, ", ") : NULL;
         stores_refuse(s, CAUSE_DISKS,
                       "%zu of %u instance stores %s missing%s, %s promises %u; here %s %s%s%s. Stop and "
                       "start the instance, which "
@@ -152,7 +152,7 @@ static char *why_used(const Stores *s, const Disk *d, const char *place) {
         if (mount)
                 return xasprintf("is mounted at %s", mount->target);
         if (d->partitions) {
-                _cleanup_(freep) char *list = strv_join(d->partitions, ", ");
+                _free_ char *list = strv_join(d->partitions, ", ");
                 return xasprintf("has partitions (%s)", list);
         }
         if (holder)
@@ -165,7 +165,7 @@ static char *why_used(const Stores *s, const Disk *d, const char *place) {
 }
 
 bool stores_check_blank(Stores *s, const Disk *d, const char *device) {
-        _cleanup_(freep) char *label = disk_label(d);
+        _free_ char *label = disk_label(d);
         if (d->content.kind != CONTENT_DATA)
                 return true;
         stores_refuse(s, CAUSE_DISK_DATA,
@@ -178,8 +178,8 @@ bool stores_check_blank(Stores *s, const Disk *d, const char *device) {
 }
 
 void stores_check_disk(Stores *s, const Disk *d, const char *place) {
-        _cleanup_(freep) char *label = disk_label(d), *used = why_used(s, d, place),
-                              *holds = content_describe(&d->content);
+        _free_ char *label = disk_label(d), *used = why_used(s, d, place),
+                    *holds = content_describe(&d->content);
         if (!d->serial)
                 stores_refuse(s, CAUSE_DISK_ERROR,
                               "instance store %s cannot be told from others: stop and start the instance, "

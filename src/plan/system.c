@@ -21,7 +21,7 @@ static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) 
         int r = 0;
         for (size_t i = 0; i < e->n; i++) {
                 const char *name = e->variables[i].name;
-                _cleanup_(freep) char *path = xasprintf("spec.instance.environment.%s.%s", e->service, name);
+                _free_ char *path = xasprintf("spec.instance.environment.%s.%s", e->service, name);
                 if (strpbrk(e->variables[i].value, "\n\r"))
                         r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
                                           "a line break cannot stand in a unit's environment; write the text "
@@ -42,8 +42,7 @@ static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) 
 /* As nodeadm has it. Anybody who asks systemd for a unit's Environment=, or for that of PID 1, gets it. */
 static void add_setting(Text *t, const ServiceEnvironment *e, const char *setting) {
         for (size_t i = 0; e && i < e->n; i++) {
-                _cleanup_(freep) char *assignment =
-                        assignment_quote(e->variables[i].name, e->variables[i].value);
+                _free_ char *assignment = assignment_quote(e->variables[i].name, e->variables[i].value);
                 text_add(t, "%s=%s\n", setting, assignment);
         }
 }
@@ -54,7 +53,7 @@ static void plan_variables(Plan *plan, const ServiceEnvironment *e, const char *
         _cleanup_(text_done) Text t = {};
         for (size_t i = 0; i < e->n; i++) {
                 const Variable *v = &e->variables[i];
-                _cleanup_(freep) char *line = assignment_line(v->name, v->value);
+                _free_ char *line = assignment_line(v->name, v->value);
                 if (variable_name_is_valid(v->name) && !is_kubelets(v->name))
                         text_add(&t, "%s", line);
         }
@@ -71,10 +70,10 @@ static void add_file(Text *t, const char *name) {
 
 /* all: what is for all services is there. own: its own, or NULL. */
 static void plan_drop_in(Plan *plan, const char *unit, bool all, const ServiceEnvironment *own) {
-        _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s.d/environment.conf", unit),
-                              *file = xasprintf(ENVIRONMENT_DIR "/%s", unit),
-                              *why = xasprintf("%zu variable%s for %s", own ? own->n : 0,
-                                               own && own->n == 1 ? "" : "s", unit);
+        _free_ char *path = xasprintf(UNIT_DIR "/%s.d/environment.conf", unit),
+                    *file = xasprintf(ENVIRONMENT_DIR "/%s", unit),
+                    *why = xasprintf("%zu variable%s for %s", own ? own->n : 0, own && own->n == 1 ? "" : "s",
+                                     unit);
         _cleanup_(text_done) Text t = {};
         text_add(&t, "[Service]\n");
         if (plan->as_nodeadm) {
@@ -92,10 +91,9 @@ static void plan_drop_in(Plan *plan, const char *unit, bool all, const ServiceEn
 }
 
 static int plan_service(Plan *plan, const ServiceEnvironment *e, bool all, Diag *diag) {
-        _cleanup_(freep) char *unit = xasprintf("%s%s", e->service,
-                                                endswith(e->service, ".service") ? "" : ".service"),
-                              *id = xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", unit),
-                              *path = xasprintf("spec.instance.environment.%s", e->service);
+        _free_ char *unit = xasprintf("%s%s", e->service, endswith(e->service, ".service") ? "" : ".service"),
+                    *id = xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", unit),
+                    *path = xasprintf("spec.instance.environment.%s", e->service);
         if (plan_find(plan, id))
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
                                      "means a service that has variables under another name, with or without "
@@ -114,7 +112,7 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
                 r = r < 0 ? r : k;
                 if (r < 0 || e->n == 0 || !streq(e->service, "default"))
                         continue;
-                _cleanup_(freep) char *why = xasprintf(
+                _free_ char *why = xasprintf(
                         "%zu variable%s for %s", e->n, e->n == 1 ? "" : "s",
                         plan->as_nodeadm
                                 ? "every service"
@@ -139,7 +137,7 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
                  * named. */
                 const char *reason, *const units[] = { "containerd.service", "kubelet.service", SOCI_UNIT };
                 for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-                        _cleanup_(freep) char *id =
+                        _free_ char *id =
                                 xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", units[i]);
                         if (!plan_find(plan, id) && (i < 2 || plan_uses_soci(config, host, &reason)))
                                 plan_drop_in(plan, units[i], true, NULL);
@@ -156,12 +154,11 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
         if (servers + domains == 0)
                 return;
         _cleanup_(text_done) Text t = {};
-        _cleanup_(freep) char *dns = strv_join(instance->nameservers, " "),
-                              *search = strv_join(instance->domains, " ");
+        _free_ char *dns = strv_join(instance->nameservers, " "), *search = strv_join(instance->domains, " ");
         /* an empty line for the one that is not set, as in nodeadm's */
         text_add(&t, "[Resolve]\n%s%s\n%s%s\n", servers > 0 ? "DNS=" : "", servers > 0 ? dns : "",
                  domains > 0 ? "Domains=" : "", domains > 0 ? search : "");
-        _cleanup_(freep) char *why = xasprintf("name servers: %zu, search domains: %zu", servers, domains);
+        _free_ char *why = xasprintf("name servers: %zu, search domains: %zu", servers, domains);
         plan_file(plan, PHASE_CONFIG, "system", RESOLVED_CONFIG, why, t.data, 0644);
         Action *restart = plan_add(plan, ACTION_RESTART_UNIT, PHASE_CONFIG, "system", RESOLVED_UNIT,
                                    "if it runs: it reads its configuration at start only");
@@ -186,7 +183,7 @@ static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *
                 diag_warn_at(
                         &plan->warnings, "assumed", NULL, path,
                         "its addresses are looked up on the node; here the block for /etc/hosts is empty");
-        _cleanup_(freep) char *name = url_host(config->cluster.endpoint ?: "");
+        _free_ char *name = url_host(config->cluster.endpoint ?: "");
         _cleanup_(text_done) Text t = {};
         for (char **a = host->api_server_addresses; a && *a; a++)
                 text_add(&t, "%s\t%s\n", *a, name);

@@ -16,9 +16,9 @@ static bool is_read_by_manager(const Action *a) {
 /* What a daemon reads when it starts: its group's files, its drop-ins, its environment and everybody's.
  * SOCI's file is SOCI's. */
 static bool is_read_by_unit(const Action *a, const char *unit) {
-        _cleanup_(freep) char *drop_ins = xasprintf(UNIT_DIR "/%s.d/", unit),
-                              *own = xasprintf(ENVIRONMENT_DIR "/%s", unit),
-                              *group = xstrndup(unit, strcspn(unit, "."));
+        _free_ char *drop_ins = xasprintf(UNIT_DIR "/%s.d/", unit),
+                    *own = xasprintf(ENVIRONMENT_DIR "/%s", unit),
+                    *group = xstrndup(unit, strcspn(unit, "."));
         if (a->phase != PHASE_CONFIG)
                 return false;
         if (startswith(a->target, drop_ins) || streq(a->target, SYSTEM_ENVIRONMENT) ||
@@ -65,7 +65,7 @@ static void plan_ready(Plan *plan, bool storage) {
 static void plan_sandbox_image(Plan *plan, const Config *config, const Host *host, bool soci) {
         _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);
         const StorageBind *store = &places.all[PLACE_CONTAINERD];
-        _cleanup_(freep) char *id = xasprintf("bind:%s", store->path);
+        _free_ char *id = xasprintf("bind:%s", store->path);
         bool bind = plan_find(plan, id);
         if (!bind && !store->given && !soci && plan_sandbox_is_users(config))
                 return;

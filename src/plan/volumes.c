@@ -19,7 +19,7 @@ static char *volumes_text(const Stores *s) {
                 const Disk *d = &s->host->disks[i];
                 if (!disk_is_volume(d))
                         continue;
-                _cleanup_(freep) char *label = disk_label(d);
+                _free_ char *label = disk_label(d);
                 list_add(&t, label);
                 for (char **name = d->names; name && *name; name++)
                         if (startswith(*name, "xvd") && !streq(*name, d->name))
@@ -30,7 +30,7 @@ static char *volumes_text(const Stores *s) {
 }
 
 static void refuse_kind(Stores *s, const Volume *v, const Disk *d) {
-        _cleanup_(freep) char *label = disk_label(d);
+        _free_ char *label = disk_label(d);
         Text model = {};
         text_add_shown(&model, d->model ?: "none", strlen(d->model ?: "none"), 60, '"');
         if (d->kind == DISK_INSTANCE_STORE)
@@ -52,7 +52,7 @@ static bool refuse_again(Stores *s, size_t i, const Disk *d) {
                 const Disk *second;
                 if (host_volume(s->host, all[k].device, &second) != d)
                         continue;
-                _cleanup_(freep) char *label = disk_label(d);
+                _free_ char *label = disk_label(d);
                 stores_refuse(s, CAUSE_DISK_USED,
                               "%s and %s are the same volume, %s: one volume is one entry, and its "
                               "mountTargets may be several",
@@ -66,13 +66,13 @@ static const Disk *find(Stores *s, size_t i) {
         const Volume *v = &s->config->instance.volumes[i];
         const Disk *second, *d = host_volume(s->host, v->device, &second);
         if (!d) {
-                _cleanup_(freep) char *here = volumes_text(s);
+                _free_ char *here = volumes_text(s);
                 stores_refuse(s, CAUSE_DISKS,
                               "the volume %s is not attached, or goes by another name; the EBS volumes that "
                               "are here: %s. Attach it, or name its id (vol-…) as device",
                               v->device, here);
         } else if (second) {
-                _cleanup_(freep) char *one = disk_label(d), *other = disk_label(second);
+                _free_ char *one = disk_label(d), *other = disk_label(second);
                 stores_refuse(s, CAUSE_DISKS,
                               "%s can be two disks, %s and %s: name the volume's id (vol-…) as device, which "
                               "only one has",
@@ -118,13 +118,13 @@ static bool is_mountable(const Content *c) {
 static char *why_used(const Stores *s, const Device *d) {
         const Disk *disk = d->disks[0];
         const Mount *mount = mount_elsewhere(s, d);
-        _cleanup_(freep) char *holds = content_describe(&disk->content);
+        _free_ char *holds = content_describe(&disk->content);
         if (disk->root)
                 return xstrdup("is the root disk, which the machine runs from");
         if (mount)
                 return xasprintf("is mounted at %s", mount->target);
         if (disk->partitions) {
-                _cleanup_(freep) char *list = strv_join(disk->partitions, ", ");
+                _free_ char *list = strv_join(disk->partitions, ", ");
                 return xasprintf("has partitions (%s), and a volume is mounted as a whole", list);
         }
         if (disk->holders)
@@ -137,7 +137,7 @@ static char *why_used(const Stores *s, const Device *d) {
 
 static void check_disk(Stores *s, const Device *d) {
         const Disk *disk = d->disks[0];
-        _cleanup_(freep) char *label = disk_label(disk), *used = why_used(s, d);
+        _free_ char *label = disk_label(disk), *used = why_used(s, d);
         const char *device = d->volume->device;
         /* Its folders are seen at their targets, and it itself is not where it was mounted for that. */
         const Mount *m = mount_elsewhere(s, d),
@@ -167,7 +167,7 @@ static void check_disk(Stores *s, const Device *d) {
 static void check_place(Stores *s, const Device *d) {
         const Directory *dir = storage_directory(s->seen, d->place);
         const Mount *m = storage_mount_at(s->seen, d->place);
-        _cleanup_(freep) char *unfit = dir ? why_unfit(dir) : NULL, *label = m ? mount_label(m) : NULL;
+        _free_ char *unfit = dir ? why_unfit(dir) : NULL, *label = m ? mount_label(m) : NULL;
         if (m)
                 stores_refuse(
                         s, CAUSE_MOUNT,
@@ -217,7 +217,7 @@ static void check_stores(Stores *s, const char *target) {
 static void check_target(Stores *s, const Volume *v, const BindStep *step, const Mount *m) {
         const Directory *dir = step->directory;
         const char *path = step->bind->path;
-        _cleanup_(freep) char *unfit = dir ? why_unfit(dir) : NULL, *label = m ? mount_label(m) : NULL;
+        _free_ char *unfit = dir ? why_unfit(dir) : NULL, *label = m ? mount_label(m) : NULL;
         if (m)
                 stores_refuse(
                         s, CAUSE_MOUNT,
@@ -253,8 +253,8 @@ static void find_bind(Stores *s, const Device *d, StorageBind *bind, BindStep *s
 
 static void add_targets(Plan *plan, Stores *s, const Device *d) {
         size_t n = strv_length(d->volume->targets);
-        _cleanup_(freep) StorageBind *binds = xcalloc(n, sizeof *binds);
-        _cleanup_(freep) BindStep *steps = xcalloc(n, sizeof *steps);
+        _free_ StorageBind *binds = xcalloc(n, sizeof *binds);
+        _free_ BindStep *steps = xcalloc(n, sizeof *steps);
         for (size_t i = 0; i < n; i++) {
                 binds[i] = (StorageBind){ .path = d->volume->targets[i], .name = d->volume->folders[i] };
                 find_bind(s, d, &binds[i], &steps[i]);
@@ -293,7 +293,7 @@ static void check_read_only(Stores *s, const Device *d) {
 
 /* What it means at the next boot nobody knows. Disks of Xen keep theirs: that of the launch template. */
 static void warn_kernel_name(Plan *plan, const Stores *s, const Volume *v, const Disk *d) {
-        _cleanup_(freep) char *canonical = volume_canonical(v->device);
+        _free_ char *canonical = volume_canonical(v->device);
         Text t = {};
         if (!streq(canonical, d->name) || !startswith(d->name, "nvme"))
                 return;
@@ -309,7 +309,7 @@ static void warn_kernel_name(Plan *plan, const Stores *s, const Volume *v, const
 
 static void add_volume(Plan *plan, Stores *s, size_t i) {
         const Volume *v = &s->config->instance.volumes[i];
-        _cleanup_(freep) char *place = xasprintf(VOLUMES_PLACE "/%s", v->key);
+        _free_ char *place = xasprintf(VOLUMES_PLACE "/%s", v->key);
         const Disk *disk = s->seen->looked ? find(s, i) : NULL;
         Device d = { .volume = v, .place = place };
         if (disk) {
@@ -342,7 +342,7 @@ void plan_volumes(Plan *plan, Stores *s) {
                               "are, lie one in the other: set another spec.instance.localStorage.mountPath",
                               o->mount_path);
         for (size_t i = 0; i < s->config->instance.n_volumes; i++) {
-                _cleanup_(freep) char *path = xasprintf("spec.instance.storage.volumes[%zu]", i);
+                _free_ char *path = xasprintf("spec.instance.storage.volumes[%zu]", i);
                 s->path = path;
                 add_volume(plan, s, i);
                 s->path = NULL;

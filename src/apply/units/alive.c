@@ -34,7 +34,7 @@ static int on_stayed(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *
 
 /* On HGX B200 and B300 the unit's script starts NVLSM beside it. A file that is not there says nothing. */
 static bool subnet_manager_died(const Root *root) {
-        _cleanup_(freep) char *pid = NULL, *path = NULL, *command = NULL;
+        _free_ char *pid = NULL, *path = NULL, *command = NULL;
         size_t size = 0;
         if (root_read_line(root, SUBNET_MANAGER, &pid) < 0 || !*pid || pid[strspn(pid, "0123456789")])
                 return false;

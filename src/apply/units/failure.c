@@ -107,7 +107,7 @@ static char *failure_text(const Unit *u) {
         if (unit_was_skipped(u)) {
                 /* The result "exec-condition" may be of an earlier start, so the conditions come first: with
                  * one unmet, no program was asked. */
-                _cleanup_(freep) char *unmet = conditions_unmet(u), *program = NULL;
+                _free_ char *unmet = conditions_unmet(u), *program = NULL;
                 if (unmet)
                         return xasprintf("%s is not met, so systemd did not start it", unmet);
                 if (!streq(u->state.result, "exec-condition"))
@@ -131,7 +131,7 @@ static char *failure_text(const Unit *u) {
                                  signal ?: "", kill_hint(s->status));
         }
         /* it never had a main process */
-        _cleanup_(freep) char *command = command_failed(u, "ExecStartPre") ?: command_failed(u, "ExecStart");
+        _free_ char *command = command_failed(u, "ExecStartPre") ?: command_failed(u, "ExecStart");
         if (command)
                 return xasprintf("its command %s failed", command);
         return xasprintf("it is %s (%s), result %s", s->active, s->sub, *s->result ? s->result : "unknown");
@@ -192,7 +192,7 @@ static bool is_kubelet(const Unit *u) {
  * the reason of kubelet to end stands there, in which secrets are hidden later (commands/hide.c). */
 static void failure_add(Text *t, const Unit *u, char *const *lines) {
         const char *log = unit_log(u->name), *meaning = meaning_of(lines);
-        _cleanup_(freep) char *why = failure_text(u);
+        _free_ char *why = failure_text(u);
         text_add(t, "%s %s: %s", u->name, u->kind->failed, meaning ?: why);
         if (is_kubelet(u))
                 (void)journal_quote_kubelet(t, u->state.id ?: u->name, u->begun_usec);

@@ -75,7 +75,7 @@ static int stop(Unit *u) {
 
 /* The first mask is hidden by a file in /etc. */
 static int mask_write_over(Unit *u) {
-        _cleanup_(freep) char *path = control_path(u);
+        _free_ char *path = control_path(u);
         int r = root_replace_volatile(u->task->apply->root, path, "", 0, 0644);
         u->written++;
         return r < 0 ? task_fail_file(u->task, r, "written", path) : reload(u);
@@ -112,7 +112,7 @@ static void mask_step(Unit *u) {
 /* ---- unmask-unit ---- */
 
 static int unmask_write(Unit *u) {
-        _cleanup_(freep) char *path = control_path(u);
+        _free_ char *path = control_path(u);
         int r = root_remove(u->task->apply->root, path);
         if (r < 0)
                 return task_fail_file(u->task, r, "removed", path);

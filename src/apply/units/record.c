@@ -33,7 +33,7 @@ static char *record_path(const char *unit) {
 }
 
 static int record_is(const Root *root, const char *unit, const char *inputs) {
-        _cleanup_(freep) char *path = record_path(unit), *line = NULL;
+        _free_ char *path = record_path(unit), *line = NULL;
         int r = root_read_line(root, path, &line);
         return r < 0 ? r : streq(line, inputs);
 }
@@ -49,7 +49,7 @@ bool record_same(const Unit *u) {
 }
 
 void record_write(const Unit *u) {
-        _cleanup_(freep) char *path = record_path(u->name), *line = xasprintf("%s\n", u->inputs);
+        _free_ char *path = record_path(u->name), *line = xasprintf("%s\n", u->inputs);
         int r = root_replace_volatile(u->task->apply->root, path, line, strlen(line), 0600);
         if (r < 0)
                 diag_warn_at(u->task->apply->diag, "record-not-written", NULL, path,
@@ -57,7 +57,7 @@ void record_write(const Unit *u) {
 }
 
 void unit_forget_record(const Unit *u) {
-        _cleanup_(freep) char *path = record_path(u->name);
+        _free_ char *path = record_path(u->name);
         (void)!root_remove(u->task->apply->root, path);
 }
 

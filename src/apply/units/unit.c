@@ -97,8 +97,8 @@ static int kernel_suits(Unit *u) {
         if (!a->unit.no_swap && !a->unit.defaults)
                 return 0;
         kernel_read(u->task->apply->root, &k);
-        _cleanup_(freep) char *swap = a->unit.no_swap ? kernel_swap_fault(&k) : NULL,
-                              *settings = a->unit.defaults ? kernel_settings_fault(&k, NULL) : NULL;
+        _free_ char *swap = a->unit.no_swap ? kernel_swap_fault(&k) : NULL,
+                    *settings = a->unit.defaults ? kernel_settings_fault(&k, NULL) : NULL;
         return swap || settings ? task_fail(u->task, -EINVAL, CAUSE_UNIT, "%s", swap ?: settings) : 0;
 }
 
@@ -199,7 +199,7 @@ static bool start_again(Unit *u) {
         if (sd_event_add_time_relative(t->apply->event, &u->timer, CLOCK_MONOTONIC, pause, USEC_PER_MSEC,
                                        on_again, u) < 0)
                 return false;
-        _cleanup_(freep) char *why = unit_failure(u, u->begun_usec);
+        _free_ char *why = unit_failure(u, u->begun_usec);
         log_warning("%s: %s; start %u failed, the next one is in %llu s", t->action->id, why, u->calls,
                     pause / USEC_PER_SEC);
         return true;
@@ -373,7 +373,7 @@ char *unit_waiting(Task *t) {
                 return unit_failure(u, t->result->begin_usec);
         if (u->call || !u->state.active)
                 return xasprintf("systemd did not answer about %s", u->name);
-        _cleanup_(freep) char *others = u->job ? job_blockers(u) : NULL;
+        _free_ char *others = u->job ? job_blockers(u) : NULL;
         const char *type = job_word(u);
         if (others)
                 return xasprintf("the %sjob of %s was waiting for %s; systemctl list-jobs shows more", type,
