@@ -96,9 +96,8 @@ static void nodes_done(Nodes *n) {
 
 /* /dev/neuron0 and /dev/infiniband/rdma_cm are such; /dev/neuron_core1 is something else. */
 static unsigned nodes_count(Work *w, const Nodes *n) {
-        _cleanup_(strv_freep) char **names = NULL;
         unsigned count = 0;
-        (void)!root_list(w->root, n->directory, &names);
+        _cleanup_(strv_freep) char **names = root_names(w->root, n->directory);
         for (char **name = names; name && *name; name++) {
                 const char *which = startswith(*name, n->prefix) ? *name + strlen(n->prefix) : "";
                 count += *which && !which[strspn(which, "0123456789abcdefghijklmnopqrstuvwxyz")];

@@ -56,10 +56,9 @@ static bool has_cpus(const Root *root, const char *node) {
 }
 
 static void place_find(Place *p, const Root *root, const Action *a) {
-        _cleanup_(strv_freep) char **names = NULL;
         bool memory_alone = false;
         *p = (Place){};
-        (void)!root_list(root, NODES, &names);
+        _cleanup_(strv_freep) char **names = root_names(root, NODES);
         for (char **name = names; name && *name; name++)
                 if (startswith(*name, "node")) {
                         /* A node without memory has no pools. */
@@ -292,8 +291,7 @@ static int no_such_node(Work *w, const Place *place) {
 }
 
 static int no_such_size(Work *w) {
-        _cleanup_(strv_freep) char **names = NULL, **sizes = NULL;
-        (void)!root_list(w->root, POOLS, &names);
+        _cleanup_(strv_freep) char **names = root_names(w->root, POOLS), **sizes = NULL;
         for (char **name = names; name && *name; name++)
                 if (startswith(*name, "hugepages-"))
                         strv_push(&sizes,

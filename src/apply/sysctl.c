@@ -79,10 +79,8 @@ static int fail_to_set(Work *w, int r, const char *path) {
         if (r == -ENOENT || r == -ENOTDIR) {
                 const char *slash = strrchr(path, '/');
                 _free_ char *directory = xstrndup(path, (size_t)(slash - path));
-                _cleanup_(strv_freep) char **names = NULL;
-                const char *near = root_list(w->root, directory, &names) >= 0 && names
-                                           ? nearest_name(slash + 1, (const char *const *)names)
-                                           : NULL;
+                _cleanup_(strv_freep) char **names = root_names(w->root, directory);
+                const char *near = names ? nearest_name(slash + 1, (const char *const *)names) : NULL;
                 _free_ char *hint = near ? xasprintf("did you mean %s? ", near) : xstrdup("");
                 return work_fail(
                         w, -ENOENT, CAUSE_SYSCTL,

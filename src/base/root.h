@@ -35,6 +35,11 @@ _must_check_ _nonnull_ int root_read_u64(const Root *r, const char *path, uint64
 _must_check_ _nonnull_ int root_boot_id(const Root *r, char **ret);
 /* The names in a directory, sorted by bytes, without "." and "..". */
 _must_check_ _nonnull_ int root_list(const Root *r, const char *path, char ***ret);
+/* The same for who does with those that can be seen; the caller's, NULL: none. */
+_must_check_ _nonnull_ static inline char **root_names(const Root *r, const char *path) {
+        char **names = NULL;
+        return root_list(r, path, &names) < 0 ? NULL : names;
+}
 /* What a link says that it points to. -EINVAL: none. */
 _must_check_ _nonnull_ int root_read_link(const Root *r, const char *path, char **ret);
 /* The last component of what a link points to: "efa" for …/driver. */

@@ -57,9 +57,7 @@ char *tree_module(const Root *root, const char *tree, const char *kernel, const 
         for (size_t i = 0; i < ARRAY_SIZE(flavors); i++) {
                 _free_ char *folder =
                         xasprintf("%s/flavors/%s/lib/modules/%s/extra", tree, flavors[i], kernel);
-                _cleanup_(strv_freep) char **files = NULL;
-                if (root_list(root, folder, &files) < 0)
-                        continue;
+                _cleanup_(strv_freep) char **files = root_names(root, folder);
                 for (char **f = files; f && *f; f++) {
                         const char *suffix = strstr(*f, ".ko");
                         if (suffix && same_module(*f, (size_t)(suffix - *f), name))
@@ -86,10 +84,8 @@ static char *version_in_name(const char *name) {
 
 /* The newest of the entries that begin so. */
 static bool find_in_names(const Root *root, const char *folder, const char *prefix, Driver *ret) {
-        _cleanup_(strv_freep) char **names = NULL;
         _free_ char *newest = NULL, *where = NULL;
-        if (root_list(root, folder, &names) < 0)
-                return false;
+        _cleanup_(strv_freep) char **names = root_names(root, folder);
         for (char **name = names; name && *name; name++) {
                 _free_ char *version =
                         startswith(*name, prefix) ? version_in_name(*name + strlen(prefix)) : NULL;

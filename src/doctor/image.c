@@ -55,8 +55,8 @@ static bool has_programs(const Root *root) {
         static const char *const folders[] = { "/usr/bin", "/usr/sbin", "/bin", "/sbin" };
         bool any = false;
         for (size_t i = 0; i < ARRAY_SIZE(folders) && !any; i++) {
-                _cleanup_(strv_freep) char **names = NULL;
-                any = root_list(root, folders[i], &names) >= 0 && names;
+                _cleanup_(strv_freep) char **names = root_names(root, folders[i]);
+                any = names;
         }
         return any;
 }
@@ -79,9 +79,9 @@ static int compare_names(const void *a, const void *b) {
 }
 
 static char **find_kernels(const Root *root) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _cleanup_(strv_freep) char **names = root_names(root, MODULES);
         char **found = NULL;
-        if (root_list(root, MODULES, &names) < 0 || !names)
+        if (!names)
                 return NULL;
         qsort(names, strv_length(names), sizeof *names, compare_names);
         for (char **name = names; name && *name && strv_length(found) < MAX_KERNELS; name++)
@@ -115,14 +115,12 @@ static char *entry_version(const Root *root, const char *file) {
 static char *loader_kernel(const Root *root, char *const *kernels) {
         static const char *const environments[] = { "/boot/grub2/grubenv", "/boot/grub/grubenv" };
         _free_ char *text = NULL, *saved = NULL, *newest = NULL;
-        _cleanup_(strv_freep) char **files = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(environments) && !saved; i++) {
                 free(TAKE_PTR(text));
                 if (image_read(root, environments[i], IMAGE_TEXT_MAX, &text, NULL) >= 0)
                         saved = line_value(text, "saved_entry", "=");
         }
-        if (root_list(root, LOADER, &files) < 0)
-                return NULL;
+        _cleanup_(strv_freep) char **files = root_names(root, LOADER);
         for (char **f = files; f && *f && f < files + MAX_ENTRIES; f++) {
                 _free_ char *version = endswith(*f, ".conf") ? entry_version(root, *f) : NULL;
                 if (!version || !strv_contains(kernels, version))

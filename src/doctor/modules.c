@@ -65,9 +65,7 @@ static void rules_read(Look *l) {
         size_t rest = RULES_MAX, size;
         l->rules = xcalloc(MAX_FILES, sizeof *l->rules);
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _cleanup_(strv_freep) char **files = NULL;
-                if (root_list(l->root, folders[i], &files) < 0)
-                        continue;
+                _cleanup_(strv_freep) char **files = root_names(l->root, folders[i]);
                 for (char **f = files; f && *f && strv_length(seen) < MAX_FILES; f++) {
                         _free_ char *path = xasprintf("%s/%s", folders[i], *f);
                         RuleFile *file = &l->rules[l->n_rules];

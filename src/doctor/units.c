@@ -264,9 +264,7 @@ static bool look_reading(Look *l, const Need *need, const Service *s) {
 /* ---- is it enabled? ---- */
 
 static bool has_link(const Look *l, const char *folder, const char *suffix, const char *unit) {
-        _cleanup_(strv_freep) char **names = NULL;
-        if (root_list(l->root, folder, &names) < 0)
-                return false;
+        _cleanup_(strv_freep) char **names = root_names(l->root, folder);
         for (char **name = names; name && *name; name++) {
                 _free_ char *path = xasprintf("%s/%s/%s", folder, *name, unit), *target = NULL;
                 if (endswith(*name, suffix) && root_read_link(l->root, path, &target) >= 0)

@@ -219,10 +219,8 @@ static void compare_modules(const Comparison *c) {
 }
 
 static bool has_firmware(const Root *root, const char *folder) {
-        _cleanup_(strv_freep) char **names = NULL;
         bool has = false;
-        if (root_list(root, folder, &names) < 0)
-                return false;
+        _cleanup_(strv_freep) char **names = root_names(root, folder);
         for (char **name = names; name && *name && !has; name++)
                 has = startswith(*name, "gsp_");
         return has;

@@ -12,6 +12,7 @@
 #include "health/health.h"
 
 #include "base/str.h"
+#include "base/version.h"
 #include "health/pci-id.h"
 
 #include <stdio.h>
@@ -26,9 +27,7 @@ static bool there(const Root *root, const char *path) {
 
 /* What the EFA driver says gives it the memory of GPUs, "" where nobody does or nothing is said. */
 static char *memory_provider(const Root *root) {
-        _cleanup_(strv_freep) char **devices = NULL;
-        if (root_list(root, RDMA_DEVICES, &devices) < 0)
-                return xstrdup("");
+        _cleanup_(strv_freep) char **devices = root_names(root, RDMA_DEVICES);
         for (char **d = devices; d && *d; d++) {
                 _free_ char *path = xasprintf(RDMA_DEVICES "/%s/device/p2p", *d), *line = NULL;
                 if (root_read_line(root, path, &line) >= 0)
@@ -37,19 +36,8 @@ static char *memory_provider(const Root *root) {
         return xstrdup("");
 }
 
-/* Is it this release or a later one? False where it is not known. */
-static bool kernel_since(const Root *root, unsigned major, unsigned minor) {
-        _free_ char *release = NULL;
-        unsigned is_major = 0, is_minor = 0;
-        return root_read_line(root, "/proc/sys/kernel/osrelease", &release) >= 0 &&
-               sscanf(release, "%4u.%4u", &is_major, &is_minor) == 2 &&
-               (is_major > major || (is_major == major && is_minor >= minor));
-}
-
 static bool has_hbm_gpu(const Root *root) {
-        _cleanup_(strv_freep) char **addresses = NULL;
-        if (root_list(root, PCI_DEVICES, &addresses) < 0)
-                return false;
+        _cleanup_(strv_freep) char **addresses = root_names(root, PCI_DEVICES);
         for (char **a = addresses; a && *a; a++)
                 if (pci_id_is_hbm_gpu(pci_id_at(root, *a)))
                         return true;
@@ -112,8 +100,10 @@ static void check_gdrcopy(const Root *root, Findings *f) {
 /* ---- EFA ---- */
 
 static char *ways(const Root *root, bool open) {
-        _free_ char *provider = memory_provider(root);
-        bool dma_buf = open && kernel_since(root, 5, 12), direct = startswith(provider, "NVIDIA");
+        _free_ char *provider = memory_provider(root), *release = NULL;
+        bool dma_buf = open && root_read_line(root, "/proc/sys/kernel/osrelease", &release) >= 0 &&
+                       version_at_least(release, 5, 12),
+             direct = startswith(provider, "NVIDIA");
         if (!dma_buf && !direct)
                 return NULL;
         return xasprintf("%s%s%s", dma_buf ? "dma-buf" : "", dma_buf && direct ? " and " : "",
