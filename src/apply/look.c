@@ -29,6 +29,15 @@ static void tell_error(Action *a, int r) {
         tell(a, LIVE_UNKNOWN, denied ? xstrdup("only root may read it") : xstrdup(strerror(-r)));
 }
 
+/* r: 1, 0 or a negative errno of the look. */
+static void tell_either(Action *a, int r, Live if_so, Live if_not, char *why) {
+        if (r < 0) {
+                free(why);
+                tell_error(a, r);
+        } else
+                tell(a, r > 0 ? if_so : if_not, why);
+}
+
 static Compare compared_by(const Action *a) {
         return action_row(a->type)->compare;
 }
@@ -90,10 +99,7 @@ static void look_at_removal(const Root *root, Action *a) {
                 r = root_list(root, a->target, &names);
                 r = r < 0 ? r : !names;
         }
-        if (r < 0)
-                tell_error(a, r);
-        else
-                tell(a, r > 0 ? LIVE_REMOVE : LIVE_KEEP, NULL);
+        tell_either(a, r, LIVE_REMOVE, LIVE_KEEP, NULL);
 }
 
 static void look_at_manifest(const Root *root, const Plan *plan, Action *a) {
@@ -115,10 +121,7 @@ static void look_at_manifest(const Root *root, const Plan *plan, Action *a) {
 static void look_at_state(const Root *root, Action *a) {
         char *left = NULL;
         int r = state_look(root, a, &left);
-        if (r < 0)
-                tell_error(a, r);
-        else
-                tell(a, r > 0 ? LIVE_REMOVE : LIVE_KEEP, left);
+        tell_either(a, r, LIVE_REMOVE, LIVE_KEEP, left);
 }
 
 void texts_done(Texts *t) {
@@ -164,20 +167,14 @@ static void look_at_sysctl(const Root *root, Action *a) {
 static void look_at_pages(const Root *root, Action *a) {
         uint64_t have = 0;
         int r = pages_have(root, a, &have);
-        if (r < 0)
-                tell_error(a, r);
-        else
-                tell(a, r > 0 ? LIVE_KEEP : LIVE_CHANGE,
-                     r > 0 ? NULL : xasprintf("there are %llu", (unsigned long long)have));
+        tell_either(a, r, LIVE_KEEP, LIVE_CHANGE,
+                    r > 0 ? NULL : xasprintf("there are %llu", (unsigned long long)have));
 }
 
 /* With which options is seen by the one that loads it. */
 static void look_at_module(const Root *root, Action *a) {
         int r = module_is_loaded(root, a->target);
-        if (r < 0)
-                tell_error(a, r);
-        else
-                tell(a, r > 0 ? LIVE_KEEP : LIVE_CHANGE, r > 0 ? NULL : xstrdup("it is not loaded"));
+        tell_either(a, r, LIVE_KEEP, LIVE_CHANGE, r > 0 ? NULL : xstrdup("it is not loaded"));
 }
 
 /* The disks were looked at before the plan was made. */

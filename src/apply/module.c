@@ -70,10 +70,7 @@ Cause module_cause(const char *name) {
                 { "nvidia", CAUSE_DRIVER }, { "nvidia_uvm", CAUSE_DRIVER },
                 { "neuron", CAUSE_NEURON },
         };
-        for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-                if (streq(known[i].name, name))
-                        return known[i].cause;
-        return CAUSE_MODULE;
+        return PICK(k, known, ARRAY_SIZE(known), streq(k->name, name), k->cause, CAUSE_MODULE);
 }
 
 static int load(Work *w, const char *name, Cause cause) {

@@ -176,13 +176,6 @@ void task_skip(Task *t, char *why, bool satisfied) {
 
 /* ---- what comes before ---- */
 
-static const Task *task_broken_dependency(const Task *t) {
-        for (size_t i = 0; i < t->n_after; i++)
-                if (t->after[i]->state == TASK_ENDED && !t->after[i]->satisfied)
-                        return t->after[i];
-        return NULL;
-}
-
 bool task_ready(const Task *t, bool taken_too) {
         for (size_t i = 0; i < t->n_after; i++)
                 if (!t->after[i]->satisfied && !(taken_too && t->after[i]->state == TASK_TAKEN))
@@ -195,7 +188,8 @@ char *task_broken_text(const Action *before) {
 }
 
 bool task_skip_if_broken(Task *t) {
-        const Task *broken = task_broken_dependency(t);
+        const Task *broken =
+                PICK(a, t->after, t->n_after, (*a)->state == TASK_ENDED && !(*a)->satisfied, *a, NULL);
         if (broken)
                 task_skip(t, task_broken_text(broken->action), false);
         return broken;

@@ -397,10 +397,7 @@ static const char *hint_for(Cause cause) {
                 { CAUSE_NVIDIA_SMI, "; dmesg (NVRM, Xid) shows what happened to the driver" },
                 { CAUSE_CDI, "; nvidia-smi -L must list every GPU, and of one in MIG mode its instances" },
         };
-        for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
-                if (hints[i].cause == cause)
-                        return hints[i].hint;
-        return "";
+        return PICK(h, hints, ARRAY_SIZE(hints), h->cause == cause, h->hint, "");
 }
 
 /* The last line says most often why; all of them stand behind the sentence. */

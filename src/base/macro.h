@@ -32,6 +32,11 @@
            }                                                                                   \
            item##_at < item##_n ? &(items)[item##_at] : NULL; })
 #define ANY(item, items, n, condition) (FIND(item, items, n, condition) != NULL)
+/* What that item has; otherwise where there is none. */
+#define PICK(item, items, n, condition, value, otherwise)                                      \
+        ({ __auto_type item##_it = FIND(item, items, n, condition);                            \
+           __auto_type item = item##_it;                                                       \
+           item ? (value) : (otherwise); })
 
 /* Gives the pointer away: the variable is NULL afterwards, so its cleanup does nothing. */
 #define TAKE_PTR(p) ({ __typeof__(p) *_p = &(p), _taken = *_p; *_p = NULL; _taken; })

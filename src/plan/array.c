@@ -33,10 +33,7 @@ static const char *level_text(int level) {
 /* ---- what runs ---- */
 
 static const Disk *store_by_name(const Stores *s, const char *name) {
-        for (size_t i = 0; i < s->n; i++)
-                if (streq(s->disks[i]->name, name))
-                        return s->disks[i];
-        return NULL;
+        return PICK(d, s->disks, s->n, streq((*d)->name, name), *d, NULL);
 }
 
 static size_t stores_in(const Stores *s, const Array *a) {

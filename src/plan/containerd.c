@@ -107,10 +107,8 @@ static char *row_value(const Row *row, const Choice *c) {
                 return xasprintf("'%s'", c->socket);
         if (streq(row->value, "$cdi"))
                 return xstrdup(c->cdi ? "true" : "false");
-        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-                if (streq(row->value, words[i].word))
-                        return xasprintf("\"%s\"", words[i].text);
-        return xstrdup(row->value);
+        return PICK(w, words, ARRAY_SIZE(words), streq(row->value, w->word), xasprintf("\"%s\"", w->text),
+                    xstrdup(row->value));
 }
 
 /* With the runtime's name in it; without quotes, unless they are kept. */

@@ -54,18 +54,10 @@ static const Action *bind_of(const Plan *plan, const char *directory) {
         return found;
 }
 
-static uint64_t disk_bytes(const Host *host, const char *name) {
-        for (size_t i = 0; i < host->n_disks; i++)
-                if (streq(host->disks[i].name, name))
-                        return host->disks[i].bytes;
-        return 0;
-}
-
 static uint64_t running_bytes(const Host *host, const char *name) {
-        for (size_t i = 0; name && i < host->storage.n_arrays; i++)
-                if (streq(host->storage.arrays[i].name, name) && host->storage.arrays[i].active)
-                        return host->storage.arrays[i].bytes;
-        return 0;
+        return name ? PICK(a, host->storage.arrays, host->storage.n_arrays, streq(a->name, name) && a->active,
+                           a->bytes, 0)
+                    : 0;
 }
 
 /* Of an array or of a disk alone; those that are still to come are like the smallest that is here. 0: the
@@ -77,7 +69,8 @@ static uint64_t device_bytes(const Plan *plan, const Config *config, const Host 
         if (raid && running_bytes(host, raid->storage.running) > 0)
                 return running_bytes(host, raid->storage.running);
         for (size_t i = 0; i < n; i++) {
-                uint64_t bytes = disk_bytes(host, mount->storage.disks[i]);
+                uint64_t bytes = PICK(d, host->disks, host->n_disks, streq(d->name, mount->storage.disks[i]),
+                                      d->bytes, 0);
                 least = MIN(least, bytes);
                 sum += raid ? member_bytes(bytes) : bytes;
         }

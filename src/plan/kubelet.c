@@ -122,10 +122,8 @@ unsigned cpu_reserved_millicores(unsigned cpus) {
 typedef struct Decided { const char *path; char *json; } Decided;
 
 static bool is_stable_gate(const char *path, const char *version) {
-        for (size_t i = 0; i < ARRAY_SIZE(stable_gates); i++)
-                if (streq(stable_gates[i].path, path))
-                        return version_at_least(version, 1, stable_gates[i].from);
-        return false;
+        return PICK(s, stable_gates, ARRAY_SIZE(stable_gates), streq(s->path, path),
+                    version_at_least(version, 1, s->from), false);
 }
 
 /* ---- beside the user's ---- */

@@ -141,10 +141,7 @@ bool store_bind_wanted(const LocalStorage *l, const StorageBind *bind) {
                 { "Containerd", l->no_containerd }, { "PodLogs", l->no_pod_logs },
                 { "SOCI", l->no_soci },             { "Kubelet", l->no_kubelet },
         };
-        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-                if (streq(words[i].word, bind->word))
-                        return !words[i].disabled;
-        return true;
+        return PICK(w, words, ARRAY_SIZE(words), streq(w->word, bind->word), !w->disabled, true);
 }
 
 bool refuse_mounts_below(Stores *s, const char *path, const Directory *d) {

@@ -93,10 +93,9 @@ bool unit_was_skipped(const Unit *u) {
 }
 
 static const char *job_text(const Unit *u) {
-        for (size_t i = 0; u->job_result && i < ARRAY_SIZE(job_results); i++)
-                if (streq(u->job_result, job_results[i].result))
-                        return job_results[i].text;
-        return NULL;
+        return u->job_result ? PICK(j, job_results, ARRAY_SIZE(job_results), streq(u->job_result, j->result),
+                                    j->text, NULL)
+                             : NULL;
 }
 
 static char *failure_text(const Unit *u) {
@@ -163,17 +162,7 @@ static const struct { const char *said, *meaning; } known_words[] = {
 };
 
 Cause unit_cause(const char *name) {
-        for (size_t i = 0; i < ARRAY_SIZE(known_units); i++)
-                if (streq(known_units[i].name, name))
-                        return known_units[i].cause;
-        return CAUSE_UNIT;
-}
-
-static const char *unit_log(const char *name) {
-        for (size_t i = 0; i < ARRAY_SIZE(known_units); i++)
-                if (streq(known_units[i].name, name))
-                        return known_units[i].log;
-        return NULL;
+        return PICK(k, known_units, ARRAY_SIZE(known_units), streq(k->name, name), k->cause, CAUSE_UNIT);
 }
 
 static const char *meaning_of(char *const *lines) {
@@ -191,7 +180,9 @@ static bool is_kubelet(const Unit *u) {
 /* Nothing that the unit itself has said: the sentence is shown on the console, and told to the cluster. Only
  * the reason of kubelet to end stands there, in which secrets are hidden later (commands/hide.c). */
 static void failure_add(Text *t, const Unit *u, char *const *lines) {
-        const char *log = unit_log(u->name), *meaning = meaning_of(lines);
+        const char *log = PICK(k, known_units, ARRAY_SIZE(known_units), streq(k->name, u->name), k->log,
+                               NULL),
+                   *meaning = meaning_of(lines);
         _free_ char *why = failure_text(u);
         text_add(t, "%s %s: %s", u->name, u->kind->failed, meaning ?: why);
         if (is_kubelet(u))

@@ -349,16 +349,6 @@ int unit_start(Task *t) {
         return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name, "replace");
 }
 
-static const char *job_word(const Unit *u) {
-        static const struct { const char *method, *word; } words[] = {
-                { "StartUnit", "start " }, { "RestartUnit", "restart " }, { "StopUnit", "stop " },
-        };
-        for (size_t i = 0; u->method && i < ARRAY_SIZE(words); i++)
-                if (streq(words[i].method, u->method))
-                        return words[i].word;
-        return "";
-}
-
 char *unit_waiting(Task *t) {
         Unit *u = t->data;
         if (!u)
@@ -374,7 +364,15 @@ char *unit_waiting(Task *t) {
         if (u->call || !u->state.active)
                 return xasprintf("systemd did not answer about %s", u->name);
         _free_ char *others = u->job ? job_blockers(u) : NULL;
-        const char *type = job_word(u);
+        static const struct {
+                const char *method, *word;
+        } words[] = {
+                { "StartUnit", "start " },
+                { "RestartUnit", "restart " },
+                { "StopUnit", "stop " },
+        };
+        const char *type =
+                u->method ? PICK(w, words, ARRAY_SIZE(words), streq(w->method, u->method), w->word, "") : "";
         if (others)
                 return xasprintf("the %sjob of %s was waiting for %s; systemctl list-jobs shows more", type,
                                  u->name, others);
