@@ -100,7 +100,7 @@ static int lacks(Work *w, char **missing, const char *words) {
 
 static int check(Work *w, const GpuNames *names, const char *text, size_t size, const char *words) {
         json_auto_t *spec = NULL;
-        _cleanup_(strv_freep) char **missing = NULL;
+        _strv_ char **missing = NULL;
         int r = parse(w, text, size, &spec);
         if (r < 0)
                 return r;
@@ -190,7 +190,7 @@ static int generator_missing(Work *w) {
 static int generate(Work *w, const GpuNames *names) {
         const char *root = root_is_host(w->root) ? "" : root_path(w->root);
         _free_ char *output = xasprintf("--output=%s" DRAFT, root), *words = NULL;
-        _cleanup_(strv_freep) char **argv = command("nvidia-ctk", "cdi", "generate", output, NULL);
+        _strv_ char **argv = command("nvidia-ctk", "cdi", "generate", output, NULL);
         int r = root_make_dirs(w->root, RUN_DIR, 0755);
         if (r < 0)
                 return work_fail(w, r, CAUSE_CDI, RUN_DIR " cannot be made: %s", strerror(-r));

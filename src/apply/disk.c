@@ -130,7 +130,7 @@ int disk_same(Work *w, const char *name, const char *serial) {
 
 static int no_partitions(Work *w, const char *name) {
         _free_ char *path = xasprintf("/sys/block/%s", name), *shown = disk_shown(w, name);
-        _cleanup_(strv_freep) char **entries = NULL;
+        _strv_ char **entries = NULL;
         int r = root_list(w->root, path, &entries);
         if (r < 0)
                 return work_fail(w, r, CAUSE_DISKS, "%s is gone: %s: %s", shown, path, strerror(-r));
@@ -177,7 +177,7 @@ static int holders_of(Work *w, const char *name, char ***ret) {
 }
 
 int disk_still(Work *w, const char *name, const char *serial, const char *holder) {
-        _cleanup_(strv_freep) char **holders = NULL;
+        _strv_ char **holders = NULL;
         int r = disk_same(w, name, serial);
         THEN(r, no_partitions(w, name));
         THEN(r, not_read_only(w, name));
@@ -194,7 +194,7 @@ int disk_still(Work *w, const char *name, const char *serial, const char *holder
 /* ---- arrays ---- */
 
 int disk_holder(Work *w, const char *name, char **ret) {
-        _cleanup_(strv_freep) char **holders = NULL;
+        _strv_ char **holders = NULL;
         _free_ char *shown = disk_shown(w, name);
         int r = holders_of(w, name, &holders);
         if (r < 0)
@@ -212,7 +212,7 @@ bool array_runs(const Root *root, const char *array) {
 }
 
 static int step_array(Work *w, char **ret) {
-        _cleanup_(strv_freep) char **disks = strv_copy(w->action->storage.disks), **members = NULL;
+        _strv_ char **disks = strv_copy(w->action->storage.disks), **members = NULL;
         _free_ char *array = NULL, *all = disks_shown(w);
         int r = disk_holder(w, disks[0], &array);
         if (r < 0)

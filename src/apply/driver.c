@@ -192,7 +192,7 @@ static int check_nvlsm(Work *w) {
  * along with the driver. */
 static int ask_version(Work *w, const char *program, char **ret) {
         _free_ char *what = xasprintf("the version of %s is not known", program), *output = NULL;
-        _cleanup_(strv_freep) char **argv = command(program, "--version", NULL);
+        _strv_ char **argv = command(program, "--version", NULL);
         int r = work_ask(w, CAUSE_VERSION, what, argv, &output);
         if (r == -EIO) {                /* it ran, and ended badly */
                 diag_warn_at(&w->warnings, "version-unknown", NULL, w->action->id, "%.*s",

@@ -20,13 +20,12 @@ static int mkfs(Work *w, const char *device) {
                     *uuid = xasprintf("uuid=%s", a->storage.uuid);
         _free_ char *what =
                 xasprintf("no %s file system can be made on %s, of %s", a->storage.filesystem, device, disks);
-        _cleanup_(strv_freep) char **argv =
-                streq(a->storage.filesystem, "xfs")
-                        ? command("mkfs.xfs", "-q", "-f", "-K", "-L", LABEL_UNFINISHED, "-m", uuid, path,
-                                  NULL)
-                        : command("mkfs.ext4", "-q", "-F", "-E",
-                                  "nodiscard,lazy_itable_init=1,lazy_journal_init=1", "-L", LABEL_UNFINISHED,
-                                  "-U", a->storage.uuid, path, NULL);
+        _strv_ char **argv = streq(a->storage.filesystem, "xfs")
+                                     ? command("mkfs.xfs", "-q", "-f", "-K", "-L", LABEL_UNFINISHED, "-m",
+                                               uuid, path, NULL)
+                                     : command("mkfs.ext4", "-q", "-F", "-E",
+                                               "nodiscard,lazy_itable_init=1,lazy_journal_init=1", "-L",
+                                               LABEL_UNFINISHED, "-U", a->storage.uuid, path, NULL);
         return work_run(w, CAUSE_FILESYSTEM, what, argv);
 }
 

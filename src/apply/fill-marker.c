@@ -86,7 +86,7 @@ static char *folder_of(const char *path) {
 /* Filled under mountTarget and configured with mountTargets now, or the other way round: all that it holds is
  * elsewhere than where it is looked for. */
 int layout_check(Work *w, int fd, const Move *first, bool none) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         _free_ char *folder = folder_of(first->from);
         bool whole = !*first->name, other = false;
         int r = tree_list(fd, &names);

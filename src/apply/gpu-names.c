@@ -92,7 +92,7 @@ static void add_file(const Root *root, const char *path, Text *t) {
 }
 
 static void add_nodes(const Root *root, const char *directory, Text *t) {
-        _cleanup_(strv_freep) char **entries = root_names(root, directory);
+        _strv_ char **entries = root_names(root, directory);
         for (char **entry = entries; entry && *entry; entry++) {
                 _free_ char *path = xasprintf("%s/%s", directory, *entry);
                 if (startswith(*entry, "nvidia"))

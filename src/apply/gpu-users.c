@@ -41,12 +41,12 @@ static char **stopped_read(const Work *w) {
 }
 
 bool holders_stopped(const Work *w, const char *name) {
-        _cleanup_(strv_freep) char **names = stopped_read(w);
+        _strv_ char **names = stopped_read(w);
         return strv_contains(names, name);
 }
 
 bool holders_note(const Work *w, char *const *names) {
-        _cleanup_(strv_freep) char **all = stopped_read(w);
+        _strv_ char **all = stopped_read(w);
         for (; names && *names; names++)
                 if (!strv_contains(all, *names))
                         strv_add(&all, *names);
@@ -104,8 +104,8 @@ static const char *find_name(const char *const *units, const char *names) {
 /* Those of them that run, or are about to: blocks of "Id=…", "Names=…" and "ActiveState=…". The id of an
  * alias is another name. */
 static char **units_running(Work *w, const char *const *units) {
-        _cleanup_(strv_freep) char **argv = with_all(
-                command("systemctl", "show", "--property=Id,Names,ActiveState", NULL), (char *const *)units);
+        _strv_ char **argv = with_all(command("systemctl", "show", "--property=Id,Names,ActiveState", NULL),
+                                      (char *const *)units);
         _free_ char *output = NULL;
         char **running = NULL;
         if (!attempt(w, argv, &output))
@@ -134,15 +134,15 @@ static char **units_running(Work *w, const char *const *units) {
 bool holders_may_stop(Work *w) {
         if (root_exists(w->root, KUBELET_TURN) != 0)
                 return false;
-        _cleanup_(strv_freep) char **running = units_running(w, kubelet);
+        _strv_ char **running = units_running(w, kubelet);
         return !running;
 }
 
 static void units_stop(Work *w, const char *const *units) {
-        _cleanup_(strv_freep) char **running = units_running(w, units);
+        _strv_ char **running = units_running(w, units);
         if (!running || !holders_note(w, running))
                 return;
-        _cleanup_(strv_freep) char **argv = with_all(command("systemctl", "stop", NULL), running);
+        _strv_ char **argv = with_all(command("systemctl", "stop", NULL), running);
         (void)attempt(w, argv, NULL);
 }
 
@@ -166,7 +166,7 @@ void holders_stop(Work *w, bool all) {
         /* rmmod(8), for `modprobe -r` would take nvidia with it where nobody has it open any more. */
         for (const char *const *module = modules; *module; module++) {
                 _free_ char *path = xasprintf("/sys/module/%s/refcnt", *module);
-                _cleanup_(strv_freep) char **argv = command("rmmod", *module, NULL);
+                _strv_ char **argv = command("rmmod", *module, NULL);
                 uint64_t users = 0;
                 if (root_read_u64(w->root, path, &users) >= 0 && users == 0 && holders_note(w, argv + 1))
                         (void)attempt(w, argv, NULL);
@@ -175,12 +175,12 @@ void holders_stop(Work *w, bool all) {
 
 /* Nobody waits for units: one may be ordered behind this run (NVIDIA/mig-parted:CHANGELOG, 0.14.3). */
 void holders_start(Work *w, bool all) {
-        _cleanup_(strv_freep) char **names = stopped_read(w), **left = NULL,
-                                   **units = command("systemctl", "--no-block", "start", NULL);
+        _strv_ char **names = stopped_read(w), **left = NULL,
+                    **units = command("systemctl", "--no-block", "start", NULL);
         size_t words = strv_length(units);
         for (size_t i = strv_length(names); i > 0; i--) {
                 const char *name = names[i - 1];
-                _cleanup_(strv_freep) char **argv = command("modprobe", name, NULL);
+                _strv_ char **argv = command("modprobe", name, NULL);
                 if (!strchr(name, '.') && !is_loaded(w, name) && !give_back(w, argv, name))
                         strv_add(&left, name);
                 if (strchr(name, '.') && (all || !strv_contains((char *const *)ours, name)))
@@ -189,8 +189,7 @@ void holders_start(Work *w, bool all) {
         size_t n = strv_length(units) - words;
         bool all_start = n > 1 && give_back(w, units, NULL);
         for (size_t i = words; i < words + n && !all_start; i++) {
-                _cleanup_(strv_freep) char **argv =
-                        command("systemctl", "--no-block", "start", units[i], NULL);
+                _strv_ char **argv = command("systemctl", "--no-block", "start", units[i], NULL);
                 if (!give_back(w, argv, units[i]))
                         strv_add(&left, units[i]);
         }
@@ -204,7 +203,7 @@ void holders_start(Work *w, bool all) {
 
 static bool has_gpu_open(const Work *w, const char *pid) {
         _free_ char *directory = xasprintf("/proc/%s/fd", pid);
-        _cleanup_(strv_freep) char **fds = NULL;
+        _strv_ char **fds = NULL;
         if (root_list(w->root, directory, &fds) < 0)
                 return false;
         for (char **fd = fds; fd && *fd; fd++) {
@@ -225,7 +224,7 @@ static void add_process(const Work *w, const char *pid, Text *t) {
 }
 
 char *holders_found(const Work *w) {
-        _cleanup_(strv_freep) char **pids = NULL;
+        _strv_ char **pids = NULL;
         Text t = {};
         unsigned n = 0;
         if (root_list(w->root, "/proc", &pids) < 0)

@@ -62,7 +62,7 @@ static json_t *finding_json(const Check *c, const Finding *f) {
 
 /* The words that were found for a GPU, each once. */
 static json_t *gpu_json(const Check *c, int index, const char *address) {
-        _cleanup_(strv_freep) char **words = NULL;
+        _strv_ char **words = NULL;
         for (size_t i = 0; i < c->found.n; i++) {
                 const Finding *f = &c->found.items[i];
                 if (streq(f->address, address) && !strv_contains(words, f->word))

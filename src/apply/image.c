@@ -55,8 +55,7 @@ static bool is_ready(const char *row) {
 static int ask_for_unpacked(Work *w, const char *what, const char *filter, bool *ret) {
         const Action *a = w->action;
         _free_ char *table = NULL, *row = NULL;
-        _cleanup_(strv_freep) char **argv =
-                images(a, "check", "--snapshotter", a->image.snapshotter, filter, NULL);
+        _strv_ char **argv = images(a, "check", "--snapshotter", a->image.snapshotter, filter, NULL);
         int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);
         if (r < 0)
                 return r;
@@ -74,7 +73,7 @@ static int ask_containerd(Work *w, Found *ret) {
         _free_ char *filter = xasprintf("name==%s", a->with), *table = NULL, *row = NULL,
                     *bare = bare_name(a), *second = xasprintf("name==%s", bare), *other = NULL,
                     *what = xasprintf("whether containerd has the image %s is not known", a->with);
-        _cleanup_(strv_freep) char **argv = images(a, "ls", filter, second, NULL);
+        _strv_ char **argv = images(a, "ls", filter, second, NULL);
         bool unpacked = true;
         int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);
         if (r < 0)
@@ -93,13 +92,13 @@ static int ask_containerd(Work *w, Found *ret) {
 }
 
 static int pin(Work *w, const char *what) {
-        _cleanup_(strv_freep) char **argv = images(w->action, "label", w->action->with, PINNED, NULL);
+        _strv_ char **argv = images(w->action, "label", w->action->with, PINNED, NULL);
         return work_run(w, CAUSE_COMMAND, what, argv);
 }
 
 static int tag(Work *w, const char *what) {
         _free_ char *bare = bare_name(w->action);
-        _cleanup_(strv_freep) char **argv = images(w->action, "tag", bare, w->action->with, NULL);
+        _strv_ char **argv = images(w->action, "tag", bare, w->action->with, NULL);
         int r = work_run(w, CAUSE_COMMAND, what, argv);
         return r < 0 ? r : pin(w, what);
 }
@@ -107,7 +106,7 @@ static int tag(Work *w, const char *what) {
 static int import(Work *w) {
         const Action *a = w->action;
         const char *snapshotter = a->image.snapshotter;
-        _cleanup_(strv_freep) char **argv = images(a, "import", NULL);
+        _strv_ char **argv = images(a, "import", NULL);
         if (snapshotter) {
                 strv_add(&argv, "--snapshotter");
                 strv_add(&argv, snapshotter);

@@ -50,7 +50,7 @@ int channel_work(Work *w) {
 /* "INITIALIZING", "WAITING_FOR_PEERS", …; what nvidia-imex-ctl failed with, where it did: the daemon may be
  * about to listen. */
 static int ask_daemon(Work *w, char **ret_answer) {
-        _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-c", IMEX_CONFIG, "-q", NULL);
+        _strv_ char **argv = command("nvidia-imex-ctl", "-c", IMEX_CONFIG, "-q", NULL);
         _free_ char *output = NULL;
         int r = work_ask(w, CAUSE_IMEX, "IMEX cannot be asked", argv, &output);
         if (r < 0 && r != -EIO)         /* no such program, or given up */
@@ -61,7 +61,7 @@ static int ask_daemon(Work *w, char **ret_answer) {
 
 /* The nodes of the domain that are not ready, out of nvidia-imex-ctl's table. */
 static char *nodes_not_ready(const char *output) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         const char *key;
         json_t *table = json_loads(output, 0, NULL), *node;
         json_object_foreach(json_object_get(table, "nodes"), key, node) {
@@ -76,7 +76,7 @@ static char *nodes_not_ready(const char *output) {
 
 /* Which of them are not; "" where nobody says so in time. */
 static char *others(const Work *w) {
-        _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-c", IMEX_CONFIG, "-N", "-j", NULL);
+        _strv_ char **argv = command("nvidia-imex-ctl", "-c", IMEX_CONFIG, "-N", "-j", NULL);
         _cleanup_(child_result_done) ChildResult c = {};
         if (child_run_until(argv, now_usec() + TABLE_USEC, w->cancel_fd, TABLE_MAX, &c) < 0 || c.status != 0)
                 return xstrdup("");

@@ -65,7 +65,7 @@ static void remember(Work *w) {
 }
 
 int list_work(Work *w) {
-        _cleanup_(strv_freep) char **argv = command("nvidia-smi", "-L", NULL);
+        _strv_ char **argv = command("nvidia-smi", "-L", NULL);
         _free_ char *output = NULL;
         unsigned want = MAX(w->action->device.count, 1U), instances = 0;
         const char *other = NULL;

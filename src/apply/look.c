@@ -91,7 +91,7 @@ static void look_at_block(const Root *root, Action *a) {
 
 /* A directory stays while something is in it. */
 static void look_at_removal(const Root *root, Action *a) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         struct stat st;
         _cleanup_(close_fd) int fd = root_open(root, a->target, O_PATH | O_NOFOLLOW);
         int r = fd == -ENOENT || fd == -ENOTDIR ? 0 : fd < 0 ? fd : 1;
@@ -103,7 +103,7 @@ static void look_at_removal(const Root *root, Action *a) {
 }
 
 static void look_at_manifest(const Root *root, const Plan *plan, Action *a) {
-        _cleanup_(strv_freep) char **stale = NULL;
+        _strv_ char **stale = NULL;
         _cleanup_(close_fd) int fd = root_open(root, a->target, O_RDONLY | O_NOCTTY | O_NONBLOCK);
         int r = fd == -EACCES ? fd : manifest_look(root, plan, a, &stale);
         if (r < 0)

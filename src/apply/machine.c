@@ -97,7 +97,7 @@ static void nodes_done(Nodes *n) {
 /* /dev/neuron0 and /dev/infiniband/rdma_cm are such; /dev/neuron_core1 is something else. */
 static unsigned nodes_count(Work *w, const Nodes *n) {
         unsigned count = 0;
-        _cleanup_(strv_freep) char **names = root_names(w->root, n->directory);
+        _strv_ char **names = root_names(w->root, n->directory);
         for (char **name = names; name && *name; name++) {
                 const char *which = startswith(*name, n->prefix) ? *name + strlen(n->prefix) : "";
                 count += *which && !which[strspn(which, "0123456789abcdefghijklmnopqrstuvwxyz")];

@@ -33,7 +33,7 @@ int part_resolve(Division *d, DividedGpu *part) {
                 const NvmlProfile *profile = FIND(p, part->profiles, part->n_profiles,
                                                   number ? p->id == id : streq(p->name, *name));
                 if (!profile) {
-                        _cleanup_(strv_freep) char **names = NULL;
+                        _strv_ char **names = NULL;
                         for (size_t i = 0; i < part->n_profiles; i++)
                                 strv_push(&names, *part->profiles[i].name
                                                           ? xstrdup(part->profiles[i].name)

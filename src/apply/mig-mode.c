@@ -91,8 +91,8 @@ static int reset_all(Division *d) {
                 unsigned gpu = d->parts[i].layout->gpu;
                 if (!d->parts[i].touched)
                         continue;
-                _cleanup_(strv_freep) char **argv = command(
-                        "nvidia-smi", "--gpu-reset", together ? NULL : "-i", d->parts[i].address, NULL);
+                _strv_ char **argv = command("nvidia-smi", "--gpu-reset", together ? NULL : "-i",
+                                             d->parts[i].address, NULL);
                 _free_ char *what = together ? xstrdup("the GPUs cannot be reset")
                                              : xasprintf("GPU %u cannot be reset", gpu);
                 int r = work_run(d->w, CAUSE_MIG, what, argv);
@@ -225,7 +225,7 @@ static int refuse_reboot(Division *d, const char *boot, const char *gpus, const 
 }
 
 static int reboot_once(Division *d) {
-        _cleanup_(strv_freep) char **argv = command("systemctl", "--no-block", "reboot", NULL);
+        _strv_ char **argv = command("systemctl", "--no-block", "reboot", NULL);
         _free_ char *wanted = ledger_text(d), *boot = NULL, *gpus = waiting_parts(d);
         const char *why = d->reset_why ?: "resetting did not change it";
         int r = root_boot_id(d->w->root, &boot);
@@ -259,8 +259,7 @@ static int reboot_once(Division *d) {
 
 /* The plan has waited for it already, so it must be up before what comes behind it. */
 static int fabric_manager_return(Division *d) {
-        _cleanup_(strv_freep) char **argv =
-                command("systemctl", "start", "nvidia-fabricmanager.service", NULL);
+        _strv_ char **argv = command("systemctl", "start", "nvidia-fabricmanager.service", NULL);
         return work_run(d->w, CAUSE_FABRIC_MANAGER,
                         "fabric manager does not come back after the GPUs were reset", argv);
 }

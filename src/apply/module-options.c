@@ -71,9 +71,9 @@ static int compare_names(const void *a, const void *b) {
 
 /* Each once, by name. */
 static int file_names(const Root *root, char ***ret) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
-                _cleanup_(strv_freep) char **list = NULL;
+                _strv_ char **list = NULL;
                 int r = root_list(root, directories[i], &list);
                 if (r < 0 && r != -ENOENT && r != -ENOTDIR)
                         return r;
@@ -99,7 +99,7 @@ static int add_file(const Root *root, Text *to, const char *name, const char *pr
 }
 
 int module_options(const Root *root, const char *prefix, char **ret) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         Text t = {};
         int r = file_names(root, &names);
         for (char **name = names; r >= 0 && name && *name; name++)

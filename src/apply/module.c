@@ -75,7 +75,7 @@ Cause module_cause(const char *name) {
 
 static int load(Work *w, const char *name, Cause cause) {
         _free_ char *what = xasprintf("the kernel module %s cannot be loaded", name);
-        _cleanup_(strv_freep) char **argv = command("modprobe", name, NULL);
+        _strv_ char **argv = command("modprobe", name, NULL);
         int r = work_run(w, cause, what, argv);
         THEN(r, is_loaded(w, cause, name));
         if (r == 0)

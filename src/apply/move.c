@@ -135,7 +135,7 @@ static bool is_directory(int dir, const char *name) {
 /* Nothing is on it but what mkfs makes; or what is there is a copy that was cut off, of which INCOMING tells
  * until all of it has been taken over. */
 static int volume_is_new(const Moving *m) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = tree_list(m->fd, &names);
         bool other = false;
         if (r < 0)
@@ -151,7 +151,7 @@ static int volume_is_new(const Moving *m) {
 /* Once the files of the plan are on the volume: what else lies on the root disk is what a run left that was
  * cut off, or something that the mount hides. */
 static int source_kept(const Moving *m, Source *s) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         _cleanup_(close_fd) int there = open_there(m, s);
         _free_ char *where = NULL;
         int r = there < 0 ? there : tree_list(s->fd, &names);
@@ -188,7 +188,7 @@ static int volume_kept(Moving *m) {
 
 /* An empty one is copied as well where the disks have none: with mode, owner, label and ACL. */
 static int source_want(const Moving *m, Source *s) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         if (m->work->action->storage.volume) {
                 /* A volume that has something for the directory keeps that, whatever the root disk holds. */
                 int r = is_whole(s) ? volume_is_new(m) : !is_directory(m->fd, s->move->name);
@@ -328,7 +328,7 @@ static bool fills_whole(const Moving *m) {
 static int incoming_clear(const Moving *m, char **where) {
         if (!fills_whole(m) || !is_directory(m->fd, INCOMING))
                 return tree_remove(m->fd, INCOMING, where);
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         _cleanup_(close_fd) int fd = tree_open(m->fd, INCOMING);
         int r = fd < 0 ? fd : tree_list(fd, &names);
         for (char **name = names; r >= 0 && name && *name; name++)
@@ -367,8 +367,7 @@ static int cp_each(const Moving *m, const char *what) {
                 const Source *s = &m->sources[i];
                 _free_ char *from = xasprintf("%s%s/", root, s->move->from),
                             *to = xasprintf("%s/%s", m->incoming, incoming_name(m, s));
-                _cleanup_(strv_freep) char **argv =
-                        command("cp", "-aT", "--preserve=xattr", "--", from, to, NULL);
+                _strv_ char **argv = command("cp", "-aT", "--preserve=xattr", "--", from, to, NULL);
                 if (s->wanted)
                         r = work_run(m->work, CAUSE_MOVE, what, argv);
         }
@@ -416,7 +415,7 @@ static int fill_begin(const Moving *m) {
 }
 
 static int move_copy(const Moving *m) {
-        _cleanup_(strv_freep) char **argv = cp_arguments(m);
+        _strv_ char **argv = cp_arguments(m);
         _free_ char *what =
                 xasprintf("copying to %s, where %llu MiB were free (the originals stay as they are)",
                           m->target, (unsigned long long)(m->room >> 20));
@@ -435,7 +434,7 @@ static int move_copy(const Moving *m) {
 /* The target itself takes in what the copy holds, and looks like the directory that it will cover. */
 static int take_over_whole(const Moving *m, int incoming, const char *name, char **where) {
         _cleanup_(close_fd) int copy = tree_open(incoming, name);
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = copy < 0 ? copy : tree_list(copy, &names);
         THEN(r, attributes_copy(copy, m->fd));
         for (char **entry = names; r >= 0 && entry && *entry; entry++)

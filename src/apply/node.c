@@ -140,7 +140,7 @@ static int make_gpu(Work *w, const char *address, const NodeRights *want) {
 }
 
 static int make_frontend(Work *w, const NodeRights *want) {
-        _cleanup_(strv_freep) char **gpus = NULL;
+        _strv_ char **gpus = NULL;
         unsigned ignored;
         int changed = make(w, "/dev/nvidiactl", FRONTEND, CONTROL, want);
         int r = changed < 0 ? 0 : root_list(w->root, PROC "/gpus", &gpus);

@@ -58,7 +58,7 @@ static bool has_cpus(const Root *root, const char *node) {
 static void place_find(Place *p, const Root *root, const Action *a) {
         bool memory_alone = false;
         *p = (Place){};
-        _cleanup_(strv_freep) char **names = root_names(root, NODES);
+        _strv_ char **names = root_names(root, NODES);
         for (char **name = names; name && *name; name++)
                 if (startswith(*name, "node")) {
                         /* A node without memory has no pools. */
@@ -223,7 +223,7 @@ static unsigned long long memory_mib(const char *meminfo, const char *key) {
 
 /* Of a node, of the machine, or of all nodes that pages may be on. */
 static void add_memory(Work *w, const Place *place, const Pool *pool, Text *t) {
-        _cleanup_(strv_freep) char **paths = NULL;
+        _strv_ char **paths = NULL;
         if (w->action->pages.node >= 0)
                 strv_push(&paths, xasprintf(NODES "/node%d/meminfo", w->action->pages.node));
         else if (!place->spread)
@@ -280,7 +280,7 @@ static int fall_short(Work *w, const Place *place, const Pool *pool, unsigned tr
 }
 
 static int no_such_node(Work *w, const Place *place) {
-        _cleanup_(strv_freep) char **numbers = NULL;
+        _strv_ char **numbers = NULL;
         for (char **node = place->nodes; node && *node; node++)
                 strv_add(&numbers, *node + strlen("node"));
         _free_ char *list = strv_join(numbers, ", ");
@@ -291,7 +291,7 @@ static int no_such_node(Work *w, const Place *place) {
 }
 
 static int no_such_size(Work *w) {
-        _cleanup_(strv_freep) char **names = root_names(w->root, POOLS), **sizes = NULL;
+        _strv_ char **names = root_names(w->root, POOLS), **sizes = NULL;
         for (char **name = names; name && *name; name++)
                 if (startswith(*name, "hugepages-"))
                         strv_push(&sizes,

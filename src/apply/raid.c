@@ -97,7 +97,7 @@ static bool is_of_array(const Content *c, const char *uuid) {
  * after the plan was made. */
 static int may_stop(Work *w, const char *array) {
         _free_ char *path = xasprintf("/sys/block/%s/slaves", array);
-        _cleanup_(strv_freep) char **members = NULL;
+        _strv_ char **members = NULL;
         int r = root_list(w->root, path, &members);
         if (r < 0)
                 return work_fail(w, r, CAUSE_ARRAY, "the members of %s are not known: %s: %s", array, path,
@@ -120,13 +120,13 @@ static int array_stop(Work *w, const char *array) {
         _free_ char *device = xasprintf("/dev/%s", array), *disks = disks_shown(w);
         _free_ char *what =
                 xasprintf("%s, which does not run and holds some of %s, cannot be stopped", array, disks);
-        _cleanup_(strv_freep) char **argv = command("mdadm", "--stop", device, NULL);
+        _strv_ char **argv = command("mdadm", "--stop", device, NULL);
         return work_run(w, CAUSE_ARRAY, what, argv);
 }
 
 /* Checks all disks, then stops what holds any of them, `except` apart, which may run. */
 static int arrays_stop(Work *w, const LockedDisks *all, const char *except) {
-        _cleanup_(strv_freep) char **arrays = NULL;
+        _strv_ char **arrays = NULL;
         int r = 0;
         for (size_t i = 0; i < all->n && r >= 0; i++) {
                 _free_ char *holder = NULL;
@@ -253,10 +253,9 @@ static const char *device_of(const Action *a) {
 static int array_create(Work *w) {
         const Action *a = w->action;
         _free_ char *array = NULL;
-        _cleanup_(strv_freep) char **argv =
-                command("mdadm", "--create", device_of(a), "--run", "--force", "--homehost=any",
-                        a->storage.device ? "--name=" RAID_OTHER_NAME : "--name=" RAID_NAME, "--metadata=1.2",
-                        NULL);
+        _strv_ char **argv = command("mdadm", "--create", device_of(a), "--run", "--force", "--homehost=any",
+                                     a->storage.device ? "--name=" RAID_OTHER_NAME : "--name=" RAID_NAME,
+                                     "--metadata=1.2", NULL);
         strv_push(&argv, xasprintf("--level=%s", a->storage.level));
         strv_push(&argv, xasprintf("--chunk=%u", CHUNK_KIB));
         strv_push(&argv, xasprintf("--raid-devices=%zu", strv_length(a->storage.disks)));
@@ -278,8 +277,7 @@ static int array_create(Work *w) {
 
 static int array_assemble(Work *w, char *const *disks) {
         const Action *a = w->action;
-        _cleanup_(strv_freep) char **argv =
-                command("mdadm", "--assemble", "--run", "--homehost=any", device_of(a), NULL);
+        _strv_ char **argv = command("mdadm", "--assemble", "--run", "--homehost=any", device_of(a), NULL);
         strv_push(&argv, xasprintf("--uuid=%s", a->storage.array_uuid));
         return mdadm(w, "assembled", &argv, disks);
 }
@@ -398,12 +396,12 @@ static int start_degraded(Work *w, const LockedDisks *all, char *const *left, ch
 
 static int members_add(Work *w, const char *array, char *const *disks) {
         _free_ char *device = xasprintf("/dev/%s", array);
-        _cleanup_(strv_freep) char **argv = command("mdadm", "--manage", device, "--add", NULL);
+        _strv_ char **argv = command("mdadm", "--manage", device, "--add", NULL);
         return mdadm(w, "completed", &argv, disks);
 }
 
 static int repair(Work *w, LockedDisks *all) {
-        _cleanup_(strv_freep) char **left = names(w, all, false), **joining = names(w, all, true);
+        _strv_ char **left = names(w, all, false), **joining = names(w, all, true);
         _free_ char *array = NULL;
         int r = repair_allowed(w, all);
         if (r >= 0)

@@ -39,7 +39,7 @@ int driver_note_options(Work *w) {
  * once, whatever it is said to stand on. */
 static void add_users(const Work *w, const char *module, char ***seen, char ***to) {
         _free_ char *path = xasprintf("/sys/module/%s/holders", module);
-        _cleanup_(strv_freep) char **users = NULL;
+        _strv_ char **users = NULL;
         strv_add(seen, module);
         if (strv_length(*seen) < USERS_MAX && root_list(w->root, path, &users) >= 0)
                 for (char **user = users; user && *user; user++)
@@ -49,7 +49,7 @@ static void add_users(const Work *w, const char *module, char ***seen, char ***t
 }
 
 static int unload(Work *w, char *const *modules) {
-        _cleanup_(strv_freep) char **argv = command("modprobe", "-r", NULL);
+        _strv_ char **argv = command("modprobe", "-r", NULL);
         for (char *const *module = modules; *module; module++)
                 strv_add(&argv, *module);
         return work_run(w, CAUSE_DRIVER_SETTING, "NVIDIA's driver cannot be unloaded", argv);
@@ -57,7 +57,7 @@ static int unload(Work *w, char *const *modules) {
 
 /* Of the driver itself, should it not be there again. */
 static int load(Work *w) {
-        _cleanup_(strv_freep) char **argv = command("modprobe", DRIVER, NULL);
+        _strv_ char **argv = command("modprobe", DRIVER, NULL);
         return root_exists(w->root, "/sys/module/" DRIVER) > 0
                        ? 0
                        : work_run(w, CAUSE_DRIVER, "NVIDIA's driver cannot be loaded again", argv);
@@ -71,7 +71,7 @@ static void warn(Work *w, const char *file, const char *why) {
 }
 
 static int reload(Work *w, const char *file, const char *now) {
-        _cleanup_(strv_freep) char **modules = NULL, **seen = NULL;
+        _strv_ char **modules = NULL, **seen = NULL;
         work_progress(w, "%s has other options than the driver was loaded with: it is loaded anew", file);
         add_users(w, DRIVER, &seen, &modules);
         bool noted = holders_note(w, modules);

@@ -42,7 +42,7 @@ static char **words_of(const char *text) {
 
 /* The kernel changes as many numbers of a list as it is given ("kernel.printk = 4"). */
 static bool same_value(const char *want, const char *have) {
-        _cleanup_(strv_freep) char **a = words_of(want), **b = words_of(have);
+        _strv_ char **a = words_of(want), **b = words_of(have);
         size_t n = strv_length(a), m = strv_length(b);
         bool numbers = n > 0;
         if (n > m)
@@ -61,7 +61,7 @@ static bool same_value(const char *want, const char *have) {
 /* ---- telling ---- */
 
 static char *value_shown(const char *value) {
-        _cleanup_(strv_freep) char **words = words_of(value);
+        _strv_ char **words = words_of(value);
         _free_ char *line = strv_join(words, " ");
         Text t = {};
         text_add_shown(&t, line, strlen(line), SHOWN_MAX, '"');
@@ -79,7 +79,7 @@ static int fail_to_set(Work *w, int r, const char *path) {
         if (r == -ENOENT || r == -ENOTDIR) {
                 const char *slash = strrchr(path, '/');
                 _free_ char *directory = xstrndup(path, (size_t)(slash - path));
-                _cleanup_(strv_freep) char **names = root_names(w->root, directory);
+                _strv_ char **names = root_names(w->root, directory);
                 const char *near = names ? nearest_name(slash + 1, (const char *const *)names) : NULL;
                 _free_ char *hint = near ? xasprintf("did you mean %s? ", near) : xstrdup("");
                 return work_fail(

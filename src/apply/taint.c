@@ -87,7 +87,7 @@ static char *taints_find(char *const *words, char *const *planned) {
 }
 
 static char *content_make(char **words, char *const *planned, const char *code, const char *clique) {
-        _cleanup_(strv_freep) char **all = strv_copy(words);
+        _strv_ char **all = strv_copy(words);
         _free_ char *taints = taints_find(words, planned), *value = NULL;
         if (*clique)
                 strv_push(&all, xasprintf(CLIQUE_FLAG "%s", clique));
@@ -101,7 +101,7 @@ static char *content_make(char **words, char *const *planned, const char *code, 
 }
 
 static int arguments_write(Work *w, const char *code, const char *clique) {
-        _cleanup_(strv_freep) char **words = NULL;
+        _strv_ char **words = NULL;
         mode_t mode = 0644;
         int r = arguments_read(w, &words, &mode);
         if (r < 0)

@@ -29,7 +29,7 @@ static int open_directory(int dir, const char *name) {
 }
 
 int tree_list(int dir, char ***ret) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         size_t n = 0;
         int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  /* with a position of its own */
         DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -65,7 +65,7 @@ static int failed_in(const char *name, int r, char **where) {
 }
 
 static int remove_all(int dir, char **where) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = tree_list(dir, &names);
         for (char **name = names; r >= 0 && name && *name; name++)
                 r = tree_remove(dir, *name, where);
@@ -100,7 +100,7 @@ static int set_aside(int dir, const char *name) {
 
 static int merge_directories(int from, const char *name, int to, const char *as, char **where) {
         _cleanup_(close_fd) int source = open_directory(from, name), target = open_directory(to, as);
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = source < 0 ? source : target < 0 ? target : tree_list(source, &names);
         for (char **entry = names; r >= 0 && entry && *entry; entry++)
                 r = tree_merge(source, *entry, target, *entry, where);
@@ -156,7 +156,7 @@ static int entry_check(int dir, int copy, const char *name, bool *ret_directory)
 static int entry_copied(int dir, int copy, const char *name, bool remove, char **where);
 
 static int all_copied(int dir, int copy, bool remove, char **where) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = tree_list(dir, &names);
         for (char **name = names; r >= 0 && name && *name; name++)
                 r = entry_copied(dir, copy, *name, remove, where);

@@ -10,6 +10,7 @@
 
 #define _cleanup_(f)    __attribute__((cleanup(f)))
 #define _free_          _cleanup_(freep)
+#define _strv_          _cleanup_(strv_freep)
 #define _must_check_    __attribute__((warn_unused_result))
 #define _nonnull_       __attribute__((nonnull))
 #define _nonnull(...)   __attribute__((nonnull(__VA_ARGS__)))

@@ -53,7 +53,7 @@ static bool group_remove(const char *path) {
 /* Of one that was killed. A number of a process is its own only within a namespace, and in a lock there is no
  * such doubt. */
 static void stale_remove(const Root *root, const char *base) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(root, base, &names);
         for (char **name = names; r >= 0 && name && *name; name++) {
                 _free_ char *path = xasprintf("%s/%s", base, *name);

@@ -127,7 +127,7 @@ static int close_mounts(Ask *a) {
 }
 
 static int make_root(Ask *a) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = mount("nodestrap", SPACE, "tmpfs", 0, "mode=0755") < 0 ? -errno : 0;
         THEN(r, root_list(a->image->root, "/", &names));
         for (char **name = names; r >= 0 && name && *name; name++)

@@ -253,7 +253,7 @@ static int command_lines(Ask *a) {
         if (a->why || !environment)
                 return -ENOENT;
         _free_ char *line = assignment_in_environment(environment->file.content, "NODEADM_KUBELET_ARGS");
-        _cleanup_(strv_freep) char **words = assignment_split(line ?: "");
+        _strv_ char **words = assignment_split(line ?: "");
         a->alpha = assignment_in_environment(environment->file.content, "KUBELET_CONFIG_DROPIN_DIR_ALPHA");
         strv_push(&a->kubelet, TAKE_PTR(kubelet));
         strv_extend(&a->kubelet, words);

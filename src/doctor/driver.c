@@ -57,7 +57,7 @@ char *tree_module(const Root *root, const char *tree, const char *kernel, const 
         for (size_t i = 0; i < ARRAY_SIZE(flavors); i++) {
                 _free_ char *folder =
                         xasprintf("%s/flavors/%s/lib/modules/%s/extra", tree, flavors[i], kernel);
-                _cleanup_(strv_freep) char **files = root_names(root, folder);
+                _strv_ char **files = root_names(root, folder);
                 for (char **f = files; f && *f; f++) {
                         const char *suffix = strstr(*f, ".ko");
                         if (suffix && same_module(*f, (size_t)(suffix - *f), name))
@@ -85,7 +85,7 @@ static char *version_in_name(const char *name) {
 /* The newest of the entries that begin so. */
 static bool find_in_names(const Root *root, const char *folder, const char *prefix, Driver *ret) {
         _free_ char *newest = NULL, *where = NULL;
-        _cleanup_(strv_freep) char **names = root_names(root, folder);
+        _strv_ char **names = root_names(root, folder);
         for (char **name = names; name && *name; name++) {
                 _free_ char *version =
                         startswith(*name, prefix) ? version_in_name(*name + strlen(prefix)) : NULL;
@@ -195,7 +195,7 @@ void image_set_driver(Image *i, const char *version) {
 }
 
 char *image_drivers_text(const Image *i) {
-        _cleanup_(strv_freep) char **versions = NULL;
+        _strv_ char **versions = NULL;
         for (size_t k = 0; k < i->n_drivers; k++)
                 if (!strv_contains(versions, i->drivers[k].version))
                         strv_add(&versions, i->drivers[k].version);

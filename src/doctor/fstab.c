@@ -135,7 +135,7 @@ void look_swap(Look *l, const Need *need) {
 
 /* Those that somebody wrote there; their packages' are in /usr. */
 static void search_mount_units(const Look *l) {
-        _cleanup_(strv_freep) char **names = root_names(l->root, UNIT_DIR);
+        _strv_ char **names = root_names(l->root, UNIT_DIR);
         for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
                 _free_ char *path = xasprintf(UNIT_DIR "/%s", *name), *text = NULL, *target = NULL;
                 if (!endswith(*name, ".mount") || root_read_link(l->root, path, &target) >= 0 ||

@@ -55,7 +55,7 @@ static bool has_programs(const Root *root) {
         static const char *const folders[] = { "/usr/bin", "/usr/sbin", "/bin", "/sbin" };
         bool any = false;
         for (size_t i = 0; i < ARRAY_SIZE(folders) && !any; i++) {
-                _cleanup_(strv_freep) char **names = root_names(root, folders[i]);
+                _strv_ char **names = root_names(root, folders[i]);
                 any = names;
         }
         return any;
@@ -79,7 +79,7 @@ static int compare_names(const void *a, const void *b) {
 }
 
 static char **find_kernels(const Root *root) {
-        _cleanup_(strv_freep) char **names = root_names(root, MODULES);
+        _strv_ char **names = root_names(root, MODULES);
         char **found = NULL;
         if (!names)
                 return NULL;
@@ -120,7 +120,7 @@ static char *loader_kernel(const Root *root, char *const *kernels) {
                 if (image_read(root, environments[i], IMAGE_TEXT_MAX, &text, NULL) >= 0)
                         saved = line_value(text, "saved_entry", "=");
         }
-        _cleanup_(strv_freep) char **files = root_names(root, LOADER);
+        _strv_ char **files = root_names(root, LOADER);
         for (char **f = files; f && *f && f < files + MAX_ENTRIES; f++) {
                 _free_ char *version = endswith(*f, ".conf") ? entry_version(root, *f) : NULL;
                 if (!version || !strv_contains(kernels, version))

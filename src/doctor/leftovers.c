@@ -83,7 +83,7 @@ static void search_others(const Look *l) {
 
 /* By nodeadm's units that call this program only one boot comes of it, too: the drop-ins are ours. */
 static void search_bootstrappers(const Look *l) {
-        _cleanup_(strv_freep) char **others = detect_bootstrappers(l->root);
+        _strv_ char **others = detect_bootstrappers(l->root);
         _free_ char *list = others ? strv_join(others, " ") : NULL;
         bool held = true;
         for (char **unit = others; unit && *unit; unit++)
@@ -189,7 +189,7 @@ static void search_machine_id(const Image *image, Checks *checks) {
 
 /* Devices of GPUs that other machines have not; nodestrap writes /var/run/cdi, which no reboot outlives. */
 static void search_cdi(const Image *image, Checks *checks) {
-        _cleanup_(strv_freep) char **names = root_names(image->root, "/etc/cdi");
+        _strv_ char **names = root_names(image->root, "/etc/cdi");
         for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
                 _free_ char *path = xasprintf("/etc/cdi/%s", *name), *text = NULL;
                 if (image_read(image->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 ||
@@ -231,7 +231,7 @@ static void search_arrays(const Image *image, Checks *checks) {
         for (size_t i = 0; i < ARRAY_SIZE(files); i++)
                 search_array(image, checks, files[i]);
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _cleanup_(strv_freep) char **names = root_names(image->root, folders[i]);
+                _strv_ char **names = root_names(image->root, folders[i]);
                 for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
                         _free_ char *path = xasprintf("%s/%s", folders[i], *name);
                         search_array(image, checks, path);

@@ -61,11 +61,11 @@ static void read_rules(const char *text, const char *path, const char *module, R
 static void rules_read(Look *l) {
         static const char *const folders[] = { "/etc/modprobe.d", "/usr/local/lib/modprobe.d",
                                                "/usr/lib/modprobe.d", "/lib/modprobe.d" };
-        _cleanup_(strv_freep) char **seen = NULL;
+        _strv_ char **seen = NULL;
         size_t rest = RULES_MAX, size;
         l->rules = xcalloc(MAX_FILES, sizeof *l->rules);
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _cleanup_(strv_freep) char **files = root_names(l->root, folders[i]);
+                _strv_ char **files = root_names(l->root, folders[i]);
                 for (char **f = files; f && *f && strv_length(seen) < MAX_FILES; f++) {
                         _free_ char *path = xasprintf("%s/%s", folders[i], *f);
                         RuleFile *file = &l->rules[l->n_rules];
@@ -231,7 +231,7 @@ static bool look_rule(Look *l, const Need *need) {
 }
 
 static void tell_no_kernels(Look *l, const Need *need) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         if (l->no_kernels)
                 return;
         int r = root_list(l->root, "/lib/modules", &names);

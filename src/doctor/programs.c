@@ -26,7 +26,7 @@ static int is_file(const Root *root, const char *path) {
 }
 
 char *program_find(const Root *root, const char *name, char **ret_odd) {
-        _cleanup_(strv_freep) char **paths = program_paths(name);
+        _strv_ char **paths = program_paths(name);
         *ret_odd = NULL;
         for (char **path = paths; *path; path++) {
                 if (root_executable(root, *path) > 0) {
@@ -40,7 +40,7 @@ char *program_find(const Root *root, const char *name, char **ret_odd) {
 }
 
 char *tree_program(const Root *root, const char *tree, const char *name) {
-        _cleanup_(strv_freep) char **paths = program_paths(name);
+        _strv_ char **paths = program_paths(name);
         for (char **path = paths; *path; path++) {
                 _free_ char *below = xasprintf("%s%s", tree, *path);
                 if (root_executable(root, below) > 0)
@@ -69,7 +69,7 @@ static void read_configuration(const Root *root, const char *path, bool include,
 static void read_included(const Root *root, const char *word, char ***to) {
         _free_ char *pattern = xasprintf("%s%s", *word == '/' ? "" : "/etc/", word);
         const char *slash = strrchr(pattern, '/');
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         _free_ char *folder = xstrndup(pattern, (size_t)(slash - pattern));
         if (!*folder || root_list(root, folder, &names) < 0)
                 return;
@@ -309,7 +309,7 @@ static void tell_missing_program(Look *l, const Need *need, const char *odd) {
                            "it is there, and nobody may execute it: chmod 0755 %s", odd);
                 return;
         }
-        _cleanup_(strv_freep) char **paths = program_paths(need->name);
+        _strv_ char **paths = program_paths(need->name);
         for (char **path = paths; *path; path++)
                 if (look_is_closed(l, need, "program", *path))
                         return;

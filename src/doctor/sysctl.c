@@ -80,10 +80,10 @@ static void read_name(const Look *l, const char *name, const char *path, char **
 }
 
 static char *configured_value(const Look *l, const char *path, char **from) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         char *value = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _cleanup_(strv_freep) char **files = root_names(l->root, folders[i]);
+                _strv_ char **files = root_names(l->root, folders[i]);
                 for (char **f = files; f && *f && strv_length(names) < MAX_FILES; f++)
                         if (endswith(*f, ".conf") && !strv_contains(names, *f))
                                 strv_add(&names, *f);

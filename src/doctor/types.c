@@ -55,7 +55,7 @@ char **image_types(const Image *image, char **ret_why) {
                 *ret_why = xstrdup("this machine's");
                 return types;
         }
-        _cleanup_(strv_freep) char **unknown = NULL;
+        _strv_ char **unknown = NULL;
         bool nvidia = image->driver || brings(image, image_has_nvidia),
              neuron = brings(image, image_has_neuron);
         for (size_t i = 0; i < n_instance_types; i++) {

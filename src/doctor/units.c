@@ -88,7 +88,7 @@ static void add_setting(Service *s, const char *name, const char *value) {
 }
 
 static void service_add(Service *s, const char *path, const char *text) {
-        _cleanup_(strv_freep) char **settings = assignments_in_unit(text, "Service");
+        _strv_ char **settings = assignments_in_unit(text, "Service");
         _free_ char *action = assignment_in_unit(text, "Unit", "SuccessAction");
         for (char **setting = settings; setting && *setting; setting += 2) {
                 add_setting(s, setting[0], setting[1]);
@@ -115,10 +115,10 @@ static const char *service_fault(const Service *s) {
 
 /* The drop-ins of this name: of files of the same name the one of the first directory. */
 static void add_drop_ins(const Look *l, const char *name, Service *s) {
-        _cleanup_(strv_freep) char **files = NULL;
+        _strv_ char **files = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
                 _free_ char *folder = xasprintf("%s/%s.d", folders[i], name);
-                _cleanup_(strv_freep) char **names = NULL;
+                _strv_ char **names = NULL;
                 if (!counts(l, folder) || root_list(l->root, folder, &names) < 0)
                         continue;
                 for (char **n = names; n && *n && strv_length(files) < MAX_DROP_INS; n++)
@@ -170,7 +170,7 @@ static char **started_programs(const Service *s) {
 
 /* false, and a check that says so: something that it starts cannot be run. */
 static bool look_commands(Look *l, const Need *need, const char *path, const Service *service) {
-        _cleanup_(strv_freep) char **all = started_programs(service);
+        _strv_ char **all = started_programs(service);
         for (char **name = all; name && *name; name++) {
                 _free_ char *odd = NULL, *fault = NULL;
                 const char *code = NULL;
@@ -232,7 +232,7 @@ static const char *other_config(char *const *words, bool kubelet, bool *ret_ours
 static char *reading_fault(const char *unit, const Service *s) {
         char **commands = s->commands[MAIN_STARTER], **files = s->commands[ENVIRONMENTS];
         _free_ char *program = commands ? command_program(commands[0]) : NULL;
-        _cleanup_(strv_freep) char **words = commands ? assignment_split(commands[0]) : NULL;
+        _strv_ char **words = commands ? assignment_split(commands[0]) : NULL;
         const char *name = program ? (strrchr(program, '/') ?: "/") + 1 : "";
         bool kubelet = streq(name, "kubelet") && streq(unit, "kubelet.service"), ours = false;
         if (!kubelet && !(streq(name, "containerd") && streq(unit, "containerd.service")))
@@ -264,7 +264,7 @@ static bool look_reading(Look *l, const Need *need, const Service *s) {
 /* ---- is it enabled? ---- */
 
 static bool has_link(const Look *l, const char *folder, const char *suffix, const char *unit) {
-        _cleanup_(strv_freep) char **names = root_names(l->root, folder);
+        _strv_ char **names = root_names(l->root, folder);
         for (char **name = names; name && *name; name++) {
                 _free_ char *path = xasprintf("%s/%s/%s", folder, *name, unit), *target = NULL;
                 if (endswith(*name, suffix) && root_read_link(l->root, path, &target) >= 0)
@@ -279,7 +279,7 @@ bool unit_is_enabled(const Look *l, const char *unit) {
 }
 
 static char *closed_link(const Look *l, const char *folder, const char *unit) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(l->root, folder, &names);
         if (r == -EACCES || r == -EPERM)
                 return xstrdup(folder);
@@ -383,7 +383,7 @@ bool unit_starts(const Look *l, const char *unit, const char *program) {
                 return false;
         service_add(&s, path, text);
         add_drop_ins(l, unit, &s);
-        _cleanup_(strv_freep) char **all = started_programs(&s);
+        _strv_ char **all = started_programs(&s);
         for (char **name = all; name && *name && !does; name++) {
                 _free_ char *odd = NULL, *its = program_find(l->root, *name, &odd);
                 does = its && same_file(l->root, its, program);

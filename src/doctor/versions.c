@@ -90,7 +90,7 @@ static char **types_of_driver(const Comparison *c, const Need *need) {
 static void tell_part(const Comparison *c, const Need *need, const char *subject, const char *path,
                       const char *version, Cause cause, const char *why) {
         const Driver *d = c->driver;
-        _cleanup_(strv_freep) char **types = need ? types_of_driver(c, need) : NULL;
+        _strv_ char **types = need ? types_of_driver(c, need) : NULL;
         if (need && need->types && !types)
                 need = NULL; /* of these types nobody gets this driver */
         if (version && d && streq(version, d->version)) {
@@ -130,7 +130,7 @@ static char *find_program(const Comparison *c, const char *name) {
 /* The look at needs has found it, in another tree than the one that some types get. */
 static void tell_missing(const Comparison *c, const Need *need) {
         _free_ char *odd = NULL, *other = image_program(c->image, need->name, &odd);
-        _cleanup_(strv_freep) char **types = types_of_driver(c, need);
+        _strv_ char **types = types_of_driver(c, need);
         if (!other || (need->types && !types))
                 return;
         Check *check = add_of(c, need->optional ? CHECK_WARNING : CHECK_FAILED, "program", need->name, other);
@@ -177,7 +177,7 @@ static char *nvml_version(const Comparison *c, const char *folder, char **ret_pa
  * docs.nvidia.com/deploy/nvml-api, nvmlReturn_t. */
 static void compare_nvml(const Comparison *c) {
         const Need *need = needs_find(c->needs, NEED_LIBRARY, NVML "1");
-        _cleanup_(strv_freep) char **folders = library_directories(c->image);
+        _strv_ char **folders = library_directories(c->image);
         _free_ char *path = NULL, *version = NULL;
         if (c->driver && *c->driver->tree) {
                 _free_ char *folder = xasprintf("%s/usr/lib64", c->driver->tree);
@@ -220,7 +220,7 @@ static void compare_modules(const Comparison *c) {
 
 static bool has_firmware(const Root *root, const char *folder) {
         bool has = false;
-        _cleanup_(strv_freep) char **names = root_names(root, folder);
+        _strv_ char **names = root_names(root, folder);
         for (char **name = names; name && *name && !has; name++)
                 has = startswith(*name, "gsp_");
         return has;
@@ -231,7 +231,7 @@ static bool has_firmware(const Root *root, const char *folder) {
 static void compare_firmware(const Comparison *c, const Need *nvidia) {
         static const char *const folders[] = { "/usr/lib/firmware", "/lib/firmware" };
         const Driver *d = c->driver;
-        _cleanup_(strv_freep) char **types = types_of_driver(c, nvidia);
+        _strv_ char **types = types_of_driver(c, nvidia);
         if ((nvidia->types && !types) || (!*d->tree && (!d->license || is_closed(d->license))))
                 return;
         _free_ char *first = NULL;
@@ -319,7 +319,7 @@ static void tell_types(const Comparison *c, const Need *need, char **types, Caus
 }
 
 static void compare_minima(const Comparison *c, const Need *need) {
-        _cleanup_(strv_freep) char **types = types_where(c, need, drivers_are_old);
+        _strv_ char **types = types_where(c, need, drivers_are_old);
         const char *highest = highest_of(types, minimum_of);
         if (!highest)
                 return;
@@ -332,7 +332,7 @@ static void compare_minima(const Comparison *c, const Need *need) {
 
 static void compare_flavor(const Comparison *c, const Need *need) {
         const char *license = license_of(c->image);
-        _cleanup_(strv_freep) char **types = types_where(c, need, wants_other_modules);
+        _strv_ char **types = types_where(c, need, wants_other_modules);
         if (!license || !types)
                 return;
         tell_types(c, need, types, CAUSE_DRIVER, "NVIDIA's modules", c->image->drivers[0].where,
@@ -347,7 +347,7 @@ static void compare_kernel(const Comparison *c, const Need *need) {
         const char *kernel = c->image->kernel;
         if (!kernel)
                 return;
-        _cleanup_(strv_freep) char **types = types_where(c, need, wants_new_kernel);
+        _strv_ char **types = types_where(c, need, wants_new_kernel);
         _free_ char *text = xasprintf("the NVSwitches of these types want Linux %s or newer",
                                       highest_of(types, linux_of) ?: "");
         tell_types(c, need, types, CAUSE_FABRIC_MANAGER, "kernel", kernel, text);

@@ -38,7 +38,7 @@ static bool has_driver(const Root *root, const char *address) {
 }
 
 void health_efa_ports(const Root *root, char *const *addresses, Findings *f) {
-        _cleanup_(strv_freep) char **devices = NULL;
+        _strv_ char **devices = NULL;
         if (root_list(root, RDMA_DEVICES, &devices) < 0)
                 return;
         for (char *const *a = addresses; *a; a++) {

@@ -27,7 +27,7 @@ static bool there(const Root *root, const char *path) {
 
 /* What the EFA driver says gives it the memory of GPUs, "" where nobody does or nothing is said. */
 static char *memory_provider(const Root *root) {
-        _cleanup_(strv_freep) char **devices = root_names(root, RDMA_DEVICES);
+        _strv_ char **devices = root_names(root, RDMA_DEVICES);
         for (char **d = devices; d && *d; d++) {
                 _free_ char *path = xasprintf(RDMA_DEVICES "/%s/device/p2p", *d), *line = NULL;
                 if (root_read_line(root, path, &line) >= 0)
@@ -37,7 +37,7 @@ static char *memory_provider(const Root *root) {
 }
 
 static bool has_hbm_gpu(const Root *root) {
-        _cleanup_(strv_freep) char **addresses = root_names(root, PCI_DEVICES);
+        _strv_ char **addresses = root_names(root, PCI_DEVICES);
         for (char **a = addresses; a && *a; a++)
                 if (pci_id_is_hbm_gpu(pci_id_at(root, *a)))
                         return true;

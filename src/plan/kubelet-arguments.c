@@ -16,11 +16,11 @@
 /* The line as nodeadm writes it, flags and the user's text joined with blanks, where systemd makes the words
  * of it that are meant; people know, grep and patch that one. NULL where it does not. */
 static char *plain_line(char *const *flags, char *const *user, char *const *words) {
-        _cleanup_(strv_freep) char **all = strv_copy(flags);
+        _strv_ char **all = strv_copy(flags);
         strv_extend(&all, user);
         _free_ char *value = strv_join(all, " "), *line = xasprintf(ARGUMENTS "=%s", value);
         _free_ char *read = assignment_in_environment(line, ARGUMENTS);
-        _cleanup_(strv_freep) char **split = assignment_split(read ?: "");
+        _strv_ char **split = assignment_split(read ?: "");
         size_t n = strv_length(split);
         if (n != strv_length(words))
                 return NULL;
@@ -42,8 +42,8 @@ static void check_length(Plan *plan, const char *text) {
 }
 
 void kubelet_arguments(Plan *plan, const Config *config, const Host *host, char *const *flags) {
-        _cleanup_(strv_freep) char **words = strv_copy(flags);
-        _cleanup_(strv_freep) char **user = kubelet_words(config->kubelet.flags);
+        _strv_ char **words = strv_copy(flags);
+        _strv_ char **user = kubelet_words(config->kubelet.flags);
         strv_extend(&words, user);
         _free_ char *value = assignment_join(words), *plain = plain_line(flags, config->kubelet.flags, words);
         _cleanup_(text_done) Text t = {};

@@ -130,7 +130,7 @@ static bool is_stable_gate(const char *path, const char *version) {
 
 /* What the user gives kubelet, settings and flags, without ours. */
 static json_t *users_settings(const Config *config) {
-        _cleanup_(strv_freep) char **words = kubelet_words(config->kubelet.flags);
+        _strv_ char **words = kubelet_words(config->kubelet.flags);
         json_t *all = config->kubelet.config ? json_deep_copy(config->kubelet.config) : json_object();
         kubelet_flags_merge(all, words);
         return all;
@@ -330,7 +330,7 @@ static bool knows_flag(const char *version, const char *word, KubeletFlag *ret) 
 }
 
 static int check_element(char *element, const char *path, const Host *host, Diag *diag) {
-        _cleanup_(strv_freep) char **words = kubelet_words((char *[]){ element, NULL });
+        _strv_ char **words = kubelet_words((char *[]){ element, NULL });
         int r = 0;
         for (char **w = words; w && *w; w++) {
                 KubeletFlag f;
@@ -415,7 +415,7 @@ static void judge_settings(Plan *plan, const Config *config, const Host *host) {
 
 int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag) {
         _free_ char *dns = NULL;
-        _cleanup_(strv_freep) char **flags = NULL;
+        _strv_ char **flags = NULL;
         bool ipv6 = false;
         if (!config->cluster.cidr || cluster_dns(config->cluster.cidr, &dns, &ipv6) < 0)
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.cluster.cidr",

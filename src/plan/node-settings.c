@@ -23,7 +23,7 @@ static json_t *read_settings(const Plan *plan) {
         json_t *settings = file_json(plan, FILE_ID), *drop_in = file_json(plan, DROP_IN_ID);
         const Action *a = plan_find(plan, "write-file:" KUBELET_ENVIRONMENT);
         _free_ char *line = a ? assignment_in_environment(a->file.content, "NODEADM_KUBELET_ARGS") : NULL;
-        _cleanup_(strv_freep) char **words = assignment_split(line ?: "");
+        _strv_ char **words = assignment_split(line ?: "");
         json_merge_patch(settings, drop_in);
         json_decref(drop_in);
         kubelet_flags_merge(settings, words);

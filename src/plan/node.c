@@ -237,7 +237,7 @@ static int compare_resources(const void *a, const void *b) {
 }
 
 static json_t *taints_json(const Config *config) {
-        _cleanup_(strv_freep) char **taints = kubelet_taints(config);
+        _strv_ char **taints = kubelet_taints(config);
         json_t *list = json_array();
         for (char **t = taints; t && *t; t++) {
                 size_t key = strcspn(*t, "=:");

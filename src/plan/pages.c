@@ -93,7 +93,7 @@ static int check_node(const Config *config, const Host *host, int id, Diag *diag
 /* "2Mi, 512Mi, 16Gi": they depend on the size of the kernel's base pages
  * (https://docs.kernel.org/arch/arm64/hugetlbpage.html). */
 static char *sizes_text(const Host *host) {
-        _cleanup_(strv_freep) char **sizes = NULL;
+        _strv_ char **sizes = NULL;
         for (size_t i = host->n_pools; i > 0; i--)      /* which begin with the largest */
                 if (i == host->n_pools || host->pools[i - 1].size != host->pools[i].size)
                         strv_push(&sizes, bytes_text(host->pools[i - 1].size));

@@ -20,7 +20,7 @@ static bool from_user(const Config *config, unsigned *ret, const char **ret_sour
                 *ret_source = "set by the user";
                 found = true;
         }
-        _cleanup_(strv_freep) char **words = kubelet_words(config->kubelet.flags);
+        _strv_ char **words = kubelet_words(config->kubelet.flags);
         for (char **w = words; w && *w; w++) {
                 const char *number = startswith(*w, "--max-pods=") ? *w + strlen("--max-pods=")
                         : streq(*w, "--max-pods") && w[1] ? w[1] : NULL;

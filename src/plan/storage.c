@@ -460,7 +460,7 @@ static void add_binds(Plan *plan, const Device *d, const BindStep *binds, size_t
 }
 
 void add_state(Plan *plan, Stores *s, const Device *d, const BindStep *binds, size_t n) {
-        _cleanup_(strv_freep) char **stops = NULL;
+        _strv_ char **stops = NULL;
         if (n == 0)
                 return;
         add_stops(plan, s, d->place, binds, n, &stops);

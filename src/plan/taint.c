@@ -33,7 +33,7 @@ static char **taints_of_settings(const json_t *taints) {
 }
 
 char **kubelet_taints(const Config *config) {
-        _cleanup_(strv_freep) char **flags = kubelet_words(config->kubelet.flags);
+        _strv_ char **flags = kubelet_words(config->kubelet.flags);
         const char *last = NULL;
         for (char **f = flags; f && *f; f++)
                 if (startswith(*f, FLAG "="))

@@ -50,7 +50,7 @@ static sd_bus_message *property_ask(const Unit *u, const char *interface, const 
 /* "ConditionPathExists=!/etc/x": all that were looked at and not met; NULL where systemd no longer knows. One with
  * "|" counts only where no other such is met (systemd.unit(5)). */
 static char *conditions_unmet(const Unit *u) {
-        _cleanup_(strv_freep) char **unmet = NULL, **alternatives = NULL;
+        _strv_ char **unmet = NULL, **alternatives = NULL;
         bool met = false;
         const char *type, *parameter;
         int trigger, negate, state;
@@ -196,16 +196,15 @@ static void failure_add(Text *t, const Unit *u, char *const *lines) {
 }
 
 char *unit_failure(const Unit *u, uint64_t since_usec) {
-        _cleanup_(strv_freep) char **lines = journal_tail(u->state.id ?: u->name, since_usec, TAIL_LINES);
+        _strv_ char **lines = journal_tail(u->state.id ?: u->name, since_usec, TAIL_LINES);
         Text t = {};
         failure_add(&t, u, lines);
         return text_take(&t);
 }
 
 void unit_fail(Unit *u) {
-        _cleanup_(strv_freep) char **lines =
-                journal_tail(u->state.id ?: u->name, u->kind->history ? 0 : u->task->result->begin_usec,
-                             TAIL_LINES);
+        _strv_ char **lines = journal_tail(u->state.id ?: u->name,
+                                           u->kind->history ? 0 : u->task->result->begin_usec, TAIL_LINES);
         _cleanup_(text_done) Text t = {};
         failure_add(&t, u, lines);
         if (u->calls > 1)
