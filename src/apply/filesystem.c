@@ -29,14 +29,6 @@ static int mkfs(Work *w, const char *device) {
         return work_run(w, CAUSE_FILESYSTEM, what, argv);
 }
 
-static int disks_are(Work *w, const char *array) {
-        char **disks = w->action->storage.disks, **serials = w->action->storage.serials;
-        int r = 0;
-        for (size_t i = 0; disks[i] && r >= 0; i++)
-                r = disk_still(w, disks[i], serials[i], array);
-        return r;
-}
-
 /* Locks the device: a descriptor. The disks are looked at before it is opened for writing, which their owner
  * would notice, and again when it is ours. */
 static int device_take(Work *w, const char *device) {
@@ -49,7 +41,9 @@ static int device_take(Work *w, const char *device) {
                 return work_fail(w, fd, CAUSE_DISK_ERROR,
                                  "%s cannot be opened for writing: %s; dmesg shows whether it failed", device,
                                  strerror(-fd));
-        r = disks_are(w, w->action->storage.array ? device : NULL);
+        char **disks = w->action->storage.disks, **serials = w->action->storage.serials;
+        for (size_t i = 0; disks[i] && r >= 0; i++)
+                r = disk_still(w, disks[i], serials[i], w->action->storage.array ? device : NULL);
         if (r >= 0)
                 return fd;
         close(fd);

@@ -75,20 +75,15 @@ int filling_end(Work *w, const char *place) {
         return r < 0 ? fail(w, r, "removed", state) : 0;
 }
 
-/* The folder of a path on a volume with several targets (config/volumes.c). */
-static char *folder_of(const char *path) {
-        char *name = xstrdup(path + 1);
-        for (char *p = name; *p; p++)
-                *p = *p == '/' ? '-' : *p;
-        return name;
-}
-
 /* Filled under mountTarget and configured with mountTargets now, or the other way round: all that it holds is
  * elsewhere than where it is looked for. */
 int layout_check(Work *w, int fd, const Move *first, bool none) {
         _strv_ char **names = NULL;
-        _free_ char *folder = folder_of(first->from);
+        _free_ char *folder = xstrdup(first->from + 1);
         bool whole = !*first->name, other = false;
+        /* as on a volume with several targets (config/volumes.c) */
+        for (char *p = folder; *p; p++)
+                *p = *p == '/' ? '-' : *p;
         int r = tree_list(fd, &names);
         if (r < 0)
                 return fail(w, r, "listed", w->action->target);

@@ -78,11 +78,6 @@ static bool files_have(const json_t *files, const char *path) {
         return false;
 }
 
-/* Written by this plan in whatever phase: never stale. */
-static bool plan_writes(const Plan *plan, const char *path) {
-        return ANY(a, plan->actions, plan->n, action_is(a, ACTION_OF_FILES) && streq(a->target, path));
-}
-
 /* Is it still what we wrote? 1, 0, or a negative errno; -EISDIR and -ELOOP: it is no file. */
 static int file_is_unchanged(const Root *root, const char *path, const char *sha256) {
         _free_ char *data = NULL;
@@ -230,8 +225,9 @@ static void manifest_sort(const Plan *plan, Phase phase, const json_t *old, json
                         continue;
                 if (!streq(json_get_text(entry, "phase"), phase_to_string(phase)))
                         json_array_append(new, entry);
-                else if (!plan_writes(plan, path))
-                        json_array_append(stale, entry);
+                else if (!ANY(a, plan->actions, plan->n,
+                              action_is(a, ACTION_OF_FILES) && streq(a->target, path)))
+                        json_array_append(stale, entry);        /* not written in whatever phase */
         }
 }
 

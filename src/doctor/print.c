@@ -78,13 +78,6 @@ char *types_text(char *const *types) {
 
 /* ---- rows ---- */
 
-static size_t code_width(const Checks *checks) {
-        size_t width = CODE;
-        for (size_t i = 0; i < checks->n; i++)
-                width = MAX(width, strlen(checks->items[i].code));
-        return width;
-}
-
 static void add_row(Text *t, const Check *c, size_t width) {
         add_shown(t, check_verdict_to_string(c->verdict), INDENT);
         add_shown(t, c->code, width);
@@ -133,7 +126,9 @@ static void add_well(Text *t, const Checks *checks, size_t width) {
 
 char *checks_to_text(const Checks *checks, bool all) {
         Text t = {};
-        size_t width = code_width(checks);
+        size_t width = CODE;
+        for (size_t i = 0; i < checks->n; i++)
+                width = MAX(width, strlen(checks->items[i].code));
         for (size_t o = 0; o < ARRAY_SIZE(order); o++) {
                 if (order[o] == CHECK_OK && !all)
                         add_well(&t, checks, width);

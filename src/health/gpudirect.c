@@ -36,14 +36,6 @@ static char *memory_provider(const Root *root) {
         return xstrdup("");
 }
 
-static bool has_hbm_gpu(const Root *root) {
-        _strv_ char **addresses = root_names(root, PCI_DEVICES);
-        for (char **a = addresses; a && *a; a++)
-                if (pci_id_is_hbm_gpu(pci_id_at(root, *a)))
-                        return true;
-        return false;
-}
-
 /* ---- GDRCopy ---- */
 
 static bool gdrcopy_installed(const Root *root) {
@@ -134,7 +126,8 @@ char *health_gpudirect(const Root *root, bool efa, Findings *f) {
                         there(root, "/sys/module/nvidia_peermem")
                                 ? "; nvidia_peermem, which is loaded, does not serve EFA"
                                 : "");
-        if (has_hbm_gpu(root))
+        _strv_ char **devices = root_names(root, PCI_DEVICES);
+        if (ANY(d, devices, strv_length(devices), pci_id_is_hbm_gpu(pci_id_at(root, *d))))
                 finding_add(
                         f, "peer-memory", "", false,
                         "EFA cannot reach the memory of GPUs, so that data between nodes is copied through "

@@ -27,20 +27,15 @@ typedef struct Features {               /* nvmlGridLicensableFeatures_t */
 } Features;
 _Static_assert(sizeof(Feature) == 284 && sizeof(Features) == 860, "as nvml.h has them");
 
-/* The library is there, since nvml_open() has loaded it. */
-static unsigned (*load(void))(NvmlDevice, Features *) {
-        struct { unsigned (*features)(NvmlDevice, Features *); } nvml = {};
-        _free_ char *why = NULL;
-        int r = library_load("libnvidia-ml.so.1", "?nvmlDeviceGetGridLicensableFeatures_v4\0", NULL,
-                             &nvml, &why);
-        return r < 0 ? NULL : nvml.features;
-}
-
 /* A device has several features that can be licensed, and one licence is for one of them. */
 int nvml_license(NvmlDevice device, NvmlLicense *ret) {
-        unsigned (*features)(NvmlDevice, Features *) = load();
+        struct { unsigned (*features)(NvmlDevice, Features *); } nvml = {};
+        _free_ char *why = NULL;
         Features all = {};
-        int code = features ? (int)features(device, &all) : NVML_FUNCTION_NOT_FOUND;
+        /* the library is there, since nvml_open() has loaded it */
+        int r = library_load("libnvidia-ml.so.1", "?nvmlDeviceGetGridLicensableFeatures_v4\0", NULL, &nvml,
+                             &why),
+            code = r >= 0 && nvml.features ? (int)nvml.features(device, &all) : NVML_FUNCTION_NOT_FOUND;
         if (code != NVML_OK)
                 return code;
         *ret = (NvmlLicense){ .supported = all.supported };

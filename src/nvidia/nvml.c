@@ -140,13 +140,6 @@ static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;   /* executors run
 /* else the next attempt may: a driver may come late */
 static bool loaded;
 
-static char *load(void) {
-        char *why = NULL;
-        if (!loaded)
-                loaded = library_load("libnvidia-ml.so.1", NVML_FUNCTIONS(NAME), NULL, &nvml, &why) >= 0;
-        return why;
-}
-
 void nvml_trouble_done(NvmlTrouble *t) {
         free(t->text);
         *t = (NvmlTrouble){};
@@ -200,10 +193,12 @@ static int open_failed(NvmlTrouble *ret, int code, char *call) {
 int nvml_open(NvmlGpus *ret, NvmlTrouble *ret_trouble) {
         NvmlGpus g = {};
         const char *call = NULL;
+        char *why = NULL;
         unsigned count = 0, index = 0;
 
         pthread_mutex_lock(&load_lock);
-        char *why = load();
+        if (!loaded)
+                loaded = library_load("libnvidia-ml.so.1", NVML_FUNCTIONS(NAME), NULL, &nvml, &why) >= 0;
         pthread_mutex_unlock(&load_lock);
         if (why) {
                 *ret_trouble = (NvmlTrouble){ .text = why };

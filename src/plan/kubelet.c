@@ -128,14 +128,6 @@ static bool is_stable_gate(const char *path, const char *version) {
 
 /* ---- beside the user's ---- */
 
-/* What the user gives kubelet, settings and flags, without ours. */
-static json_t *users_settings(const Config *config) {
-        _strv_ char **words = kubelet_words(config->kubelet.flags);
-        json_t *all = config->kubelet.config ? json_deep_copy(config->kubelet.config) : json_object();
-        kubelet_flags_merge(all, words);
-        return all;
-}
-
 static bool has_reserved_cpus(const json_t *user, _unused_ unsigned minor) {
         return *json_get_text(user, "reservedSystemCPUs");
 }
@@ -177,7 +169,10 @@ static const struct Yielding {
 
 /* Takes out of ours what yields; said gets why, for the plan. */
 static void yield(json_t *ours, const Config *config, unsigned minor, Text *said) {
-        _cleanup_(json_decrefp) json_t *user = users_settings(config);
+        _strv_ char **words = kubelet_words(config->kubelet.flags);
+        _cleanup_(json_decrefp) json_t *user =
+                config->kubelet.config ? json_deep_copy(config->kubelet.config) : json_object();
+        kubelet_flags_merge(user, words);
         for (size_t i = 0; i < ARRAY_SIZE(yielding); i++) {
                 const char *key = yielding[i].key;
                 if (!json_object_get(ours, key) || !yielding[i].yields(user, minor))

@@ -34,13 +34,6 @@ static bool is_documented(const Mig *m) {
         return m->n_known > 0 && m->known[0].documented;
 }
 
-static bool all_ids_known(const Mig *m) {
-        for (size_t i = 0; i < m->n_known; i++)
-                if (m->known[i].id < 0)
-                        return false;
-        return m->n_known > 0;
-}
-
 /* "1g.10gb+me.all" is a kind of 1g.10gb that newer drivers may have and the table does not. */
 static bool is_variant(const Mig *m, const char *word) {
         _free_ char *plain = xstrndup(word, strcspn(word, "+-"));
@@ -53,7 +46,8 @@ static int check_known(const Mig *m, const char *word) {
         for (size_t i = 0; i < m->n_known; i++)
                 text_add(&t, "%s%s", i > 0 ? ", " : "", m->known[i].name);
         _free_ char *names = text_take(&t);
-        if (profile_find(m, word) || m->n_known == 0 || is_variant(m, word) || (number && !all_ids_known(m)))
+        if (profile_find(m, word) || m->n_known == 0 || is_variant(m, word) ||
+            (number && ANY(k, m->known, m->n_known, k->id < 0)))
                 return 0;
         if (is_documented(m))
                 return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,

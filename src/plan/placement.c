@@ -44,13 +44,6 @@ static int refuse(const Cards *cards, const char *type, unsigned n, Diag *diag) 
                              type, cards->n, on, n);
 }
 
-/* The i-th of them: round by round over the cards; of cards beyond the first one, device 0 comes second. */
-static void place(const Cards *cards, unsigned i, unsigned *ret_card, unsigned *ret_device) {
-        unsigned at = i % cards->n, round = i / cards->n;
-        *ret_card = at * cards->step;
-        *ret_device = at > 0 && round < 2 && cards->limit != 1 ? 1 - round : round;
-}
-
 static void show(json_t *places, Text *text, unsigned card, unsigned device) {
         bool primary = card == 0 && device == 0;
         unsigned metric = INTERFACE_METRIC(card, device), table = INTERFACE_TABLE(card, device);
@@ -71,10 +64,11 @@ static void show_all(Plan *plan, const Cards *cards, const char *type, unsigned 
         json_t *places = json_array();
         text_add(&text, "%sinterfaces %u of %s, on network cards as AWS's guide places them\n",
                  plan->machine, n, type);
+        /* round by round over the cards; of cards beyond the first one, device 0 comes second */
         for (unsigned i = 0; i < n; i++) {
-                unsigned card, device;
-                place(cards, i, &card, &device);
-                show(places, &text, card, device);
+                unsigned at = i % cards->n, round = i / cards->n;
+                show(places, &text, at * cards->step,
+                     at > 0 && round < 2 && cards->limit != 1 ? 1 - round : round);
         }
         free(plan->machine);
         plan->machine = text_take(&text);

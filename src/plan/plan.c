@@ -317,14 +317,6 @@ static int check_facts(const Host *host, Diag *diag) {
         return r;
 }
 
-/* What is known of the rest is said beside it. */
-static int judge(Plan *plan, Diag *diag) {
-        int r = diag_judge(&plan->warnings);
-        if (r < 0)
-                diag_move(diag, &plan->warnings);
-        return r;
-}
-
 /* By their codes; nodestrap-codes(7) says of each what is to be done. */
 bool plan_warning_fails(const Diagnostic *warning) {
         static const char *const codes[] = {
@@ -392,8 +384,11 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
         plan_node(plan, config, host);
         quieten(plan);
         r = plan_finish(plan, diag);
-        if (r >= 0 && !options->foretell)
-                r = judge(plan, diag);
+        if (r >= 0 && !options->foretell) {
+                r = diag_judge(&plan->warnings);
+                if (r < 0)      /* what is known of the rest is said beside it */
+                        diag_move(diag, &plan->warnings);
+        }
         if (r >= 0)
                 *ret = TAKE_PTR(plan);
         return r;

@@ -78,7 +78,7 @@ static void refuse_content(Stores *s, const Device *d) {
                               label, holds, free_it);
 }
 
-static bool is_mountable(const Content *c) {
+bool is_mountable(const Content *c) {
         return c->kind == CONTENT_FILESYSTEM && c->type && (streq(c->type, "xfs") || streq(c->type, "ext4"));
 }
 

@@ -51,6 +51,7 @@ void stores_refuse(Stores *s, Cause cause, const char *format, ...) _nonnull(1, 
 _malloc_ char *disk_label(const Disk *d);               /* "nvme1n1 (AWS47F206C2DE5276E70, 600 GB)" */
 _malloc_ char *size_text(uint64_t bytes);               /* "3.84 TB" */
 void list_add(Text *t, const char *item);               /* with ", " between */
+bool is_mountable(const Content *c);                    /* an xfs or ext4 */
 /* Of a device that is mounted, but not at place: where. NULL: nowhere, or at place, where other mounts of it
  * do no harm. */
 const Mount *mounted_elsewhere(const Storage *seen, const char *number, const char *place);

@@ -109,11 +109,6 @@ static const Mount *mount_elsewhere(const Stores *s, const Device *d) {
         return NULL;
 }
 
-static bool is_mountable(const Content *c) {
-        return c->kind == CONTENT_BLANK || (c->kind == CONTENT_FILESYSTEM && c->type &&
-                                            (streq(c->type, "xfs") || streq(c->type, "ext4")));
-}
-
 /* Why this disk is not to be touched: one clause, or NULL. */
 static char *why_used(const Stores *s, const Device *d) {
         const Disk *disk = d->disks[0];
@@ -129,8 +124,8 @@ static char *why_used(const Stores *s, const Device *d) {
         }
         if (disk->holders)
                 return xasprintf("holds %s and is in use by %s", holds, disk->holders[0]);
-        if (!is_mountable(&disk->content) && !content_unfinished(&disk->content) &&
-            disk->content.kind != CONTENT_DATA)
+        if (disk->content.kind != CONTENT_BLANK && !is_mountable(&disk->content) &&
+            !content_unfinished(&disk->content) && disk->content.kind != CONTENT_DATA)
                 return xasprintf("holds %s, and only xfs, ext4 or a blank volume can be mounted", holds);
         return NULL;
 }
