@@ -140,7 +140,7 @@ valgrind: test-programs
 	$(Q)$(TEST_ENV) TESTS="$(filter-out $(WAITING),$(TESTS) $(FUZZ))" WAITING="$(filter $(WAITING),$(TESTS) $(FUZZ))" tests/run/tap.sh tests/run/valgrind.sh
 # Planners may not reach the machine: this is what they may call beside each other. Memory, text and sorting; jansson, but not from
 # or to files; what base/, doc/, config/ and host/ say of what is in memory already; and what compilers and sanitizers add.
-PURE         := mem(chr|cmp|cpy|move|set) (str|strv_|str_|text_|diag_|cause_|x(asprintf|calloc|realloc|mem|str))[a-z_]* free qsort v?(sn|as)printf inet_(ntop|pton) \
+PURE         := mem(chr|cmp|cpy|move|set) (str|strv_|str_|text_|diag_|cause_|x(v?asprintf|calloc|realloc|mem|str))[a-z_]* free qsort v?(sn|as)printf inet_(ntop|pton) \
                 json_(array|copy|object|string|integer|number|real|true|false|null|pack|get|set|list|put|text|merge)[a-z_]* \
                 json_(deep_copy|delete|equal|dumps|loads|sprintf) [a-z_]*_to_string sha256_hex parse_u64 utf8_length version_(at_least|compare|minor) quantity_[a-z]* (n_)?kubelet_tunables kernel_(swap|settings)_fault kubelet_((flag|flags|gate|setting)_[a-z]*|words|judge|parse_duration) containerd_(consequence|judge|look|version) bytes_text url_host address_is_valid expr_evaluate diagnostic_locate config_(position|says) variable_name_is_valid \
                 toml_format sysctl_path host_(efa|efa_is_known|expected_(by|stores)|instance_stores|to_json|volume) storage_(binds(_of)?|directory|mount_at|places_done) pci_is_[a-z]* \

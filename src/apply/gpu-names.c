@@ -22,8 +22,7 @@ void gpu_names_done(GpuNames *names) {
 }
 
 static GpuName *add(GpuNames *to, NvmlDevice device, const char *node) {
-        to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
-        GpuName *name = &to->items[to->n++];
+        GpuName *name = APPEND(to->items, to->n);
         *name = (GpuName){ .node = xstrdup_or_null(node) };
         (void)!nvml_uuid(device, &name->uuid);
         return name;

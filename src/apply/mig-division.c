@@ -16,8 +16,7 @@ int division_fail(Division *d, const DividedGpu *part, int code, const char *wha
         _free_ char *text = nvml_text(code), *users = code == NVML_IN_USE ? holders_found(d->w) : NULL;
         Cause cause = code == NVML_OK || nvml_is_final(code) ? CAUSE_NVML : CAUSE_MIG;
         if (users && *users)
-                return work_fail(d->w, -EIO, cause, "%s: %s: %s; %s", part->name, what,
-                                 text, users);
+                return work_fail(d->w, -EIO, cause, "%s: %s: %s; %s", part->name, what, text, users);
         return work_fail(d->w, -EIO, cause, "%s: %s: %s%s", part->name, what, text,
                          users ? "; nvidia-smi and fuser -v /dev/nvidia* show who uses it (DCGM, a device "
                                  "plugin)"

@@ -67,8 +67,7 @@ static int is_loaded(Work *w, Cause cause, const char *name) {
 Cause module_cause(const char *name) {
         static const struct { const char *name; Cause cause; } known[] = {
                 { "efa", CAUSE_EFA },       { "ib_core", CAUSE_EFA },       { "ib_uverbs", CAUSE_EFA },
-                { "nvidia", CAUSE_DRIVER }, { "nvidia_uvm", CAUSE_DRIVER },
-                { "neuron", CAUSE_NEURON },
+                { "nvidia", CAUSE_DRIVER }, { "nvidia_uvm", CAUSE_DRIVER }, { "neuron", CAUSE_NEURON },
         };
         return PICK(k, known, ARRAY_SIZE(known), streq(k->name, name), k->cause, CAUSE_MODULE);
 }

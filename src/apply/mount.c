@@ -240,9 +240,8 @@ static int bind_is_there(Work *w, int source) {
                         w, -EBUSY, CAUSE_MOUNT,
                         "something else is mounted on %s (findmnt tells what); unmount it, or name %s",
                         target,
-                        w->action->storage.volume
-                                ? "another target"
-                                : "it in spec.instance.localStorage.disabledMounts");
+                        w->action->storage.volume ? "another target"
+                                                  : "it in spec.instance.localStorage.disabledMounts");
         return to.mount;
 }
 

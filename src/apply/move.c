@@ -250,9 +250,8 @@ static int source_look(const Moving *m, Source *s) {
                         "%s has a file system of its own mounted on it, whose content nobody may take "
                         "away; unmount it, or name %s",
                         s->move->from,
-                        m->work->action->storage.volume
-                                ? "another target"
-                                : "it in spec.instance.localStorage.disabledMounts");
+                        m->work->action->storage.volume ? "another target"
+                                                        : "it in spec.instance.localStorage.disabledMounts");
         r = mount_below(m->work, s->path, &below);
         if (r > 0)
                 r = work_fail(
@@ -425,8 +424,7 @@ static int move_copy(const Moving *m) {
         int r = fills_whole(m) ? fill_begin(m) : 0;
         if (r < 0)
                 return r;
-        r = needs_names(m) ? cp_each(m, what)
-                           : work_run(m->work, CAUSE_MOVE, what, argv);
+        r = needs_names(m) ? cp_each(m, what) : work_run(m->work, CAUSE_MOVE, what, argv);
         THEN(r, verify(m));
         return r < 0 ? r : sync_target(m);
 }

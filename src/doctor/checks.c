@@ -26,31 +26,27 @@ void needs_done(Needs *n) {
 
 Check *checks_add(Checks *checks, CheckVerdict verdict, const char *code, const char *subject,
                   const char *found) {
-        if ((checks->n & (checks->n + 1)) == 0)
-                checks->items = xrealloc(checks->items, 2 * checks->n + 1, sizeof *checks->items);
-        checks->items[checks->n] = (Check){
+        Check *c = APPEND(checks->items, checks->n);
+        *c = (Check){
                 .verdict = verdict,
                 .code = xstrdup(code),
                 .subject = xstrdup(subject),
                 .found = xstrdup_or_null(found),
         };
-        return &checks->items[checks->n++];
+        return c;
 }
 
-void check_tell(Check *c, const Need *need, const char *format, ...) {
-        va_list ap;
-        va_start(ap, format);
+Check *check_tell(Check *c, const Need *need, const char *format, ...) {
         free(c->text);
-        if (vasprintf(&c->text, format, ap) < 0)
-                c->text = NULL;
-        va_end(ap);
+        c->text = FORMATTED(format);
         if (!need)
-                return;
+                return c;
         free(c->step);
         c->step = xstrdup_or_null(need->step);
         c->cause = c->verdict == CHECK_FAILED ? need->cause : CAUSE_NONE;
         strv_free(c->types);
         c->types = strv_copy(need->types);
+        return c;
 }
 
 size_t checks_count(const Checks *checks, CheckVerdict verdict) {

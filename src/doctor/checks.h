@@ -53,7 +53,7 @@ typedef struct Checks { Check *items; size_t n; } Checks;
 _nonnull(1, 3, 4) Check *checks_add(Checks *checks, CheckVerdict verdict, const char *code,
                                     const char *subject, const char *found);
 /* Its sentence, as printf(3) makes it; step, cause and types of the need, where there is one. */
-_nonnull(1, 3) void check_tell(Check *c, const Need *need, const char *format, ...) _printf_(3, 4);
+_nonnull(1, 3) Check *check_tell(Check *c, const Need *need, const char *format, ...) _printf_(3, 4);
 _nonnull_ size_t checks_count(const Checks *checks, CheckVerdict verdict);
 _nonnull_ void checks_done(Checks *c);
 /* A table for people, worst first, and for machines; both new. In the table what is well is some lines of

@@ -197,9 +197,7 @@ static int read_wanted(int fd, const Strings *strings, uint64_t at, const char *
                         r = read_name(fd, strings, version.vna_name, &name);
                         if (r < 0)
                                 return r;
-                        if ((e->n_wants & (e->n_wants + 1)) == 0)
-                                e->wants = xrealloc(e->wants, 2 * e->n_wants + 1, sizeof *e->wants);
-                        e->wants[e->n_wants++] = (ElfVersion){ TAKE_PTR(name), xstrdup(library) };
+                        *APPEND(e->wants, e->n_wants) = (ElfVersion){ TAKE_PTR(name), xstrdup(library) };
                 }
                 chain_go_on(&c, version.vna_next);
         }

@@ -19,20 +19,15 @@ typedef struct Question {
         const Action *action;           /* NULL: the program itself */
 } Question;
 
-static Need *need_new(Needs *needs, NeedKind kind, const char *name) {
-        if ((needs->n & (needs->n + 1)) == 0)
-                needs->items = xrealloc(needs->items, 2 * needs->n + 1, sizeof *needs->items);
-        needs->items[needs->n] = (Need){ .kind = kind, .name = xstrdup(name), .optional = true };
-        return &needs->items[needs->n++];
-}
-
 /* Who cannot do without it says how a boot ends, and of which types: those that can are not named beside. */
 static void want(const Question *q, NeedKind kind, const char *name, Cause cause, bool optional) {
         Need *n = (Need *)needs_find(q->needs, kind, name);
         if (n && optional && !n->optional)
                 return;
-        if (!n)
-                n = need_new(q->needs, kind, name);
+        if (!n) {
+                n = APPEND(q->needs->items, q->needs->n);
+                *n = (Need){ .kind = kind, .name = xstrdup(name), .optional = true };
+        }
         if (!n->types || n->optional != optional) {
                 free(n->step);
                 n->step = q->action ? xstrdup(q->action->id) : NULL;

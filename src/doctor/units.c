@@ -182,12 +182,12 @@ static bool look_commands(Look *l, const Need *need, const char *path, const Ser
                         continue;
                 if (!program && look_is_later(l, need, "unit-program"))
                         return false;
-                Check *c = look_fault(l, need, "unit-program", path);
-                check_tell(c, need, "it starts %s, %s%s", *name, program ? "and that cannot run: " : "which ",
-                           program ? fault
-                           : odd   ? "nobody may execute"
-                                   : "is not there");
-                fails_to_start(c);
+                fails_to_start(check_tell(look_fault(l, need, "unit-program", path), need,
+                                          "it starts %s, %s%s", *name,
+                                          program ? "and that cannot run: " : "which ",
+                                          program ? fault
+                                          : odd   ? "nobody may execute"
+                                                  : "is not there"));
                 return false;
         }
         return true;
@@ -198,9 +198,8 @@ static bool look_service(Look *l, const Need *need, const char *path, const Serv
         const char *fault = endswith(need->name, ".service") ? service_fault(service) : NULL;
         if (!fault)
                 return true;
-        Check *c = look_fault(l, need, "unit", path);
-        check_tell(c, need, "systemd refuses it, with its drop-ins: %s", fault);
-        fails_to_start(c);
+        fails_to_start(check_tell(look_fault(l, need, "unit", path), need,
+                                  "systemd refuses it, with its drop-ins: %s", fault));
         return false;
 }
 
@@ -255,9 +254,7 @@ static bool look_reading(Look *l, const Need *need, const Service *s) {
         _free_ char *fault = reading_fault(need->name, s);
         if (!fault)
                 return true;
-        Check *c = look_fault(l, need, "unit-reads", s->from);
-        check_tell(c, need, "%s", fault);
-        fails_to_start(c);
+        fails_to_start(check_tell(look_fault(l, need, "unit-reads", s->from), need, "%s", fault));
         return false;
 }
 
@@ -429,10 +426,9 @@ void look_unit(Look *l, const Need *need) {
         if (state == UNIT_READ)
                 look_read_unit(l, need, template, path, text);
         else if (state == UNIT_MASKED) {
-                Check *c = look_fault(l, need, "unit-masked", path);
-                check_tell(c, need, "it is masked, so that nobody can start it: systemctl unmask %s",
-                           need->name);
-                fails_to_start(c);
+                fails_to_start(check_tell(look_fault(l, need, "unit-masked", path), need,
+                                          "it is masked, so that nobody can start it: systemctl unmask %s",
+                                          need->name));
         } else if (state == UNIT_ODD)
                 check_tell(look_fault(l, need, "unit", path), need,
                            "that is no regular file: remove it, or install what has the unit");

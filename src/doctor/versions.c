@@ -377,8 +377,7 @@ static void compare_kubelet(const Comparison *c) {
         if (kubelet && i->kubelet && i->containerd && !is_before(i->kubelet, 1, 38) &&
             is_before(i->containerd, 2, 0))
                 check_tell(add_of(c, CHECK_FAILED, "version", "containerd", i->containerd), kubelet,
-                           "kubelet %s does not start with it: 1.38 and newer want containerd 2",
-                           i->kubelet);
+                           "kubelet %s does not start with it: 1.38 and newer want containerd 2", i->kubelet);
 }
 
 /* docs.nvidia.com/datacenter/cloud-native/container-toolkit, "Support for Container Device Interface". */
@@ -393,9 +392,9 @@ static void compare_toolkit(const Comparison *c) {
                 checks_add(c->checks, CHECK_OK, "version", "nvidia-ctk", version);
                 return;
         }
-        Check *check = add_of(c, CHECK_FAILED, "version", "nvidia-ctk", version);
-        check_tell(check, need, "it makes no CDI specifications: 1.12 or newer does");
-        check->cause = CAUSE_CDI;
+        check_tell(add_of(c, CHECK_FAILED, "version", "nvidia-ctk", version), need,
+                   "it makes no CDI specifications: 1.12 or newer does")
+                ->cause = CAUSE_CDI;
 }
 
 bool image_drives(const Image *image, const char *type) {

@@ -18,14 +18,9 @@ void findings_done(Findings *f) {
 }
 
 void finding_add(Findings *f, const char *word, const char *address, bool unusable, const char *format, ...) {
-        char *text = NULL;
-        va_list ap;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
+        char *text = FORMATTED(format);
         *APPEND(f->items, f->n) = (Finding){
-                .word = word, .address = xstrdup(address), .text = text ?: xstrdup(word), .unusable = unusable
+                .word = word, .address = xstrdup(address), .text = text, .unusable = unusable
         };
 }
 

@@ -203,8 +203,7 @@ static int add_request(const Mig *m, const MigRequest *request, unsigned gpus, M
         if (r < 0)
                 return r;
         for (unsigned i = 0; i < (request->n_gpus > 0 ? request->n_gpus : gpus); i++) {
-                *layouts = xrealloc(*layouts, *n_layouts + 1, sizeof **layouts);
-                MigLayout *l = &(*layouts)[(*n_layouts)++];
+                MigLayout *l = APPEND(*layouts, *n_layouts);
                 *l = (MigLayout){ .gpu = request->n_gpus > 0 ? request->gpus[i] : i };
                 for (size_t k = 0; k < n; k++)
                         strv_add(&l->profiles, wishes[k].profile ? wishes[k].profile->name : wishes[k].word);
@@ -253,10 +252,9 @@ static MigRequest *request_from_text(const char *text) {
         MigRequest *request = xcalloc(1, sizeof *request);
         for (const char *s = text; *s; s += strspn(s, ", \t")) {
                 size_t n = strcspn(s, ", \t");
-                request->profiles =
-                        xrealloc(request->profiles, request->n_profiles + 1, sizeof *request->profiles);
                 if (n > 0)
-                        request->profiles[request->n_profiles++] = (Variable){ xstrndup(s, n), xstrdup("1") };
+                        *APPEND(request->profiles, request->n_profiles) =
+                                (Variable){ xstrndup(s, n), xstrdup("1") };
                 s += n;
         }
         return request;

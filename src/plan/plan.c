@@ -119,8 +119,7 @@ size_t plan_count(const Plan *plan, Live live) {
 }
 
 bool plan_is_done(const Plan *plan) {
-        return plan->looked &&
-               plan_count(plan, LIVE_NONE) + plan_count(plan, LIVE_KEEP) == plan->n;
+        return plan->looked && plan_count(plan, LIVE_NONE) + plan_count(plan, LIVE_KEEP) == plan->n;
 }
 
 /* ---- order ---- */

@@ -84,8 +84,7 @@ MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) 
         if (config->kubelet.max_pods_expression && are_limits_known(host))
                 apply_expression(&pods, config, host, warnings);
         else if (config->kubelet.max_pods_expression)
-                diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION),
-                             EXPRESSION,
+                diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION), EXPRESSION,
                              "is not evaluated: the limits of the interfaces are not known");
         return pods;
 }

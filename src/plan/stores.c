@@ -17,18 +17,12 @@ void stores_done(Stores *s) {
 }
 
 void stores_refuse(Stores *s, Cause cause, const char *format, ...) {
-        char *text = NULL;
-        va_list ap;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = xstrdup("out of memory");
-        va_end(ap);
+        _free_ char *text = FORMATTED(format);
         diag_error_at(s->diag, -EINVAL, cause, NULL,
                       s->path                ? s->path
                       : cause == CAUSE_MOUNT ? "spec.instance.localStorage.mountPath"
                                              : STRATEGY,
                       "%s", text);
-        free(text);
         s->refused = true;
 }
 

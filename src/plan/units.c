@@ -220,9 +220,8 @@ void plan_units(Plan *plan, const Config *config, const Host *host) {
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_manager(&plan->actions[i]) || plan->actions[i].type == ACTION_PRUNE_FILES)
                         action_after(reload, plan->actions[i].id);
-        plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE ||
-                                 config->instance.n_volumes > 0);
-        plan_file(plan, PHASE_RUN, "system", INIT_MARKER, "interfaces attached from now on are the CNI's",
-                  "", 0644);
+        plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE || config->instance.n_volumes > 0);
+        plan_file(plan, PHASE_RUN, "system", INIT_MARKER, "interfaces attached from now on are the CNI's", "",
+                  0644);
         plan_daemons(plan, config, host, plan_uses_soci(config, host, &reason));
 }
