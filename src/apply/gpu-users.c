@@ -60,8 +60,7 @@ static bool attempt(Work *w, char **argv, char **ret_output) {
         char *text = TAKE_PTR(w->text);
         Cause cause = w->cause;
         int r = work_ask(w, CAUSE_MIG, argv[0], argv, ret_output);
-        free(w->text);
-        w->text = text;
+        RENEW(w->text, text);
         w->cause = cause;
         return r >= 0;
 }

@@ -128,8 +128,7 @@ static int watch_nearest(Work *w, int inotify, const char *directory) {
                 _free_ char *opened = xasprintf("/proc/self/fd/%d", fd);
                 if (inotify_add_watch(inotify, opened, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR) < 0)
                         return -errno;
-                free(watched);
-                watched = TAKE_PTR(path);
+                RENEW(watched, TAKE_PTR(path));
         }
 }
 

@@ -172,8 +172,7 @@ int taint_work(Work *w) {
         bool looked = !streq(clique, "?");
         (void)!root_read(w->root, TAINT_FILE, ENVIRONMENT_MAX, &before, NULL);
         if (!looked) {
-                free(clique);
-                clique = clique_of(before ?: "");
+                RENEW(clique, clique_of(before ?: ""));
         }
         int r = *code || *clique ? arguments_write(w, code, clique) : arguments_remove(w);
         if (r < 0)

@@ -159,8 +159,7 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
         }
         /* The first line alone: what follows it (a unit's own words) is for the status and the journal. */
         diag_error_at(t->apply->diag, r, cause, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"), text);
-        free(t->result->text);
-        t->result->text = TAKE_PTR(text);
+        RENEW(t->result->text, TAKE_PTR(text));
         t->result->outcome = OUTCOME_FAILED;
         t->result->cause = cause;
         t->result->end_usec = now_usec();
@@ -296,7 +295,6 @@ void tasks_done(Apply *a) {
         tasks_release(a);
         for (size_t i = 0; i < a->n; i++)
                 FREE_ALL(a->tasks[i].after, a->tasks[i].after_any);
-        free(a->tasks);
-        a->tasks = NULL;
+        RENEW(a->tasks, NULL);
         a->n = 0;
 }

@@ -57,9 +57,7 @@ int tree_list(int dir, char ***ret) {
 /* Puts the name of one more level before the path of what failed. */
 static int failed_in(const char *name, int r, char **where) {
         if (r < 0) {
-                char *path = *where ? xasprintf("%s/%s", name, *where) : xstrdup(name);
-                free(*where);
-                *where = path;
+                RENEW(*where, *where ? xasprintf("%s/%s", name, *where) : xstrdup(name));
         }
         return r;
 }

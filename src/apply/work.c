@@ -296,8 +296,7 @@ void work_keep(Work *w, int fd) {
 }
 
 int work_fail(Work *w, int r, Cause cause, const char *format, ...) {
-        free(w->text);
-        w->text = FORMATTED(format);
+        RENEW(w->text, FORMATTED(format));
         w->cause = cause;
         return r;
 }
@@ -321,8 +320,7 @@ bool work_at(Work *w, const char *format, ...) {
                 return true;
         char *text = FORMATTED(format);
         pthread_mutex_lock(&j->lock);
-        free(j->at);
-        j->at = text;
+        RENEW(j->at, text);
         j->on = w->action;
         bool left = j->orphan;
         pthread_mutex_unlock(&j->lock);

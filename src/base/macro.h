@@ -41,6 +41,8 @@
 
 /* Gives the pointer away: the variable is NULL afterwards, so its cleanup does nothing. */
 #define TAKE_PTR(p) ({ __typeof__(p) *_p = &(p), _taken = *_p; *_p = NULL; _taken; })
+/* Frees what is there, once the other value is made. */
+#define RENEW(p, value) ({ __auto_type _new = (value); free(p); (p) = _new; })
 #define TAKE_FD(fd) ({ int *_p = &(fd), _taken = *_p; *_p = -1; _taken; })
 
 /* One more step of several, where those before it went well. */

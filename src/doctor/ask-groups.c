@@ -75,8 +75,7 @@ static int group_make(Ask *a, const char *kind, const char *path) {
         if (root_exists(root, top) <= 0 || a->n_groups == ARRAY_SIZE(a->groups))
                 return 0;
         if (root_exists(root, base) <= 0) {
-                free(base);
-                base = xstrdup(top);
+                RENEW(base, xstrdup(top));
         }
         stale_remove(root, base);
         char *own = xasprintf("%s/" GROUP "%d.%llu", base, (int)getpid(), (unsigned long long)now_usec());
@@ -188,8 +187,7 @@ static void group_name(const Ask *a, const char *name) {
                         give_controllers(parent);
                         if (mkdir(path, 0755) == 0)
                                 copy_cpuset(parent, path);
-                        free(parent);
-                        parent = path;
+                        RENEW(parent, path);
                 }
                 free(parent);
         }

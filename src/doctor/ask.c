@@ -143,8 +143,7 @@ static void line_take(Daemon *d, bool kubelet, const char *line) {
         }
         if (d->refuses || !*line || (d->fatal && !fatal))
                 return;
-        free(d->said);
-        d->said = xstrdup(line);
+        RENEW(d->said, xstrdup(line));
         d->fatal = fatal;
         d->refuses |= plugin;
 }

@@ -37,12 +37,10 @@ Check *checks_add(Checks *checks, CheckVerdict verdict, const char *code, const 
 }
 
 Check *check_tell(Check *c, const Need *need, const char *format, ...) {
-        free(c->text);
-        c->text = FORMATTED(format);
+        RENEW(c->text, FORMATTED(format));
         if (!need)
                 return c;
-        free(c->step);
-        c->step = xstrdup_or_null(need->step);
+        RENEW(c->step, xstrdup_or_null(need->step));
         c->cause = c->verdict == CHECK_FAILED ? need->cause : CAUSE_NONE;
         strv_free(c->types);
         c->types = strv_copy(need->types);

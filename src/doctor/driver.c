@@ -157,8 +157,7 @@ static void settle(Image *i) {
         for (size_t k = 1; k < i->n_drivers && version; k++)
                 if (!streq(i->drivers[k].version, version))
                         version = NULL;
-        free(i->driver);
-        i->driver = xstrdup_or_null(version);
+        RENEW(i->driver, xstrdup_or_null(version));
 }
 
 void drivers_find(Image *i) {
@@ -170,8 +169,7 @@ void drivers_find(Image *i) {
                         Driver its = {};
                         if (!find_in_tree(i, *tree, &its))
                                 continue;
-                        free(its.tree);
-                        its.tree = xstrdup(*tree);
+                        RENEW(its.tree, xstrdup(*tree));
                         add_driver(i, its);
                 }
         }

@@ -13,8 +13,7 @@ Check *look_fault(Look *l, const Need *need, const char *code, const char *found
 void look_well(Look *l, const Need *need, const char *code, const char *found) {
         Check *c = checks_add(l->checks, CHECK_OK, code, need->name, found);
         check_tell(c, need, "%s", "");
-        free(c->text);
-        c->text = NULL;
+        RENEW(c->text, NULL);
 }
 
 static bool begins_with(const char *name, const char *const *prefixes) {

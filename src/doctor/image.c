@@ -129,8 +129,7 @@ static char *loader_kernel(const Root *root, char *const *kernels) {
                 if (saved && strlen(saved) == n && strncmp(saved, *f, n) == 0)
                         return TAKE_PTR(version);
                 if (!newest || version_compare(version, newest) > 0) {
-                        free(newest);
-                        newest = TAKE_PTR(version);
+                        RENEW(newest, TAKE_PTR(version));
                 }
         }
         return TAKE_PTR(newest);

@@ -184,8 +184,7 @@ static char *wanted_label(const Labels *l, const char *real, mode_t mode) {
                 if (kind && strncmp(path, words[0], plain) == 0 && (whole || !exact) &&
                     (whole ? !path[plain] : regex_matches(words[0], sizes[0], path))) {
                         exact |= whole;
-                        free(found);
-                        found = xstrndup(words[n - 1], sizes[n - 1]);
+                        RENEW(found, xstrndup(words[n - 1], sizes[n - 1]));
                 }
                 line += size + (line[size] == '\n');
         }

@@ -46,8 +46,7 @@ static void read_rules(const char *text, const char *path, const char *module, R
                         bool never = install && (memmem(rest, (size_t)(end - rest), "bin/false", 9) ||
                                                  memmem(rest, (size_t)(end - rest), "bin/true", 8));
                         if (blacklist || never) {
-                                free(r->file);
-                                r->file = xstrdup(path);
+                                RENEW(r->file, xstrdup(path));
                                 r->never = never;
                         }
                         if (never)
@@ -274,8 +273,7 @@ void look_module(Look *l, const Need *need) {
                 all[i] = find_module(l, &l->kernels[i], need->name);
                 lacking += !is_well(&all[i]);
                 if (is_well(&all[i]) && (!found || decides(l, &l->kernels[i], lacking))) {
-                        free(found);
-                        found = all[i].builtin ? xstrdup("built in") : xstrdup(all[i].path);
+                        RENEW(found, all[i].builtin ? xstrdup("built in") : xstrdup(all[i].path));
                 }
         }
         /* None of them is for what is part of the kernel. */

@@ -29,8 +29,7 @@ static void want(const Question *q, NeedKind kind, const char *name, Cause cause
                 *n = (Need){ .kind = kind, .name = xstrdup(name), .optional = true };
         }
         if (!n->types || n->optional != optional) {
-                free(n->step);
-                n->step = q->action ? xstrdup(q->action->id) : NULL;
+                RENEW(n->step, q->action ? xstrdup(q->action->id) : NULL);
                 n->cause = cause;
                 n->optional = optional;
                 n->types = strv_free(n->types);

@@ -185,8 +185,7 @@ static bool string_seen(const char *data, size_t size, void *to) {
                 if (!next || !driver_is_version(nul + 1, (size_t)(next - nul - 1)))
                         continue;
                 if (s->wanted && streq(nul + 1, s->wanted)) {
-                        free(s->version);
-                        s->version = xstrdup(s->wanted);
+                        RENEW(s->version, xstrdup(s->wanted));
                         s->several = false;
                         return false;
                 }

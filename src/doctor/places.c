@@ -40,9 +40,7 @@ void look_directory(Look *l, const Need *need) {
         for (unsigned i = 0; i < 64; i++) {
                 _cleanup_(close_fd) int fd = root_open(l->root, path, O_PATH);
                 if (fd == -ENOENT && !is_dangling(l, path) && !streq(path, "/")) {
-                        char *parent = parent_of(path);
-                        free(path);
-                        path = parent;
+                        RENEW(path, parent_of(path));
                         itself = false;
                         continue;
                 }
@@ -75,8 +73,7 @@ void look_directory(Look *l, const Need *need) {
 static char *find_file(const Look *l, const char *name) {
         char *path = xstrdup(name);
         for (char **tree = l->image->trees; tree && *tree && root_exists(l->root, path) == 0; tree++) {
-                free(path);
-                path = xasprintf("%s%s", *tree, name);
+                RENEW(path, xasprintf("%s%s", *tree, name));
         }
         return path;
 }

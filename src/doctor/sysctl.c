@@ -36,8 +36,7 @@ static char *default_value(const Look *l, const char *name) {
                         return xstrdup(defaults[i].value);
                 char *value = feature_text(l, defaults[i].option);
                 if (value && !*value) {
-                        free(value);
-                        value = xstrdup(defaults[i].value);
+                        RENEW(value, xstrdup(defaults[i].value));
                 }
                 return value;
         }

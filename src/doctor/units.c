@@ -82,8 +82,7 @@ static void add_setting(Service *s, const char *name, const char *value) {
         else if (streq(name, "RemainAfterExit"))
                 s->remains = strv_contains((char *const *)yes, value);
         else if (streq(name, "Type")) {
-                free(s->type);
-                s->type = xstrdup(value);
+                RENEW(s->type, xstrdup(value));
         }
 }
 
@@ -94,8 +93,7 @@ static void service_add(Service *s, const char *path, const char *text) {
                 add_setting(s, setting[0], setting[1]);
                 if (!streq(setting[0], starters[MAIN_STARTER]))
                         continue;
-                free(s->from);
-                s->from = xstrdup(path);
+                RENEW(s->from, xstrdup(path));
         }
         if (action)
                 s->acts = *action && !streq(action, "none");

@@ -29,11 +29,9 @@ void findings_excuse(Findings *f, const char *address) {
                 Finding *one = &f->items[i];
                 if (!one->unusable || !streq(one->address, address))
                         continue;
-                char *text = xasprintf("%.*s. Its driver wants nothing done with it now: replace the "
-                                       "instance where it comes again",
-                                       (int)(one->fact ?: strlen(one->text)), one->text);
-                free(one->text);
-                one->text = text;
+                RENEW(one->text, xasprintf("%.*s. Its driver wants nothing done with it now: replace the "
+                                           "instance where it comes again",
+                                           (int)(one->fact ?: strlen(one->text)), one->text));
                 one->unusable = false;
         }
 }

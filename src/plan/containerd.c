@@ -144,8 +144,7 @@ static void add_rows(Text *t, const Row *rows, const Choice *c) {
                                 *p = '.';
                         if (!streq(path, table)) {
                                 text_add(t, "\n[%s]\n", path);
-                                free(table);
-                                table = xstrdup(path);
+                                RENEW(table, xstrdup(path));
                         }
                 }
                 text_add(t, "%s = %s\n", key, value);

@@ -63,8 +63,7 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
                 load->lenient = is_extra(o);
                 if (before)
                         action_after(load, before);
-                free(before);
-                before = xstrdup(load->id);
+                RENEW(before, xstrdup(load->id));
         }
         unsigned count = MAX(o->expected_efa, (unsigned)(o->efa == EFA_REQUIRE));
         Action *check = plan_add(plan, ACTION_CHECK_EFA, PHASE_DEVICES, GROUP, "efa",

@@ -44,9 +44,9 @@ static void describe(const Stack *s, Action *a) {
                         text_add(&with, " x %u", a->device.nvlinks);
         }
         a->with = text_take(&with);
-        free(a->why);
-        a->why = xstrdup(s->want->health == HEALTH_REQUIRE ? "the hardware is well, or kubelet waits"
-                                                           : "is the hardware well; if not, it is told");
+        RENEW(a->why,
+              xstrdup(s->want->health == HEALTH_REQUIRE ? "the hardware is well, or kubelet waits"
+                                                        : "is the hardware well; if not, it is told"));
 }
 
 void stack_fill_health(Stack *s, Action *a) {

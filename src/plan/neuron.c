@@ -31,8 +31,7 @@ void plan_neuron(Plan *plan, const Host *host) {
                                           "if the image installs or loads its driver at boot");
                 loader->optional = loader->lenient = true;
                 action_after(loader, before);
-                free(before);
-                before = xstrdup(loader->id);
+                RENEW(before, xstrdup(loader->id));
         }
         Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_DEVICES, GROUP, "neuron",
                                 "the driver of Trainium and Inferentia");

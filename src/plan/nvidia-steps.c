@@ -96,8 +96,7 @@ static void fill_driver(Stack *s, Action *a) {
         Text list = {};
         for (char **word = s->parameters; *word; word++)
                 text_add(&list, "%s%.*s", list.size > 0 ? ", " : "", (int)strcspn(*word, "?"), *word);
-        free(a->why);
-        a->why = xasprintf("at every GPU, and loaded with %s", list.data);
+        RENEW(a->why, xasprintf("at every GPU, and loaded with %s", list.data));
         text_done(&list);
 }
 
@@ -144,11 +143,11 @@ static void fill_fabric(Stack *s, Action *a) {
         devices_seen(a, s->host, pci_is_gpu);
         a->lenient = s->want->fabric_gate == FABRIC_GATE_WARN;
         a->deadline_usec = s->want->fabric_timeout_usec;
-        free(a->why);
-        a->why = xasprintf("%s within %llu s%s",
-                           stack_is_tray(s) ? "the rack's manager lets every GPU join" : "every GPU joins",
-                           (unsigned long long)(a->deadline_usec / USEC_PER_SEC),
-                           a->lenient ? "; if not, the gate only warns" : ", or CUDA fails with 802");
+        RENEW(a->why,
+              xasprintf("%s within %llu s%s",
+                        stack_is_tray(s) ? "the rack's manager lets every GPU join" : "every GPU joins",
+                        (unsigned long long)(a->deadline_usec / USEC_PER_SEC),
+                        a->lenient ? "; if not, the gate only warns" : ", or CUDA fails with 802"));
 }
 
 /* Layouts name GPUs by their place among all: with one missing the others would be taken for their

@@ -70,8 +70,7 @@ static void show_all(Plan *plan, const Cards *cards, const char *type, unsigned 
                 show(places, &text, at * cards->step,
                      at > 0 && round < 2 && cards->limit != 1 ? 1 - round : round);
         }
-        free(plan->machine);
-        plan->machine = text_take(&text);
+        RENEW(plan->machine, text_take(&text));
         json_object_set_new(plan->facts, "interfaces", places);
 }
 

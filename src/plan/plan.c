@@ -74,8 +74,7 @@ void action_after_any(Action *a, const char *id) {
 
 void action_content(Action *a, const void *data, size_t size) {
         assert(action_is(a, ACTION_OF_FILES));
-        free(a->file.content);
-        a->file.content = xmemdup(data, size);
+        RENEW(a->file.content, xmemdup(data, size));
         a->file.size = size;
 }
 
@@ -193,8 +192,7 @@ static int plan_sort(Plan *plan, Diag *diag) {
                 o.done[i] = true;
                 sorted[n] = plan->actions[i];
         }
-        free(plan->actions);
-        plan->actions = TAKE_PTR(sorted);
+        RENEW(plan->actions, TAKE_PTR(sorted));
         return 0;
 }
 

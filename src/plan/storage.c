@@ -157,8 +157,8 @@ static void add_array(Plan *plan, const Stores *s, const Device *d, int level, c
         a->storage.blank = strv_copy(f->blank);
         const char *taken = f->state == STEP_KEEP ? NULL : array_name_taken(s);
         if (taken) {
-                free(a->why);
-                a->why = xasprintf("%s; as /dev/md/" RAID_OTHER_NAME ", for %s has that name", why, taken);
+                RENEW(a->why,
+                      xasprintf("%s; as /dev/md/" RAID_OTHER_NAME ", for %s has that name", why, taken));
                 a->storage.device = xstrdup("/dev/md/" RAID_OTHER_NAME);
         }
         a->storage.running = f->array ? xstrdup(f->array->name) : NULL;
@@ -300,8 +300,7 @@ static Action *stop_of(Plan *plan, const char *unit, StepState state) {
                         continue;
                 if (a->storage.state == STEP_KEEP && state != STEP_KEEP) {
                         a->storage.state = state;
-                        free(a->why);
-                        a->why = xstrdup(why_stopped(state));
+                        RENEW(a->why, xstrdup(why_stopped(state)));
                 }
                 return a;
         }
@@ -337,8 +336,7 @@ static void add_stops(Plan *plan, const Stores *s, const char *mounted, const Bi
                 Action *a = stop_of(plan, units[u], state);
                 action_after(a, before);
                 strv_add(ret_ids, a->id);
-                free(before);
-                before = xstrdup(a->id);
+                RENEW(before, xstrdup(a->id));
         }
 }
 
@@ -432,8 +430,7 @@ static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *bi
         if (!stops)
                 action_after(a, mounted);
         a->storage.bytes = bytes + uncounted;
-        free(a->why);
-        a->why = why_moved(d, a->storage.state, bytes, full);
+        RENEW(a->why, why_moved(d, a->storage.state, bytes, full));
         if (a->storage.state != STEP_MAKE)
                 return;
         check_room(s, d, binds, n, bytes);

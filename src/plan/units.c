@@ -130,9 +130,8 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
         if (label) {
                 a->node.clique = true;
                 a->with = xstrdup(taint ? CLIQUE_KEY " " TAINT_KEY : CLIQUE_KEY);
-                free(a->why);
-                a->why = xasprintf("the label that the fabric tells%s",
-                                   taint ? ", and a taint if a step of the devices failed" : "");
+                RENEW(a->why, xasprintf("the label that the fabric tells%s",
+                                        taint ? ", and a taint if a step of the devices failed" : ""));
                 if (!taint)
                         action_after(a, FABRIC_ID);
         }

@@ -90,7 +90,7 @@ static void alive_look(Unit *u) {
         else if (!state_runs(s)) {
                 /* One that ended well is unloaded, and nobody knows any more how it ended. */
                 if (streq(u->state.active, "inactive") && u->state.code == 0)
-                        u->job_result = (free(u->job_result), xstrdup("gone"));
+                        RENEW(u->job_result, xstrdup("gone"));
                 unit_fail(u);
         } else if (streq(s->sub, "exited"))
                 (void)!unit_call(u, MANAGER_PATH, MANAGER, "GetUnitProcesses", on_processes, "s", u->name);

@@ -20,8 +20,7 @@ static void follow(Unit *u) {
         u->foreign = true;
         if (!*u->state.job || (u->job && streq(u->job, u->state.job)))
                 return;
-        free(u->job);
-        u->job = xstrdup(u->state.job);
+        RENEW(u->job, xstrdup(u->state.job));
         unit_look_for_deadlock(u, u->job);
 }
 

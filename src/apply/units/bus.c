@@ -67,9 +67,8 @@ static int on_subscribed(sd_bus_message *m, void *userdata, _unused_ sd_bus_erro
 static void unit_job_removed(Unit *u, const char *result) {
         if (u->state.job && streq(u->state.job, u->job))
                 *u->state.job = 0;
-        free(u->job);
-        u->job = NULL;
-        u->job_result = (free(u->job_result), xstrdup(result));
+        RENEW(u->job, NULL);
+        RENEW(u->job_result, xstrdup(result));
         u->kind->ended(u);
 }
 
@@ -265,8 +264,7 @@ static int property_read_text(sd_bus_message *m, const struct Property *p, char 
                                : sd_bus_message_read(m, "v", "s", &text);
         if (r < 0)
                 return r;
-        free(*field);
-        *field = xstrdup(p->type == 'j' && id == 0 ? "" : text);
+        RENEW(*field, xstrdup(p->type == 'j' && id == 0 ? "" : text));
         return r;
 }
 
@@ -327,7 +325,7 @@ static int unit_listen(Unit *u) {
  * Alias=containerd.service that is another (systemd:src/core/dbus-unit.c:bus_unit_send_change_signal()). */
 static int unit_follow(Unit *u) {
         if (!*u->state.id)
-                u->state.id = (free(u->state.id), xstrdup(u->name));
+                RENEW(u->state.id, xstrdup(u->name));
         if (streq(u->state.id, u->name))
                 return 0;
         free(TAKE_PTR(u->path));

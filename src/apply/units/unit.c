@@ -262,7 +262,7 @@ static bool started_meanwhile(Unit *u) {
                 return false;
         u->timer = sd_event_source_disable_unref(u->timer);
         u->restarts_before = u->state.restarts;
-        u->job_result = (free(u->job_result), xstrdup("done"));
+        RENEW(u->job_result, xstrdup("done"));
         start_ended(u);
         return true;
 }
