@@ -9,7 +9,6 @@
 #include "base/time.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #define LATE_PART       50U                     /* of a wait: so much later it may be told */
 #define STEP_MIN_USEC   (100 * USEC_PER_MSEC)

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 void gpu_names_done(GpuNames *names) {
         for (size_t i = 0; i < names->n; i++)

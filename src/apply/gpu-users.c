@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "base/time.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #define STOPPED     RUN_DIR "/stopped"

@@ -24,10 +24,7 @@ typedef struct XfsGeometry {
         int32_t version;
         uint32_t flags, logsectsize, rtsectsize, dirblocksize;
 } XfsGeometry;
-typedef struct XfsGrow {
-        uint64_t newblocks;
-        uint32_t imaxpct;
-} XfsGrow;
+typedef struct XfsGrow { uint64_t newblocks; uint32_t imaxpct; } XfsGrow;
 #define XFS_GEOMETRY _IOR('X', 100, XfsGeometry)
 #define XFS_GROW     _IOW('X', 110, XfsGrow)
 #define EXT4_RESIZE  _IOW('f', 16, uint64_t) /* linux/fs/ext4/ext4.h, EXT4_IOC_RESIZE_FS */

@@ -9,7 +9,6 @@
 
 #include "base/str.h"
 
-#include <errno.h>
 #include <stdarg.h>
 
 #define PINNED "io.cri-containerd.pinned=pinned"

@@ -11,7 +11,6 @@
 #include "base/time.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #define LEDGER_MAX (16 << 10)
 #define IN_USE_ASKS 5                   /* a second apart: whoever looks at

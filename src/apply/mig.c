@@ -8,7 +8,6 @@
 #include "base/str.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 static void division_done(Division *d) {
         division_close(d);

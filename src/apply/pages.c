@@ -13,7 +13,6 @@
 #include "base/time.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #define POOLS     "/sys/kernel/mm/hugepages"

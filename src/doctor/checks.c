@@ -4,9 +4,6 @@
 
 #include "base/str.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 DEFINE_STRING_TABLE(need_kind, NeedKind, "program", "unit", "module", "library", "directory", "file",
                     "feature", "sysctl", "swap")
 DEFINE_STRING_TABLE(check_verdict, CheckVerdict, "ok", "warning", "failed", "unknown")

@@ -97,10 +97,7 @@ static bool is_readable(const Elf64_Ehdr *h) {
         return h->e_ident[EI_CLASS] == ELFCLASS64 && h->e_ehsize > 0;
 }
 
-typedef struct Segments {
-        Elf64_Phdr *items;
-        size_t n;
-} Segments;
+typedef struct Segments { Elf64_Phdr *items; size_t n; } Segments;
 
 /* Where in the file the memory at this address comes from. */
 static int file_offset(const Segments *s, uint64_t address, uint64_t *ret) {
@@ -124,19 +121,14 @@ static void split_search(const char *paths, Elf *e) {
         }
 }
 
-typedef struct Dynamic {
-        Elf64_Dyn *items;
-        size_t n;
-} Dynamic;
+typedef struct Dynamic { Elf64_Dyn *items; size_t n; } Dynamic;
 
 static const Elf64_Dyn *dynamic_find(const Dynamic *d, int64_t tag) {
         return FIND(one, d->items, d->n, one->d_tag == tag);
 }
 
 /* Where the strings of the dynamic section lie in the file. */
-typedef struct Strings {
-        uint64_t at, size;
-} Strings;
+typedef struct Strings { uint64_t at, size; } Strings;
 
 static int read_name(int fd, const Strings *strings, uint64_t at, char **ret) {
         return at < strings->size ? read_string(fd, strings->at + at, ret) : -EBADMSG;
@@ -169,11 +161,7 @@ static int read_names(int fd, const Strings *strings, const Dynamic *d, Elf *e) 
 
 /* A list of entries, each of which says how far on the next one begins; 0 ends it. Numbers of entries stand
  * beside such lists, and ld.so(8) does not look at them either. */
-typedef struct Chain {
-        uint64_t at;
-        size_t n;
-        bool end;
-} Chain;
+typedef struct Chain { uint64_t at; size_t n; bool end; } Chain;
 
 static void chain_go_on(Chain *c, uint32_t next) {
         c->end = next == 0;

@@ -36,9 +36,7 @@ static void tell_mount(Checks *checks, const char *path, const char *device, boo
 }
 
 /* "device place type options dump pass": fstab(5). */
-typedef struct Entry {
-        char *device, *place, *type, *options;
-} Entry;
+typedef struct Entry { char *device, *place, *type, *options; } Entry;
 
 /* The next entry of the text, which it cuts up. */
 static bool next_entry(char **rest, Entry *ret) {

@@ -6,7 +6,6 @@
 #include "base/str.h"
 
 #include <errno.h>
-#include <fcntl.h>
 
 #define BUILTIN_MAX (2U << 20)
 #define MAX_FILES   256u
@@ -25,10 +24,7 @@ static bool decides(const Look *l, const KernelLook *k, size_t lacking) {
 
 /* ---- modprobe.d(5) ---- */
 
-typedef struct Rule {
-        char *file;
-        bool never;
-} Rule;
+typedef struct Rule { char *file; bool never; } Rule;
 
 /* "install X /bin/false" keeps it from being loaded at all; "blacklist X" only from being loaded for a
  * device. */

@@ -8,7 +8,6 @@
 #include "base/str.h"
 
 #include <errno.h>
-#include <fcntl.h>
 
 #define STATUS_MAX   (32U << 20)    /* of /var/lib/dpkg/status: some MiB */
 #define DATABASE_MAX (512ULL << 20) /* that much of rpm's is looked at; it has 30 MiB on an image of EKS */
@@ -98,11 +97,7 @@ static void read_windows(const Root *root, const char *path, uint64_t limit, Win
 
 /* ---- rpm ---- */
 
-typedef struct RpmSearch {
-        const char *name;
-        char *version;
-        bool several;
-} RpmSearch;
+typedef struct RpmSearch { const char *name; char *version; bool several; } RpmSearch;
 
 static bool version_is_plausible(const char *s, size_t size) {
         if (size == 0 || size > VERSION_SIZE || !is_digit(s[0]))
@@ -160,11 +155,7 @@ char *package_version(const Root *root, const char *const *names) {
 
 /* ---- strings of programs ---- */
 
-typedef struct StringSearch {
-        const char *wanted;
-        char *version;
-        bool several;
-} StringSearch;
+typedef struct StringSearch { const char *wanted; char *version; bool several; } StringSearch;
 
 bool driver_is_version(const char *s, size_t size) {
         size_t n = strspn(s, "0123456789");

@@ -5,8 +5,6 @@
 
 #include "base/str.h"
 
-#include <stdio.h>
-
 #define WIDTH     100U          /* of the table, as far as words allow */
 #define INDENT    9U            /* of what stands below a row: the column of the verdict */
 #define CODE      18U /* its column, unless a code is longer: the planner's warnings have long ones */

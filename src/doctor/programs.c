@@ -164,10 +164,7 @@ typedef struct Object {
 } Object;
 
 /* All that are loaded with the first. */
-typedef struct Objects {
-        Object *items;
-        size_t n;
-} Objects;
+typedef struct Objects { Object *items; size_t n; } Objects;
 
 static void objects_done(Objects *o) {
         for (size_t i = 0; i < o->n; i++) {

@@ -16,9 +16,7 @@ static const char *const folders[] = { "/etc/sysctl.d", "/usr/local/lib/sysctl.d
 
 /* https://docs.kernel.org/admin-guide/sysctl/: what they are where nobody sets them, and the option that a
  * kernel is built with to have it otherwise. */
-static const struct {
-        const char *name, *option, *value;
-} defaults[] = {
+static const struct { const char *name, *option, *value; } defaults[] = {
         { "vm.overcommit_memory", NULL, "0" },
         { "vm.panic_on_oom", NULL, "0" },
         { "kernel.panic", "CONFIG_PANIC_TIMEOUT", "0" },

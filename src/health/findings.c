@@ -4,9 +4,6 @@
 
 #include "base/str.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 DEFINE_STRING_TABLE(health_look, HealthLook, "fabric", "recovery", "memory", "nvlink", "clocks", "pcie",
                     "kernel-log", "efa", "gpudirect")
 

@@ -7,11 +7,9 @@
 #include "config/kubelet.h"
 #include "doc/doc.h"
 #include "doc/env-file.h"
-#include <errno.h>
 
 #define FILE_ID    "write-file:/etc/kubernetes/kubelet/config.json"
 #define DROP_IN_ID "write-file:/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"
-
 
 static json_t *file_json(const Plan *plan, const char *id) {
         const Action *a = plan_find(plan, id);

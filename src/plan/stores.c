@@ -5,8 +5,6 @@
 #include "base/str.h"
 #include "disk/disk.h"
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #define RAID10_DISKS 4U         /* that it takes at least */
 #define STRATEGY "spec.instance.localStorage.strategy"

@@ -6,8 +6,6 @@
 
 #include "base/str.h"
 
-#include <errno.h>
-
 /* Also between two attempts of a unit that systemd restarts; since v254 its state may be "failed" there for a
  * moment. */
 static bool is_busy(const UnitState *s) {
