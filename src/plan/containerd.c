@@ -339,16 +339,6 @@ static json_t *merged(const Plan *plan, const json_t *user, const Choice *c, Tex
         return all;
 }
 
-static int merged_text(const json_t *all, char **ret, Diag *diag) {
-        int r = toml_format(all, ret);
-        if (r < 0)
-                return diag_error_at(diag, r, CAUSE_INVALID, NULL, "spec.containerd.config",
-                                     "cannot be written as TOML: %s",
-                                     r == -E2BIG ? "its tables have names too long to repeat them that often"
-                                                 : "is there a null in it?");
-        return 0;
-}
-
 /* ---- what containerd makes of it ---- */
 
 static void foretell(void *context, const char *path, const char *fault, bool certain) {
@@ -387,9 +377,13 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
         if (json_object_size(user) == 0)
                 text = own_text(c);
         else {
-                int r = merged_text(all, &text, diag);
+                int r = toml_format(all, &text);
                 if (r < 0)
-                        return r;
+                        return diag_error_at(diag, r, CAUSE_INVALID, NULL, "spec.containerd.config",
+                                             "cannot be written as TOML: %s",
+                                             r == -E2BIG ? "its tables have names too long to repeat them "
+                                                           "that often"
+                                                         : "is there a null in it?");
         }
         _free_ char *why =
                 xasprintf("containerd %s, schema %u; runtime %s%s%s%s%s", host->containerd_version, c->schema,

@@ -33,18 +33,14 @@ static void add_option(Stack *s, Must must, const char *name, const char *value)
                           xasprintf("%s=%s%s", name, value, must == MUST_IF_KNOWN ? "?" : ""));
 }
 
-static void choose_memory(Stack *s) {
+static void plan_options(Stack *s) {
         bool coherent = stack_is_tray(s) || (s->host->gpus.model && s->host->gpus.model->coherent);
-        if (coherent)           /* or kubelet would count the GPUs' memory as its own */
+        if (coherent) /* or kubelet would count the GPUs' memory as its own */
                 add_option(s, s->want->memory == MEMORY_AUTO ? MUST_IF_KNOWN : MUST_BE_SO,
                            "CoherentGPUMemoryMode", s->want->memory == MEMORY_NUMA ? "numa" : "driver");
         else if (s->want->memory != MEMORY_AUTO)
                 diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".memoryMode",
                              "has no effect here: no CPU shares memory with these GPUs");
-}
-
-static void plan_options(Stack *s) {
-        choose_memory(s);
         /* Channel 0 that the driver makes by itself gets in the way of the DRA driver's own, so on trays it
          * is said that it shall not. */
         _free_ char *count = xasprintf("%u", s->want->imex_channels);
