@@ -192,8 +192,8 @@ static int await(Work *w, int inotify, const Nodes *nodes, unsigned want) {
 
 int devices_work(Work *w) {
         /* "/dev/infiniband/umad*" */
-        const char *slash = strrchr(w->action->target, '/');
-        _cleanup_(nodes_done) Nodes nodes = { xstrndup(w->action->target, (size_t)(slash - w->action->target)),
+        const char *target = w->action->target, *slash = strrchr(target, '/');
+        _cleanup_(nodes_done) Nodes nodes = { xstrndup(target, (size_t)(slash - target)),
                                               xstrndup(slash + 1, strcspn(slash + 1, "*")), &kinds[0] };
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
                 if (streq(kinds[i].name, nodes.prefix))

@@ -41,7 +41,8 @@ void plan_census(Plan *plan, const Config *config, const Host *host) {
         for (size_t i = 0; i < host->n_shortfalls; i++) {
                 const Shortfall *s = &host->shortfalls[i];
                 bool needed = is_needed(config, host, s->cause);
-                diag_warn(&plan->warnings, needed ? "missing-device" : "unused-device-missing", "%s", s->text);
+                diag_warn(&plan->warnings, needed ? "missing-device" : "unused-device-missing", "%s",
+                          s->text);
                 if (needed)
                         *APPEND(check->census.missing, check->census.n) =
                                 (Shortfall){ s->cause, xstrdup(s->text) };
