@@ -54,7 +54,7 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 (void)diag_error(&run->diag, r, CAUSE_INTERNAL, "%s, for a reason that was not recorded",
                                  strerror(-r));
         hide_in_run(run);
-        _cleanup_(freep) char *phases = run_phases(o);
+        _free_ char *phases = run_phases(o);
         Report report = {
                 .command = o->command->words,
                 .phases = phases,

@@ -72,7 +72,7 @@ static uint64_t clock_usec(clockid_t clock) {
 }
 
 static Stamp stamp_read(const Root *root) {
-        _cleanup_(freep) char *line = NULL;
+        _free_ char *line = NULL;
         Stamp s = {};
         unsigned long long began, coarse, directory;
         if (root_read_line(root, RELOAD_STAMP, &line) >= 0 &&
@@ -82,9 +82,9 @@ static Stamp stamp_read(const Root *root) {
 }
 
 static int stamp_write(const Root *root, const Stamp *s) {
-        _cleanup_(freep) char *line = xasprintf("%llu %llu %llu\n", (unsigned long long)s->began_usec,
-                                                (unsigned long long)s->coarse_usec,
-                                                (unsigned long long)s->directory_usec);
+        _free_ char *line = xasprintf("%llu %llu %llu\n", (unsigned long long)s->began_usec,
+                                      (unsigned long long)s->coarse_usec,
+                                      (unsigned long long)s->directory_usec);
         return root_replace_volatile(root, RELOAD_STAMP, line, strlen(line), 0644);
 }
 
@@ -100,7 +100,7 @@ static uint64_t directory_usec(const Root *root, const char *dir) {
  * whatever is renamed, linked or removed changes the time of its directory. Time does not always go on: early
  * in a boot the clock may be set back, so that it is another one that counts, too. */
 static bool directory_changed(const Root *root, const char *path, const Stamp *last) {
-        _cleanup_(freep) char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+        _free_ char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
         uint64_t usec = directory_usec(root, dir);
         return usec > 0 && (usec >= last->coarse_usec ||
                             (streq(dir, NETWORK_DIR) && usec != last->directory_usec));
@@ -185,7 +185,7 @@ static int reload_in_turn(Work *w) {
  * been the one; so of what networkd has now it is not known who made it. */
 static void reconfigure_links(Work *w) {
         for (char **name = w->given; name && *name; name++) {
-                _cleanup_(freep) char *file = xasprintf(NETWORK_FILE "%s.network", *name);
+                _free_ char *file = xasprintf(NETWORK_FILE "%s.network", *name);
                 work_at(w, "systemd-networkd configures %s anew", *name);
                 int r = networkd_reconfigure(*name, file, work_patience(w));
                 if (r < 0)
@@ -203,7 +203,7 @@ int networkd_work(Work *w) {
 /* Of those whose file is among what has been written: the ones that networkd has already. The primary one,
  * with which the image's default file goes, has got the same from that as from its own: it is not cut off. */
 char **networkd_links(const Task *t) {
-        _cleanup_(strv_freep) char **links = NULL;
+        _strv_ char **links = NULL;
         bool primary = false;
         for (size_t i = 0; i < t->n_after; i++) {
                 const Action *a = t->after[i]->action;
@@ -212,7 +212,7 @@ char **networkd_links(const Task *t) {
                     !endswith(a->target, ".network"))
                         continue;
                 const char *name = a->target + strlen(NETWORK_FILE);
-                _cleanup_(freep) char *link = xstrndup(name, strlen(name) - strlen(".network"));
+                _free_ char *link = xstrndup(name, strlen(name) - strlen(".network"));
                 if (networkd_has(link))
                         strv_add(&links, link);
         }

@@ -68,7 +68,7 @@ static char *copy_member(const json_t *object, const char *name) {
 /* NULL, or what is wrong with it. */
 static const char *parse_credentials(const char *text, size_t size, Credentials *ret) {
         json_t *o = json_loadb(text, size, 0, NULL);
-        _cleanup_(freep) char *code = copy_member(o, "Code");
+        _free_ char *code = copy_member(o, "Code");
         Credentials c = {
                 .key_id = copy_member(o, "AccessKeyId"),
                 .secret = copy_member(o, "SecretAccessKey"),
@@ -88,7 +88,7 @@ static const char *parse_credentials(const char *text, size_t size, Credentials 
 int environment_read(const char *path, size_t limit, char **ret) {
         _cleanup_(root_freep) Root *root = NULL;
         int r = root_new("/", &root);
-        _cleanup_(freep) char *absolute = r >= 0 ? root_absolute(root, path) : NULL;
+        _free_ char *absolute = r >= 0 ? root_absolute(root, path) : NULL;
         if (r < 0)
                 return r;
         return absolute ? root_read(root, absolute, limit, ret, NULL) : -ENOENT;
@@ -147,11 +147,11 @@ static bool is_local(const char *host) {
 /* Where to connect, and what to ask for there. */
 static int find_container(Url *ret, char **ret_target, Diag *diag) {
         const char *relative = environment_value(RELATIVE_URI), *full = environment_value(FULL_URI);
-        _cleanup_(freep) char *text =
+        _free_ char *text =
                 relative ? xasprintf("http://169.254.170.2%s", relative) : xstrdup(full);
         const char *start = startswith(text, "http://") ? text + strlen("http://") : NULL;
         size_t length = start ? strcspn(start, "/?#") : 0;
-        _cleanup_(freep) char *base = xasprintf("http://%.*s", (int)length, start ?: "");
+        _free_ char *base = xasprintf("http://%.*s", (int)length, start ?: "");
         Url url = {};
         if (!start || start[length] == '#' || (relative && *relative != '/') ||
             !credentials_text_is_valid(text) || url_parse(base, &url) < 0)
@@ -215,7 +215,7 @@ static int ask_container(const Url *url, int *fd, const Text *request, uint64_t 
 
 static int ask_container_until(const Url *url, const Text *request, uint64_t deadline, Credentials *ret,
                                Diag *diag) {
-        _cleanup_(freep) char *why = NULL;
+        _free_ char *why = NULL;
         int fd = -1, r = 0;
         for (unsigned n = 0;; n++) {
                 r = ask_container(url, &fd, request, deadline, ret, &why);
@@ -235,7 +235,7 @@ static int ask_container_until(const Url *url, const Text *request, uint64_t dea
 
 static int from_container(uint64_t deadline, Credentials *ret, Diag *diag) {
         _cleanup_(url_done) Url url = {};
-        _cleanup_(freep) char *target = NULL;
+        _free_ char *target = NULL;
         Text request = {};
         if (!environment_value(RELATIVE_URI) && !environment_value(FULL_URI))
                 return 0;
@@ -268,7 +268,7 @@ static int get_patiently(Imds *imds, const char *path, uint64_t deadline, char *
 }
 
 static int from_role(Imds *imds, uint64_t deadline, Credentials *ret, Diag *diag) {
-        _cleanup_(freep) char *role = NULL, *text = NULL;
+        _free_ char *role = NULL, *text = NULL;
         size_t size = 0;
         int r = get_patiently(imds, ROLES, deadline, &role, NULL, diag);
         if (r < 0)
@@ -277,7 +277,7 @@ static int from_role(Imds *imds, uint64_t deadline, Credentials *ret, Diag *diag
         if (!*role || !credentials_text_is_valid(role) || strpbrk(role, "/?#"))
                 return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS,
                                   "the metadata service names no role under " ROLES);
-        _cleanup_(freep) char *path = xasprintf(ROLES "%s", role);
+        _free_ char *path = xasprintf(ROLES "%s", role);
         r = get_patiently(imds, path, deadline, &text, &size, diag);
         if (r < 0)
                 return r;

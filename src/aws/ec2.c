@@ -96,7 +96,7 @@ static uint64_t left_of(const Ec2 *ec2, uint64_t span_usec) {
 
 /* Completes the question with what is the same for all of them. policy: one that allows it. */
 static int ask_ec2(const Ec2 *ec2, Query *q, const char *policy, Diag *diag) {
-        _cleanup_(freep) char *unauthorized =
+        _free_ char *unauthorized =
                 xasprintf("the role of this instance lacks the permission ec2:%s (%s has it), or a service "
                           "control policy or the policy of the VPC endpoint denies it",
                           q->action, policy);
@@ -129,7 +129,7 @@ static bool is_form_word(const char *s) {
 #define PRIVATE_NAME "DescribeInstancesResponse/reservationSet/item/instancesSet/item/privateDnsName"
 
 static int accept_name(const Query *q, const Text *body) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = xml_texts(body->data, body->size, PRIVATE_NAME, &names);
         if (r < 0 || !names || !is_form_word(names[0]))     /* it will be a flag of kubelet's */
                 return MIN(r, 0);
@@ -138,7 +138,7 @@ static int accept_name(const Query *q, const Text *body) {
 }
 
 int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag) {
-        _cleanup_(freep) char *fields = xasprintf("&InstanceId.1=%s", instance_id);
+        _free_ char *fields = xasprintf("&InstanceId.1=%s", instance_id);
         const char *other = aws_region();       /* where the SDK that nodeadm uses has it from, too */
         Query q = {
                 .region = other ?: ec2->region,
@@ -163,7 +163,7 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
 #define NETWORK_INFO "DescribeInstanceTypesResponse/instanceTypeSet/item/networkInfo/"
 
 static int numbers_at(const Text *body, const char *path, uint64_t **ret, size_t *ret_n) {
-        _cleanup_(strv_freep) char **found = NULL;
+        _strv_ char **found = NULL;
         int r = xml_texts(body->data, body->size, path, &found);
         if (r < 0)
                 return r;
@@ -175,7 +175,7 @@ static int numbers_at(const Text *body, const char *path, uint64_t **ret, size_t
 }
 
 static int accept_limits(const Query *q, const Text *body) {
-        _cleanup_(freep) uint64_t *addresses = NULL, *card = NULL, *indexes = NULL, *enis = NULL;
+        _free_ uint64_t *addresses = NULL, *card = NULL, *indexes = NULL, *enis = NULL;
         size_t n_addresses, n_cards, n_indexes, n_enis;
         if (numbers_at(body, NETWORK_INFO "ipv4AddressesPerInterface", &addresses, &n_addresses) < 0 ||
             numbers_at(body, NETWORK_INFO "defaultNetworkCardIndex", &card, &n_cards) < 0 ||
@@ -195,7 +195,7 @@ static int accept_limits(const Query *q, const Text *body) {
 
 int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis, unsigned *ret_addresses,
                    Diag *diag) {
-        _cleanup_(freep) char *fields = xasprintf("&InstanceType.1=%s", instance_type);
+        _free_ char *fields = xasprintf("&InstanceType.1=%s", instance_type);
         uint64_t limits[2] = {};
         Query q = {
                 .region = ec2->region,
@@ -225,7 +225,7 @@ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis
 #define NO_MANAGE  "node.k8s.amazonaws.com/no_manage"
 
 static int accept_tags(const Query *q, const Text *body) {
-        _cleanup_(strv_freep) char **ids = NULL, **keys = NULL, **values = NULL;
+        _strv_ char **ids = NULL, **keys = NULL, **values = NULL;
         if (xml_texts(body->data, body->size, INTERFACES "networkInterfaceId", &ids) < 0 ||
             xml_texts(body->data, body->size, INTERFACES "tagSet/item/key", &keys) < 0 ||
             xml_texts(body->data, body->size, INTERFACES "tagSet/item/value", &values) < 0 ||

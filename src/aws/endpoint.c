@@ -72,7 +72,7 @@ static char *regional_endpoint(const QueryService *service, const EndpointKind *
 }
 
 static char *make_host(const Url *url) {
-        _cleanup_(freep) char *host = str_lower(url->host);
+        _free_ char *host = str_lower(url->host);
         bool literal = strchr(host, ':'), usual = streq(url->port, url->https ? "443" : "80");
         return xasprintf("%s%s%s%s%s", literal ? "[" : "", host, literal ? "]" : "", usual ? "" : ":",
                          usual ? "" : url->port);
@@ -104,7 +104,7 @@ static int find_endpoint(const QueryService *service, const char *region, const 
 
 int query_endpoint(const QueryService *service, const char *region, const char *domain, QueryEndpoint *ret,
                    Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         const char *variable = NULL;
         QueryEndpoint e = {};
         if (!region_is_valid(region))
@@ -116,7 +116,7 @@ int query_endpoint(const QueryService *service, const char *region, const char *
                 return r;
         bool scheme = text && (startswith(text, "http://") || startswith(text, "https://"));
         if (!scheme || url_parse(text, &e.url) < 0) {
-                _cleanup_(freep) char *what =
+                _free_ char *what =
                         variable ? xasprintf("%s%s", variable, service->variable_place)
                                  : xasprintf("the endpoint of %s, made of region and domain,", service->name);
                 return diag_error(diag, -EINVAL, service->endpoint_cause,

@@ -56,7 +56,7 @@ static int take_header_line(HttpResponse *p, char *line) {
         *colon = 0;
         for (size_t i = 0; i < ARRAY_SIZE(headers); i++)
                 if (strcasecmp(line, headers[i].name) == 0) {
-                        _cleanup_(freep) char *value = str_strip(colon + 1);
+                        _free_ char *value = str_strip(colon + 1);
                         return headers[i].take(p, value);
                 }
         return 0;
@@ -65,7 +65,7 @@ static int take_header_line(HttpResponse *p, char *line) {
 static int take_status(HttpResponse *p, const char *line) {
         if (!startswith(line, "HTTP/1.") || strlen(line) < strlen("HTTP/1.1 200") || line[8] != ' ')
                 return -EBADMSG;
-        _cleanup_(freep) char *digits = xstrndup(line + 9, 3);
+        _free_ char *digits = xstrndup(line + 9, 3);
         uint64_t status = 0;
         if ((line[12] && line[12] != ' ') || parse_u64(digits, &status) < 0 || status < 100 || status > 599)
                 return -EBADMSG;
@@ -330,7 +330,7 @@ int url_parse(const char *text, Url *ret) {
 
         if (!credentials_text_is_valid(text) || strpbrk(text, "@?#\"<>\\"))
                 return -EINVAL;
-        _cleanup_(freep) char *authority = xstrndup(start, length);
+        _free_ char *authority = xstrndup(start, length);
         int r = split_authority(authority, https ? "443" : "80", &u.host, &u.port);
         if (r < 0)
                 return r;

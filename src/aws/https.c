@@ -20,7 +20,7 @@ static char *bundle;            /* the file of the certificates that are trusted
 
 /* NULL, or what is wrong with it. libcurl itself says that of each attempt, and not why. */
 static char *judge_bundle(const char *path) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         int r = environment_read(path, MAX_BUNDLE, &text);
         if (r < 0)
                 return xasprintf("cannot be read: %s", strerror(-r));
@@ -35,7 +35,7 @@ static int choose_bundle(Cause cause, const char *other, Diag *diag) {
         const char *path = variable ? environment_value(variable) : NULL;
         if (easy && streq(path ?: "", bundle ?: ""))
                 return 0;
-        _cleanup_(freep) char *wrong = path ? judge_bundle(path) : NULL;
+        _free_ char *wrong = path ? judge_bundle(path) : NULL;
         if (wrong)
                 return diag_error(diag, -EINVAL, cause, "%s, which %s names, %s", path, variable, wrong);
         if (easy)
@@ -47,7 +47,7 @@ static int choose_bundle(Cause cause, const char *other, Diag *diag) {
 }
 
 int https_load(Cause cause, const char *other_bundle, Diag *diag) {
-        _cleanup_(freep) char *why = NULL;
+        _free_ char *why = NULL;
         int r = choose_bundle(cause, other_bundle, diag);
         if (r < 0 || easy)
                 return r;
@@ -71,13 +71,13 @@ static size_t collect_body(char *data, size_t one, size_t size, void *user) {
 /* Retry-After as a date (RFC 9110) is taken for none: no service of AWS is known to write one. */
 static size_t note_header(char *data, size_t one, size_t size, void *user) {
         HttpsReply *reply = user;
-        _cleanup_(freep) char *line = xstrndup(data, one * size);
+        _free_ char *line = xstrndup(data, one * size);
         uint64_t seconds = 0;
         if (strncasecmp(line, "date:", 5) == 0) {
                 time_t t = curl.getdate(line + 5, NULL);
                 reply->date = t > 0 ? t : 0;
         } else if (strncasecmp(line, "retry-after:", 12) == 0) {
-                _cleanup_(freep) char *value = str_strip(line + 12);
+                _free_ char *value = str_strip(line + 12);
                 if (parse_u64(value, &seconds) >= 0)
                         reply->wait_usec = MIN(seconds, RETRY_AFTER_MAX / USEC_PER_SEC) * USEC_PER_SEC;
         }
@@ -103,8 +103,8 @@ static void set_proxy(const Url *url) {
 
 static void set_options(const Url *url, const char *form, uint64_t limit_usec, char *error,
                         HttpsReply *reply) {
-        _cleanup_(freep) char *address = xasprintf("%s://%s%s", url->https ? "https" : "http", url->authority,
-                                                   *url->path ? url->path : "/");
+        _free_ char *address = xasprintf("%s://%s%s", url->https ? "https" : "http", url->authority,
+                                         *url->path ? url->path : "/");
         long limit = (long)(limit_usec / USEC_PER_MSEC);
 
         SET(URL, address);
@@ -132,7 +132,7 @@ static void set_options(const Url *url, const char *form, uint64_t limit_usec, c
 static struct curl_slist *make_list(const char *const (*headers)[2], size_t n) {
         struct curl_slist *list = NULL;
         for (size_t i = 0; i < n; i++) {
-                _cleanup_(freep) char *line = xasprintf("%s: %s", headers[i][0], headers[i][1]);
+                _free_ char *line = xasprintf("%s: %s", headers[i][0], headers[i][1]);
                 struct curl_slist *longer = curl.append(list, line);
                 /* else memory ran out: an unsigned request is refused, and tried again */
                 if (longer)

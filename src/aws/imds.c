@@ -96,7 +96,7 @@ static int find_answer(const Imds *i, const char *path, char **ret, size_t *ret_
 static void keep_answer(Imds *i, const char *path, const Text *body) {
         if (startswith(path, "meta-data/iam/"))
                 return;
-        _cleanup_(freep) char *coded = body ? base64_encode(body->data ?: "", body->size) : NULL;
+        _free_ char *coded = body ? base64_encode(body->data ?: "", body->size) : NULL;
         i->answers = i->answers ?: json_object();
         json_object_set_new(i->answers, path, coded ? json_string(coded) : json_null());
 }
@@ -198,7 +198,7 @@ static int fetch_token(Imds *i, uint64_t deadline, char **why) {
                 return note_failure(why, xasprintf("asking for a session token: %s", describe_errno(r)));
         if (answer.status != 200) {
                 close_fd(&i->fd);
-                _cleanup_(freep) char *status = describe_status(answer.status);
+                _free_ char *status = describe_status(answer.status);
                 (void)note_failure(why, xasprintf("asking for a session token: %s", status));
                 return answer.status == 403 && i->takes_refusal ? -EACCES : 0;
         }
@@ -286,7 +286,7 @@ static int report_failure(const Imds *i, int r, const char *path, unsigned reque
 
 int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag) {
         _cleanup_(http_response_done) HttpResponse answer = {};
-        _cleanup_(freep) char *why = NULL;
+        _free_ char *why = NULL;
         unsigned requests = i->requests;
         uint64_t begin = now_usec();
 

@@ -85,7 +85,7 @@ static char *sign(const Asking *a, const char *const (*headers)[2], size_t n_hea
 static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
         const Query *q = a->query;
         char date[17] = "", *why = NULL;
-        _cleanup_(freep) char *authorization = NULL;
+        _free_ char *authorization = NULL;
         const char *headers[5][2] = {
                 { "content-type",         "application/x-www-form-urlencoded; charset=utf-8" },
                 { "host",                 a->endpoint.host },
@@ -111,9 +111,9 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
         a->hopeless = r == -EKEYREJECTED;
         if (r == -EKEYREJECTED)
                 return try_again(a, why, xstrdup("Look at what AWS_CA_BUNDLE names"));
-        _cleanup_(freep) char *kind = r == -EADDRNOTAVAIL && a->endpoint.kind
-                                              ? query_endpoint_advice(q->service, &a->endpoint, q->region)
-                                              : xstrdup("");
+        _free_ char *kind = r == -EADDRNOTAVAIL && a->endpoint.kind
+                                    ? query_endpoint_advice(q->service, &a->endpoint, q->region)
+                                    : xstrdup("");
         return try_again(a, why,
                          xasprintf("%sCheck the way to %s: NAT gateway or VPC endpoint, security groups, "
                                    "HTTPS_PROXY and NO_PROXY",
@@ -176,9 +176,9 @@ static bool renew_credentials(Asking *a, Diag *diag) {
 static QueryStep report_refusal(const Asking *a, RefusalKind kind, const HttpsReply *reply, const char *code,
                                 Diag *diag) {
         const QueryService *s = a->query->service;
-        _cleanup_(freep) char *id = refusal_word(&reply->body, s->request_id_path);
-        _cleanup_(freep) char *clock = refusal_clock(s->name, reply->date);
-        _cleanup_(freep) char *signature =
+        _free_ char *id = refusal_word(&reply->body, s->request_id_path);
+        _free_ char *clock = refusal_clock(s->name, reply->date);
+        _free_ char *signature =
                 xasprintf("it does not accept the credentials or the signature; %s", clock);
         const char *advice = kind == REFUSAL_UNAUTHORIZED ? a->query->unauthorized
                              : kind == REFUSAL_EXPIRED    ? a->query->expired
@@ -193,7 +193,7 @@ static QueryStep report_refusal(const Asking *a, RefusalKind kind, const HttpsRe
 
 static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
         const QueryService *s = a->query->service;
-        _cleanup_(freep) char *code = refusal_word(&reply->body, s->code_path);
+        _free_ char *code = refusal_word(&reply->body, s->code_path);
         a->wait_usec = reply->wait_usec;
         if (!code) {
                 bool redirect = reply->status >= 300 && reply->status < 400;
@@ -281,7 +281,7 @@ uint64_t retry_pause(const RetryPolicy *policy, unsigned n, bool throttled, uint
 
 static int report_exhaustion(const Asking *a, unsigned attempts, uint64_t usec, Diag *diag) {
         const Query *q = a->query;
-        _cleanup_(freep) char *instead =
+        _free_ char *instead =
                 q->instead ? xasprintf("; with %s %s is not asked", q->instead, q->service->name)
                            : xstrdup("");
         return diag_error(diag, a->reached ? -ETIMEDOUT : -EHOSTUNREACH, q->service->cause,

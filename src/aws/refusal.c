@@ -47,7 +47,7 @@ RefusalKind refusal_kind(const char *code) {
 }
 
 char *refusal_word(const Text *body, const char *path) {
-        _cleanup_(strv_freep) char **found = NULL;
+        _strv_ char **found = NULL;
         if (body->size == 0 || xml_texts(body->data, body->size, path, &found) < 0 || !found)
                 return NULL;
         size_t n = strspn(found[0], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_");

@@ -38,7 +38,7 @@ static char *verify_by(PKCS7 *signature, X509 *certificate) {
 /* One certificate after the other: libcrypto finds the signer by issuer and number, which several may have in
  * common. ret_n: of those that can be read. */
 static char *find_document(const char *text, size_t size, const char *certificates, unsigned *ret_n) {
-        _cleanup_(freep) char *der = NULL;
+        _free_ char *der = NULL;
         char *document = NULL;
         size_t n = 0;
         int r = base64_decode(text, size, true, &der, &n);
@@ -66,7 +66,7 @@ static int refuse(Diag *diag, const char *why) {
 
 int imds_verify_identity(Imds *i, const char *certificates, char **ret_account, char **ret_region,
                          Diag *diag) {
-        _cleanup_(freep) char *text = NULL, *document = NULL;
+        _free_ char *text = NULL, *document = NULL;
         unsigned n = 0;
         size_t size = 0;
         int r = imds_get(i, SIGNED, &text, &size, diag);
@@ -83,8 +83,8 @@ int imds_verify_identity(Imds *i, const char *certificates, char **ret_account, 
                                     "certificates in the *.pem beside the trusted keys; AWS has one for each "
                                     "region");
         _cleanup_(json_decrefp) json_t *json = json_loads(document, JSON_REJECT_DUPLICATES, NULL);
-        _cleanup_(freep) char *account = json_copy_text(json, "accountId"),
-                              *region = json_copy_text(json, "region");
+        _free_ char *account = json_copy_text(json, "accountId"),
+                    *region = json_copy_text(json, "region");
         if (!account || !region)
                 return refuse(diag, "its signed identity document lacks them");
         imds_know(i, DOCUMENT, document, strlen(document));

@@ -23,8 +23,8 @@ static char *make_scope(const SignedRequest *q) {
 }
 
 void sigv4_signature(const SignedRequest *q, const char *secret, const char *canonical, char ret[static 65]) {
-        _cleanup_(freep) char *scope = make_scope(q), *first = xasprintf("AWS4%s", secret),
-                              *day = xstrndup(q->date, 8);
+        _free_ char *scope = make_scope(q), *first = xasprintf("AWS4%s", secret),
+                    *day = xstrndup(q->date, 8);
         const char *parts[] = { day, q->region, q->service, "aws4_request" };
         unsigned char key[32], next[32];
         char digest[65];
@@ -36,7 +36,7 @@ void sigv4_signature(const SignedRequest *q, const char *secret, const char *can
                 memcpy(key, next, sizeof key);
         }
         sha256_hex(canonical, strlen(canonical), digest);
-        _cleanup_(freep) char *text = xasprintf("AWS4-HMAC-SHA256\n%s\n%s\n%s", q->date, scope, digest);
+        _free_ char *text = xasprintf("AWS4-HMAC-SHA256\n%s\n%s\n%s", q->date, scope, digest);
         hmac_sha256(key, sizeof key, text, strlen(text), next);
         for (size_t i = 0; i < sizeof next; i++)
                 snprintf(ret + 2 * i, 3, "%02x", next[i]);
@@ -87,7 +87,7 @@ static void push_parameter(char ***v, const char *name, const char *value) {
 /* The parameters as they are signed: sorted by name. Whole texts sort as their names do as long as no name is
  * the beginning of another. */
 static char *sort_query(const char *query) {
-        _cleanup_(strv_freep) char **all = NULL;
+        _strv_ char **all = NULL;
         while (*query)
                 strv_push(&all, str_cut(&query, "&"));
         strv_sort(all);
@@ -98,10 +98,10 @@ static char *sort_query(const char *query) {
 }
 
 char *sigv4_presigned_query(const SignedRequest *q, const Credentials *c, unsigned expires) {
-        _cleanup_(freep) char *scope = make_scope(q), *names = make_names(q),
-                              *who = xasprintf("%s/%s", c->key_id, scope);
-        _cleanup_(freep) char *seconds = xasprintf("%u", expires);
-        _cleanup_(strv_freep) char **all = NULL;
+        _free_ char *scope = make_scope(q), *names = make_names(q),
+                    *who = xasprintf("%s/%s", c->key_id, scope);
+        _free_ char *seconds = xasprintf("%u", expires);
+        _strv_ char **all = NULL;
         char signature[65];
 
         if (*q->query)
@@ -113,17 +113,17 @@ char *sigv4_presigned_query(const SignedRequest *q, const Credentials *c, unsign
         push_parameter(&all, "X-Amz-SignedHeaders", names);
         if (c->token)
                 push_parameter(&all, "X-Amz-Security-Token", c->token);
-        _cleanup_(freep) char *query = strv_join(all, "&"), *sorted = sort_query(query);
+        _free_ char *query = strv_join(all, "&"), *sorted = sort_query(query);
         SignedRequest presigned = *q;
         presigned.query = sorted;
-        _cleanup_(freep) char *canonical = make_canonical(&presigned, names);
+        _free_ char *canonical = make_canonical(&presigned, names);
         sigv4_signature(&presigned, c->secret, canonical, signature);
         return xasprintf("%s&X-Amz-Signature=%s", query, signature);
 }
 
 char *sigv4_authorization(const SignedRequest *q, const Credentials *credentials) {
-        _cleanup_(freep) char *scope = make_scope(q), *names = make_names(q),
-                              *canonical = make_canonical(q, names);
+        _free_ char *scope = make_scope(q), *names = make_names(q),
+                    *canonical = make_canonical(q, names);
         char signature[65];
         sigv4_signature(q, credentials->secret, canonical, signature);
         explicit_bzero(canonical, strlen(canonical));   /* the session token is a header */

@@ -54,7 +54,7 @@ int sts_presign_identity(const char *region, const char *cluster, const Credenti
                 .service = sts_api.id,
                 .date = date,
         };
-        _cleanup_(freep) char *query = sigv4_presigned_query(&request, with, URL_EXPIRES);
+        _free_ char *query = sigv4_presigned_query(&request, with, URL_EXPIRES);
         *ret_url = xasprintf("%s://%s%s?%s", e.url.https ? "https" : "http", e.url.authority, e.path, query);
         return 0;
 }
@@ -62,9 +62,9 @@ int sts_presign_identity(const char *region, const char *cluster, const Credenti
 /* ---- a role ---- */
 /* 1 with a text of the answer that may go into a request, 0 where it has none, or what xml_texts() says. */
 static int read_credential(const Query *q, const Text *body, const char *name, char **ret) {
-        _cleanup_(freep) char *path =
+        _free_ char *path =
                 xasprintf("%sResponse/%sResult/Credentials/%s", q->action, q->action, name);
-        _cleanup_(strv_freep) char **found = NULL;
+        _strv_ char **found = NULL;
         int r = xml_texts(body->data, body->size, path, &found);
         if (r < 0 || !found || !credentials_text_is_valid(found[0]))
                 return MIN(r, 0);
@@ -94,7 +94,7 @@ static void add_field(Text *fields, const char *name, const char *value) {
 /* Completes the question with what is the same for both of them. The fields, which it takes, may hold a
  * secret. */
 static int assume_role(Query *q, Text *fields, uint64_t deadline_usec, Diag *diag) {
-        _cleanup_(freep) char *text = text_take(fields);
+        _free_ char *text = text_take(fields);
         q->service = &sts_api;
         q->fields = text;
         q->retry = (RetryPolicy){

@@ -30,7 +30,7 @@ static int find_token_region(const TokenRequest *q, Imds *imds, char **ret, Diag
 
 /* RFC 4648's alphabet for URLs, without padding. */
 static char *encode_token(const char *url) {
-        _cleanup_(freep) char *text = base64_encode(url, strlen(url));
+        _free_ char *text = base64_encode(url, strlen(url));
         for (char *c = text; *c; c++)
                 *c = *c == '+' ? '-' : *c == '/' ? '_' : *c;
         text[strcspn(text, "=")] = 0;
@@ -41,7 +41,7 @@ int token_make(const TokenRequest *q, char **ret, int64_t *ret_seconds, Diag *di
         uint64_t left = usec_left(q->deadline_usec);
         _cleanup_(imds_freep) Imds *imds = imds_new(MAX(left, 2 * LAST_USEC) - LAST_USEC);
         _cleanup_(credentials_done) Credentials credentials = {};
-        _cleanup_(freep) char *region = NULL, *url = NULL;
+        _free_ char *region = NULL, *url = NULL;
 
         int r = hash_load(diag) ?: find_token_region(q, imds, &region, diag);
         if (r < 0)

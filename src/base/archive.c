@@ -96,7 +96,7 @@ static char *pax_record(const char *name) {
 
 void archive_add(Archive *a, const char *name, const void *data, size_t size) {
         if (strlen(name) > sizeof ((Header *)NULL)->name) {
-                _cleanup_(freep) char *record = pax_record(name);
+                _free_ char *record = pax_record(name);
                 put_entry(a, 'x', "pax", record, strlen(record));
         }
         put_entry(a, '0', name, data, size);

@@ -29,7 +29,7 @@ int path_is_guarded(const Root *root, const char *path, char **ret_why) {
         int r = status_of(root, "/", &st);
         uid_t owner = st.st_uid;
         for (size_t n = 1; r >= 0; n += strcspn(path + n, "/")) {
-                _cleanup_(freep) char *prefix = xstrndup(path, n);
+                _free_ char *prefix = xstrndup(path, n);
                 r = status_of(root, prefix, &st);
                 const char *why = r < 0 ? NULL : weakness(&st, owner);
                 if (why)

@@ -87,7 +87,7 @@ char *log_error(const char *line) {
         while (begin[n] && begin[n] != '"')
                 n += begin[n] == '\\' && begin[n + 1] ? 2 : 1;
         /* what JSON does not know of the escapes of Go stays as it is */
-        _cleanup_(freep) char *quoted = xasprintf("\"%.*s\"", (int)n, begin);
+        _free_ char *quoted = xasprintf("\"%.*s\"", (int)n, begin);
         json_t *text = json_loads(quoted, JSON_DECODE_ANY, NULL);
         char *error = text ? line_clean(json_string_value(text), json_string_length(text))
                            : xstrndup(begin, n);
@@ -97,8 +97,8 @@ char *log_error(const char *line) {
 
 static char **journal_last(sd_journal *j, const char *field, const char *unit, uint64_t since_usec,
                            size_t max) {
-        _cleanup_(freep) char *match = xasprintf("%s=%s", field, unit), *newest = NULL;
-        _cleanup_(strv_freep) char **newest_first = NULL;
+        _free_ char *match = xasprintf("%s=%s", field, unit), *newest = NULL;
+        _strv_ char **newest_first = NULL;
         char **lines = NULL;
         size_t first = 0;
         uint64_t usec;
@@ -110,9 +110,9 @@ static char **journal_last(sd_journal *j, const char *field, const char *unit, u
                 if (sd_journal_get_monotonic_usec(j, &usec, NULL) < 0 || usec < since_usec)
                         break;                  /* of an earlier boot (-ESTALE), or before we began */
                 size_t size, unused;
-                _cleanup_(freep) char *message = entry_field(j, "MESSAGE", &size),
-                                      *line = line_clean(message, size),
-                                      *invocation = entry_field(j, "_SYSTEMD_INVOCATION_ID", &unused);
+                _free_ char *message = entry_field(j, "MESSAGE", &size),
+                            *line = line_clean(message, size),
+                            *invocation = entry_field(j, "_SYSTEMD_INVOCATION_ID", &unused);
                 newest = newest ?: xstrdup(invocation);
                 /* of a process that is gone journald does not always know which start it was any more */
                 bool same = !*invocation || !*newest || streq(invocation, newest);
@@ -142,11 +142,11 @@ char **journal_tail(const char *unit, uint64_t since_usec, size_t max) {
 }
 
 bool journal_quote(Text *to, const char *unit, uint64_t since_usec, const char *word, const char *other) {
-        _cleanup_(strv_freep) char **lines = journal_tail(unit, since_usec, QUOTE_LINES);
+        _strv_ char **lines = journal_tail(unit, since_usec, QUOTE_LINES);
         for (size_t i = strv_length(lines); i > 0; i--) {
                 if (!strstr(lines[i - 1], word) || !strstr(lines[i - 1], other))
                         continue;
-                _cleanup_(freep) char *said = log_error(lines[i - 1]);
+                _free_ char *said = log_error(lines[i - 1]);
                 text_add(to, " and says \"");
                 text_add_shown(to, said, strlen(said), LINE_MAX_BYTES, '"');
                 text_add(to, "\"");

@@ -34,7 +34,7 @@ json_t *json_list(char *const *texts) {
 }
 
 void json_put(json_t *object, const char *path, json_t *value) {
-        _cleanup_(freep) char *rest = xstrdup(path);
+        _free_ char *rest = xstrdup(path);
         char *key = rest;
         for (char *slash = strchr(key, '/'); slash; slash = strchr(key, '/')) {
                 *slash = 0;
@@ -95,7 +95,7 @@ static char *plain_real(const char *scientific) {
 }
 
 char *real_text(double value, bool exponents) {
-        _cleanup_(freep) char *text = xasprintf("%.0e", value);
+        _free_ char *text = xasprintf("%.0e", value);
         for (int precision = 1; precision < 17 && strtod(text, NULL) != value; precision++) {
                 free(text);
                 text = xasprintf("%.*e", precision, value);
@@ -141,7 +141,7 @@ static void add_line(Text *t, Layout at) {
 static void add_container(Text *t, const json_t *json, Layout at) {
         bool is_object = json_is_object(json);
         size_t n = is_object ? json_object_size(json) : json_array_size(json);
-        _cleanup_(freep) JsonMember *members = is_object ? json_members(json, at.sorted) : NULL;
+        _free_ JsonMember *members = is_object ? json_members(json, at.sorted) : NULL;
         Layout inner = { .indent = at.indent, .level = at.level + 1, .sorted = at.sorted };
         text_add(t, is_object ? "{" : "[");
         for (size_t i = 0; i < n; i++) {
@@ -171,7 +171,7 @@ static void add_json(Text *t, const json_t *json, Layout at) {
                 text_add(t, "%" JSON_INTEGER_FORMAT, json_integer_value(json));
                 return;
         case JSON_REAL: {
-                _cleanup_(freep) char *real = real_text(json_real_value(json), true);
+                _free_ char *real = real_text(json_real_value(json), true);
                 text_add(t, "%s", real);
                 return;
         }

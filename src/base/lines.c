@@ -41,7 +41,7 @@ static void add(Edits *e, char mark, const Line *lines, size_t n) {
 static void compare(Edits *e, const Line *a, size_t n, const Line *b, size_t m) {
         size_t width = m + 1, i = 0, j = 0;
         if (n > 0 && m > 0 && n + 1 <= TABLE_MAX / width) {
-                _cleanup_(freep) unsigned *length = xcalloc((n + 1) * width, sizeof(unsigned));
+                _free_ unsigned *length = xcalloc((n + 1) * width, sizeof(unsigned));
                 for (size_t x = n; x-- > 0;)
                         for (size_t y = m; y-- > 0;)
                                 length[x * width + y] =

@@ -21,7 +21,7 @@ bool log_to_journal(void) {
         struct stat st;
         if (!stream || fstat(STDERR_FILENO, &st) < 0)
                 return false;
-        _cleanup_(freep) char *ours = xasprintf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+        _free_ char *ours = xasprintf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
         /* else stderr was redirected since, as cloud-init does with the scripts that it runs */
         return streq(stream, ours);
 }
@@ -31,7 +31,7 @@ static void log_text(int level, const char *text, const char *reason) {
                 [LOG_ERR] = "error: ", [LOG_WARNING] = "warning: ", [LOG_DEBUG] = "debug: "
         };
         const char *word = (size_t)level < ARRAY_SIZE(words) && words[level] ? words[level] : "";
-        _cleanup_(freep) char *line = NULL;
+        _free_ char *line = NULL;
 
         if (log_to_journal())
                 line = xasprintf("<%d>%s%s%s\n", level, text, reason ? ": " : "", reason ?: "");
@@ -49,14 +49,14 @@ static void log_text(int level, const char *text, const char *reason) {
 void log_line(int level, const char *format, ...) {
         if (level > max_level)
                 return;
-        _cleanup_(freep) char *text = FORMATTED(format);
+        _free_ char *text = FORMATTED(format);
         log_text(level, text, NULL);
 }
 
 int log_line_errno(int level, int r, const char *format, ...) {
         if (level > max_level)
                 return r;
-        _cleanup_(freep) char *text = FORMATTED(format);
+        _free_ char *text = FORMATTED(format);
         log_text(level, text, strerror(-r));
         return r;
 }

@@ -66,8 +66,8 @@ static int look(const char *path, int mode) {
 
 /* A whole path, since so it will be opened, whoever owns what is above the working directory. */
 uint64_t power_needed(const char *path, int mode) {
-        _cleanup_(freep) char *here = *path == '/' ? NULL : getcwd(NULL, 0),
-                              *place = *path == '/' ? xstrdup(path) : xasprintf("%s/%s", here ?: "", path);
+        _free_ char *here = *path == '/' ? NULL : getcwd(NULL, 0),
+                    *place = *path == '/' ? xstrdup(path) : xasprintf("%s/%s", here ?: "", path);
         struct stat st;
         int e;
         if (mode == R_OK && stat(place, &st) == 0 && S_ISDIR(st.st_mode))

@@ -61,7 +61,7 @@ const char *root_path(const Root *r) {
 char *root_absolute(const Root *r, const char *path) {
         if (path[0] == '/' || !r->host)
                 return xasprintf("%s%s", path[0] == '/' ? "" : "/", path);
-        _cleanup_(freep) char *here = getcwd(NULL, 0);
+        _free_ char *here = getcwd(NULL, 0);
         return here ? xasprintf("%s/%s", streq(here, "/") ? "" : here, path) : NULL;
 }
 
@@ -100,7 +100,7 @@ int root_open(const Root *r, const char *path, int flags) {
 }
 
 int fd_read(int fd, size_t limit, char **ret, size_t *ret_size) {
-        _cleanup_(freep) char *data = NULL;
+        _free_ char *data = NULL;
         size_t size = 0, room = 0;
 
         for (;;) {                      /* files of /proc and /sys say size 0 or 4096: read to the end */
@@ -130,7 +130,7 @@ int root_read(const Root *r, const char *path, size_t limit, char **ret, size_t 
 }
 
 int root_read_line(const Root *r, const char *path, char **ret) {
-        _cleanup_(freep) char *data = NULL;
+        _free_ char *data = NULL;
         int result = root_read(r, path, 64 << 10, &data, NULL);
         if (result < 0)
                 return result;
@@ -140,7 +140,7 @@ int root_read_line(const Root *r, const char *path, char **ret) {
 }
 
 int root_read_u64(const Root *r, const char *path, uint64_t *ret) {
-        _cleanup_(freep) char *line = NULL;
+        _free_ char *line = NULL;
         int result = root_read_line(r, path, &line);
         return result < 0 ? result : parse_u64(line, ret);
 }
@@ -150,7 +150,7 @@ int root_boot_id(const Root *r, char **ret) {
 }
 
 int root_list(const Root *r, const char *path, char ***ret) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         size_t n = 0;
         _cleanup_(close_fd) int fd = root_open(r, path, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
@@ -183,7 +183,7 @@ int root_read_link(const Root *r, const char *path, char **ret) {
 }
 
 int root_link_name(const Root *r, const char *path, char **ret) {
-        _cleanup_(freep) char *target = NULL;
+        _free_ char *target = NULL;
         int e = root_read_link(r, path, &target);
         if (e < 0)
                 return e;
@@ -196,7 +196,7 @@ char *root_dead_link(const Root *r, const char *path) {
         int found = 0;
         while (found >= 0 && *end) {
                 end = strchrnul(end + 1, '/');
-                _cleanup_(freep) char *part = xstrndup(path, (size_t)(end - path)), *target = NULL;
+                _free_ char *part = xstrndup(path, (size_t)(end - path)), *target = NULL;
                 found = root_exists(r, part) == 0 ? root_read_link(r, part, &target) : 0;
                 if (target)
                         return xasprintf("%s is a link to %s, which is not there", part, target);
@@ -233,7 +233,7 @@ char **program_paths(const char *name) {
 }
 
 int root_program(const Root *r, const char *name) {
-        _cleanup_(strv_freep) char **paths = program_paths(name);
+        _strv_ char **paths = program_paths(name);
         int result = 0;
         for (char **path = paths; *path && result == 0; path++)
                 result = root_executable(r, *path);
@@ -249,7 +249,7 @@ static int open_parent(const Root *r, const char *path, mode_t make_mode, const 
         int refused = check_change(r, path);
         if (refused < 0)
                 return refused;
-        _cleanup_(freep) char *parent = slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
+        _free_ char *parent = slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
         int fd = root_open(r, parent, O_RDONLY | O_DIRECTORY);
         if (fd == -ENOENT && make_mode) {
                 int result = root_make_dirs(r, parent, make_mode);
@@ -280,7 +280,7 @@ int root_write_value(const Root *r, const char *path, const char *value) {
 }
 
 int root_make_dirs(const Root *r, const char *path, mode_t mode) {
-        _cleanup_(freep) char *plain = xstrdup(path);
+        _free_ char *plain = xstrdup(path);
         const char *name = NULL;
         for (size_t n = strlen(plain); n > 1 && plain[n - 1] == '/'; n--)
                 plain[n - 1] = 0;
@@ -316,7 +316,7 @@ int root_remove_dir(const Root *r, const char *path) {
 
 static bool link_leads(int dir_fd, const char *name, const char *target) {
         size_t size = strlen(target);
-        _cleanup_(freep) char *there = xcalloc(size + 1, 1);
+        _free_ char *there = xcalloc(size + 1, 1);
         ssize_t n = readlinkat(dir_fd, name, there, size + 1);
         return n >= 0 && (size_t)n == size && memcmp(there, target, size) == 0;
 }
@@ -336,7 +336,7 @@ int root_link(const Root *r, const char *path, const char *target) {
                 return parent;
         if (link_leads(parent, name, target))
                 return 0;
-        _cleanup_(freep) char *temporary = temporary_name(name);
+        _free_ char *temporary = temporary_name(name);
         if (symlinkat(target, parent, temporary) < 0)
                 return -errno;
         int result = renameat(parent, temporary, parent, name) < 0 ? -errno : 1;
@@ -361,7 +361,7 @@ int root_compare_link(const Root *r, const char *path, const char *target) {
 static int compare_bytes(int fd, const struct stat *st, const void *data, size_t size) {
         if ((size_t)st->st_size != size)
                 return ROOT_CONTENT;
-        _cleanup_(freep) char *there = xcalloc(size + 1, 1);
+        _free_ char *there = xcalloc(size + 1, 1);
         ssize_t n = pread(fd, there, size + 1, 0);
         return n < 0 ? -errno : (size_t)n == size && memcmp(there, data, size) == 0 ? 0 : ROOT_CONTENT;
 }
@@ -466,18 +466,18 @@ static bool is_temporary_of(const char *entry, const char *name) {
 }
 
 int root_tmp_sweep(const Root *r, const char *path) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         const char *slash = strrchr(path, '/');
         int removed = 0;
         if (!slash || !slash[1])
                 return -EINVAL;
-        _cleanup_(freep) char *dir = slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
+        _free_ char *dir = slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
         int result = root_list(r, dir, &names);
         if (result < 0)
                 return result == -ENOENT || result == -ENOTDIR ? 0 : result;
         STRV_FOREACH(name, names)
                 if (is_temporary_of(*name, slash + 1)) {
-                        _cleanup_(freep) char *left =
+                        _free_ char *left =
                                 xasprintf("%.*s%s", (int)(slash - path + 1), path, *name);
                         removed += root_remove(r, left) > 0;
                 }

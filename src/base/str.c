@@ -156,7 +156,7 @@ void text_add(Text *t, const char *format, ...) {
 }
 
 const char *text_say(Text *t, const char *format, ...) {
-        _cleanup_(freep) char *text = FORMATTED(format);
+        _free_ char *text = FORMATTED(format);
         text_add(t, "%s", text);
         return t->data;
 }

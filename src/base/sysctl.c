@@ -32,7 +32,7 @@ bool sysctl_names_program(const char *name, const char *value) {
         static const char *const settings[] = { "kernel/core_pattern",     "kernel/hotplug",
                                                 "kernel/modprobe",         "kernel/poweroff_cmd",
                                                 "fs/binfmt_misc/register", "fs/ocfs2/nm/hb_ctl_path" };
-        _cleanup_(freep) char *path = sysctl_path(name);
+        _free_ char *path = sysctl_path(name);
         value += strspn(value, " \t");
         for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
                 if (streq(path + strlen(SYSCTL_DIR), settings[i]))

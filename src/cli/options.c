@@ -301,7 +301,7 @@ static int refuse_rest(const Command *c, const char *rest, const Options *o, Dia
 
 /* "config", "check" → the row of that command; "config" alone is a question for help. */
 static int find_command(char *const *words, const CommandTable *commands, Options *o, Diag *diag) {
-        _cleanup_(freep) char *joined = strv_join(words, " "), *group = xasprintf("%s ", joined);
+        _free_ char *joined = strv_join(words, " "), *group = xasprintf("%s ", joined);
         const char *rest = NULL;
 
         if (!words)
@@ -324,10 +324,10 @@ static int find_command(char *const *words, const CommandTable *commands, Option
 static int refuse_flag(int value, const char *word, char *const *words, const CommandTable *commands,
                        const Options *o, Diag *diag) {
         const char *rest;
-        _cleanup_(freep) char *joined = strv_join(words, " ");
+        _free_ char *joined = strv_join(words, " ");
         const Command *c = words ? command_of(joined, o->name, commands, &rest) : NULL;
-        _cleanup_(freep) char *see = xasprintf("see %s%s%s --help", program_names[o->name], c ? " " : "",
-                                               c ? c->words : "");
+        _free_ char *see = xasprintf("see %s%s%s --help", program_names[o->name], c ? " " : "",
+                                     c ? c->words : "");
         int n = (int)strcspn(word, "=");
         if (value == ':')
                 return usage(diag, "option %.*s lacks its value; %s", n, word, see);
@@ -538,8 +538,8 @@ static void print_flags(const Command *c) {
                 char letter[] = { '-', f->letter, ',', ' ', 0 };
                 if (!(c->flags & BIT(i)))
                         continue;
-                _cleanup_(freep) char *spelled = xasprintf("%s--%s%s%s", f->letter ? letter : "    ", f->name,
-                                                           f->argument ? " " : "", f->argument ?: "");
+                _free_ char *spelled = xasprintf("%s--%s%s%s", f->letter ? letter : "    ", f->name,
+                                                 f->argument ? " " : "", f->argument ?: "");
                 printf("  %-32s %s\n", spelled, help_of(i, c->words));
         }
 }

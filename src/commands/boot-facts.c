@@ -17,12 +17,12 @@ void kept_done(Kept *k) {
 }
 
 void spec_digest(const json_t *spec, char ret[static 65]) {
-        _cleanup_(freep) char *text = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
+        _free_ char *text = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
         sha256_hex(text, strlen(text), ret);
 }
 
 int kept_read(const Root *root, Kept *ret) {
-        _cleanup_(freep) char *boot = NULL, *text = NULL;
+        _free_ char *boot = NULL, *text = NULL;
         const char *there = NULL, *spec = NULL;
         json_t *answers = NULL, *status = NULL;
         size_t size = 0;
@@ -45,7 +45,7 @@ int kept_read(const Root *root, Kept *ret) {
 }
 
 int kept_write(const Root *root, const Kept *kept) {
-        _cleanup_(freep) char *boot = NULL, *text = NULL;
+        _free_ char *boot = NULL, *text = NULL;
         int r = root_boot_id(root, &boot);
         if (r < 0)
                 return r;

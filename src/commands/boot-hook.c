@@ -12,14 +12,14 @@
 
 int command_boot_hook(Run *run) {
         uint64_t span = run->options.timeout_usec ?: TOTAL_USEC;
-        _cleanup_(freep) char *configured = NULL;
+        _free_ char *configured = NULL;
         run->step = "network";
         stop_catch();
         int r = boot_network_wait(run->root, run->begin_usec, run->begin_usec + span, &configured,
                                   &run->diag);
         if (r < 0)
                 return r;
-        _cleanup_(freep) char *took = usec_text((int64_t)(now_usec() - run->begin_usec));
+        _free_ char *took = usec_text((int64_t)(now_usec() - run->begin_usec));
         log_info("The network is complete after %s: configured are %s, and all other links are unmanaged.",
                  took, configured);
         return 0;

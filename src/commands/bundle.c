@@ -74,7 +74,7 @@ static void note_sources(Bundle *b, json_t *answers) {
 
 /* What a service answered, decoded for a reader; user data may hold anything, and is in no bundle. */
 static json_t *answer_shown(const char *path, const json_t *answer) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size;
         if (!json_is_string(answer))
                 return json_null();
@@ -86,7 +86,7 @@ static json_t *answer_shown(const char *path, const json_t *answer) {
 
 /* Also the file of another boot. */
 static void add_facts(Bundle *b) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size = 0;
         const char *path;
         json_t *answer;
@@ -114,9 +114,9 @@ static void add_picture(Bundle *b) {
         _cleanup_(status_done) Status status = {};
         if (status_read(b->root, &status) < 0)
                 return;
-        _cleanup_(freep) char *text = json_dumps(status.json, 0);
+        _free_ char *text = json_dumps(status.json, 0);
         size_t size = 0;
-        _cleanup_(freep) char *scrubbed =
+        _free_ char *scrubbed =
                 secrets_scrub(&b->secrets, text ?: "", text ? strlen(text) : 0, &size);
         status_take(&status, json_loadb(scrubbed, size, 0, NULL));
         if (!status.json) {
@@ -130,7 +130,7 @@ static void add_picture(Bundle *b) {
 /* ---- about ---- */
 
 static const char *verdict_of(const Root *root, const Status *s) {
-        _cleanup_(freep) char *boot = NULL;
+        _free_ char *boot = NULL;
         if (!s->json)
                 return "nodestrap init has not run since this machine booted, or its report cannot be read";
         if (root_boot_id(root, &boot) < 0 || !streq(boot, s->boot_id))
@@ -175,7 +175,7 @@ int status_bundle(Run *run) {
         bundle_gather(&b);
         add_picture(&b);
         add_about(&b);
-        _cleanup_(freep) char *packed = bundle_pack(&b, &size);
+        _free_ char *packed = bundle_pack(&b, &size);
         r = streq(file, "-") ? output_bytes(packed, size, &run->diag)
                              : output_file(file, packed, size, &run->diag);
         if (r >= 0)

@@ -23,7 +23,7 @@
 void tell_signatures(const Run *run) {
         const Sources *from = run->sources;
         for (size_t i = 0; i < from->signatures.n; i++) {
-                _cleanup_(freep) char *text = signature_text(&from->signatures.items[i]);
+                _free_ char *text = signature_text(&from->signatures.items[i]);
                 log_info("%s.", text);
         }
         for (size_t i = 0; i < from->blobs.n && !from->trust; i++)
@@ -60,7 +60,7 @@ static int check_fields(const Options *o, Signature *ret, Diag *diag) {
 }
 
 static int read_key(const Root *root, const char *file, Ed25519Key *ret, Diag *diag) {
-        _cleanup_(freep) char *path = root_absolute(root, file), *text = NULL;
+        _free_ char *path = root_absolute(root, file), *text = NULL;
         const Position at = { .source = file };
         const char *why = NULL;
         struct stat st = {};
@@ -122,7 +122,7 @@ int command_config_sign(Run *run) {
         Sources *from = run->sources;
         const Options *o = &run->options;
         _cleanup_(signature_done) Signature fields = {};
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         Ed25519Key key = {};
         run->step = "sign";
         int r = check_fields(o, &fields, &run->diag);

@@ -29,7 +29,7 @@ static int check_sources(Run *run) {
 /* A machine wants to know of each finding where it is; what the merged whole lacks is nowhere. */
 static void name_source(Run *run) {
         const char *uri = run->options.sources[0];
-        _cleanup_(freep) char *path = source_file_path(uri);
+        _free_ char *path = source_file_path(uri);
         const char *name = run->sources->blobs.n > 0      ? run->sources->blobs.items[0].at.source
                            : path                ? path
                            : streq(uri, "-")     ? "stdin"
@@ -91,7 +91,7 @@ static int check_each(Run *run, char *const *sources) {
 
 int command_config_check(Run *run) {
         if (run->options.each) {
-                _cleanup_(strv_freep) char **sources = TAKE_PTR(run->options.sources);
+                _strv_ char **sources = TAKE_PTR(run->options.sources);
                 return check_each(run, sources);
         }
         int r = check_sources(run);

@@ -61,7 +61,7 @@ static int load_config(Run *run) {
 /* "a,b" and "c" → a, b, c, each once. */
 static int given_types(Doctor *d) {
         for (char **list = d->run->options.instance_types; *list; list++) {
-                _cleanup_(freep) char *copy = xstrdup(*list);
+                _free_ char *copy = xstrdup(*list);
                 for (char *rest = copy, *name = strsep(&rest, ","); name; name = strsep(&rest, ","))
                         if (*name && !strv_contains(d->types, name))
                                 strv_add(&d->types, name);
@@ -100,7 +100,7 @@ static int find_versions(Doctor *d) {
         int r = find_version(d, "kubelet", o->kubelet_version, &d->image.kubelet);
         if (r >= 0)
                 r = find_version(d, "containerd", o->containerd_version, &d->image.containerd);
-        _cleanup_(freep) char *driver = NULL;
+        _free_ char *driver = NULL;
         if (r >= 0 && o->driver_version)
                 r = version_option("--driver-version", o->driver_version, &driver, &d->run->diag);
         if (driver)
@@ -206,7 +206,7 @@ static void look_at_trust(Doctor *d) {
         int r = trust_load(d->run->root, &trust, &diag);
         if (r >= 0 && !trust)
                 return;
-        _cleanup_(freep) char *text = r < 0 ? diagnostic_format(diag_first_error(&diag)) : NULL;
+        _free_ char *text = r < 0 ? diagnostic_format(diag_first_error(&diag)) : NULL;
         Check *c = checks_add(&d->checks,
                               r >= 0         ? CHECK_OK
                               : r == -EACCES ? CHECK_UNKNOWN
@@ -261,7 +261,7 @@ static char *blamed(const Config *config, bool kubelet, const char *said) {
         }
         for (size_t i = 0; kubelet && config->kubelet.flags && config->kubelet.flags[i]; i++) {
                 const char *flag = config->kubelet.flags[i], *equals = strchr(flag, '=');
-                _cleanup_(freep) char *name = kubelet_flag_name(flag);
+                _free_ char *name = kubelet_flag_name(flag);
                 if (!is_named(said, name, &best) && !is_named(said, equals ? equals + 1 : NULL, &best))
                         continue;
                 free(found);
@@ -284,11 +284,11 @@ static void tell_asked(Doctor *d, bool kubelet, const Asked *asked) {
         _cleanup_(secrets_done) Secrets secrets = {};
         _cleanup_(diag_done) Diag diag = {};
         json_decref(mask_config(&secrets, config->document));
-        _cleanup_(freep) char *said = secrets_scrub(&secrets, asked->said, strlen(asked->said), &size),
-                              *path = failed ? blamed(config, kubelet, said) : NULL;
+        _free_ char *said = secrets_scrub(&secrets, asked->said, strlen(asked->said), &size),
+                    *path = failed ? blamed(config, kubelet, said) : NULL;
         (void)diag_error_at(&diag, -EBADMSG, CAUSE_UNIT, path ? config_position(config, path) : NULL, path,
                             "%s%s%s", failed ? name : "", failed ? " refuses it: " : "", said);
-        _cleanup_(freep) char *text = diagnostic_format(diag.items);
+        _free_ char *text = diagnostic_format(diag.items);
         check_tell(c, NULL, "%s", text);
         c->cause = failed ? CAUSE_UNIT : CAUSE_NONE;
 }
@@ -328,14 +328,14 @@ static char *sources_text(const Options *o) {
 
 static int print_text(const Doctor *d) {
         const Image *image = &d->image;
-        _cleanup_(freep) char *sources = sources_text(&d->run->options), *types = types_text(d->types),
-                              *which = xasprintf("%s: %s", types, d->types_why),
-                              *kernels = strv_join(image->kernels, ", ");
-        _cleanup_(freep) char *drivers = image_drivers_text(image);
-        _cleanup_(freep) char *software =
+        _free_ char *sources = sources_text(&d->run->options), *types = types_text(d->types),
+                    *which = xasprintf("%s: %s", types, d->types_why),
+                    *kernels = strv_join(image->kernels, ", ");
+        _free_ char *drivers = image_drivers_text(image);
+        _free_ char *software =
                 xasprintf("kubelet %s, containerd %s, NVIDIA driver %s", image->kubelet ?: "not known",
                           image->containerd ?: "not known", drivers ?: "none known");
-        _cleanup_(freep) char *checks = checks_to_text(&d->checks, d->run->options.development);
+        _free_ char *checks = checks_to_text(&d->checks, d->run->options.development);
         _cleanup_(text_done) Text t = {};
         facts_add(&t, "image", image->running ? "this machine" : root_path(image->root));
         facts_add(&t, "programs", machine_name(image->machine) ?: "of an architecture that is not known");

@@ -13,7 +13,7 @@
 
 static uint64_t needed(const Options *o, const char *path, bool below, int mode) {
         bool other = below && !streq(o->root, "/");
-        _cleanup_(freep) char *place = other ? xasprintf("%s/%s", o->root, path) : NULL;
+        _free_ char *place = other ? xasprintf("%s/%s", o->root, path) : NULL;
         return path ? power_needed(place ?: path, mode) : 0;
 }
 
@@ -33,7 +33,7 @@ static uint64_t needed_by_environment(void) {
 static uint64_t needed_by_sources(const Options *o, char *const *uris) {
         uint64_t all = 0;
         for (; uris && *uris; uris++) {
-                _cleanup_(freep) char *path = source_file_path(*uris);
+                _free_ char *path = source_file_path(*uris);
                 all |= needed(o, path, true, R_OK);
         }
         return all;

@@ -42,7 +42,7 @@ static void follow_done(Follow *f) {
 static void print_line(int64_t usec, const char *phases, const char *word, const char *what,
                        const json_t *of) {
         int64_t begin = json_integer_value(json_object_get(of, "beginUsec"));
-        _cleanup_(freep) char *when = usec_text(usec), *took = usec_text(usec - begin);
+        _free_ char *when = usec_text(usec), *took = usec_text(usec - begin);
         printf("%9s  %-18s %-9s", when, phases, word);
         if (*what)
                 printf("  %s", what);
@@ -53,7 +53,7 @@ static void print_line(int64_t usec, const char *phases, const char *word, const
 
 static void on_line(const ProgressLine *line, void *userdata) {
         Follow *f = userdata;
-        _cleanup_(freep) char *key = xasprintf("%d", line->pid);
+        _free_ char *key = xasprintf("%d", line->pid);
         const json_t *process = json_object_get(f->processes, key);
         const char *phases = json_get_text(process, "phases"), *word = line->word;
         if (streq(word, "start"))
@@ -70,7 +70,7 @@ static void on_line(const ProgressLine *line, void *userdata) {
 /* All that is new. The file begins anew where it had grown too long. */
 static void read_lines(Follow *f) {
         _cleanup_(close_fd) int fd = root_open(f->root, PROGRESS_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-        _cleanup_(freep) char *text = xcalloc(1, READ_MAX + 1);
+        _free_ char *text = xcalloc(1, READ_MAX + 1);
         struct stat st;
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return;
@@ -96,7 +96,7 @@ static int watch(Follow *f) {
         if (f->watches)
                 return 0;
         _cleanup_(close_fd) int fd = root_open(f->root, there ? RUN_DIR : run, O_RDONLY | O_DIRECTORY);
-        _cleanup_(freep) char *path = xasprintf("/proc/self/fd/%d", fd);
+        _free_ char *path = xasprintf("/proc/self/fd/%d", fd);
         if (fd < 0 || inotify_add_watch(f->inotify_fd, path, IN_CREATE | IN_MODIFY | IN_MOVED_TO) < 0)
                 return fd < 0 ? fd : -errno;
         f->watches = there;

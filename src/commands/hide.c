@@ -38,7 +38,7 @@ static char *find_setting(const json_t *value, const char *path, const char *tex
         char *found = NULL;
         size_t i;
         json_object_foreach((json_t *)value, key, child) {
-                _cleanup_(freep) char *below = xasprintf("%s.%s", path, key);
+                _free_ char *below = xasprintf("%s.%s", path, key);
                 found = found ?: find_setting(child, below, text);
                 if (!found && is_name(key) && has_word(text, key, strlen(key)))
                         found = xstrdup(below);
@@ -54,10 +54,10 @@ static char *find_setting(const json_t *value, const char *path, const char *tex
 /* config: for the line; or NULL. */
 static void place(const json_t *document, const Config *config, Cause cause, char **text) {
         const json_t *kubelet = json_object_get(json_object_get(document, "spec"), "kubelet");
-        _cleanup_(freep) char *path =
+        _free_ char *path =
                 cause == CAUSE_KUBELET ? find_setting(kubelet, "spec.kubelet", *text) : NULL;
         const Position *at = path && config ? config_position(config, path) : NULL;
-        _cleanup_(freep) char *where = at ? position_format(at, false) : NULL, *before = *text;
+        _free_ char *where = at ? position_format(at, false) : NULL, *before = *text;
         *text = path ? xasprintf("%s; %s says %s", before, where ?: "the NodeConfig", path)
                      : TAKE_PTR(before);
 }

@@ -35,7 +35,7 @@ static void keep_plan(const Run *run) {
                            : o->skip_run                  ? RUN_DIR "/plan-devices.txt"
                            : o->skip_config               ? RUN_DIR "/plan-run.txt"
                                                           : RUN_DIR "/plan.txt";
-        _cleanup_(freep) char *text = plan_to_text(run->plan);
+        _free_ char *text = plan_to_text(run->plan);
         int r = root_replace_volatile(run->root, path, text, strlen(text), REPORT_MODE);
         if (r < 0)
                 log_debug("%s cannot be written: %s", path, strerror(-r));
@@ -56,7 +56,7 @@ static void write_cache(Run *run) {
 /* The units of two bootstrappers leave each other alone; somebody who calls us by hand may not know. */
 static void warn_of_other(Run *run) {
         const char *own = run->options.name == PROGRAM_NODEADM ? "nodeadm" : "nodestrap";
-        _cleanup_(freep) char *by = NULL;
+        _free_ char *by = NULL;
         if (root_link_name(run->root, BOOTSTRAPPER_LINK, &by) < 0 || streq(by, own))
                 return;
         diag_warn(&run->diag, "two-bootstrappers",

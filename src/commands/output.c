@@ -65,11 +65,11 @@ static int write_into(const char *path, const void *data, size_t size) {
 /* In one step. Directories are not made: a mistyped one should be told. */
 static int replace_file(const char *path, const void *data, size_t size) {
         _cleanup_(root_freep) Root *here = NULL;
-        _cleanup_(freep) char *directory = xstrndup(path, strlen(path) - strlen(basename(path)));
+        _free_ char *directory = xstrndup(path, strlen(path) - strlen(basename(path)));
         int r = root_new("/", &here);
         if (r < 0)
                 return r;
-        _cleanup_(freep) char *absolute = root_absolute(here, path);
+        _free_ char *absolute = root_absolute(here, path);
         if (!absolute)
                 return -ENOENT;
         if (access(*directory ? directory : ".", data ? F_OK : W_OK) < 0)
@@ -121,11 +121,11 @@ int output_bytes(const void *data, size_t size, Diag *diag) {
 }
 
 int output_json(const json_t *json, const char *file, Diag *diag) {
-        _cleanup_(freep) char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;
+        _free_ char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;
         if (!text)
                 return diag_error(diag, -EILSEQ, CAUSE_INTERNAL,
                                   "The answer cannot be written as JSON: it holds a text that is not UTF-8");
-        _cleanup_(freep) char *line = xasprintf("%s\n", text);
+        _free_ char *line = xasprintf("%s\n", text);
         if (!file || is_stdout(file))
                 return output_text(line, diag);
         return output_file(file, line, strlen(line), diag);

@@ -30,7 +30,7 @@ static int parse(const char *path, const char *text, size_t size, json_t **ret, 
         if (*ret)
                 return 0;
         bool cut = json_error_code(&e) == json_error_premature_end_of_input;
-        _cleanup_(freep) char *why =
+        _free_ char *why =
                 xasprintf("it %s, at line %d", cut ? "ends in the middle" : "is no JSON", e.line);
         return refuse(path, size == 0 ? "it is empty" : why, diag);
 }
@@ -39,8 +39,8 @@ static int check(const char *path, const json_t *old, Diag *diag) {
         const json_t *version = json_object_get(old, "formatVersion"), *action;
         size_t i;
         if (json_is_integer(version) && json_integer_value(version) != PLAN_FORMAT) {
-                _cleanup_(freep) char *why = xasprintf("its formatVersion is %lld, and this version reads %d",
-                                                       (long long)json_integer_value(version), PLAN_FORMAT);
+                _free_ char *why = xasprintf("its formatVersion is %lld, and this version reads %d",
+                                             (long long)json_integer_value(version), PLAN_FORMAT);
                 return refuse(path, why, diag);
         }
         if (json_object_get(old, "findings"))
@@ -59,7 +59,7 @@ static int check(const char *path, const json_t *old, Diag *diag) {
 /* Also a pipe, but not without an end. */
 static int read_old(const char *path, json_t **ret, Diag *diag) {
         _cleanup_(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size = 0;
         int r = fd < 0 ? -errno : fd_read(fd, OLD_MAX, &text, &size);
         if (r < 0)
@@ -154,7 +154,7 @@ static void compare_contents(const Side *a, const Side *b, json_t *old, json_t *
         bool digest = json_object_get(old, "sha256") && json_object_get(new, "sha256"),
              differs = digest && !json_equal(json_object_get(old, "sha256"), json_object_get(new, "sha256"));
         if (was && is) {
-                _cleanup_(freep) char *diff = diff_contents(was, is);
+                _free_ char *diff = diff_contents(was, is);
                 if (*diff)
                         json_set_text(into, "diff", diff);
         } else if (differs)
@@ -201,10 +201,10 @@ static json_t *moved_to(const json_t *actions, size_t i) {
  * both. */
 static json_t *moved_actions(const Side *a, const Side *b) {
         size_t n = json_array_size(actions_of(b->plan)), best = SIZE_MAX, i;
-        _cleanup_(freep) size_t *at = xcalloc(n + 1, sizeof(size_t)),
-                                *length = xcalloc(n + 1, sizeof(size_t)),
-                                *before = xcalloc(n + 1, sizeof(size_t));
-        _cleanup_(freep) bool *kept = xcalloc(n + 1, sizeof(bool));
+        _free_ size_t *at = xcalloc(n + 1, sizeof(size_t)),
+                      *length = xcalloc(n + 1, sizeof(size_t)),
+                      *before = xcalloc(n + 1, sizeof(size_t));
+        _free_ bool *kept = xcalloc(n + 1, sizeof(bool));
         json_t *moved = json_array(), *action;
         _cleanup_(json_decrefp) json_t *places = json_object();
         json_array_foreach(actions_of(a->plan), i, action)
@@ -263,7 +263,7 @@ static void compare_node(const char *path, json_t *old, json_t *new, json_t *int
         if (json_is_object(new))
                 json_object_update(both, new);
         json_object_foreach(both, key, value) {
-                _cleanup_(freep) char *below = xasprintf("%s%s%s", path, *path ? "." : "", key);
+                _free_ char *below = xasprintf("%s%s%s", path, *path ? "." : "", key);
                 compare_node(below, json_object_get(old, key), json_object_get(new, key), into);
         }
 }
@@ -305,10 +305,10 @@ static char *shown_of(const json_t *object, const char *key) {
 }
 
 static char *value_text(const json_t *value) {
-        _cleanup_(freep) char *text = json_is_string(value) ? xstrdup(json_string_value(value))
-                                      : json_is_null(value)
-                                              ? xstrdup("none")
-                                              : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+        _free_ char *text = json_is_string(value) ? xstrdup(json_string_value(value))
+                            : json_is_null(value)
+                                    ? xstrdup("none")
+                                    : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
         return shown(text, VALUE_MAX);
 }
 
@@ -326,15 +326,15 @@ static void add_only(Text *t, const char *mark, const json_t *one, const json_t 
         const json_t *item;
         size_t i;
         json_array_foreach(one, i, item) {
-                _cleanup_(freep) char *text = array_has(other, item) ? NULL : value_text(item);
+                _free_ char *text = array_has(other, item) ? NULL : value_text(item);
                 if (text)
                         text_add(t, " %s%s", mark, text);
         }
 }
 
 static void add_field(Text *t, const char *key, const json_t *old, const json_t *new) {
-        _cleanup_(freep) char *was = value_text(old), *is = value_text(new), *name = shown(key, VALUE_MAX);
-        _cleanup_(freep) char *lead = xasprintf("    %s: ", name);
+        _free_ char *was = value_text(old), *is = value_text(new), *name = shown(key, VALUE_MAX);
+        _free_ char *lead = xasprintf("    %s: ", name);
         _cleanup_(text_done) Text all = {};
         if (json_is_array(old) && json_is_array(new)) {
                 add_only(&all, "-", old, new);
@@ -347,7 +347,7 @@ static void add_field(Text *t, const char *key, const json_t *old, const json_t 
 static void add_change(Text *t, const json_t *change) {
         json_t *value;
         const char *key, *content = json_get_text(change, "content");
-        _cleanup_(freep) char *id = shown_of(change, "id");
+        _free_ char *id = shown_of(change, "id");
         text_add(t, "~ %s\n", id);
         json_object_foreach(json_object_get(change, "fields"), key, value)
                 add_field(t, key, json_object_get(value, "old"), json_object_get(value, "new"));
@@ -360,10 +360,10 @@ static void add_list(Text *t, const json_t *all, const char *key, const char *ma
         const json_t *item;
         size_t i;
         json_array_foreach(json_object_get(all, key), i, item) {
-                _cleanup_(freep) char *id = shown_of(item, "id"), *more = shown_of(item, with);
+                _free_ char *id = shown_of(item, "id"), *more = shown_of(item, with);
                 bool place = *more && streq(with, "behind");
-                _cleanup_(freep) char *lead = xasprintf("%s %s%s", mark, id, *more ? ": " : ""),
-                                      *text = xasprintf("%s%s", place ? "now behind " : "", more);
+                _free_ char *lead = xasprintf("%s %s%s", mark, id, *more ? ": " : ""),
+                            *text = xasprintf("%s%s", place ? "now behind " : "", more);
                 text_add_folded(t, lead, 4, text);
         }
 }
@@ -398,7 +398,7 @@ char *plan_compare_text(const json_t *all) {
         Text t = {};
         for (size_t k = 0; k < 2; k++) {
                 const json_t *side = json_object_get(all, k == 0 ? "old" : "new");
-                _cleanup_(freep) char *id = shown_of(side, "planId"), *type = shown_of(side, "type");
+                _free_ char *id = shown_of(side, "planId"), *type = shown_of(side, "type");
                 text_add(&t, "%s  %s %s\n", k == 0 ? "old" : "new", id, type);
         }
         text_add(&t, "\n");
@@ -408,7 +408,7 @@ char *plan_compare_text(const json_t *all) {
                 add_change(&t, change);
         add_list(&t, all, "moved", ">", "behind");
         json_array_foreach(json_object_get(all, "hidden"), i, change) {
-                _cleanup_(freep) char *id = shown_of(change, "id");
+                _free_ char *id = shown_of(change, "id");
                 text_add(&t, "? %s: hidden, not known\n", id);
         }
         add_node(&t, json_object_get(all, "node"));
@@ -430,6 +430,6 @@ int plan_diff(Run *run) {
                 run->exit_code = EXIT_CHANGES;
         if (o->output == OUTPUT_JSON)
                 return output_json(all, NULL, &run->diag);
-        _cleanup_(freep) char *text = plan_compare_text(all);
+        _free_ char *text = plan_compare_text(all);
         return output_text(text, &run->diag);
 }

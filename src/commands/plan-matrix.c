@@ -19,7 +19,7 @@
 static void add_types(char ***types, char *list, const char *separators) {
         for (char *rest = list, *name = strsep(&rest, separators); name; name = strsep(&rest, separators)) {
                 name[strcspn(name, "#")] = 0;   /* of files: what is said about a type */
-                _cleanup_(freep) char *plain = str_strip(name);
+                _free_ char *plain = str_strip(name);
                 if (*plain && !strv_contains(*types, plain))
                         strv_add(types, plain);
         }
@@ -29,7 +29,7 @@ static void add_types(char ***types, char *list, const char *separators) {
  * type. */
 static int find_types(const char *given, char ***ret, Diag *diag) {
         _cleanup_(root_freep) Root *here = NULL;
-        _cleanup_(freep) char *text = NULL, *path = NULL;
+        _free_ char *text = NULL, *path = NULL;
         int r = 0;
         for (size_t i = 0; streq(given, "all") && i < n_instance_types; i++)
                 strv_add(ret, instance_types[i].name);
@@ -129,7 +129,7 @@ static void add_row(Text *t, const json_t *row, int width) {
         const json_t *findings = json_object_get(row, "findings");
         const char *size, *pods = json_get_text(row, "maxPods"), *id = json_get_text(row, "planId");
         const json_t *efa = json_object_get(row, "efa");
-        _cleanup_(freep) char *efas = xasprintf("%lld", (long long)json_integer_value(efa));
+        _free_ char *efas = xasprintf("%lld", (long long)json_integer_value(efa));
         _cleanup_(text_done) Text huge = {};
         json_object_foreach(pages, size, value)
                 text_add(&huge, "%s%s %s", huge.size > 0 ? ", " : "", json_string_value(value), size);
@@ -152,9 +152,9 @@ static void add_findings(Text *t, const json_t *rows) {
         json_array_foreach(rows, i, row)
                 json_array_foreach(json_object_get(row, "findings"), k, finding) {
                         const char *path = json_get_text(finding, "path");
-                        _cleanup_(freep) char *text = xasprintf("%s%s%s [%s]", path, *path ? ": " : "",
-                                                                json_get_text(finding, "message"),
-                                                                json_get_text(finding, "code"));
+                        _free_ char *text = xasprintf("%s%s%s [%s]", path, *path ? ": " : "",
+                                                      json_get_text(finding, "message"),
+                                                      json_get_text(finding, "code"));
                         names = json_object_get(types, text);
                         if (!names)
                                 json_object_set_new(types, text, names = json_array());
@@ -162,10 +162,10 @@ static void add_findings(Text *t, const json_t *rows) {
                 }
         json_object_foreach(types, sentence, names) {
                 size_t n = json_array_size(names);
-                _cleanup_(freep) char *more = n == json_array_size(rows) ? xstrdup(" and all others")
-                                              : n > 1 ? xasprintf(" and %zu more", n - 1)
-                                                      : xstrdup("");
-                _cleanup_(freep) char *lead = xasprintf(
+                _free_ char *more = n == json_array_size(rows) ? xstrdup(" and all others")
+                                    : n > 1 ? xasprintf(" and %zu more", n - 1)
+                                            : xstrdup("");
+                _free_ char *lead = xasprintf(
                         "  * %s%s: ", json_string_value(json_array_get(names, 0)), n > 1 ? more : "");
                 text_add_folded(t, lead, 4, sentence);
         }
@@ -190,7 +190,7 @@ static char *matrix_text(const json_t *rows, size_t failed) {
 
 int plan_matrix(Run *run) {
         const Options *o = &run->options;
-        _cleanup_(strv_freep) char **types = NULL;
+        _strv_ char **types = NULL;
         _cleanup_(json_decrefp) json_t *rows = json_array();
         size_t failed = 0;
         int r = find_types(o->matrix, &types, &run->diag);
@@ -210,6 +210,6 @@ int plan_matrix(Run *run) {
                         json_pack("{si sO}", "formatVersion", PLAN_FORMAT, "types", rows);
                 return output_json(all, NULL, &run->diag);
         }
-        _cleanup_(freep) char *text = matrix_text(rows, failed);
+        _free_ char *text = matrix_text(rows, failed);
         return output_text(text, &run->diag);
 }

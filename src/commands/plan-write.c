@@ -18,7 +18,7 @@
 
 /* NULL: there is none. */
 static json_t *list_read(const Root *dir) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         json_t *list = root_read(dir, LIST, LIST_MAX, &text, NULL) >= 0 ? json_loads(text, 0, NULL) : NULL;
         json_t *files = json_incref(json_object_get(list, "files"));
         json_decref(list);
@@ -28,7 +28,7 @@ static json_t *list_read(const Root *dir) {
 static int list_write(const Root *dir, json_t *files) {
         _cleanup_(json_decrefp) json_t *list =
                 json_pack("{si sO}", "formatVersion", PLAN_FORMAT, "files", files);
-        _cleanup_(freep) char *text = json_dumps(list, JSON_INDENT(1));
+        _free_ char *text = json_dumps(list, JSON_INDENT(1));
         return root_replace(dir, LIST, text, strlen(text), 0644);
 }
 
@@ -56,10 +56,10 @@ static bool list_has_directory(const json_t *files, const char *path) {
 /* The first thing below path that is not on the list: 1 with its name, 0, or a negative errno. Links are
  * never on it. */
 static int find_foreign(const Root *dir, const char *path, const json_t *files, unsigned depth, char **ret) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = depth > DEPTH_MAX ? -ELOOP : root_list(dir, *path ? path : "/", &names);
         for (char **name = names; r == 0 && name && *name; name++) {
-                _cleanup_(freep) char *below = xasprintf("%s/%s", path, *name);
+                _free_ char *below = xasprintf("%s/%s", path, *name);
                 struct stat st;
                 _cleanup_(close_fd) int fd = root_open(dir, below, O_PATH | O_NOFOLLOW);
                 if (fd < 0 || fstat(fd, &st) < 0)
@@ -83,7 +83,7 @@ static json_t *list_of_plan(const Plan *plan) {
 }
 
 static void remove_directories(const Root *dir, const char *path) {
-        _cleanup_(freep) char *above = xstrdup(path);
+        _free_ char *above = xstrdup(path);
         for (char *slash = strrchr(above, '/'); slash && slash > above; slash = strrchr(above, '/')) {
                 *slash = 0;
                 if (root_remove_dir(dir, above) <= 0)
@@ -143,7 +143,7 @@ static int write_below(const Root *dir, const Plan *plan, char **ret_foreign) {
 
 int plan_write(const char *target, const Plan *plan, Diag *diag) {
         _cleanup_(root_freep) Root *dir = NULL, *here = NULL;
-        _cleanup_(freep) char *path = NULL, *foreign = NULL;
+        _free_ char *path = NULL, *foreign = NULL;
         int r = root_new("/", &here);
         path = r >= 0 ? root_absolute(here, target) : NULL;
         if (r >= 0)

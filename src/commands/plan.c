@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 
 static bool is_own(const Root *root, const char *uri) {
-        _cleanup_(freep) char *name = source_file_path(uri), *path = name ? root_absolute(root, name) : NULL;
+        _free_ char *name = source_file_path(uri), *path = name ? root_absolute(root, name) : NULL;
         _cleanup_(close_fd) int fd = path ? root_open(root, path, O_PATH) : -ENOENT;
         struct stat st;
         return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid();
@@ -200,6 +200,6 @@ int command_plan(Run *run) {
                 _cleanup_(json_decrefp) json_t *json = plan_to_json(run->plan);
                 return output_json(json, NULL, &run->diag);
         }
-        _cleanup_(freep) char *text = plan_to_text(run->plan);
+        _free_ char *text = plan_to_text(run->plan);
         return output_text(text, &run->diag);
 }

@@ -49,7 +49,7 @@ static void forget_attempt(Round *round) {
 /* ---- what was sent before ---- */
 
 static json_t *sent_read(const Root *root) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size = 0;
         json_t *sent = NULL;
         if (root_read(root, SENT_FILE, NOTICE_MAX, &text, &size) >= 0)
@@ -66,7 +66,7 @@ static void sent_note(const Root *root, json_t *sent, const KubeEvent *e) {
                 json_object_del(sent, json_object_iter_key(json_object_iter(sent)));
         json_object_set_new(sent, e->name,
                             json_pack("{sI ss}", "count", (json_int_t)e->count, "first", e->first));
-        _cleanup_(freep) char *text = json_dumps(sent, JSON_INDENT(1));
+        _free_ char *text = json_dumps(sent, JSON_INDENT(1));
         int r = root_replace(root, SENT_FILE, text, strlen(text), 0644);
         if (r < 0)
                 log_debug(SENT_FILE " cannot be written: %s", strerror(-r));
@@ -116,7 +116,7 @@ static KubeSent send_event(const Root *root, const KubeAccess *access, const jso
         kube_event_name(access, e.reason, json_get_text(notice, "key"), e.name);
         const json_t *before = json_object_get(sent, e.name);
         const char *first = json_get_text(before, "first");
-        _cleanup_(freep) char *since = xstrdup(*first ? first : e.last);
+        _free_ char *since = xstrdup(*first ? first : e.last);
         e.first = since;
         e.count = MIN(MAX(json_integer_value(json_object_get(before, "count")), 0), INT32_MAX - 1) + 1;
         kube_event_send(access, &identity, &e, &result);
@@ -130,7 +130,7 @@ static KubeSent send_event(const Root *root, const KubeAccess *access, const jso
 
 static bool is_over(const char *name) {
         uint64_t now = now_usec(), since = 0;
-        _cleanup_(freep) char *number = xstrndup(name, strcspn(name, "."));
+        _free_ char *number = xstrndup(name, strcspn(name, "."));
         return parse_u64(number, &since) < 0 || now > MIN(since, now) + TOTAL_USEC;
 }
 
@@ -155,7 +155,7 @@ static bool settle(Round *round, const char *name, const json_t *notice, const K
 static void attempt(Round *round, const json_t *notice) {
         _cleanup_(kube_access_done) KubeAccess access = {};
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *proxies = json_dumps(json_object_get(notice, "environment"), 0), *way = NULL;
+        _free_ char *proxies = json_dumps(json_object_get(notice, "environment"), 0), *way = NULL;
         int r = find_access(round->root, notice, &access, &diag);
         if (r >= 0)
                 r = hash_load(&diag);
@@ -175,7 +175,7 @@ static void attempt(Round *round, const json_t *notice) {
 }
 
 static bool try_notice(Round *round, const char *name, const char *path) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size = 0;
         int r = root_read(round->root, path, NOTICE_MAX, &text, &size);
         _cleanup_(json_decrefp) json_t *notice = r >= 0 ? json_loadb(text, size, 0, NULL) : NULL;
@@ -191,14 +191,14 @@ static bool try_notice(Round *round, const char *name, const char *path) {
 /* ---- all of them ---- */
 
 static int try_all(Round *round, Diag *diag) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(round->root, EVENTS_DIR, &names);
         round->left = false;
         round->retry_after = 0;
         if (r < 0 && r != -ENOENT)
                 return diag_error(diag, r, CAUSE_USAGE, EVENTS_DIR " cannot be read: %s", strerror(-r));
         for (char **name = names; r >= 0 && name && *name && !stop_signal(); name++) {
-                _cleanup_(freep) char *path = xasprintf(EVENTS_DIR "/%s", *name);
+                _free_ char *path = xasprintf(EVENTS_DIR "/%s", *name);
                 if (**name == '.')      /* it is being written */
                         continue;
                 if (!try_notice(round, *name, path) ||
@@ -219,7 +219,7 @@ static bool wait_for_more(const Round *round, int fd, unsigned failures) {
 int command_send_events(Run *run) {
         _cleanup_(json_decrefp) json_t *environment = event_environment();
         Round round = { .root = run->root, .environment = environment };
-        _cleanup_(freep) char *path = xasprintf("%s" EVENTS_DIR, root_path(run->root));
+        _free_ char *path = xasprintf("%s" EVENTS_DIR, root_path(run->root));
         stop_catch();
         for (unsigned failures = 0; !stop_signal();) {
                 _cleanup_(close_fd) int fd = inotify_init1(IN_CLOEXEC);

@@ -16,7 +16,7 @@
 /* "QEMU": the vendor of a machine that is not EC2's; NULL where it is, or where that cannot be told (on Xen,
  * in a container). https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html */
 static char *foreign_vendor(const Root *root) {
-        _cleanup_(freep) char *vendor = NULL;
+        _free_ char *vendor = NULL;
         if (root_read_line(root, SYS_VENDOR, &vendor) < 0 || streq(vendor, "Amazon EC2") ||
             streq(vendor, "Xen") || !*vendor)
                 return NULL;
@@ -28,7 +28,7 @@ bool run_is_by_hand(const Run *run) {
 }
 
 static int expect_imds(Run *run) {
-        _cleanup_(freep) char *vendor = foreign_vendor(run->root);
+        _free_ char *vendor = foreign_vendor(run->root);
         if (!vendor || !run_is_by_hand(run) || getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT") ||
             getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE"))
                 return 0;
@@ -52,7 +52,7 @@ int run_choose_sources(Run *run) {
                         return r;
         }
         if (run->sources->list.from) {
-                _cleanup_(freep) char *joined = strv_join(run->sources->list.uris, " ");
+                _free_ char *joined = strv_join(run->sources->list.uris, " ");
                 log_info("Reads %s, as %s says.", joined, run->sources->list.from);
                 o->sources = TAKE_PTR(run->sources->list.uris);
                 if (!run->cache && run->sources->list.cache && o->command->flags & UINT64_C(1) << FLAG_CONFIG_CACHE)

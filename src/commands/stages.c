@@ -288,7 +288,7 @@ char *run_phases(const Options *o) {
         const struct { bool skipped; const char *name; } phases[] = {
                 { o->skip_config, "config" }, { o->skip_devices, "devices" }, { o->skip_run, "run" },
         };
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(phases); i++)
                 if (!phases[i].skipped)
                         strv_add(&names, phases[i].name);
@@ -305,7 +305,7 @@ static int take_locks(Run *run) {
                 r = run->lock_fd = lock_take(run->root, RUN_LOCK, deadline_usec, &run->diag);
         if (r >= 0 && o->skip_run && !o->skip_devices)
                 r = run->devices_fd = lock_take(run->root, DEVICES_LOCK, deadline_usec, &run->diag);
-        _cleanup_(freep) char *phases = run_phases(o);
+        _free_ char *phases = run_phases(o);
         progress_note(run->root, "start", phases);
         return r;
 }

@@ -11,7 +11,7 @@ static int status_print(const Options *o, const Status *status, Diag *diag) {
         if (o->output == OUTPUT_JSON)
                 return output_json(status->json, NULL, diag);
         if (o->output == OUTPUT_SVG || o->output == OUTPUT_METRICS) {
-                _cleanup_(freep) char *text =
+                _free_ char *text =
                         o->output == OUTPUT_SVG ? status_draw(status) : metrics_make(status, true);
                 return output_text(text, diag);
         }

@@ -79,7 +79,7 @@ int command_token(Run *run) {
                                  .region = o->region,
                                  .role_arn = o->role_arn,
                                  .deadline_usec = now_usec() + TOTAL_USEC };
-        _cleanup_(freep) char *token = NULL;
+        _free_ char *token = NULL;
         int64_t now = 0;
 
         int r = check_cluster(o, &run->diag);
@@ -93,6 +93,6 @@ int command_token(Run *run) {
         r = token_make(&request, &token, &now, &run->diag);
         if (r < 0)
                 return r;
-        _cleanup_(freep) char *text = make_credential(version, token, now);
+        _free_ char *text = make_credential(version, token, now);
         return output_text(text, &run->diag);
 }

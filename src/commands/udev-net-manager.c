@@ -17,7 +17,7 @@
 static int carry_out(Run *run) {
         diag_move(&run->diag, &run->plan->warnings);
         if (run->options.dry_run) {
-                _cleanup_(freep) char *text = plan_to_text(run->plan);
+                _free_ char *text = plan_to_text(run->plan);
                 return output_text(text, &run->diag);
         }
         run->step = "apply";

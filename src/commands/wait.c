@@ -25,7 +25,7 @@ static void take_refusal(const Root *root, const Diag *diag, JoinOutcome *outcom
         const Diagnostic *error = diag_first_error(diag);
         if (outlook_is_lost(root, outcome))
                 return;
-        _cleanup_(freep) char *text =
+        _free_ char *text =
                 error ? diagnostic_format(error) : xstrdup("the kubeconfig cannot be read");
         outcome->cause = stop_signal() ? CAUSE_INTERRUPTED : error ? error->cause : CAUSE_INTERNAL;
         outcome->text = xasprintf("%s%s", text, outlook_has_init(root) ? "; an init has not ended yet" : "");

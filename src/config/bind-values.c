@@ -142,7 +142,7 @@ static void bind_short_mig(const char *text, MigRequest *m) {
         _cleanup_(json_decrefp) json_t *counts = json_object();
         while (*text && !streq(text, "off")) {
                 size_t n = strcspn(text, ", ");
-                _cleanup_(freep) char *profile = xstrndup(text, n);
+                _free_ char *profile = xstrndup(text, n);
                 if (n > 0)
                         json_object_set_new(
                                 counts, profile,

@@ -70,7 +70,7 @@ const Position *config_position(const Config *c, const char *path) {
 }
 
 bool config_says(const Config *c, const char *path) {
-        _cleanup_(freep) char *copy = xstrdup(path);
+        _free_ char *copy = xstrdup(path);
         const json_t *at = c->document;
         for (char *rest = copy, *key = strsep(&rest, "."); key && at; key = strsep(&rest, "."))
                 at = json_object_get(at, key);

@@ -12,7 +12,7 @@
 
 int config_cache_read(const Root *root, const char *path, json_t **ret_spec, json_t **ret_status,
                       Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         _cleanup_(json_decrefp) json_t *cache = NULL;
         size_t size = 0;
         int r = root_read(root, path, CACHE_LIMIT, &text, &size);
@@ -50,7 +50,7 @@ static json_t *text_without_empty(const Field *f, const char *text) {
 static json_t *sorted_copy(const json_t *value) {
         json_t *copy = json_is_object(value) ? json_object() : json_is_array(value) ? json_array()
                                                                                   : json_deep_copy(value);
-        _cleanup_(freep) JsonMember *members = json_members(value, true);
+        _free_ JsonMember *members = json_members(value, true);
         const json_t *item;
         size_t i;
         for (const JsonMember *m = members; m->key; m++)
@@ -127,7 +127,7 @@ bool config_cache_matches(const json_t *spec, const json_t *cached) {
         if (!a || !b)
                 return a == b;
         /* by text: 1.0 comes back as 1 */
-        _cleanup_(freep) char *x = json_text(a, 0, true), *y = json_text(b, 0, true);
+        _free_ char *x = json_text(a, 0, true), *y = json_text(b, 0, true);
         return streq(x, y);
 }
 
@@ -138,7 +138,7 @@ int config_cache_write(const Root *root, const char *path, const Config *config,
         json_object_set_new(cache, "spec", spec_in_order(json_object_get(config->document, "spec")));
         if (status)
                 json_object_set(cache, "status", status);
-        _cleanup_(freep) char *compact = json_text(cache, 0, false), *text = xasprintf("%s\n", compact);
+        _free_ char *compact = json_text(cache, 0, false), *text = xasprintf("%s\n", compact);
         /* The environment in it may hold secrets. The units keep it in /run. */
         int r = startswith(path, "/run/") ? root_replace_volatile(root, path, text, strlen(text), 0600)
                                           : root_replace(root, path, text, strlen(text), 0600);

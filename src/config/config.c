@@ -38,7 +38,7 @@ static int fail_without(const Documents *documents, Diag *diag) {
                 return diag_error_at(diag, -ENODATA, CAUSE_NO_CONFIG, NULL, NULL,
                                      "no NodeConfig found in %s: %s", origin, documents->unread);
         const Node *kind = first && first->root ? node_get(first->root, "kind") : NULL;
-        _cleanup_(freep) char *other =
+        _free_ char *other =
                 kind && kind->type == NODE_SCALAR ? text_quote(kind->text, kind->n) : NULL;
         return diag_error_at(diag, -ENODATA, CAUSE_NO_CONFIG, first ? &first->at : NULL, NULL,
                              "no NodeConfig found in %s: no document has kind " CONFIG_KIND

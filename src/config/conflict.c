@@ -33,7 +33,7 @@ static void warn_of_name(const Merge *m, Diag *diag) {
 /* Is a certificate shorter than its first bytes say (X.690, 8.1.3)? All real ones begin with a sequence whose
  * length takes two bytes, "MI" in base64; whatever else stands there is a sample that somebody made up. */
 static bool is_cut(const char *body, size_t size) {
-        _cleanup_(freep) char *der = NULL, *text = xcalloc(size + 1, 1);
+        _free_ char *der = NULL, *text = xcalloc(size + 1, 1);
         size_t n = 0, length = 0;
         for (size_t i = 0; i < size; i++)       /* Go does without blanks, too */
                 if (!strchr(" \t\r\n", body[i]))
@@ -64,7 +64,7 @@ static const char *pem_fault(const char *pem, size_t size) {
 /* What people have put there by mistake, and no kubelet starts with. */
 bool authority_is_encoded_once(const char *text) {
         static const char begin[] = "-----BEGIN CERTIFICATE-----";
-        _cleanup_(freep) char *pem = NULL, *twice = NULL;
+        _free_ char *pem = NULL, *twice = NULL;
         size_t size = 0, n = 0;
         return base64_decode(text, strlen(text), true, &pem, &size) < 0 ||
                base64_decode(pem, size, true, &twice, &n) < 0 || !memmem(twice, n, begin, strlen(begin));
@@ -72,7 +72,7 @@ bool authority_is_encoded_once(const char *text) {
 
 bool authority_is_public(const char *text) {
         static const char begin[] = "-----BEGIN CERTIFICATE-----", key[] = "PRIVATE KEY-----";
-        _cleanup_(freep) char *pem = NULL;
+        _free_ char *pem = NULL;
         size_t n = 0;
         return base64_decode(text, strlen(text), true, &pem, &n) < 0 ||
                memmem(pem, n, begin, strlen(begin)) || !memmem(pem, n, key, strlen(key));
@@ -83,7 +83,7 @@ bool authority_is_public(const char *text) {
 static void warn_of_authority(const Merge *m, Diag *diag) {
         const char *path = "spec.cluster.certificateAuthority",
                    *text = json_string_value(merge_find(m, path)) ?: "";
-        _cleanup_(freep) char *pem = NULL;
+        _free_ char *pem = NULL;
         size_t size = 0;
         if (base64_decode(text, strlen(text), true, &pem, &size) < 0 || size == 0)
                 return;
@@ -105,7 +105,7 @@ static bool entry_covers(const char *entry, const char *host) {
         size_t n, length = strlen(host);
         uint64_t bits = 0;
         if (slash && parse_u64(slash + 1, &bits) >= 0) {
-                _cleanup_(freep) char *net = xstrndup(entry, (size_t)(slash - entry));
+                _free_ char *net = xstrndup(entry, (size_t)(slash - entry));
                 int family = strchr(net, ':') ? AF_INET6 : AF_INET;
                 if (inet_pton(family, net, base) != 1 || inet_pton(family, host, address) != 1 || bits > 128)
                         return false;
@@ -124,7 +124,7 @@ static bool entry_covers(const char *entry, const char *host) {
 
 static bool list_covers(const char *list, const char *host) {
         while (*list) {
-                _cleanup_(freep) char *entry = str_cut(&list, ", ");
+                _free_ char *entry = str_cut(&list, ", ");
                 if (*entry && entry_covers(entry, host))
                         return true;
         }
@@ -135,7 +135,7 @@ static bool list_covers(const char *list, const char *host) {
  * (golang.org/x/net/http/httpproxy: config.init()). */
 static bool has_blank_within(const char *list) {
         while (*list) {
-                _cleanup_(freep) char *raw = str_cut(&list, ","), *entry = str_strip(raw);
+                _free_ char *raw = str_cut(&list, ","), *entry = str_strip(raw);
                 if (strpbrk(entry, " \t"))
                         return true;
         }
@@ -157,8 +157,8 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
                    *host = slashes ? slashes + 2 : url, *none = variable(variables, "NO_PROXY", "no_proxy");
         if (!*none)
                 none = variable(json_object_get(all, "default"), "NO_PROXY", "no_proxy");
-        _cleanup_(freep) char *name = xstrndup(host, strcspn(host, ":/")),
-                              *path = xasprintf("spec.instance.environment.%s", service);
+        _free_ char *name = xstrndup(host, strcspn(host, ":/")),
+                    *path = xasprintf("spec.instance.environment.%s", service);
         bool six = strchr(json_get_text(cluster, "cidr"), ':'),
              http = *variable(variables, "HTTP_PROXY", "http_proxy"),
              https = *variable(variables, "HTTPS_PROXY", "https_proxy");
@@ -192,8 +192,8 @@ static void warn_of_service(const Merge *m, const char *service, Diag *diag) {
                 "nodeadm-run", "docker", "crio", NULL
         };
         size_t n = strlen(service);
-        _cleanup_(freep) char *name = xstrndup(service, endswith(service, ".service") ? n - 8 : n),
-                              *path = xasprintf("spec.instance.environment.%s", service);
+        _free_ char *name = xstrndup(service, endswith(service, ".service") ? n - 8 : n),
+                    *path = xasprintf("spec.instance.environment.%s", service);
         const char *near = nearest_name(name, known);
         /* a slip keeps the beginning or the length; and of some families there are many */
         if (strv_contains((char *const *)known, name) || startswith(name, "nvidia-") ||
@@ -229,9 +229,9 @@ static void warn_of_variables(const Merge *m, Diag *diag) {
         const char *service, *name;
         json_t *variables, *unused;
         json_object_foreach((json_t *)environment, service, variables) {
-                _cleanup_(freep) char *path = xasprintf("spec.instance.environment.%s", service);
+                _free_ char *path = xasprintf("spec.instance.environment.%s", service);
                 json_object_foreach(variables, name, unused) {
-                        _cleanup_(freep) char *at = xasprintf("%s.%s", path, name);
+                        _free_ char *at = xasprintf("%s.%s", path, name);
                         if (strchr(name, '='))
                                 merge_warn(m, diag, "no-effect", path,
                                            "a variable's name holds an equals sign, and ends there");
@@ -253,7 +253,7 @@ static void warn_of_resolver(const Merge *m, Diag *diag) {
         for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
                 json_array_foreach(json_object_get(network, lists[i]), k, item) {
                         const char *word = json_string_value(item) ?: "";
-                        _cleanup_(freep) char *path = xasprintf("spec.instance.network.%s[%zu]", lists[i], k);
+                        _free_ char *path = xasprintf("spec.instance.network.%s[%zu]", lists[i], k);
                         if (!*word || (i == 1 && strpbrk(word, ",;'\"\\")))
                                 merge_warn(m, diag, "no-effect", path,
                                            "is no %s, and systemd-resolved passes over it",

@@ -22,7 +22,7 @@ typedef struct Judgement {
 __attribute__((format(printf, 4, 5)))
 static void tell_of(Judgement *j, bool certain, const char *fault, const char *format, ...) {
         Text path = {};
-        _cleanup_(freep) char *rest = FORMATTED(format);
+        _free_ char *rest = FORMATTED(format);
         text_add(&path, "spec.containerd.%s", rest);
         j->tell(j->context, path.data, fault, certain);
         j->broken = j->broken || certain;
@@ -76,7 +76,7 @@ static const char *proxy_type(const json_t *proxy) {
 /* Why a plugin is certainly not loaded, or NULL. plugins/snapshots/devmapper/plugin/plugin.go, …/blockfile/
  * blockfile.go: those two are left out until they are told what to use. */
 static const char *why_absent(const Judgement *j, const char *type, const char *name) {
-        _cleanup_(freep) char *id = xasprintf("%s.%s", type, name);
+        _free_ char *id = xasprintf("%s.%s", type, name);
         const json_t *proxy = json_object_get(json_object_get(j->given->all, "proxy_plugins"), name);
         bool snapshotter = streq(type, SNAPSHOTTER);
         if (json_object_get(j->disabled, id))
@@ -101,7 +101,7 @@ static void judge_snapshotter(Judgement *j, const json_t *table, const char *pat
         if (streq(fault, UNKNOWN_PLUGIN))
                 fault = "is a snapshotter that this containerd does not have, and proxy_plugins adds none of "
                         "this name";
-        _cleanup_(freep) char *whole = xasprintf("%s%s", fault, then);
+        _free_ char *whole = xasprintf("%s%s", fault, then);
         tell(j, whole, "config.plugins.%s.snapshotter", path);
 }
 
@@ -122,7 +122,7 @@ static bool is_needed(const Judgement *j, const char *id) {
 
 static const char *required_fault(const Judgement *j, const char *id) {
         const char *name = strrchr(id, '.');
-        _cleanup_(freep) char *type = xstrndup(id, (size_t)(name - id));
+        _free_ char *type = xstrndup(id, (size_t)(name - id));
         return j->given->partial ? NULL : why_absent(j, type, name + 1);
 }
 
@@ -163,7 +163,7 @@ static void judge_proxies(Judgement *j) {
         json_t *proxy;
         json_object_foreach(json_object_get(j->given->all, "proxy_plugins"), name, proxy) {
                 const char *type = proxy_type(proxy);
-                _cleanup_(freep) char *id = xasprintf("%s.%s", type, name);
+                _free_ char *id = xasprintf("%s.%s", type, name);
                 if (!*type)
                         tell(j, "has no type: snapshot, content, sandbox or diff", "config.proxy_plugins.%s",
                              name);
@@ -193,7 +193,7 @@ static void judge_runtimes(Judgement *j) {
                 tell(j, "is not a runtime of containerd.runtimes",
                      "config.plugins.%s.containerd.default_runtime_name", j->runtime);
         json_object_foreach((json_t *)all, key, runtime) {
-                _cleanup_(freep) char *path = xasprintf("%s.containerd.runtimes.%s", j->runtime, key);
+                _free_ char *path = xasprintf("%s.containerd.runtimes.%s", j->runtime, key);
                 if (json_is_true(json_object_get(runtime, ALL_DEVICES)) &&
                     !json_is_true(json_object_get(runtime, "privileged_without_host_devices")))
                         tell(j, "needs privileged_without_host_devices", "config.plugins.%s.%s", path,
@@ -236,8 +236,8 @@ static void judge_transfer(Judgement *j) {
         if (is(j, 200, 300))
                 json_array_foreach(cri(j, CONTAINERD_TRANSFER, "unpack_config"), i, unpack) {
                         const char *differ = json_get_text(unpack, "differ"), *fault = NULL;
-                        _cleanup_(freep) char *path = xasprintf("%s.unpack_config[%zu]",
-                                                                CONTAINERD_TRANSFER, i);
+                        _free_ char *path = xasprintf("%s.unpack_config[%zu]",
+                                                      CONTAINERD_TRANSFER, i);
                         if (!json_object_get(unpack, "platform"))
                                 tell(j, "needs a platform, such as linux/amd64", "config.plugins.%s", path);
                         if (is(j, 203, 300) && json_is_true(json_object_get(unpack, "optional")))
@@ -324,7 +324,7 @@ static void judge_limits(Judgement *j) {
         json_array_foreach(json_object_get(json_object_get(j->given->spec, "process"), "rlimits"), i, limit) {
                 const char *type = json_get_text(limit, "type");
                 const json_t *soft = json_object_get(limit, "soft"), *hard = json_object_get(limit, "hard");
-                _cleanup_(freep) char *word = xasprintf(" %s ", startswith(type, "RLIMIT_") ? type + 7 : "?");
+                _free_ char *word = xasprintf(" %s ", startswith(type, "RLIMIT_") ? type + 7 : "?");
                 if (!strstr(known, word))
                         tell(j, "is not a limit, such as RLIMIT_NOFILE; otherwise no pod starts",
                              "baseRuntimeSpec.process.rlimits[%zu]", i);
@@ -380,7 +380,7 @@ static void tell_few(void *context, const char *path, const char *fault, bool ce
 bool containerd_judge(const ContainerdGiven *g, ContainerdTell *to, void *context) {
         Few few = { to, context, 0, false };
         bool good = judge(g, tell_few, &few);
-        _cleanup_(freep) char *more =
+        _free_ char *more =
                 few.n > CONTAINERD_MOST ? xasprintf(MORE_FAULTS, few.n - CONTAINERD_MOST) : NULL;
         if (more)
                 to(context, "spec.containerd", more, few.certain);

@@ -20,7 +20,7 @@ typedef struct Judgement { const Merge *merge; Diag *diag; } Judgement;
 
 static void refuse(void *context, const char *path, const char *fault, bool certain) {
         const Judgement *j = context;
-        _cleanup_(freep) char *text = xasprintf("%s%s", fault, containerd_consequence(fault));
+        _free_ char *text = xasprintf("%s%s", fault, containerd_consequence(fault));
         if (certain)
                 config_report(j->merge, j->diag, path, text);
         else

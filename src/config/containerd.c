@@ -136,7 +136,7 @@ static bool is_system_or_architecture(const char *text) {
                 "386|i386|amd64|x86_64|x86-64|amd64p32|arm|armel|armhf|armbe|arm64|aarch64|arm64be|ppc64|"
                 "ppc64le|loong64|mips|mipsle|mips64|mips64le|mips64p32|mips64p32le|ppc|riscv|riscv64|s390|"
                 "s390x|sparc|sparc64|wasm";
-        _cleanup_(freep) char *word = str_lower(text), *system = xstrndup(word, strcspn(word, "("));
+        _free_ char *word = str_lower(text), *system = xstrndup(word, strcspn(word, "("));
         return word_is_among(system, systems) || word_is_among(word, architectures);
 }
 
@@ -171,7 +171,7 @@ static bool is_host_and_port(const char *text) {
                 return false;
         size_t n = (size_t)(colon - text);
         bool six = n > 2 && text[0] == '[' && colon[-1] == ']';
-        _cleanup_(freep) char *host = six ? xstrndup(text + 1, n - 2) : xstrndup(text, n);
+        _free_ char *host = six ? xstrndup(text + 1, n - 2) : xstrndup(text, n);
         if (six || (n > 0 && strspn(host, "0123456789.") == n))
                 return address_is_valid(host);
         return !strpbrk(host, ": \t[]");
@@ -200,7 +200,7 @@ static const char *text_fault(const char *text, const char *limits, Text *room) 
         }
         if (level)
                 limits = "trace|debug|info|warn|warning|error|fatal|panic";
-        _cleanup_(freep) char *word = level ? str_lower(text) : xstrdup(text);
+        _free_ char *word = level ? str_lower(text) : xstrdup(text);
         return word_fault(word, limits, room);
 }
 
@@ -308,7 +308,7 @@ typedef struct Reading {
 } Reading;
 
 static bool report(const Reading *r, const Path *path, const char *fault) {
-        _cleanup_(freep) char *name = path_format(path);
+        _free_ char *name = path_format(path);
         if (r->tell)
                 r->tell(r->context, name, fault, r->certain);
         return !r->certain;
@@ -316,7 +316,7 @@ static bool report(const Reading *r, const Path *path, const char *fault) {
 
 static void report_unknown(const Reading *r, const char *section, const char *key, const Row *row,
                            const Path *path) {
-        _cleanup_(freep) char *name = NULL, *fault = NULL;
+        _free_ char *name = NULL, *fault = NULL;
         if (!r->unknown || !row != !r->given->version)
                 return;
         if (*r->told >= CONTAINERD_MOST) {
@@ -473,7 +473,7 @@ void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *co
         size_t told = 0;
         const Reading r = { .given = g, .unknown = tell, .context = context, .told = &told };
         (void)!read_table(&r, section_at(0), g->user, &containerd_config_path);
-        _cleanup_(freep) char *more =
+        _free_ char *more =
                 told > CONTAINERD_MOST ? xasprintf(MORE_KEYS, told - CONTAINERD_MOST) : NULL;
         if (more)
                 tell(context, "spec.containerd.config", more, NULL);

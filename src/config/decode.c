@@ -25,7 +25,7 @@ static Position node_position(const Decoder *d, const Node *node) {
 
 static json_t *decode_fail(Decoder *d, const Node *node, const Path *path, const char *text) {
         Position at = node_position(d, node);
-        _cleanup_(freep) char *name = path_format(path);
+        _free_ char *name = path_format(path);
         origins_fail(d->origins, name);
         diag_error_at(d->diag, -EINVAL, CAUSE_INVALID, &at, name, "%s", text);
         return NULL;
@@ -36,7 +36,7 @@ static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const c
                          : node->type == NODE_LIST ? "a list"
                          : node->plain             ? "a plain word"
                                                    : "quoted text";
-        _cleanup_(freep) char *text = xasprintf("must be %s, and is %s", wanted, is);
+        _free_ char *text = xasprintf("must be %s, and is %s", wanted, is);
         decode_fail(d, node, path, text);
         const char *within = path && path->up ? path->up->key : NULL;
         /* a variable where the services stand */
@@ -62,9 +62,9 @@ static void warn_unknown(Decoder *d, const Field *fields, Mark mark, const Path 
         Position at = mark_position(d, mark);
         const char *blank, *colon = strchr(path->key, ':');
         /* without a blank behind the colon the value is a part of the key, and not for everybody to read */
-        _cleanup_(freep) char *key_alone = xstrndup(path->key, strcspn(path->key, ":")),
-                              *name = path_format(&(Path){ path->up, key_alone, path->index }),
-                              *key = without_blanks(key_alone, &blank), *near = fields_suggest(fields, key);
+        _free_ char *key_alone = xstrndup(path->key, strcspn(path->key, ":")),
+                    *name = path_format(&(Path){ path->up, key_alone, path->index }),
+                    *key = without_blanks(key_alone, &blank), *near = fields_suggest(fields, key);
         diag_warn_at(d->diag, "unknown-field", &at, name, "is not known and is ignored%s%s%s",
                      blank   ? ": "
                      : colon ? ": a blank is missing behind the colon"
@@ -119,13 +119,13 @@ static json_t *decode_enum(Decoder *d, const Field *f, const Node *node, const P
 
 static void note_origin(Decoder *d, Mark mark, const Path *path) {
         Position at = mark_position(d, mark);
-        _cleanup_(freep) char *name = path_format(path);
+        _free_ char *name = path_format(path);
         origins_add(d->origins, name, at);
 }
 
 static void warn_gate(Decoder *d, const Field *f, const Member *m, const Path *path) {
         Position at = mark_position(d, m->at);
-        _cleanup_(freep) char *name = path_format(path), *near = fields_suggest(f->fields, m->key);
+        _free_ char *name = path_format(path), *near = fields_suggest(f->fields, m->key);
         diag_warn_at(d->diag, "unknown-feature-gate", &at, name, "is not known and has no effect");
         diag_suggest_name(d->diag, "", near);
 }
@@ -197,7 +197,7 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
         const Node *expression = kubelet ? node_get(node, "maxPodsExpression") : NULL;
         if (expression) {
                 const Path here = { path, "maxPodsExpression", 0 };
-                _cleanup_(freep) char *name = path_format(&here);
+                _free_ char *name = path_format(&here);
                 const Position at = node_position(d, expression);
                 diag_warn_at(d->diag, "unknown-field", &at, name, "is no key of KubeletConfiguration");
                 diag_suggest(d->diag, "spec.kubelet.maxPodsExpression");
@@ -260,7 +260,7 @@ static bool check_identity(Decoder *d, const Node *root, const char *key, const 
         } else if (node->type != NODE_SCALAR)
                 fail_type(d, node, &(Path){ NULL, key, 0 }, wanted);
         else if (node->n != strlen(wanted) || memcmp(node->text, wanted, node->n) != 0) {
-                _cleanup_(freep) char *is = text_quote(node->text, node->n);
+                _free_ char *is = text_quote(node->text, node->n);
                 diag_error_at(d->diag, -EINVAL, CAUSE_INVALID, &at, key, "is %s; it must be %s", is, wanted);
         } else
                 return true;

@@ -327,7 +327,7 @@ const Field *fields_find(const Field *fields, const char *key) {
 /* Looks for the key in the whole tree, depth first; prefix grows on the way down. */
 static char *find_elsewhere(const Field *fields, const char *key, const char *prefix) {
         for (; fields->key; fields++) {
-                _cleanup_(freep) char *path = xasprintf("%s%s%s", prefix, *prefix ? "." : "", fields->key);
+                _free_ char *path = xasprintf("%s%s%s", prefix, *prefix ? "." : "", fields->key);
                 if (streq(fields->key, key))
                         return TAKE_PTR(path);
                 char *found = fields->type == FIELD_MAP ? find_elsewhere(fields->fields, key, path) : NULL;

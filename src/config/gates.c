@@ -122,12 +122,12 @@ static void gates_say(Gates *g, const char *name, bool on, char *path, bool by_f
 
 static void read_list(Gates *g, const char *list, size_t element) {
         while (*list) {
-                _cleanup_(freep) char *pair = str_cut(&list, ",");
+                _free_ char *pair = str_cut(&list, ",");
                 char *equals = strchr(pair, '=');
                 if (!equals)
                         continue;
                 *equals = 0;
-                _cleanup_(freep) char *name = str_strip(pair), *value = str_strip(equals + 1);
+                _free_ char *name = str_strip(pair), *value = str_strip(equals + 1);
                 int on = parse_bool(value);
                 if (on >= 0)
                         gates_say(g, name, on, xasprintf("spec.kubelet.flags[%zu]", element), true);
@@ -138,9 +138,9 @@ static void read_flags(Gates *g, char *const *flags) {
         bool behind = false;            /* is the next word its value? */
         for (size_t i = 0; flags && flags[i]; i++) {
                 char *one[] = { flags[i], NULL };
-                _cleanup_(strv_freep) char **words = has_placeholder(flags[i]) ? NULL : kubelet_words(one);
+                _strv_ char **words = has_placeholder(flags[i]) ? NULL : kubelet_words(one);
                 STRV_FOREACH(w, words) {
-                        _cleanup_(freep) char *name = behind ? NULL : kubelet_flag_name(*w);
+                        _free_ char *name = behind ? NULL : kubelet_flag_name(*w);
                         const char *equals = strchr(*w, '=');
                         if (!behind && (!name || !streq(name, "feature-gates")))
                                 continue;
@@ -224,7 +224,7 @@ typedef struct Check {
 /* Takes the text. */
 static void report(const Check *c, const Said *s, char *text) {
         const Position *at = config_position(c->config, s->path);
-        _cleanup_(freep) char *t = text;
+        _free_ char *t = text;
         if (c->refuse)
                 diag_error_at(c->diag, -EINVAL, CAUSE_INVALID, at, s->path, "%s", t);
         else
@@ -234,12 +234,12 @@ static void report(const Check *c, const Said *s, char *text) {
 static void report_refused(const Check *c, const Said *s) {
         unsigned from, until;
         if (kubelet_gate_versions(s->name, &from, &until)) {
-                _cleanup_(freep) char *who = xasprintf("kubelet %s exits", c->version),
-                                      *text = refusal(s, who, c->minor);
+                _free_ char *who = xasprintf("kubelet %s exits", c->version),
+                            *text = refusal(s, who, c->minor);
                 report(c, s, xasprintf("%s; take it out", text));
                 return;
         }
-        _cleanup_(freep) char *shown = text_quote(s->name, strlen(s->name));
+        _free_ char *shown = text_quote(s->name, strlen(s->name));
         report(c, s, xasprintf("kubelet %s does not know the feature gate %s, and exits with it", c->version,
                                shown));
         diag_suggest_name(c->diag, "", kubelet_gate_nearest(s->name));
@@ -262,7 +262,7 @@ static bool is_on(const Check *c, const Row *row) {
  * never in the way: the unit test of this table says so. */
 static bool check_need(const Check *c, const Row *row, const char *need) {
         unsigned until = two_digits(need + 2);
-        _cleanup_(freep) char *name = xstrndup(need + 4, strcspn(need + 4, ","));
+        _free_ char *name = xstrndup(need + 4, strcspn(need + 4, ","));
         Row other;
         if (c->minor < two_digits(need) || (until && c->minor >= until) || !row_find(name, &other) ||
             is_on(c, &other))
@@ -308,7 +308,7 @@ int kubelet_gate_check(const Config *config, const char *version, bool refuse, D
 /* ---- without a version ---- */
 
 static Gates gates_of(const Merge *m) {
-        _cleanup_(strv_freep) char **flags = merge_flags(m);
+        _strv_ char **flags = merge_flags(m);
         return gates_read(merge_find(m, "spec.kubelet.config"), flags);
 }
 
@@ -329,8 +329,8 @@ bool gates_validate(const Merge *m, Diag *diag) {
                 if (refused_from(&g, s) > 0 || !kubelet_gate_versions(s->name, &from, &until))
                         continue;
                 from = MAX(from, KUBELET_TABLES_FROM);
-                _cleanup_(freep) char *why = refusal(s, "every kubelet exits", from),
-                                      *text = xasprintf("%s; take it out", why);
+                _free_ char *why = refusal(s, "every kubelet exits", from),
+                            *text = xasprintf("%s; take it out", why);
                 config_report(m, diag, s->path, text);
                 good = false;
         }
@@ -344,15 +344,15 @@ void gates_warn(const Merge *m, Diag *diag) {
                 const Position *at = origins_find(&m->origins, s->path);
                 unsigned from, until, minor = refused_from(&g, s);
                 if (!kubelet_gate_versions(s->name, &from, &until)) {
-                        _cleanup_(freep) char *shown = text_quote(s->name, strlen(s->name)),
+                        _free_ char *shown = text_quote(s->name, strlen(s->name)),
                                 *text = xasprintf("%s is not a feature gate of kubelet in Kubernetes 1.%d to "
-                                                  "1.%d: kubelet exits with one that it does not know",
-                                                  shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
+                                        "1.%d: kubelet exits with one that it does not know",
+                                        shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
                         warn_of(s, at, text, diag);
                         diag_suggest_name(diag, "", kubelet_gate_nearest(s->name));
                 } else if (minor > 0 && minor <= KUBELET_TABLES_TO) {
-                        _cleanup_(freep) char *who = xasprintf("kubelet from 1.%u on exits", minor),
-                                              *text = refusal(s, who, minor);
+                        _free_ char *who = xasprintf("kubelet from 1.%u on exits", minor),
+                                    *text = refusal(s, who, minor);
                         warn_of(s, at, text, diag);
                 }
         }

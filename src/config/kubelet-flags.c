@@ -155,12 +155,12 @@ static bool word_setting(const char *word, KubeletSetting *ret) {
 /* "a=b,c=d" into map, as component-base cli/flag/map_string_string.go reads it. */
 static void add_pairs(json_t *map, const char *text, char between, bool switches) {
         while (*text) {
-                _cleanup_(freep) char *pair = str_cut(&text, ",");
+                _free_ char *pair = str_cut(&text, ",");
                 bool any = *pair;
                 char *at = strchr(pair, between);
                 if (at)
                         *at++ = 0;
-                _cleanup_(freep) char *key = str_strip(pair), *value = str_strip(at ?: "");
+                _free_ char *key = str_strip(pair), *value = str_strip(at ?: "");
                 json_t *yes = switches ? flag_json('b', value, 0) : NULL;
                 if (any)
                         json_object_set_new(map, key, yes ?: json_string(value));
@@ -170,7 +170,7 @@ static void add_pairs(json_t *map, const char *text, char between, bool switches
 /* "0:memory=1Gi,hugepages-2Mi=2Gi;1:memory=1Gi" (kubernetes/kubernetes:pkg/util/flag/flags.go). */
 static void add_reservations(json_t *list, const char *text) {
         while (*text) {
-                _cleanup_(freep) char *entry = str_cut(&text, ";");
+                _free_ char *entry = str_cut(&text, ";");
                 char *limits = strchr(entry, ':');
                 uint64_t node = 0;
                 if (limits)
@@ -196,7 +196,7 @@ static void add_words(json_t *list, const char *text) {
  * (kubernetes/kubernetes:cmd/kubelet/app/server.go:kubeletConfigFlagPrecedence). */
 static void merge_flag(json_t *settings, const KubeletSetting *s, const char *text, bool first) {
         bool map = strchr("mqeg", s->type), list = strchr("la", s->type);
-        _cleanup_(freep) char *path = xstrdup(s->name);
+        _free_ char *path = xstrdup(s->name);
         for (char *p = path; *p; p++)
                 *p = *p == '.' ? '/' : *p;
         if (s->type == 'o')             /* its text is not JSON */
@@ -217,7 +217,7 @@ static void merge_flag(json_t *settings, const KubeletSetting *s, const char *te
 }
 
 void kubelet_flags_merge(json_t *settings, char *const *words) {
-        _cleanup_(strv_freep) char **given = NULL;
+        _strv_ char **given = NULL;
         KubeletSetting s;
         STRV_FOREACH(w, words) {
                 const char *equals = strchr(*w, '='), *text = equals ? equals + 1 : NULL;
@@ -273,8 +273,8 @@ static bool is_kept_from_kubelet(const char *key, size_t prefix) {
 /* One of --node-labels: "key=value", "key=" or "key". */
 static const char *label_fault(const char *label) {
         const char *equals = strchrnul(label, '=');
-        _cleanup_(freep) char *raw = xstrndup(label, (size_t)(equals - label)), *key = str_strip(raw),
-                              *value = str_strip(*equals ? equals + 1 : equals);
+        _free_ char *raw = xstrndup(label, (size_t)(equals - label)), *key = str_strip(raw),
+                    *value = str_strip(*equals ? equals + 1 : equals);
         const char *slash = strchr(key, '/');
         if (slash && is_kept_from_kubelet(key, (size_t)(slash - key)))
                 return "names a label of kubernetes.io or k8s.io that a node must not give itself; another "
@@ -287,7 +287,7 @@ static const char *label_fault(const char *label) {
 /* One of --register-with-taints: "key=value:effect" or "key:effect"; "key:effect-" takes one away. */
 static const char *taint_fault(const char *taint) {
         const char *colon = strchr(taint, ':'), *effect = colon ? colon + 1 : "";
-        _cleanup_(freep) char *word = xstrndup(taint, strcspn(taint, ":"));
+        _free_ char *word = xstrndup(taint, strcspn(taint, ":"));
         char *value = strchr(word, '=');
         if (value)
                 *value++ = 0;
@@ -303,7 +303,7 @@ static const char *taint_fault(const char *taint) {
 /* One of --feature-gates: "name=true" (k8s.io/component-base cli/flag/map_string_bool.go:Set). */
 static const char *gate_fault(const char *gate) {
         const char *equals = strchr(gate, '=');
-        _cleanup_(freep) char *value = equals ? str_strip(equals + 1) : NULL;
+        _free_ char *value = equals ? str_strip(equals + 1) : NULL;
         return value && parse_bool(value) >= 0
                        ? NULL : "must hold gates with true or false, such as A=true,B=false";
 }
@@ -315,7 +315,7 @@ static const char *dns_fault(const char *address) {
 static const char *list_fault(const char *list, const char *(*fault)(const char *)) {
         const char *found = NULL;
         while (*list && !found) {
-                _cleanup_(freep) char *raw = str_cut(&list, ","), *item = str_strip(raw);
+                _free_ char *raw = str_cut(&list, ","), *item = str_strip(raw);
                 found = *raw ? fault(item) : NULL;
         }
         return found;
@@ -371,7 +371,7 @@ static bool is_one_dash(const char *word) {
 }
 
 static void check_dash(Reading *r, const char *word, const char *path) {
-        _cleanup_(freep) char *flag = xasprintf("-%s", word), *name = kubelet_flag_name(flag);
+        _free_ char *flag = xasprintf("-%s", word), *name = kubelet_flag_name(flag);
         if (reading_report(r, true, path,
                            "begins with one dash: kubelet reads each letter behind it as a flag of its own, "
                            "knows v alone, and exits; its other flags begin with --"))
@@ -380,12 +380,12 @@ static void check_dash(Reading *r, const char *word, const char *path) {
 
 static void warn_of_flag(const Merge *m, const char *flag, const char *path, Diag *diag) {
         const Position *at = origins_find(&m->origins, path);
-        _cleanup_(freep) char *name = kubelet_flag_name(flag);
+        _free_ char *name = kubelet_flag_name(flag);
         KubeletFlag f;
         if (!name || !*name)
                 return;
         if (!kubelet_flag_find(flag, &f)) {
-                _cleanup_(freep) char *shown = text_quote(name, strlen(name));
+                _free_ char *shown = text_quote(name, strlen(name));
                 diag_warn_at(diag, "kubelet-flag", at, path,
                              "%s is no flag of kubelet in Kubernetes 1.%d to 1.%d: with one that it does not "
                              "know kubelet exits, and plan --kubelet-version refuses it",
@@ -393,7 +393,7 @@ static void warn_of_flag(const Merge *m, const char *flag, const char *path, Dia
                 diag_suggest_name(diag, "--", kubelet_flag_nearest(name));
                 return;
         }
-        _cleanup_(freep) char *setting = xasprintf(CONFIG ".%s", f.key);
+        _free_ char *setting = xasprintf(CONFIG ".%s", f.key);
         if (overridden(f.name))
                 diag_warn_at(diag, "kubelet-flag", at, path, "--%s replaces what nodestrap gives kubelet: %s",
                              f.name, overridden(f.name));
@@ -420,7 +420,7 @@ static void words_done(Words *w) {
 }
 
 static void words_add(Words *w, const char *text, size_t element) {
-        _cleanup_(strv_freep) char **more = kubelet_words((char *[]){ (char *)text, NULL });
+        _strv_ char **more = kubelet_words((char *[]){ (char *)text, NULL });
         size_t n = strv_length(more);
         strv_extend(&w->text, more);
         w->element = xrealloc(w->element, w->n + n + 1, sizeof *w->element);
@@ -430,7 +430,7 @@ static void words_add(Words *w, const char *text, size_t element) {
 
 /* Only a warning: a number in the list is one to nodeadm (T1 of tests/userdata/README.md). */
 static void check_word(Reading *r, const char *word, const char *path) {
-        _cleanup_(freep) char *flag = xasprintf("--%s", word);
+        _free_ char *flag = xasprintf("--%s", word);
         KubeletFlag f;
         if (reading_report(r, false, path,
                            "is no flag: kubelet's begin with --, and with a word that none of them takes it "
@@ -462,7 +462,7 @@ static size_t check_value(Reading *r, const char *word, const char *next, const 
                 fault = flag_fault(&f, value, &room, &certain);
         const char *then = streq(f.name, "cluster-dns") ? "kubelet passes over it, and pods look up no names"
                                                         : "kubelet exits";
-        _cleanup_(freep) char *text = fault ? xasprintf("--%s %s: %s", f.name, fault, then) : NULL;
+        _free_ char *text = fault ? xasprintf("--%s %s: %s", f.name, fault, then) : NULL;
         if (text)
                 reading_report(r, certain, path, text);
         return apart ? 2 : 1;
@@ -470,7 +470,7 @@ static size_t check_value(Reading *r, const char *word, const char *next, const 
 
 static void read_words(Reading *r, const Words *w) {
         for (size_t i = 0; i < w->n && w->text[i];) {
-                _cleanup_(freep) char *path = xasprintf(FLAGS "[%zu]", w->element[i]);
+                _free_ char *path = xasprintf(FLAGS "[%zu]", w->element[i]);
                 const char *word = w->text[i];
                 if (*word != '-') {
                         check_word(r, word, path);
@@ -493,7 +493,7 @@ static void read_flags(Reading *r) {
         size_t i;
         json_array_foreach(merge_find(r->merge, FLAGS), i, flag) {
                 const char *text = json_string_value(flag) ?: "";
-                _cleanup_(freep) char *path = xasprintf(FLAGS "[%zu]", i);
+                _free_ char *path = xasprintf(FLAGS "[%zu]", i);
                 if (strstr(text, " - -"))
                         reading_report(r, false, path,
                                        "holds \" - -\": a list item that is indented deeper than the one "
@@ -530,7 +530,7 @@ void kubelet_warn_of_flags(const Merge *m, Diag *diag) {
 char *kubelet_setting_path(const json_t *config, char *const *flags, const char *key) {
         KubeletFlag f;
         for (size_t i = strv_length(flags); i-- > 0;) {
-                _cleanup_(strv_freep) char **words = kubelet_words((char *[]){ flags[i], NULL });
+                _strv_ char **words = kubelet_words((char *[]){ flags[i], NULL });
                 STRV_FOREACH(w, words)
                         if (kubelet_flag_find(*w, &f) && startswith(f.key, key) &&
                             strchr(".", f.key[strlen(key)]))    /* the key, or one below it */

@@ -8,7 +8,7 @@
 const char *enforcement_words(const KubeletGiven *g) {
         const json_t *list = json_object_get(g->all, "enforceNodeAllocatable"), *word;
         bool none = false, twice = false, both = false, news = false;
-        _cleanup_(strv_freep) char **seen = NULL;
+        _strv_ char **seen = NULL;
         size_t i;
         json_array_foreach(list, i, word) {
                 const char *s = json_string_value(word) ?: "";
@@ -78,7 +78,7 @@ const char *enforcement_cgroups(const KubeletGiven *g) {
 static bool parse_cpus(const char *s, uint64_t *ret_most) {
         for (*ret_most = 0; *s;) {
                 size_t n = strcspn(s, ",");
-                _cleanup_(freep) char *range = xstrndup(s, n);
+                _free_ char *range = xstrndup(s, n);
                 char *dash = strchr(range, '-');
                 uint64_t first, last;
                 if (dash)
@@ -117,7 +117,7 @@ static int64_t limit_of(const json_t *value) {
 
 /* validate.c refuses huge pages in it. */
 const char *reserved_memory(const KubeletGiven *g) {
-        _cleanup_(strv_freep) char **seen = NULL;
+        _strv_ char **seen = NULL;
         json_t *entry, *value;
         const char *name;
         size_t i;
@@ -182,9 +182,9 @@ const char *static_memory(const KubeletGiven *g) {
                        "reservedMemory to the same";
         if (kept == sum)
                 return NULL;
-        _cleanup_(freep) char *has = quantity_text(sum, true), *want = quantity_text(kept, true),
-                              *kube = quantity_text(quantity_in(g, "kubeReserved", "memory"), true),
-                              *own = quantity_text(quantity_in(g, "systemReserved", "memory"), true);
+        _free_ char *has = quantity_text(sum, true), *want = quantity_text(kept, true),
+                    *kube = quantity_text(quantity_in(g, "kubeReserved", "memory"), true),
+                    *own = quantity_text(quantity_in(g, "systemReserved", "memory"), true);
         text_add(g->room,
                  "must come to %s of memory where memoryManagerPolicy is Static: kubeReserved %s, "
                  "systemReserved %s and evictionHard %s",
@@ -212,7 +212,7 @@ const char *qos_reserved(const KubeletGiven *g) {
                 const char *s = json_string_value(value) ?: "";
                 size_t digits = strspn(s, "0123456789");
                 uint64_t n = 0;
-                _cleanup_(freep) char *whole = xstrndup(s, digits);
+                _free_ char *whole = xstrndup(s, digits);
                 if (!streq(name, "memory"))
                         return "holds another resource than memory";
                 if (digits == 0 || !streq(s + digits, "%") || parse_u64(whole, &n) < 0 || n > 100)
@@ -225,7 +225,7 @@ const char *qos_reserved(const KubeletGiven *g) {
 
 /* Of a share, whether it is in bounds; of an amount, whether it is above 0. */
 static const char *threshold_fault(const char *s, bool reclaim) {
-        _cleanup_(freep) char *digits = xstrndup(s, strcspn(s, "%"));
+        _free_ char *digits = xstrndup(s, strcspn(s, "%"));
         char *end;
         double share = strtod(digits, &end);
         int64_t n;
@@ -313,7 +313,7 @@ static const char *option_fault(const KubeletGiven *g, const char *manager, cons
         else if (until(g, o->alpha))
                 text_add(g->room, "holds %s, which kubelet knows from 1.%u on", name, o->alpha);
         else if (g->minor > 0 && !newer && !from(g, o->stable)) {
-                _cleanup_(freep) char *feature =
+                _free_ char *feature =
                         xasprintf("%sPolicy%sOptions", manager, from(g, o->beta) ? "Beta" : "Alpha");
                 if (gate(g, feature) == 0)
                         text_add(g->room,

@@ -38,7 +38,7 @@ static const char *image_pulls(const KubeletGiven *g) {
 /* pkg/kubelet/images/pullmanager/image_pull_policies.go */
 static const char *image_pattern_fault(const char *pattern) {
         size_t n = strlen(pattern);
-        _cleanup_(freep) char *stripped = str_strip(pattern);
+        _free_ char *stripped = str_strip(pattern);
         bool open = endswith(pattern, "/*");
         if (n == 0 || !streq(stripped, pattern) || strcspn(pattern, "*") < n - (open ? 1 : 0) ||
             streq(pattern, "/*"))
@@ -134,7 +134,7 @@ static bool is_namespaced(const char *name, unsigned minor) {
                                              "kernel.shmmni", "kernel.shm_rmid_forced", "kernel.shm",
                                              "kernel.msgmax", "kernel.msgmnb",          "kernel.msgmni",
                                              "kernel.msg" };
-        _cleanup_(freep) char *s = xstrndup(name, strcspn(name, "*"));
+        _free_ char *s = xstrndup(name, strcspn(name, "*"));
         bool newest = minor == 0 || minor >= 37;
         /* the first separator tells which of both it uses */
         bool slashes = strcspn(s, "/") < strcspn(s, ".");
@@ -342,7 +342,7 @@ static const char *trace_endpoint(const KubeletGiven *g) {
                 return "its endpoint must be host:port without a scheme, or begin with dns://, unix:// or "
                        "unix-abstract://";
         const char *host = slashes ? slashes + 2 : endpoint;
-        _cleanup_(freep) char *authority = xstrndup(host, strcspn(host, "/?#"));
+        _free_ char *authority = xstrndup(host, strcspn(host, "/?#"));
         const char *colon = strrchr(authority, ':');
         return strpbrk(authority, " <>\"\\^`{|}") ||
                                (colon && !strchr(colon, ']') && colon[1 + strspn(colon + 1, "0123456789")])
@@ -373,7 +373,7 @@ static const char *logging(const KubeletGiven *g) {
 /* k8s.io/component-base:metrics/options.go */
 static const char *hidden_metrics(const KubeletGiven *g) {
         const char *version = text(g, "showHiddenMetricsForVersion");
-        _cleanup_(freep) char *before = xasprintf("1.%u", g->minor - 1);
+        _free_ char *before = xasprintf("1.%u", g->minor - 1);
         if (!*version || g->minor == 0 || streq(version, before))
                 return NULL;
         return text_say(g->room, "must be %s, the version before this one of kubelet", before);
@@ -446,7 +446,7 @@ bool kubelet_judge_together(const KubeletGiven *g, KubeletTell *tell, void *cont
                 its.key = r->keys[0];
                 its.room = &room;
                 const char *fault = r->whole && !g->whole ? NULL : r->fault(&its);
-                _cleanup_(freep) char *path = NULL;
+                _free_ char *path = NULL;
                 for (size_t i = 0; fault && !path && i < ARRAY_SIZE(r->keys) && r->keys[i]; i++)
                         path = kubelet_setting_path(g->user, g->flags, r->keys[i]);
                 if (!fault)

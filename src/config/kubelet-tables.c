@@ -46,7 +46,7 @@ bool kubelet_setting_find(const char *name, KubeletSetting *ret) {
 }
 
 bool kubelet_flag_find(const char *flag, KubeletFlag *ret) {
-        _cleanup_(freep) char *name = kubelet_flag_name(flag);
+        _free_ char *name = kubelet_flag_name(flag);
         for (const char *at = table_text(&flags); name && flag_next(&at, ret);)
                 if (streq(ret->name, name))
                         return true;
@@ -174,7 +174,7 @@ static const char *duration_fault(const json_t *value, const char *limits, Text 
                 return "must be a duration with its unit, such as 10s or 1h30m";
         if (!colon)
                 return NULL;
-        _cleanup_(freep) char *least = xstrndup(limits, (size_t)(colon - limits));
+        _free_ char *least = xstrndup(limits, (size_t)(colon - limits));
         if (kubelet_parse_duration(least, &low) && n >= low &&
             (!kubelet_parse_duration(colon + 1, &high) || n <= high))
                 return NULL;

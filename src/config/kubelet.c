@@ -13,7 +13,7 @@
 #define CONFIG "spec.kubelet.config"
 
 static bool fail(const Merge *m, Diag *diag, const char *path, const char *fault) {
-        _cleanup_(freep) char *text = xasprintf("%s; otherwise kubelet does not start", fault);
+        _free_ char *text = xasprintf("%s; otherwise kubelet does not start", fault);
         config_report(m, diag, path, text);
         return false;
 }
@@ -31,8 +31,8 @@ static bool report(const Reading *r, const char *path, const char *fault) {
         if (r->merge)
                 return fail(r->merge, r->diag, path, fault);
         const char *name = path + strlen(CONFIG ".");
-        _cleanup_(freep) char *key = xstrndup(name, strcspn(name, ".[")),
-                              *at = kubelet_setting_path(r->given->user, r->given->flags, key);
+        _free_ char *key = xstrndup(name, strcspn(name, ".[")),
+                    *at = kubelet_setting_path(r->given->user, r->given->flags, key);
         r->tell(r->context, at && startswith(at, CONFIG) ? path : at, fault);
         return false;
 }
@@ -57,7 +57,7 @@ static bool read_setting(const Reading *r, const KubeletSetting *s, const json_t
                 fault = kubelet_member_fault(s, key, member);
                 if (!fault)
                         continue;
-                _cleanup_(freep) char *name = xasprintf("%s[%s]", path, key);
+                _free_ char *name = xasprintf("%s[%s]", path, key);
                 good = report(r, name, fault);
         }
         return good;
@@ -72,7 +72,7 @@ static bool read_below(const Reading *r, const KubeletSetting *s, const char *re
         if (!value || json_is_null(value))
                 return true;
         if (!*rest) {
-                _cleanup_(freep) char *name = path_format(path);
+                _free_ char *name = path_format(path);
                 return read_setting(r, s, value, name);
         }
         if (startswith(rest, "[]")) {
@@ -81,7 +81,7 @@ static bool read_below(const Reading *r, const KubeletSetting *s, const char *re
                 return good;
         }
         rest += *rest == '.';
-        _cleanup_(freep) char *key = xstrndup(rest, strcspn(rest, ".["));
+        _free_ char *key = xstrndup(rest, strcspn(rest, ".["));
         return read_below(r, s, rest + strlen(key), json_object_get(value, key), &(Path){ path, key, 0 });
 }
 
@@ -112,7 +112,7 @@ static void tell(void *context, const char *path, const char *fault) {
 /* The user's own, of a machine and a kubelet that are not known. */
 static bool validate_together(const Merge *m, const json_t *config, Diag *diag) {
         _cleanup_(json_decrefp) json_t *all = config ? json_deep_copy(config) : json_object();
-        _cleanup_(strv_freep) char **flags = merge_flags(m), **words = kubelet_words(flags);
+        _strv_ char **flags = merge_flags(m), **words = kubelet_words(flags);
         kubelet_flags_merge(all, words);
         KubeletGiven given = { .all = all, .user = config, .flags = flags, .whole = !m->partial };
         return kubelet_judge_together(&given, tell, &(Judgement){ m, diag });
@@ -135,7 +135,7 @@ static void warn_of_keys(const Merge *m, Diag *diag) {
         json_object_foreach(merge_find(m, "spec.kubelet.config"), key, unused) {
                 if (kubelet_setting_find(key, &s) || streq(key, "maxPodsExpression"))
                         continue;
-                _cleanup_(freep) char *path = path_format(&(Path){ &kubelet_config_path, key, 0 });
+                _free_ char *path = path_format(&(Path){ &kubelet_config_path, key, 0 });
                 merge_warn(m, diag, "kubelet-setting", path,
                            "is no key of KubeletConfiguration in Kubernetes 1.%d to 1.%d",
                            KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
@@ -157,14 +157,14 @@ static void warn_of_settings(const Merge *m, Diag *diag) {
         json_t *item;
         size_t i;
         json_array_foreach(json_object_get(config, "registerWithTaints"), i, item) {
-                _cleanup_(freep) char *path = xasprintf(CONFIG ".registerWithTaints[%zu]", i);
+                _free_ char *path = xasprintf(CONFIG ".registerWithTaints[%zu]", i);
                 if (!*json_get_text(item, "effect"))
                         merge_warn(m, diag, "kubelet-setting", path,
                                    "has no effect, and the API server refuses a node with such a taint: "
                                    "NoSchedule, PreferNoSchedule or NoExecute");
         }
         json_object_foreach(json_object_get(config, "evictionSoft"), signal, item) {
-                _cleanup_(freep) char *path = xasprintf(CONFIG ".evictionSoft[%s]", signal);
+                _free_ char *path = xasprintf(CONFIG ".evictionSoft[%s]", signal);
                 if (!json_object_get(grace, signal))
                         warn_of_setting(m, path, "has no evictionSoftGracePeriod", diag);
         }

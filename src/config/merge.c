@@ -86,7 +86,7 @@ static void add_lines(Origins *origins, const json_t *table, const json_t *names
         size_t i;
         json_object_foreach((json_t *)table, key, value) {
                 const Path own = { path, json_object_iter_key(named), 0 };
-                _cleanup_(freep) char *name = path_format(&own);
+                _free_ char *name = path_format(&own);
                 size_t size = strlen(name) + sizeof at;
                 if (*left < size)
                         return;
@@ -156,7 +156,7 @@ void merge_add(Merge *m, json_t *document, Origins *origins, Diag *diag) {
 }
 
 void merge_finish(Merge *m, Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (!m->toml_mixed)
                 return;
         int r = toml_format(m->toml, &text);

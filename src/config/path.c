@@ -52,7 +52,7 @@ char *text_quote(const char *text, size_t size) {
 json_t *merge_find(const Merge *m, const char *path) {
         json_t *value = m->document;
         while (value && *path) {
-                _cleanup_(freep) char *key = str_cut(&path, ".");
+                _free_ char *key = str_cut(&path, ".");
                 value = json_object_get(value, key);
         }
         return value;
@@ -92,7 +92,7 @@ static bool path_up(char *path) {
 }
 
 const Position *origins_find(const Origins *o, const char *path) {
-        _cleanup_(freep) char *p = xstrdup(path);
+        _free_ char *p = xstrdup(path);
         do {
                 json_t *index = json_object_get(o->lines, p);
                 if (index)
@@ -132,7 +132,7 @@ void origins_move(Origins *to, Origins *from, const char *list_path, size_t shif
                 if (shift > 0 && strncmp(path, list_path, n) == 0 && path[n] == '[') {
                         char *rest;
                         size_t item = strtoul(path + n + 1, &rest, 10);
-                        _cleanup_(freep) char *moved = xasprintf("%s[%zu%s", list_path, item + shift, rest);
+                        _free_ char *moved = xasprintf("%s[%zu%s", list_path, item + shift, rest);
                         origins_add(to, moved, at);
                 } else
                         origins_add(to, path, at);

@@ -52,7 +52,7 @@ static json_t *schema_any_case(const Field *f) {
                                 text_add(&t, "%c", *c);
                 }
         text_add(&t, ")?$");
-        _cleanup_(freep) char *pattern = text_take(&t);
+        _free_ char *pattern = text_take(&t);
         return json_string(pattern);
 }
 
@@ -78,8 +78,8 @@ static void add_names(json_t *schema, const Field *f, bool strict) {
 
 static void add_enum(json_t *schema, const Field *f, bool strict) {
         if (f->flags & FIELD_ANY_CASE && !strict) {
-                _cleanup_(freep) char *list = field_enum_list(f);
-                _cleanup_(freep) char *doc = xasprintf("%s One of %s, in any case.", f->doc, list);
+                _free_ char *list = field_enum_list(f);
+                _free_ char *doc = xasprintf("%s One of %s, in any case.", f->doc, list);
                 json_object_set_new(schema, "type", schema_types(f, false));
                 json_object_set_new(schema, "pattern", schema_any_case(f));
                 json_object_set_new(schema, "description", json_string(doc));

@@ -22,7 +22,7 @@ const size_t n_kubelet_tunables = ARRAY_SIZE(kubelet_tunables);
 
 /* Of a drop-in alone the rest may say that it does not. */
 static bool protects_kernel_defaults(const Merge *m) {
-        _cleanup_(strv_freep) char **flags = merge_flags(m);
+        _strv_ char **flags = merge_flags(m);
         STRV_FOREACH(flag, flags)
                 if (strstr(*flag, "--protect-kernel-defaults"))
                         return false;           /* it says so itself, one way or the other */
@@ -38,7 +38,7 @@ static const char *wanted_by_kubelet(const char *path) {
 
 /* What is wrong with it, in a new text, or NULL. */
 static char *setting_fault(const Merge *m, const char *name, const char *text) {
-        _cleanup_(freep) char *path = sysctl_path(name), *value = str_strip(text);
+        _free_ char *path = sysctl_path(name), *value = str_strip(text);
         const char *wanted = wanted_by_kubelet(path),
                    *mode = json_get_text(merge_find(m, "spec.instance.hugePages"), "mode");
         /* an image's maker knows which program is meant, a reader of user data does not */
@@ -59,15 +59,15 @@ static char *setting_fault(const Merge *m, const char *name, const char *text) {
 }
 
 bool sysctl_validate(const Merge *m, Diag *diag) {
-        _cleanup_(strv_freep) char **paths = NULL;
+        _strv_ char **paths = NULL;
         bool good = true;
         const char *name;
         json_t *value;
         json_object_foreach(merge_find(m, PATH), name, value) {
                 if (!sysctl_name_is_valid(name))
                         continue;               /* a rule of validate.c says so */
-                _cleanup_(freep) char *path = sysctl_path(name), *at = xasprintf(PATH ".%s", name),
-                                      *fault = setting_fault(m, name, json_string_value(value) ?: "");
+                _free_ char *path = sysctl_path(name), *at = xasprintf(PATH ".%s", name),
+                            *fault = setting_fault(m, name, json_string_value(value) ?: "");
                 if (!fault && strv_contains(paths, path))
                         fault = xstrdup("is set twice, under two names");
                 if (fault)

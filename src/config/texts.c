@@ -24,13 +24,13 @@ void config_report(const Merge *m, Diag *diag, const char *path, const char *tex
 }
 
 void merge_warn(const Merge *m, Diag *diag, const char *code, const char *path, const char *format, ...) {
-        _cleanup_(freep) char *text = FORMATTED(format);
+        _free_ char *text = FORMATTED(format);
         diag_warn_at(diag, code, origins_find(&m->origins, path), path, "%s", text);
 }
 
 bool word_is_among(const char *word, const char *list) {
         while (*list) {
-                _cleanup_(freep) char *one = str_cut(&list, "|");
+                _free_ char *one = str_cut(&list, "|");
                 if (streq(one, word))
                         return true;
         }
@@ -42,7 +42,7 @@ const char *word_fault(const char *word, const char *list, Text *room) {
                 return NULL;
         text_add(room, "is not one of ");
         for (const char *between = ""; *list; between = ", ") {
-                _cleanup_(freep) char *one = str_cut(&list, "|");
+                _free_ char *one = str_cut(&list, "|");
                 text_add(room, "%s%s", between, one);
         }
         return room->data;
@@ -77,7 +77,7 @@ bool cidr_is_valid(const char *text) {
 
         if (!slash || strlen(slash + 1) > 3 || parse_u64(slash + 1, &bits) < 0)
                 return false;
-        _cleanup_(freep) char *host = xstrndup(text, (size_t)(slash - text));
+        _free_ char *host = xstrndup(text, (size_t)(slash - text));
         return (inet_pton(AF_INET, host, address) == 1 && bits <= 32) ||
                (inet_pton(AF_INET6, host, address) == 1 && bits <= 128);
 }
@@ -91,7 +91,7 @@ int parse_page_size(const char *text, uint64_t *ret) {
 
         if (digits == 0 || digits > 9 || text[0] == '0')
                 return -EINVAL;
-        _cleanup_(freep) char *number = xstrndup(text, digits);
+        _free_ char *number = xstrndup(text, digits);
         if (parse_u64(number, &value) < 0 || (value & (value - 1)) != 0)
                 return -EINVAL;
         for (size_t i = 0; i < ARRAY_SIZE(units); i++)
@@ -135,7 +135,7 @@ bool kubelet_address_is_valid(const char *text) {
                 return strchr(text, ':') && address_is_valid(text);
         for (const char *s = text;; s++) {
                 size_t n = strcspn(s, ".");
-                _cleanup_(freep) char *number = xstrndup(s, n);
+                _free_ char *number = xstrndup(s, n);
                 if (parse_u64(number, &byte) < 0 || byte > UINT8_MAX)
                         return false;
                 parts++;

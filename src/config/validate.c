@@ -70,7 +70,7 @@ static bool is_rendered(const char *s) {
 }
 
 static bool is_base64(const char *s) {
-        _cleanup_(freep) char *pem = NULL;
+        _free_ char *pem = NULL;
         size_t size = 0;
         return !*s || !is_filled_in(s) ||
                (base64_decode(s, strlen(s), true, &pem, &size) >= 0 && size > 0);
@@ -81,7 +81,7 @@ static bool is_cidr(const char *s) {
 }
 
 static bool is_host(const char *host, size_t size) {
-        _cleanup_(freep) char *text = xstrndup(host, size);
+        _free_ char *text = xstrndup(host, size);
         unsigned char address[16];
         if (size > 2 && text[0] == '[' && text[size - 1] == ']') {
                 text[size - 1] = 0;
@@ -105,7 +105,7 @@ static bool is_endpoint(const char *url) {
         if (size > all || !is_host(host, size))
                 return false;
         if (size < all) {
-                _cleanup_(freep) char *number = xstrndup(host + size + 1, all - size - 1);
+                _free_ char *number = xstrndup(host + size + 1, all - size - 1);
                 if (host[size] != ':' || strlen(number) > 5 || parse_u64(number, &port) < 0)
                         return false;
         }
@@ -179,7 +179,7 @@ static bool names_each_node_once(const json_t *nodes, _unused_ const json_t *spe
         bool once = true, self;
         size_t i;
         json_array_foreach(nodes, i, node) {
-                _cleanup_(freep) char *name = node_canonical(text_of(node), &self);
+                _free_ char *name = node_canonical(text_of(node), &self);
                 once = once && !json_object_get(seen, name);
                 json_object_set_new(seen, name, json_true());
         }
@@ -223,7 +223,7 @@ static bool is_servers(const char *s) {
         if (has_line_end(s))                    /* is_on_one_line() says so */
                 return true;
         for (s += strspn(s, " \t"); *s;) {
-                _cleanup_(freep) char *word = str_cut(&s, " \t");
+                _free_ char *word = str_cut(&s, " \t");
                 if (!is_server(word))
                         return false;
         }
@@ -247,7 +247,7 @@ static bool is_timespan(const char *s) {
 
 /* "19,19,19": profiles as nvidia-smi takes them, by name or by number. */
 static bool is_profile(const char *s, size_t n) {
-        _cleanup_(freep) char *word = xstrndup(s, n);
+        _free_ char *word = xstrndup(s, n);
         return n > 0 && n <= 32 && word[0] >= '0' && word[0] <= '9' &&
                strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789.+-") == n;
 }
@@ -508,7 +508,7 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
         size_t i;
 
         if (!*rest) {
-                _cleanup_(freep) char *name = path_format(path);
+                _free_ char *name = path_format(path);
                 if (rule->text ? !rule->text(text_of(value)) : !rule->holds(value, v->spec))
                         report(v, name, rule->message);
                 return;
@@ -521,7 +521,7 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
         }
         rest += *rest == '.';
         size_t n = strcspn(rest, ".[");
-        _cleanup_(freep) char *name = xstrndup(rest, n);
+        _free_ char *name = xstrndup(rest, n);
         if (streq(name, "*")) {
                 json_object_foreach((json_t *)value, key, member) {
                         walk_rule(v, rule, rest + n, member, &(Path){ path, key, 0 });
@@ -570,9 +570,9 @@ static void check_enum(Validator *v, const Field *f, const json_t *value, const 
         const char *text = text_of(value);
         if (field_enum_index(f, text) >= 0 || (!*text && f->key))
                 return;
-        _cleanup_(freep) char *name = path_format(path), *is = text_quote(text, json_string_length(value)),
-                              *list = field_enum_list(f);
-        _cleanup_(freep) char *message = xasprintf("%s is not one of %s", is, list);
+        _free_ char *name = path_format(path), *is = text_quote(text, json_string_length(value)),
+                    *list = field_enum_list(f);
+        _free_ char *message = xasprintf("%s is not one of %s", is, list);
         report(v, name, message);
 }
 
@@ -580,9 +580,9 @@ static void check_integer(Validator *v, const Field *f, const json_t *value, con
         json_int_t n = json_integer_value(value);
         if (n >= f->min && n <= f->max)
                 return;
-        _cleanup_(freep) char *name = path_format(path),
-                              *message = xasprintf("must be from %lld to %lld", (long long)f->min,
-                                                   (long long)f->max);
+        _free_ char *name = path_format(path),
+                    *message = xasprintf("must be from %lld to %lld", (long long)f->min,
+                                         (long long)f->max);
         report(v, name, message);
 }
 

@@ -19,7 +19,7 @@ typedef struct Check {
 } Check;
 
 static void complain(Check *c, size_t i, const char *key, const char *text) {
-        _cleanup_(freep) char *path = xasprintf(VOLUMES "[%zu]%s%s", i, *key ? "." : "", key);
+        _free_ char *path = xasprintf(VOLUMES "[%zu]%s%s", i, *key ? "." : "", key);
         c->broken = true;
         config_report(c->merge, c->diag, path, text);
 }
@@ -44,7 +44,7 @@ char *volume_canonical(const char *device) {
 
 /* "xvdb", "vol-0123", "disk/by-id/nvme-…": a path below /dev, without what leads elsewhere. */
 static bool is_device(const char *device) {
-        _cleanup_(freep) char *name = volume_canonical(device);
+        _free_ char *name = volume_canonical(device);
         const char *p = name;
         if (!is_lower_or_digit(*p))
                 return false;
@@ -65,22 +65,22 @@ static size_t first_of(json_t *names, const char *name, size_t i) {
 
 static void check_device(Check *c, size_t i) {
         const char *device = json_get_text(json_array_get(c->list, i), "device");
-        _cleanup_(freep) char *name = volume_canonical(device), *shown = text_quote(device, strlen(device));
+        _free_ char *name = volume_canonical(device), *shown = text_quote(device, strlen(device));
         size_t before = first_of(c->devices, path_last(name), i);
         if (!*device)
                 return complain(c, i, "device",
                                 "is missing: the volume's name in the launch template, such as /dev/xvdb, or "
                                 "its id, vol-…");
         if (!is_device(device)) {
-                _cleanup_(freep) char *text =
+                _free_ char *text =
                         xasprintf("%s is no device: /dev/xvdb, /dev/nvme1n1 or an id, vol-…", shown);
                 return complain(c, i, "device", text);
         }
         if (before == i)
                 return;
-        _cleanup_(freep) char *text = xasprintf("%s is the device of " VOLUMES "[%zu], too: one volume is "
-                                                "one entry, and its mountTargets may be several",
-                                                shown, before);
+        _free_ char *text = xasprintf("%s is the device of " VOLUMES "[%zu], too: one volume is "
+                                      "one entry, and its mountTargets may be several",
+                                      shown, before);
         complain(c, i, "device", text);
 }
 
@@ -92,7 +92,7 @@ static bool lies_below(const char *path, const char *above) {
 }
 
 char *mount_target_fault(const char *target) {
-        _cleanup_(freep) char *path = path_normalise(target), *shown = text_quote(target, strlen(target));
+        _free_ char *path = path_normalise(target), *shown = text_quote(target, strlen(target));
         if (*target != '/')
                 return xasprintf("%s is no absolute path, and what it is relative to nobody says", shown);
         if (!*path)
@@ -129,7 +129,7 @@ struct Target {
 
 static void check_pair(Check *c, const Target *t, const Target *before) {
         const char *a = t->path, *b = before->path;
-        _cleanup_(freep) char *text = NULL, *folder = folder_of(a);
+        _free_ char *text = NULL, *folder = folder_of(a);
         if (streq(a, b))
                 text = xasprintf("%s is a target of " VOLUMES "[%zu], too: only one can be seen there", a,
                                  before->entry);
@@ -155,7 +155,7 @@ static int compare_targets(const void *x, const void *y) {
 
 /* Each with the first before it that it cannot stand beside. */
 static void check_pairs(Check *c, Target *all, size_t n) {
-        _cleanup_(freep) Target **sorted = xcalloc(n, sizeof(Target *));
+        _free_ Target **sorted = xcalloc(n, sizeof(Target *));
         size_t m = 0;
         for (Target *t = all; t < all + n; t++)
                 if (t->path)
@@ -175,8 +175,8 @@ static void check_pairs(Check *c, Target *all, size_t n) {
         for (Target *t = all; t < all + n; t++) {
                 if (!t->path)
                         continue;
-                _cleanup_(freep) char *path = folder_of(t->path),
-                                      *folder = xasprintf("%zu%s", t->entry, path);
+                _free_ char *path = folder_of(t->path),
+                            *folder = xasprintf("%zu%s", t->entry, path);
                 const Target *same = &all[first_of(c->folders, folder, (size_t)(t - all))],
                              *first = MIN(MIN(t->above, t->below), same);
                 if (first < t)
@@ -206,9 +206,9 @@ static Target *targets_of(const json_t *list, size_t *ret_n) {
 
 static void check_targets(Check *c) {
         size_t n = 0;
-        _cleanup_(freep) Target *all = targets_of(c->list, &n);
+        _free_ Target *all = targets_of(c->list, &n);
         for (size_t i = 0; i < n; i++) {
-                _cleanup_(freep) char *why = mount_target_fault(all[i].text);
+                _free_ char *why = mount_target_fault(all[i].text);
                 if (why)
                         complain(c, all[i].entry, all[i].key, why);
                 else
@@ -245,7 +245,7 @@ bool volumes_validate(const Merge *m, Diag *diag) {
 }
 
 static void add_target(Volume *v, size_t n, const char *target) {
-        _cleanup_(freep) char *folder = folder_of(target);
+        _free_ char *folder = folder_of(target);
         strv_push_at(&v->targets, n, path_normalise(target));
         json_object_set_new(v->index, v->targets[n], json_integer((json_int_t)n));
         strv_push_at(&v->folders, n, xstrdup(v->whole ? "" : folder + 1));
@@ -259,7 +259,7 @@ int bind_volumes(_unused_ const Field *f, const json_t *value, void *into) {
         o->volumes = xcalloc(json_array_size(value) + 1, sizeof *o->volumes);
         json_array_foreach(value, i, item) {
                 Volume *v = &o->volumes[o->n_volumes++];
-                _cleanup_(freep) char *name = volume_canonical(json_get_text(item, "device"));
+                _free_ char *name = volume_canonical(json_get_text(item, "device"));
                 v->device = xstrdup(json_get_text(item, "device"));
                 v->key = xstrdup(path_last(name));
                 v->whole = *json_get_text(item, "mountTarget");

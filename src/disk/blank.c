@@ -75,7 +75,7 @@ static void look_at(Look *l, uint64_t offset, size_t size) {
 }
 
 char *blank_look(int fd, uint64_t size, uint64_t *ret_first, bool *ret_marked) {
-        _cleanup_(freep) char *data = xcalloc(END, 1);
+        _free_ char *data = xcalloc(END, 1);
         Look l = { .fd = fd, .size = size, .first = size, .data = data };
         bool whole = size <= 2ULL * END;
         for (size_t i = 1; !whole && place(size, i) < size; i++)
@@ -94,7 +94,7 @@ char *blank_look(int fd, uint64_t size, uint64_t *ret_first, bool *ret_marked) {
 /* Of a member of an array: the start, which belongs to no one (metadata 1.2 begins behind it). */
 static int mark_each(int fd, bool member, bool set) {
         off_t size = lseek(fd, 0, SEEK_END);
-        _cleanup_(freep) char *data = xcalloc(BLOCK, 1);
+        _free_ char *data = xcalloc(BLOCK, 1);
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);     /* an array writes below its page cache */
         for (size_t i = 0; size > 0 && i < (member ? 1 : MARKS); i++) {
                 size_t step = parts((uint64_t)size) / MARKS;
@@ -122,7 +122,7 @@ int disk_unmark(int fd, bool member) {
 }
 
 bool disk_is_marked(const Root *root, const char *name) {
-        _cleanup_(freep) char *path = xasprintf("/dev/%s", name), *data = xcalloc(BLOCK, 1);
+        _free_ char *path = xasprintf("/dev/%s", name), *data = xcalloc(BLOCK, 1);
         _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
                 return false;

@@ -55,8 +55,8 @@ static char *value_of(blkid_probe p, const char *name) {
 
 /* All members of an array, which exists: one alone may keep a mark of an earlier time. */
 static bool members_are_marked(const Root *root, const char *path) {
-        _cleanup_(freep) char *slaves = xasprintf("/sys/block/%s/slaves", path_last(path));
-        _cleanup_(strv_freep) char **members = NULL;
+        _free_ char *slaves = xasprintf("/sys/block/%s/slaves", path_last(path));
+        _strv_ char **members = NULL;
         if (root_list(root, slaves, &members) < 0 || !members)
                 return false;
         for (char **m = members; *m; m++)
@@ -82,7 +82,7 @@ static int take_unknown(const Root *root, const char *path, int fd, uint64_t siz
 
 /* Signatures that contradict each other: which they are, for a person to choose from. */
 static int take_ambivalent(blkid_probe p, Content *c) {
-        _cleanup_(strv_freep) char **found = NULL;
+        _strv_ char **found = NULL;
         blkid.reset_probe(p);
         while (blkid.do_probe(p) == 0) {
                 char *name = value_of(p, "TYPE") ?: value_of(p, "PTTYPE");
@@ -96,8 +96,8 @@ static int take_ambivalent(blkid_probe p, Content *c) {
 }
 
 static int take_raid(int fd, blkid_probe p, Content *c) {
-        _cleanup_(freep) char *where = value_of(p, "SBMAGIC_OFFSET"), *version = value_of(p, "VERSION"),
-                              *block = xcalloc(MD_SUPERBLOCK_SIZE, 1);
+        _free_ char *where = value_of(p, "SBMAGIC_OFFSET"), *version = value_of(p, "VERSION"),
+                    *block = xcalloc(MD_SUPERBLOCK_SIZE, 1);
         uint64_t offset = 0;
 
         c->kind = CONTENT_RAID_MEMBER;
@@ -113,8 +113,8 @@ static int take_raid(int fd, blkid_probe p, Content *c) {
 }
 
 static int take_values(int fd, blkid_probe p, Content *c) {
-        _cleanup_(freep) char *usage = value_of(p, "USAGE"), *table = value_of(p, "PTTYPE"),
-                              *broken = value_of(p, "SBBADCSUM");
+        _free_ char *usage = value_of(p, "USAGE"), *table = value_of(p, "PTTYPE"),
+                    *broken = value_of(p, "SBBADCSUM");
         bool filesystem = usage && streq(usage, "filesystem");
 
         c->type = value_of(p, "TYPE");

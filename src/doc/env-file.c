@@ -131,7 +131,7 @@ static bool name_is(const Syntax *s, const char *line, size_t n, const char *nam
 
 /* -EINVAL where the value is refused; that of another name may be what it likes. */
 static int assignment_find(const char *text, const Syntax *s, const char *name, char **ret) {
-        _cleanup_(freep) char *found = NULL;
+        _free_ char *found = NULL;
         for (const char *p = text + strspn(text, SPACE); *p; p += strspn(p, SPACE)) {
                 if (is_char_of(*p, s->comments)) {
                         p = comment_skip(p, s);
@@ -174,7 +174,7 @@ static bool goes_on(const char *line, size_t n) {
 /* The lines of one section without comments; where a line goes on there is a blank instead of the
  * backslash. */
 static char *section_read(const char *text, const char *section) {
-        _cleanup_(freep) char *header = xasprintf("[%s]", section);
+        _free_ char *header = xasprintf("[%s]", section);
         Text lines = {};
         bool inside = false, continued = false;
         for (const char *p = text; *p; p += strspn(p, "\r") + (p[strspn(p, "\r")] == '\n')) {
@@ -195,7 +195,7 @@ static char *section_read(const char *text, const char *section) {
 }
 
 char **assignments_in_unit(const char *text, const char *section) {
-        _cleanup_(freep) char *lines = section_read(text, section);
+        _free_ char *lines = section_read(text, section);
         char **all = NULL, *rest = lines;
         size_t n = 0;
         for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
@@ -210,7 +210,7 @@ char **assignments_in_unit(const char *text, const char *section) {
 }
 
 char *assignment_in_unit(const char *text, const char *section, const char *name) {
-        _cleanup_(strv_freep) char **all = assignments_in_unit(text, section);
+        _strv_ char **all = assignments_in_unit(text, section);
         const char *value = NULL;
         for (char **item = all; item && *item; item += 2)
                 if (streq(*item, name))
@@ -219,7 +219,7 @@ char *assignment_in_unit(const char *text, const char *section, const char *name
 }
 
 int assignment_in_shell(const char *text, const char *name, char **ret) {
-        _cleanup_(freep) char *value = NULL;
+        _free_ char *value = NULL;
         int r = assignment_find(text, &shell_syntax, name, &value);
         if (r >= 0)
                 *ret = value && *value ? TAKE_PTR(value) : NULL;

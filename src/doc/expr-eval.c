@@ -90,7 +90,7 @@ static int check(const Expr *e, Shape *ret, ExprError *error) {
                 *ret = (Shape){ e->value.type, EXPR_ANY };
                 return 0;
         }
-        _cleanup_(freep) Shape *args = xcalloc(e->n, sizeof *args);
+        _free_ Shape *args = xcalloc(e->n, sizeof *args);
         ExprType items = 0;
         for (size_t i = 0; i < e->n; i++) {
                 int r = check(e->args[i], &args[i], error);

@@ -303,7 +303,7 @@ static char *format_double(double value) {
         if (!isfinite(value))
                 return xstrdup(isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
         for (int decimals = 0;; decimals++) {
-                _cleanup_(freep) char *text = xasprintf("%.*e", decimals, value);
+                _free_ char *text = xasprintf("%.*e", decimals, value);
                 if (decimals < 16 && strtod(text, NULL) != value)
                         continue;
                 long exponent = strtol(strchr(text, 'e') + 1, NULL, 10);
@@ -314,7 +314,7 @@ static char *format_double(double value) {
 }
 
 static const char *scalar_to_string(const ExprCall *c, ExprValue *ret) {
-        _cleanup_(freep) char *text =
+        _free_ char *text =
                 c->args->type == EXPR_INT    ? xasprintf("%lld", (long long)c->args->i)
                 : c->args->type == EXPR_UINT ? xasprintf("%llu", (unsigned long long)c->args->u)
                 : c->args->type == EXPR_BOOL ? xstrdup(c->args->boolean ? "true" : "false")

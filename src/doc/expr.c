@@ -327,7 +327,7 @@ static int parse_binary(ExprParser *p, unsigned lowest, Expr **ret) {
 
 /* condition ? value : condition ? value : … is read in a loop and put together from its end. */
 static int parse_expr(ExprParser *p, Expr **ret) {
-        _cleanup_(freep) Expr **open = NULL;
+        _free_ Expr **open = NULL;
         size_t n = 0;
         Expr *last = NULL;
         for (;;) {

@@ -103,7 +103,7 @@ static void headers_read(Cursor *c, Headers *ret) {
 
         while (line_peek(c, &l)) {
                 size_t name = header_name(l);
-                _cleanup_(freep) char *value = NULL;
+                _free_ char *value = NULL;
                 if (line_is_blank(l)) {
                         line_skip(c);
                         return;
@@ -164,7 +164,7 @@ static char *boundary_of(const char *type) {
                 p++;
                 p += strspn(p, " \t");
                 rest = p + 1;
-                _cleanup_(freep) char *value = *p == '"' ? quoted_value(&rest) : NULL;
+                _free_ char *value = *p == '"' ? quoted_value(&rest) : NULL;
                 if (value)
                         p = rest;
                 else {
@@ -232,7 +232,7 @@ static void undo_quoted_printable(Blob *part) {
 
 /* A part that says base64 may have blanks in it; without them its content shows whether it really is. */
 static void strip_base64_blanks(Blob *part) {
-        _cleanup_(freep) char *text = xcalloc(part->size + 1, 1), *ignored = NULL;
+        _free_ char *text = xcalloc(part->size + 1, 1), *ignored = NULL;
         size_t n = 0, size;
 
         for (size_t i = 0; i < part->size; i++)
@@ -334,7 +334,7 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
 
 static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned depth, unsigned line) {
         Position at = { .source = s->at.source, .line = line };
-        _cleanup_(freep) char *boundary = boundary_of(type);
+        _free_ char *boundary = boundary_of(type);
 
         if (depth > DOC_MAX_MIME) {
                 int r = diag_error_at(s->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
@@ -453,7 +453,7 @@ static void skip_to_headers(Cursor *c) {
 int mime_split(const Blob *message, const char *content_type, Blobs *ret, bool *ret_is_mime, Diag *diag) {
         static const char mark[] = "\xef\xbb\xbf";
         Cursor c = { message->data, message->data + message->size, MAX(message->at.line, 1u) }, header;
-        _cleanup_(freep) char *dedented = NULL;
+        _free_ char *dedented = NULL;
         _cleanup_(headers_done) Headers h = {};
         Blobs parts = {};
         Splitter s = {
@@ -499,7 +499,7 @@ int mime_find_end(const Blob *message, size_t *ret_at, char **ret_boundary) {
         headers_read(&c, &h);
         if (!is_multipart(&h))
                 return 0;
-        _cleanup_(freep) char *boundary = boundary_of(h.type);
+        _free_ char *boundary = boundary_of(h.type);
         size_t n = boundary ? strlen(boundary) : 0;
         for (; n > 0 && line_peek(&c, &l); line_skip(&c)) {
                 Delimiter kind = delimiter_of(l, boundary, n);

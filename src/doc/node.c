@@ -96,7 +96,7 @@ static Position builder_position(const Builder *b, Mark at) {
 
 _printf_(5, 6) static int fail(const Builder *b, Mark at, int r, Cause cause, const char *format, ...) {
         Position where = builder_position(b, at);
-        _cleanup_(freep) char *text = FORMATTED(format);
+        _free_ char *text = FORMATTED(format);
         return diag_error_at(b->diag, r, cause, &where, NULL, "%s", text);
 }
 
@@ -246,7 +246,7 @@ static bool is_merge_key(const Node *key) {
 
 static void warn_duplicate(Builder *b, const Node *key, unsigned first) {
         Position where = builder_position(b, key->at);
-        _cleanup_(freep) char *path = NULL;
+        _free_ char *path = NULL;
 
         if (++b->duplicates > MAX_DUPLICATE_WARNINGS)
                 return;

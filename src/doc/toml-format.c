@@ -68,7 +68,7 @@ static void add_key(Text *t, const char *key, size_t size) {
 static int add_real(Text *t, double value) {
         if (!isfinite(value))
                 return -EINVAL;
-        _cleanup_(freep) char *s = real_text(value, false);
+        _free_ char *s = real_text(value, false);
         text_add(t, "%s%s", s, strchr(s, '.') ? "" : ".0");
         return 0;
 }
@@ -76,7 +76,7 @@ static int add_real(Text *t, double value) {
 static int format_value(Text *t, const json_t *value, unsigned depth);
 
 static int add_inline_table(Text *t, const json_t *table, unsigned depth) {
-        _cleanup_(freep) JsonMember *members = json_members(table, true);
+        _free_ JsonMember *members = json_members(table, true);
         text_add(t, "{");
         for (const JsonMember *m = members; m->key; m++) {
                 if (m != members)
@@ -161,7 +161,7 @@ static int add_headed(TomlText *o, const Text *path, const json_t *table, bool e
 
 /* path: of the table, empty for the whole document. */
 static int add_table(TomlText *o, const Text *path, const json_t *table, unsigned depth) {
-        _cleanup_(freep) JsonMember *members = json_members(table, true);
+        _free_ JsonMember *members = json_members(table, true);
         int r = add_lines(o, members, depth);
         for (const JsonMember *m = members; m->key && r >= 0; m++) {
                 _cleanup_(text_done) Text inner = {};

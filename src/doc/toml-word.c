@@ -112,7 +112,7 @@ int toml_parse_word(const char *word, json_t **ret, const char **ret_why) {
                 *ret = json_boolean(*word == 't');
                 return 0;
         }
-        _cleanup_(freep) char *plain = drop_underscores(word, base);
+        _free_ char *plain = drop_underscores(word, base);
         if (!plain) {
                 *ret_why =
                         is_digit(*word) ? "an underscore that is not between two digits" : why_no_value(word);

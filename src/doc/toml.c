@@ -398,7 +398,7 @@ static int parse_plain(TomlParser *p, json_t **ret) {
         const char *from = p->at;
         while (is_bare(peek(p)) || peek(p) == '+' || peek(p) == '.' || peek(p) == ':')
                 p->at++;
-        _cleanup_(freep) char *word = xmemdup(from, (size_t)(p->at - from));
+        _free_ char *word = xmemdup(from, (size_t)(p->at - from));
         const char *why;
         return toml_parse_word(word, ret, &why) < 0 ? toml_fail(p, from, why) : 0;
 }

@@ -34,7 +34,7 @@ static int base64_value(char c) {
 }
 
 int base64_decode(const char *text, size_t size, bool skip_line_ends, char **ret, size_t *ret_size) {
-        _cleanup_(freep) char *out = xcalloc(size / 4 * 3 + 4, 1);
+        _free_ char *out = xcalloc(size / 4 * 3 + 4, 1);
         size_t n = 0, digits = 0, padding = 0;
         uint32_t bits = 0;
 

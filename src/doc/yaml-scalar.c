@@ -98,7 +98,7 @@ static json_t *resolve_plain_number(const char *s) {
 
 /* A number, or NULL. Its digits may be grouped by underscores. */
 static json_t *resolve_number(const char *text) {
-        _cleanup_(freep) char *plain = NULL;
+        _free_ char *plain = NULL;
         char *to;
 
         if (text[0] == '.')

@@ -191,10 +191,10 @@ static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, 
         bool tab = !blank && (strstr(problem, "tab character") ||
                               (streq(problem, "found character that cannot start any token") &&
                                tab_indents(blob, line)));
-        _cleanup_(freep) char *slip = blank || tab || p->error == YAML_READER_ERROR
-                                              ? NULL
-                                              : yaml_slip(blob, problem, line, p->problem_mark.column,
-                                                          context, p->context_mark.column);
+        _free_ char *slip = blank || tab || p->error == YAML_READER_ERROR
+                                    ? NULL
+                                    : yaml_slip(blob, problem, line, p->problem_mark.column,
+                                                context, p->context_mark.column);
         _cleanup_(text_done) Text why = {};
         if (blank)
                 text_add(&why, "%s stands where only a blank can, and looks like one; write blanks", blank);

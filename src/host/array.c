@@ -9,7 +9,7 @@
 #include <errno.h>
 
 static int read_attribute(const Root *root, const char *array, const char *name, char **ret, Diag *diag) {
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/%s", array, name);
+        _free_ char *path = xasprintf("/sys/block/%s/%s", array, name);
         return read_optional(root, path, ret, "the state of this array is not known", diag);
 }
 
@@ -20,7 +20,7 @@ static unsigned leading_number(const char *text) {
 }
 
 static int read_state(const Root *root, Array *a, const char *state, Diag *diag) {
-        _cleanup_(freep) char *disks = NULL, *degraded = NULL;
+        _free_ char *disks = NULL, *degraded = NULL;
 
         a->active = !streq(state, "inactive");
         int r = read_attribute(root, a->name, "md/level", &a->level, diag) ?:
@@ -33,7 +33,7 @@ static int read_state(const Root *root, Array *a, const char *state, Diag *diag)
 }
 
 static int read_array(const Root *root, const char *name, const char *state, Array *a, Diag *diag) {
-        _cleanup_(freep) char *slaves = xasprintf("/sys/block/%s/slaves", name);
+        _free_ char *slaves = xasprintf("/sys/block/%s/slaves", name);
 
         a->name = xstrdup(name);
         int r = read_state(root, a, state, diag) ?: read_attribute(root, name, "dev", &a->number, diag) ?:
@@ -48,13 +48,13 @@ static int read_array(const Root *root, const char *name, const char *state, Arr
 }
 
 int detect_arrays(const Root *root, Storage *s, Diag *diag) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(root, "/sys/block", &names);
 
         if (r < 0)
                 return r == -ENOENT ? 0 : fact_error(diag, r, "/sys/block", "arrays cannot be found");
         STRV_FOREACH(name, names) {
-                _cleanup_(freep) char *state = NULL;
+                _free_ char *state = NULL;
                 if (!startswith(*name, "md"))
                         continue;
                 r = read_attribute(root, *name, "md/array_state", &state, diag);

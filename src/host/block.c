@@ -11,7 +11,7 @@
 static const char not_told[] = "this disk cannot be told from others";
 
 int read_optional(const Root *root, const char *path, char **ret, const char *meaning, Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         int r = root_read_line(root, path, &text);
         if (r < 0 && r != -ENOENT)
                 return fact_error(diag, r, path, meaning);
@@ -20,9 +20,9 @@ int read_optional(const Root *root, const char *path, char **ret, const char *me
 }
 
 int block_use(const Root *root, const char *name, char ***ret_partitions, char ***ret_holders, Diag *diag) {
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s", name),
-                              *holders_path = xasprintf("%s/holders", path);
-        _cleanup_(strv_freep) char **entries = NULL, **partitions = NULL, **holders = NULL;
+        _free_ char *path = xasprintf("/sys/block/%s", name),
+                    *holders_path = xasprintf("%s/holders", path);
+        _strv_ char **entries = NULL, **partitions = NULL, **holders = NULL;
 
         int r = root_list(root, path, &entries);
         if (r < 0)
@@ -39,7 +39,7 @@ int block_use(const Root *root, const char *name, char ***ret_partitions, char *
 }
 
 int block_bytes(const Root *root, const char *name, uint64_t *ret, Diag *diag) {
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/size", name);
+        _free_ char *path = xasprintf("/sys/block/%s/size", name);
         uint64_t sectors = 0;
         int r = root_read_u64(root, path, &sectors);
         /* always of 512 bytes, whatever the disk's own */
@@ -50,8 +50,8 @@ int block_bytes(const Root *root, const char *name, uint64_t *ret, Diag *diag) {
 
 int disks_look_closer(const Root *root, Host *h, Diag *diag) {
         for (Disk *d = h->disks; d < h->disks + h->n_disks; d++) {
-                _cleanup_(freep) char *number = xasprintf("/sys/block/%s/dev", d->name),
-                                      *ro = xasprintf("/sys/block/%s/ro", d->name);
+                _free_ char *number = xasprintf("/sys/block/%s/dev", d->name),
+                            *ro = xasprintf("/sys/block/%s/ro", d->name);
                 uint64_t value = 0;
                 int r = read_optional(root, number, &d->number, not_told, diag);
                 if (r < 0)
@@ -65,8 +65,8 @@ int disks_look_closer(const Root *root, Host *h, Diag *diag) {
 }
 
 static int read_disk(const Root *root, const char *name, const char *path, Disk *d, Diag *diag) {
-        _cleanup_(freep) char *model = xasprintf("%s/device/model", path),
-                              *serial = xasprintf("%s/device/serial", path);
+        _free_ char *model = xasprintf("%s/device/model", path),
+                    *serial = xasprintf("%s/device/serial", path);
 
         d->name = xstrdup(name);
         int r = read_optional(root, model, &d->model, not_told, diag) ?:
@@ -81,7 +81,7 @@ static int read_disk(const Root *root, const char *name, const char *path, Disk 
 /* 1 for a disk that programs can use: a device is behind it, and it is no path of a multipath NVMe
  * namespace. */
 static int is_disk(const Root *root, const char *path) {
-        _cleanup_(freep) char *device = xasprintf("%s/device", path), *hidden = xasprintf("%s/hidden", path);
+        _free_ char *device = xasprintf("%s/device", path), *hidden = xasprintf("%s/hidden", path);
         uint64_t value = 0;
         int r = root_exists(root, device);
         if (r <= 0)
@@ -114,7 +114,7 @@ static int add_disk(const Root *root, const char *name, const char *path, Host *
 }
 
 int detect_disks(const Root *root, Host *h, Diag *diag) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(root, "/sys/block", &names);
 
         if (r == -ENOENT)
@@ -123,7 +123,7 @@ int detect_disks(const Root *root, Host *h, Diag *diag) {
                 return fact_error(diag, r, "/sys/block", "disks cannot be found");
         h->disks = xcalloc(strv_length(names), sizeof *h->disks);
         STRV_FOREACH(name, names) {
-                _cleanup_(freep) char *path = xasprintf("/sys/block/%s", *name);
+                _free_ char *path = xasprintf("/sys/block/%s", *name);
                 r = is_disk(root, path);
                 if (r < 0)
                         return fact_error(diag, r, path, "whether this is a disk is not known");

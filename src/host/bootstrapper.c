@@ -12,8 +12,8 @@
 
 /* A mask is a link to /dev/null or an empty file (systemd.unit(5)). */
 static bool is_masked(const Root *root, const char *unit) {
-        _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s", unit), *target = NULL,
-                              *text = NULL;
+        _free_ char *path = xasprintf(UNIT_DIR "/%s", unit), *target = NULL,
+                    *text = NULL;
         size_t size = 0;
         if (root_link_name(root, path, &target) >= 0 && streq(target, "null"))
                 return true;
@@ -22,7 +22,7 @@ static bool is_masked(const Root *root, const char *unit) {
 
 char **detect_bootstrappers(const Root *root) {
         static const char *const others[] = { "nodeadm-config.service", "nodeadm-run.service" };
-        _cleanup_(strv_freep) char **enabled = NULL;
+        _strv_ char **enabled = NULL;
         char **found = NULL;
         if (root_list(root, WANTS, &enabled) < 0 ||
             !(strv_contains(enabled, "nodestrap-config.service") ||

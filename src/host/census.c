@@ -50,7 +50,7 @@ static char **missing_from(const char *list, char *const *there) {
         char **missing = NULL;
         size_t known = 0;
         while (*list) {
-                _cleanup_(freep) char *one = str_cut(&list, "|"), *address = xasprintf("0000:%s", one);
+                _free_ char *one = str_cut(&list, "|"), *address = xasprintf("0000:%s", one);
                 if (strv_contains(there, address))
                         known++;
                 else
@@ -62,7 +62,7 @@ static char **missing_from(const char *list, char *const *there) {
 static void count_part(Host *h, PartKind kind, unsigned expected, const char *by) {
         const struct CountedPart *part = &parts[kind];
         const InstanceType *t = machine_type(h);
-        _cleanup_(strv_freep) char **there = addresses_of(h, part->is), **missing = NULL;
+        _strv_ char **there = addresses_of(h, part->is), **missing = NULL;
         size_t have = strv_length(there);
         if (have >= expected)
                 return;
@@ -72,7 +72,7 @@ static void count_part(Host *h, PartKind kind, unsigned expected, const char *by
                         missing = missing_from(pci_layout[i].addresses, there);
         /* not where the configuration expects fewer than there can be */
         bool named = strv_length(missing) == lack;
-        _cleanup_(freep) char *list = strv_join(named ? missing : there, ", ");
+        _free_ char *list = strv_join(named ? missing : there, ", ");
         add(h, part->cause,
             xasprintf("%zu of %u %s %s missing (%s): %s%s; %s", lack, expected,
                       expected == 1 ? part->one : part->many, lack == 1 ? "is" : "are", by,
@@ -103,7 +103,7 @@ static void count_stores(const Config *config, Host *h) {
                 if (h->disks[i].kind == DISK_INSTANCE_STORE)
                         text_add(&t, "%s%s (%s)", have++ ? ", " : "", h->disks[i].name,
                                  h->disks[i].serial ?: "no serial number");
-        _cleanup_(freep) char *list = text_take(&t);
+        _free_ char *list = text_take(&t);
         if (config->instance.storage.strategy != STORAGE_NONE || have >= expected)
                 return;
         add(h, CAUSE_DISKS,
@@ -122,7 +122,7 @@ static void count_numa_nodes(Host *h, const InstanceType *t) {
         for (size_t i = 0; i < h->n_nodes; i++)
                 if (h->nodes[i].cpus > 0)
                         text_add(&ids, "%s%u", have++ ? ", " : "", h->nodes[i].id);
-        _cleanup_(freep) char *list = text_take(&ids);
+        _free_ char *list = text_take(&ids);
         if (!t || have == 0 || t->numa_nodes < 0 || have >= (unsigned)t->numa_nodes)
                 return;
         add(h, CAUSE_NUMA,

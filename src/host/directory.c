@@ -16,7 +16,7 @@
 
 /* The directory at path or the nearest above it that exists, as a descriptor. */
 static int open_nearest_directory(const Root *root, const char *path) {
-        _cleanup_(freep) char *part = xstrdup(path);
+        _free_ char *part = xstrdup(path);
         for (;;) {
                 int fd = root_open(root, part, O_PATH | O_DIRECTORY);
                 char *slash = strrchr(part, '/');
@@ -28,7 +28,7 @@ static int open_nearest_directory(const Root *root, const char *path) {
 
 static char *descriptor_path(int fd) {
         char target[4096];
-        _cleanup_(freep) char *link = xasprintf("/proc/self/fd/%d", fd);
+        _free_ char *link = xasprintf("/proc/self/fd/%d", fd);
         ssize_t n = readlink(link, target, sizeof target - 1);
         target[MAX(n, 0)] = 0;
         return xstrdup(target);
@@ -40,7 +40,7 @@ static char *path_below_root(const Root *root, int fd) {
         _cleanup_(close_fd) int top = root_open(root, "/", O_PATH | O_DIRECTORY);
         if (top < 0)
                 return xstrdup("/");
-        _cleanup_(freep) char *above = descriptor_path(top), *name = descriptor_path(fd);
+        _free_ char *above = descriptor_path(top), *name = descriptor_path(fd);
         const char *rest = startswith(name, above) ? name + strlen(above) : name;
         return xasprintf("%s%s", *rest == '/' ? "" : "/", rest);
 }
@@ -56,7 +56,7 @@ static int look_around(const Root *root, const Storage *s, Directory *d) {
         _cleanup_(close_fd) int fd = open_nearest_directory(root, d->path);
         if (fd < 0)
                 return fd;
-        _cleanup_(freep) char *real = path_below_root(root, fd);
+        _free_ char *real = path_below_root(root, fd);
         const Mount *m = storage_mount_of(s, real);
         d->read_only = m && m->read_only;
         d->on = m && is_virtual(m->type) ? xstrdup(m->type) : NULL;
@@ -67,7 +67,7 @@ static int look_around(const Root *root, const Storage *s, Directory *d) {
 /* What the files below it take up, without what is mounted there. What vanishes meanwhile is not missed, nor
  * what no path can name any more: containers may nest directories as deep as they like. */
 static int count_bytes(int fd, uint64_t *ret) {
-        _cleanup_(freep) char *path = xasprintf("/proc/self/fd/%d", fd);
+        _free_ char *path = xasprintf("/proc/self/fd/%d", fd);
         uint64_t sum = 0;
         int r = 0;
         FTS *tree = fts_open((char *[]){ path, NULL }, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_XDEV | FTS_NOCHDIR,
@@ -94,7 +94,7 @@ static int count_bytes(int fd, uint64_t *ret) {
 }
 
 static int look_inside(const Root *root, uint64_t from, Directory *d) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         struct statvfs fs;
         int r = root_list(root, d->path, &names);
         if (r < 0)
@@ -113,7 +113,7 @@ static int look_inside(const Root *root, uint64_t from, Directory *d) {
 
 /* A list that gives somebody more than the mode says shows in the bits of the group (acl(5)). */
 static bool has_acl(int fd) {
-        _cleanup_(freep) char *path = xasprintf("/proc/self/fd/%d", fd);
+        _free_ char *path = xasprintf("/proc/self/fd/%d", fd);
         return getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
 }
 
@@ -131,10 +131,10 @@ static char *why_foreign(int fd, const struct stat *top, const struct stat *st) 
 
 /* Goes on from the directory `at` by the next component of *way, through a link if it is one. */
 static char *step_on(const Root *root, char *at, char **way) {
-        _cleanup_(freep) char *rest = TAKE_PTR(*way), *from = at, *target = NULL;
+        _free_ char *rest = TAKE_PTR(*way), *from = at, *target = NULL;
         const char *name = rest + strspn(rest, "/");
         size_t n = strcspn(name, "/");
-        _cleanup_(freep) char *next = xasprintf("%s/%.*s", from, (int)n, name);
+        _free_ char *next = xasprintf("%s/%.*s", from, (int)n, name);
         *way = xstrdup(name + n);
         if (n == 2 && startswith(name, "..")) {
                 *(strrchr(from, '/') ?: from) = 0;
@@ -151,14 +151,14 @@ static char *step_on(const Root *root, char *at, char **way) {
 
 /* A way that ends before the path does is one that root will make. */
 static void look_at_way(const Root *root, Directory *d) {
-        _cleanup_(freep) char *at = xstrdup(""), *way = xstrdup(d->path);
+        _free_ char *at = xstrdup(""), *way = xstrdup(d->path);
         struct stat top, st;
         for (unsigned i = 0; i < 256 && !d->foreign; i++) {
                 _cleanup_(close_fd) int fd = root_open(root, *at ? at : "/", O_PATH | O_DIRECTORY);
                 if (fd < 0 || fstat(fd, &st) < 0)
                         return;
                 top = i == 0 ? st : top;
-                _cleanup_(freep) char *why = why_foreign(fd, &top, &st);
+                _free_ char *why = why_foreign(fd, &top, &st);
                 d->foreign = why ? xasprintf("%s %s", *at ? at : "/", why) : NULL;
                 d->foreign_itself = !way[strspn(way, "/")];
                 if (d->foreign_itself)

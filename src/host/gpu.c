@@ -184,7 +184,7 @@ static void cross_check(Host *h, const Unread *unread) {
         const InstanceType *t = machine_type(h);
         Gpus *g = &h->gpus;
         GpuClass wanted = g->class;
-        _cleanup_(freep) char *who = class_wanted(h, &wanted);
+        _free_ char *who = class_wanted(h, &wanted);
 
         if (wanted != g->class && g->count > 0 && !takes_for_bridges(h, wanted, who, unread))
                 take_doubt(h, wanted, who, unread->text);
@@ -195,7 +195,7 @@ static void cross_check(Host *h, const Unread *unread) {
 /* ---- the driver ---- */
 
 bool image_has_module(const Root *root, const char *kernel, const char *name) {
-        _cleanup_(freep) char *path = xasprintf("/lib/modules/%s/modules.dep", kernel ?: ""), *text = NULL;
+        _free_ char *path = xasprintf("/lib/modules/%s/modules.dep", kernel ?: ""), *text = NULL;
         return kernel && root_read(root, path, 8 << 20, &text, NULL) >= 0 && strstr(text, name);
 }
 
@@ -203,7 +203,7 @@ bool image_has_unit(const Root *root, const char *const *names) {
         static const char *const places[] = { "/usr/lib/systemd/system", UNIT_DIR };
         for (size_t i = 0; names[i]; i++)
                 for (size_t k = 0; k < ARRAY_SIZE(places); k++) {
-                        _cleanup_(freep) char *path = xasprintf("%s/%s", places[k], names[i]);
+                        _free_ char *path = xasprintf("%s/%s", places[k], names[i]);
                         if (root_exists(root, path) > 0)
                                 return true;
                 }
@@ -249,7 +249,7 @@ static void find_parts(const Root *root, Host *h) {
 /* ---- MIG, as AWS's recipe for P4d asks for it ---- */
 
 static int read_mig_default(const Root *root, const Config *config, Gpus *g, Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (config->nvidia.n_mig > 0 || config->nvidia.mode == NVIDIA_OFF || g->class == GPU_CLASS_NONE ||
             (g->model && !g->model->mig))
                 return 0;

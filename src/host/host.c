@@ -119,7 +119,7 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
                 assume(h, "apiServerAddresses");
                 return 0;
         }
-        _cleanup_(freep) char *name = url_host(config->cluster.endpoint ?: "");
+        _free_ char *name = url_host(config->cluster.endpoint ?: "");
         int e = getaddrinfo(name, NULL, &hints, &list);
         if (e != 0)
                 return diag_error_at(diag, -EHOSTUNREACH, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",

@@ -83,7 +83,7 @@ static const char *fact_string(const json_t *object, const char *key) {
  * Nitro the DMI asset tag is the instance's id; where there is none the cache is believed, as nodeadm
  * does. */
 static bool cache_is_ours(const Root *root, const json_t *status, Diag *diag) {
-        _cleanup_(freep) char *tag = NULL;
+        _free_ char *tag = NULL;
         const char *id = fact_string(json_object_get(status, "instance"), "id");
         int r = root_read_line(root, "/sys/devices/virtual/dmi/id/board_asset_tag", &tag);
 
@@ -125,7 +125,7 @@ static void take_cache(const Config *config, const HostOptions *options, Host *h
  * where it is needed. */
 static int ask_document(Imds *imds, Host *h, Diag *diag) {
         static const Position at = { .source = "instance identity document" };
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         json_error_t e;
         size_t size = 0;
         int r = imds_get(imds, DOCUMENT, &text, &size, diag);
@@ -154,12 +154,12 @@ static int ask_document(Imds *imds, Host *h, Diag *diag) {
 }
 
 int metadata_line(Imds *imds, const char *path, char **ret, Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         int r = imds_get(imds, path, &text, NULL, diag);
         if (r < 0)
                 return r;
         text[strcspn(text, "\r\n")] = 0;
-        _cleanup_(freep) char *line = str_strip(text);
+        _free_ char *line = str_strip(text);
         if (!*line || strpbrk(line, " \t"))
                 return diag_error_at(diag, -EBADMSG, CAUSE_IMDS, NULL, path,
                                      "the metadata service does not answer with a single word");
@@ -183,9 +183,9 @@ static int ask_domain(Imds *imds, Host *h, Diag *diag) {
 }
 
 static int ask_ipv6(Imds *imds, Host *h, Diag *diag) {
-        _cleanup_(freep) char *path =
+        _free_ char *path =
                 xasprintf("meta-data/network/interfaces/macs/%s/ipv6s", h->instance.mac);
-        _cleanup_(freep) char *why = xasprintf(
+        _free_ char *why = xasprintf(
                 "the cluster is IPv6, but the primary interface %s has no IPv6 address; assign one in the "
                 "launch template, or let the subnet do it", h->instance.mac);
         return ask_line(imds, path, &h->instance.ipv6, CAUSE_FACTS, "spec.cluster.cidr", why, diag);

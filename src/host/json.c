@@ -14,7 +14,7 @@
 static json_t *string_shown(const char *value) {
         Text t = {};
         text_add_shown(&t, value, strlen(value), 4096, 0);
-        _cleanup_(freep) char *text = text_take(&t);
+        _free_ char *text = text_take(&t);
         return json_string(text);
 }
 
@@ -31,7 +31,7 @@ static void set_number(json_t *object, const char *key, uint64_t value) {
 }
 
 static void set_content(json_t *object, const Content *c) {
-        _cleanup_(freep) char *text = content_describe(c);
+        _free_ char *text = content_describe(c);
         if (c->kind != CONTENT_UNKNOWN)
                 set_shown(object, "content", text);
 }
@@ -117,7 +117,7 @@ static json_t *pci_json(const Host *h) {
                 json_decref(kind);
                 row = json_array_get(rows, k);
                 const char *before = json_get_text(row, "addresses");
-                _cleanup_(freep) char *all =
+                _free_ char *all =
                         xasprintf("%s%s%s", before, *before ? " " : "", h->pci[i].address);
                 set_number(row, "count", (uint64_t)json_integer_value(json_object_get(row, "count")) + 1);
                 json_set_text(row, "addresses", all);

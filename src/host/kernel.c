@@ -13,7 +13,7 @@
 /* proc_swaps(5): a line of titles, and one for each. kubelet takes any second line for swap
  * (pkg/kubelet/util/swap/swap_util.go: isSwapOnAccordingToProcSwaps()). */
 char *kernel_swap(const Root *root) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (root_read(root, "/proc/swaps", SWAPS_MAX, &text, NULL) < 0)
                 return NULL;
         const char *line = text + strcspn(text, "\n");
@@ -23,7 +23,7 @@ char *kernel_swap(const Root *root) {
 void kernel_read(const Root *root, KernelState *ret) {
         *ret = (KernelState){ .swap = kernel_swap(root) };
         for (size_t i = 0; i < n_kubelet_tunables; i++) {
-                _cleanup_(freep) char *value = NULL;
+                _free_ char *value = NULL;
                 (void)!root_read_line(root, kubelet_tunables[i].path, &value);
                 strv_add(&ret->tunables, value ?: "");
         }
@@ -48,7 +48,7 @@ char *kernel_settings_fault(const KernelState *k, const bool *given) {
                 const char *value = k->tunables[i];
                 if (!*value || (given && given[i]) || streq(value, kubelet_tunables[i].value))
                         continue;
-                _cleanup_(freep) char *name = sysctl_name(kubelet_tunables[i].path);
+                _free_ char *name = sysctl_name(kubelet_tunables[i].path);
                 text_add(&t, "%s%s is %.20s and not %s", t.size > 0 ? ", " : "", name, value,
                          kubelet_tunables[i].value);
         }

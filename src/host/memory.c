@@ -41,7 +41,7 @@ static int cpulist_has(const char *list, unsigned n) {
 
 /* How many directories cpuN below path are online. */
 static int count_cpus(const Root *root, const char *path, const char *online, unsigned *ret) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         unsigned count = 0, cpu;
         int r = root_list(root, path, &names);
 
@@ -68,7 +68,7 @@ static int parse_meminfo(const char *text, const char *key, uint64_t *ret) {
         p += strlen(key);
         p += strspn(p, " \t");
         size_t digits = strspn(p, "0123456789");
-        _cleanup_(freep) char *number = xstrndup(p, digits);
+        _free_ char *number = xstrndup(p, digits);
         if (!startswith(p + digits, " kB"))
                 return -EINVAL;
         int r = parse_u64(number, &kib);
@@ -79,8 +79,8 @@ static int parse_meminfo(const char *text, const char *key, uint64_t *ret) {
 
 static int read_node(const Root *root, const char *dir, const char *name, const char *online, NumaNode *n,
                      Diag *diag) {
-        _cleanup_(freep) char *path = xasprintf("%s/%s", dir, name), *meminfo = xasprintf("%s/meminfo", path),
-                              *text = NULL;
+        _free_ char *path = xasprintf("%s/%s", dir, name), *meminfo = xasprintf("%s/meminfo", path),
+                    *text = NULL;
         int r = count_cpus(root, path, online, &n->cpus);
         if (r < 0)
                 return fact_error(diag, r, path, "the CPUs of this NUMA node are not known");
@@ -103,7 +103,7 @@ static const char *node_dir(void) {
 }
 
 static int read_nodes(const Root *root, const char *online, Host *h, Diag *diag) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         const char *dir = node_dir();
         int r = root_list(root, dir, &names);
 
@@ -130,7 +130,7 @@ static int read_nodes(const Root *root, const char *online, Host *h, Diag *diag)
 static int read_cpus(const Root *root, Host *h, Diag *diag) {
         const char *dir = getenv("CPU_DIR");
         dir = dir && *dir ? dir : "/sys/devices/system/cpu";
-        _cleanup_(freep) char *path = xasprintf("%s/online", dir), *online = NULL;
+        _free_ char *path = xasprintf("%s/online", dir), *online = NULL;
         int r = root_read_line(root, path, &online);
 
         if (r == -ENOENT)
@@ -157,7 +157,7 @@ static int parse_pool(const char *name, uint64_t *ret) {
         if (!startswith(name, "hugepages-") || !endswith(name, "kB"))
                 return -EINVAL;
         const char *digits = name + strlen("hugepages-");
-        _cleanup_(freep) char *number = xstrndup(digits, strlen(digits) - strlen("kB"));
+        _free_ char *number = xstrndup(digits, strlen(digits) - strlen("kB"));
         int r = parse_u64(number, ret);
         if (r >= 0 && (*ret == 0 || __builtin_mul_overflow(*ret, 1024, ret)))
                 r = -ERANGE;
@@ -166,7 +166,7 @@ static int parse_pool(const char *name, uint64_t *ret) {
 
 /* The pools below a directory such as /sys/devices/system/node/node0/hugepages, if there is one. */
 static int read_pools(const Root *root, const char *dir, int node, Host *h, Diag *diag) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(root, dir, &names);
 
         if (r == -ENOENT)
@@ -177,7 +177,7 @@ static int read_pools(const Root *root, const char *dir, int node, Host *h, Diag
                 PagePool pool = { .node = node };
                 if (parse_pool(*name, &pool.size) < 0)
                         continue;
-                _cleanup_(freep) char *path = xasprintf("%s/%s/nr_hugepages", dir, *name);
+                _free_ char *path = xasprintf("%s/%s/nr_hugepages", dir, *name);
                 r = root_read_u64(root, path, &pool.count);
                 if (r < 0)
                         return fact_error(diag, r, path, "how many huge pages are reserved is not known");
@@ -195,7 +195,7 @@ static int compare_pools(const void *a, const void *b) {
 static int detect_pools(const Root *root, Host *h, Diag *diag) {
         int r = 0;
         for (size_t i = 0; i < h->n_nodes && r >= 0; i++) {
-                _cleanup_(freep) char *dir = xasprintf("%s/node%u/hugepages", node_dir(), h->nodes[i].id);
+                _free_ char *dir = xasprintf("%s/node%u/hugepages", node_dir(), h->nodes[i].id);
                 r = read_pools(root, dir, (int)h->nodes[i].id, h, diag);
         }
         if (r >= 0 && h->n_pools == 0)
@@ -206,7 +206,7 @@ static int detect_pools(const Root *root, Host *h, Diag *diag) {
 }
 
 int detect_memory(const Root *root, Host *h, Diag *diag) {
-        _cleanup_(freep) char *meminfo = NULL;
+        _free_ char *meminfo = NULL;
         int r = root_read(root, "/proc/meminfo", 64 << 10, &meminfo, NULL);
         if (r >= 0)
                 r = parse_meminfo(meminfo, "MemTotal:", &h->memory_bytes);

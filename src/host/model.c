@@ -55,7 +55,7 @@ static void add_gpus(Host *h, const InstanceType *t) {
         add_pci(h, &gpu, t->gpus ?: 1);
         const GpuModel *m = gpu_model_find(gpu.device);
         /* NVLink 5 boards show the ConnectX functions of their switches in the place of bridges. */
-        _cleanup_(freep) char *bridge = m ? xasprintf("nvswitch-%s", m->generation) : NULL;
+        _free_ char *bridge = m ? xasprintf("nvswitch-%s", m->generation) : NULL;
         if (m && streq(t->nvswitch, "pci"))
                 add_devices(h, bridge, m->switches);
         if (m && streq(t->nvswitch, "nvl5-host"))
@@ -243,7 +243,7 @@ static int add_programs(const Root *root, Host *h, const HostOptions *o, Diag *d
 
 /* Near is one of its family, where there is one: who writes p5.99xlarge does not mean c5.9xlarge. */
 static int refuse_type(const char *type, Diag *diag) {
-        _cleanup_(strv_freep) char **names = eni_limits_types();
+        _strv_ char **names = eni_limits_types();
         Nearest any = { .text = type }, family = { .text = type };
         size_t n = strcspn(type, ".");
         for (size_t i = 0; i < n_instance_types; i++)

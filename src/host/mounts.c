@@ -62,7 +62,7 @@ static void make_index(Storage *s) {
         s->seen = json_object();
         for (size_t i = 0; i < s->n_mounts; i++) {
                 Mount *m = &s->mounts[i];
-                _cleanup_(freep) char *target = path_normalise(m->target), *id = xasprintf("#%u", m->id);
+                _free_ char *target = path_normalise(m->target), *id = xasprintf("#%u", m->id);
                 m->before = (size_t)json_integer_value(json_object_get(s->seen, target));
                 json_object_set_new_nocheck(s->seen, target, json_integer((json_int_t)i + 1));
                 if (!json_object_get(s->seen, id))
@@ -141,7 +141,7 @@ static const Mount *mount_before(const Storage *s, const char *path, const Mount
         if (s->seen && m)
                 return mount_number(s, m->before);
         if (s->seen) {
-                _cleanup_(freep) char *target = path_normalise(path);
+                _free_ char *target = path_normalise(path);
                 return mount_number(s, (size_t)json_integer_value(json_object_get(s->seen, target)));
         }
         for (size_t i = m ? (size_t)(m - s->mounts) : s->n_mounts; i-- > 0;)
@@ -151,7 +151,7 @@ static const Mount *mount_before(const Storage *s, const char *path, const Mount
 }
 
 static const Mount *mount_by_id(const Storage *s, unsigned id) {
-        _cleanup_(freep) char *name = xasprintf("#%u", id);
+        _free_ char *name = xasprintf("#%u", id);
         if (s->seen)
                 return mount_number(s, (size_t)json_integer_value(json_object_get(s->seen, name)));
         for (size_t i = 0; id && i < s->n_mounts; i++)
@@ -171,7 +171,7 @@ static bool go_up(char *path) {
 /* Was something else mounted on the same file system at a directory above m's, so that no path leads to m any
  * more? */
 static bool is_hidden(const Storage *s, const Mount *m) {
-        _cleanup_(freep) char *above = path_normalise(m->target);
+        _free_ char *above = path_normalise(m->target);
         while (m->id && go_up(above))
                 for (const Mount *n = NULL; (n = mount_before(s, above, n));)
                         if (n != m && n->id != m->parent && n->parent == m->parent)
@@ -208,7 +208,7 @@ const Mount *storage_mount_at(const Storage *s, const char *target) {
 }
 
 const Mount *storage_mount_of(const Storage *s, const char *path) {
-        _cleanup_(freep) char *above = path_normalise(path);
+        _free_ char *above = path_normalise(path);
         do {
                 const Mount *m = storage_mount_at(s, *above ? above : "/");
                 if (m && path_same(m->target, above))

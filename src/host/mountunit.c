@@ -24,21 +24,21 @@ static void unit_clear(MountUnit *u) {
 
 /* One that cannot be read, or does not say what is mounted where, is left out: nothing is decided by it. */
 static bool read_unit(const Root *root, const char *name, MountUnit *u) {
-        _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s", name), *text = NULL;
+        _free_ char *path = xasprintf(UNIT_DIR "/%s", name), *text = NULL;
         if (root_read(root, path, UNIT_MAX, &text, NULL) < 0)
                 return false;
         u->what = assignment_in_unit(text, "Mount", "What");
         u->where = assignment_in_unit(text, "Mount", "Where");
         if (!u->what || !u->where || u->where[0] != '/')
                 return false;
-        _cleanup_(freep) char *device = device_of(u->what);
+        _free_ char *device = device_of(u->what);
         u->name = xstrdup(name);
         u->missing = device && root_exists(root, device) == 0;
         return true;
 }
 
 void detect_mount_units(const Root *root, Storage *s) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         if (root_list(root, UNIT_DIR, &names) < 0)
                 return;
         s->units = xcalloc(strv_length(names) + 1, sizeof *s->units);

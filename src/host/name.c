@@ -23,7 +23,7 @@ bool name_is_strict(const Config *config, const HostOptions *options) {
 
 /* "ip-10-0-2-15", of this instance's IPv4 address; of any where that is not known, as in IPv6 clusters. */
 static bool label_is_address(const char *label, const char *ipv4) {
-        _cleanup_(freep) char *address = xstrdup(startswith(label, "ip-") ? label + 3 : "");
+        _free_ char *address = xstrdup(startswith(label, "ip-") ? label + 3 : "");
         struct in_addr any;
         for (char *p = address; *p; p++)
                 if (*p == '-')
@@ -36,9 +36,9 @@ static bool label_is_address(const char *label, const char *ipv4) {
  * for EC2. */
 bool name_is_regional(const Instance *instance, const char *name) {
         bool first = streq(instance->region, "us-east-1");
-        _cleanup_(freep) char *domain = first ? xstrdup(".ec2.internal")
-                                              : xasprintf(".%s.compute.internal", instance->region);
-        _cleanup_(freep) char *label = xstrndup(name, strcspn(name, "."));
+        _free_ char *domain = first ? xstrdup(".ec2.internal")
+                                    : xasprintf(".%s.compute.internal", instance->region);
+        _free_ char *label = xstrndup(name, strcspn(name, "."));
         return streq(name + strlen(label), domain) && *label &&
                (label_is_address(label, instance->ipv4) || streq(label, instance->id));
 }
@@ -47,7 +47,7 @@ bool name_is_regional(const Instance *instance, const char *name) {
 static bool settle_name(void *user, const char *why, bool more) {
         NameQuestion *q = user;
         _cleanup_(diag_done) Diag unknown = {};
-        _cleanup_(freep) char *name = NULL;
+        _free_ char *name = NULL;
         bool known = metadata_line(q->ec2.imds, "meta-data/local-hostname", &name, &unknown) >= 0;
         if (!known || !name_is_regional(q->instance, name)) {
                 if (more)

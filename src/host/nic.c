@@ -11,9 +11,9 @@
 #define ATTEMPTS 1000
 
 static int read_nic(const Root *root, const char *name, Nic *n, Diag *diag) {
-        _cleanup_(freep) char *address = xasprintf(NET "/%s/address", name),
-                              *mtu = xasprintf(NET "/%s/mtu", name);
-        _cleanup_(freep) char *driver = xasprintf(NET "/%s/device/driver", name);
+        _free_ char *address = xasprintf(NET "/%s/address", name),
+                    *mtu = xasprintf(NET "/%s/mtu", name);
+        _free_ char *driver = xasprintf(NET "/%s/device/driver", name);
         uint64_t value = 0;
 
         n->name = xstrdup(name);
@@ -43,7 +43,7 @@ void nics_clear(Host *h) {
 
 /* -EAGAIN: one of them is not there any more. */
 static int list_nics(const Root *root, Host *h, Diag *diag) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(root, NET, &names);
 
         if (r == -ENOENT)
@@ -52,8 +52,8 @@ static int list_nics(const Root *root, Host *h, Diag *diag) {
                 return fact_error(diag, r, NET, "network interfaces cannot be found");
         h->nics = xcalloc(strv_length(names), sizeof *h->nics);
         STRV_FOREACH(name, names) {
-                _cleanup_(freep) char *path = xasprintf(NET "/%s", *name),
-                                      *device = xasprintf("%s/device", path), *address = NULL;
+                _free_ char *path = xasprintf(NET "/%s", *name),
+                            *device = xasprintf("%s/device", path), *address = NULL;
                 r = root_link_name(root, device, &address);
                 if (r == -ENOENT && root_exists(root, path) == 0)
                         return -EAGAIN;

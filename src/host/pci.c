@@ -60,7 +60,7 @@ static int parse_uevent(char *text, PciDevice *d) {
 }
 
 static int read_numa_node(const Root *root, const char *path, int *ret) {
-        _cleanup_(freep) char *line = NULL;
+        _free_ char *line = NULL;
         uint64_t node = 0;
         int r = root_read_line(root, path, &line);
 
@@ -77,8 +77,8 @@ static int read_numa_node(const Root *root, const char *path, int *ret) {
 }
 
 static int read_device(const Root *root, const char *address, PciDevice *d, Diag *diag) {
-        _cleanup_(freep) char *uevent = xasprintf(PCI_DEVICES "/%s/uevent", address), *text = NULL;
-        _cleanup_(freep) char *node = xasprintf(PCI_DEVICES "/%s/numa_node", address);
+        _free_ char *uevent = xasprintf(PCI_DEVICES "/%s/uevent", address), *text = NULL;
+        _free_ char *node = xasprintf(PCI_DEVICES "/%s/numa_node", address);
 
         d->address = xstrdup(address);
         int r = root_read(root, uevent, 4096, &text, NULL) ?: parse_uevent(text, d);
@@ -92,7 +92,7 @@ static int read_device(const Root *root, const char *address, PciDevice *d, Diag
 /* Volumes and interfaces are detached on nodes that have pods, and a function that left the bus while it was
  * listed is simply not there: if it should be, the census says so. */
 int detect_pci(const Root *root, Host *h, Diag *diag) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(root, PCI_DEVICES, &names);
 
         if (r == -ENOENT)
@@ -102,7 +102,7 @@ int detect_pci(const Root *root, Host *h, Diag *diag) {
         h->pci = xcalloc(strv_length(names), sizeof *h->pci);
         STRV_FOREACH(name, names) {
                 _cleanup_(diag_done) Diag found = {};
-                _cleanup_(freep) char *path = xasprintf(PCI_DEVICES "/%s", *name);
+                _free_ char *path = xasprintf(PCI_DEVICES "/%s", *name);
                 PciDevice *d = &h->pci[h->n_pci];
                 r = read_device(root, *name, d, &found);
                 /* ENODEV: its files are being taken away right now (linux, fs/kernfs/file.c,
@@ -179,7 +179,7 @@ unsigned host_efa(const Host *host) {
 #define VPD_PIECE 64
 
 static int find_word(int fd, const char *word, uint64_t until) {
-        _cleanup_(freep) char *vpd = xcalloc(VPD_LIMIT, 1);
+        _free_ char *vpd = xcalloc(VPD_LIMIT, 1);
         for (size_t size = 0; size < VPD_LIMIT;) {
                 if (now_usec() > until)
                         return -ETIMEDOUT;
@@ -197,7 +197,7 @@ static int find_word(int fd, const char *word, uint64_t until) {
 }
 
 int pci_vpd_has(const Root *root, const char *address, const char *word, uint64_t until) {
-        _cleanup_(freep) char *path = xasprintf(PCI_DEVICES "/%s/vpd", address);
+        _free_ char *path = xasprintf(PCI_DEVICES "/%s/vpd", address);
         _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         return fd < 0 ? fd : find_word(fd, word, until);
 }

@@ -219,7 +219,7 @@ static void add_answer(Text *t, Probed *p, const Diag *diag) {
 }
 
 static bool take_answer(Rest *r, Probed *p, Diag *diag) {
-        _cleanup_(freep) char *error = NULL;
+        _free_ char *error = NULL;
         Content strings = {};
         Answer a;
         bool whole = take_bytes(r, &a, sizeof a);

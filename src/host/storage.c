@@ -52,10 +52,10 @@ static void place_add(StoragePlaces *p, const char *path, const char *name) {
 StoragePlaces storage_binds_of(const Config *config) {
         static const char *const snapshotters[] = { "overlayfs", "native", "erofs", "blockfile" };
         _cleanup_(json_decrefp) json_t *flags = json_object();
-        _cleanup_(strv_freep) char **words = kubelet_words(config->kubelet.flags);
+        _strv_ char **words = kubelet_words(config->kubelet.flags);
         const json_t *toml = config->containerd.config, *plugins = json_object_get(toml, "plugins");
         const char *state = json_get_text(toml, "state");
-        _cleanup_(freep) char *normal = path_normalise(state);
+        _free_ char *normal = path_normalise(state);
         StoragePlaces p = { .n = ARRAY_SIZE(storage_binds) };
         memcpy(p.all, storage_binds, sizeof storage_binds);
         kubelet_flags_merge(flags, words);
@@ -66,7 +66,7 @@ StoragePlaces storage_binds_of(const Config *config) {
         if (!startswith(normal, "/run/") && !startswith(normal, "/var/run/"))
                 place_add(&p, state, "containerd-state");
         for (size_t i = 0; i < ARRAY_SIZE(snapshotters); i++) {
-                _cleanup_(freep) char *plugin = xasprintf("io.containerd.snapshotter.v1.%s", snapshotters[i]);
+                _free_ char *plugin = xasprintf("io.containerd.snapshotter.v1.%s", snapshotters[i]);
                 place_add(&p, json_get_text(json_object_get(plugins, plugin), "root_path"), snapshotters[i]);
         }
         return p;
@@ -101,11 +101,11 @@ const char *host_expected_by(const Config *config, const Host *host) {
 /* Has the controller a disk? /sys/bus/pci/devices/0000:00:1f.0/nvme/nvme1/nvme1n1, or nvme1c1n1 of one with
  * several paths. */
 static bool is_idle(const Root *root, const char *address) {
-        _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/nvme", address);
-        _cleanup_(strv_freep) char **controllers = NULL, **entries = NULL;
+        _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/nvme", address);
+        _strv_ char **controllers = NULL, **entries = NULL;
         if (root_list(root, path, &controllers) < 0 || !controllers)
                 return true;
-        _cleanup_(freep) char *controller = xasprintf("%s/%s", path, controllers[0]);
+        _free_ char *controller = xasprintf("%s/%s", path, controllers[0]);
         (void)!root_list(root, controller, &entries);
         STRV_FOREACH(e, entries)
                 if (startswith(*e, "nvme"))
@@ -200,8 +200,8 @@ static int look_failed(Storage *s, int r, const char *path, Diag *diag) {
 static int look_at_contents(const Root *root, const Config *config, const HostOptions *options,
                             Prober *prober, Host *h, Diag *diag) {
         size_t room = h->n_disks + h->storage.n_arrays + 1;
-        _cleanup_(freep) Probed *all = xcalloc(room, sizeof *all);
-        _cleanup_(freep) Content **contents = xcalloc(room, sizeof(Content *));
+        _free_ Probed *all = xcalloc(room, sizeof *all);
+        _free_ Content **contents = xcalloc(room, sizeof(Content *));
         size_t n = devices_of(config, h, all, contents);
 
         int result = n > 0 && prober->child == 0 ? prober_start(root, prober, diag) : 0;
@@ -251,7 +251,7 @@ static char **targets(const Config *config, const Host *h) {
         char **paths = NULL;
         if (config->instance.storage.strategy != STORAGE_NONE)
                 store_targets(config, h, &paths);
-        _cleanup_(strv_freep) char **before = strv_copy(paths);
+        _strv_ char **before = strv_copy(paths);
         size_t n = strv_length(paths);
         for (size_t i = 0; i < config->instance.n_volumes; i++) {
                 const Volume *v = &config->instance.volumes[i];
@@ -264,7 +264,7 @@ static char **targets(const Config *config, const Host *h) {
 }
 
 static int look_at_directories(const Root *root, const Config *config, Host *h, Diag *diag) {
-        _cleanup_(strv_freep) char **paths = targets(config, h);
+        _strv_ char **paths = targets(config, h);
         Storage *s = &h->storage;
 
         s->directories = xcalloc(strv_length(paths), sizeof *s->directories);
@@ -308,11 +308,11 @@ static int wait_and_read(const Root *root, const Config *config, const HostOptio
 static void find_root_disk(const Root *root, Host *h) {
         const Mount *m = storage_mount_at(&h->storage, "/");
         for (Disk *d = h->disks; m && d < h->disks + h->n_disks; d++) {
-                _cleanup_(freep) char *node = xasprintf("/dev/%s", d->name);
+                _free_ char *node = xasprintf("/dev/%s", d->name);
                 d->root = (d->number && streq(d->number, m->number)) || streq(m->source, node);
                 for (char **p = d->partitions; p && *p && !d->root; p++) {
-                        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/%s/dev", d->name, *p),
-                                              *part = xasprintf("/dev/%s", *p), *number = NULL;
+                        _free_ char *path = xasprintf("/sys/block/%s/%s/dev", d->name, *p),
+                                    *part = xasprintf("/dev/%s", *p), *number = NULL;
                         bool same = root_read_line(root, path, &number) >= 0 && streq(number, m->number);
                         d->root = same || streq(m->source, part);
                 }

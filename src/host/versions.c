@@ -56,7 +56,7 @@ int version_option(const char *option, const char *text, char **ret, Diag *diag)
         if (n == 0 || (digits[n] && !strchr("-+~", digits[n])) || digits[strcspn(digits, " \t\r\n")])
                 return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, option,
                                      "\"%s\" is not a version such as %s", text, sample_version(option));
-        _cleanup_(freep) char *version = xstrndup(digits, n);
+        _free_ char *version = xstrndup(digits, n);
         *ret = version_length(version, false) > 0 ? TAKE_PTR(version) : xasprintf("%s.0", version);
         return 0;
 }
@@ -90,7 +90,7 @@ static int ask_program(const Program *p, char **ret, Diag *diag) {
 }
 
 static int detect_version(const Root *root, const Program *p, const char *given, char **ret, Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (given)
                 return version_option(p->option, given, ret, diag);
         int r = root_read(root, p->file, 4096, &text, NULL);
@@ -145,7 +145,7 @@ static int detect_provider(const Root *root, Host *h, Diag *diag) {
         const char *given = getenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH");
         bool named = given && *given;
         const char *path = named ? given : ECR_PROVIDER, *why = "there is no such program";
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = 0;
 
         if (root_list(root, path, &names) >= 0)

@@ -29,14 +29,14 @@ char *volume_name_parse(const void *page) {
                 if (!((name[i] | 0x20) >= 'a' && (name[i] | 0x20) <= 'z') && !is_digit(name[i]) &&
                     !strchr("/_-", name[i]))
                         return NULL;
-        _cleanup_(freep) char *text = xstrndup(name, n);
+        _free_ char *text = xstrndup(name, n);
         const char *bare = startswith(text, "/dev/") ? text + strlen("/dev/") : text;
         return *bare && !streq(bare, "none") && !strchr(bare, '/') ? xstrdup(text) : NULL;
 }
 
 /* Without a timeout of our own: when one is over, Linux resets the controller, under a root disk, too. */
 int volume_name_read(int fd, char **ret) {
-        _cleanup_(freep) char *page = xcalloc(NVME_IDENTIFY_SIZE, 1);
+        _free_ char *page = xcalloc(NVME_IDENTIFY_SIZE, 1);
         struct nvme_admin_cmd command = {
                 .opcode = NVME_IDENTIFY,
                 .addr = (uintptr_t)page,
@@ -77,8 +77,8 @@ static const Answer *answer_find(const char *disk) {
 
 /* Only root may ask, and only a controller that is there: no name is then known from here. */
 static void add_vendor_name(const Root *root, Disk *d) {
-        _cleanup_(freep) char *path = xasprintf("/dev/%s", d->name), *name = NULL,
-                              *disk = xasprintf("%s %s", d->name, d->serial ?: "");
+        _free_ char *path = xasprintf("/dev/%s", d->name), *name = NULL,
+                    *disk = xasprintf("%s %s", d->name, d->serial ?: "");
         const Answer *known = answer_find(disk);
         if (!known) {
                 _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NONBLOCK);
@@ -109,7 +109,7 @@ bool volumes_unresolved(const Config *config, const Host *h) {
 }
 
 static void add_link(const Root *root, const char *path, const char *device, Host *h) {
-        _cleanup_(freep) char *leads_to = NULL;
+        _free_ char *leads_to = NULL;
         if (root_link_name(root, path, &leads_to) < 0)
                 return;
         for (Disk *d = h->disks; d < h->disks + h->n_disks; d++)
@@ -119,7 +119,7 @@ static void add_link(const Root *root, const char *path, const char *device, Hos
 
 /* Links that udev made for a name of the configuration, "/dev/xvdb" as well as "/dev/sdb". */
 static void add_links(const Root *root, const char *device, Host *h) {
-        _cleanup_(freep) char *canonical = volume_canonical(device);
+        _free_ char *canonical = volume_canonical(device);
         char *const paths[] = {
                 xasprintf("/dev/%s", canonical),
                 startswith(canonical, "xvd") ? xasprintf("/dev/sd%s", canonical + 3) : NULL,
@@ -128,7 +128,7 @@ static void add_links(const Root *root, const char *device, Host *h) {
                         : NULL,
         };
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-                _cleanup_(freep) char *path = paths[i];
+                _free_ char *path = paths[i];
                 if (path)
                         add_link(root, path, device, h);
         }
@@ -136,11 +136,11 @@ static void add_links(const Root *root, const char *device, Host *h) {
 
 /* What udev made of the names of all the others, so that their controllers need not be asked. */
 static void add_all_links(const Root *root, Host *h) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         if (root_list(root, "/dev", &names) < 0)
                 return;
         STRV_FOREACH(name, names) {
-                _cleanup_(freep) char *path = xasprintf("/dev/%s", *name);
+                _free_ char *path = xasprintf("/dev/%s", *name);
                 if (startswith(*name, "xvd") || startswith(*name, "sd"))
                         add_link(root, path, *name, h);
         }
@@ -173,7 +173,7 @@ void volume_names_remember(const Root *root) {
 }
 
 const Disk *host_volume(const Host *host, const char *device, const Disk **ret_second) {
-        _cleanup_(freep) char *canonical = volume_canonical(device);
+        _free_ char *canonical = volume_canonical(device);
         const Disk *first = NULL;
         *ret_second = NULL;
         for (const Disk *d = host->disks; d < host->disks + host->n_disks; d++)

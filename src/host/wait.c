@@ -47,10 +47,10 @@ static void look_done(Look *l) {
 /* Will the controller bring an instance store that is not there yet? The model of one that is being set up is
  * not known; the kernel prints nothing for it, or the null pointer that stands for it. */
 static bool is_pending(const Root *root, const char *controller) {
-        _cleanup_(freep) char *path = xasprintf("/sys/class/nvme/%s", controller),
-                              *model_path = xasprintf("%s/model", path);
-        _cleanup_(strv_freep) char **entries = NULL;
-        _cleanup_(freep) char *model = NULL;
+        _free_ char *path = xasprintf("/sys/class/nvme/%s", controller),
+                    *model_path = xasprintf("%s/model", path);
+        _strv_ char **entries = NULL;
+        _free_ char *model = NULL;
 
         if (root_read_line(root, model_path, &model) < 0 || root_list(root, path, &entries) < 0)
                 return false;           /* gone again */
@@ -61,7 +61,7 @@ static bool is_pending(const Root *root, const char *controller) {
 }
 
 static int count_pending(const Root *root, size_t *count, Diag *diag) {
-        _cleanup_(strv_freep) char **controllers = NULL;
+        _strv_ char **controllers = NULL;
         int r = root_list(root, "/sys/class/nvme", &controllers);
         if (r < 0 && r != -ENOENT)
                 return fact_error(diag, r, "/sys/class/nvme", "which disks will come is not known");
@@ -128,7 +128,7 @@ static int look(const Root *root, const Wanted *w, Look *ret, Diag *diag) {
 }
 
 static void tell(const Look *l, uint64_t left_usec) {
-        _cleanup_(freep) char *names = strv_join(l->stores, ", "), *missing = strv_join(l->missing, ", ");
+        _free_ char *names = strv_join(l->stores, ", "), *missing = strv_join(l->missing, ", ");
         const char *open = *names ? " (" : "", *close = *names ? ")" : "";
         unsigned long long seconds = (left_usec + USEC_PER_SEC / 2) / USEC_PER_SEC;
         size_t there = strv_length(l->stores);

@@ -122,7 +122,7 @@ static json_t *parse_file(const char *path, char *text, size_t size) {
 
 /* 1 when this file says all that is needed, 0 when another one may. */
 static int try_kubeconfig(const Root *root, const char *path, KubeAccess *a, Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size = 0;
         int r = root_read(root, path, FILE_MAX, &text, &size);
         if (r == -ENOENT)
@@ -163,8 +163,8 @@ static int take_kubeconfig(const Root *root, KubeAccess *a, Diag *diag) {
 /* The last --hostname-override of kubelet's arguments, as systemd reads them; NULL where there is none, or an
  * empty one. */
 static char *find_override(const char *text) {
-        _cleanup_(freep) char *value = assignment_in_environment(text, ARGUMENTS);
-        _cleanup_(strv_freep) char **words = assignment_split(value ?: "");
+        _free_ char *value = assignment_in_environment(text, ARGUMENTS);
+        _strv_ char **words = assignment_split(value ?: "");
         const char *name = NULL;
         STRV_FOREACH(w, words)
                 if (startswith(*w, OVERRIDE "="))
@@ -177,7 +177,7 @@ static char *find_override(const char *text) {
 /* As kubelet does: the flag, else the host name; always in small letters (kubernetes/kubernetes
  * staging/src/k8s.io/component-helpers/node/util/hostname.go: GetHostname()). */
 static int take_node_name(const Root *root, KubeAccess *a, Diag *diag) {
-        _cleanup_(freep) char *text = NULL, *name = NULL;
+        _free_ char *text = NULL, *name = NULL;
         if (root_read(root, KUBELET_ENVIRONMENT, FILE_MAX, &text, NULL) >= 0)
                 name = find_override(text);
         bool given = name;

@@ -99,7 +99,7 @@ static bool header_value(const char *line, const char *name, const char **ret) {
 
 static size_t on_header(char *data, size_t one, size_t size, void *user) {
         Transfer *t = user;
-        _cleanup_(freep) char *raw = xstrndup(data, one * size), *line = str_strip(raw);
+        _free_ char *raw = xstrndup(data, one * size), *line = str_strip(raw);
         const char *value;
         uint64_t seconds;
         if (!t->answered)       /* an answer that comes late, comes with what there is */
@@ -240,8 +240,8 @@ static struct curl_slist *add_header(const Curl *curl, struct curl_slist *list, 
 }
 
 static struct curl_slist *make_headers(const Curl *curl, const char *token, const char *type) {
-        _cleanup_(freep) char *line = xasprintf("Authorization: Bearer %s", token),
-                              *content = type ? xasprintf("Content-Type: %s", type) : NULL;
+        _free_ char *line = xasprintf("Authorization: Bearer %s", token),
+                    *content = type ? xasprintf("Content-Type: %s", type) : NULL;
         struct curl_slist *list = add_header(curl, NULL, "Accept: application/json");
         list = add_header(curl, list, line);
         if (content)
@@ -256,7 +256,7 @@ static void perform(Transfer *t, const KubeRequest *request, const char *token, 
         KubeApi *a = t->api;
         char error[CURL_ERROR_SIZE] = "";
         uint64_t left = deadline_usec - MIN(t->begin_usec, deadline_usec);
-        _cleanup_(freep) char *url = xasprintf("%s%s", a->access->server, request->path);
+        _free_ char *url = xasprintf("%s%s", a->access->server, request->path);
         struct curl_slist *headers = make_headers(&a->curl, token, request->type);
 
         *t->reply = (KubeReply){};
@@ -293,7 +293,7 @@ void kube_api_watch(KubeApi *a, const char *token, uint64_t deadline_usec,
                     bool (*on_line)(void *user, const char *line, size_t size), void *user, KubeReply *ret) {
         Transfer t = { .api = a, .reply = ret, .on_line = on_line, .user = user,
                        .begin_usec = now_usec(), .answer_usec = ANSWER_USEC };
-        _cleanup_(freep) char *path =
+        _free_ char *path =
                 xasprintf("/api/v1/nodes?watch=1&fieldSelector=metadata.name%%3D%s&timeoutSeconds=%u",
                           a->access->node, WATCH_SEC);
         KubeRequest request = { .method = "GET", .path = path };

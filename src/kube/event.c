@@ -17,7 +17,7 @@
 
 void kube_event_name(const KubeAccess *access, const char *reason, const char *key, char ret[static 65]) {
         static const char prefix[] = "nodestrap-";
-        _cleanup_(freep) char *all = xasprintf("%s\n%s\n%s", access->node, reason, key);
+        _free_ char *all = xasprintf("%s\n%s\n%s", access->node, reason, key);
         char hash[65];
         sha256_hex(all, strlen(all), hash);
         memcpy(ret, prefix, sizeof prefix - 1);
@@ -57,7 +57,7 @@ typedef struct Sender {
 
 static Cause explain(const Sender *s, const KubeReply *reply, char **ret) {
         if (reply->curl == 0 && reply->status == 403) {
-                _cleanup_(freep) char *message = kube_status_message(&reply->body);
+                _free_ char *message = kube_status_message(&reply->body);
                 Text t = {};
                 text_add(&t, "the API server knows this node's role and does not let it create Events: 403 "
                              "Forbidden; ");
@@ -85,7 +85,7 @@ static void judge(const Sender *s, const KubeReply *reply) {
  * no failure. */
 static long ask(const Sender *s, const char *method, const char *path, const char *type, const json_t *json,
                 long expected) {
-        _cleanup_(freep) char *body = json_dumps(json, JSON_COMPACT);
+        _free_ char *body = json_dumps(json, JSON_COMPACT);
         KubeRequest request = {
                 .method = method, .path = path, .body = body, .type = type, .answer_usec = ANSWER_USEC
         };
@@ -101,7 +101,7 @@ static long ask(const Sender *s, const char *method, const char *path, const cha
 /* It may come, and go, in between. */
 static void make_or_count(const Sender *s, const KubeEvent *e) {
         _cleanup_(json_decrefp) json_t *event = make_event(s->access, e), *patch = make_patch(e);
-        _cleanup_(freep) char *path = xasprintf(EVENTS "/%s", e->name);
+        _free_ char *path = xasprintf(EVENTS "/%s", e->name);
         for (int i = 0; i < 2; i++)
                 if (ask(s, "POST", EVENTS, "application/json", event, 409) != 409 ||
                     ask(s, "PATCH", path, "application/merge-patch+json", patch, 404) != 404)
@@ -116,7 +116,7 @@ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, con
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(kube_api_freep) KubeApi *api = NULL;
         _cleanup_(forget_secretp) char *token = NULL;
-        _cleanup_(freep) char *why = NULL;
+        _free_ char *why = NULL;
         KubeSent sent = {};
         int r = identity->token(identity->user, &token, &diag);
         if (r < 0) {

@@ -37,8 +37,8 @@ static bool clock_is_wrong(const KubeMoment *m) {
 
 /* "this machine's clock says … and the server's …: it is 7200 s behind" */
 static void add_clocks(Text *t, const KubeMoment *m) {
-        _cleanup_(freep) char *ours = time_text(m->now), *theirs = time_text(m->server),
-                              *span = span_text(llabs(skew(m)));
+        _free_ char *ours = time_text(m->now), *theirs = time_text(m->server),
+                    *span = span_text(llabs(skew(m)));
         text_add(t, "this machine's clock says %s", ours);
         if (m->server > 0)
                 text_add(t, ", the server's %s: ours is %s %s", theirs, span,
@@ -201,7 +201,7 @@ static Cause explain_unauthorized(const KubeMoment *m, const KubeIdentity *ident
                 add_clocks(t, m);
                 return CAUSE_CLOCK;
         }
-        _cleanup_(freep) char *principal = identity->principal(identity->user);
+        _free_ char *principal = identity->principal(identity->user);
         text_add(t,
                  "the API server does not know the IAM role of this node (401 Unauthorized; it never says "
                  "why): %s has no access entry and no line in aws-auth for %s; "
@@ -216,7 +216,7 @@ static Cause explain_unauthorized(const KubeMoment *m, const KubeIdentity *ident
 }
 
 static void add_status_message(Text *t, const Text *body) {
-        _cleanup_(freep) char *message = kube_status_message(body);
+        _free_ char *message = kube_status_message(body);
         text_add(t, message ? " (" : "");
         add_message(t, message ?: "");
         text_add(t, message ? ")" : "");
@@ -225,7 +225,7 @@ static void add_status_message(Text *t, const Text *body) {
 /* 'User "system:node:NAME" cannot watch …' → NAME; NULL for a user who is no node. */
 static char *node_that_asks(const Text *body) {
         static const char prefix[] = "User \"system:node:";
-        _cleanup_(freep) char *message = kube_status_message(body);
+        _free_ char *message = kube_status_message(body);
         const char *at = message ? strstr(message, prefix) : NULL;
         return at ? xstrndup(at + strlen(prefix), strcspn(at + strlen(prefix), "\"")) : NULL;
 }
@@ -234,7 +234,7 @@ static char *node_that_asks(const Text *body) {
  * (kubernetes: plugin/pkg/auth/authorizer/node, pkg/auth/nodeidentifier). */
 static Cause explain_forbidden(const KubeMoment *m, Text *t) {
         const char *node = m->access->node;
-        _cleanup_(freep) char *asks = node_that_asks(&m->reply->body);
+        _free_ char *asks = node_that_asks(&m->reply->body);
         text_add(t, "the API server knows this node's role and does not let it see Node %s: 403 Forbidden",
                  node);
         add_status_message(t, &m->reply->body);

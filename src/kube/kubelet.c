@@ -19,18 +19,18 @@ void kubelet_done(Kubelet *k) {
 
 static char *property(sd_bus *bus, const char *interface, const char *name) {
         char *value = NULL;
-        _cleanup_(freep) char *whole = xasprintf("org.freedesktop.systemd1.%s", interface);
+        _free_ char *whole = xasprintf("org.freedesktop.systemd1.%s", interface);
         if (sd_bus_get_property_string(bus, "org.freedesktop.systemd1", PATH, whole, name, NULL, &value) < 0)
                 return NULL;
         return value;
 }
 
 static void take_state(sd_bus *bus, Kubelet *k) {
-        _cleanup_(freep) char *load = property(bus, "Unit", "LoadState"),
-                              *active = property(bus, "Unit", "ActiveState");
-        _cleanup_(freep) char *sub = property(bus, "Unit", "SubState"),
-                              *result = property(bus, "Service", "Result"),
-                              *id = property(bus, "Unit", "Id");
+        _free_ char *load = property(bus, "Unit", "LoadState"),
+                    *active = property(bus, "Unit", "ActiveState");
+        _free_ char *sub = property(bus, "Unit", "SubState"),
+                    *result = property(bus, "Service", "Result"),
+                    *id = property(bus, "Unit", "Id");
         uint32_t restarts = 0;
         uint64_t since = 0;
         Text t = {};

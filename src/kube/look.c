@@ -68,7 +68,7 @@ void kube_node_look(const KubeAccess *access, const KubeIdentity *identity, cons
                     uint64_t deadline_usec, NodeLook *ret) {
         _cleanup_(kube_api_freep) KubeApi *api = NULL;
         _cleanup_(forget_secretp) char *token = NULL;
-        _cleanup_(freep) char *why = NULL, *path = xasprintf("/api/v1/nodes/%s", access->node);
+        _free_ char *why = NULL, *path = xasprintf("/api/v1/nodes/%s", access->node);
         KubeRequest request = { .method = "GET", .path = path };
         KubeReply reply = {};
         Diag diag = {};

@@ -368,7 +368,7 @@ int networkd_reload(uint64_t deadline_usec, ReloadBegins begins, void *userdata,
 
 bool networkd_has(const char *name) {
         _cleanup_(root_freep) Root *root = NULL;
-        _cleanup_(freep) char *path = xasprintf(STATES "/%u", if_nametoindex(name)), *text = NULL;
+        _free_ char *path = xasprintf(STATES "/%u", if_nametoindex(name)), *text = NULL;
         if (root_new("/", &root) < 0 || root_read(root, path, STATE_LIMIT, &text, NULL) < 0)
                 return false;
         Links links = { .items = xcalloc(1, sizeof(Link)), .n = 1 };
@@ -419,13 +419,13 @@ static int networkd_describe(Networkd *n, uint64_t deadline_usec, Links *ret) {
  * (systemd:src/libsystemd/sd-network), for as long as a process of it stands behind that. */
 static int networkd_read_states(Networkd *n, uint64_t deadline_usec, Links *ret) {
         _cleanup_(root_freep) Root *root = NULL;
-        _cleanup_(strv_freep) char **numbers = NULL;
+        _strv_ char **numbers = NULL;
         int r = networkd_runs(n, RUNNING, deadline_usec);
         if (r <= 0 || root_new("/", &root) < 0 || root_list(root, STATES, &numbers) < 0)
                 return MIN(r, 0);
         Links links = { .items = xcalloc(strv_length(numbers) + 1, sizeof(Link)) };
         for (char **number = numbers; number && *number; number++) {
-                _cleanup_(freep) char *path = xasprintf(STATES "/%s", *number), *text = NULL;
+                _free_ char *path = xasprintf(STATES "/%s", *number), *text = NULL;
                 char name[IF_NAMESIZE];
                 uint64_t index = 0;
                 if (parse_u64(*number, &index) >= 0 && if_indextoname((unsigned)index, name) &&

@@ -53,14 +53,14 @@ static int boot_ask(Boot *b, Diag *diag) {
         uint64_t now = now_usec();
         _cleanup_(imds_freep) Imds *imds =
                 imds_new(MIN(TRY_USEC, b->deadline_usec > now ? b->deadline_usec - now : 1));
-        _cleanup_(freep) char *id = NULL, *mac = NULL;
+        _free_ char *id = NULL, *mac = NULL;
         int r = imds_get(imds, "meta-data/instance-id", &id, NULL, diag);
         if (r >= 0)
                 r = imds_get(imds, "meta-data/mac", &mac, NULL, diag);
         if (r < 0)
                 return r;
         b->instance_id = str_strip(id);
-        _cleanup_(freep) char *stripped = str_strip(mac);
+        _free_ char *stripped = str_strip(mac);
         b->primary = str_lower(stripped);       /* as the kernel has it */
         return 0;
 }
@@ -93,7 +93,7 @@ static int boot_find_primary(Boot *b) {
 /* ---- links ---- */
 
 static char *name_configured(const Links *links) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         for (size_t i = 0; i < links->n; i++)
                 if (streq(links->items[i].setup, "configured"))
                         strv_add(&names, links->items[i].name);
@@ -131,7 +131,7 @@ static int boot_look(const Links *links, void *userdata) {
         b->looked = true;
         if (b->unready)         /* they may be what others wait for with a reload */
                 close_fd(&b->reload_fd);
-        _cleanup_(strv_freep) char **foreign = links_find_foreign(&facts);
+        _strv_ char **foreign = links_find_foreign(&facts);
         for (char **sentence = foreign; sentence && *sentence; sentence++)
                 diag_warn(&b->warnings, "foreign-network-file", "%s", *sentence);
         return !b->unready;

@@ -64,7 +64,7 @@ static char *component(const char *word) {
 }
 
 static char *decision_path(const char *folder, const char *instance_id, const char *word) {
-        _cleanup_(freep) char *id = component(instance_id), *file = component(word);
+        _free_ char *id = component(instance_id), *file = component(word);
         return xasprintf("%s/%s/%s", folder, id, file);
 }
 
@@ -80,7 +80,7 @@ char *decision_mac_path(const char *instance_id, const char *mac) {
 
 static int parse_object(const char *text, size_t size, Decision *ret) {
         _cleanup_(json_decrefp) json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
-        _cleanup_(freep) char *mac = str_lower(json_get_text(json, "mac"));
+        _free_ char *mac = str_lower(json_get_text(json, "mac"));
         const char *name = json_get_text(json, "interface");
         int manager = manager_from_string(json_get_text(json, "manager"));
         if (manager <= MANAGER_NONE || (*mac && !mac_is_valid(mac)) ||
@@ -93,7 +93,7 @@ static int parse_object(const char *text, size_t size, Decision *ret) {
 }
 
 int decision_parse(const char *text, size_t size, Decision *ret) {
-        _cleanup_(freep) char *copy = xstrndup(text, size), *word = str_strip(copy);
+        _free_ char *copy = xstrndup(text, size), *word = str_strip(copy);
         if (strlen(copy) != size)
                 return -EBADMSG;
         if (*word == '{')
@@ -114,13 +114,13 @@ static void warn_of(Diag *diag, const char *path, const char *why) {
 }
 
 static int read_decision(const Root *root, const char *path, Decision *ret, Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size = 0;
         int r = root_read(root, path, FILE_MAX, &text, &size);
         if (r == -ENOENT)               /* between two looks */
                 return r;
         if (r < 0) {
-                _cleanup_(freep) char *why = xasprintf("cannot be read (%s)", strerror(-r));
+                _free_ char *why = xasprintf("cannot be read (%s)", strerror(-r));
                 warn_of(diag, path, why);
                 return r;
         }
@@ -169,14 +169,14 @@ static void add_by_name(Decisions *to, const char *path, const char *name, Decis
 typedef void (*AddDecision)(Decisions *to, const char *path, const char *name, Decision *d, Diag *diag);
 
 static int read_folder(const Root *root, const char *folder, AddDecision add, Decisions *to, Diag *diag) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(root, folder, &names);
         if (r < 0 && r != -ENOENT)
                 return diag_error(diag, r, CAUSE_INTERFACE,
                                   "%s, where decisions about interfaces are kept, cannot be read: %s", folder,
                                   strerror(-r));
         for (char **name = names; name && *name; name++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", folder, *name);
+                _free_ char *path = xasprintf("%s/%s", folder, *name);
                 _cleanup_(decision_done) Decision d = {};
                 if (**name == '.')      /* what a killed run has left */
                         continue;
@@ -191,8 +191,8 @@ int decisions_read(const Root *root, const char *instance_id, Decisions *ret, Di
         if (!instance_id_is_valid(instance_id))
                 return diag_error(diag, -EINVAL, CAUSE_INTERFACE,
                                   "the metadata service's instance id is none that a folder can be named by");
-        _cleanup_(freep) char *names = xasprintf(DECISIONS_DIR "/%s", instance_id),
-                              *macs = xasprintf(DECISIONS_DIR "/" BY_MAC "/%s", instance_id);
+        _free_ char *names = xasprintf(DECISIONS_DIR "/%s", instance_id),
+                    *macs = xasprintf(DECISIONS_DIR "/" BY_MAC "/%s", instance_id);
         int r = read_folder(root, macs, add_by_mac, &d, diag);
         if (r >= 0)
                 r = read_folder(root, names, add_by_name, &d, diag);

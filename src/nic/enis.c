@@ -115,8 +115,8 @@ static char *normal_prefix(int family, const char *s) {
         uint64_t length = 0, bits = family == AF_INET ? 32 : 128;
         if (!slash || parse_u64(slash + 1, &length) < 0 || length < 1 || length > bits)
                 return NULL;
-        _cleanup_(freep) char *before = xstrndup(s, (size_t)(slash - s)),
-                              *address = normal_address(family, before);
+        _free_ char *before = xstrndup(s, (size_t)(slash - s)),
+                    *address = normal_address(family, before);
         if (!address || inet_pton(family, address, bytes) != 1)
                 return NULL;
         for (uint64_t i = length; i < bits; i++)
@@ -159,7 +159,7 @@ static int report_garbage(const Inquiry *q, const char *path, const char *wanted
 
 /* 1 with the text, 0 where there is none. Asks the service itself, whatever it has answered before. */
 static int ask_text(const Inquiry *q, const char *path, char **ret) {
-        _cleanup_(freep) char *data = NULL, *text = NULL;
+        _free_ char *data = NULL, *text = NULL;
         size_t size = 0;
         imds_forget(q->imds, path);
         int r = imds_get(q->imds, path, &data, &size, q->diag);
@@ -178,7 +178,7 @@ static int ask_text(const Inquiry *q, const char *path, char **ret) {
 /* One of the texts that are told once for an instance. 0 also where it is not told. */
 static int ask_word(const Inquiry *q, const char *path, char *(*normal)(const char *), const char *wanted,
                     char **ret) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         int r = ask_text(q, path, &text);
         if (!text)
                 return r;
@@ -187,7 +187,7 @@ static int ask_word(const Inquiry *q, const char *path, char *(*normal)(const ch
 }
 
 static int ask_number(const Inquiry *q, const char *path, int *ret) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         uint64_t n = 0;
         int r = ask_text(q, path, &text);
         if (!text)
@@ -202,7 +202,7 @@ static int ask_number(const Inquiry *q, const char *path, int *ret) {
 static char **split_lines(char *text) {
         char **lines = NULL, *rest = text, *line = NULL;
         for (size_t n = 0; (line = strsep(&rest, "\n"));) {
-                _cleanup_(freep) char *word = str_strip(line);
+                _free_ char *word = str_strip(line);
                 if (*word)
                         strv_push_at(&lines, n++, TAKE_PTR(word));
         }
@@ -210,8 +210,8 @@ static char **split_lines(char *text) {
 }
 
 static int ask_list(const Inquiry *q, const char *path, const struct EniList *l, char ***ret) {
-        _cleanup_(freep) char *text = NULL;
-        _cleanup_(strv_freep) char **lines = NULL, **list = NULL;
+        _free_ char *text = NULL;
+        _strv_ char **lines = NULL, **list = NULL;
         int r = ask_text(q, path, &text);
         if (!text)
                 return r;
@@ -260,8 +260,8 @@ static void add_listed(Enis *e, Enis *before, char *mac) {
 /* What the list does not have any more is gone. A list without any interface is none: the primary one is
  * always there. */
 static int ask_interfaces(Inquiry *q) {
-        _cleanup_(freep) char *text = NULL;
-        _cleanup_(strv_freep) char **lines = NULL;
+        _free_ char *text = NULL;
+        _strv_ char **lines = NULL;
         _cleanup_(enis_done) Enis listed = {};
         int r = ask_text(q, MACS, &text);
         if (!text)
@@ -288,8 +288,8 @@ static int ask_interfaces(Inquiry *q) {
 }
 
 static int ask_for_ipv6(const Inquiry *q, const char *primary) {
-        _cleanup_(strv_freep) char **blocks = NULL;
-        _cleanup_(freep) char *path = xasprintf(MACS "%s/vpc-ipv6-cidr-blocks", primary);
+        _strv_ char **blocks = NULL;
+        _free_ char *path = xasprintf(MACS "%s/vpc-ipv6-cidr-blocks", primary);
         int r = ask_list(q, path, &vpc_blocks, &blocks);
         if (r < 0)
                 return r;
@@ -360,14 +360,14 @@ static int ask_place(const Inquiry *q, Eni *eni, int *garbage) {
         bool doubtful = eni->card <= 0 && eni->device == 0;
         int device = -1, card = -1, r = 0;
         if (!(eni->answered & DEVICE_BIT) || eni->device < 0 || doubtful) {
-                _cleanup_(freep) char *path = xasprintf(MACS "%s/device-number", eni->mac);
+                _free_ char *path = xasprintf(MACS "%s/device-number", eni->mac);
                 r = answered(eni, DEVICE_BIT, ask_number(q, path, &device), garbage);
                 eni->device = r < 0 ? eni->device : device;
         }
         if (q->question->cards == 1)
                 eni->card = 0;
         else if (r >= 0 && (!(eni->answered & CARD_BIT) || eni->card < 0 || doubtful)) {
-                _cleanup_(freep) char *path = xasprintf(MACS "%s/network-card", eni->mac);
+                _free_ char *path = xasprintf(MACS "%s/network-card", eni->mac);
                 r = answered(eni, CARD_BIT, ask_number(q, path, &card), garbage);
                 eni->card = r < 0 ? eni->card : card;
         }
@@ -381,8 +381,8 @@ static int ask_addresses(const Inquiry *q, Eni *eni, int *garbage) {
                 due[i] = list_is_due(q, eni, i);
         for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(eni_lists); i++) {
                 const struct EniList *l = &eni_lists[i];
-                _cleanup_(strv_freep) char **list = NULL;
-                _cleanup_(freep) char *path = xasprintf(MACS "%s/%s", eni->mac, l->key);
+                _strv_ char **list = NULL;
+                _free_ char *path = xasprintf(MACS "%s/%s", eni->mac, l->key);
                 if (!due[i])
                         continue;
                 r = answered(eni, LIST_BIT(i), ask_list(q, path, l, &list), garbage);
@@ -453,7 +453,7 @@ static void place_primary(Enis *e) {
 
 int enis_ask(Imds *imds, const EniQuestion *question, Enis *e, Diag *diag) {
         Inquiry q = { .imds = imds, .question = question, .enis = e, .diag = diag };
-        _cleanup_(freep) char *primary = xstrdup_or_null(e->primary);
+        _free_ char *primary = xstrdup_or_null(e->primary);
         int r = 0;
         if (!e->instance_id)
                 r = ask_word(&q, "meta-data/instance-id", normal_instance_id, "the id of an instance",

@@ -29,19 +29,19 @@ void interfaces_done(Interfaces *i) {
  * there is no udev. */
 static void read_udev(const Root *root, Interface *i) {
         static const char ours[] = "\nE:" INTERFACE_PROPERTY "=1\n", since[] = "\nI:";
-        _cleanup_(freep) char *path = xasprintf(UDEV "/n%u", i->index), *data = NULL;
+        _free_ char *path = xasprintf(UDEV "/n%u", i->index), *data = NULL;
         if (root_read(root, path, UDEV_MAX, &data, NULL) < 0)
                 return;
-        _cleanup_(freep) char *lines = xasprintf("\n%s\n", data);
+        _free_ char *lines = xasprintf("\n%s\n", data);
         const char *time = strstr(lines, since);
         i->ours = strstr(lines, ours);
         i->since_usec = time ? strtoull(time + strlen(since), NULL, 10) : 0;
 }
 
 static int read_interface(const Root *root, const char *name, Interface *ret) {
-        _cleanup_(freep) char *address = xasprintf(NET "/%s/address", name),
-                              *number = xasprintf(NET "/%s/ifindex", name),
-                              *driver = xasprintf(NET "/%s/device/driver", name);
+        _free_ char *address = xasprintf(NET "/%s/address", name),
+                    *number = xasprintf(NET "/%s/ifindex", name),
+                    *driver = xasprintf(NET "/%s/device/driver", name);
         uint64_t index = 0;
         int r = root_read_u64(root, number, &index);
         if (r >= 0)
@@ -63,7 +63,7 @@ static bool is_none(int r) {
 
 int interfaces_read(const Root *root, Interfaces *ret, Diag *diag) {
         _cleanup_(interfaces_done) Interfaces all = {};
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(root, NET, &names);
         if (r < 0)
                 return diag_error(diag, r, CAUSE_INTERFACE, NET " cannot be read: %s", strerror(-r));

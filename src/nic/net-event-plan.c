@@ -23,7 +23,7 @@ static int note_early(NetEvent *e) {
         const Interface *own = e->facts.interface;
         if (r < 0 || !own || !mac_is_valid(own->mac))
                 return r;
-        _cleanup_(freep) char *path = early_path(own->mac), *text = xasprintf("%s\n", e->name);
+        _free_ char *path = early_path(own->mac), *text = xasprintf("%s\n", e->name);
         int written = root_replace_volatile(e->root, path, text, strlen(text), 0644);
         if (written < 0)
                 diag_warn(e->diag, "early-interface",
@@ -38,7 +38,7 @@ static void read_managed(NetEvent *e, char *const *files) {
         strv_free(e->managed);
         e->managed = NULL;
         for (char *const *file = files; file && *file; file++) {
-                _cleanup_(freep) char *path = xasprintf(NETWORK_DIR "/%s", *file), *text = NULL;
+                _free_ char *path = xasprintf(NETWORK_DIR "/%s", *file), *text = NULL;
                 if (!startswith(*file, "70-eks-") || !endswith(*file, ".network") ||
                     root_read(e->root, path, NETWORK_MAX, &text, NULL) < 0)
                         continue;
@@ -50,7 +50,7 @@ static void read_managed(NetEvent *e, char *const *files) {
 }
 
 static int read_boot(NetEvent *e) {
-        _cleanup_(strv_freep) char **files = NULL;
+        _strv_ char **files = NULL;
         int r = note_early(e);
         if (r < 0)
                 return r;
@@ -68,10 +68,10 @@ static const char *const places[] = { "/etc", "/run", "/usr/local/lib", "/usr/li
 
 static char **drop_ins_of(const Root *root, const char *name) {
         char **found = NULL;
-        _cleanup_(strv_freep) char **seen = NULL;
+        _strv_ char **seen = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-                _cleanup_(strv_freep) char **names = NULL;
-                _cleanup_(freep) char *dir = xasprintf("%s/systemd/network/70-%s.network.d", places[i], name);
+                _strv_ char **names = NULL;
+                _free_ char *dir = xasprintf("%s/systemd/network/70-%s.network.d", places[i], name);
                 if (root_list(root, dir, &names) < 0)
                         continue;
                 for (char **file = names; file && *file; file++) {
@@ -86,12 +86,12 @@ static char **drop_ins_of(const Root *root, const char *name) {
 
 /* As drop_ins_of() finds what they point to. All else in such a folder is somebody else's. */
 static bool is_link_of_ours(const Root *root, const char *folder, const char *file) {
-        _cleanup_(freep) char *path = xasprintf(NETWORK_DIR "/%s/%s", folder, file), *target = NULL;
+        _free_ char *path = xasprintf(NETWORK_DIR "/%s/%s", folder, file), *target = NULL;
         if (root_read_link(root, path, &target) < 0)
                 return false;
         for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-                _cleanup_(freep) char *ours = xasprintf("%s/systemd/network/70-%s/%s", places[i],
-                                                        folder + strlen("70-eks-"), file);
+                _free_ char *ours = xasprintf("%s/systemd/network/70-%s/%s", places[i],
+                                              folder + strlen("70-eks-"), file);
                 if (streq(target, ours))
                         return true;
         }
@@ -99,8 +99,8 @@ static bool is_link_of_ours(const Root *root, const char *folder, const char *fi
 }
 
 static void list_folder(NetEvent *e, const char *folder) {
-        _cleanup_(freep) char *path = xasprintf(NETWORK_DIR "/%s", folder);
-        _cleanup_(strv_freep) char **names = NULL;
+        _free_ char *path = xasprintf(NETWORK_DIR "/%s", folder);
+        _strv_ char **names = NULL;
         if (!startswith(folder, "70-eks-") || !endswith(folder, ".network.d") ||
             root_list(e->root, path, &names) < 0)
                 return;
@@ -122,7 +122,7 @@ static int list_files(NetEvent *e) {
 
 /* Two events of one interface at once: the second one finds what the first has made. */
 static int lock_interface(NetEvent *e) {
-        _cleanup_(freep) char *path = xasprintf(RUN_DIR "/interface-%s.lock", e->name);
+        _free_ char *path = xasprintf(RUN_DIR "/interface-%s.lock", e->name);
         Diag found = {};
         if (e->dry_run)
                 return 0;
@@ -134,7 +134,7 @@ static int lock_interface(NetEvent *e) {
 
 /* All that others may have changed is looked at again, now that they cannot. */
 static int plan_decided(NetEvent *e, Plan **ret) {
-        _cleanup_(freep) char *mac = xstrdup(e->facts.interface->mac);
+        _free_ char *mac = xstrdup(e->facts.interface->mac);
         Diag found = {};
         int r = lock_interface(e);
         if (r >= 0)
@@ -170,12 +170,12 @@ int net_event_plan_addition(NetEvent *e, Plan **ret) {
 /* Of what has gone, and of what was called so: `remove` may be told while it is still there, and begins anew
  * then. One that has only been renamed came when it came. */
 static void forget_early(NetEvent *e) {
-        _cleanup_(strv_freep) char **macs = NULL;
+        _strv_ char **macs = NULL;
         if (root_list(e->root, EARLY_DIR, &macs) < 0)
                 return;
         for (char **mac = macs; mac && *mac; mac++) {
                 const Interface *i = interface_by_mac(&e->interfaces, *mac);
-                _cleanup_(freep) char *path = early_path(*mac);
+                _free_ char *path = early_path(*mac);
                 if (!i || streq(i->name, e->name))
                         (void)!root_remove(e->root, path);
         }

@@ -54,7 +54,7 @@ void net_event_done(NetEvent *e) {
 /* ---- failures: all of them are the interface's ---- */
 
 int net_event_error(NetEvent *e, int r, const char *format, ...) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         va_list ap;
         va_start(ap, format);
         if (vasprintf(&text, format, ap) < 0)
@@ -92,7 +92,7 @@ int net_event_pass(NetEvent *e, int r, Diag *found) {
 
 /* How many network cards this instance type has; 0: not known. */
 static unsigned cards_of_type(const Root *root) {
-        _cleanup_(freep) char *name = NULL;
+        _free_ char *name = NULL;
         return root_read_line(root, PRODUCT_NAME, &name) < 0 ? 0 : network_cards_find(name);
 }
 
@@ -245,7 +245,7 @@ static int ask_for_all(NetEvent *e, EniQuestion *question, Diag *found) {
 static int ask(NetEvent *e) {
         const Interface *own = e->facts.interface;
         uint64_t now = now_usec();
-        _cleanup_(strv_freep) char **skip = macs_to_skip(e), **again = NULL;
+        _strv_ char **skip = macs_to_skip(e), **again = NULL;
         EniQuestion question = { .cards = e->facts.cards, .skip = skip, .older_usec = 1,
                                  .late_usec = now - MIN(round_usec(e), now) };
         Diag found = {};
@@ -267,7 +267,7 @@ static int identify(NetEvent *e) {
 
 /* Only with the gate: an interface that the CNI would have may be tagged to be left to the system. */
 static int ask_for_tag(NetEvent *e) {
-        _cleanup_(freep) char *region = NULL, *domain = NULL;
+        _free_ char *region = NULL, *domain = NULL;
         Diag found = {};
         renew_budget(e);
         Imds *imds = e->imds;

@@ -30,7 +30,7 @@ static char *boot_name(const Root *root) {
 }
 
 void snapshot_read(const Root *root, Snapshot *ret, Diag *diag) {
-        _cleanup_(freep) char *boot = boot_name(root), *text = NULL;
+        _free_ char *boot = boot_name(root), *text = NULL;
         json_error_t error = {};
         size_t size = 0;
 
@@ -56,7 +56,7 @@ void snapshot_read(const Root *root, Snapshot *ret, Diag *diag) {
 }
 
 void snapshot_write(const Root *root, const Snapshot *s, Diag *diag) {
-        _cleanup_(freep) char *boot = boot_name(root), *text = NULL;
+        _free_ char *boot = boot_name(root), *text = NULL;
         _cleanup_(json_decrefp) json_t *json =
                 json_pack("{sI sI so}", "listedUsec", (json_int_t)s->listed_usec, "failedUsec",
                           (json_int_t)s->failed_usec, "interfaces", enis_to_json(&s->enis));
@@ -82,10 +82,10 @@ static void note(Snapshot *s, int r, const Diag *found) {
 /* A 404 is an answer, and what it is about may be there later. What is no such id enis_ask() will complain
  * of. */
 int snapshot_identify(Snapshot *s, Imds *imds, Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         Diag found = {};
         int r = imds_get(imds, "meta-data/instance-id", &text, NULL, &found);
-        _cleanup_(freep) char *id = r >= 0 ? str_strip(text) : NULL;
+        _free_ char *id = r >= 0 ? str_strip(text) : NULL;
         if (id && !s->enis.instance_id && instance_id_is_valid(id))
                 s->enis.instance_id = TAKE_PTR(id);
         r = r == -ENOENT ? 0 : r;

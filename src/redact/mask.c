@@ -16,7 +16,7 @@ static const char plain_variables[] =
         " AWS_STS_REGIONAL_ENDPOINTS NO_PROXY no_proxy PATH LANG TERM TZ HOME ";
 
 static bool is_plain(const char *name) {
-        _cleanup_(freep) char *word = xasprintf(" %s ", name);
+        _free_ char *word = xasprintf(" %s ", name);
         return strstr(plain_variables, word) || startswith(name, "AWS_USE_") ||
                startswith(name, "AWS_EC2_METADATA_") || startswith(name, "AWS_ENDPOINT_URL");
 }
@@ -30,7 +30,7 @@ static void note_variable(Secrets *s, const char *name, const char *value) {
 
 /* containerd's "auth" is "user:password" in base64. */
 static void note_encoded(Secrets *s, const char *text) {
-        _cleanup_(freep) char *plain = NULL;
+        _free_ char *plain = NULL;
         size_t size;
         if (base64_decode(text, strlen(text), true, &plain, &size) < 0 || strlen(plain) != size)
                 return;
@@ -50,8 +50,8 @@ static json_t *mask_text(Secrets *s, const char *text, Hide hide) {
                 note_encoded(s, text);
                 return json_string(HIDDEN);
         }
-        _cleanup_(freep) char *name = xstrndup(text, (size_t)(equals - text)),
-                              *hidden = xasprintf("%s=" HIDDEN, name);
+        _free_ char *name = xstrndup(text, (size_t)(equals - text)),
+                    *hidden = xasprintf("%s=" HIDDEN, name);
         if (is_plain(name))
                 return json_string(text);
         secrets_add(s, equals + 1);
@@ -98,7 +98,7 @@ static json_t *mask_value(Secrets *s, const json_t *json, Hide hide) {
                                                             : note_url(s, json);
         if (!hide || !json_is_number(json))
                 return json_deep_copy(json);
-        _cleanup_(freep) char *number = json_dumps(json, JSON_ENCODE_ANY);
+        _free_ char *number = json_dumps(json, JSON_ENCODE_ANY);
         return mask_text(s, number, HIDE_ALL);
 }
 
@@ -122,7 +122,7 @@ static void hide_environment(Secrets *s, json_t *environment) {
 /* "--bootstrap-token abc", in one flag or in two; with a '=' between them secrets_scrub() sees it by itself,
  * but other texts may repeat the value alone. */
 static bool note_words(Secrets *s, const char *line, bool tells) {
-        _cleanup_(strv_freep) char **words = assignment_split(line);
+        _strv_ char **words = assignment_split(line);
         STRV_FOREACH(w, words) {
                 size_t n = strcspn(*w, "=");
                 if (tells && **w != '-')
@@ -145,7 +145,7 @@ static void note_flags(Secrets *s, const json_t *flags) {
 
 static void hide_toml(Secrets *s, json_t *containerd) {
         const json_t *config = json_object_get(containerd, "config");
-        _cleanup_(freep) char *masked = NULL;
+        _free_ char *masked = NULL;
         size_t size;
         if (!json_is_string(config))
                 return;
@@ -196,13 +196,13 @@ static json_t *read_shape(MaskFormat format, const char *text, size_t size) {
 
 /* Each variable on a line of its own, in the place of the line that sets it. */
 static void hide_variables(Secrets *s, const char *setting, const char *value, Text *out) {
-        _cleanup_(strv_freep) char **words = assignment_split(value);
+        _strv_ char **words = assignment_split(value);
         STRV_FOREACH(w, words) {
                 size_t n = strcspn(*w, "=");
                 _cleanup_(text_done) Text plain = {};
                 for (const char *p = *w + n + ((*w)[n] == '='); *p; p += p[0] == '%' && p[1] == '%' ? 2 : 1)
                         text_add_bytes(&plain, p, 1);
-                _cleanup_(freep) char *name = xstrndup(*w, n);
+                _free_ char *name = xstrndup(*w, n);
                 note_variable(s, name, plain.data ?: "");
                 text_add(out, "%.*s%s=" HIDDEN "\n", (int)(value - setting), setting, name);
         }
@@ -214,7 +214,7 @@ static char *mask_unit(Secrets *s, const char *text) {
                 size_t n = strcspn(p, "\n");
                 while (n > 0 && p[n] && p[n - 1] == '\\')       /* it goes on */
                         n += 1 + strcspn(p + n + 1, "\n");
-                _cleanup_(freep) char *line = xstrndup(p, n);
+                _free_ char *line = xstrndup(p, n);
                 size_t begin = environment_begin(line);
                 for (char *end = strstr(line, "\\\n"); begin && end; end = strstr(end, "\\\n"))
                         end[0] = end[1] = ' ';  /* systemd.syntax(7): a blank */
@@ -230,8 +230,8 @@ static char *mask_unit(Secrets *s, const char *text) {
 static char *mask_variables(Secrets *s, const char *text) {
         Text out = {};
         for (const char *p = text; *p; p += strcspn(p, "\n") + (p[strcspn(p, "\n")] == '\n')) {
-                _cleanup_(freep) char *name = xstrndup(p, strcspn(p, "=\n")),
-                                      *value = assignment_in_environment(text, name);
+                _free_ char *name = xstrndup(p, strcspn(p, "=\n")),
+                            *value = assignment_in_environment(text, name);
                 if (value)
                         note_variable(s, name, value);
                 text_add(&out, "%s=" HIDDEN "\n", name);
@@ -242,7 +242,7 @@ static char *mask_variables(Secrets *s, const char *text) {
 int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char **ret, size_t *ret_size) {
         char *masked = NULL;
         if (format == MASK_ARGUMENTS) {
-                _cleanup_(freep) char *line = assignment_in_environment(text, "NODEADM_KUBELET_ARGS");
+                _free_ char *line = assignment_in_environment(text, "NODEADM_KUBELET_ARGS");
                 (void)note_words(s, line ?: "", false);
         } else if (format == MASK_UNIT)
                 masked = mask_unit(s, text);
@@ -276,7 +276,7 @@ static bool is_common(const char *text) {
 /* Noted with what stands behind its '=', and without quotes, as kubelet logs its flags. */
 static json_t *hide_free_text(Secrets *s, const char *text) {
         const char *equals = strchr(text, '=');
-        _cleanup_(freep) char *value = equals ? str_strip(equals + 1) : NULL;
+        _free_ char *value = equals ? str_strip(equals + 1) : NULL;
         size_t n = value ? strlen(value) : 0;
         if (is_common(text))
                 return json_string(text);
@@ -310,7 +310,7 @@ static json_t *hide_free(Secrets *s, const json_t *json) {
 static json_t *hide_free_toml(Secrets *s, const char *text) {
         _cleanup_(json_decrefp) json_t *json = read_shape(MASK_TOML, text, strlen(text)),
                                *hidden = json ? hide_free(s, json) : NULL;
-        _cleanup_(freep) char *masked = NULL;
+        _free_ char *masked = NULL;
         return json_string(hidden && toml_format(hidden, &masked) >= 0 ? masked : HIDDEN);
 }
 

@@ -39,7 +39,7 @@ static char *within_quotes(const char *text) {
 
 static char *json_escaped(const char *value) {
         json_t *json = json_string(value);
-        _cleanup_(freep) char *quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : xstrdup(value);
+        _free_ char *quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : xstrdup(value);
         json_decref(json);
         return within_quotes(quoted);
 }
@@ -60,20 +60,20 @@ static char *html_escaped(const char *json) {
 static void add_base64(Secrets *s, const char *value) {
         size_t n = strlen(value);
         for (size_t shift = 0; shift < 3 && n >= 9; shift++) {
-                _cleanup_(freep) char *shifted = xasprintf("%.*s%s", (int)shift, "xx", value);
-                _cleanup_(freep) char *coded = base64_encode(shifted, n + shift);
+                _free_ char *shifted = xasprintf("%.*s%s", (int)shift, "xx", value);
+                _free_ char *coded = base64_encode(shifted, n + shift);
                 size_t begin = (shift * 8 + 5) / 6, end = (n + shift) * 8 / 6;
-                _cleanup_(freep) char *middle = xstrndup(coded + begin, end - begin);
+                _free_ char *middle = xstrndup(coded + begin, end - begin);
                 add_form(s, middle);
         }
 }
 
 static void add_value(Secrets *s, const char *value) {
         char *words[] = { (char *)value, NULL };
-        _cleanup_(freep) char *json = json_escaped(value), *html = html_escaped(json),
-                              *twice = json_escaped(json), *unit = assignment_quote("X", value),
-                              *joined = assignment_join(words), *plain = percent_decoded(value),
-                              *unit_value = within_quotes(unit), *joined_value = within_quotes(joined);
+        _free_ char *json = json_escaped(value), *html = html_escaped(json),
+                    *twice = json_escaped(json), *unit = assignment_quote("X", value),
+                    *joined = assignment_join(words), *plain = percent_decoded(value),
+                    *unit_value = within_quotes(unit), *joined_value = within_quotes(joined);
         _cleanup_(text_done) Text percent = {};
         text_add_encoded(&percent, value);
         const char *forms[] = { value, json, html, twice,
@@ -92,17 +92,17 @@ static void add_url_password(Secrets *s, const char *value) {
         const char *colon = at ? memchr(begin + 3, ':', (size_t)(at - begin) - 3) : NULL;
         if (!colon)
                 return;
-        _cleanup_(freep) char *password = xstrndup(colon + 1, (size_t)(at - colon) - 1);
+        _free_ char *password = xstrndup(colon + 1, (size_t)(at - colon) - 1);
         add_value(s, password);
 }
 
 void secrets_add(Secrets *s, const char *value) {
-        _cleanup_(freep) char *stripped = str_strip(value);
+        _free_ char *stripped = str_strip(value);
         add_value(s, value);
         add_value(s, stripped);
         add_url_password(s, value);
         for (const char *line = strchr(value, '\n') ? value : ""; *line;) {
-                _cleanup_(freep) char *whole = str_cut(&line, "\n"), *bare = str_strip(whole);
+                _free_ char *whole = str_cut(&line, "\n"), *bare = str_strip(whole);
                 add_value(s, bare);
         }
 }
@@ -313,7 +313,7 @@ static size_t bare_length(const char *p, size_t room, const char *ends) {
 }
 
 static bool is_harmless(const char *p, size_t n) {
-        _cleanup_(freep) char *word = xstrndup(p, n);
+        _free_ char *word = xstrndup(p, n);
         return strlen(word) == n && ONE_OF(word, "null", "true", "false", "nil", HIDDEN, "(hidden");
 }
 

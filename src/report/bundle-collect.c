@@ -255,13 +255,13 @@ static int mode_of_all(const Root *root, const void *path, Text *out) {
 
 /* 0, -EACCES if by root alone, or why nothing can be told of it. */
 static int is_readable(const Bundle *b, const char *path) {
-        _cleanup_(freep) char *nothing = NULL;
+        _free_ char *nothing = NULL;
         size_t size = 0;
         return read_apart(b, mode_of_all, path, &nothing, &size);
 }
 
 static void add_file(Bundle *b, const char *name, const char *path, bool optional) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         char *masked;
         size_t size = 0, masked_size;
         if (bundle_has(b, name))
@@ -290,7 +290,7 @@ static void add_file(Bundle *b, const char *name, const char *path, bool optiona
 }
 
 static void add_below_files(Bundle *b, const char *path, bool optional) {
-        _cleanup_(freep) char *name = xasprintf("files%s", path);
+        _free_ char *name = xasprintf("files%s", path);
         add_file(b, name, path, optional);
 }
 
@@ -304,14 +304,14 @@ static void add_matching(Bundle *b, const char *pattern, bool optional) {
         const char *begin = star, *end = star + strcspn(star, "/");
         while (begin[-1] != '/')
                 begin--;
-        _cleanup_(freep) char *directory = xstrndup(pattern, (size_t)(begin - pattern)),
-                              *part = xstrndup(begin, (size_t)(end - begin));
-        _cleanup_(strv_freep) char **names = NULL;
+        _free_ char *directory = xstrndup(pattern, (size_t)(begin - pattern)),
+                    *part = xstrndup(begin, (size_t)(end - begin));
+        _strv_ char **names = NULL;
         if (root_list(b->root, directory, &names) < 0)
                 return;
         for (char **name = names; name && *name; name++)
                 if (fnmatch(part, *name, FNM_PERIOD) == 0) {
-                        _cleanup_(freep) char *path = xasprintf("%s%s%s", directory, *name, end);
+                        _free_ char *path = xasprintf("%s%s%s", directory, *name, end);
                         add_matching(b, path, optional);
                 }
 }
@@ -324,7 +324,7 @@ static void mask_digest(const Bundle *b, json_t *entry) {
 
 /* The manifest, and all files that it names. */
 static void add_manifest(Bundle *b) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size = 0, i;
         json_t *entry;
         int r = read_apart(b, read_file, MANIFEST_FILE, &text, &size);
@@ -348,7 +348,7 @@ static void add_manifest(Bundle *b) {
 /* ---- directories ---- */
 
 static void list_entry(const Root *root, const char *directory, const char *name, Text *out) {
-        _cleanup_(freep) char *path = xasprintf("%s/%s", directory, name);
+        _free_ char *path = xasprintf("%s/%s", directory, name);
         struct stat st;
         int fd = root_open(root, path, O_PATH | O_NOFOLLOW);
         if (fd >= 0 && fstat(fd, &st) == 0)
@@ -360,7 +360,7 @@ static void list_entry(const Root *root, const char *directory, const char *name
 }
 
 static int read_directory(const Root *root, const void *directory, Text *out) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(root, directory, &names);
         for (char **name = names; name && *name; name++)
                 list_entry(root, directory, *name, out);
@@ -371,7 +371,7 @@ static void add_listing(Bundle *b) {
         Text out = {};
         text_add(&out, "mode, owner, group, size, seconds since 1970, name\n");
         for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
-                _cleanup_(freep) char *lines = NULL;
+                _free_ char *lines = NULL;
                 size_t n;
                 int r = read_apart(b, read_directory, directories[i], &lines, &n);
                 text_add(&out, "\n%s%s%s\n%s", directories[i], r < 0 ? ": " : "",
@@ -385,11 +385,11 @@ static void list_attributes(const Root *root, const struct ListRow *row, const c
         text_add(out, "%s", entry);
         for (const char *word = row->attributes; *word; word += strspn(word, " ")) {
                 size_t n = strcspn(word, " ");
-                _cleanup_(freep) char *path =
+                _free_ char *path =
                         xasprintf("%s/%s/%.*s", row->directory, entry, (int)n, word);
-                _cleanup_(freep) char *value = NULL;
+                _free_ char *value = NULL;
                 if (root_read(root, path, ATTRIBUTE_MAX, &value, NULL) >= 0) {
-                        _cleanup_(freep) char *bare = str_strip(value);
+                        _free_ char *bare = str_strip(value);
                         for (char *end = strchr(bare, '\n'); end; end = strchr(end, '\n'))
                                 *end = ' ';
                         text_add(out, "  %.*s=%s", (int)n, word, bare);
@@ -400,7 +400,7 @@ static void list_attributes(const Root *root, const struct ListRow *row, const c
 }
 
 static int read_list(const Root *root, const void *list, Text *out) {
-        _cleanup_(strv_freep) char **entries = NULL;
+        _strv_ char **entries = NULL;
         const struct ListRow *row = list;
         int r = root_list(root, row->directory, &entries);
         for (char **entry = entries; entry && *entry; entry++)
@@ -440,7 +440,7 @@ static size_t whole_lines(const ChildResult *result) {
 }
 
 static void add_output(Bundle *b, const char *name, const char *command) {
-        _cleanup_(strv_freep) char **argv = words_of(command);
+        _strv_ char **argv = words_of(command);
         _cleanup_(child_result_done) ChildResult result = {};
         uint64_t now = now_usec();
         if (now >= b->deadline_usec) {
@@ -469,7 +469,7 @@ static void add_output(Bundle *b, const char *name, const char *command) {
 
 static void add_journal(Bundle *b, const struct JournalRow *row) {
         const char *root = root_is_host(b->root) ? "" : root_path(b->root);
-        _cleanup_(freep) char *command =
+        _free_ char *command =
                 /* what is cut off is old */
                 xasprintf("journalctl --no-pager --quiet --utc --reverse -b -n %u%s%s %s%s", row->lines,
                           *root ? " --root=" : "", root,

@@ -27,7 +27,7 @@ static char *host_name(const Root *root) {
 }
 
 void bundle_begin(Bundle *b, const Root *root) {
-        _cleanup_(freep) char *host = host_name(root);
+        _free_ char *host = host_name(root);
         char when[32];
         time_t now = time(NULL);
         struct tm utc;
@@ -86,9 +86,9 @@ void bundle_add(Bundle *b, const char *name, char *data, size_t size) {
 static void pack(Bundle *b, Archive *archive, const char *name, const char *data, size_t size) {
         _cleanup_(secrets_done) Secrets patterns = {};  /* a name like "kubelet" may be a value, too */
         size_t name_size, text_size;
-        _cleanup_(freep) char *whole = xasprintf("%s/%s", b->top, name),
-                              *shown = secrets_scrub(&patterns, whole, strlen(whole), &name_size),
-                              *text = secrets_scrub(&b->secrets, data, size, &text_size);
+        _free_ char *whole = xasprintf("%s/%s", b->top, name),
+                    *shown = secrets_scrub(&patterns, whole, strlen(whole), &name_size),
+                    *text = secrets_scrub(&b->secrets, data, size, &text_size);
         archive_add(archive, shown, text, text_size);
 }
 

@@ -145,14 +145,14 @@ static void step_insert(StatusStep *longest, size_t n, StatusStep step) {
 char *critical_text(const Status *s) {
         StatusStep longest[SHOWN + 1] = {};
         Text t = {};
-        _cleanup_(freep) char *whole = usec_text(critical_end(s));
+        _free_ char *whole = usec_text(critical_end(s));
         for (const StatusStep *step = s->path; step && step->id; step++)
                 step_insert(longest, SHOWN, (StatusStep){ .id = step->id, .usec = share_of(s, step) });
         if (!longest->id)
                 return xstrdup("");
         text_add(&t, "critical path (>): kubelet started %s after power-on", whole);
         for (const StatusStep *step = longest; step->id; step++) {
-                _cleanup_(freep) char *took = usec_text(step->usec);
+                _free_ char *took = usec_text(step->usec);
                 text_add(&t, "%s %s of %s", step > longest ? "," : ";", took, step->id);
         }
         text_add(&t, "\n");

@@ -10,7 +10,7 @@
 
 /* NULL: a type of another version of this program */
 static const ActionRow *row_of(const char *id) {
-        _cleanup_(freep) char *name = xstrndup(id, strcspn(id, ":"));
+        _free_ char *name = xstrndup(id, strcspn(id, ":"));
         int type = action_type_from_string(name);
         return type < 0 ? NULL : action_row((ActionType)type);
 }
@@ -173,8 +173,8 @@ char *found_text(const Status *s) {
         if (s->accelerator.health)
                 health_text(&t, s->accelerator.health);
         for (; pages && pages->size > 0; pages++) {
-                _cleanup_(freep) char *size = bytes_text((uint64_t)pages->size),
-                                      *node = number_or_none(pages->node);
+                _free_ char *size = bytes_text((uint64_t)pages->size),
+                            *node = number_or_none(pages->node);
                 text_add(&t, "%s%lld of %lld of %s%s%s", pages == s->pages ? "huge pages: " : ", ",
                          (long long)pages->got, (long long)pages->requested, size, *node ? " on node " : "",
                          node);

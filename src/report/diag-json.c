@@ -104,7 +104,7 @@ static size_t rule_of(json_t *rules, const char *code) {
 /* Whoever shows it shows the message alone, so the key that it speaks of stands in it. */
 static json_t *result_of(const Diagnostic *i, json_t *rules) {
         _cleanup_(json_decrefp) json_t *finding = finding_to_json(i), *message = json_object();
-        _cleanup_(freep) char *text = xasprintf("%s%s%s", i->path ?: "", i->path ? ": " : "", i->text);
+        _free_ char *text = xasprintf("%s%s%s", i->path ?: "", i->path ? ": " : "", i->text);
         const char *code = json_get_text(finding, "code");
         put_text(message, "text", text);
         json_t *properties = json_object(),

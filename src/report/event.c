@@ -31,20 +31,20 @@ static char *find_machine(const Root *root) {
 /* ---- a notice ---- */
 
 static void make_room(const Root *root) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         if (root_list(root, EVENTS_DIR, &names) < 0)
                 return;
         size_t n = strv_length(names);
         for (size_t i = 0; i + EVENTS_MAX <= n; i++) {
-                _cleanup_(freep) char *path = xasprintf(EVENTS_DIR "/%s", names[i]);
+                _free_ char *path = xasprintf(EVENTS_DIR "/%s", names[i]);
                 (void)!root_remove(root, path);
         }
 }
 
 /* In the order of their names; only root may read them, since a proxy's password may be in one. */
 static void notice_write(const Root *root, const json_t *notice) {
-        _cleanup_(freep) char *text = json_dumps(notice, JSON_INDENT(1));
-        _cleanup_(freep) char *path =
+        _free_ char *text = json_dumps(notice, JSON_INDENT(1));
+        _free_ char *path =
                 xasprintf(EVENTS_DIR "/%020llu.%d", (unsigned long long)now_usec(), (int)getpid());
         int r = root_make_dirs(root, RUN_DIR, 0755);
         if (r >= 0)
@@ -71,7 +71,7 @@ static json_t *access_json(const Report *r) {
         const char *name = !c ? NULL : c->outpost ? c->id : c->name;
         if (!name || !c->endpoint || !c->certificate_authority || !r->region || !r->node)
                 return NULL;
-        _cleanup_(freep) char *ca =
+        _free_ char *ca =
                 base64_encode(c->certificate_authority, c->certificate_authority_size);
         return json_pack("{ss ss s[ssss] ss}", "server", c->endpoint, "certificate-authority-data", ca,
                          "args", "--cluster-name", name, "--region", r->region, "node", r->node);
@@ -79,8 +79,8 @@ static json_t *access_json(const Report *r) {
 
 static json_t *notice_new(const Root *root, bool warning, const char *reason, const char *code,
                           const char *step, const char *message) {
-        _cleanup_(freep) char *machine = find_machine(root), *when = verdict_time(),
-                              *key = xasprintf("%s\n%s\n%s", machine, code, step);
+        _free_ char *machine = find_machine(root), *when = verdict_time(),
+                    *key = xasprintf("%s\n%s\n%s", machine, code, step);
         json_t *notice = json_object();
         json_object_set_new(notice, "reason", json_string(reason));
         json_object_set_new(notice, "warning", json_boolean(warning));
@@ -133,12 +133,12 @@ static void add_outlook(Text *t, const Root *root, const Report *report, const V
 }
 
 static void remember(const Root *root, const Verdict *v) {
-        _cleanup_(freep) char *machine = find_machine(root);
+        _free_ char *machine = find_machine(root);
         _cleanup_(json_decrefp) json_t *unwell = json_object();
         json_object_set_new(unwell, "machine", text_json(machine));
         json_object_set_new(unwell, "code", json_string(v->code));
         json_object_set_new(unwell, "step", text_json(v->step));
-        _cleanup_(freep) char *text = json_dumps(unwell, JSON_INDENT(1));
+        _free_ char *text = json_dumps(unwell, JSON_INDENT(1));
         int r = root_replace(root, UNWELL_FILE, text, strlen(text), 0644);
         if (r < 0)
                 log_debug(UNWELL_FILE " cannot be written: %s", strerror(-r));
@@ -170,7 +170,7 @@ static void tell_failure(const Root *root, const Report *report, const Verdict *
 
 /* An image may be made of a machine that was unwell. */
 static void tell_recovery(const Root *root) {
-        _cleanup_(freep) char *text = NULL, *machine = NULL;
+        _free_ char *text = NULL, *machine = NULL;
         if (root_read(root, UNWELL_FILE, UNWELL_MAX, &text, NULL) < 0)
                 return;
         _cleanup_(json_decrefp) json_t *unwell = json_loads(text, 0, NULL);
@@ -179,7 +179,7 @@ static void tell_recovery(const Root *root) {
         machine = find_machine(root);
         if (!*code || !streq(machine, json_get_text(unwell, "machine")))
                 return;
-        _cleanup_(freep) char *message =
+        _free_ char *message =
                 xasprintf("%s at %s has passed: all that nodestrap had to do is done", code, step);
         _cleanup_(json_decrefp) json_t *notice =
                 notice_new(root, false, "NodestrapRecovered", code, step, message);

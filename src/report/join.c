@@ -25,7 +25,7 @@ void join_report_done(JoinReport *j) {
 }
 
 json_t *join_read(const Root *root) {
-        _cleanup_(freep) char *text = NULL, *boot_id = NULL;
+        _free_ char *text = NULL, *boot_id = NULL;
         size_t size = 0;
         if (root_read(root, JOINED_FILE, JOINED_MAX, &text, &size) < 0)
                 return NULL;
@@ -46,7 +46,7 @@ static void put_first(json_t *joined, const json_t *before, const char *key, uin
 
 static json_t *join_json(const Root *root, const JoinReport *join, const Verdict *v, const char *plan_id) {
         _cleanup_(json_decrefp) json_t *before = join_read(root);
-        _cleanup_(freep) char *when = verdict_time(), *boot_id = NULL;
+        _free_ char *when = verdict_time(), *boot_id = NULL;
         const KubeAccess *a = &join->access;
         json_t *joined = json_object();
         (void)!root_boot_id(root, &boot_id);
@@ -78,7 +78,7 @@ static void add_seconds(Text *t, int64_t usec, const char *name, const char *hel
 }
 
 static char *gauges_make(const StatusJoin *joined, unsigned requests, const Verdict *v) {
-        _cleanup_(freep) char *labels = xasprintf("{verdict=\"%s\",code=\"%s\"}", v->word, v->code);
+        _free_ char *labels = xasprintf("{verdict=\"%s\",code=\"%s\"}", v->word, v->code);
         Text t = {};
         add_gauge(&t, "joined", "1 if this node had joined its cluster when the wait for it ended", labels,
                   v->exit_code == EXIT_DONE);
@@ -113,7 +113,7 @@ static char *join_last_line(const JoinReport *join, const Verdict *v, const Stat
         if (v->exit_code != EXIT_DONE)
                 return xasprintf("nodestrap: %s (%d %s) at %s: %s", v->word, (int)v->exit_code, v->code,
                                  v->step, v->text);
-        _cleanup_(freep) char *times = times_text(joined, false);
+        _free_ char *times = times_text(joined, false);
         return xasprintf("nodestrap: ok: Node %s of cluster %s is %s: %s after the kernel started (%u "
                          "request%s, %.2f s)",
                          join->access.node, join->access.cluster, join_goal_to_string(join->goal), times,
@@ -121,7 +121,7 @@ static char *join_last_line(const JoinReport *join, const Verdict *v, const Stat
 }
 
 static void files_write(const Root *root, const json_t *joined, const char *metrics) {
-        _cleanup_(freep) char *text = json_dumps(joined, JSON_INDENT(1));
+        _free_ char *text = json_dumps(joined, JSON_INDENT(1));
         int r = root_replace_volatile(root, JOINED_FILE, text, strlen(text), REPORT_MODE);
         if (r >= 0)
                 r = root_replace_volatile(root, JOINED_METRICS, metrics, strlen(metrics), 0644);
@@ -143,11 +143,11 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
         json_t *joined = join_json(root, join, &v, plan_id);
         status_take(&now, json_pack("{so}", "joined", joined));
         double seconds = (double)(join->end_usec - join->begin_usec) / USEC_PER_SEC;
-        _cleanup_(freep) char *times = times_text(now.joined, true),
-                              *metrics = gauges_make(now.joined, o->requests, &v),
-                              *last = join_last_line(join, &v, now.joined, seconds);
-        _cleanup_(freep) char *console = xasprintf("NODESTRAP verdict=%s code=%s step=join t=%.1fs plan=%s%s",
-                                                   v.word, v.code, seconds, plan_id ?: "-", times);
+        _free_ char *times = times_text(now.joined, true),
+                    *metrics = gauges_make(now.joined, o->requests, &v),
+                    *last = join_last_line(join, &v, now.joined, seconds);
+        _free_ char *console = xasprintf("NODESTRAP verdict=%s code=%s step=join t=%.1fs plan=%s%s",
+                                         v.word, v.code, seconds, plan_id ?: "-", times);
 
         bool by_unit = verdict_is_of_unit();    /* what somebody types is no business of the console's */
         files_write(root, joined, metrics);
@@ -162,7 +162,7 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
 /* ---- `nodestrap status` ---- */
 
 void join_show(const StatusJoin *joined) {
-        _cleanup_(freep) char *times = times_text(joined, false);
+        _free_ char *times = times_text(joined, false);
         if (streq(joined->verdict, "ok"))
                 printf("joined: %s after the kernel started (node %s of cluster %s)\n", times,
                        *joined->node ? joined->node : "?", *joined->cluster ? joined->cluster : "?");

@@ -28,7 +28,7 @@ void metric_head(Text *t, const char *name, const char *help) {
 }
 
 static void metrics_verdict(Text *t, const Status *s) {
-        _cleanup_(freep) char *step = label_escape(s->step);
+        _free_ char *step = label_escape(s->step);
         metric_head(t, "verdict", "1 for the verdict of this boot");
         text_add(t, "nodestrap_verdict{verdict=\"%s\",code=\"%s\",step=\"%s\"} 1\n", s->verdict, s->code,
                  step);
@@ -109,7 +109,7 @@ static void metrics_actions(Text *t, const StatusRun *run) {
         metric_head(t, "action_duration_seconds", "how long each action took");
         for (; run && run->phases; run++)
                 for (const StatusAction *a = run->actions; a && a->id; a++) {
-                        _cleanup_(freep) char *id = label_escape(a->id);
+                        _free_ char *id = label_escape(a->id);
                         if (outcome_from_string(a->outcome) == OUTCOME_SKIPPED)
                                 continue;
                         text_add(t, "nodestrap_action_duration_seconds{phase=\"%s\",action=\"%s\"} %.6f\n",
@@ -148,11 +148,11 @@ static void metrics_accelerator(Text *t, const Status *s) {
 
 /* Nobody may see the same labels twice, and the kernel may have said one thing of a GPU twice. */
 static void metrics_findings(Text *t, const StatusFinding *f) {
-        _cleanup_(strv_freep) char **lines = NULL;
+        _strv_ char **lines = NULL;
         metric_head(t, "gpu_health", "1 for each word that was found for a GPU or another device");
         for (; f && f->word; f++) {
-                _cleanup_(freep) char *gpu = number_or_none(f->gpu);
-                _cleanup_(freep) char *line =
+                _free_ char *gpu = number_or_none(f->gpu);
+                _free_ char *line =
                         xasprintf("nodestrap_gpu_health{gpu=\"%s\",address=\"%s\",word=\"%s\"} 1\n", gpu,
                                   f->address, f->word);
                 if (!strv_contains(lines, line))
@@ -183,8 +183,8 @@ static void metrics_pages(Text *t, const StatusPages *pages) {
                 const struct { const char *kind; int64_t n; } values[] = {
                         { "requested", pages->requested }, { "got", pages->got }
                 };
-                _cleanup_(freep) char *size = bytes_text((uint64_t)pages->size),
-                                      *node = number_or_none(pages->node);
+                _free_ char *size = bytes_text((uint64_t)pages->size),
+                            *node = number_or_none(pages->node);
                 for (size_t i = 0; i < ARRAY_SIZE(values); i++)
                         text_add(t, "nodestrap_hugepages{size=\"%s\",node=\"%s\",kind=\"%s\"} %lld\n", size,
                                  node, values[i].kind, (long long)values[i].n);

@@ -131,7 +131,7 @@ bool outlook_has_init(const Root *root) {
 
 /* status.json says that this boot has failed, and kubelet has had no turn. */
 static bool failure_read(const Root *root, Status *ret) {
-        _cleanup_(freep) char *boot_id = NULL;
+        _free_ char *boot_id = NULL;
         return root_exists(root, KUBELET_TURN) <= 0 && status_read(root, ret) >= 0 &&
                root_boot_id(root, &boot_id) >= 0 && streq(ret->boot_id, boot_id) &&
                streq(ret->verdict, "failed");
@@ -170,7 +170,7 @@ static bool is_idle(const Ongoing *ongoing) {
 
 /* Another boot's phases say nothing of this one's. */
 static bool is_of_this_boot(const Root *root, const Status *s) {
-        _cleanup_(freep) char *boot_id = NULL;
+        _free_ char *boot_id = NULL;
         return !root_is_host(root) || root_boot_id(root, &boot_id) < 0 || streq(s->boot_id, boot_id);
 }
 

@@ -170,7 +170,7 @@ static char *next_unit(const StatusPhase *phase) {
 void next_put(Status *s) {
         const StatusJoin *joined = s->joined;
         const char *verdict = s->verdict;
-        _cleanup_(freep) char *next = NULL;
+        _free_ char *next = NULL;
         if (streq(verdict, "running"))
                 next = xstrdup("nodestrap status --follow");
         else if (streq(verdict, "waiting"))

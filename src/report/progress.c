@@ -52,7 +52,7 @@ static size_t step_find(const json_t *steps, const char *id) {
 
 void progress_take(const ProgressLine *line, void *userdata) {
         json_t *all = userdata;
-        _cleanup_(freep) char *key = xasprintf("%d", line->pid);
+        _free_ char *key = xasprintf("%d", line->pid);
         json_t *steps = json_object_get(json_object_get(all, key), "steps");
         if (streq(line->word, "start")) {
                 json_t *process = json_object();
@@ -79,13 +79,13 @@ const json_t *progress_step(const json_t *process, const char *id) {
 
 /* By the name that it was called by; its number may be another process's by now. */
 static bool is_alive(const Root *root, const char *pid) {
-        _cleanup_(freep) char *path = xasprintf("/proc/%s/comm", pid), *name = NULL;
+        _free_ char *path = xasprintf("/proc/%s/comm", pid), *name = NULL;
         return root_read_line(root, path, &name) >= 0 && (startswith(name, "nodestrap") ||
                                                           startswith(name, "nodeadm"));
 }
 
 json_t *progress_read(const Root *root) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         _cleanup_(json_decrefp) json_t *all = json_object();
         json_t *list = json_array(), *process;
         const char *pid;

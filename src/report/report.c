@@ -98,7 +98,7 @@ static char *last_line(const Verdict *v, const Report *report, double seconds) {
         const Results *r = report->results;
         if (v->exit_code != EXIT_DONE) {
                 size_t errors = diag_count(report->diag, false);
-                _cleanup_(freep) char *more =
+                _free_ char *more =
                         errors > 1 ? xasprintf(" (the first of %zu errors)", errors) : xstrdup("");
                 return xasprintf("nodestrap: %s (%d %s) at %s: %.*s%s", v->word, (int)v->exit_code, v->code,
                                  v->step, (int)strcspn(v->text ?: "", "\n"), v->text ?: "", more);
@@ -106,7 +106,7 @@ static char *last_line(const Verdict *v, const Report *report, double seconds) {
         size_t done = r ? results_count(r, OUTCOME_DONE) : 0,
                unchanged = r ? results_count(r, OUTCOME_UNCHANGED) : 0;
         size_t skipped = r ? results_count(r, OUTCOME_SKIPPED) : 0;
-        _cleanup_(freep) char *left_out = skipped > 0 ? xasprintf(", %zu skipped", skipped) : xstrdup("");
+        _free_ char *left_out = skipped > 0 ? xasprintf(", %zu skipped", skipped) : xstrdup("");
         if (done == 0)
                 return xasprintf(
                         "nodestrap: ok: nothing to change, %zu of %zu actions were so already%s (%s, %.2f s)",
@@ -133,7 +133,7 @@ void report_tell(const Diag *diag) {
         for (size_t i = 0; i < diag->n; i++) {
                 if (!diag->items[i].warning && errors == 1)
                         continue;
-                _cleanup_(freep) char *line = diagnostic_format(&diag->items[i]);
+                _free_ char *line = diagnostic_format(&diag->items[i]);
                 line[strcspn(line, "\n")] = 0;  /* behind it a program's or a unit's own words */
                 log_line(diag->items[i].warning ? LOG_WARNING : LOG_ERR, "%s", line);
         }
@@ -141,7 +141,7 @@ void report_tell(const Diag *diag) {
 
 ExitCode report_tell_failure(const Report *report) {
         Verdict v = verdict_make(report);
-        _cleanup_(freep) char *last = last_line(&v, report, 0);
+        _free_ char *last = last_line(&v, report, 0);
         verdict_tell(&v, last);
         free(v.text);
         return v.exit_code;
@@ -157,10 +157,10 @@ ExitCode report_write(const Root *root, const Report *given) {
         _cleanup_(close_fd) int lock = status_lock(root);
         _cleanup_(status_done) Status status = {};
         status_make(root, &report, &v, end_usec, &status);
-        _cleanup_(freep) char *text = json_dumps(status.json, JSON_INDENT(1)),
-                              *metrics = metrics_make(&status, false);
-        _cleanup_(freep) char *console = console_line(&v, &report, seconds),
-                              *last = last_line(&v, &report, seconds);
+        _free_ char *text = json_dumps(status.json, JSON_INDENT(1)),
+                    *metrics = metrics_make(&status, false);
+        _free_ char *console = console_line(&v, &report, seconds),
+                    *last = last_line(&v, &report, seconds);
         /* of the runs so far, whatever this boot has yet to do */
         bool well = status.exit == EXIT_DONE;
         if (report.plan)

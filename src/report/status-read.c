@@ -194,7 +194,7 @@ void status_done(Status *s) {
 }
 
 int status_read(const Root *root, Status *ret) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size = 0;
         int r = root_read(root, REPORT_STATUS, STATUS_MAX, &text, &size);
         json_t *json = r < 0 ? NULL : json_loadb(text, size, 0, NULL);

@@ -43,7 +43,7 @@ static void chart_done(Chart *c) {
 /* Of a text only the first line, which says all that matters. */
 static void add_row(Chart *c, bool is_phase, const char *name, const char *outcome, const char *text,
                     int64_t begin, int64_t end) {
-        _cleanup_(freep) char *since = usec_text(begin), *took = usec_text(end - begin);
+        _free_ char *since = usec_text(begin), *took = usec_text(end - begin);
         Text title = {};
         text_add(&title, "%s: %s", name, outcome);
         if (begin > 0)
@@ -214,7 +214,7 @@ static void add_facts(Chart *c, const Status *s) {
         add_named(&what, "plan ", s->plan_id);
         add_named(&what, "nodestrap ", s->version);
         for (const StatusPhase *p = s->phases; p && p->phase; p++) {
-                _cleanup_(freep) char *took = usec_text(p->end_usec - p->begin_usec);
+                _free_ char *took = usec_text(p->end_usec - p->begin_usec);
                 bool over = p->end_usec > 0;
                 text_add(&phases, "%s%s %s%s%s%s", p > s->phases ? ", " : "", p->phase, p->verdict,
                          over ? " (" : "", over ? took : "", over ? ")" : "");
@@ -245,12 +245,12 @@ static void add_legend(Chart *c) {
 
 static void add_head(Chart *c, const Status *s) {
         bool failed = *s->code && !streq(s->code, "OK");
-        _cleanup_(freep) char *exit = xasprintf("%lld ", (long long)s->exit),
-                              *title = xasprintf("nodestrap: %s%s%s%s%s%s%s", s->verdict,
-                                                 failed ? " (" : "", failed ? exit : "",
-                                                 failed ? s->code : "", failed ? ")" : "",
-                                                 failed && *s->step ? " at " : "", failed ? s->step : "");
-        _cleanup_(freep) char *class = xasprintf("title %s", color_of(s->verdict));
+        _free_ char *exit = xasprintf("%lld ", (long long)s->exit),
+                    *title = xasprintf("nodestrap: %s%s%s%s%s%s%s", s->verdict,
+                                       failed ? " (" : "", failed ? exit : "",
+                                       failed ? s->code : "", failed ? ")" : "",
+                                       failed && *s->step ? " at " : "", failed ? s->step : "");
+        _free_ char *class = xasprintf("title %s", color_of(s->verdict));
         add_folded(c, class, title);
         if (failed)
                 add_folded(c, streq(s->verdict, "tainted") ? "open" : "bad", s->text);

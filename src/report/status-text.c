@@ -40,7 +40,7 @@ static void bar_make(char bar[static BAR + 1], int64_t from, int64_t to, int64_t
 static void action_show(const StatusAction *a, const StatusRun *run) {
         int64_t begin = a->begin_usec - run->begin_usec, end = a->end_usec - run->begin_usec;
         char bar[BAR + 1] = "";
-        _cleanup_(freep) char *start = NULL, *took = NULL;
+        _free_ char *start = NULL, *took = NULL;
         if (a->begin_usec > 0) {
                 bar_make(bar, begin, end, run->end_usec - run->begin_usec);
                 start = usec_text(begin);
@@ -52,8 +52,8 @@ static void action_show(const StatusAction *a, const StatusRun *run) {
 }
 
 static void run_show(const StatusRun *run) {
-        _cleanup_(freep) char *since = usec_text(run->begin_usec),
-                              *took = usec_text(run->end_usec - run->begin_usec);
+        _free_ char *since = usec_text(run->begin_usec),
+                    *took = usec_text(run->end_usec - run->begin_usec);
         bool acted = run->actions && run->actions->id;
         printf("\n%s: %s, began %s after power-on, took %s, %lld IMDS and %lld EC2 requests, ended %s\n",
                run->phases, run->verdict, since, took, (long long)MAX(run->imds_requests, 0),
@@ -86,15 +86,15 @@ static void node_show(const Status *s) {
 /* What goes on in a phase that has not ended; now 0: nobody knows for how long. */
 static void steps_show(const StatusStep *steps, int64_t now) {
         for (const StatusStep *step = steps; step && step->id; step++) {
-                _cleanup_(freep) char *span = usec_text(now > 0 ? now - step->begin_usec : step->begin_usec);
+                _free_ char *span = usec_text(now > 0 ? now - step->begin_usec : step->begin_usec);
                 printf("%s %s (%s %s)", step > steps ? "," : ":", step->id, now > 0 ? "for" : "since", span);
         }
 }
 
 static void phases_show(const Status *s) {
         for (const StatusPhase *p = s->phases; p && p->phase; p++) {
-                _cleanup_(freep) char *took = usec_text(p->end_usec - p->begin_usec),
-                                      *since = usec_text(p->begin_usec);
+                _free_ char *took = usec_text(p->end_usec - p->begin_usec),
+                            *since = usec_text(p->begin_usec);
                 printf("  %-8s %-9s", p->phase, p->verdict);
                 if (p->end_usec > 0)
                         printf(" %9s", took);
@@ -107,7 +107,7 @@ static void phases_show(const Status *s) {
 
 static void longest_show(const StatusStep *longest) {
         for (const StatusStep *step = longest; step && step->id; step++) {
-                _cleanup_(freep) char *took = usec_text(step->usec);
+                _free_ char *took = usec_text(step->usec);
                 printf("%s %s %s", step > longest ? "," : "longest:", took, step->id);
         }
         if (longest && longest->id)
@@ -149,7 +149,7 @@ void status_show_head(const Status *s) {
 }
 
 void status_show(const Status *s) {
-        _cleanup_(freep) char *found = found_text(s), *critical = critical_text(s);
+        _free_ char *found = found_text(s), *critical = critical_text(s);
         status_show_head(s);
         longest_show(s->longest);
         fputs(critical, stdout);

@@ -48,7 +48,7 @@ static void diag_put(json_t *list, json_t *seen, const Diag *diag, bool warnings
         for (size_t i = 0; i < diag->n; i++) {
                 if (diag->items[i].warning != warnings)
                         continue;
-                _cleanup_(freep) char *line = diagnostic_format(&diag->items[i]);
+                _free_ char *line = diagnostic_format(&diag->items[i]);
                 if (!json_object_get(seen, line))
                         json_array_append_new(list, text_json(line));
                 json_object_set_new_nocheck(seen, line, json_true());
@@ -59,7 +59,7 @@ static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_use
         json_t *run = json_object(), *actions = json_array(), *warnings = json_array(),
                *errors = json_array();
         _cleanup_(json_decrefp) json_t *seen = json_object();
-        _cleanup_(freep) char *when = verdict_time();
+        _free_ char *when = verdict_time();
 
         json_object_set_new(run, "command", text_json(report->command));
         json_object_set_new(run, "phases", text_json(report->phases));
@@ -159,7 +159,7 @@ char *status_host(const Root *root) {
 
 /* Before anybody was asked, the firmware says as much on Nitro. */
 static void put_known(json_t *node, const Root *root, const char *key, const char *value, const char *path) {
-        _cleanup_(freep) char *read = NULL;
+        _free_ char *read = NULL;
         if (!value && !json_object_get(node, key) && path && root_read_line(root, path, &read) >= 0)
                 value = read;
         if (value && *value)
@@ -170,7 +170,7 @@ static void put_known(json_t *node, const Root *root, const char *key, const cha
 static json_t *node_json(const Root *root, const Report *r, const json_t *old) {
         const json_t *before = json_object_get(old, "node");
         json_t *node = json_is_object(before) ? json_copy((json_t *)before) : json_object();
-        _cleanup_(freep) char *host = status_host(root);
+        _free_ char *host = status_host(root);
         put_known(node, root, "host", host, NULL);
         put_known(node, root, "instanceId", r->instance_id, "/sys/devices/virtual/dmi/id/board_asset_tag");
         put_known(node, root, "instanceType", r->instance_type, "/sys/devices/virtual/dmi/id/product_name");
@@ -189,7 +189,7 @@ static char *booted_at(void) {
 
 void status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec, Status *ret) {
         static const char *const copied[] = { "verdict", "code", "exit", "step", "text", "planId" };
-        _cleanup_(freep) char *boot_id = NULL, *booted = booted_at();
+        _free_ char *boot_id = NULL, *booted = booted_at();
         _cleanup_(status_done) Status old = {}, parts = {};
         (void)!root_boot_id(root, &boot_id);
         bool same = status_read(root, &old) >= 0 && streq(old.boot_id, boot_id ?: "");

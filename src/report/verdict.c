@@ -107,7 +107,7 @@ static void console_write(const char *line) {
 
 void verdict_announce(const Verdict *v, const char *phases, const char *plan_id, double seconds,
                       const char *line) {
-        _cleanup_(freep) char *whole = xasprintf("%s\n", line);
+        _free_ char *whole = xasprintf("%s\n", line);
         verdict_record(v, phases, plan_id, seconds, line);
         console_write(whole);
 }
@@ -121,8 +121,8 @@ bool verdict_is_of_unit(void) {
 }
 
 void verdict_tell(const Verdict *v, const char *line) {
-        _cleanup_(freep) char *priority =
+        _free_ char *priority =
                 log_to_journal() ? xasprintf("<%d>", verdict_level(v)) : xstrdup("");
-        _cleanup_(freep) char *all = xasprintf("%s%s\n", priority, line);
+        _free_ char *all = xasprintf("%s%s\n", priority, line);
         (void)!write(STDERR_FILENO, all, strlen(all));
 }

@@ -32,7 +32,7 @@ static int check_cluster(const Signature *s, const char *cluster, Diag *diag) {
 
 static int check_identity(const Signature *s, const Trust *trust, Imds *imds, bool only_looks, Diag *diag) {
         const Position at = { .source = s->source };
-        _cleanup_(freep) char *account = NULL, *region = NULL;
+        _free_ char *account = NULL, *region = NULL;
         if (!s->account && !s->region)
                 return 0;
         if (!imds && only_looks) {
@@ -57,7 +57,7 @@ static int check_identity(const Signature *s, const Trust *trust, Imds *imds, bo
 
 /* What was applied so far; an empty object where nothing was. */
 static int serials_read(const Root *root, json_t **ret) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size = 0;
         int r = root_read(root, SERIALS_FILE, SERIALS_LIMIT, &text, &size);
         json_t *json = r >= 0         ? json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL)
@@ -126,7 +126,7 @@ int signatures_keep(const Root *root, const Signatures *signatures, Diag *diag) 
         for (size_t i = 0; i < signatures->n; i++)
                 json_object_set_new(serials, signatures->items[i].source,
                                     json_integer((json_int_t)signatures->items[i].serial));
-        _cleanup_(freep) char *text = json_dumps(serials, JSON_COMPACT | JSON_SORT_KEYS);
+        _free_ char *text = json_dumps(serials, JSON_COMPACT | JSON_SORT_KEYS);
         r = text ? root_replace(root, SERIALS_FILE, text, strlen(text), 0600) : -EILSEQ;
         return r < 0 ? diag_error(diag, r, CAUSE_FILE,
                                   SERIALS_FILE

@@ -182,7 +182,7 @@ static void warn_not_yaml(Diag *found, Diag *diag) {
 
 /* What a tool or a template has packed once more than is undone (E4); NULL: it has not. */
 static const char *packing(const Blob *b) {
-        _cleanup_(freep) char *plain = NULL;
+        _free_ char *plain = NULL;
         size_t size = 0;
         if (b->size >= 2 && memcmp(b->data, "\x1f\x8b", 2) == 0)
                 return "gzip";

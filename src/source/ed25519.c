@@ -36,7 +36,7 @@ static const KeyKind private_kind = {
 
 /* "-----BEGIN LABEL" in front, "-----END LABEL" behind: what is between them, in place; or NULL. */
 static char *inside(char *text, const char *label) {
-        _cleanup_(freep) char *begin = xasprintf(BEGIN "%s", label), *end = xasprintf(END "%s", label);
+        _free_ char *begin = xasprintf(BEGIN "%s", label), *end = xasprintf(END "%s", label);
         if (!startswith(text, begin) || !endswith(text + strlen(begin), end))
                 return NULL;
         text[strlen(text) - strlen(end)] = 0;

@@ -18,7 +18,7 @@ void source_list_done(SourceList *l) {
 }
 
 static int take_line(const char *line, SourceList *list, Position at, Diag *diag) {
-        _cleanup_(freep) char *text = str_strip(line), *path = source_file_path(text);
+        _free_ char *text = str_strip(line), *path = source_file_path(text);
         if (!*text || *text == '#')
                 return 0;
         if (startswith(text, CACHE_WORD)) {
@@ -39,7 +39,7 @@ int source_list_parse(const char *text, const char *path, SourceList *list, Diag
         Position at = { .source = path };
         int r = 0;
         for (const char *p = text; r >= 0 && *p; p += strcspn(p, "\n"), p += *p == '\n') {
-                _cleanup_(freep) char *line = xstrndup(p, strcspn(p, "\n"));
+                _free_ char *line = xstrndup(p, strcspn(p, "\n"));
                 at.line++;
                 r = take_line(line, list, at, diag);
         }
@@ -51,7 +51,7 @@ int source_list_parse(const char *text, const char *path, SourceList *list, Diag
 
 /* 0 where it is not there. */
 static int read_list(const Root *root, const char *path, SourceList *list, Diag *diag) {
-        _cleanup_(freep) char *text = NULL, *why = NULL;
+        _free_ char *text = NULL, *why = NULL;
         const Position at = { .source = path };
         int r = root_read(root, path, LIST_LIMIT, &text, NULL);
         if (r == -ENOENT || r == -ENOTDIR)

@@ -43,7 +43,7 @@ char *source_file_path(const char *uri) {
         if (!rest || rest[0] != '/')
                 return NULL;
         rest += startswith(rest, "//") ? 2 : 0;
-        _cleanup_(freep) char *raw = xstrndup(rest, strcspn(rest, "?#"));
+        _free_ char *raw = xstrndup(rest, strcspn(rest, "?#"));
         return *raw ? percent_decoded(raw) : NULL;
 }
 
@@ -96,7 +96,7 @@ static int skip_denied(const char *name, Diag *diag) {
 static int read_file(const Root *root, const char *path, const char *name, SourceFlags flags, Blobs *ret,
                      Diag *diag) {
         /* looked at first: what is safe from others then stays it */
-        _cleanup_(freep) char *why = NULL;
+        _free_ char *why = NULL;
         bool guarded = flags & SOURCE_GUARD && path_is_guarded(root, path, &why) > 0;
         char *data = NULL;
         size_t size = 0;
@@ -142,15 +142,15 @@ static int refuse_stream(const char *name, Diag *diag) {
 }
 
 static bool is_drop_in(const Root *root, const char *path, const char *name) {
-        _cleanup_(freep) char *lower = str_lower(name);
-        _cleanup_(strv_freep) char **names = NULL;
+        _free_ char *lower = str_lower(name);
+        _strv_ char **names = NULL;
         return (endswith(lower, ".yaml") || endswith(lower, ".yml") || endswith(lower, ".json")) &&
                root_list(root, path, &names) < 0;       /* a directory of such a name is none */
 }
 
 static int read_directory(const Root *root, const char *path, const char *name, SourceFlags flags, Blobs *ret,
                           Diag *diag) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(root, path, &names);
         if (r == -EACCES && flags & SOURCE_PARTIAL)
                 return skip_denied(name, diag);
@@ -159,8 +159,8 @@ static int read_directory(const Root *root, const char *path, const char *name, 
                                      "cannot be listed as a configuration source: %s", strerror(-r));
         STRV_FOREACH(entry, names) {
                 const char *slash = endswith(name, "/") ? "" : "/";
-                _cleanup_(freep) char *file = xasprintf("%s/%s", path, *entry),
-                                      *shown = xasprintf("%s%s%s", name, slash, *entry);
+                _free_ char *file = xasprintf("%s/%s", path, *entry),
+                            *shown = xasprintf("%s%s%s", name, slash, *entry);
                 if (!is_drop_in(root, file, *entry))
                         continue;
                 r = read_file(root, file, shown, flags, ret, diag);
@@ -171,7 +171,7 @@ static int read_directory(const Root *root, const char *path, const char *name, 
 }
 
 static int read_path(const Root *root, const char *path, SourceFlags flags, Blobs *ret, Diag *diag) {
-        _cleanup_(freep) char *absolute = root_absolute(root, path);
+        _free_ char *absolute = root_absolute(root, path);
         struct stat st = {};
         bool streams = flags & SOURCE_STREAMS && root_is_host(root);
         int own = absolute && root_is_host(root) ? descriptor_of(absolute) : -1;
@@ -193,7 +193,7 @@ static int read_path(const Root *root, const char *path, SourceFlags flags, Blob
 
 static int read_uri(const Root *root, const char *uri, Imds *imds, SourceFlags flags, Blobs *ret,
                     Diag *diag) {
-        _cleanup_(freep) char *path = source_file_path(uri);
+        _free_ char *path = source_file_path(uri);
         bool bare = is_bare(uri);
         if (source_is_imds(uri))
                 return imds ? read_user_data(imds, ret, diag)

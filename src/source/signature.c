@@ -63,7 +63,7 @@ static bool piece_cut(Piece *p, const char *text) {
 
 /* "NAME: VALUE\n" → VALUE; NULL where something else stands there. */
 static char *piece_cut_field(Piece *p, const char *name) {
-        _cleanup_(freep) char *label = xasprintf("%s: ", name), *value = NULL;
+        _free_ char *label = xasprintf("%s: ", name), *value = NULL;
         Piece rest = *p;
         const char *end = piece_cut(&rest, label) ? memchr(rest.s, '\n', rest.n) : NULL;
         if (!end)
@@ -85,7 +85,7 @@ static int parse(Piece all, Signature *ret, Piece *ret_value) {
         if (!header)
                 return -EBADMSG;
         fields = (Piece){ header + strlen("\n" HEADER), (size_t)(value + 1 - header) - strlen("\n" HEADER) };
-        _cleanup_(freep) char *serial = NULL;
+        _free_ char *serial = NULL;
         ret->key = piece_cut_field(&fields, "key");
         serial = piece_cut_field(&fields, "serial");
         ret->account = piece_cut_field(&fields, "account");
@@ -98,7 +98,7 @@ static int parse(Piece all, Signature *ret, Piece *ret_value) {
         const char *line = header;
         while (line > all.s && line[-1] != '\n')
                 line--;
-        _cleanup_(freep) char *close = xasprintf("\n%.*s--", (int)(header - line), line);
+        _free_ char *close = xasprintf("\n%.*s--", (int)(header - line), line);
         Piece rest = { value + strlen(VALUE), all.n - (size_t)(value + strlen(VALUE) - all.s) };
         if (!startswith(close, "\n--") || strlen(close) != (size_t)(header - line) + 3 ||
             rest.n != VALUE_SIZE + strlen(close) || memcmp(rest.s + VALUE_SIZE, close, strlen(close)) != 0)
@@ -109,7 +109,7 @@ static int parse(Piece all, Signature *ret, Piece *ret_value) {
 
 /* The same bits are always the same text. */
 static int decode_value(Piece value, unsigned char ret[static ED25519_SIGNATURE]) {
-        _cleanup_(freep) char *bytes = NULL, *again = NULL;
+        _free_ char *bytes = NULL, *again = NULL;
         size_t n = 0;
         if (base64_decode(value.s, value.n, false, &bytes, &n) < 0 || n != ED25519_SIGNATURE)
                 return -EBADMSG;
@@ -148,12 +148,12 @@ static int verify(Blob *blob, const Trust *trust, Signature *ret, Diag *diag) {
                                      "changed, cut off or added to after nodestrap config sign had made it");
         while (i < trust->n && !streq(trust->keys[i].name, ret->key))
                 i++;
-        _cleanup_(freep) char *files = key_files(trust);
+        _free_ char *files = key_files(trust);
         if (i == trust->n)
                 return diag_error_in(diag, -ENOKEY, CAUSE_SIGNATURE, blob->at.source,
                                      "is signed with the key %s, which is not one of those that this machine "
                                      "trusts (%s)", ret->key, files);
-        _cleanup_(freep) char *bytes = signed_bytes(all.s, text.s, &size);
+        _free_ char *bytes = signed_bytes(all.s, text.s, &size);
         r = ed25519_verify(&trust->keys[i].key, bytes, size, value, diag);
         if (r == 0)
                 return diag_error_in(diag, -EKEYREJECTED, CAUSE_SIGNATURE, blob->at.source,
@@ -264,7 +264,7 @@ static int make_body(Blobs *blobs, Text *t, char **ret_boundary, Diag *diag) {
 }
 
 int signature_make(Blobs *blobs, const Ed25519Key *private, const Signature *fields, char **ret, Diag *diag) {
-        _cleanup_(freep) char *boundary = NULL, *name = NULL, *bytes = NULL, *value = NULL;
+        _free_ char *boundary = NULL, *name = NULL, *bytes = NULL, *value = NULL;
         _cleanup_(text_done) Text t = {};
         unsigned char signature[ED25519_SIGNATURE];
         Ed25519Key public = {};

@@ -25,7 +25,7 @@ Trust *trust_free(Trust *t) {
 }
 
 static int add_key(const Root *root, const char *path, Trust *t, Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         const char *why = NULL;
         Ed25519Key key = {};
         size_t size = 0;
@@ -42,7 +42,7 @@ static int add_key(const Root *root, const char *path, Trust *t, Diag *diag) {
 }
 
 static int add_certificates(const Root *root, const char *path, Trust *t, Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         int r = root_read(root, path, CERTIFICATE_LIMIT, &text, NULL);
         if (r < 0)
                 return diag_error_in(diag, r, CAUSE_TRUST, path,
@@ -54,7 +54,7 @@ static int add_certificates(const Root *root, const char *path, Trust *t, Diag *
 }
 
 static int add_file(const Root *root, const char *name, Trust *t, Diag *diag) {
-        _cleanup_(freep) char *path = xasprintf(TRUSTED_DIR "/%s", name), *why = NULL;
+        _free_ char *path = xasprintf(TRUSTED_DIR "/%s", name), *why = NULL;
         bool key = endswith(name, ".pub");
         if (*name == '.' || (!key && !endswith(name, ".pem")))
                 return 0;
@@ -71,7 +71,7 @@ static int add_file(const Root *root, const char *name, Trust *t, Diag *diag) {
 static int check_absent(const Root *root, Diag *diag) {
         static const char *const paths[] = { "/etc/nodestrap", TRUSTED_DIR };
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-                _cleanup_(freep) char *to = NULL;
+                _free_ char *to = NULL;
                 if (root_read_link(root, paths[i], &to) >= 0 && root_exists(root, paths[i]) <= 0)
                         return diag_error(diag, -ENOKEY, CAUSE_TRUST,
                                           "%s is a symbolic link to where nothing is, so that it is not "
@@ -98,7 +98,7 @@ static bool counts(const char *name) {
 }
 
 int trust_load(const Root *root, Trust **ret, Diag *diag) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         _cleanup_(trust_freep) Trust *t = NULL;
         int r = list_names(root, &names, diag);
         if (r < 0)
@@ -125,7 +125,7 @@ int trust_load(const Root *root, Trust **ret, Diag *diag) {
 
 int trust_load_file(const Root *root, const char *path, Trust **ret, Diag *diag) {
         _cleanup_(trust_freep) Trust *t = xcalloc(1, sizeof *t);
-        _cleanup_(freep) char *absolute = root_absolute(root, path);
+        _free_ char *absolute = root_absolute(root, path);
         int r = hash_load(diag) ?: add_key(root, absolute ?: path, t, diag);
         if (r < 0)
                 return r;

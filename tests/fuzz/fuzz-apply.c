@@ -34,7 +34,7 @@ void content_done(Content *c) {
 }
 
 int content_probe(const Root *root, const char *path, Content *ret, Diag *diag) {
-        _cleanup_(freep) char *line = NULL;
+        _free_ char *line = NULL;
         char words[2][40] = { "", "" };
         unsigned disks = 0, events = 0;
         Content c = { .kind = CONTENT_UNREADABLE };
@@ -144,11 +144,11 @@ static int run_devices(Case *c) {
 
 /* What systemd makes of the file is what it makes of kubelet's own, and ours behind it. */
 static void check_taint(const Root *root) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (root_read(root, TAINT_FILE, MAX_INPUT, &text, NULL) < 0)
                 abort();
-        _cleanup_(freep) char *value = assignment_in_environment(text, "NODEADM_KUBELET_ARGS");
-        _cleanup_(strv_freep) char **words = assignment_split(value ?: "");
+        _free_ char *value = assignment_in_environment(text, "NODEADM_KUBELET_ARGS");
+        _strv_ char **words = assignment_split(value ?: "");
         size_t n = strv_length(words);
         if (n < 2 || !endswith(words[n - 1], TAINT_KEY "=EDRIVER:NoSchedule") ||
             !streq(words[n - 2], "--node-labels=" TAINT_KEY "=EDRIVER"))
@@ -191,7 +191,7 @@ static int run_raid(Case *c) {
 }
 
 static int run_disk(Case *c) {
-        _cleanup_(freep) char *device = NULL;
+        _free_ char *device = NULL;
         set_disks(c);
         c->a->storage.array = c->form & BIT(0);
         c->a->storage.volume = c->form & BIT(1);
@@ -261,7 +261,7 @@ static void look_texts_twice(const Root *root, const Action *a) {
         size_t size;
         if (look_texts(root, a, &t) < 0 || a->type != ACTION_WRITE_BLOCK)
                 return;
-        _cleanup_(freep) char *again = block_merge(t.new, t.new_size, a->file.content, &size);
+        _free_ char *again = block_merge(t.new, t.new_size, a->file.content, &size);
         if (size != t.new_size || memcmp(again, t.new, size) != 0)
                 abort();
 }
@@ -328,7 +328,7 @@ static void run(const Root *root, unsigned which, unsigned form) {
         int r = steps[which].run(&(Case){ &w, &action, form });
         if (r < 0 && (!w.text || !*w.text || w.cause == CAUSE_NONE))
                 abort();
-        _cleanup_(freep) char *found = w.found ? json_dumps(w.found, 0) : NULL;
+        _free_ char *found = w.found ? json_dumps(w.found, 0) : NULL;
         if (w.found && !found)
                 abort();
         free(w.text);

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define IMAGE_SIZE (2U << 20)
 
 static void check(const Content *c) {
-        _cleanup_(freep) char *text = content_describe(c);
+        _free_ char *text = content_describe(c);
         bool has_signature = c->kind != CONTENT_BLANK && c->kind != CONTENT_DATA &&
                              c->kind != CONTENT_REMAINS;
         if (c->kind == CONTENT_UNKNOWN || c->kind == CONTENT_UNREADABLE || !c->type == has_signature ||
@@ -33,7 +33,7 @@ static void check(const Content *c) {
 static char dir[] = P_tmpdir "/fuzz-content-XXXXXX";
 
 static void remove_image(void) {
-        _cleanup_(freep) char *path = xasprintf("%s/image", dir);
+        _free_ char *path = xasprintf("%s/image", dir);
         unlink(path);
         rmdir(dir);
 }
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
         const uint64_t places[] = { 0, 4096, IMAGE_SIZE - (size - 1), IMAGE_SIZE - 8192 };
         uint64_t at = places[data[0] & 3];
-        _cleanup_(freep) uint8_t *bytes = xcalloc(MAX(size, (size_t)MD_SUPER_SIZE), 1);
+        _free_ uint8_t *bytes = xcalloc(MAX(size, (size_t)MD_SUPER_SIZE), 1);
         memcpy(bytes, data + 1, size - 1);
         if (data[0] & 4)
                 md_super_seal(bytes);

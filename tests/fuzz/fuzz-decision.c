@@ -7,7 +7,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        _cleanup_(freep) char *text = xstrndup((const char *)data, size), *mac = network_file_mac(text);
+        _free_ char *text = xstrndup((const char *)data, size), *mac = network_file_mac(text);
         _cleanup_(decision_done) Decision d = {};
         if (mac && !mac_is_valid(mac))
                 abort();

@@ -25,7 +25,7 @@ static void check(const Elf *e) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_(elf_done) Elf e = {};
-        _cleanup_(freep) char *section = NULL;
+        _free_ char *section = NULL;
         _cleanup_(close_fd) int fd = memfd_create("elf", MFD_CLOEXEC);
         size_t n = 0;
         if (fd < 0 || (size > 0 && pwrite(fd, data, size, 0) != (ssize_t)size))

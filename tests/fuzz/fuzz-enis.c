@@ -21,7 +21,7 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
         for (const char *line = i->text, *end; *line; line = end + (*end == '\n')) {
                 end = line + strcspn(line, "\n");
                 size_t n = strcspn(line, " \n");
-                _cleanup_(freep) char *key = xstrndup(line, n);
+                _free_ char *key = xstrndup(line, n);
                 if (n == 0 || line + n >= end || !endswith(path, key))
                         continue;
                 *ret = xstrndup(line + n + 1, (size_t)(end - line) - n - 1);
@@ -90,7 +90,7 @@ static void ask(const char *text, const EniQuestion *question) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         char *again[] = { (char *)"0a:00:00:00:00:0b", NULL };
-        _cleanup_(freep) char *text = xmemdup(data, size);
+        _free_ char *text = xmemdup(data, size);
         if (strlen(text) == size) {
                 ask(text, &(EniQuestion){ .again = again });
                 ask(text, &(EniQuestion){ .cards = 1 });

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static const ExprVariable variables[] = {
                 { "default_enis", 3 }, { "ips_per_eni", 6 }, { "max_pods", 17 }, { "highest", INT64_MAX }
         };
-        _cleanup_(freep) char *text = xmemdup(data, size), *why = NULL, *again = NULL;
+        _free_ char *text = xmemdup(data, size), *why = NULL, *again = NULL;
         int64_t value = 0, same = 0;
         int r = expr_evaluate(text, variables, ARRAY_SIZE(variables), &value, &why);
         int q = expr_evaluate(text, variables, ARRAY_SIZE(variables), &same, &again);

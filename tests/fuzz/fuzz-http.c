@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         http_response_done(&whole);
         http_response_done(&pieces);
 
-        _cleanup_(freep) char *address = xmemdup(text, size);
+        _free_ char *address = xmemdup(text, size);
         _cleanup_(url_done) Url url = {};
         if (url_parse(address, &url) == 0 &&
             (!*url.host || strpbrk(url.authority, "\r\n /") || endswith(url.path, "/")))

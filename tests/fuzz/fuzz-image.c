@@ -50,7 +50,7 @@ static void check(const Checks *checks) {
                     (c->verdict == CHECK_FAILED) != (c->cause != CAUSE_NONE))
                         abort();
         }
-        _cleanup_(freep) char *table = checks_to_text(checks, checks->n % 2);
+        _free_ char *table = checks_to_text(checks, checks->n % 2);
         for (const char *p = table, *end = p + strlen(p); p < end;) {
                 size_t n = utf8_length(p, (size_t)(end - p));
                 if (n == 0 || ((unsigned char)*p < ' ' && *p != '\n'))
@@ -58,7 +58,7 @@ static void check(const Checks *checks) {
                 p += n;
         }
         json_auto_t *json = checks_to_json(checks);
-        _cleanup_(freep) char *text = json_dumps(json, 0);
+        _free_ char *text = json_dumps(json, 0);
         if (!text || json_array_size(json) != checks->n)
                 abort();
 }
@@ -66,10 +66,10 @@ static void check(const Checks *checks) {
 static void ask(const Image *image) {
         static const char *const programs[] = { "kubelet", "containerd" };
         _cleanup_(checks_done) Checks checks = {};
-        _cleanup_(freep) char *why = NULL;
+        _free_ char *why = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
                 _cleanup_(diag_done) Diag diag = {};
-                _cleanup_(freep) char *version = NULL;
+                _free_ char *version = NULL;
                 if (host_program_version(image->root, programs[i], NULL, &version, &diag) >= 0 && !version)
                         abort();
         }

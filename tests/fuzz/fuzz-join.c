@@ -71,7 +71,7 @@ static char *answer(KubeReply *ret, const char **ret_lines) {
 void kube_api_watch(KubeApi *api, const char *token, uint64_t deadline_usec,
                     bool (*on_line)(void *user, const char *line, size_t size), void *user, KubeReply *ret) {
         const char *lines;
-        _cleanup_(freep) char *text = answer(ret, &lines);
+        _free_ char *text = answer(ret, &lines);
         (void)api, (void)token, (void)deadline_usec;
         if (!text)
                 return;
@@ -89,7 +89,7 @@ void kube_api_watch(KubeApi *api, const char *token, uint64_t deadline_usec,
 void kube_api_request(KubeApi *api, const KubeRequest *request, const char *token, uint64_t deadline_usec,
                       KubeReply *ret) {
         const char *lines;
-        _cleanup_(freep) char *text = answer(ret, &lines);
+        _free_ char *text = answer(ret, &lines);
         (void)api, (void)token, (void)deadline_usec;
         if (!*request->path || strpbrk(request->path, " \r\n"))
                 abort();
@@ -190,7 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         if (!root && root_new("/", &root) < 0)
                 abort();
-        _cleanup_(freep) char *text = xmemdup(data + 1, size - 1);
+        _free_ char *text = xmemdup(data + 1, size - 1);
         next = text;
         end = text + size - 1;
         requests = 0;

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static char gpu[] = "0000:86:00.0";
         char *gpus[] = { gpu, NULL };
         _cleanup_(findings_done) Findings f = {};
-        _cleanup_(freep) char *text = xmemdup(data, size);
+        _free_ char *text = xmemdup(data, size);
 
         kernel_log_findings(text, size, gpus, &f);
         for (size_t i = 0; i < f.n; i++) {

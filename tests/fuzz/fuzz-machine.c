@@ -30,7 +30,7 @@ void prober_ask(Prober *p, const Probed *all, size_t n, uint64_t timeout_usec) {
 }
 
 static void probe(Probed *p) {
-        _cleanup_(freep) char *line = NULL;
+        _free_ char *line = NULL;
         char words[2][32] = { "", "" };
         unsigned disks = 0;
         Content *c = &p->content;
@@ -77,7 +77,7 @@ static void plan(Sample *s, const Host *host) {
                 return;
         }
         _cleanup_(json_decrefp) json_t *json = plan_to_json(s->plan);
-        _cleanup_(freep) char *text = plan_to_text(s->plan), *dump = json_dumps(json, 0);
+        _free_ char *text = plan_to_text(s->plan), *dump = json_dumps(json, 0);
         if (!text || !dump)
                 abort();
 }
@@ -104,7 +104,7 @@ static void detect(const Root *root, StorageStrategy strategy, bool volumes) {
                 abort();
         if (r >= 0) {
                 _cleanup_(json_decrefp) json_t *json = host_to_json(host);
-                _cleanup_(freep) char *text = json_dumps(json, 0);
+                _free_ char *text = json_dumps(json, 0);
                 if (!text)
                         abort();
                 plan(&s, host);

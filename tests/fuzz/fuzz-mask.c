@@ -21,7 +21,7 @@ static char *plant(const char *text, size_t size, size_t *ret_size) {
 
 static void check(MaskFormat format, const char *text, size_t size) {
         _cleanup_(secrets_done) Secrets s = {};
-        _cleanup_(freep) char *out = NULL, *again = NULL, *scrubbed = NULL;
+        _free_ char *out = NULL, *again = NULL, *scrubbed = NULL;
         size_t n, m;
         if (mask_file(&s, format, text, size, &out, &n) < 0)
                 return;
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         size_t n;
         if (size < 1)
                 return 0;
-        _cleanup_(freep) char *text = plant((const char *)data + 1, size - 1, &n);
+        _free_ char *text = plant((const char *)data + 1, size - 1, &n);
         check((MaskFormat)(data[0] % 6), text, n);
         return 0;
 }

@@ -5,12 +5,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        _cleanup_(freep) char *text = xstrndup((const char *)data, size);
+        _free_ char *text = xstrndup((const char *)data, size);
         _cleanup_(text_done) Text lines = {}, again = {};
         module_options_add(&lines, "F", text, "nvidia");
         if (!lines.data)
                 return 0;
-        _cleanup_(freep) char *plain = xcalloc(1, lines.size + 1);
+        _free_ char *plain = xcalloc(1, lines.size + 1);
         char *to = plain;
         for (const char *line = lines.data; *line; line = strchr(line, '\n') + 1) {
                 if (!startswith(line, "F: ") || !strchr(line, '\n') || strstr(line, "  "))
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         module_options_add(&again, "F", plain, "nvidia");
         if (!again.data || !streq(again.data, lines.data))
                 abort();
-        _cleanup_(freep) char *file = module_options_changed(lines.data, "");
+        _free_ char *file = module_options_changed(lines.data, "");
         if (!streq(file, "F"))
                 abort();
         return 0;

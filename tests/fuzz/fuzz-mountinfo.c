@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *text = xmemdup(data, size);      /* fmemopen() takes no const */
+        _free_ char *text = xmemdup(data, size);      /* fmemopen() takes no const */
         FILE *file = size > 0 ? fmemopen(text, size, "r") : NULL;
         Storage s = {};
         int r = file ? mounts_read(file, &s, &diag) : 0;

@@ -143,7 +143,7 @@ FUNCTION(nvmlDeviceGetHandleByIndex_v2, unsigned index, void **ret) {
 }
 
 FUNCTION(nvmlDeviceGetUUID, void *d, char *ret, unsigned size) {
-        _cleanup_(freep) char *layout = xasprintf("s%u", size);
+        _free_ char *layout = xasprintf("s%u", size);
         (void)d;
         return answer("nvmlDeviceGetUUID", layout, ret);
 }
@@ -285,7 +285,7 @@ static const struct { int (*work)(Work *w); const char *target; ActionType type;
 /* One that fails says why, what was found can be told, and the library is closed as often as it was
  * opened. */
 static void check(const Work *w, int r, bool finds) {
-        _cleanup_(freep) char *found = w->found ? json_dumps(w->found, 0) : NULL;
+        _free_ char *found = w->found ? json_dumps(w->found, 0) : NULL;
         if (r < 0 && (!w->text || !*w->text || w->cause == CAUSE_NONE))
                 abort();
         if ((w->found || (finds && r >= 0)) && !found)

@@ -8,8 +8,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        _cleanup_(freep) char *text = xmemdup(data, size);
-        _cleanup_(strv_freep) char **argv = NULL;
+        _free_ char *text = xmemdup(data, size);
+        _strv_ char **argv = NULL;
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(options_done) Options options = {};
         for (char *rest = text, *word = strsep(&rest, "\n"); word; word = strsep(&rest, "\n"))

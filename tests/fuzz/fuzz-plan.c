@@ -9,8 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const Plan *plan) {
         _cleanup_(json_decrefp) json_t *json = plan_to_json(plan);
-        _cleanup_(freep) char *text = plan_to_text(plan), *dump = json_dumps(json, 0);
-        _cleanup_(freep) size_t *path = NULL;
+        _free_ char *text = plan_to_text(plan), *dump = json_dumps(json, 0);
+        _free_ size_t *path = NULL;
         uint64_t usec;
         if (!text || !dump || plan_critical_path(plan, &path, &usec) > plan->n)
                 abort();

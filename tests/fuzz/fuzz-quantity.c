@@ -7,7 +7,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        _cleanup_(freep) char *text = xmemdup(data, size);
+        _free_ char *text = xmemdup(data, size);
         int64_t value, again;
         if (cpu_list_count(text) > 1U << 31)
                 abort();
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 abort();
         if (value < 0 || value > INT64_MAX - 1000)
                 return 0;
-        _cleanup_(freep) char *decimal = quantity_text(value, false), *binary = quantity_text(value, true);
+        _free_ char *decimal = quantity_text(value, false), *binary = quantity_text(value, true);
         if (quantity_parse(decimal, &again) < 0 || again != value)
                 abort();
         if (quantity_parse(binary, &again) < 0 || again < value || again - value > 999)

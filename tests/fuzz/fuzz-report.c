@@ -42,8 +42,8 @@ static void read_status(const Root *root) {
                 critical_put(status.json, &status);
         status_take(&status, json_incref(status.json));
         show(&status);
-        _cleanup_(freep) char *metrics = metrics_make(&status, true), *found = found_text(&status),
-                              *drawing = status_draw(&status);
+        _free_ char *metrics = metrics_make(&status, true), *found = found_text(&status),
+                    *drawing = status_draw(&status);
         if (!metrics || !found || !drawing)
                 abort();
 }
@@ -57,7 +57,7 @@ static void write_status(const Root *root, const char *phases) {
         (void)diag_error(&diag, -1, CAUSE_FACTS, "text");
         _cleanup_(status_done) Status status = {};
         status_make(root, &report, &v, 9, &status);
-        _cleanup_(freep) char *text = json_dumps(status.json, 0);
+        _free_ char *text = json_dumps(status.json, 0);
         if (!text)
                 abort();
         show(&status);

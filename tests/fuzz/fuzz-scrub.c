@@ -10,12 +10,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const uint8_t *end = memchr(data, '\n', size);
         size_t n = end ? (size_t)(end - data) : 0, out_size;
         _cleanup_(secrets_done) Secrets s = {};
-        _cleanup_(freep) char *secret = xstrndup((const char *)data, n), *bare = str_strip(secret);
+        _free_ char *secret = xstrndup((const char *)data, n), *bare = str_strip(secret);
         /* on the heap, so that a sanitizer sees what is read behind it */
-        _cleanup_(freep) char *text = xmemdup(data + n, size - n);
+        _free_ char *text = xmemdup(data + n, size - n);
         if (n < 256)                            /* what has a NUL ends there */
                 secrets_add(&s, secret);
-        _cleanup_(freep) char *out = secrets_scrub(&s, text, size - n, &out_size);
+        _free_ char *out = secrets_scrub(&s, text, size - n, &out_size);
         bool told = n < 256;
         n = strlen(bare);
         /* the mark itself may make it up again */

@@ -79,7 +79,7 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         for (size_t i = 0; i < n_headers; i++)
                 if (strpbrk(headers[i][0], "\r\n") || strpbrk(headers[i][1], "\r\n"))
                         abort();        /* a header of somebody else's */
-        _cleanup_(freep) char *text = answer_take(&answer, &size) ? xstrndup(answer, size) : NULL;
+        _free_ char *text = answer_take(&answer, &size) ? xstrndup(answer, size) : NULL;
         if (!text || sscanf(text, "%ld %lld %u%n", &status, &date, &wait, &at) != 3 || !text[at]) {
                 *ret_why = xstrdup("nobody answers");
                 return -EKEYREJECTED;
@@ -111,7 +111,7 @@ static int ask_credentials(Imds *imds, bool assume, Diag *diag) {
 }
 
 static int ask_imds(Imds *imds, Diag *diag) {
-        _cleanup_(freep) char *text = NULL, *again = NULL;
+        _free_ char *text = NULL, *again = NULL;
         size_t size = 0;
         int r = imds_get(imds, "user-data", &text, &size, diag);
         if (r >= 0 && (text[size] || imds_get(imds, "user-data", &again, NULL, diag) != 0))
@@ -121,7 +121,7 @@ static int ask_imds(Imds *imds, Diag *diag) {
 
 /* The region, too, is the metadata service's word. */
 static int ask_token(Diag *diag) {
-        _cleanup_(freep) char *token = NULL;
+        _free_ char *token = NULL;
         int64_t seconds;
         TokenRequest request = { .cluster = "prod", .deadline_usec = now_usec() + 20 * USEC_PER_SEC };
         int r = token_make(&request, &token, &seconds, diag);
@@ -139,7 +139,7 @@ static bool settle(void *user, const char *why, bool more) {
 static int ask_ec2(char what, Imds *imds, Diag *diag) {
         Ec2 ec2 = { .region = "us-west-2", .domain = "amazonaws.com", .imds = imds,
                     .wish = { .settle = settle, .user = &what } };
-        _cleanup_(freep) char *name = NULL;
+        _free_ char *name = NULL;
         unsigned enis = 0, addresses = 0;
         bool tagged = false;
         int r = (what & 7) == 3   ? ec2_private_dns_name(&ec2, "i-0123456789abcdef0", &name, diag)
@@ -157,7 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_(imds_freep) Imds *imds = imds_new(0);
         if (size < 1)
                 return 0;
-        _cleanup_(freep) char *text = xmemdup(data + 1, size - 1);
+        _free_ char *text = xmemdup(data + 1, size - 1);
         char what = (char)data[0];
         unsigned kind = what & 7;
         next = text;

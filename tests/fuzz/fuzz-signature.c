@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (take((const char *)data, size, &blobs) >= 0 && size > 0 &&
             (blobs.items[0].size + 1 < n || memcmp(blobs.items[0].data, only, n - 1) != 0))
                 abort();
-        _cleanup_(freep) char *text = sign(data, size);
+        _free_ char *text = sign(data, size);
         if (text && take(text, strlen(text), &again) < 0)
                 abort();
         return 0;

@@ -20,7 +20,7 @@ static void as_list(const char *text) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        _cleanup_(freep) char *text = xmemdup(data, size);
+        _free_ char *text = xmemdup(data, size);
         _cleanup_(blobs_done) Blobs blobs = {};
         _cleanup_(documents_done) Documents documents = {};
         _cleanup_(diag_done) Diag diag = {};

@@ -20,7 +20,7 @@ static void check_lines(const json_t *value, const TomlLines *lines, unsigned la
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         json_auto_t *value = NULL, *again = NULL;
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         const char *why = NULL;
         unsigned line = 0, last = 1;
         _cleanup_(toml_lines_done) TomlLines lines = {};

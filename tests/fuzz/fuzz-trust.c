@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const char *why = NULL;
         if (size > MAX_INPUT)
                 return 0;
-        _cleanup_(freep) char *text = xmemdup(data, size);
+        _free_ char *text = xmemdup(data, size);
         if (ed25519_parse_public(text, size, &key, &why) < 0 && !why)
                 abort();
         if (ed25519_parse_private(text, size, &key, &why) < 0 && !why)

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         Blob b = { .at = { "fuzz", 0, 1 }, .data = xmemdup(data, size), .size = size };
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *text = base64_encode(data, size), *back = NULL;
+        _free_ char *text = base64_encode(data, size), *back = NULL;
         size_t n;
         int r = doc_unpack(&b, &diag);
 

@@ -6,9 +6,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        _cleanup_(freep) char *page = xcalloc(NVME_IDENTIFY_SIZE, 1);
+        _free_ char *page = xcalloc(NVME_IDENTIFY_SIZE, 1);
         memcpy(page + 3072, data, MIN(size, 1024));
-        _cleanup_(freep) char *name = volume_name_parse(page);
+        _free_ char *name = volume_name_parse(page);
         if (!name)
                 return 0;
         const char *bare = startswith(name, "/dev/") ? name + strlen("/dev/") : name;

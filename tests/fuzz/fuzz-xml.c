@@ -6,11 +6,11 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        _cleanup_(strv_freep) char **texts = NULL;
+        _strv_ char **texts = NULL;
         const uint8_t *line_end = size > 0 ? memchr(data, '\n', size) : NULL;
         if (!line_end)
                 return 0;
-        _cleanup_(freep) char *path = xmemdup(data, (size_t)(line_end - data));
+        _free_ char *path = xmemdup(data, (size_t)(line_end - data));
         size_t rest = size - (size_t)(line_end + 1 - data);
         int r = xml_texts((const char *)line_end + 1, rest, path, &texts);
         if (r < 0 && texts)

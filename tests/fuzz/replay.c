@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static unsigned n;
 
 static bool replay(const Root *root, const char *dir, const char *name) {
-        _cleanup_(freep) char *path = xasprintf("%s/%s", dir, name), *data = NULL;
+        _free_ char *path = xasprintf("%s/%s", dir, name), *data = NULL;
         size_t size = 0;
         if (root_read(root, path, 8 << 20, &data, &size) < 0) {
                 printf("not ok %u - %s cannot be read\n", ++n, name);
@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
         if (!well)
                 printf("not ok %u - this directory cannot be opened\n", ++n);
         for (; well && *dirs; dirs++) {
-                _cleanup_(strv_freep) char **names = NULL;
+                _strv_ char **names = NULL;
                 well = root_list(root, *dirs, &names) >= 0 && names;
                 if (!well)
                         printf("not ok %u - %s is empty or missing\n", ++n, *dirs);

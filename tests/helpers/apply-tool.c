@@ -153,7 +153,7 @@ int main(int argc, char **argv) {
         _cleanup_(results_done) Results results = {};
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(root_freep) Root *root = NULL;
-        _cleanup_(freep) char *line = NULL;
+        _free_ char *line = NULL;
         uint64_t begin = now_usec();
         size_t room = 0;
 

@@ -21,7 +21,7 @@
 
 static int tool_imds(Imds *imds, char **paths, Diag *diag) {
         for (; *paths; paths++) {
-                _cleanup_(freep) char *data = NULL;
+                _free_ char *data = NULL;
                 size_t size = 0;
                 int r = imds_get(imds, *paths, &data, &size, diag);
                 if (r == -ENOENT)
@@ -45,7 +45,7 @@ static int tool_source(Imds *imds, char **uris, Diag *diag) {
 }
 
 static int tool_name(const Ec2 *ec2, const char *id, Diag *diag) {
-        _cleanup_(freep) char *name = NULL;
+        _free_ char *name = NULL;
         int r = ec2_private_dns_name(ec2, id, &name, diag);
         if (r >= 0)
                 puts(name);
@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
               : streq(argv[1], "endpoint") ? tool_endpoint(argv[2], argv + 3)
               : streq(argv[1], "limits") ? tool_limits(&ec2, argv[2], &diag) : -EINVAL;
         for (size_t i = 0; i < diag.n; i++) {
-                _cleanup_(freep) char *text = diagnostic_format(&diag.items[i]);
+                _free_ char *text = diagnostic_format(&diag.items[i]);
                 fprintf(stderr, "%s: %s\n",
                         diag.items[i].warning ? "warning" : cause_word(diag.items[i].cause), text);
         }

@@ -23,7 +23,7 @@ static void read_values(Config *config, ServiceEnvironment *e, const char *what)
         FILE *file = fopen(what + n + 1, "re");
         if (!file)
                 FAIL("%s cannot be read", what);
-        _cleanup_(freep) char *text = read_all(file, &size);
+        _free_ char *text = read_all(file, &size);
         fclose(file);
         *e = (ServiceEnvironment) { .service = xstrndup(what, n) };
         for (char *p = text; p < text + size; p += strlen(p) + 1)
@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
                         s.config.instance.environment = environment;
                         read_values(&s.config, &environment[s.config.instance.n_environment++], argv[i] + strlen("environment="));
                 } else if (streq(argv[i], "toml")) {
-                        _cleanup_(freep) char *text = read_all(stdin, &size);
+                        _free_ char *text = read_all(stdin, &size);
                         if (toml_parse(text, size, &s.config.containerd.config, &line, &why) < 0) {
                                 fprintf(stderr, "line %u: %s\n", line, why);
                                 return 1;
@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
                 }
         sample_plan(&s);
         if (streq(argv[argc - 1], "text")) {
-                _cleanup_(freep) char *text = plan_to_text(s.plan);
+                _free_ char *text = plan_to_text(s.plan);
                 fputs(text, stdout);
         }
         int r = write_files(s.plan, argv[3]);

@@ -22,7 +22,7 @@ static void parse(const char *data, size_t size) {
 
 static void format(const char *data, size_t size) {
         json_auto_t *value = json_loadb(data, size, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (!value || toml_format(value, &text) < 0)
                 puts("error");
         else
@@ -31,7 +31,7 @@ static void format(const char *data, size_t size) {
 
 int main(int argc, char **argv) {
         bool writes = argc > 1 && streq(argv[1], "-w");
-        _cleanup_(freep) char *line = NULL;
+        _free_ char *line = NULL;
         size_t room = 0;
         while (getline(&line, &room, stdin) > 0) {
                 uint64_t size;
@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
                 if (parse_u64(line, &size) < 0)
                         return 1;
                 /* exact, so that a read past the end is seen */
-                _cleanup_(freep) char *data = malloc(size ?: 1);
+                _free_ char *data = malloc(size ?: 1);
                 if (!data || fread(data, 1, size, stdin) != size)
                         return 1;
                 if (writes)

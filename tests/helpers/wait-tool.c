@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
                                &diag);
         unsigned long long took = now_usec() - begin;
         for (size_t i = 0; i < diag.n; i++) {
-                _cleanup_(freep) char *text = diagnostic_format(&diag.items[i]);
+                _free_ char *text = diagnostic_format(&diag.items[i]);
                 log_error("%s", text);
         }
         printf("%d after %llu us\n", r, took);

@@ -26,7 +26,7 @@ static void fake_load(void) {
         ASSERT_TRUE(n > 0);
         exe[n] = 0;                     /* valgrind writes behind it */
         *strrchr(exe, '/') = 0;
-        _cleanup_(freep) char *path = xasprintf("%s/../fakes/libnvidia-ml.so.1", exe);
+        _free_ char *path = xasprintf("%s/../fakes/libnvidia-ml.so.1", exe);
         library = dlopen(path, RTLD_NOW);
         if (!library)
                 FAIL("%s", dlerror());
@@ -95,7 +95,7 @@ static void machine_init(Machine *m, const char *script) {
 
 /* How often a call was made, by the state: -1 for calls without a GPU. */
 _unused_ static unsigned calls_of(const Machine *m, const char *call, int gpu) {
-        _cleanup_(freep) char *text = NULL, *words = xasprintf("calls %s %d ", call, gpu);
+        _free_ char *text = NULL, *words = xasprintf("calls %s %d ", call, gpu);
         unsigned n = 0;
         ASSERT_OK(root_read(m->root, "/script.state", 1 << 20, &text, NULL));
         for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && n == 0;

@@ -9,7 +9,7 @@
 
 /* Is there a regular file of this mode at path itself, not behind a link, that holds this and nothing else? */
 _unused_ static bool file_is(const Root *root, const char *path, const void *data, size_t size, mode_t mode) {
-        _cleanup_(freep) char *there = NULL;
+        _free_ char *there = NULL;
         _cleanup_(close_fd) int fd = root_open(root, path, O_PATH | O_NOFOLLOW);
         struct stat st;
         size_t n = 0;

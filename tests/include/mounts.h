@@ -36,13 +36,13 @@ static inline char *box_path(const Box *b, const char *path) {
 }
 
 static inline void box_mkdir(const Box *b, const char *path, mode_t mode) {
-        _cleanup_(freep) char *full = box_path(b, path);
+        _free_ char *full = box_path(b, path);
         ASSERT_OK(root_make_dirs(b->root, path, 0755));
         ASSERT_EQ(chmod(full, mode), 0);
 }
 
 static inline void box_tmpfs(const Box *b, const char *path, const char *options) {
-        _cleanup_(freep) char *full = box_path(b, path);
+        _free_ char *full = box_path(b, path);
         ASSERT_OK(root_make_dirs(b->root, path, 0755));
         ASSERT_EQ(mount("test", full, "tmpfs", 0, options), 0);
 }
@@ -73,7 +73,7 @@ static inline void put(const Box *b, const char *path, const char *content) {
 }
 
 static inline void assert_file(const Box *b, const char *path, const char *content) {
-        _cleanup_(freep) char *data = NULL;
+        _free_ char *data = NULL;
         int r = root_read(b->root, path, 1 << 20, &data, NULL);
         if (r < 0)
                 FAIL("%s: %s", path, strerror(-r));
@@ -83,28 +83,28 @@ static inline void assert_file(const Box *b, const char *path, const char *conte
 /* Without following a link at its end. */
 static inline bool is_there(const Box *b, const char *path) {
         struct stat st;
-        _cleanup_(freep) char *full = box_path(b, path);
+        _free_ char *full = box_path(b, path);
         return lstat(full, &st) == 0;
 }
 
 static inline struct stat look_at(const Box *b, const char *path) {
         struct stat st;
-        _cleanup_(freep) char *full = box_path(b, path);
+        _free_ char *full = box_path(b, path);
         if (lstat(full, &st) < 0)
                 FAIL("%s: %s", path, strerror(errno));
         return st;
 }
 
 static inline void assert_entries(const Box *b, const char *path, const char *names) {
-        _cleanup_(strv_freep) char **list = NULL;
+        _strv_ char **list = NULL;
         ASSERT_OK(root_list(b->root, path, &list));
-        _cleanup_(freep) char *joined = strv_join(list, " ");
+        _free_ char *joined = strv_join(list, " ");
         ASSERT_STREQ(joined, names);
 }
 
 /* Does mountinfo have a mount of the box's path that is shared (or not)? */
 static inline bool is_shared(const Box *b, const char *path) {
-        _cleanup_(freep) char *full = xasprintf(" %s%s ", b->path, path), *line = NULL;
+        _free_ char *full = xasprintf(" %s%s ", b->path, path), *line = NULL;
         FILE *f = fopen("/proc/self/mountinfo", "re");
         bool shared = false;
         size_t room = 0;

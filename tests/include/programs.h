@@ -5,9 +5,9 @@
 #include "mounts.h"
 
 static inline void box_program(const Box *b, const char *name, const char *script) {
-        _cleanup_(freep) char *path = xasprintf("/usr/bin/%s", name),
-                              *text = xasprintf("#!/bin/sh\n%s\n", script);
-        _cleanup_(freep) char *folders = xasprintf("%s/usr/bin:/usr/bin:/bin", b->path);
+        _free_ char *path = xasprintf("/usr/bin/%s", name),
+                    *text = xasprintf("#!/bin/sh\n%s\n", script);
+        _free_ char *folders = xasprintf("%s/usr/bin:/usr/bin:/bin", b->path);
         ASSERT_OK(root_replace_volatile(b->root, path, text, strlen(text), 0755));
         ASSERT_EQ(setenv("PATH", folders, 1), 0);
 }
@@ -29,8 +29,8 @@ static inline void path_show(char **before) {
         _unused_ _cleanup_(path_show) char *_path = path_hide()
 
 static inline void box_link(const Box *b, const char *path, const char *target) {
-        _cleanup_(freep) char *full = box_path(b, path),
-                              *parent = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+        _free_ char *full = box_path(b, path),
+                    *parent = xstrndup(path, (size_t)(strrchr(path, '/') - path));
         ASSERT_OK(root_make_dirs(b->root, parent, 0755));
         ASSERT_EQ(symlink(target, full), 0);
 }

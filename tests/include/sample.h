@@ -72,7 +72,7 @@ static inline void sample_done(Sample *s) {
 
 /* JSON written with ' for ", owned by the sample. */
 static inline json_t *sample_json(Sample *s, const char *text) {
-        _cleanup_(freep) char *copy = xstrdup(text);
+        _free_ char *copy = xstrdup(text);
         for (char *p = copy; *p; p++)
                 *p = *p == '\'' ? '"' : *p;
         size_t i = s->parsed[0] ? s->parsed[1] ? 2 : 1 : 0;
@@ -92,7 +92,7 @@ static inline Plan *sample_plan(Sample *s) {
 }
 
 static inline const Action *sample_file(const Sample *s, const char *path) {
-        _cleanup_(freep) char *id = xasprintf("write-file:%s", path);
+        _free_ char *id = xasprintf("write-file:%s", path);
         const Action *a = plan_find(s->plan, id);
         if (!a)
                 FAIL("the plan does not write %s", path);
@@ -109,7 +109,7 @@ static inline bool sample_warned(const Sample *s, const char *code) {
 /* What stands in a planned JSON file at a path with slashes, as compact JSON; owned by the caller. */
 static inline char *sample_setting(const Sample *s, const char *file, const char *path) {
         json_t *all = json_loads(sample_file(s, file)->file.content, 0, NULL), *at = all;
-        _cleanup_(freep) char *rest = xstrdup(path);
+        _free_ char *rest = xstrdup(path);
         for (char *key = strtok(rest, "/"); key; key = strtok(NULL, "/"))
                 at = json_object_get(at, key);
         char *text = at ? json_dumps(at, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) : xstrdup("absent");
@@ -117,4 +117,4 @@ static inline char *sample_setting(const Sample *s, const char *file, const char
         return text;
 }
 #define ASSERT_SETTING(s, file, path, want) ({                                                  \
-        _cleanup_(freep) char *_t = sample_setting(s, file, path); ASSERT_STREQ(_t, want); })
+        _free_ char *_t = sample_setting(s, file, path); ASSERT_STREQ(_t, want); })

@@ -42,7 +42,7 @@ _unused_ static void tree_done(Tree *t) {
 }
 
 static char *tree_elf(const char *needed, const char *text, size_t size, size_t *ret_size) {
-        _cleanup_(freep) char *info = xmemdup(text, size);
+        _free_ char *info = xmemdup(text, size);
         for (size_t i = 0; i < size; i++)
                 if (info[i] == '\n')
                         info[i] = 0;
@@ -56,7 +56,7 @@ static int tree_write(const Root *root, const char *path, const char *content, s
         const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK;
         _cleanup_(close_fd) int fd = root_open(root, path, flags);
         if (fd == -ENOENT) {
-                _cleanup_(freep) char *above = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+                _free_ char *above = xstrndup(path, (size_t)(strrchr(path, '/') - path));
                 int r = *above ? root_make_dirs(root, above, 0755) : 0;
                 fd = r < 0 ? r : root_open(root, path, flags);
         }
@@ -67,7 +67,7 @@ static int tree_write(const Root *root, const char *path, const char *content, s
 
 /* What cannot be there, a file in a file or a name of 300 bytes, is not there. */
 static void tree_put(Tree *t, char kind, char *path, const char *content, size_t size) {
-        _cleanup_(freep) char *made = NULL;
+        _free_ char *made = NULL;
         char *word = strchr(path, ' ');
         int r = 0;
         if (kind == 'E' || kind == '>') {
@@ -112,7 +112,7 @@ _unused_ static void tree_unpack(Tree *t, const char *at, const char *end) {
                         newline = memchr(next, '\n', (size_t)(end - next));
                         next = newline ? newline + 1 : end;
                 }
-                _cleanup_(freep) char *path = xmemdup(at + 3, (size_t)(body - at - 3));
+                _free_ char *path = xmemdup(at + 3, (size_t)(body - at - 3));
                 path[strcspn(path, "\n")] = 0;
                 tree_put(t, at[1], path, body, (size_t)(next - body));
                 at = next;

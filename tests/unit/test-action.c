@@ -64,7 +64,7 @@ TEST(every_type_says_what_it_needs) {
 /* A warning in place of its failure has a word, which the page of all words explains. */
 TEST(every_word_is_in_the_manual) {
         _cleanup_(root_freep) Root *here = NULL;
-        _cleanup_(freep) char *page = NULL;
+        _free_ char *page = NULL;
         ASSERT_OK(root_new(".", &here));
         ASSERT_OK(root_read(here, "/debian/nodestrap-codes.7", 1 << 20, &page, NULL));
         EACH(type) {

@@ -84,7 +84,7 @@ static void put(const Box *b, const char *path, const char *content, mode_t mode
 }
 
 static void assert_file(const Box *b, const char *path, const char *content) {
-        _cleanup_(freep) char *data = NULL;
+        _free_ char *data = NULL;
         int r = root_read(b->root, path, 1 << 20, &data, NULL);
         if (r < 0)
                 FAIL("%s: %s", path, strerror(-r));
@@ -127,7 +127,7 @@ TEST(writes_files_and_changes_nothing_the_second_time) {
 TEST(more_files_than_one_batch) {
         BOX(b);
         for (int i = 0; i < 500; i++) {
-                _cleanup_(freep) char *path = xasprintf("/etc/many/%d", i);
+                _free_ char *path = xasprintf("/etc/many/%d", i);
                 add(&b, ACTION_WRITE_FILE, path, path);
         }
         ASSERT_OK(apply(&b));
@@ -140,7 +140,7 @@ TEST(what_is_so_already_takes_no_place_in_a_batch) {
         put(&b, "/etc/old", "old", 0644);
         add(&b, ACTION_WRITE_FILE, "/etc/old", "new");
         for (int i = 0; i < 100; i++) {
-                _cleanup_(freep) char *path = xasprintf("/etc/many/%d", i);
+                _free_ char *path = xasprintf("/etc/many/%d", i);
                 put(&b, path, path, 0644);
                 add(&b, ACTION_WRITE_FILE, path, path);
         }
@@ -159,7 +159,7 @@ TEST(a_failure_before_the_last_batch_leaves_the_manifest) {
         ASSERT_OK(root_make_dirs(b.root, "/etc/dir", 0755));
         add(&b, ACTION_WRITE_FILE, "/etc/dir", "a directory stands here");
         for (int i = 0; i < 100; i++) {
-                _cleanup_(freep) char *path = xasprintf("/etc/many/%d", i);
+                _free_ char *path = xasprintf("/etc/many/%d", i);
                 add(&b, ACTION_WRITE_FILE, path, path)->phase = PHASE_RUN;
         }
         add(&b, ACTION_PRUNE_FILES, MANIFEST_FILE, NULL)->phase = PHASE_RUN;
@@ -235,7 +235,7 @@ TEST(a_failure_late_in_a_batch_holds_back_what_was_staged_behind_it) {
 TEST(a_link_is_replaced_and_not_followed) {
         BOX(b);
         put(&b, "/etc/target", "somebody else's", 0644);
-        _cleanup_(freep) char *link = xasprintf("%s/etc/link", b.path);
+        _free_ char *link = xasprintf("%s/etc/link", b.path);
         ASSERT_EQ(symlink("target", link), 0);
         add(&b, ACTION_WRITE_FILE, "/etc/link", "ours");
         ASSERT_OK(apply(&b));
@@ -303,10 +303,10 @@ TEST(an_empty_plan_is_a_success) {
 
 static void assert_merge(const char *old, const char *content, const char *want) {
         size_t size = 0;
-        _cleanup_(freep) char *got = block_merge(old, strlen(old), content, &size);
+        _free_ char *got = block_merge(old, strlen(old), content, &size);
         ASSERT_STREQ(got, want);
         ASSERT_EQ(size, strlen(want));
-        _cleanup_(freep) char *again = block_merge(got, size, content, &size);
+        _free_ char *again = block_merge(got, size, content, &size);
         ASSERT_STREQ(again, want);
 }
 
@@ -329,7 +329,7 @@ TEST(block_edits) {
 TEST(a_block_keeps_mode_and_owner) {
         BOX(b);
         struct stat st;
-        _cleanup_(freep) char *path = xasprintf("%s/etc/hosts", b.path);
+        _free_ char *path = xasprintf("%s/etc/hosts", b.path);
         put(&b, "/etc/hosts", "127.0.0.1 localhost\n", 0640);
         if (geteuid() == 0)
                 ASSERT_EQ(chown(path, 7, 8), 0);
@@ -363,7 +363,7 @@ TEST(a_block_makes_a_missing_file_but_not_for_nothing) {
 TEST(a_block_is_not_written_through_a_link) {
         BOX(b);
         put(&b, "/etc/real", "r\n", 0644);
-        _cleanup_(freep) char *link = xasprintf("%s/etc/hosts", b.path);
+        _free_ char *link = xasprintf("%s/etc/hosts", b.path);
         ASSERT_EQ(symlink("real", link), 0);
         add(&b, ACTION_WRITE_BLOCK, "/etc/hosts", "x");
         ASSERT_TRUE(apply(&b) < 0);
@@ -373,7 +373,7 @@ TEST(a_block_is_not_written_through_a_link) {
 
 TEST(a_directory_that_is_a_link_to_nowhere_is_named) {
         BOX(b);
-        _cleanup_(freep) char *link = xasprintf("%s/kubelet", b.path);
+        _free_ char *link = xasprintf("%s/kubelet", b.path);
         ASSERT_EQ(symlink("/gone", link), 0);
         add(&b, ACTION_WRITE_FILE, "/kubelet/kubeconfig", "x");
         ASSERT_TRUE(apply(&b) < 0);
@@ -472,7 +472,7 @@ TEST(prune_keeps_what_is_no_file_any_more) {
         BOX(b);
         PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", "/etc/b", NULL);
         ASSERT_OK(apply(&b));
-        _cleanup_(freep) char *link = xasprintf("%s/etc/a", b.path);
+        _free_ char *link = xasprintf("%s/etc/a", b.path);
         ASSERT_OK(root_remove(b.root, "/etc/a"));
         ASSERT_OK(root_remove(b.root, "/etc/b"));
         ASSERT_EQ(symlink("elsewhere", link), 0);
@@ -502,7 +502,7 @@ TEST(a_manifest_cannot_lead_elsewhere) {
         sha256_hex("v", 1, digest);
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 BOX(b);
-                _cleanup_(freep) char *manifest = xasprintf("{\"version\":1,\"files\":[{\"path\":\"%s\",\"sha256\":\"%s\",\"phase\":\"config\"}]}", bad[i], digest);
+                _free_ char *manifest = xasprintf("{\"version\":1,\"files\":[{\"path\":\"%s\",\"sha256\":\"%s\",\"phase\":\"config\"}]}", bad[i], digest);
                 put(&b, "/etc/victim", "v", 0644);
                 put(&b, MANIFEST_FILE, manifest, 0600);
                 PLAN_PRUNED(&b, PHASE_CONFIG, NULL);
@@ -541,7 +541,7 @@ TEST(after_a_failed_write_the_old_manifest_stays) {
 
 TEST(what_a_run_that_failed_has_written_is_known_to_the_next) {
         BOX(b);         /* of the run phase: files of the configuration are written together or not at all */
-        _cleanup_(freep) char *manifest = NULL;
+        _free_ char *manifest = NULL;
         put(&b, "/etc/file", "f", 0644);
         put(&b, "/etc/theirs", "t", 0644);
         PLAN_PRUNED(&b, PHASE_RUN, "/etc/new", "/etc/file/b", "/etc/theirs", NULL);
@@ -562,7 +562,7 @@ TEST(what_a_run_that_failed_has_written_is_known_to_the_next) {
 /* In this order they come into /etc and beside the manifest. second: in a batch behind one in which nothing is written. */
 static void assert_order(bool second, const char *want) {
         BOX(b);
-        _cleanup_(freep) char *etc = xasprintf("%s/etc", b.path), *var = xasprintf("%s/var/lib/nodestrap", b.path);
+        _free_ char *etc = xasprintf("%s/etc", b.path), *var = xasprintf("%s/var/lib/nodestrap", b.path);
         char events[4096] __attribute__((aligned(__alignof__(struct inotify_event)))), same[] = "write-file:/etc/same";
         char *after_any[] = { same, NULL };
         Text order = {};
@@ -578,7 +578,7 @@ static void assert_order(bool second, const char *want) {
         for (char *p = events; p < events + n; p += sizeof(struct inotify_event) + ((struct inotify_event *)(void *)p)->len)
                 text_add(&order, "%s ", ((struct inotify_event *)(void *)p)->name);
         close(fd);
-        _cleanup_(freep) char *names = text_take(&order);
+        _free_ char *names = text_take(&order);
         ASSERT_STREQ(names, want);
 }
 
@@ -591,8 +591,8 @@ TEST(files_are_announced_before_they_are_written) {
 
 TEST(a_full_disk_leaves_the_old_file) {
         BOX(b);
-        _cleanup_(freep) char *mount_point = xasprintf("%s/etc", b.path);
-        _cleanup_(freep) char *big = xcalloc(300001, 1);
+        _free_ char *mount_point = xasprintf("%s/etc", b.path);
+        _free_ char *big = xcalloc(300001, 1);
         memset(big, 'x', 300000);
         ASSERT_EQ(mkdir(mount_point, 0755), 0);
         if (mount("tmpfs", mount_point, "tmpfs", 0, "size=64k") < 0)
@@ -605,7 +605,7 @@ TEST(a_full_disk_leaves_the_old_file) {
         ASSERT_EQ(umount(mount_point), 0);
         ASSERT_TRUE(r < 0);
         ASSERT_CONTAINS(b.results.items[0].text, "free some space");
-        _cleanup_(freep) char *told = diagnostic_format(diag_first_error(&b.diag));
+        _free_ char *told = diagnostic_format(diag_first_error(&b.diag));
         ASSERT_CONTAINS(told, "/etc/a");
 }
 
@@ -622,7 +622,7 @@ TEST(what_a_killed_run_left_is_removed) {
 
 TEST(a_read_only_file_system_is_named) {
         BOX(b);
-        _cleanup_(freep) char *mount_point = xasprintf("%s/etc", b.path);
+        _free_ char *mount_point = xasprintf("%s/etc", b.path);
         ASSERT_EQ(mkdir(mount_point, 0755), 0);
         if (mount("tmpfs", mount_point, "tmpfs", MS_RDONLY, NULL) < 0)
                 return;
@@ -637,7 +637,7 @@ TEST(a_read_only_file_system_is_named) {
 
 static size_t count_threads(void) {
         _cleanup_(root_freep) Root *host = NULL;
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         ASSERT_OK(root_new("/", &host));
         ASSERT_OK(root_list(host, "/proc/self/task", &names));
         return strv_length(names) - (TRANSLATED_BY("qemu-user") ? 1 : 0);      /* it has one of its own */
@@ -695,9 +695,9 @@ TEST(a_thread_that_had_no_time_at_all) {
 /* A file system whose server never answers: each look at it hangs until the server is gone. */
 TEST(a_disk_that_hangs_does_not_hold_up_the_run) {
         BOX(b);
-        _cleanup_(freep) char *mount_point = xasprintf("%s/hung", b.path);
+        _free_ char *mount_point = xasprintf("%s/hung", b.path);
         int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-        _cleanup_(freep) char *options = xasprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+        _free_ char *options = xasprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
         ASSERT_EQ(mkdir(mount_point, 0755), 0);
         if (fd < 0 || mount("test", mount_point, "fuse", 0, options) < 0) {
                 printf("# not tried: a FUSE of one's own needs root\n");
@@ -723,9 +723,9 @@ TEST(a_disk_that_hangs_does_not_hold_up_the_run) {
 
 /* Mounts it at path; < 0: not as this user. It is there until the descriptor is closed. */
 static int mount_hung(const Box *b, const char *path) {
-        _cleanup_(freep) char *mount_point = xasprintf("%s%s", b->path, path);
+        _free_ char *mount_point = xasprintf("%s%s", b->path, path);
         int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-        _cleanup_(freep) char *options = xasprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+        _free_ char *options = xasprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
         ASSERT_OK(root_make_dirs(b->root, path, 0755));
         if (fd >= 0 && mount("test", mount_point, "fuse", 0, options) == 0)
                 return fd;
@@ -734,7 +734,7 @@ static int mount_hung(const Box *b, const char *path) {
 }
 
 static void umount_hung(const Box *b, const char *path, int fd) {
-        _cleanup_(freep) char *mount_point = xasprintf("%s%s", b->path, path);
+        _free_ char *mount_point = xasprintf("%s%s", b->path, path);
         close(fd);
         await_threads(1);
         ASSERT_EQ(umount2(mount_point, MNT_DETACH), 0);
@@ -784,7 +784,7 @@ TEST(what_comes_back_from_a_disk_removes_nothing_more) {
         answer_hung(fd);
         char digest[65];
         sha256_hex("v", 1, digest);
-        _cleanup_(freep) char *manifest =
+        _free_ char *manifest =
                 xasprintf("{\"version\": 1, \"files\": [{\"path\": \"/hung/x\", \"sha256\": \"%s\", "
                           "\"phase\": \"config\"}, {\"path\": \"/etc/victim\", \"sha256\": \"%s\", "
                           "\"phase\": \"config\"}]}", digest, digest);
@@ -798,7 +798,7 @@ TEST(what_comes_back_from_a_disk_removes_nothing_more) {
         answer_hung(fd);                /* nothing is there: it goes on */
         umount_hung(&b, "/hung", fd);
         assert_file(&b, "/etc/victim", "v");
-        _cleanup_(freep) char *now = NULL;
+        _free_ char *now = NULL;
         ASSERT_OK(root_read(b.root, MANIFEST_FILE, 1 << 20, &now, NULL));
         ASSERT_CONTAINS(now, "/etc/victim");
 }

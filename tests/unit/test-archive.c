@@ -23,7 +23,7 @@ static char *unpack(const char *packed, size_t size, size_t *ret_size) {
 
 /* The header at p must say this; the bytes behind it. */
 static const char *assert_header(const char *p, char type, const char *name, size_t size) {
-        _cleanup_(freep) char *its_name = xstrndup(p, 100);
+        _free_ char *its_name = xstrndup(p, 100);
         unsigned sum = 0;
         ASSERT_STREQ(its_name, name);
         ASSERT_STREQ(p + 100, "0000600");
@@ -47,20 +47,20 @@ static void assert_one(const char *name, const char *data, size_t size) {
         Archive *a = archive_new(1700000000);
         size_t packed_size, all_size;
         archive_add(a, name, data, size);
-        _cleanup_(freep) char *packed = archive_end(a, &packed_size);
-        _cleanup_(freep) char *all = unpack(packed, packed_size, &all_size);
+        _free_ char *packed = archive_end(a, &packed_size);
+        _free_ char *all = unpack(packed, packed_size, &all_size);
         const char *p = all;
         archive_free(a);
         ASSERT_EQ(all_size % 512, 0);
         if (strlen(name) > 100) {
                 size_t length = strtoull(p + 512, NULL, 10);
-                _cleanup_(freep) char *record = xasprintf("%zu path=%s\n", length, name);
+                _free_ char *record = xasprintf("%zu path=%s\n", length, name);
                 ASSERT_EQ(length, strlen(record));
                 p = assert_header(p, 'x', "pax", length);
                 ASSERT_TRUE(memcmp(p, record, length) == 0);
                 p = assert_zeros(p + length, 511 - (length + 511) % 512);
         }
-        _cleanup_(freep) char *cut = xstrndup(name, 100);
+        _free_ char *cut = xstrndup(name, 100);
         p = assert_header(p, '0', cut, size);
         ASSERT_TRUE(memcmp(p, data, size) == 0);
         p = assert_zeros(p + size, 511 - (size + 511) % 512);
@@ -70,7 +70,7 @@ static void assert_one(const char *name, const char *data, size_t size) {
 
 TEST(sizes_around_a_block) {
         static const size_t sizes[] = { 0, 1, 511, 512, 513, 1024, 16384, 100000 };
-        _cleanup_(freep) char *data = xcalloc(100000, 1);
+        _free_ char *data = xcalloc(100000, 1);
         for (size_t i = 0; i < 100000; i++)
                 data[i] = (char)(i * 7 + i / 256);
         for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
@@ -80,7 +80,7 @@ TEST(sizes_around_a_block) {
 /* 100 bytes fit into a header; the length of a record changes its digits where it counts itself */
 TEST(names_of_every_length) {
         for (size_t n = 1; n < 1200; n += n > 85 && n < 110 ? 1 : n > 980 && n < 1000 ? 1 : 17) {
-                _cleanup_(freep) char *name = xcalloc(n + 1, 1);
+                _free_ char *name = xcalloc(n + 1, 1);
                 memset(name, 'n', n);
                 assert_one(name, "x", 1);
         }
@@ -88,10 +88,10 @@ TEST(names_of_every_length) {
 
 TEST(large_member_compresses) {
         size_t size = 20 << 20, packed_size;
-        _cleanup_(freep) char *data = xcalloc(size, 1);
+        _free_ char *data = xcalloc(size, 1);
         Archive *a = archive_new(0);
         archive_add(a, "zeros", data, size);
-        _cleanup_(freep) char *packed = archive_end(a, &packed_size);
+        _free_ char *packed = archive_end(a, &packed_size);
         archive_free(a);
         ASSERT_TRUE(packed);
         ASSERT_TRUE(packed_size < size / 500);
@@ -100,7 +100,7 @@ TEST(large_member_compresses) {
 TEST(nothing_in_it) {
         size_t packed_size, size;
         Archive *a = archive_new(1);
-        _cleanup_(freep) char *packed = archive_end(a, &packed_size), *all = unpack(packed, packed_size, &size);
+        _free_ char *packed = archive_end(a, &packed_size), *all = unpack(packed, packed_size, &size);
         archive_free(a);
         ASSERT_EQ(size, 1024);
         assert_zeros(all, size);

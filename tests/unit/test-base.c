@@ -8,7 +8,7 @@
 #include "test.h"
 
 TEST(string_vector_grows_and_sorts_by_bytes) {
-        _cleanup_(strv_freep) char **v = NULL;
+        _strv_ char **v = NULL;
         for (int i = 99; i >= 0; i--)
                 strv_push(&v, xasprintf("%02d", i));
         strv_add(&v, "Z");
@@ -21,7 +21,7 @@ TEST(string_vector_grows_and_sorts_by_bytes) {
         strv_extend(&v, (char *[]){ (char *)"p", (char *)"q", NULL });
         strv_extend(&v, NULL);
         ASSERT_TRUE(strv_length(v) == 103 && streq(v[102], "q"));
-        _cleanup_(freep) char *joined = strv_join((char *[]){ (char *)"a", (char *)"b", NULL }, ", ");
+        _free_ char *joined = strv_join((char *[]){ (char *)"a", (char *)"b", NULL }, ", ");
         ASSERT_STREQ(joined, "a, b");
 }
 
@@ -34,7 +34,7 @@ TEST(text_keeps_zero_bytes_and_grows) {
         ASSERT_EQ(t.data[t.size - 1], 'x');
         ASSERT_EQ(t.data[t.size], 0);
         text_done(&t);
-        _cleanup_(freep) char *empty = text_take(&t);
+        _free_ char *empty = text_take(&t);
         ASSERT_STREQ(empty, "");
 }
 
@@ -69,7 +69,7 @@ TEST(seconds_in_a_sentence) {
                 { 2345678, "2.35" }, { 50000, "0.05" }, { 1, "1e-06" }, { 0, "0" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *text = xasprintf("%g", usec_seconds(cases[i].usec));
+                _free_ char *text = xasprintf("%g", usec_seconds(cases[i].usec));
                 ASSERT_STREQ(text, cases[i].text);
         }
 }
@@ -97,7 +97,7 @@ TEST(hmac_of_rfc_4231) {
 }
 
 TEST(strip_and_lower_leave_the_middle_alone) {
-        _cleanup_(freep) char *s = str_strip(" \t A b\r\n"), *l = str_lower("ABC-ä");
+        _free_ char *s = str_strip(" \t A b\r\n"), *l = str_lower("ABC-ä");
         ASSERT_STREQ(s, "A b");
         ASSERT_STREQ(l, "abc-ä");
 }
@@ -112,7 +112,7 @@ TEST(diagnostics_name_place_and_path_and_keep_the_first_error) {
         diag_move(&d, &more);
         ASSERT_EQ(diag_count(&d, true), 1);
         ASSERT_EQ(diag_count(&d, false), 2);
-        _cleanup_(freep) char *w = diagnostic_format(&d.items[0]), *e = diagnostic_format(diag_first_error(&d));
+        _free_ char *w = diagnostic_format(&d.items[0]), *e = diagnostic_format(diag_first_error(&d));
         ASSERT_STREQ(w, "user-data, part 2, line 14: spec.foo: unknown-field: not a field of NodeConfig");
         ASSERT_STREQ(e, "user-data, part 2, line 14: spec.cluster.cidr: not a CIDR");
         diag_done(&d);
@@ -122,7 +122,7 @@ TEST(what_others_wrote_cannot_forge_a_line) {
         Diag d = {};
         Position at = { .source = "/a\nb\xff.yaml", .line = 3 };
         diag_error_at(&d, -EINVAL, CAUSE_USAGE, &at, "spec.\x1b[2J\xc2\x9b", "no \"%s\", no \r\x7f but é and \xf0\x9f\x98\x80", "x\ny");
-        _cleanup_(freep) char *line = diagnostic_format(&d.items[0]);
+        _free_ char *line = diagnostic_format(&d.items[0]);
         ASSERT_STREQ(line, "/a\\x0ab\\xff.yaml, line 3: spec.\\x1b[2J\\x9b: no \"x\\x0ay\", no \\x0d\\x7f but é and \xf0\x9f\x98\x80");
         diag_done(&d);
         _cleanup_(text_done) Text t = {};
@@ -145,7 +145,7 @@ TEST(hosts_of_urls) {
                 { "https://[::1", "::1" }, { "", "" }, { "https://", "" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(urls); i++) {
-                _cleanup_(freep) char *host = url_host(urls[i].url);
+                _free_ char *host = url_host(urls[i].url);
                 ASSERT_STREQ(host, urls[i].host);
         }
 }

@@ -42,8 +42,8 @@ TEST(a_file_that_no_runtime_takes) {
 static void lacks_of(const char *text, const CdiWanted *wanted, size_t n, const char *want) {
         static const char *const nodes[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", NULL };
         json_auto_t *spec = spec_of(text);
-        _cleanup_(strv_freep) char **missing = cdi_lacks(spec, wanted, n, nodes);
-        _cleanup_(freep) char *all = strv_join(missing, "; ");
+        _strv_ char **missing = cdi_lacks(spec, wanted, n, nodes);
+        _free_ char *all = strv_join(missing, "; ");
         ASSERT_STREQ(all, want);
 }
 
@@ -53,7 +53,7 @@ static const CdiWanted mig[] = { { "0:1", "MIG-c", "/dev/nvidia0", true } };
 TEST(devices_by_any_of_their_names) {
         static const char *const names[][2] = { { "\"0\"", "\"1\"" }, { "gpu0", "gpu1" }, { "GPU-a", "GPU-b" }, { "GPU-a", "gpu1" } };
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                _cleanup_(freep) char *text = xasprintf(HEAD "devices:\n" DEVICE("%s", NODE("/dev/nvidia0")) DEVICE("%s", NODE("/dev/nvidia1")) COMMON(CONTROL), names[i][0], names[i][1]);
+                _free_ char *text = xasprintf(HEAD "devices:\n" DEVICE("%s", NODE("/dev/nvidia0")) DEVICE("%s", NODE("/dev/nvidia1")) COMMON(CONTROL), names[i][0], names[i][1]);
                 lacks_of(text, two, 2, "");
         }
         lacks_of(HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("mig1", NODE("/dev/nvidia1")) COMMON(CONTROL), two, 2, "device 1");
@@ -88,15 +88,15 @@ TEST(mig_devices_with_their_capabilities) {
 #define WHOLE HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("\"1\"", NODE("/dev/nvidia1")) COMMON(CONTROL)
 
 static void program(const Machine *m, const char *script) {
-        _cleanup_(freep) char *text = xasprintf("#!/bin/sh\necho ran >>%s/ran\n" GENERATE "%s\n", m->path, script);
-        _cleanup_(freep) char *search = xasprintf("%s/usr/bin:/usr/bin:/bin", m->path);
+        _free_ char *text = xasprintf("#!/bin/sh\necho ran >>%s/ran\n" GENERATE "%s\n", m->path, script);
+        _free_ char *search = xasprintf("%s/usr/bin:/usr/bin:/bin", m->path);
         ASSERT_OK(root_replace(m->root, "/usr/bin/nvidia-ctk", text, strlen(text), 0755));
         setenv("PATH", search, 1);
 }
 
 /* How often it ran since it was asked last. */
 static size_t ran(const Machine *m) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         size_t size = 0;
         (void)!root_read(m->root, "/ran", 1 << 20, &text, &size);
         ASSERT_TRUE(root_remove(m->root, "/ran") >= 0);
@@ -108,7 +108,7 @@ static void put(const Machine *m, const char *path, const char *content) {
 }
 
 static void writes(const Machine *m, const char *text) {
-        _cleanup_(freep) char *script = xasprintf("cp %s/wanted \"$file\"\necho 'time=\"now\" level=info msg=\"Selecting /dev/nvidia1 as /dev/nvidia1\"'\n"
+        _free_ char *script = xasprintf("cp %s/wanted \"$file\"\necho 'time=\"now\" level=info msg=\"Selecting /dev/nvidia1 as /dev/nvidia1\"'\n"
                 "echo 'time=\"now\" level=warning msg=\"Could not locate /dev/nvidia-uvm-tools: pattern /dev/nvidia-uvm-tools not found\"' >&2\n"
                 "echo 'time=\"now\" level=warning msg=\"Could not locate /dev/nvidia-uvm: pattern /dev/nvidia-uvm not found\"' >&2", m->path);
         put(m, "/wanted", text);
@@ -116,7 +116,7 @@ static void writes(const Machine *m, const char *text) {
 }
 
 static void assert_there(const Machine *m, const char *content) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         ASSERT_OK(root_read(m->root, CDI, 1 << 20, &text, NULL));
         ASSERT_STREQ(text, content);
 }
@@ -271,8 +271,8 @@ TEST(no_generator) {
 #define LISTS "echo 'GPU 0: NVIDIA (UUID: GPU-0)'; echo 'GPU 1: NVIDIA (UUID: GPU-1)'"
 
 static void smi(const Machine *m, const char *script) {
-        _cleanup_(freep) char *text = xasprintf("#!/bin/sh\necho ran >>%s/ran\n%s\n", m->path, script);
-        _cleanup_(freep) char *search = xasprintf("%s/usr/bin:/usr/bin:/bin", m->path);
+        _free_ char *text = xasprintf("#!/bin/sh\necho ran >>%s/ran\n%s\n", m->path, script);
+        _free_ char *search = xasprintf("%s/usr/bin:/usr/bin:/bin", m->path);
         ASSERT_OK(root_replace(m->root, "/usr/bin/nvidia-smi", text, strlen(text), 0755));
         setenv("PATH", search, 1);
 }

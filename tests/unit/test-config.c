@@ -38,7 +38,7 @@ static Loaded load(const char *const *texts) {
         }
         l.r = config_load(&l.documents, &l.config, &l.diag);
         for (size_t i = 0; i < l.diag.n; i++) {
-                _cleanup_(freep) char *line = diagnostic_format(&l.diag.items[i]);
+                _free_ char *line = diagnostic_format(&l.diag.items[i]);
                 text_add(&t, "%s\n", line);
         }
         l.messages = text_take(&t);
@@ -52,7 +52,7 @@ static json_t *spec(const Loaded *l) {
 
 /* A good document with more lines in its spec. */
 static Loaded load_with(const char *more) {
-        _cleanup_(freep) char *text = xasprintf("%s%s", GOOD, more);
+        _free_ char *text = xasprintf("%s%s", GOOD, more);
         return LOAD(text);
 }
 
@@ -213,7 +213,7 @@ TEST(neutral_values_are_supported) {
 TEST(text_keeps_its_source) {
         static const char *const plain[] = { "yes", "0123", "0x1F", "1e3", "12_3", "1:30", "2026-01-02", ".5", "Off", "true" };
         for (size_t i = 0; i < ARRAY_SIZE(plain); i++) {
-                _cleanup_(freep) char *more = xasprintf("  instance: {environment: {default: {A: %s}}}\n", plain[i]);
+                _free_ char *more = xasprintf("  instance: {environment: {default: {A: %s}}}\n", plain[i]);
                 _cleanup_(loaded_done) Loaded l = load_with(more);
                 ASSERT_EQ(l.r, 0);
                 ASSERT_STREQ(l.config->instance.environment[0].variables[0].value, plain[i]);
@@ -256,7 +256,7 @@ TEST(unknown_keys_warn) {
 TEST(free_form_keeps_yaml_types) {
         _cleanup_(loaded_done) Loaded l = load_with("  kubelet: {config: {a: 010, b: '5', c: yes, d: 2026-01-02, e: ~, f: [~, 1], g: {h: null}}}\n");
         ASSERT_EQ(l.r, 0);
-        _cleanup_(freep) char *text = json_dumps(l.config->kubelet.config, JSON_SORT_KEYS | JSON_COMPACT);
+        _free_ char *text = json_dumps(l.config->kubelet.config, JSON_SORT_KEYS | JSON_COMPACT);
         ASSERT_STREQ(text, "{\"a\":8,\"b\":\"5\",\"c\":true,\"d\":\"2026-01-02\",\"e\":null,\"f\":[null,1],\"g\":{\"h\":null}}");
 }
 
@@ -270,9 +270,9 @@ TEST(merges_in_order) {
                      "  featureGates: {InstanceIdNodeName: off}\n  cluster: {}\n",
                 HEAD "spec: ~\n");
         ASSERT_OK(l.r);         /* kubelet knows none of these keys and flags, which is warned of */
-        _cleanup_(freep) char *kubelet = json_dumps(json_object_get(spec(&l), "kubelet"), JSON_SORT_KEYS | JSON_COMPACT);
+        _free_ char *kubelet = json_dumps(json_object_get(spec(&l), "kubelet"), JSON_SORT_KEYS | JSON_COMPACT);
         ASSERT_STREQ(kubelet, "{\"config\":{\"k\":5,\"l\":[3],\"m\":false,\"x\":{\"y\":3,\"z\":2}},\"flags\":[\"--a\",\"--b\"]}");
-        _cleanup_(freep) char *instance = json_dumps(json_object_get(spec(&l), "instance"), JSON_SORT_KEYS | JSON_COMPACT);
+        _free_ char *instance = json_dumps(json_object_get(spec(&l), "instance"), JSON_SORT_KEYS | JSON_COMPACT);
         ASSERT_STREQ(instance, "{\"environment\":{\"default\":{\"A\":\"a\",\"B\":\"\"},\"kubelet\":{}},\"network\":{\"domains\":[\"x\"],\"nameservers\":[]}}");
         ASSERT_TRUE(!l.config->gates.instance_id_node_name && !l.config->instance.nameservers);
 }
@@ -281,7 +281,7 @@ TEST(merges_in_order) {
 TEST(merging_leaves_aliases_apart) {
         _cleanup_(loaded_done) Loaded l = LOAD(
                 GOOD "  kubelet: {config: {kubeReserved: &r {cpu: '1'}, systemReserved: *r}}\n", HEAD "spec: {kubelet: {config: {kubeReserved: {cpu: '2'}}}}\n");
-        _cleanup_(freep) char *text = json_dumps(l.config->kubelet.config, JSON_SORT_KEYS | JSON_COMPACT);
+        _free_ char *text = json_dumps(l.config->kubelet.config, JSON_SORT_KEYS | JSON_COMPACT);
         ASSERT_STREQ(text, "{\"kubeReserved\":{\"cpu\":\"2\"},\"systemReserved\":{\"cpu\":\"1\"}}");
 }
 
@@ -291,7 +291,7 @@ TEST(merges_toml) {
         _cleanup_(loaded_done) Loaded two = LOAD(GOOD "  containerd: {config: \"[a]\\nx = 1\\ny = [1, 2]\"}\n",
                                                  HEAD "spec: {containerd: {config: \"a.y = [3]\\nb = 'c'\"}}\n");
         ASSERT_STREQ(two.messages, "");
-        _cleanup_(freep) char *text = json_dumps(two.config->containerd.config, JSON_SORT_KEYS | JSON_COMPACT);
+        _free_ char *text = json_dumps(two.config->containerd.config, JSON_SORT_KEYS | JSON_COMPACT);
         ASSERT_STREQ(text, "{\"a\":{\"x\":1,\"y\":[3]},\"b\":\"c\"}");
         _cleanup_(json_decrefp) json_t *again = NULL;
         const char *why, *written = json_string_value(json_object_get(json_object_get(spec(&two), "containerd"), "config"));
@@ -371,8 +371,8 @@ TEST(cluster_values) {
                 { "id", "a\\rb", false }, { "id", "", true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *text = xasprintf(HEAD "spec: {cluster: {%s: \"%s\"}}\n", cases[i].field, cases[i].value);
-                _cleanup_(freep) char *path = xasprintf("spec.cluster.%s: ", cases[i].field);
+                _free_ char *text = xasprintf(HEAD "spec: {cluster: {%s: \"%s\"}}\n", cases[i].field, cases[i].value);
+                _free_ char *path = xasprintf("spec.cluster.%s: ", cases[i].field);
                 _cleanup_(loaded_done) Loaded l = LOAD(GOOD, text);
                 if ((l.r == 0) != cases[i].good || (!cases[i].good && !strstr(l.messages, path)))
                         FAIL("%s %s: %d %s", cases[i].field, cases[i].value, l.r, l.messages);
@@ -387,7 +387,7 @@ TEST(mount_paths) {
                 { "/mnt/a\\nb", false },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *more = xasprintf("  instance: {localStorage: {mountPath: \"%s\"}}\n", cases[i].path);
+                _free_ char *more = xasprintf("  instance: {localStorage: {mountPath: \"%s\"}}\n", cases[i].path);
                 _cleanup_(loaded_done) Loaded l = load_with(more);
                 if ((l.r == 0) != cases[i].good || (!cases[i].good && !strstr(l.messages, "spec.instance.localStorage.mountPath: ")))
                         FAIL("%s: %d %s", cases[i].path, l.r, l.messages);
@@ -399,7 +399,7 @@ TEST(mount_paths_are_written_as_the_kernel_does) {
                 { "", "/mnt/k8s-disks" }, { "/data", "/data" }, { "/data/", "/data" }, { "//mnt///a b/./c/.", "/mnt/a b/c" }, { "/./.x/..y", "/.x/..y" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *more = xasprintf("  instance: {localStorage: {mountPath: \"%s\"}}\n", cases[i].given);
+                _free_ char *more = xasprintf("  instance: {localStorage: {mountPath: \"%s\"}}\n", cases[i].given);
                 _cleanup_(loaded_done) Loaded l = load_with(more);
                 ASSERT_EQ(l.r, 0);
                 ASSERT_STREQ(l.config->instance.storage.mount_path, cases[i].bound);
@@ -478,7 +478,7 @@ TEST(texts_that_leave_their_place) {
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11, 'fd00::11', ip-10-0-1-12.lab.example, compute-domain-daemon-0000]}}}", NULL },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *more = xasprintf("  %s\n", cases[i].text);
+                _free_ char *more = xasprintf("  %s\n", cases[i].text);
                 if (cases[i].said)
                         expect_error(more, cases[i].said);
                 else
@@ -489,8 +489,8 @@ TEST(texts_that_leave_their_place) {
         ASSERT_EQ(diag_count(&once.diag, false), 2);    /* one message for one cause */
         static const char *const endpoints[] = { "\\u2028", "\\u2029", "\\u0085", "\\uFFFF", "\\x7f" };
         for (size_t i = 0; i < ARRAY_SIZE(endpoints); i++) {
-                _cleanup_(freep) char *text = xasprintf("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: {name: c, certificateAuthority: Y2E=, cidr: 10.100.0.0/16,\n"
-                                                        "    apiServerEndpoint: \"https://e/a%sb\"}\n", endpoints[i]);
+                _free_ char *text = xasprintf("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: {name: c, certificateAuthority: Y2E=, cidr: 10.100.0.0/16,\n"
+                                              "    apiServerEndpoint: \"https://e/a%sb\"}\n", endpoints[i]);
                 _cleanup_(loaded_done) Loaded l = LOAD(text);
                 ASSERT_ERROR(l.r, EINVAL);
                 ASSERT_CONTAINS(l.messages, "a, line 5: spec.cluster.apiServerEndpoint: holds a line end or another control character");
@@ -660,8 +660,8 @@ TEST(toml_with_thousands_of_faults) {
                 text_add(&runtimes, "      r%zu = {runtime_type = 5}\n", i);
                 text_add(&keys, "      k%zu = 5\n", i);
         }
-        _cleanup_(freep) char *wrong = xasprintf("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes]\n%s", runtimes.data),
-                              *unknown = xasprintf("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.runtime'.cni]\n%s", keys.data);
+        _free_ char *wrong = xasprintf("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes]\n%s", runtimes.data),
+                    *unknown = xasprintf("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.runtime'.cni]\n%s", keys.data);
         _cleanup_(loaded_done) Loaded bad = load_with(wrong), odd = load_with(unknown);
         ASSERT_EQ(bad.diag.n, 21);
         ASSERT_CONTAINS(bad.messages, "spec.containerd: holds 4980 more settings that are wrong: mend them, too; otherwise containerd ends");
@@ -678,7 +678,7 @@ TEST(toml_in_the_spelling_of_the_table) {
                           second[] = HEAD "spec: {containerd: {config: \"rooT = '/b'\\nState = '/c'\\nstate = '/d'\\n[stream_processors.X]\\nPath = '/p'\\n\"}}\n";
         _cleanup_(loaded_done) Loaded l = LOAD(first, second);
         ASSERT_OK(l.r);
-        _cleanup_(freep) char *text = json_dumps(l.config->containerd.config, JSON_SORT_KEYS | JSON_COMPACT);
+        _free_ char *text = json_dumps(l.config->containerd.config, JSON_SORT_KEYS | JSON_COMPACT);
         ASSERT_STREQ(text, "{\"Plugins\":{\"X.Y\":{\"Root\":1}},\"State\":\"/c\",\"imports\":[\"x\"],\"plugins\":{\"io.containerd.cri.v1.runtime\":{\"containerd\":{\"runtimes\":{\"Kata\":"
                            "{\"options\":{\"binaryname\":\"x\",\"foo\":1},\"runtime_type\":\"io.containerd.kata.v2\",\"snapshotter\":\"\"}}}}},\"root\":\"/b\","
                            "\"state\":\"/d\",\"stream_processors\":{\"X\":{\"path\":\"/p\"}}}");
@@ -722,18 +722,18 @@ TEST(what_waits_for_another_word) {
                 "kubelet: {maxPodsExpression: max_pods + 1}",
         };
         for (size_t i = 0; i < ARRAY_SIZE(idle); i++) {
-                _cleanup_(freep) char *more = xasprintf("  %s\n", idle[i].with), *want = xasprintf("%s: no-effect: has no effect", idle[i].field);
+                _free_ char *more = xasprintf("  %s\n", idle[i].with), *want = xasprintf("%s: no-effect: has no effect", idle[i].field);
                 expect_accepted(more, want);
         }
         for (size_t i = 0; i < ARRAY_SIZE(not); i++) {
-                _cleanup_(freep) char *more = xasprintf("  %s\n", not[i]);
+                _free_ char *more = xasprintf("  %s\n", not[i]);
                 expect_accepted(more, NULL);
         }
 }
 
 /* Compressed, it is a kilobyte of user data. */
 TEST(a_very_long_key) {
-        _cleanup_(freep) char *key = xcalloc(1000001, 1), *text = NULL;
+        _free_ char *key = xcalloc(1000001, 1), *text = NULL;
         memset(key, 'k', 1000000);
         text = xasprintf("  ? \"%s\"\n  : 1\n", key);
         expect_accepted(text, "unknown-field: is not known and is ignored\n");
@@ -755,7 +755,7 @@ TEST(short_mig) {
 TEST(mig_off) {
         static const char *const words[] = { "off", "'off'", "false", "no", "OFF" };
         for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-                _cleanup_(freep) char *more = xasprintf("  accelerator: {nvidia: {mig: %s}}\n", words[i]);
+                _free_ char *more = xasprintf("  accelerator: {nvidia: {mig: %s}}\n", words[i]);
                 _cleanup_(loaded_done) Loaded l = load_with(more);
                 ASSERT_STREQ(l.messages, "");
                 ASSERT_TRUE(nvidia_mig_is_off(&l.config->nvidia));
@@ -786,7 +786,7 @@ static void expect_cluster(const char *key, const char *value, int r, const char
         _cleanup_(text_done) Text t = {};
         for (size_t i = 0; i < ARRAY_SIZE(good); i++)
                 text_add(&t, "    %s: %s\n", good[i][0], streq(good[i][0], key) ? value : good[i][1]);
-        _cleanup_(freep) char *text = xasprintf(HEAD "spec:\n  cluster:\n%s", t.data);
+        _free_ char *text = xasprintf(HEAD "spec:\n  cluster:\n%s", t.data);
         _cleanup_(loaded_done) Loaded l = LOAD(text);
         if (l.r != r || !strstr(l.messages, part))
                 FAIL("%s: %s gives %d, \"%s\", and not \"%s\"", key, value, l.r, l.messages, part);
@@ -797,7 +797,7 @@ TEST(clusters_that_cannot_be) {
                                  *const values[] = { "${name}", "'{{ .Name }}'", "<CLUSTER>", "https://$ENDPOINT" };
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
                 for (size_t k = 0; k < ARRAY_SIZE(values); k++) {
-                        _cleanup_(freep) char *said = xasprintf("spec.cluster.%s: is a placeholder that nobody filled in", keys[i]);
+                        _free_ char *said = xasprintf("spec.cluster.%s: is a placeholder that nobody filled in", keys[i]);
                         expect_cluster(keys[i], values[k], -EINVAL, said);
                 }
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD "spec:\n  cluster: {name: '${CLUSTER}'}\n");
@@ -887,7 +887,7 @@ TEST(settings_that_kubelet_refuses) {
                 { "kind: KubeletConfig", "spec.kubelet.config.kind: is not one of KubeletConfiguration" }, { "apiVersion: kubelet.config.k8s.io/v1", "apiVersion: is not one of kubelet.config.k8s.io/v1beta1" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-                _cleanup_(freep) char *more = xasprintf(SETTING("%s"), bad[i].text);
+                _free_ char *more = xasprintf(SETTING("%s"), bad[i].text);
                 expect_error(more, bad[i].said);
         }
         expect_accepted(SETTING("{containerLogMaxSize: 50Mi, containerLogMaxFiles: 2, containerLogMonitorInterval: 3s, cpuCFSQuotaPeriod: 5ms, memoryThrottlingFactor: 1, tlsMinVersion: VersionTLS13}"), NULL);
@@ -941,11 +941,11 @@ TEST(feature_gates_of_kubelet) {
                 { "flags: ['--feature-gates=NodeSwap=true,MemoryQoS=on']", "--feature-gates must hold gates" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
-                _cleanup_(freep) char *more = xasprintf("  kubelet:\n    %s\n", told[i].text);
+                _free_ char *more = xasprintf("  kubelet:\n    %s\n", told[i].text);
                 expect_accepted(more, told[i].said);
         }
         for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
-                _cleanup_(freep) char *more = xasprintf("  kubelet:\n    %s\n", refused[i].text);
+                _free_ char *more = xasprintf("  kubelet:\n    %s\n", refused[i].text);
                 expect_error(more, refused[i].said);
         }
 }
@@ -981,7 +981,7 @@ TEST(flags_that_kubelet_exits_with) {
                 { "--node-labels=a=b - --v=3", "flags[0]: kubelet-flag: holds \" - -\": a list item that is indented deeper", true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-                _cleanup_(freep) char *more = xasprintf("  kubelet: {flags: [%s]}\n", bad[i].flags);
+                _free_ char *more = xasprintf("  kubelet: {flags: [%s]}\n", bad[i].flags);
                 if (bad[i].taken)
                         expect_accepted(more, bad[i].said);
                 else
@@ -1002,7 +1002,7 @@ TEST(values_are_not_repeated) {
                 "  accelerator: {nvidia: {mig: hunter2, fabric: {timeout: hunter2}, imex: {nodes: ['hunter2 x']}}}\n",
         };
         for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-                _cleanup_(freep) char *text = xasprintf(HEAD "spec:\n%s", places[i]);
+                _free_ char *text = xasprintf(HEAD "spec:\n%s", places[i]);
                 _cleanup_(loaded_done) Loaded l = LOAD(GOOD, text);
                 ASSERT_ERROR(l.r, EINVAL);
                 if (strstr(l.messages, "hunter2"))
@@ -1042,7 +1042,7 @@ TEST(a_document_survives_the_cache) {
         ASSERT_EQ(diag_count(&diag, true), 1);
         diag_done(&diag);
         ASSERT_OK(root_remove(root, "/run/c.json"));
-        _cleanup_(freep) char *run = xasprintf("%s/run", dir);
+        _free_ char *run = xasprintf("%s/run", dir);
         rmdir(run);
         rmdir(dir);
 }
@@ -1053,7 +1053,7 @@ TEST(expressions_are_checked_beforehand) {
                 { "max_pods +", false }, { "pods", false }, { "0", false }, { "max_pods / 0", false }, { "1.5", true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *more = xasprintf("  kubelet: {maxPodsExpression: \"%s\"}\n", cases[i].text);
+                _free_ char *more = xasprintf("  kubelet: {maxPodsExpression: \"%s\"}\n", cases[i].text);
                 _cleanup_(loaded_done) Loaded l = load_with(more);
                 ASSERT_TRUE(l.config != NULL);
                 ASSERT_OK(config_check_expression(l.config, &l.diag));

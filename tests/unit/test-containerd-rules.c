@@ -21,14 +21,14 @@ static json_t *parsed(Sample *s, const char *toml) {
         const char *why = NULL;
         if (toml_parse(toml, strlen(toml), &all, &line, &why) < 0)
                 FAIL("%s:%u: %s", toml, line, why);
-        _cleanup_(freep) char *text = json_dumps(all, 0);
+        _free_ char *text = json_dumps(all, 0);
         json_decref(all);
         return sample_json(s, text);
 }
 
 static void check(const Case *c) {
         _cleanup_(sample_done) Sample s = sample_new();
-        _cleanup_(freep) char *version = xstrdup(c->version);
+        _free_ char *version = xstrdup(c->version);
         s.host.containerd_version = version;
         if (c->toml)
                 s.config.containerd.config = parsed(&s, c->toml);
@@ -174,7 +174,7 @@ TEST(what_a_version_passes_over) {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 const Case *c = &cases[i];
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = xstrdup(c->version);
+                _free_ char *version = xstrdup(c->version);
                 s.host.containerd_version = version;
                 s.config.containerd.config = parsed(&s, c->toml);
                 sample_plan(&s);
@@ -211,12 +211,12 @@ TEST(what_yields) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                _free_ char *version = xstrdup(cases[i].version);
                 s.host.containerd_version = version;
                 s.config.containerd.config = parsed(&s, cases[i].toml);
                 sample_plan(&s);
                 const Action *a = sample_file(&s, "/etc/containerd/config.toml");
-                _cleanup_(freep) char *line = xasprintf("config_path = '%s'\n", cases[i].path ?: "");
+                _free_ char *line = xasprintf("config_path = '%s'\n", cases[i].path ?: "");
                 if (cases[i].path ? !strstr(a->file.content, line) : !!strstr(a->file.content, "config_path"))
                         FAIL("%s: %s", cases[i].toml, a->file.content);
                 if (cases[i].why ? !strstr(a->why, cases[i].why) : !!strstr(a->why, "config_path"))
@@ -235,7 +235,7 @@ TEST(which_cni_programs_yield) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                _free_ char *version = xstrdup(cases[i].version);
                 s.host.containerd_version = version;
                 s.config.containerd.config = parsed(&s, cases[i].toml);
                 sample_plan(&s);
@@ -254,7 +254,7 @@ TEST(the_socket_of_a_server_plugin) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = xstrdup(cases[i].version), *toml = xasprintf("%s%s", server, cases[i].more);
+                _free_ char *version = xstrdup(cases[i].version), *toml = xasprintf("%s%s", server, cases[i].more);
                 s.host.containerd_version = version;
                 s.config.containerd.config = parsed(&s, toml);
                 sample_plan(&s);

@@ -13,10 +13,10 @@ static void assert_toml(const Sample *s, const char *file, const char *path, con
         if (toml_parse(a->file.content, a->file.size, &all, &line, &why) < 0)
                 FAIL("%s:%u: %s", file, line, why);
         const json_t *at = all;
-        _cleanup_(freep) char *rest = xstrdup(path);
+        _free_ char *rest = xstrdup(path);
         for (char *key = strtok(rest, "/"); key; key = strtok(NULL, "/"))
                 at = json_object_get(at, key);
-        _cleanup_(freep) char *text = at ? json_dumps(at, JSON_COMPACT | JSON_ENCODE_ANY) : xstrdup("absent");
+        _free_ char *text = at ? json_dumps(at, JSON_COMPACT | JSON_ENCODE_ANY) : xstrdup("absent");
         if (!streq(text, want))
                 FAIL("%s is %s, want %s", path, text, want);
         json_decref(all);

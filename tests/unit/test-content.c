@@ -57,7 +57,7 @@ static void image_read(Image *i, uint64_t at, void *data, size_t size) {
 
 /* Runs program with these arguments and the image behind them; false where the program is not there. */
 static bool image_make(Image *i, const char *program, const char *a, const char *b, const char *c) {
-        _cleanup_(freep) char *path = xasprintf("%s/disk", i->dir);
+        _free_ char *path = xasprintf("%s/disk", i->dir);
         char *argv[] = { (char *)program, (char *)a, (char *)b, (char *)c, path, NULL };
         if (run_program(argv))
                 return true;
@@ -73,7 +73,7 @@ static void image_probe(Image *i) {
 
 static void image_is(Image *i, ContentKind kind, const char *type, const char *described) {
         image_probe(i);
-        _cleanup_(freep) char *text = content_describe(&i->content);
+        _free_ char *text = content_describe(&i->content);
         ASSERT_STREQ(text, described);
         ASSERT_EQ(i->content.kind, kind);
         if (type)
@@ -136,7 +136,7 @@ TEST(data_of_a_lost_superblock) {
         IMAGE(i, 320 * MIB);
         if (!image_make(&i, "mkfs.xfs", "-q", "-L", "data"))
                 return;
-        _cleanup_(freep) char *zeros = xcalloc(1, MIB);
+        _free_ char *zeros = xcalloc(1, MIB);
         for (uint64_t at = 0; at < 16; at++) {
                 image_write(&i, at * MIB, zeros, MIB);
                 image_write(&i, i.size - (at + 1) * MIB, zeros, MIB);
@@ -148,7 +148,7 @@ TEST(data_of_a_lost_superblock) {
 /* How many reads that takes, of a disk of any size: counted by the kernel. */
 static uint64_t reads(void) {
         _cleanup_(root_freep) Root *root = NULL;
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         uint64_t n = 0;
         ASSERT_OK(root_new("/", &root));
         if (root_read(root, "/proc/self/io", 4096, &text, NULL) < 0)
@@ -200,7 +200,7 @@ TEST(array_of_marked_members) {
         image_write(&i, 4711, "half of a file system", 21);
         ASSERT_OK(root_make_dirs(i.root, "/dev", 0755));
         for (size_t n = 0; n < ARRAY_SIZE(members); n++) {
-                _cleanup_(freep) char *slave = xasprintf("/sys/block/disk/slaves/%s", members[n]), *path = xasprintf("/dev/%s", members[n]);
+                _free_ char *slave = xasprintf("/sys/block/disk/slaves/%s", members[n]), *path = xasprintf("/dev/%s", members[n]);
                 ASSERT_OK(root_make_dirs(i.root, slave, 0755));
                 int fd = ASSERT_OK(root_open(i.root, path, O_RDWR | O_CREAT));
                 ASSERT_EQ(ftruncate(fd, 4 * MIB), 0);
@@ -211,7 +211,7 @@ TEST(array_of_marked_members) {
                 ASSERT_EQ(i.content.kind, n < ARRAY_SIZE(members) ? CONTENT_DATA : CONTENT_REMAINS);
                 if (n == ARRAY_SIZE(members))
                         break;
-                _cleanup_(freep) char *path = xasprintf("/dev/%s", members[n]);
+                _free_ char *path = xasprintf("/dev/%s", members[n]);
                 int fd = ASSERT_OK(root_open(i.root, path, O_RDWR));
                 ASSERT_OK(disk_mark(fd, true));
                 close(fd);
@@ -249,7 +249,7 @@ TEST(no_size) {
 
 TEST(never_looked) {
         Content c = {};
-        _cleanup_(freep) char *text = content_describe(&c);
+        _free_ char *text = content_describe(&c);
         ASSERT_STREQ(text, "what nobody looked at");
 }
 
@@ -285,7 +285,7 @@ TEST(no_device) {
 
 TEST(pipe_does_not_hang) {
         IMAGE(i, 512);
-        _cleanup_(freep) char *path = xasprintf("%s/pipe", i.dir);
+        _free_ char *path = xasprintf("%s/pipe", i.dir);
         ASSERT_EQ(mkfifo(path, 0600), 0);
         ASSERT_OK(content_probe(i.root, "/pipe", &i.content, &i.diag));
         ASSERT_STREQ(i.content.error, "it is no block device");
@@ -293,7 +293,7 @@ TEST(pipe_does_not_hang) {
 
 TEST(link_in_a_circle) {
         IMAGE(i, 512);
-        _cleanup_(freep) char *path = xasprintf("%s/circle", i.dir);
+        _free_ char *path = xasprintf("%s/circle", i.dir);
         ASSERT_EQ(symlink("circle", path), 0);
         ASSERT_OK(content_probe(i.root, "/circle", &i.content, &i.diag));
         ASSERT_EQ(i.content.kind, CONTENT_UNREADABLE);
@@ -371,7 +371,7 @@ TEST(unfinished_and_torn) {
 
 TEST(unfinished_whatever_libblkid_makes_of_the_rest) {
         Content c = { .kind = CONTENT_OTHER, .type = (char *)"ext4", .label = (char *)LABEL_UNFINISHED, .error = (char *)"its superblock is damaged" };
-        _cleanup_(freep) char *text = content_describe(&c);
+        _free_ char *text = content_describe(&c);
         ASSERT_STREQ(text, "ext4 \"" LABEL_UNFINISHED "\" (its superblock is damaged)");
         ASSERT_TRUE(content_unfinished(&c));
         c.kind = CONTENT_RAID_MEMBER;

@@ -144,11 +144,11 @@ TEST(instance_ids_that_lead_elsewhere_are_refused) {
 
 TEST(paths_stay_below_their_folder) {
         static const char *const words[] = { "..", ".", "../../etc/passwd", "/etc/passwd", "a/../../b", "" };
-        _cleanup_(freep) char *name = decision_name_path(ID, "ens5"), *mac = decision_mac_path(ID, MAC_A);
+        _free_ char *name = decision_name_path(ID, "ens5"), *mac = decision_mac_path(ID, MAC_A);
         ASSERT_STREQ(name, "/etc/eks/nodeadm/udev-net-manager/" ID "/ens5");
         ASSERT_STREQ(mac, "/etc/eks/nodeadm/udev-net-manager/by-mac/" ID "/" MAC_A);
         for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-                _cleanup_(freep) char *a = decision_name_path(words[i], words[i]), *m = decision_mac_path(words[i], words[i]);
+                _free_ char *a = decision_name_path(words[i], words[i]), *m = decision_mac_path(words[i], words[i]);
                 ASSERT_TRUE(startswith(a, DECISIONS_DIR "/") && startswith(m, DECISIONS_DIR "/by-mac/"));
                 ASSERT_TRUE(!strstr(a, "/../") && !endswith(a, "/..") && !strstr(m, "/../") && !endswith(m, "/.."));
                 ASSERT_EQ(strchr(a + strlen(DECISIONS_DIR) + 1, '/') != strrchr(a, '/'), 0);
@@ -175,15 +175,15 @@ TEST(names_and_macs) {
 /* ---- interfaces ---- */
 
 static void add_interface(const Box *b, const char *name, const char *index, const char *mac) {
-        _cleanup_(freep) char *number = xasprintf("/sys/class/net/%s/ifindex", name),
-                              *address = xasprintf("/sys/class/net/%s/address", name);
+        _free_ char *number = xasprintf("/sys/class/net/%s/ifindex", name),
+                    *address = xasprintf("/sys/class/net/%s/address", name);
         put(b, number, index);
         put(b, address, mac);
 }
 
 static void add_hardware(const Box *b, const char *name) {
-        _cleanup_(freep) char *dir = xasprintf("/sys/class/net/%s/device", name), *path = xasprintf("%s/driver", dir),
-                              *link = box_path(b, path);
+        _free_ char *dir = xasprintf("/sys/class/net/%s/device", name), *path = xasprintf("%s/driver", dir),
+                    *link = box_path(b, path);
         box_mkdir(b, dir, 0755);
         ASSERT_EQ(symlink("../../../../bus/pci/drivers/ena", link), 0);
 }

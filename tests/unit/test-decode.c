@@ -23,7 +23,7 @@ static Decoded decode_blobs(Blobs *blobs) {
 
         d.r = source_decode(blobs, &d.documents, &d.diag);
         for (size_t i = 0; i < d.diag.n; i++) {
-                _cleanup_(freep) char *line = diagnostic_format(&d.diag.items[i]);
+                _free_ char *line = diagnostic_format(&d.diag.items[i]);
                 text_add(&t, "%s%s\n", d.diag.items[i].warning ? "warning: " : "error: ", line);
         }
         d.text = text_take(&t);
@@ -107,7 +107,7 @@ TEST(n1_limits_of_text_that_is_not_ours) {
         Text t = {};
         for (int i = 0; i < 2000; i++)
                 text_add(&t, "[");
-        _cleanup_(freep) char *deep = text_take(&t);
+        _free_ char *deep = text_take(&t);
         ASSERT_NOTHING(deep, "depth");
 }
 
@@ -130,7 +130,7 @@ TEST(n2_lines_of_parts) {
 }
 
 TEST(n2_lines_behind_the_outer_layer) {
-        _cleanup_(freep) char *text = base64_encode(CONFIG "]\n", strlen(CONFIG) + 2);
+        _free_ char *text = base64_encode(CONFIG "]\n", strlen(CONFIG) + 2);
         ASSERT_FAILS(text, CAUSE_SYNTAX, "user-data, line 3, column 1: ");
 }
 
@@ -152,7 +152,7 @@ TEST(all_errors_are_told) {
 }
 
 TEST(e4_double_base64) {
-        _cleanup_(freep) char *once = base64_encode(CONFIG, strlen(CONFIG)), *twice = base64_encode(once, strlen(once));
+        _free_ char *once = base64_encode(CONFIG, strlen(CONFIG)), *twice = base64_encode(once, strlen(once));
         _cleanup_(decoded_done) Decoded d = decode(twice);
         ASSERT_DOCUMENTS(once, 1);
         ASSERT_OK(d.r);
@@ -162,7 +162,7 @@ TEST(e4_double_base64) {
 
 TEST(e3_l3_outer_layer) {
         _cleanup_(decoded_done) Decoded d = decode_bytes("\x1f\x8b\x08\x00", 4);
-        _cleanup_(freep) char *large = xcalloc(DOC_MAX_BYTES + 2, 1);
+        _free_ char *large = xcalloc(DOC_MAX_BYTES + 2, 1);
         ASSERT_ERROR(d.r, EBADMSG);
         ASSERT_CONTAINS(d.text, "error: user-data: the gzip data");
         memset(large, '\n', DOC_MAX_BYTES + 1);

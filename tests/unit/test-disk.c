@@ -38,10 +38,10 @@ static void disk(Box *b, const char *name, const char *serial) {
                 { "device/model", "Amazon EC2 NVMe Instance Storage        \n" }, { "device/serial", serial }, { "ro", "0\n" }, { "size", "2048\n" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-                _cleanup_(freep) char *path = xasprintf("/sys/block/%s/%s", name, files[i].file);
+                _free_ char *path = xasprintf("/sys/block/%s/%s", name, files[i].file);
                 put(b, path, files[i].text);
         }
-        _cleanup_(freep) char *holders = xasprintf("/sys/block/%s/holders", name), *device = xasprintf("/dev/%s", name), *image = xcalloc(1 << 20, 1);
+        _free_ char *holders = xasprintf("/sys/block/%s/holders", name), *device = xasprintf("/dev/%s", name), *image = xcalloc(1 << 20, 1);
         directory(b, holders);
         ASSERT_OK(root_replace(b->root, device, image, 1 << 20, 0600));
         strv_add(&b->action.storage.disks, name);
@@ -49,7 +49,7 @@ static void disk(Box *b, const char *name, const char *serial) {
 }
 
 static void hold(const Box *b, const char *name, const char *holder) {
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/holders/%s", name, holder), *back = xasprintf("/sys/block/%s/slaves/%s", holder, name);
+        _free_ char *path = xasprintf("/sys/block/%s/holders/%s", name, holder), *back = xasprintf("/sys/block/%s/slaves/%s", holder, name);
         directory(b, path);
         directory(b, back);
 }
@@ -107,7 +107,7 @@ TEST(it_has_no_partition_and_can_be_written) {
 
 TEST(what_holds_it_is_an_array_or_somebody_elses) {
         BOX(b);
-        _cleanup_(freep) char *md = NULL;
+        _free_ char *md = NULL;
         ASSERT_OK(disk_holder(&b.work, "nvme1n1", &md));
         ASSERT_STREQ(md, "md127");
         disk(&b, "nvme3n1", "AWS3");
@@ -122,7 +122,7 @@ TEST(what_holds_it_is_an_array_or_somebody_elses) {
 
 TEST(a_step_works_on_its_disk_or_on_the_array_of_all_of_them) {
         BOX(b);
-        _cleanup_(freep) char *device = NULL, *array = NULL;
+        _free_ char *device = NULL, *array = NULL;
         ASSERT_OK(step_device(&b.work, &device));
         ASSERT_STREQ(device, "nvme1n1");
         b.action.storage.array = true;
@@ -172,15 +172,15 @@ TEST(a_locked_device_is_nobody_elses_and_can_be_written) {
         ASSERT_OK(flock(other, LOCK_SH | LOCK_NB));
         close(other);
         ASSERT_ERROR(disk_lock(b.root, "nvme9n1"), ENOENT);
-        _cleanup_(freep) char *link = xasprintf("%s/dev/link", b.path);
+        _free_ char *link = xasprintf("%s/dev/link", b.path);
         ASSERT_OK(symlink("nvme1n1", link));
         ASSERT_ERROR(disk_lock(b.root, "link"), ELOOP);
 }
 
 TEST(words) {
         BOX(b);
-        _cleanup_(freep) char *one = disk_shown(&b.work, "nvme2n1"), *other = disk_shown(&b.work, "md127"), *all = disks_shown(&b.work);
-        _cleanup_(strv_freep) char **argv = command("mdadm", "--stop", "/dev/md127", NULL);
+        _free_ char *one = disk_shown(&b.work, "nvme2n1"), *other = disk_shown(&b.work, "md127"), *all = disks_shown(&b.work);
+        _strv_ char **argv = command("mdadm", "--stop", "/dev/md127", NULL);
         ASSERT_STREQ(one, "nvme2n1 (AWS2)");
         ASSERT_STREQ(other, "md127");
         ASSERT_STREQ(all, "nvme1n1 (AWS1), nvme2n1 (AWS2)");

@@ -17,7 +17,7 @@
 
 static size_t open_files(void) {
         _cleanup_(root_freep) Root *host = NULL;
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         ASSERT_OK(root_new("/", &host));
         ASSERT_OK(root_list(host, "/proc/self/fd", &names));
         return strv_length(names);
@@ -31,7 +31,7 @@ static void put(Box *b, const char *path, const char *text, mode_t mode) {
 
 static void put_elf(Box *b, const char *path, ElfSpec spec) {
         size_t size;
-        _cleanup_(freep) char *data = elf_make(&spec, &size);
+        _free_ char *data = elf_make(&spec, &size);
         ASSERT_OK(root_replace_volatile(b->root, path, data, size, 0755));
 }
 
@@ -156,7 +156,7 @@ TEST(elf_names) {
         const ElfSpec spec = { .interpreter = LOADER, .soname = "libx.so.1", .runpath = "$ORIGIN/../lib:/opt/x",
                                .needed = { "liba.so", "libb.so.2" }, .machine = EM_AARCH64 };
         size_t size;
-        _cleanup_(freep) char *data = elf_make(&spec, &size);
+        _free_ char *data = elf_make(&spec, &size);
         ASSERT_OK(elf_file(data, size, &e));
         ASSERT_TRUE(e.wide);
         ASSERT_EQ(e.machine, EM_AARCH64);
@@ -173,7 +173,7 @@ TEST(elf_versions) {
         _cleanup_(elf_done) Elf e = {};
         const ElfSpec spec = { .needed = { "liba.so" }, .wants = { "A_1", "?A_2", "A_3" }, .defines = { "libx.so.1", "X_1", "X_2" } };
         size_t size;
-        _cleanup_(freep) char *data = elf_make(&spec, &size);
+        _free_ char *data = elf_make(&spec, &size);
         ASSERT_OK(elf_file(data, size, &e));
         ASSERT_EQ(e.n_wants, 2);
         ASSERT_STREQ(e.wants[1].name, "A_3");
@@ -188,7 +188,7 @@ TEST(elf_versions_without_end) {
         const ElfSpec spec = { .soname = "libx.so.1", .defines = { "X_1" } };
         size_t size, at = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Phdr) + 12 * sizeof(Elf64_Dyn) + sizeof(Elf64_Verneed) +
                           3 * sizeof(Elf64_Vernaux), more = 64 << 10;
-        _cleanup_(freep) char *data = elf_make(&spec, &size), *long_one = xcalloc(size + more, 1);
+        _free_ char *data = elf_make(&spec, &size), *long_one = xcalloc(size + more, 1);
         memcpy(long_one, data, size);
         const uint32_t next = (uint32_t)(size - at), step = 4;
         memcpy(long_one + at + offsetof(Elf64_Verdef, vd_next), &next, sizeof next);
@@ -200,7 +200,7 @@ TEST(elf_versions_without_end) {
 TEST(elf_cut_anywhere) {
         const ElfSpec spec = { .interpreter = LOADER, .needed = { "liba.so" }, .wants = { "A_1" }, .defines = { "X_1" } };
         size_t size, whole = 0;
-        _cleanup_(freep) char *data = elf_make(&spec, &size);
+        _free_ char *data = elf_make(&spec, &size);
         for (size_t n = 0; n <= size; n++) {
                 _cleanup_(elf_done) Elf e = {};
                 int r = elf_file(data, n, &e);
@@ -227,7 +227,7 @@ TEST(no_image) {
 
 TEST(lists_of_modules_have_one_limit) {
         BOX(b);
-        _cleanup_(freep) char *first = NULL, *second = NULL;
+        _free_ char *first = NULL, *second = NULL;
         size_t rest = 30;
         put(&b, "/lib/modules/" KERNEL "/modules.dep", "kernel/fs/xfs/xfs.ko:\n", 0644);
         ASSERT_OK(modules_list(b.root, KERNEL, &rest, &first));
@@ -383,7 +383,7 @@ TEST(program_of_newer_libraries) {
 }
 
 static void give(Box *b, const char *path, uid_t owner, mode_t mode) {
-        _cleanup_(freep) char *at = full(b, path);
+        _free_ char *at = full(b, path);
         ASSERT_EQ(lchown(at, owner, (gid_t)owner), 0);
         if (mode)
                 ASSERT_EQ(chmod(at, mode), 0);
@@ -453,7 +453,7 @@ TEST(library) {
 /* What is no file is not opened: nobody writes to this pipe. */
 TEST(library_that_is_a_pipe) {
         BOX(b);
-        _cleanup_(freep) char *path = full(&b, "/usr/lib64/libx.so.1");
+        _free_ char *path = full(&b, "/usr/lib64/libx.so.1");
         ASSERT_EQ(mkfifo(path, 0644), 0);
         box_need(&b, NEED_LIBRARY, "libx.so.1", false);
         assert_look(&b, CHECK_FAILED, "library", "in none of the directories");
@@ -525,8 +525,8 @@ TEST(units_that_read_other_files) {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 BOX(b);
                 _cleanup_(diag_done) Diag warnings = {};
-                _cleanup_(freep) char *name = xasprintf("%s.service", cases[i].unit), *path = xasprintf("/usr/lib/systemd/system/%s", name),
-                                      *drop_in = xasprintf("/etc/systemd/system/%s.d/x.conf", name), *text = xasprintf("[Service]\n%s", cases[i].drop_in);
+                _free_ char *name = xasprintf("%s.service", cases[i].unit), *path = xasprintf("/usr/lib/systemd/system/%s", name),
+                            *drop_in = xasprintf("/etc/systemd/system/%s.d/x.conf", name), *text = xasprintf("[Service]\n%s", cases[i].drop_in);
                 box_need(&b, NEED_UNIT, name, false);
                 put(&b, path, streq(cases[i].unit, "kubelet") ? "[Service]\nEnvironmentFile=/etc/eks/kubelet/environment\nExecStart=/usr/bin/kubelet $NODEADM_KUBELET_ARGS\n"
                                                               : "[Service]\nExecStart=/usr/bin/containerd\n", 0644);
@@ -545,7 +545,7 @@ TEST(unit_that_is_a_pipe) {
         BOX(b);
         put(&b, "/usr/lib/systemd/system/a.service", UNIT, 0644);
         put(&b, "/etc/systemd/system/b.service", UNIT, 0644);
-        _cleanup_(freep) char *path = full(&b, "/etc/systemd/system/a.service");
+        _free_ char *path = full(&b, "/etc/systemd/system/a.service");
         ASSERT_EQ(mkfifo(path, 0644), 0);
         box_need(&b, NEED_UNIT, "a.service", false);
         assert_look(&b, CHECK_FAILED, "unit", "no regular file");
@@ -605,10 +605,10 @@ TEST(unit_that_comes_at_boot) {
 /* ---- modules and features ---- */
 
 static void put_module(Box *b, const char *kernel, const char *magic) {
-        _cleanup_(freep) char *dep = xasprintf("/lib/modules/%s/modules.dep", kernel),
-                              *file = xasprintf("/lib/modules/%s/kernel/md-mod.ko", kernel),
-                              *builtin = xasprintf("/lib/modules/%s/modules.builtin", kernel),
-                              *info = xasprintf("vermagic=%s SMP mod_unload", magic);
+        _free_ char *dep = xasprintf("/lib/modules/%s/modules.dep", kernel),
+                    *file = xasprintf("/lib/modules/%s/kernel/md-mod.ko", kernel),
+                    *builtin = xasprintf("/lib/modules/%s/modules.builtin", kernel),
+                    *info = xasprintf("vermagic=%s SMP mod_unload", magic);
         put(b, dep, "kernel/md-mod.ko:\n", 0644);
         put(b, builtin, "", 0644);
         put_elf(b, file, (ElfSpec){ .info = info, .info_size = strlen(info) + 1 });
@@ -740,7 +740,7 @@ TEST(swap) {
 
 TEST(directories) {
         BOX(b);
-        _cleanup_(freep) char *lib = full(&b, "/var/lib");
+        _free_ char *lib = full(&b, "/var/lib");
         box_need(&b, NEED_DIRECTORY, "/var/lib/kubelet/pki", false);
         assert_look(&b, CHECK_OK, "directory", NULL);
         ASSERT_STREQ(b.checks.items[0].found, "can be made");
@@ -774,7 +774,7 @@ static const char policy[] = "/.*\tsystem_u:object_r:default_t:s0\n"
                              "/usr/bin(/.*)?\t-d\tsystem_u:object_r:other_t:s0\n";
 
 static bool set_label(const Box *b, const char *path, const char *label) {
-        _cleanup_(freep) char *at = full(b, path);
+        _free_ char *at = full(b, path);
         return setxattr(at, "security.selinux", label, strlen(label) + 1, 0) == 0;
 }
 
@@ -816,7 +816,7 @@ TEST(labels) {
         ASSERT_TRUE(set_label(&b, "/usr/bin/tool", "unconfined_u:object_r:tool_exec_t:s0:c1"));
         look(&b);
         assert_check(&b, CHECK_OK, "label", "SELinux", NULL);
-        _cleanup_(freep) char *at = full(&b, "/usr/bin/tool");
+        _free_ char *at = full(&b, "/usr/bin/tool");
         ASSERT_EQ(removexattr(at, "security.selinux"), 0);
         look(&b);
         assert_check(&b, CHECK_WARNING, "label", "files without a label", "not labelled, not tool_exec_t");
@@ -1018,7 +1018,7 @@ TEST(nothing_but_regular_files_is_opened) {
         box_need(&b, NEED_UNIT, "a.service", false);
         int pipes[ARRAY_SIZE(paths)];
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-                _cleanup_(freep) char *at = full(&b, paths[i]), *folder = xstrndup(paths[i], (size_t)(strrchr(paths[i], '/') - paths[i]));
+                _free_ char *at = full(&b, paths[i]), *folder = xstrndup(paths[i], (size_t)(strrchr(paths[i], '/') - paths[i]));
                 ASSERT_OK(root_make_dirs(b.root, folder, 0755));
                 ASSERT_EQ(mkfifo(at, 0644), 0);
                 pipes[i] = open(at, O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -1044,7 +1044,7 @@ TEST(mounts_by_name) {
         static const char *const devices[] = { "UUID=4", "/dev/xvdf", "/dev/sdf", "LABEL=x", "PARTUUID=5",
                                                "/dev/disk/by-uuid/6" };
         for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
-                _cleanup_(freep) char *line = xasprintf("%s /data xfs defaults 0 0\n", devices[i]);
+                _free_ char *line = xasprintf("%s /data xfs defaults 0 0\n", devices[i]);
                 put(&b, "/etc/fstab", line, 0644);
                 search(&b);
                 assert_check(&b, CHECK_WARNING, "leftover-mount", "/etc/fstab", "nofail");

@@ -8,7 +8,7 @@
 static char *gpus[] = { (char *)GPU0, (char *)GPU1, NULL };
 
 static void gpu_bound(const Box *b, const char *address, const char *driver) {
-        _cleanup_(freep) char *link = xasprintf("/sys/bus/pci/devices/%s/driver", address), *to = xasprintf("../../../bus/pci/drivers/%s", driver);
+        _free_ char *link = xasprintf("/sys/bus/pci/devices/%s/driver", address), *to = xasprintf("../../../bus/pci/drivers/%s", driver);
         box_link(b, link, to);
 }
 
@@ -49,7 +49,7 @@ TEST(gpus_that_it_does_not_run_are_named) {
 TEST(a_gpu_that_it_is_bound_to_and_gave_up) {
         DRIVER(b);
         gpu_bound(&b, GPU1, "nvidia");
-        _cleanup_(freep) char *known = box_path(&b, "/proc/driver/nvidia/gpus/" GPU1), *information = xasprintf("%s/information", known);
+        _free_ char *known = box_path(&b, "/proc/driver/nvidia/gpus/" GPU1), *information = xasprintf("%s/information", known);
         ASSERT_EQ(unlink(information), 0);
         ASSERT_EQ(rmdir(known), 0);
         assert_fails(&b, driver_work, CAUSE_DRIVER, "not these: " GPU1 " (bound, but not listed in /proc/driver/nvidia/gpus);");

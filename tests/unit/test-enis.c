@@ -58,7 +58,7 @@ static void say(World *w, const char *path, const char *text) {
 }
 
 static void say_of(World *w, const char *mac, const char *key, const char *text) {
-        _cleanup_(freep) char *path = xasprintf(MACS "%s/%s", mac, key);
+        _free_ char *path = xasprintf(MACS "%s/%s", mac, key);
         say(w, path, text);
 }
 
@@ -99,7 +99,7 @@ static const Eni *eni(const World *w, const char *mac) {
 }
 
 #define ASSERT_LIST(list, text) ({                                                             \
-        _cleanup_(freep) char *_joined = strv_join(list, " ");                                 \
+        _free_ char *_joined = strv_join(list, " ");                                 \
         ASSERT_STREQ(_joined, text); })
 
 /* ---- what is asked, and how often ---- */
@@ -139,7 +139,7 @@ TEST(interfaces_of_several_cards) {
 
 TEST(thirty_two_cards_cost_three_requests_each) {
         _cleanup_(world_done) World w = {};
-        _cleanup_(freep) char *list = NULL;
+        _free_ char *list = NULL;
         char *macs[32] = {}, *cards[32] = {};
         Text t = {};
         for (unsigned i = 0; i < 32; i++) {
@@ -590,7 +590,7 @@ TEST(what_is_not_understood_is_not_known) {
                 "\"ipv4s\": [\"10.0.0.1\", \"x\"], \"askedUsec\": 1", "\"ipv6Prefixes\": [\"2600::/0\"], \"askedUsec\": 1",
         };
         for (size_t i = 0; i < ARRAY_SIZE(damaged); i++) {
-                _cleanup_(freep) char *text = xasprintf("{\"interfaces\": [{\"mac\": \"" B "\", \"device\": 1, %s}]}", damaged[i]);
+                _free_ char *text = xasprintf("{\"interfaces\": [{\"mac\": \"" B "\", \"device\": 1, %s}]}", damaged[i]);
                 _cleanup_(enis_done) Enis e = read_text(text);
                 ASSERT_EQ(e.n, 1);
                 ASSERT_STREQ(e.items[0].mac, B);

@@ -29,7 +29,7 @@ TEST(the_value_of_an_environment_file) {
                 { "",                                   NULL },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *got = assignment_in_environment(cases[i].text, "A");
+                _free_ char *got = assignment_in_environment(cases[i].text, "A");
                 if (cases[i].value)
                         ASSERT_STREQ(got, cases[i].value);
                 else
@@ -48,8 +48,8 @@ TEST(the_words_of_a_value) {
                 { " ",                   "" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(strv_freep) char **w = assignment_split(cases[i].value);
-                _cleanup_(freep) char *got = strv_join(w, "|");
+                _strv_ char **w = assignment_split(cases[i].value);
+                _free_ char *got = strv_join(w, "|");
                 ASSERT_STREQ(got, cases[i].words);
         }
 }
@@ -65,7 +65,7 @@ TEST(words_for_the_environment_file) {
                 { { "" },                       "\"\\\"\\\"\"" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *text = assignment_join((char *const *)cases[i].words);
+                _free_ char *text = assignment_join((char *const *)cases[i].words);
                 ASSERT_STREQ(text, cases[i].text);
         }
 }
@@ -82,7 +82,7 @@ TEST(the_settings_of_a_unit) {
                 { "[S]\nA=1 \\\n\nB=2", "1" }, { "[S]\nB=\\\n[T]\nA=1", "1" }, { "[S]\nA\n=1", NULL }, { "", NULL },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *got = assignment_in_unit(cases[i].text, "S", "A");
+                _free_ char *got = assignment_in_unit(cases[i].text, "S", "A");
                 if (cases[i].value ? !got || !streq(got, cases[i].value) : got != NULL)
                         FAIL("case %zu: \"%s\"", i, got ?: "(none)");
         }
@@ -91,7 +91,7 @@ TEST(the_settings_of_a_unit) {
 TEST(all_settings_of_a_unit) {
         static const char text[] = "[S]\nA=1\n B = \\\n  2\n; C=3 \\\nA=\n[T]\nA=4\n[S]\nno\nD=5=6";
         static const char *const want[] = { "A", "1", "B", "2", "A", "", "D", "5=6" };
-        _cleanup_(strv_freep) char **all = assignments_in_unit(text, "S");
+        _strv_ char **all = assignments_in_unit(text, "S");
         ASSERT_EQ(strv_length(all), ARRAY_SIZE(want));
         for (size_t i = 0; i < ARRAY_SIZE(want); i++)
                 ASSERT_STREQ(all[i], want[i]);
@@ -99,10 +99,10 @@ TEST(all_settings_of_a_unit) {
 }
 
 TEST(assignments_for_units) {
-        _cleanup_(freep) char *plain = assignment_quote("A", "b c"), *nasty = assignment_quote("A", "\"%n\\$x'");
+        _free_ char *plain = assignment_quote("A", "b c"), *nasty = assignment_quote("A", "\"%n\\$x'");
         ASSERT_STREQ(plain, "\"A=b c\"");
         ASSERT_STREQ(nasty, "\"A=\\\"%%n\\\\$x'\"");
-        _cleanup_(freep) char *hidden = assignment_quote("A", "\t\a\x1b\x7f\u00a0\u00e9\u200b\U000e0001\xff\u4e2d");
+        _free_ char *hidden = assignment_quote("A", "\t\a\x1b\x7f\u00a0\u00e9\u200b\U000e0001\xff\u4e2d");
         ASSERT_STREQ(hidden, "\"A=\\t\\a\\x1b\\x7f\\u00a0\u00e9\\u200b\\U000e0001\\xff\u4e2d\"");
 }
 
@@ -116,14 +116,14 @@ TEST(lines_of_an_environment_file) {
         };
         _cleanup_(text_done) Text all = {};
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *line = assignment_line("A", cases[i].value), *back = assignment_in_environment(line, "A"),
-                                      *name = xasprintf("N%zu", i), *named = assignment_line(name, cases[i].value);
+                _free_ char *line = assignment_line("A", cases[i].value), *back = assignment_in_environment(line, "A"),
+                            *name = xasprintf("N%zu", i), *named = assignment_line(name, cases[i].value);
                 ASSERT_STREQ(line, cases[i].line);
                 ASSERT_STREQ(back, cases[i].value);
                 text_add(&all, "%s", named);
         }
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *name = xasprintf("N%zu", i), *back = assignment_in_environment(all.data, name);
+                _free_ char *name = xasprintf("N%zu", i), *back = assignment_in_environment(all.data, name);
                 ASSERT_STREQ(back, cases[i].value);
         }
 }
@@ -139,7 +139,7 @@ TEST(assignments) {
                 { "A=19,19,14+me\n", "19,19,14+me" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *value = NULL;
+                _free_ char *value = NULL;
                 if (assignment_in_shell(cases[i].text, "A", &value) < 0)
                         FAIL("\"%s\" is refused", cases[i].text);
                 if (cases[i].value)

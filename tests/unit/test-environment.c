@@ -4,7 +4,7 @@
 
 static char *words(const char *flag) {
         char *flags[] = { (char *)flag, NULL };
-        _cleanup_(strv_freep) char **w = kubelet_words(flags);
+        _strv_ char **w = kubelet_words(flags);
         return strv_join(w, "|");
 }
 
@@ -31,7 +31,7 @@ TEST(flags_keep_what_nodeadm_s_users_mean) {
                 { " ",                                          "" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *got = words(cases[i].flag);
+                _free_ char *got = words(cases[i].flag);
                 ASSERT_STREQ(got, cases[i].words);
         }
 }
@@ -122,7 +122,7 @@ TEST(what_the_kernel_hands_to_no_program) {
         static const struct { size_t size; bool taken; } cases[] = { { (128 << 10) - 3, true }, { (128 << 10) - 2, false } };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *value = xcalloc(cases[i].size + 1, 1);
+                _free_ char *value = xcalloc(cases[i].size + 1, 1);
                 memset(value, 'x', cases[i].size);
                 Variable v[] = { { (char[]){"A"}, value } };
                 ServiceEnvironment e[] = { { (char[]){"kubelet"}, v, 1 } };

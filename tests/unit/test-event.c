@@ -46,8 +46,8 @@ static const Verdict all_well = { .word = "ok", .code = "OK", .exit_code = EXIT_
 
 /* The only notice, which is taken away. */
 static json_t *notice(const Box *b) {
-        _cleanup_(strv_freep) char **names = NULL;
-        _cleanup_(freep) char *text = NULL, *path = NULL;
+        _strv_ char **names = NULL;
+        _free_ char *text = NULL, *path = NULL;
         ASSERT_OK(root_list(b->root, EVENTS_DIR, &names));
         ASSERT_EQ(strv_length(names), 1);
         path = xasprintf(EVENTS_DIR "/%s", names[0]);
@@ -59,7 +59,7 @@ static json_t *notice(const Box *b) {
 }
 
 static size_t waiting(const Box *b) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         int r = root_list(b->root, EVENTS_DIR, &names);
         ASSERT_TRUE(r >= 0 || r == -ENOENT);
         return strv_length(names);
@@ -142,7 +142,7 @@ TEST(a_name_that_is_not_certain) {
 /* Somebody else's words in the sentence are long, of many lines, or no text at all. */
 TEST(messages_fit) {
         BOX(b);
-        _cleanup_(freep) char *text = xcalloc(5001, 1);
+        _free_ char *text = xcalloc(5001, 1);
         memset(text, 'x', 5000);
         for (size_t i = 0; i < 5; i++)
                 text[i] = "\xff\x1b[1m"[i];
@@ -258,14 +258,14 @@ TEST(another_machine_was_unwell) {
 TEST(the_oldest_goes) {
         BOX(b);
         for (int i = 0; i < EVENTS_MAX + 3; i++) {
-                _cleanup_(freep) char *text = xasprintf("number %d", i);
+                _free_ char *text = xasprintf("number %d", i);
                 b.verdict.text = text;
                 event_of_run(b.root, &b.report, &b.verdict, false);
         }
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         ASSERT_OK(root_list(b.root, EVENTS_DIR, &names));
         ASSERT_EQ(strv_length(names), EVENTS_MAX);
-        _cleanup_(freep) char *path = xasprintf(EVENTS_DIR "/%s", names[0]), *first = NULL;
+        _free_ char *path = xasprintf(EVENTS_DIR "/%s", names[0]), *first = NULL;
         ASSERT_OK(root_read(b.root, path, 1 << 20, &first, NULL));
         ASSERT_TRUE(strstr(first, "number 3;"));
 }

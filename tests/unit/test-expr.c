@@ -10,7 +10,7 @@ static const ExprVariable variables[] = {
 };
 
 static void check(const char *text, int64_t want) {
-        _cleanup_(freep) char *why = NULL;
+        _free_ char *why = NULL;
         int64_t got = 0;
         if (expr_evaluate(text, variables, ARRAY_SIZE(variables), &got, &why) < 0)
                 FAIL("%s: %s", text, why);
@@ -19,7 +19,7 @@ static void check(const char *text, int64_t want) {
 }
 
 static void check_refused(const char *text, const char *want) {
-        _cleanup_(freep) char *why = NULL;
+        _free_ char *why = NULL;
         int64_t got = 4711;
         if (expr_evaluate(text, variables, ARRAY_SIZE(variables), &got, &why) != -EINVAL)
                 FAIL("%s: is %lld", text, (long long)got);
@@ -88,7 +88,7 @@ TEST(arithmetic_errors) {
                 { "18446744073709551615u + 1u", 23, range_u }, { "0x8000000000000000u * 2u", 21, range_u },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *want = xasprintf("column %u: %s", cases[i].column, cases[i].why);
+                _free_ char *want = xasprintf("column %u: %s", cases[i].column, cases[i].why);
                 check_refused(cases[i].text, want);
         }
 }
@@ -148,7 +148,7 @@ TEST(comparison) {
                 "1 + 1 == 2 && 2 * 2 == 4", "1 < 2 == true", "true != false",
         };
         for (size_t i = 0; i < ARRAY_SIZE(truths); i++) {
-                _cleanup_(freep) char *text = xasprintf("(%s) ? 1 : 0", truths[i]);
+                _free_ char *text = xasprintf("(%s) ? 1 : 0", truths[i]);
                 check(text, 1);
         }
         check_refused("1.0 < 0.0 / 0.0 ? 1 : 2", "column 5: NaN cannot be compared");
@@ -231,11 +231,11 @@ TEST(conversion) {
                 { "int('1\\000')", "a string that holds no number of that type" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(truths); i++) {
-                _cleanup_(freep) char *text = xasprintf("(%s) ? 1 : 0", truths[i]);
+                _free_ char *text = xasprintf("(%s) ? 1 : 0", truths[i]);
                 check(text, 1);
         }
         for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
-                _cleanup_(freep) char *want = xasprintf("column %u: %s", failures[i].why ? 1 : 5, failures[i].why ?: range);
+                _free_ char *want = xasprintf("column %u: %s", failures[i].why ? 1 : 5, failures[i].why ?: range);
                 check_refused(failures[i].text, want);
         }
         check_refused("int(uint('-1'))", "column 5: a string that holds no number of that type");
@@ -309,7 +309,7 @@ TEST(syntax_errors) {
                 { ".", "column 2: a value should stand here, where the expression ends" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *unknown = xasprintf("column 10: no variable of this name: there are %s", known);
+                _free_ char *unknown = xasprintf("column 10: no variable of this name: there are %s", known);
                 const char *want = cases[i].why ?: unknown;
                 check_refused(cases[i].text, want);
         }
@@ -340,19 +340,19 @@ TEST(limits) {
                 { "false ? 2 : ", "", 249, "more than 250 operators" }, { "", ".size()", 0, "no such overload" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
-                _cleanup_(freep) char *fits = repeated("", forms[i].open, forms[i].most, forms[i].close, forms[i].most), *why = NULL;
+                _free_ char *fits = repeated("", forms[i].open, forms[i].most, forms[i].close, forms[i].most), *why = NULL;
                 int64_t value;
                 if (expr_evaluate(fits, variables, ARRAY_SIZE(variables), &value, &why) < 0)
                         FAIL("%zu times %s: %s", forms[i].most, forms[i].open, why);
                 size_t sizes[] = { forms[i].most + 2, 3000 };
                 for (size_t k = 0; k < ARRAY_SIZE(sizes); k++) {
-                        _cleanup_(freep) char *over = repeated("", forms[i].open, sizes[k], forms[i].close, sizes[k]), *reason = NULL;
+                        _free_ char *over = repeated("", forms[i].open, sizes[k], forms[i].close, sizes[k]), *reason = NULL;
                         ASSERT_ERROR(expr_evaluate(over, variables, ARRAY_SIZE(variables), &value, &reason), EINVAL);
                         if (k == 0 || i < 6)
                                 ASSERT_CONTAINS(reason, forms[i].why);
                 }
         }
-        _cleanup_(freep) char *longest = repeated("", " ", (64 << 10) - 1, "", 0), *longer = repeated("", " ", 64 << 10, "", 0);
+        _free_ char *longest = repeated("", " ", (64 << 10) - 1, "", 0), *longer = repeated("", " ", 64 << 10, "", 0);
         check(longest, 1);
         check_refused(longer, "column 1: more than 64 KiB of text");
 }

@@ -176,9 +176,9 @@ static bool hangs(const Hang *h, uint64_t seconds) {
         ASSERT_TRUE(apply_plan(host, &plan, &results, &diag) < 0);
         const Diagnostic *first = diag_first_error(&diag);
         ASSERT_TRUE(first);
-        _cleanup_(freep) char *at = xasprintf("not done after %u s; NVML was asked for the fabric state of GPU %d (0000:%d0:00.0), and did not answer",
-                                              (unsigned)seconds, h->gpu, h->gpu + 1),
-                              *text = xasprintf("%s%s", at, h->also);
+        _free_ char *at = xasprintf("not done after %u s; NVML was asked for the fabric state of GPU %d (0000:%d0:00.0), and did not answer",
+                                    (unsigned)seconds, h->gpu, h->gpu + 1),
+                    *text = xasprintf("%s%s", at, h->also);
         bool there = startswith(first->text, at);
         if (there || seconds > 16) {
                 ASSERT_CONTAINS(first->text, text);
@@ -193,8 +193,8 @@ static bool hangs(const Hang *h, uint64_t seconds) {
 
 TEST(library_hangs) {
         static const char fabric[] = "; journalctl -u nvidia-fabricmanager";
-        _cleanup_(freep) char *early = xasprintf("; also: GPU 3 of 8 (0000:40:00.0) still In Progress%s", fabric),
-                              *before = xasprintf("; also: GPU 7 of 8 (0000:80:00.0) still In Progress%s", fabric);
+        _free_ char *early = xasprintf("; also: GPU 3 of 8 (0000:40:00.0) still In Progress%s", fabric),
+                    *before = xasprintf("; also: GPU 7 of 8 (0000:80:00.0) still In Progress%s", fabric);
         const Hang all[] = {
                 { "gpus 8\nhang nvmlDeviceGetGpuFabricInfoV 6\n", 6, CAUSE_NVML, "", 6 },
                 /* in a round that has shown one that is late */
@@ -222,7 +222,7 @@ TEST(library_hangs) {
 
 TEST(fabric_manager_makes_the_difference) {     /* the fake's own promise, which the boots build on */
         GATE(m, NVSWITCH, 1, "");
-        _cleanup_(freep) char *up = xasprintf("%s/up", m.path), *script = xasprintf("gpus 1\nfabric-needs %s\n", up);
+        _free_ char *up = xasprintf("%s/up", m.path), *script = xasprintf("gpus 1\nfabric-needs %s\n", up);
         machine_says(&m, script);
         late(&m);
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "still Not Started");

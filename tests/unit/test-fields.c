@@ -40,7 +40,7 @@ static json_t *spec_of(const char *base) {
 /* value NULL: takes it away */
 static void spec_set(json_t *spec, const char *path, json_t *value) {
         ASSERT_TRUE(startswith(path, "spec."));
-        _cleanup_(freep) char *rest = xstrdup(path + strlen("spec."));
+        _free_ char *rest = xstrdup(path + strlen("spec."));
         char *key = strtok(rest, "."), *next;
         for (json_t *at = spec; key; key = next) {
                 next = strtok(NULL, ".");
@@ -63,7 +63,7 @@ static Planned plan_of(const json_t *spec, const char *machine, const char *path
         _cleanup_(host_freep) Host *host = NULL;
         _cleanup_(plan_freep) Plan *plan = NULL;
         _cleanup_(root_freep) Root *root = NULL;
-        _cleanup_(freep) char *text = json_dumps(spec, 0);
+        _free_ char *text = json_dumps(spec, 0);
         char *whole = xasprintf("{apiVersion: " CONFIG_API_VERSION ", kind: " CONFIG_KIND ", spec: %s}", text);
         const Blob blob = { .data = whole, .size = strlen(whole) };
         const HostOptions options = { .instance_type = machine, .kubelet_version = "1.34.2", .containerd_version = "2.1.5" };
@@ -83,7 +83,7 @@ static Planned plan_of(const json_t *spec, const char *machine, const char *path
                 text_add(&t, "%s", diag_first_error(&diag)->text);
         for (size_t i = 0; plan && i < plan->n; i++) {
                 _cleanup_(json_decrefp) json_t *j = action_to_json(&plan->actions[i]);
-                _cleanup_(freep) char *line = json_dumps(j, JSON_COMPACT);
+                _free_ char *line = json_dumps(j, JSON_COMPACT);
                 text_add(&t, "%s\n", line);
         }
         for (size_t i = 0; plan && i < plan->warnings.n; i++)
@@ -128,11 +128,11 @@ static bool changes_a_plan(const Field *f, const char *path, const char *off, bo
 /* Each field of these, and of the maps below; off: the path of the nearest mode above it that can be off. */
 static void each(const Field *fields, const char *above, const char *off, void (*call)(const Field *, const char *, const char *)) {
         const Field *mode = fields_find(fields, "mode");
-        _cleanup_(freep) char *own = xasprintf("%s.mode", above);
+        _free_ char *own = xasprintf("%s.mode", above);
         if (mode && field_enum_index(mode, "off") >= 0)
                 off = own;
         for (const Field *f = fields; f->key; f++) {
-                _cleanup_(freep) char *path = xasprintf("%s.%s", above, f->key);
+                _free_ char *path = xasprintf("%s.%s", above, f->key);
                 if (f->type == FIELD_MAP)
                         each(f->fields, path, off, call);
                 else

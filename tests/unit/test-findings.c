@@ -24,7 +24,7 @@ TEST(all_that_is_known_is_a_field) {
         ASSERT_STREQ(d.items[0].where, "user-data, part 2, line 14");
         ASSERT_STREQ(d.items[0].text, "is not known; did you mean kubelet?");
         ASSERT_STREQ(d.items[1].where, "user-data, part 2, line 14, column 3");
-        _cleanup_(freep) char *text = said(&d);
+        _free_ char *text = said(&d);
         ASSERT_STREQ(text, "[{\"severity\":\"warning\",\"code\":\"unknown-field\",\"source\":\"user-data\",\"part\":2,\"line\":14,"
                            "\"column\":3,\"path\":\"spec.kubelt\",\"message\":\"is not known; did you mean kubelet?\","
                            "\"suggestion\":\"kubelet\"},"
@@ -38,13 +38,13 @@ TEST(a_warning_that_counts_keeps_its_word) {
         diag_warn(&d, "no-effect", "has none");
         d.items[0].warning = false;
         d.items[0].cause = CAUSE_STRICT;
-        _cleanup_(freep) char *text = said(&d);
+        _free_ char *text = said(&d);
         ASSERT_STREQ(text, "[{\"severity\":\"error\",\"code\":\"no-effect\",\"exit\":11,\"message\":\"has none\"}]");
 }
 
 TEST(nothing_found_is_an_empty_list) {
         Diag d = {};
-        _cleanup_(freep) char *none = said(&d);
+        _free_ char *none = said(&d);
         ASSERT_STREQ(none, "[]");
 }
 
@@ -56,7 +56,7 @@ TEST(whatever_bytes_the_input_had_it_is_json) {
                 diag_error_at(&d, -EINVAL, CAUSE_INVALID, &(Position){ .source = bad }, bad, "%s", bad);
                 diag_suggest(&d, "%s", bad);
                 diag_warn_at(&d, bad, NULL, bad, "\x1b[31m\xff\xfe%s", bad);
-                _cleanup_(freep) char *text = said(&d);
+                _free_ char *text = said(&d);
                 ASSERT_TRUE(text);
                 json_t *back = json_loads(text, 0, NULL);
                 ASSERT_EQ(json_array_size(back), 2);
@@ -102,7 +102,7 @@ TEST(sarif_of_whatever_bytes_is_json_and_names_each_rule_once) {
         }
         diag_warn(&d, "no-effect", "has none");
         json_t *log = findings_to_sarif(&d, EXIT_CONFIG_INVALID);
-        _cleanup_(freep) char *text = json_dumps(log, 0);
+        _free_ char *text = json_dumps(log, 0);
         ASSERT_TRUE(text);
         json_t *driver = json_object_get(json_object_get(json_array_get(json_object_get(log, "runs"), 0), "tool"), "driver");
         ASSERT_EQ(json_array_size(json_object_get(driver, "rules")), 2);

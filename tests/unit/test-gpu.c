@@ -149,7 +149,7 @@ TEST(a_word_of_vital_product_data) {
         ASSERT_EQ(root_remove(root, "/sys/bus/pci/devices/0000:73:00.0/vpd"), 1);
         static const char *const made[] = { "/sys/bus/pci/devices/0000:73:00.0", "/sys/bus/pci/devices", "/sys/bus/pci", "/sys/bus", "/sys", "" };
         for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
-                _cleanup_(freep) char *path = xasprintf("%s%s", dir, made[i]);
+                _free_ char *path = xasprintf("%s%s", dir, made[i]);
                 ASSERT_EQ(rmdir(path), 0);
         }
 }

@@ -29,7 +29,7 @@ static Findings look(const char *script, unsigned looks, unsigned nvlinks, bool 
 /* Two H100, of which the second is as the script's other lines say. */
 #define FINDS(lines, wanted) ({                                                                                 \
         _cleanup_(findings_done) Findings _f = look("gpus 2\n" lines, ALL_LOOKS, 18, true);                     \
-        _cleanup_(freep) char *_words = words_of(&_f);                                                          \
+        _free_ char *_words = words_of(&_f);                                                          \
         ASSERT_STREQ(_words, wanted); })
 #define SAYS(lines, words) ({                                                                                   \
         _cleanup_(findings_done) Findings _f = look("gpus 2\n" lines, ALL_LOOKS, 18, true);                     \
@@ -93,7 +93,7 @@ static Findings look_after(const char *script) {
 }
 #define AFTER_LOG(script, wanted) ({                                                                            \
         _cleanup_(findings_done) Findings _f = look_after("gpus 1\n" script);                                   \
-        _cleanup_(freep) char *_words = words_of(&_f);                                                          \
+        _free_ char *_words = words_of(&_f);                                                          \
         ASSERT_STREQ(_words, wanted); })
 
 TEST(what_the_driver_wants_now_outweighs_the_log) {
@@ -132,7 +132,7 @@ TEST(memory) {
         SAYS("ecc 1 2\n", "2 uncorrectable memory errors since");
         FINDS("pages 1 pending\n", "");         /* of generations before */
         _cleanup_(findings_done) Findings f = look("model t4\ngpus 1\npages 0 pending\nrows 0 pending\n", ALL_LOOKS, 0, false);
-        _cleanup_(freep) char *words = words_of(&f);
+        _free_ char *words = words_of(&f);
         ASSERT_STREQ(words, "0000:10:00.0 page-retirement-pending");
 }
 
@@ -198,7 +198,7 @@ TEST(only_what_is_asked_for) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(looks); i++) {
                 _cleanup_(findings_done) Findings f = look(script, 1U << looks[i].look, 18, true);
-                _cleanup_(freep) char *words = words_of(&f);
+                _free_ char *words = words_of(&f);
                 ASSERT_STREQ(words, looks[i].word);
         }
 }
@@ -230,7 +230,7 @@ TEST(what_it_is_at) {
         name.action.lenient = (policy) == HEALTH_WARN;                                                          \
         name.action.device.count = 2;                                                                           \
         name.action.device.nvlinks = 18;                                                                        \
-        _cleanup_(strv_freep) char **looks = NULL;                                                              \
+        _strv_ char **looks = NULL;                                                              \
         for (int _l = 0; _l <= HEALTH_LOOK_CLOCKS; _l++)                                                        \
                 strv_add(&looks, health_look_to_string((HealthLook)_l));                                        \
         name.action.device.parameters = looks;                                                                  \
@@ -241,7 +241,7 @@ static void assert_found(const Machine *m, const char *text) {
         json_t *wanted = json_loads(text, 0, NULL), *found = json_copy(m->work.found);
         ASSERT_TRUE(wanted);
         json_object_del(found, "looks");
-        _cleanup_(freep) char *a = json_dumps(found, JSON_COMPACT | JSON_SORT_KEYS), *b = json_dumps(wanted, JSON_COMPACT | JSON_SORT_KEYS);
+        _free_ char *a = json_dumps(found, JSON_COMPACT | JSON_SORT_KEYS), *b = json_dumps(wanted, JSON_COMPACT | JSON_SORT_KEYS);
         json_decref(wanted);
         json_decref(found);
         ASSERT_STREQ(a, b);

@@ -38,7 +38,7 @@ static const char *says(const Machine *m, size_t i) {
 }
 
 static void file(Machine *m, const char *directory, const char *name, const char *content) {
-        _cleanup_(freep) char *path = xasprintf("%s/%s", directory, name);
+        _free_ char *path = xasprintf("%s/%s", directory, name);
         if (content)
                 put(&m->box, path, content);
 }
@@ -47,7 +47,7 @@ static void file(Machine *m, const char *directory, const char *name, const char
 
 static void device(Machine *m, const char *directory, const char *id, const char *speed, const char *width, const char *max_speed,
                    const char *max_width) {
-        _cleanup_(freep) char *uevent = id ? xasprintf("DRIVER=nvidia\nPCI_CLASS=30200\nPCI_ID=%s\n", id) : NULL;
+        _free_ char *uevent = id ? xasprintf("DRIVER=nvidia\nPCI_CLASS=30200\nPCI_ID=%s\n", id) : NULL;
         file(m, directory, "uevent", uevent);
         file(m, directory, "current_link_speed", speed);
         file(m, directory, "current_link_width", width);
@@ -79,7 +79,7 @@ TEST(links_that_are_as_they_were_built) {
         ASSERT_PCIE(&m, "");
         MACHINE(slow);                  /* p4d: GPUs for Gen4 on a board of Gen3, whose ports are not seen */
         for (size_t i = 0; i < 4; i++) {
-                _cleanup_(freep) char *path = xasprintf(DEVICES "%s", all[i]);
+                _free_ char *path = xasprintf(DEVICES "%s", all[i]);
                 device(&slow, path, "10DE:20B0", "8.0 GT/s PCIe\n", "8\n", "16.0 GT/s PCIe\n", "16\n");
         }
         ASSERT_PCIE(&slow, "");
@@ -117,8 +117,8 @@ TEST(others_are_no_siblings) {
 }
 
 static void behind_port(Machine *m, size_t i, const char *port_speed, const char *port_width, const char *speed, const char *width) {
-        _cleanup_(freep) char *port = xasprintf("/sys/devices/pci0000:00/0000:00:0%zu.0", i + 1), *gpu = xasprintf("%s/%s", port, all[i]),
-                              *link = xasprintf(DEVICES "%s", all[i]), *to = xasprintf("../../..%s", gpu + strlen("/sys"));
+        _free_ char *port = xasprintf("/sys/devices/pci0000:00/0000:00:0%zu.0", i + 1), *gpu = xasprintf("%s/%s", port, all[i]),
+                    *link = xasprintf(DEVICES "%s", all[i]), *to = xasprintf("../../..%s", gpu + strlen("/sys"));
         device(m, port, NULL, NULL, NULL, port_speed, port_width);
         device(m, gpu, "10DE:2330", speed, width, "32.0 GT/s PCIe\n", "16\n");
         box_link(&m->box, link, to);
@@ -145,7 +145,7 @@ TEST(a_slow_link_behind_a_port_that_has_less) {
 TEST(a_gpu_that_rests) {
         MACHINE(m);                     /* an L4 in P8 beside some that work: no fault; at 8 GT/s none rests */
         for (size_t i = 0; i < 4; i++) {
-                _cleanup_(freep) char *path = xasprintf(DEVICES "%s", all[i]);
+                _free_ char *path = xasprintf(DEVICES "%s", all[i]);
                 device(&m, path, "10DE:27B8", i > 0 ? "16.0 GT/s PCIe\n" : "2.5 GT/s PCIe\n", "8\n", "16.0 GT/s PCIe\n", "8\n");
         }
         ASSERT_PCIE(&m, "");
@@ -165,8 +165,8 @@ TEST(an_h100_never_rests_there) {
 static char *efas[] = { g0, g1, g2, NULL };
 
 static void rdma_device(Machine *m, const char *name, const char *address, const char *state) {
-        _cleanup_(freep) char *link = xasprintf("/sys/class/infiniband/%s/device", name), *to = xasprintf("../../../bus/pci/devices/%s", address),
-                              *path = xasprintf("/sys/class/infiniband/%s/ports/1/state", name);
+        _free_ char *link = xasprintf("/sys/class/infiniband/%s/device", name), *to = xasprintf("../../../bus/pci/devices/%s", address),
+                    *path = xasprintf("/sys/class/infiniband/%s/ports/1/state", name);
         box_link(&m->box, link, to);
         if (state)
                 put(&m->box, path, state);
@@ -190,7 +190,7 @@ TEST(efa_without_an_rdma_device) {
         static char unbound[] = "0000:a8:00.0";
         char *functions[] = { g0, g1, g2, unbound, NULL };
         for (size_t i = 0; i < 3; i++) {
-                _cleanup_(freep) char *link = xasprintf(DEVICES "%s/driver", functions[i]);
+                _free_ char *link = xasprintf(DEVICES "%s/driver", functions[i]);
                 box_link(&m.box, link, "../../../../bus/pci/drivers/efa");
         }
         rdma_device(&m, "rdmap83s0", g0, "4: ACTIVE\n");
@@ -215,7 +215,7 @@ static void node(Machine *m, const char *driver, const char *kernel, const char 
 }
 
 static void assert_gpudirect(Machine *m, bool efa, const char *want, const char *findings) {
-        _cleanup_(freep) char *is = health_gpudirect(m->box.root, efa, &m->findings);
+        _free_ char *is = health_gpudirect(m->box.root, efa, &m->findings);
         ASSERT_STREQ(is, want);
         ASSERT_STREQ(found(m), findings);
 }
@@ -248,7 +248,7 @@ TEST(no_gpudirect_where_it_belongs) {
         MACHINE(m);
         node(&m, OPEN, "5.10.240-238.959.amzn2.x86_64\n", "10DE:20B0");
         put(&m.box, "/sys/module/nvidia_peermem/initstate", "live\n");
-        _cleanup_(freep) char *is = health_gpudirect(m.box.root, true, &m.findings);
+        _free_ char *is = health_gpudirect(m.box.root, true, &m.findings);
         ASSERT_CONTAINS(is, "no, this kernel has no dma-buf for RDMA (5.12 has)");
         ASSERT_CONTAINS(is, "install efa_nv_peermem");
         ASSERT_CONTAINS(is, "nvidia_peermem, which is loaded, does not serve EFA");
@@ -271,7 +271,7 @@ TEST(gpudirect_belongs_to_each_generation_with_hbm) {
 TEST(no_gpudirect_where_none_is_expected) {
         MACHINE(m);                     /* an A10G, whose AMI takes the proprietary module */
         node(&m, CLOSED, "6.1.140-154.222.amzn2023.x86_64\n", "10DE:2237");
-        _cleanup_(freep) char *is = health_gpudirect(m.box.root, true, &m.findings);
+        _free_ char *is = health_gpudirect(m.box.root, true, &m.findings);
         ASSERT_CONTAINS(is, "no, NVIDIA's proprietary kernel module gives no dma-buf");
         ASSERT_STREQ(found(&m), "");
 }

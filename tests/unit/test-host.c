@@ -50,7 +50,7 @@ static unsigned ec2_names_again;        /* those of a name that there is already
 static const Run *late_disks;           /* whose disks come while EC2 is asked */
 
 static void move_disks(const Run *r, const char *from, const char *to) {
-        _cleanup_(freep) char *old = xasprintf("%s/sys/%s", r->dir, from), *new = xasprintf("%s/sys/%s", r->dir, to);
+        _free_ char *old = xasprintf("%s/sys/%s", r->dir, from), *new = xasprintf("%s/sys/%s", r->dir, to);
         ASSERT_EQ(rename(old, new), 0);
 }
 
@@ -61,7 +61,7 @@ static bool has_child(void) {
 
 static void on_fork(void) {
         _cleanup_(root_freep) Root *root = NULL;
-        _cleanup_(strv_freep) char **threads = NULL;
+        _strv_ char **threads = NULL;
         ASSERT_OK(root_new("/", &root));
         ASSERT_OK(root_list(root, "/proc/self/task", &threads));
         /* qemu-user has one of its own */
@@ -169,7 +169,7 @@ static void run_fails(Run *r, Cause cause, const char *word, const char *other) 
         ASSERT_TRUE(!r->host);
         const Diagnostic *e = diag_first_error(&r->diag);
         ASSERT_TRUE(e);
-        _cleanup_(freep) char *text = diagnostic_format(e);
+        _free_ char *text = diagnostic_format(e);
         ASSERT_STREQ(cause_word(e->cause), cause_word(cause));
         ASSERT_CONTAINS(text, word);
         ASSERT_CONTAINS(text, other);
@@ -321,7 +321,7 @@ TEST(gb300_with_cdmm) {
 TEST(nodes_with_gaps) {
         RUN(r, "p6e-gb200");
         for (unsigned i = 3; i < 34; i++) {
-                _cleanup_(freep) char *away = xasprintf("%s/sys/devices/system/node/node%u", r.dir, i);
+                _free_ char *away = xasprintf("%s/sys/devices/system/node/node%u", r.dir, i);
                 if (i % 8 != 2)
                         ASSERT_EQ(tree_remove(away), 0);
         }
@@ -347,7 +347,7 @@ TEST(g6) {
 }
 
 static void put_file(Run *r, const char *path, mode_t mode) {
-        _cleanup_(freep) char *full = xasprintf("%s%s", r->dir, path);
+        _free_ char *full = xasprintf("%s%s", r->dir, path);
         run_write(r, path, "");
         if (S_ISDIR(mode))
                 ASSERT_TRUE(unlink(full) == 0 && mkdir(full, 0755) == 0);
@@ -357,7 +357,7 @@ static void put_file(Run *r, const char *path, mode_t mode) {
 
 static bool warned_of(const Run *r, const char *path) {
         for (size_t i = 0; i < r->diag.n; i++) {
-                _cleanup_(freep) char *text = diagnostic_format(&r->diag.items[i]);
+                _free_ char *text = diagnostic_format(&r->diag.items[i]);
                 if (r->diag.items[i].warning && strstr(text, path) && strstr(text, "cannot be executed"))
                         return true;
         }
@@ -428,7 +428,7 @@ TEST(who_may_not_read_what_leads_to_switches_is_not_told_to_replace_the_machine)
         uid_t user = geteuid();
         ASSERT_EQ(chmod(r.dir, 0755), 0);
         for (unsigned i = 3; i <= 4; i++) {
-                _cleanup_(freep) char *path = xasprintf("%s/sys/bus/pci/devices/0000:7%u:00.0/vpd", r.dir, i);
+                _free_ char *path = xasprintf("%s/sys/bus/pci/devices/0000:7%u:00.0/vpd", r.dir, i);
                 ASSERT_EQ(chmod(path, user == 0 ? 0600 : 0), 0);
         }
         if (user == 0)
@@ -447,8 +447,8 @@ TEST(nor_where_it_cannot_be_told_from_their_number) {
         uid_t user = geteuid();
         ASSERT_EQ(chmod(r.dir, 0755), 0);
         for (unsigned i = 3; i <= 4; i++) {
-                _cleanup_(freep) char *device = xasprintf("/sys/bus/pci/devices/0000:7%u:00.0", i);
-                _cleanup_(freep) char *vpd = xasprintf("%s%s/vpd", r.dir, device), *uevent = xasprintf("%s/uevent", device);
+                _free_ char *device = xasprintf("/sys/bus/pci/devices/0000:7%u:00.0", i);
+                _free_ char *vpd = xasprintf("%s%s/vpd", r.dir, device), *uevent = xasprintf("%s/uevent", device);
                 ASSERT_EQ(chmod(vpd, user == 0 ? 0600 : 0), 0);
                 run_write(&r, uevent, "PCI_CLASS=20000\nPCI_ID=15B3:1021\n");
         }
@@ -498,7 +498,7 @@ TEST(huge_pages_that_make_no_sense) {
 
 TEST(links_in_the_place_of_what_daemons_keep) {
         RUN(r, "none");
-        _cleanup_(freep) char *lib = xasprintf("%s/var/lib", r.dir), *link = xasprintf("%s/containerd", lib), *data = xasprintf("%s/data", r.dir);
+        _free_ char *lib = xasprintf("%s/var/lib", r.dir), *link = xasprintf("%s/containerd", lib), *data = xasprintf("%s/data", r.dir);
         ASSERT_OK(root_make_dirs(r.root, "/var/lib", 0755));
         ASSERT_EQ(symlink("/mnt/gone", link), 0);
         ASSERT_EQ(symlink("nowhere", data), 0);
@@ -522,7 +522,7 @@ static void detect_units(Run *r, char ***ret) {
 
 TEST(another_bootstrapper_is_one_that_is_enabled_beside_ours) {
         RUN(r, "none");
-        _cleanup_(strv_freep) char **found = NULL;
+        _strv_ char **found = NULL;
         detect_units(&r, &found);
         ASSERT_TRUE(!found);
         run_write(&r, "/etc/systemd/system/multi-user.target.wants/nodeadm-config.service", "");
@@ -534,7 +534,7 @@ TEST(another_bootstrapper_is_one_that_is_enabled_beside_ours) {
         ASSERT_EQ(strv_length(found), 2);
         ASSERT_STREQ(found[0], "nodeadm-config.service");
 
-        _cleanup_(freep) char *mask = xasprintf("%s/etc/systemd/system/nodeadm-config.service", r.dir);
+        _free_ char *mask = xasprintf("%s/etc/systemd/system/nodeadm-config.service", r.dir);
         ASSERT_EQ(symlink("/dev/null", mask), 0);
         detect_units(&r, &found);
         ASSERT_EQ(strv_length(found), 1);
@@ -982,7 +982,7 @@ TEST(missing_files_are_errors_with_their_path) {
 
 TEST(a_function_that_leaves_the_bus_meanwhile_is_not_there) {
         RUN(r, "m5-large");
-        _cleanup_(freep) char *link = xasprintf("%s/sys/bus/pci/devices/0000:00:1f.0", r.dir);
+        _free_ char *link = xasprintf("%s/sys/bus/pci/devices/0000:00:1f.0", r.dir);
         ASSERT_EQ(symlink("../../../devices/pci0000:00/0000:00:1f.0", link), 0);
         run_ok(&r);
         ASSERT_EQ(r.host->n_pci, 5);
@@ -994,7 +994,7 @@ typedef struct Renaming { char *directory; const char *from, *to; bool over; } R
 static void *rename_all(void *userdata) {
         Renaming *r = userdata;
         for (unsigned i = 0; i < RENAMED; i++) {
-                _cleanup_(freep) char *from = xasprintf("%s/%s%u", r->directory, r->from, i), *to = xasprintf("%s/%s%u", r->directory, r->to, i);
+                _free_ char *from = xasprintf("%s/%s%u", r->directory, r->from, i), *to = xasprintf("%s/%s%u", r->directory, r->to, i);
                 ASSERT_EQ(rename(from, to), 0);
         }
         __atomic_store_n(&r->over, true, __ATOMIC_RELEASE);
@@ -1003,11 +1003,11 @@ static void *rename_all(void *userdata) {
 
 TEST(interfaces_are_renamed_meanwhile) {
         RUN(r, "none");
-        _cleanup_(freep) char *net = xasprintf("%s/sys/class/net", r.dir);
+        _free_ char *net = xasprintf("%s/sys/class/net", r.dir);
         pthread_t thread;
         for (unsigned i = 0; i < RENAMED; i++) {
-                _cleanup_(freep) char *address = xasprintf("/sys/class/net/eth%u/address", i), *mtu = xasprintf("/sys/class/net/eth%u/mtu", i);
-                _cleanup_(freep) char *device = xasprintf("%s/eth%u/device", net, i);
+                _free_ char *address = xasprintf("/sys/class/net/eth%u/address", i), *mtu = xasprintf("/sys/class/net/eth%u/mtu", i);
+                _free_ char *device = xasprintf("%s/eth%u/device", net, i);
                 run_write(&r, address, "0a:00:00:00:00:01\n");
                 run_write(&r, mtu, "9001\n");
                 ASSERT_EQ(symlink("../../../0000:00:05.0", device), 0);
@@ -1026,11 +1026,11 @@ TEST(interfaces_are_renamed_meanwhile) {
 
 TEST(disks_are_detached_meanwhile) {
         RUN(r, "none");
-        _cleanup_(freep) char *block = xasprintf("%s/sys/block", r.dir);
+        _free_ char *block = xasprintf("%s/sys/block", r.dir);
         pthread_t thread;
         for (unsigned i = 0; i < RENAMED; i++) {
-                _cleanup_(freep) char *model = xasprintf("/sys/block/nvme%un1/device/model", i), *size = xasprintf("/sys/block/nvme%un1/size", i);
-                _cleanup_(freep) char *from = xasprintf("%s/nvme%un1", block, i), *to = xasprintf("%s/nvme%u", block, i);
+                _free_ char *model = xasprintf("/sys/block/nvme%un1/device/model", i), *size = xasprintf("/sys/block/nvme%un1/size", i);
+                _free_ char *from = xasprintf("%s/nvme%un1", block, i), *to = xasprintf("%s/nvme%u", block, i);
                 run_write(&r, model, "Amazon Elastic Block Store\n");
                 run_write(&r, size, "16777216\n");
                 ASSERT_EQ(rename(from, to), 0);
@@ -1073,12 +1073,12 @@ TEST(programs_of_the_running_system_are_asked) {
                 { NULL, NULL, "cannot be run" },
         };
         RUN(r, "none");
-        _cleanup_(freep) char *path = xasprintf("%s/bin:%s", r.dir, getenv("PATH")), *old = xstrdup(getenv("PATH"));
+        _free_ char *path = xasprintf("%s/bin:%s", r.dir, getenv("PATH")), *old = xstrdup(getenv("PATH"));
         size_t n = ARRAY_SIZE(programs) - (TRANSLATED_BY("") ? 1 : 0);    /* test.h says why */
         for (size_t i = 0; i < n; i++) {
                 _cleanup_(root_freep) Root *fixture = r.root;
                 if (programs[i].script) {
-                        _cleanup_(freep) char *script = xasprintf("#!/bin/sh\n%s\n", programs[i].script);
+                        _free_ char *script = xasprintf("#!/bin/sh\n%s\n", programs[i].script);
                         ASSERT_TRUE(root_replace(fixture, "/bin/kubelet", script, strlen(script), 0755) >= 0);
                 } else
                         ASSERT_EQ(root_remove(fixture, "/bin/kubelet"), 1);

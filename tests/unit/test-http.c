@@ -116,7 +116,7 @@ TEST(not_http) {
 
 TEST(limits) {
         _cleanup_(http_response_done) HttpResponse p = {}, q = {};
-        _cleanup_(freep) char *many = xcalloc(1 << 20, 1);
+        _free_ char *many = xcalloc(1 << 20, 1);
         memset(many, 'a', (1 << 20) - 1);
         ASSERT_BAD("HTTP/1.1 200 OK\r\nContent-Length: 4194305\r\n\r\n", EFBIG);
         ASSERT_BAD("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n", EBADMSG);
@@ -288,7 +288,7 @@ static void stop_while_another_sleeps(void) {
         ASSERT_EQ(pthread_create(&thread, NULL, sleep_long, NULL), 0);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         while (state != 'S') {
-                _cleanup_(freep) char *path = xasprintf("/proc/self/task/%d/stat", (int)sleeper);
+                _free_ char *path = xasprintf("/proc/self/task/%d/stat", (int)sleeper);
                 FILE *f = sleeper ? fopen(path, "re") : NULL;
                 if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
                         state = 0;

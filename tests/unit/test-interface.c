@@ -81,7 +81,7 @@ static char *lines_of(const Plan *plan) {
         return text_take(&t);
 }
 static void assert_lines(const Plan *plan, const char *want) {
-        _cleanup_(freep) char *lines = lines_of(plan);
+        _free_ char *lines = lines_of(plan);
         ASSERT_STREQ(lines, want);
 }
 #define ASSERT_PLANS(s, want) ({ PLAN(_plan, s); assert_lines(_plan, want); })
@@ -93,7 +93,7 @@ static const Action *action_at(const Plan *plan, const char *id) {
         return a;
 }
 static const char *content(const Plan *plan, const char *path) {
-        _cleanup_(freep) char *id = xasprintf("write-file:%s", path);
+        _free_ char *id = xasprintf("write-file:%s", path);
         return action_at(plan, id)->file.content;
 }
 
@@ -190,7 +190,7 @@ TEST(judgements) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 SITUATION(s);
-                _cleanup_(freep) char *why = NULL;
+                _free_ char *why = NULL;
                 s.items[1].card = cases[i].card;
                 s.items[1].device = cases[i].device;
                 s.facts.cards = cases[i].cards;
@@ -207,7 +207,7 @@ TEST(judgements) {
 
 TEST(late_before_anything_is_told) {
         SITUATION(s);
-        _cleanup_(freep) char *id = NULL, *primary = NULL, *listed = NULL;
+        _free_ char *id = NULL, *primary = NULL, *listed = NULL;
         s.enis.n = 1;
         ASSERT_EQ(interface_judge(&s.facts, &listed), JUDGEMENT_LATE);
         ASSERT_CONTAINS(listed, "list");
@@ -220,7 +220,7 @@ TEST(late_before_anything_is_told) {
 
 TEST(without_an_address_it_is_nobodys) {
         SITUATION(s);
-        _cleanup_(freep) char *why = NULL, *none = NULL;
+        _free_ char *why = NULL, *none = NULL;
         s.items[1].ipv4s = NULL;
         ASSERT_EQ(interface_judge(&s.facts, &why), JUDGEMENT_IGNORED);
         ASSERT_CONTAINS(why, "no address");
@@ -233,7 +233,7 @@ TEST(without_an_address_it_is_nobodys) {
 /* It may get its address later, and what is behind the decision cni is nobody's to ask for. */
 TEST(of_the_primary_and_of_the_cnis_nothing_need_be_known) {
         SITUATION(s);
-        _cleanup_(freep) char *why = NULL;
+        _free_ char *why = NULL;
         s.enis.n = 0;
         s.facts.interface = &s.interfaces[0];
         ASSERT_EQ(interface_judge(&s.facts, &why), JUDGEMENT_DECIDED);
@@ -448,9 +448,9 @@ TEST(removal) {
 /* They come and go for as long as the node runs. What others have is theirs. */
 TEST(removal_of_the_cnis) {
         static const char files[] = "remove-file 70-eks-eth1.network\n", reload[] = "reload-networkd systemd-networkd\n";
-        _cleanup_(freep) char *with = xasprintf("%sremove-file MAC/" MAC_B "\nremove-file ETC/eth1\n%s", files, reload),
-                              *anothers = xasprintf("%sremove-file MAC/" MAC_B "\n%s", files, reload),
-                              *without = xasprintf("%s%s", files, reload);
+        _free_ char *with = xasprintf("%sremove-file MAC/" MAC_B "\nremove-file ETC/eth1\n%s", files, reload),
+                    *anothers = xasprintf("%sremove-file MAC/" MAC_B "\n%s", files, reload),
+                    *without = xasprintf("%s%s", files, reload);
         SITUATION(s);
         s.interfaces[1] = s.interfaces[2];
         s.present.n = 2;
@@ -489,8 +489,8 @@ TEST(names_that_no_file_can_have_are_refused) {
 
 /* Made by nodeadm-internal for this MAC, and compared byte for byte. */
 TEST(nodeadms_bytes_for_the_primary) {
-        _cleanup_(freep) char *want = read_fixture("/primary.network"),
-                              *got = network_file(&(Eni){ .mac = lit("0a:1b:2c:3d:4e:5f"), .card = -1, .device = -1 }, true);
+        _free_ char *want = read_fixture("/primary.network"),
+                    *got = network_file(&(Eni){ .mac = lit("0a:1b:2c:3d:4e:5f"), .card = -1, .device = -1 }, true);
         ASSERT_STREQ(got, want);
 }
 
@@ -499,7 +499,7 @@ TEST(the_mac_that_a_file_is_for) {
                                             "[Match]\nPermanentMACAddress=0A:00:00:00:00:0B\n", "\nPermanentMACAddress=0a:00:00:00:00:0" };
         for (int i = 0; i < 2; i++) {
                 Eni eni = { .mac = lit(MAC_B), .card = 1, .device = 1 };
-                _cleanup_(freep) char *file = network_file(&eni, i > 0), *mac = network_file_mac(file);
+                _free_ char *file = network_file(&eni, i > 0), *mac = network_file_mac(file);
                 ASSERT_STREQ(mac, MAC_B);
         }
         for (size_t i = 0; i < ARRAY_SIZE(none); i++)
@@ -516,7 +516,7 @@ TEST(a_secondary_one_with_addresses_and_prefixes_of_both_families) {
         s.p6[1][0] = lit("2001:db8:0:0:1::/80");
         *eni = (Eni){ .mac = eni->mac, .card = 31, .device = 1, .ipv4s = s.v4[1], .ipv6s = s.v6[1],
                       .ipv4_prefixes = s.p4[1], .ipv6_prefixes = s.p6[1] };
-        _cleanup_(freep) char *want = read_fixture("/secondary.network"), *got = network_file(eni, false);
+        _free_ char *want = read_fixture("/secondary.network"), *got = network_file(eni, false);
         ASSERT_STREQ(got, want);
 }
 
@@ -525,7 +525,7 @@ TEST(numbers_of_32_cards_are_their_own) {
         for (int card = 0; card < 32; card++)
                 for (int device = card == 0; device < 4; device++) {
                         char metric[32], table[32];
-                        _cleanup_(freep) char *file = network_file(&(Eni){ .mac = lit(MAC_B), .card = card, .device = device }, false);
+                        _free_ char *file = network_file(&(Eni){ .mac = lit(MAC_B), .card = card, .device = device }, false);
                         snprintf(metric, sizeof metric, "Metric=%d\n", 512 + 100 * card + device);
                         snprintf(table, sizeof table, "Table=%d\n", 10000 + 100 * card + device);
                         ASSERT_CONTAINS(file, metric);

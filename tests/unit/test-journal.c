@@ -4,7 +4,7 @@
 #include "test.h"
 
 static void assert_error(const char *line, const char *want) {
-        _cleanup_(freep) char *error = log_error(line);
+        _free_ char *error = log_error(line);
         ASSERT_STREQ(error, want);
 }
 
@@ -36,7 +36,7 @@ TEST(cut_between_words) {
         size_t n = strlen(line);
         memset(line + n, 'a', 590);
         strcpy(line + n + 590, " the-secret-of-many-bytes end\"");
-        _cleanup_(freep) char *error = log_error(line);
+        _free_ char *error = log_error(line);
         ASSERT_EQ(strlen(error), 590);
         memset(line + n, 'a', 700);
         strcpy(line + n + 700, "\"");

@@ -26,13 +26,13 @@ TEST(numbers_are_the_shortest) {
                 { 18446744073709551615.0, "18446744073709552000",  "18446744073709552000" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *plain = real_text(cases[i].value, false), *json = real_text(cases[i].value, true);
+                _free_ char *plain = real_text(cases[i].value, false), *json = real_text(cases[i].value, true);
                 ASSERT_STREQ(plain, cases[i].plain);
                 ASSERT_STREQ(json, cases[i].json);
         }
         const double odd[] = { DBL_MAX, DBL_MIN, 5e-324, 1.0 / 3, 2.0 / 3, 1e300, 4.35, 0.3 + 0.6 };
         for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
-                _cleanup_(freep) char *plain = real_text(odd[i], false), *json = real_text(-odd[i], true);
+                _free_ char *plain = real_text(odd[i], false), *json = real_text(-odd[i], true);
                 ASSERT_TRUE(strtod(plain, NULL) == odd[i] && !strpbrk(plain, "eE"));
                 ASSERT_TRUE(strtod(json, NULL) == -odd[i]);
         }
@@ -40,21 +40,21 @@ TEST(numbers_are_the_shortest) {
 
 TEST(layout_and_order) {
         json_auto_t *json = json_loads("{\"b\":[1,{},[],{\"y\":null,\"x\":true}],\"a\":\"\",\"B\":false}", 0, NULL);
-        _cleanup_(freep) char *kept = json_text(json, 2, false), *sorted = json_text(json, 4, true), *line = json_text(json, 0, true);
+        _free_ char *kept = json_text(json, 2, false), *sorted = json_text(json, 4, true), *line = json_text(json, 0, true);
         ASSERT_STREQ(kept, "{\n  \"b\": [\n    1,\n    {},\n    [],\n    {\n      \"y\": null,\n      \"x\": true\n    }\n  ],\n"
                            "  \"a\": \"\",\n  \"B\": false\n}");
         ASSERT_STREQ(sorted, "{\n    \"B\": false,\n    \"a\": \"\",\n    \"b\": [\n        1,\n        {},\n        [],\n"
                              "        {\n            \"x\": true,\n            \"y\": null\n        }\n    ]\n}");
         ASSERT_STREQ(line, "{\"B\":false,\"a\":\"\",\"b\":[1,{},[],{\"x\":true,\"y\":null}]}");
         json_auto_t *empty = json_object();
-        _cleanup_(freep) char *nothing = json_text(empty, 4, true);
+        _free_ char *nothing = json_text(empty, 4, true);
         ASSERT_STREQ(nothing, "{}");
 }
 
 TEST(strings_are_escaped_for_html) {
         json_auto_t *json = json_stringn("<a&b>\"\\\b\f\n\r\t\x01\x7f\0/\u00e9\u2028\u2029\u202a", 27);
         ASSERT_TRUE(json != NULL);
-        _cleanup_(freep) char *text = json_text(json, 4, true);
+        _free_ char *text = json_text(json, 4, true);
         ASSERT_STREQ(text, "\"\\u003ca\\u0026b\\u003e\\\"\\\\\\b\\f\\n\\r\\t\\u0001\x7f\\u0000/\u00e9\\u2028\\u2029\u202a\"");
 }
 

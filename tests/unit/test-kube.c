@@ -31,8 +31,8 @@ TEST(states) {
                 { "DELETED",  BOOT,    "\"True\"",    KUBE_NODE_ABSENT     },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *ready = xasprintf("%s{\"type\":\"Ready\",\"status\":%s,\"lastTransitionTime\":\"2026-01-02T03:05:05Z\"}", pressure, cases[i].ready);
-                _cleanup_(freep) char *line = event(cases[i].type, cases[i].boot_id, ready), *why = NULL;
+                _free_ char *ready = xasprintf("%s{\"type\":\"Ready\",\"status\":%s,\"lastTransitionTime\":\"2026-01-02T03:05:05Z\"}", pressure, cases[i].ready);
+                _free_ char *line = event(cases[i].type, cases[i].boot_id, ready), *why = NULL;
                 _cleanup_(kube_node_done) KubeNode n = {};
                 ASSERT_OK(parse(line, &n, &why));
                 if (n.state != cases[i].state)
@@ -41,7 +41,7 @@ TEST(states) {
 }
 
 TEST(no_conditions_yet) {
-        _cleanup_(freep) char *line = event("ADDED", BOOT, ""), *why = NULL;
+        _free_ char *line = event("ADDED", BOOT, ""), *why = NULL;
         _cleanup_(kube_node_done) KubeNode n = {};
         ASSERT_OK(parse(line, &n, &why));
         ASSERT_EQ(n.state, KUBE_NODE_REGISTERED);
@@ -50,7 +50,7 @@ TEST(no_conditions_yet) {
 }
 
 TEST(own_boot_not_known) {
-        _cleanup_(freep) char *line = event("ADDED", "any", "{\"type\":\"Ready\",\"status\":\"True\"}"), *why = NULL;
+        _free_ char *line = event("ADDED", "any", "{\"type\":\"Ready\",\"status\":\"True\"}"), *why = NULL;
         _cleanup_(kube_node_done) KubeNode n = {};
         ASSERT_OK(kube_event_parse(line, strlen(line), "", &n, &why));
         ASSERT_EQ(n.state, KUBE_NODE_READY);
@@ -58,7 +58,7 @@ TEST(own_boot_not_known) {
 }
 
 TEST(what_a_condition_says) {
-        _cleanup_(freep) char *line = event("ADDED", BOOT, "{\"type\":\"Ready\",\"status\":\"Unknown\",\"reason\":\"R\",\"message\":\"m n\"}"), *why = NULL;
+        _free_ char *line = event("ADDED", BOOT, "{\"type\":\"Ready\",\"status\":\"Unknown\",\"reason\":\"R\",\"message\":\"m n\"}"), *why = NULL;
         _cleanup_(kube_node_done) KubeNode n = {};
         ASSERT_OK(parse(line, &n, &why));
         ASSERT_STREQ(n.reason, "R");
@@ -77,7 +77,7 @@ TEST(no_events) {
 }
 
 TEST(error_events) {
-        _cleanup_(freep) char *why = NULL, *other = NULL;
+        _free_ char *why = NULL, *other = NULL;
         KubeNode n = {};
         ASSERT_ERROR(parse("{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"message\":\"too old\"}}", &n, &why), EREMOTEIO);
         ASSERT_STREQ(why, "too old");
@@ -90,7 +90,7 @@ TEST(status_messages) {
         for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
                 Text body = {};
                 text_add(&body, "%s", bodies[i][0]);
-                _cleanup_(freep) char *message = kube_status_message(&body);
+                _free_ char *message = kube_status_message(&body);
                 ASSERT_TRUE(bodies[i][1] ? message && streq(message, bodies[i][1]) : !message);
                 text_done(&body);
         }
@@ -171,7 +171,7 @@ static void remove_files(const char *dir) {
         static const char *const files[] = { "/var/lib/kubelet/kubeconfig", "/etc/eks/kubelet/environment",
                                              "/proc/sys/kernel/hostname" };
         for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-                _cleanup_(freep) char *path = xasprintf("%s%s", dir, files[i]);
+                _free_ char *path = xasprintf("%s%s", dir, files[i]);
                 ASSERT_EQ(unlink(path), 0);
                 while (strlen(path) > strlen(dir) + 1) {        /* directories, unless others use them */
                         *strrchr(path, '/') = 0;
@@ -257,7 +257,7 @@ TEST(servers) {
         ASSERT_OK(root_replace_volatile(root, "/etc/eks/kubelet/environment", args, strlen(args), 0600));
         ASSERT_OK(root_replace_volatile(root, "/proc/sys/kernel/hostname", "host\n", 5, 0600));
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *text = xasprintf("%.*s%s%s", (int)(at - kubeconfig), kubeconfig, cases[i].server, strchr(at, '"'));
+                _free_ char *text = xasprintf("%.*s%s%s", (int)(at - kubeconfig), kubeconfig, cases[i].server, strchr(at, '"'));
                 _cleanup_(kube_access_done) KubeAccess a = {};
                 Diag diag = {};
                 ASSERT_OK(root_replace_volatile(root, "/var/lib/kubelet/kubeconfig", text, strlen(text), 0600));
@@ -350,21 +350,21 @@ TEST(failures) {
                 { { .curl = CURLE_WEIRD_SERVER_REPLY, .error = e }, 0, CAUSE_API_ERROR, "what answers there is no API server" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *text = explain(&access_here, &known, &cases[i]);
+                _free_ char *text = explain(&access_here, &known, &cases[i]);
                 ASSERT_CONTAINS(text, cases[i].words);
         }
 }
 
 TEST(role_not_known) {
         static const Case c = { { .status = 401 }, 0, CAUSE_NOT_MAPPED, NULL };
-        _cleanup_(freep) char *text = explain(&access_nowhere, &unknown, &c);
+        _free_ char *text = explain(&access_nowhere, &unknown, &c);
         ASSERT_CONTAINS(text, "no line in aws-auth for that role; create one: aws eks create-access-entry --cluster-name training --type EC2_LINUX --principal-arn ARN-OF-THE-ROLE; if it has one, ");
 }
 
 TEST(somebody_elses_words) {
         static char body[] = "{\"message\":\"a\\u001b[31mb\\nc\"}";
         Case c = { { .status = 403, .body = { body, sizeof body - 1, sizeof body } }, 0, CAUSE_FORBIDDEN, NULL };
-        _cleanup_(freep) char *text = explain(&access_here, &known, &c);
+        _free_ char *text = explain(&access_here, &known, &c);
         ASSERT_CONTAINS(text, "(a\\x1b[31mb\\x0ac)");
 }
 

@@ -19,8 +19,8 @@ static const char *said_at(const Sample *s, const char *path) {
 
 static void check(const Case *c) {
         _cleanup_(sample_done) Sample s = sample_new();
-        _cleanup_(freep) char *version = xstrdup(c->version);
-        _cleanup_(strv_freep) char **flags = c->flag ? LIST(c->flag) : NULL;
+        _free_ char *version = xstrdup(c->version);
+        _strv_ char **flags = c->flag ? LIST(c->flag) : NULL;
         s.host.kubelet_version = version;
         s.host.n_nodes = 1;
         s.host.nodes = (NumaNode[]){ { .cpus = 16 } };
@@ -175,7 +175,7 @@ TEST(ours_yields) {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 static char version[] = "1.34.2";
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(strv_freep) char **flags = cases[i].flag ? LIST(cases[i].flag) : NULL;
+                _strv_ char **flags = cases[i].flag ? LIST(cases[i].flag) : NULL;
                 s.host.kubelet_version = version;
                 s.config.kubelet.config = sample_json(&s, cases[i].settings);
                 s.config.kubelet.flags = flags;

@@ -16,7 +16,7 @@ TEST(cluster_dns) {
                 { "10.100.0.0/-1", NULL }, { "/16", NULL }, { "", NULL }, { "10.100.0.0/16 ", NULL }, { "fd00::/129", NULL },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *dns = NULL;
+                _free_ char *dns = NULL;
                 bool ipv6 = false;
                 int r = cluster_dns(cases[i].cidr, &dns, &ipv6);
                 if (!cases[i].dns) {
@@ -63,7 +63,7 @@ TEST(settings_by_version) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                _free_ char *version = xstrdup(cases[i].version);
                 s.host.kubelet_version = version;
                 sample_plan(&s);
                 ASSERT_SETTING(&s, CONFIG, cases[i].path, cases[i].want);
@@ -83,7 +83,7 @@ TEST(gates_by_name) {
         };
         for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = xstrdup(cases[i / 2].version);
+                _free_ char *version = xstrdup(cases[i / 2].version);
                 s.host.kubelet_version = version;
                 s.options.as_nodeadm = i % 2;
                 bool locked = version_at_least(version, 1, 35);         /* to true */
@@ -115,7 +115,7 @@ TEST(gates_of_the_table) {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 KubeletGate g;
                 bool known = kubelet_gate_find(cases[i].name, cases[i].minor, &g);
-                _cleanup_(freep) char *got = known ? xasprintf("%s%s", g.on ? "on" : "off", g.locked ? ", locked" : "") : xstrdup("not known");
+                _free_ char *got = known ? xasprintf("%s%s", g.on ? "on" : "off", g.locked ? ", locked" : "") : xstrdup("not known");
                 if (!streq(got, cases[i].want))
                         FAIL("%s in 1.%u: %s, and not %s", cases[i].name, cases[i].minor, got, cases[i].want);
         }
@@ -130,7 +130,7 @@ TEST(gates_of_the_table) {
 TEST(our_gates_are_known_to_each_kubelet) {
         for (unsigned i = 2 * KUBELET_TABLES_FROM; i < 2 * (KUBELET_TABLES_TO + 1); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = xasprintf("1.%u.0", i / 2);
+                _free_ char *version = xasprintf("1.%u.0", i / 2);
                 s.host.kubelet_version = version;
                 s.options.as_nodeadm = i % 2;
                 sample_plan(&s);
@@ -177,7 +177,7 @@ TEST(gates_that_this_kubelet_exits_with) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *gates = xasprintf("{'featureGates': {%s}}", cases[i].file ?: "");
+                _free_ char *gates = xasprintf("{'featureGates': {%s}}", cases[i].file ?: "");
                 Plan *plan = NULL;
                 s.config.kubelet.config = sample_json(&s, gates);
                 s.config.kubelet.flags = cases[i].flag ? LIST(cases[i].flag) : NULL;
@@ -219,7 +219,7 @@ TEST(flags_by_version) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                _free_ char *version = xstrdup(cases[i].version);
                 s.host.kubelet_version = version;
                 s.host.gpus = (Gpus){ .class = GPU_CLASS_SINGLE, .count = 1, .expected = 1 };
                 s.host.pci = (PciDevice[]){ { .address = (char[]){ "0000:31:00.0" }, .vendor = 0x10de, .device = 0x2237 } };
@@ -339,7 +339,7 @@ TEST(expression) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *text = xstrdup(cases[i].text);
+                _free_ char *text = xstrdup(cases[i].text);
                 s.config.kubelet.max_pods_expression = text;
                 Diag w = {};
                 MaxPods pods = max_pods_choose(&s.config, &s.host, &w);
@@ -353,7 +353,7 @@ TEST(expression) {
 TEST(memory_of_gpus_is_none_of_an_expression) {
         _cleanup_(sample_done) Sample s = sample_new();
         NumaNode nodes[] = { { 0, 4, s.host.memory_bytes }, { 2, 0, 100ULL << 30 } };
-        _cleanup_(freep) char *text = xstrdup("memory_mib");
+        _free_ char *text = xstrdup("memory_mib");
         Diag w = {};
         s.config.kubelet.max_pods_expression = text;
         unsigned pods = max_pods_choose(&s.config, &s.host, &w).pods;

@@ -5,7 +5,7 @@
 #define SCRIPT "gpu 0000:31:00.0\ngpu 0000:32:00.0\nmodel l4\n"
 
 static void put(const Machine *m, const char *path, int mode) {
-        _cleanup_(freep) char *full = xasprintf("%s%s", m->path, path), *directory = xstrdup(path);
+        _free_ char *full = xasprintf("%s%s", m->path, path), *directory = xstrdup(path);
         *strrchr(directory, '/') = 0;
         ASSERT_OK(root_make_dirs(m->root, *directory ? directory : "/", 0755));
         write_file(full, "#!/bin/sh\n");
@@ -15,7 +15,7 @@ static void put(const Machine *m, const char *path, int mode) {
 /* license: the file that is there once there is one */
 static void init(Machine *m, bool daemon) {
         machine_init(m, "");
-        _cleanup_(freep) char *script = xasprintf(SCRIPT "license Workstation %s/license\n", m->path);
+        _free_ char *script = xasprintf(SCRIPT "license Workstation %s/license\n", m->path);
         machine_says(m, script);
         m->action.device.count = 2;
         m->work.deadline_usec = now_usec() + 500 * USEC_PER_MSEC;

@@ -10,7 +10,7 @@ static char *diff(const char *old, const char *new) {
 }
 
 #define EXPECT(old, new, want) do { \
-        _cleanup_(freep) char *got_ = diff(old, new); \
+        _free_ char *got_ = diff(old, new); \
         ASSERT_STREQ(got_, want); \
 } while (0)
 
@@ -54,7 +54,7 @@ TEST(texts_without_end_take_no_table) {
                 text_add(&old, "old %d\n", i);
                 text_add(&new, "new %d\n", i);
         }
-        _cleanup_(freep) char *got = diff(old.data, new.data);
+        _free_ char *got = diff(old.data, new.data);
         ASSERT_TRUE(startswith(got, "@@ -1,5000 +1,5000 @@\n-old 0\n-old 1\n"));
         text_done(&old);
         text_done(&new);

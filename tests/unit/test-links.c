@@ -13,7 +13,7 @@
 static char *said_by(const char *file) {
         _cleanup_(root_freep) Root *here = NULL;
         _cleanup_(links_done) Links links = {};
-        _cleanup_(freep) char *path = xasprintf(CORPUS "%s", file), *text = NULL;
+        _free_ char *path = xasprintf(CORPUS "%s", file), *text = NULL;
         size_t size;
         Text t = {};
         ASSERT_OK(root_new(".", &here));
@@ -27,7 +27,7 @@ static char *said_by(const char *file) {
 TEST(answers_of_systemd_252_and_257) {
         static const char *const files[] = { "describe-252", "describe-257", "networkctl-252", "networkctl-257" };
         for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-                _cleanup_(freep) char *said = said_by(files[i]);
+                _free_ char *said = said_by(files[i]);
                 ASSERT_STREQ(said, "lo=unmanaged/routable v1=unmanaged/degraded v0=configured/routable v2=unmanaged/off "
                                    "eth1=configuring/no-carrier ");
         }
@@ -43,7 +43,7 @@ TEST(no_answers) {
 }
 
 TEST(network_files) {
-        _cleanup_(freep) char *files = NULL;
+        _free_ char *files = NULL;
         Link with = link_from_state("v0", "ADMIN_STATE=configured\nNETWORK_FILE=/run/systemd/network/70-v0.network\n"), without = link_from_state("v1", "ADMIN_STATE=unmanaged\n");
         files = xasprintf("%s %s", with.file, without.file ?: "none");
         ASSERT_STREQ(files, "/run/systemd/network/70-v0.network none");
@@ -58,7 +58,7 @@ TEST(network_files) {
 }
 
 TEST(links_without_a_name_or_state) {
-        _cleanup_(freep) char *said = said_by("odd-members");
+        _free_ char *said = said_by("odd-members");
         ASSERT_STREQ(said, "a=/ ");
 }
 
@@ -78,7 +78,7 @@ typedef struct Situation {
 typedef struct Facts { Interfaces interfaces; Links links; Decisions decisions; Enis enis; } Facts;
 
 static char **words_of(const char *text) {
-        _cleanup_(freep) char *copy = xstrdup(text ?: "");
+        _free_ char *copy = xstrdup(text ?: "");
         char **words = NULL, *rest = copy, *word;
         while ((word = strsep(&rest, " ")))
                 if (*word)
@@ -113,7 +113,7 @@ static void add_interface(Interfaces *to, char *word) {
 
 static void add_link(Links *to, char *word) {
         char *comma = strchr(word, ',');
-        _cleanup_(freep) char *file = comma ? xstrdup(comma + 1) : NULL;
+        _free_ char *file = comma ? xstrdup(comma + 1) : NULL;
         word[strcspn(word, ",")] = 0;
         const char *state = cut(word, '=');
         to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
@@ -144,8 +144,8 @@ static void add_eni(Enis *to, char *word) {
 }
 
 static void facts_make(const Situation *s, Facts *f) {
-        _cleanup_(strv_freep) char **interfaces = words_of(s->interfaces), **links = words_of(s->links);
-        _cleanup_(strv_freep) char **decisions = words_of(s->decisions), **listed = words_of(s->listed);
+        _strv_ char **interfaces = words_of(s->interfaces), **links = words_of(s->links);
+        _strv_ char **decisions = words_of(s->decisions), **listed = words_of(s->listed);
         f->enis.primary = xstrdup("0a:00");
         for (char **w = interfaces; w && *w; w++)
                 add_interface(&f->interfaces, *w);
@@ -308,15 +308,15 @@ TEST(situations) {
                                           .settled_usec = 7 };
                 for (size_t k = 0; k < f.interfaces.n; k++)
                         f.interfaces.items[k].since_usec = s->since;
-                _cleanup_(strv_freep) char **unready = links_find_unready(&facts);
-                _cleanup_(freep) char *all = strv_join(unready, "\n# ");
+                _strv_ char **unready = links_find_unready(&facts);
+                _free_ char *all = strv_join(unready, "\n# ");
                 size_t wanted = 0;
                 for (; wanted < ARRAY_SIZE(s->unready) && s->unready[wanted]; wanted++)
                         if (wanted >= strv_length(unready) || !startswith(unready[wanted], s->unready[wanted]))
                                 FAIL("%s: not \"%s\" but\n# %s", s->name, s->unready[wanted], all);
                 if (strv_length(unready) != wanted)
                         FAIL("%s: also\n# %s", s->name, all);
-                _cleanup_(strv_freep) char **foreign = links_find_foreign(&facts);
+                _strv_ char **foreign = links_find_foreign(&facts);
                 if (strv_length(foreign) != (s->foreign ? 1 : 0) || (s->foreign && !startswith(foreign[0], s->foreign)))
                         FAIL("%s: of others' files \"%s\"", s->name, foreign ? foreign[0] : "nothing");
         }

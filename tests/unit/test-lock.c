@@ -58,7 +58,7 @@ TEST(it_is_free_although_somebody_has_a_copy) {
 
 TEST(a_place_of_somebody_else) {
         BOX(b);
-        _cleanup_(freep) char *path = xasprintf("%s" RUN_DIR, b.path), *other = xasprintf("%s/other", b.path);
+        _free_ char *path = xasprintf("%s" RUN_DIR, b.path), *other = xasprintf("%s/other", b.path);
         if (geteuid() != 0)
                 return;         /* who is not root can only be asked for a place of his own */
         int fd = ASSERT_OK(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag));
@@ -79,7 +79,7 @@ TEST(a_place_of_somebody_else) {
 }
 
 static void assert_untouched(const Box *b, const char *victim) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         ASSERT_OK(root_list(b->root, victim, &names));
         ASSERT_EQ(strv_length(names), EVENTS_MAX);
 }
@@ -90,12 +90,12 @@ TEST(root_changes_nothing_in_a_place_of_somebody_else) {
         if (geteuid() != 0)
                 return;
         for (int i = 0; i < EVENTS_MAX; i++) {
-                _cleanup_(freep) char *path = xasprintf("/victim/%02d", i);
+                _free_ char *path = xasprintf("/victim/%02d", i);
                 ASSERT_OK(root_replace(b.root, path, "x", 1, 0644));
         }
         ASSERT_OK(root_link(b.root, RUN_DIR "/events", "/victim"));
         ASSERT_OK(root_link(b.root, RUN_DIR "/status.json", "/victim/00"));
-        _cleanup_(freep) char *path = xasprintf("%s" RUN_DIR, b.path);
+        _free_ char *path = xasprintf("%s" RUN_DIR, b.path);
         ASSERT_EQ(chown(path, 1000, 1000), 0);
         progress_note(b.root, "start", "run");
         event_of_join(b.root, &(Verdict){ .word = "failed", .code = cause_word(CAUSE_NOT_REGISTERED), .exit_code = EXIT_NOT_JOINED,
@@ -110,7 +110,7 @@ TEST(root_changes_nothing_in_a_place_of_somebody_else) {
         ASSERT_ERROR(root_write_value(b.root, RUN_DIR "/status.json", ""), EPERM);
         assert_untouched(&b, "/victim");
         ASSERT_EQ(root_exists(b.root, PROGRESS_FILE), 0);
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         ASSERT_OK(root_read(b.root, RUN_DIR "/status.json", 16, &text, NULL));  /* it can be looked at */
 }
 

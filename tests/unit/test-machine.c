@@ -82,7 +82,7 @@ static void *let_them_come(void *userdata) {
         const Box *b = userdata;
         static const char *const names[] = { "issm0", "umad0", "umad1" };       /* the directory first, by whatever is made in it */
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                _cleanup_(freep) char *path = xasprintf("%.*s%s", (int)strcspn(b->action.target, "*") - 4, b->action.target, names[i]);
+                _free_ char *path = xasprintf("%.*s%s", (int)strcspn(b->action.target, "*") - 4, b->action.target, names[i]);
                 put(b, path, "");
         }
         return NULL;
@@ -92,7 +92,7 @@ static void *let_them_come(void *userdata) {
 TEST(devices_that_come_while_it_waits) {
         DEVICES(b, 2);
         for (int i = 0; i < 100; i++) {
-                _cleanup_(freep) char *target = xasprintf("/dev/%d/infiniband/umad*", i);
+                _free_ char *target = xasprintf("/dev/%d/infiniband/umad*", i);
                 pthread_t thread;
                 b.action.target = target;
                 ASSERT_EQ(pthread_create(&thread, NULL, let_them_come, &b), 0);
@@ -172,7 +172,7 @@ TEST(a_module_that_is_built_in) {
 TEST(a_module_that_somebody_is_loading) {
         MODULE(b, "efa");
         put(&b, "/sys/module/efa/initstate", "coming\n");
-        _cleanup_(freep) char *script = xasprintf("echo live >%s/sys/module/$1/initstate", b.path);
+        _free_ char *script = xasprintf("echo live >%s/sys/module/$1/initstate", b.path);
         box_program(&b, "modprobe", script);
         assert_works(&b, module_work, 1);
 }

@@ -13,15 +13,15 @@ static char *masked(Secrets *s, MaskFormat format, const char *text) {
 
 /* Compact JSON both. */
 static void assert_masked(Secrets *s, const char *text, const char *want) {
-        _cleanup_(freep) char *out = masked(s, MASK_JSON, text);
+        _free_ char *out = masked(s, MASK_JSON, text);
         json_auto_t *json = json_loads(out, 0, NULL);
-        _cleanup_(freep) char *compact = json_dumps(json, JSON_COMPACT);
+        _free_ char *compact = json_dumps(json, JSON_COMPACT);
         ASSERT_STREQ(compact, want);
 }
 
 static void assert_known(Secrets *s, const char *value, bool want) {
         size_t size;
-        _cleanup_(freep) char *out = secrets_scrub(s, value, strlen(value), &size);
+        _free_ char *out = secrets_scrub(s, value, strlen(value), &size);
         ASSERT_STREQ(out, want ? HIDDEN : value);
 }
 
@@ -44,9 +44,9 @@ TEST(numbers) {
 
 TEST(units) {
         _cleanup_(secrets_done) Secrets s = {};
-        _cleanup_(freep) char *out = masked(&s, MASK_UNIT, "[Service]\n Environment=A=secret-one\nEnvironment = \"B=secret two\"\nNice=1\n");
+        _free_ char *out = masked(&s, MASK_UNIT, "[Service]\n Environment=A=secret-one\nEnvironment = \"B=secret two\"\nNice=1\n");
         ASSERT_STREQ(out, "[Service]\n Environment=A=(hidden)\nEnvironment = B=(hidden)\nNice=1\n");
-        _cleanup_(freep) char *variables = masked(&s, MASK_VARIABLES, "A=\"secret-\\\"five\"\nPATH=\"/somewhere\"\n");
+        _free_ char *variables = masked(&s, MASK_VARIABLES, "A=\"secret-\\\"five\"\nPATH=\"/somewhere\"\n");
         ASSERT_STREQ(variables, "A=(hidden)\nPATH=(hidden)\n");
         ASSERT_TRUE(strv_contains(s.items, "secret-\"five") && !strv_contains(s.items, "/somewhere"));
         assert_known(&s, "secret-one", true);
@@ -64,7 +64,7 @@ TEST(settings_without_credentials) {
                 json_auto_t *document = json_pack("{s{s{s{s{ss}}}}}", "spec", "instance", "environment", "default",
                                                   is_plain ? plain[i] : secret[i - ARRAY_SIZE(plain)], "adaptive");
                 json_auto_t *shown = mask_config(&s, document);
-                _cleanup_(freep) char *text = json_dumps(shown, JSON_COMPACT);
+                _free_ char *text = json_dumps(shown, JSON_COMPACT);
                 if (!strstr(text, "(hidden)") || strstr(text, "adaptive"))
                         FAIL("%s", text);
                 assert_known(&s, "adaptive", !is_plain);

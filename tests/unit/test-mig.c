@@ -11,7 +11,7 @@ static void want(Machine *m, unsigned gpu, const char *profiles) {
         size_t n = m->action.device.n_layouts++;
         m->action.device.layouts = xrealloc(m->action.device.layouts, n + 1, sizeof *m->action.device.layouts);
         m->action.device.layouts[n] = (MigLayout){ .gpu = gpu };
-        _cleanup_(freep) char *copy = xstrdup(profiles);
+        _free_ char *copy = xstrdup(profiles);
         for (char *save = NULL, *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save))
                 strv_add(&m->action.device.layouts[n].profiles, word);
 }
@@ -24,17 +24,17 @@ static void want(Machine *m, unsigned gpu, const char *profiles) {
         name.action.device.count = gpus
 
 static char *has(const Machine *m, size_t i) {
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         json_t *gpu = json_array_get(json_object_get(m->work.found, "gpus"), i), *name;
         size_t k;
         json_array_foreach(json_object_get(gpu, "profiles"), k, name)
                 strv_add(&names, json_string_value(name));
         return json_is_true(json_object_get(gpu, "mig")) ? strv_join(names, ",") : xstrdup("off");
 }
-#define ASSERT_HAS(m, i, names) ({ _cleanup_(freep) char *_has = has(m, i); ASSERT_STREQ(_has, names); })
+#define ASSERT_HAS(m, i, names) ({ _free_ char *_has = has(m, i); ASSERT_STREQ(_has, names); })
 
 static unsigned instances(const Machine *m, const char *start) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         unsigned n = 0;
         ASSERT_OK(root_read(m->root, "/script.state", 1 << 20, &text, NULL));
         for (char *save = NULL, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
@@ -43,15 +43,15 @@ static unsigned instances(const Machine *m, const char *start) {
 }
 
 static void program(const Machine *m, const char *name, const char *script) {
-        _cleanup_(freep) char *path = xasprintf("/bin/%s", name), *text = xasprintf("#!/bin/sh\necho \"%s $*\" >>%s/ran\n%s\n", name, m->path, script);
+        _free_ char *path = xasprintf("/bin/%s", name), *text = xasprintf("#!/bin/sh\necho \"%s $*\" >>%s/ran\n%s\n", name, m->path, script);
         ASSERT_OK(root_replace(m->root, path, text, strlen(text), 0755));
-        _cleanup_(freep) char *search = xasprintf("%s/bin:/usr/bin:/bin", m->path);
+        _free_ char *search = xasprintf("%s/bin:/usr/bin:/bin", m->path);
         setenv("PATH", search, 1);
 }
 
 /* What was run; who is asked what runs (systemctl show) does not count. */
 static void ran(const Machine *m, const char *wanted) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         _cleanup_(text_done) Text t = {};
         if (root_read(m->root, "/ran", 1 << 20, &text, NULL) < 0)
                 text = xstrdup("");
@@ -327,8 +327,8 @@ TEST(another_instance_of_the_same_image_has_one_too) {
 
 /* What `systemctl show` says, and that a stop lets go of the GPUs (script "attached …/attached"). */
 static void runs(const Machine *m, const char *units, const char *when_stopped) {
-        _cleanup_(freep) char *script = xasprintf("case $1 in show) for u in %s; do printf 'Id=%%s.service\nActiveState=active\n\n' $u; done;"
-                                                  " printf 'Id=nvsm.service\nActiveState=inactive\n';; stop) %s;; esac", units, when_stopped);
+        _free_ char *script = xasprintf("case $1 in show) for u in %s; do printf 'Id=%%s.service\nActiveState=active\n\n' $u; done;"
+                                        " printf 'Id=nvsm.service\nActiveState=inactive\n';; stop) %s;; esac", units, when_stopped);
         program(m, "systemctl", script);
 }
 
@@ -339,7 +339,7 @@ static int set_mode(Machine *m) {
 }
 
 static void say_attached(Machine *m, const char *script) {
-        _cleanup_(freep) char *path = xasprintf("%s/attached", m->path), *text = xasprintf("%sattached %s\n", script, path);
+        _free_ char *path = xasprintf("%s/attached", m->path), *text = xasprintf("%sattached %s\n", script, path);
         machine_says(m, text);
         ASSERT_OK(root_make_dirs(m->root, "/attached", 0755));
 }
@@ -379,7 +379,7 @@ TEST(who_is_given_up_gives_back_what_he_took) {
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "7g.40gb");
         boot(&m, "first\n");
-        _cleanup_(freep) char *pipe = xasprintf("%s/cancel", m.path);
+        _free_ char *pipe = xasprintf("%s/cancel", m.path);
         ASSERT_OK(mkfifo(pipe, 0600));
         m.work.cancel_fd = ASSERT_OK(open(pipe, O_RDWR | O_CLOEXEC));
         ASSERT_OK(root_replace(m.root, "/sys/module/nvidia_drm/refcnt", "0\n", 2, 0644));
@@ -412,7 +412,7 @@ TEST(who_was_killed_leaves_them_to_the_next) {
 
 TEST(what_does_not_start_again_is_told_and_tried_again) {
         static const char stopped[] = "nvidia-dcgm.service\nnvsm.service\nnvidia_modeset\n";
-        _cleanup_(freep) char *left = NULL;
+        _free_ char *left = NULL;
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "7g.40gb");
         write_file(m.state, "mig 0 1 1\n");
@@ -539,7 +539,7 @@ TEST(kubelet_comes_under_a_reset) {
 /* Nothing of it waits for a reset there, and fabric manager stays. */
 TEST(hopper_is_held_by_dcgm) {
         MIG(m, 1, "");
-        _cleanup_(freep) char *path = xasprintf("%s/held", m.path), *text = xasprintf("gpus 1\nheld-by %s\n", path);
+        _free_ char *path = xasprintf("%s/held", m.path), *text = xasprintf("gpus 1\nheld-by %s\n", path);
         machine_says(&m, text);
         ASSERT_OK(root_make_dirs(m.root, "/held", 0755));
         want(&m, 0, "7g.80gb");

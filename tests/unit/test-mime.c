@@ -17,7 +17,7 @@ static void split_done(Split *s) {
 
 /* text: all parts as "PART:LINE:BODY|", or of a failure the message. */
 static Split split_bytes(const char *data, size_t size) {
-        _cleanup_(freep) char *copy = xmemdup(data, size);
+        _free_ char *copy = xmemdup(data, size);
         Blob message = { .at = { "user-data", 0, 1 }, .data = copy, .size = size };
         Split s = {};
         Text t = {};
@@ -47,7 +47,7 @@ static Split split_bytes(const char *data, size_t size) {
 
 #define ASSERT_WARNED(message, code_wanted, part_of_message) ({                                \
         _cleanup_(split_done) Split _s = split_bytes(message, strlen(message));                \
-        _cleanup_(freep) char *_w = NULL;                                                      \
+        _free_ char *_w = NULL;                                                      \
         ASSERT_OK(_s.r);                                                                       \
         ASSERT_EQ(_s.diag.n, 1);                                                               \
         ASSERT_STREQ(_s.diag.items[0].code, code_wanted);                                      \
@@ -110,7 +110,7 @@ TEST(m4_boundaries) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 const char *b = cases[i].boundary;
-                _cleanup_(freep) char *m = xasprintf("Content-Type: multipart/mixed; %s\n\n--%s\n" OURS "\na: b\n--%s--\n", cases[i].parameter, b, b);
+                _free_ char *m = xasprintf("Content-Type: multipart/mixed; %s\n\n--%s\n" OURS "\na: b\n--%s--\n", cases[i].parameter, b, b);
                 ASSERT_PARTS(m, "1:6:a: b|");
         }
 }
@@ -141,7 +141,7 @@ TEST(a_nodeconfig_in_a_part_of_another_type) {
 #define PART(type, body) HEAD "--B\nContent-Type: " type "\n\n" body "--B--\n"
 #define CONFIG "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
         for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
-                _cleanup_(freep) char *m = xasprintf(PART("%s", "# ours\n\n---\n" CONFIG), types[i]);
+                _free_ char *m = xasprintf(PART("%s", "# ours\n\n---\n" CONFIG), types[i]);
                 ASSERT_WARNED(m, MIME_NEAR, "so it is not read as a NodeConfig; did you mean " TYPE "?");
         }
         static const char *const others[] = {
@@ -160,11 +160,11 @@ TEST(m8_types) {
         static const char *const bad[] = { "text/yaml", "application/node.eks.aws.x", "application/yaml", "", "text/plain; x=" TYPE, "\"" TYPE "\"" };
 
         for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-                _cleanup_(freep) char *m = xasprintf(HEAD "--B\nContent-Type:%s\n\na: b\n--B--\n", good[i]);
+                _free_ char *m = xasprintf(HEAD "--B\nContent-Type:%s\n\na: b\n--B--\n", good[i]);
                 ASSERT_PARTS(m, "1:7:a: b|");
         }
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-                _cleanup_(freep) char *m = xasprintf(HEAD "--B\nContent-Type:%s\n\na: b\n--B--\n", bad[i]);
+                _free_ char *m = xasprintf(HEAD "--B\nContent-Type:%s\n\na: b\n--B--\n", bad[i]);
                 ASSERT_PARTS(m, "");
         }
         ASSERT_PARTS(HEAD "--B\n\n" OURS "\na: b\n--B--\n", "");
@@ -198,7 +198,7 @@ TEST(m11_no_warning) {
         static const char *const epilogues[] = { "", "\n\nthe end\n", "Content-Type: text/plain\n", " apiVersion: node.eks.aws/v1alpha1\n",
                                                  "apiVersion: v1\n", "kind: NodeConfig\n", "# Content-Type: " TYPE "\n" };
         for (size_t i = 0; i < ARRAY_SIZE(epilogues); i++) {
-                _cleanup_(freep) char *m = xasprintf(HEAD "preamble\n--B\n" OURS "\na: b\n--B--\n%s", epilogues[i]);
+                _free_ char *m = xasprintf(HEAD "preamble\n--B\n" OURS "\na: b\n--B--\n%s", epilogues[i]);
                 _cleanup_(split_done) Split s = split_bytes(m, strlen(m));
                 ASSERT_STREQ(s.text, "1:8:a: b|");
                 ASSERT_EQ(s.diag.n, 0);
@@ -224,7 +224,7 @@ TEST(e2_transfer_encodings) {
 
 TEST(e2_gzip_in_a_part) {
         static const char gz[] = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x4b\xb4\x52\x48\xe2\x02\x00\xfe\x17\xb5\x72\x05\x00\x00\x00";
-        _cleanup_(freep) char *text = base64_encode(gz, sizeof gz - 1), *m = xasprintf(HEAD "--B\n" OURS "\n%s\n--B--\n", text);
+        _free_ char *text = base64_encode(gz, sizeof gz - 1), *m = xasprintf(HEAD "--B\n" OURS "\n%s\n--B--\n", text);
         ASSERT_PARTS(m, "1:1:a: b\n|");
 }
 
@@ -244,7 +244,7 @@ static char *nested(unsigned depth) {
 }
 
 TEST(l4_depth) {
-        _cleanup_(freep) char *most = nested(8), *more = nested(9), *many = nested(2000);
+        _free_ char *most = nested(8), *more = nested(9), *many = nested(2000);
         _cleanup_(split_done) Split s = split_bytes(more, strlen(more)), t = split_bytes(many, strlen(many));
         ASSERT_PARTS(most, "1:27:a: b\n|");
         ASSERT_ERROR(s.r, E2BIG);

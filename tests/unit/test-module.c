@@ -5,7 +5,7 @@
 #include "programs.h"
 
 static void options_are(const Box *b, const char *wanted) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         ASSERT_OK(module_options(b->root, "nvidia", &text));
         ASSERT_STREQ(text, wanted);
 }
@@ -33,7 +33,7 @@ TEST(what_changed) {
                 { "a: x\nb: x\n", "b: x\na: x\n", "/etc/modprobe.d" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *file = module_options_changed(cases[i].before, cases[i].now);
+                _free_ char *file = module_options_changed(cases[i].before, cases[i].now);
                 ASSERT_STREQ(file, cases[i].file);
         }
 }
@@ -43,12 +43,12 @@ TEST(what_changed) {
 #define SYSTEMCTL "case $1 in show) for u in nvidia-dcgm nvidia-persistenced nvidia-fabricmanager nvidia-imex; do printf 'Id=%s.service\nActiveState=active\n\n' $u; done;; esac"
 
 static void note(Box *b, const char *name, const char *script) {
-        _cleanup_(freep) char *text = xasprintf("[ $1 = show ] || echo \"%s $*\" >>%s/ran\ncd %s/sys/module || exit 9\n%s", name, b->path, b->path, script);
+        _free_ char *text = xasprintf("[ $1 = show ] || echo \"%s $*\" >>%s/ran\ncd %s/sys/module || exit 9\n%s", name, b->path, b->path, script);
         box_program(b, name, text);
 }
 
 static void ran(const Box *b, const char *wanted) {
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         if (root_read(b->root, "/ran", 1 << 20, &text, NULL) < 0)
                 text = xstrdup("");
         ASSERT_STREQ(text, wanted);
@@ -56,7 +56,7 @@ static void ran(const Box *b, const char *wanted) {
 }
 
 static void unload_all(Box *b) {
-        _cleanup_(freep) char *all = box_path(b, "/sys/module");
+        _free_ char *all = box_path(b, "/sys/module");
         ASSERT_EQ(tree_remove(all), 0);
         ASSERT_OK(root_make_dirs(b->root, "/sys/module", 0755));
 }
@@ -118,7 +118,7 @@ TEST(a_driver_that_somebody_uses) {
         assert_warns(&b, "driver-options", "/etc/modprobe.d/zzz-mine.conf has other options for NVIDIA's driver than it was loaded with, and it is not loaded anew, since NVIDIA's driver cannot be "
                      "unloaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module nvidia_uvm is in use.\"; python3 (77) has one open");
         ASSERT_CONTAINS(b.work.warnings.items[0].text, "python3 (77) has one open; nvidia_modeset is loaded: reboot once for them to take effect");
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         ASSERT_OK(root_read(b.root, "/ran", 1 << 20, &text, NULL));     /* all that ran runs again */
         ASSERT_CONTAINS(text, "systemctl --no-block start nvidia-fabricmanager.service nvidia-persistenced.service nvidia-imex.service nvidia-dcgm.service\n");
 }
@@ -146,12 +146,12 @@ TEST(a_driver_that_does_not_come_back) {
 TEST(a_step_that_is_given_up_loads_it_again) {
         DRIVER(b);
         SCRIPT(b);
-        _cleanup_(freep) char *pipe = box_path(&b, "/cancel"), *script = xasprintf("[ $1 = -r ] || { mkdir -p $1; exit; }; rm -rf nvidia*; echo >%s; exec sleep 60", pipe);
+        _free_ char *pipe = box_path(&b, "/cancel"), *script = xasprintf("[ $1 = -r ] || { mkdir -p $1; exit; }; rm -rf nvidia*; echo >%s; exec sleep 60", pipe);
         ASSERT_OK(mkfifo(pipe, 0600));
         b.work.cancel_fd = ASSERT_OK(open(pipe, O_RDWR | O_CLOEXEC));
         note(&b, "modprobe", script);
         assert_works(&b, module_work, 0);       /* the loop has failed it */
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         ASSERT_OK(root_read(b.root, "/ran", 1 << 20, &text, NULL));
         ASSERT_CONTAINS(text, "modprobe nvidia\nmodprobe nvidia_uvm\nmodprobe nvidia_modeset\nmodprobe nvidia_drm\nsystemctl --no-block start nvidia-f");
         ASSERT_EQ(root_exists(b.root, RUN_DIR "/stopped"), 0);

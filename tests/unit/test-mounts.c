@@ -49,14 +49,14 @@ TEST(bind_changes_nothing_the_second_time) {
         box_mkdir(&b, "/var/lib/kubelet", 0750);
         ASSERT_EQ(run_bind(&b), 1);
         ASSERT_EQ(run_bind(&b), 0);
-        _cleanup_(freep) char *target = box_path(&b, "/var/lib/kubelet");
+        _free_ char *target = box_path(&b, "/var/lib/kubelet");
         ASSERT_EQ(umount(target), 0);
         ASSERT_TRUE(umount(target) < 0);
 }
 
 TEST(bind_makes_a_missing_target_like_its_source) {
         BIND(b);
-        _cleanup_(freep) char *source = box_path(&b, "/mnt/0/kubelet"), *target = box_path(&b, "/var/lib/kubelet");
+        _free_ char *source = box_path(&b, "/mnt/0/kubelet"), *target = box_path(&b, "/var/lib/kubelet");
         ASSERT_EQ(chown(source, 7, 8), 0);
         ASSERT_EQ(chmod(source, 02750), 0);
         ASSERT_EQ(run_bind(&b), 1);
@@ -69,7 +69,7 @@ TEST(bind_makes_a_missing_target_like_its_source) {
 
 TEST(bind_over_a_link_covers_what_it_leads_to) {
         BIND(b);
-        _cleanup_(freep) char *link = box_path(&b, "/var/lib/kubelet");
+        _free_ char *link = box_path(&b, "/var/lib/kubelet");
         box_mkdir(&b, "/data/kubelet", 0750);
         box_mkdir(&b, "/var/lib", 0755);
         ASSERT_EQ(symlink("/data/kubelet", link), 0);
@@ -102,7 +102,7 @@ TEST(bind_over_a_file_is_refused) {
 
 TEST(what_is_mounted_below_a_directory) {
         BOX(b);
-        _cleanup_(freep) char *name = NULL, *dir = box_path(&b, "/a"), *inner = box_path(&b, "/a/with blank/x");
+        _free_ char *name = NULL, *dir = box_path(&b, "/a"), *inner = box_path(&b, "/a/with blank/x");
         box_tmpfs(&b, "/a", NULL);
         box_tmpfs(&b, "/ab", NULL);
         ASSERT_EQ(mount_below(&b.work, dir, &name), 0);         /* neither itself nor what only begins like it */
@@ -119,7 +119,7 @@ static int loop_open(const char *image, unsigned *ret_number) {
         struct loop_config config = { .fd = (unsigned)file, .info.lo_flags = LO_FLAGS_AUTOCLEAR };
         for (unsigned tries = 0; tries < 100; tries++) {
                 int number = ioctl(control, LOOP_CTL_GET_FREE);
-                _cleanup_(freep) char *path = xasprintf("/dev/loop%d", number);
+                _free_ char *path = xasprintf("/dev/loop%d", number);
                 int fd = number < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
                 if (fd < 0)
                         return -1;
@@ -136,7 +136,7 @@ static int loop_open(const char *image, unsigned *ret_number) {
 /* Runs make on a sparse file and shows that as /device; -1 where this machine cannot. */
 static int device_make(Box *b, char *program, char *option) {
         _cleanup_(child_result_done) ChildResult made = {};
-        _cleanup_(freep) char *image = box_path(b, "/image"), *node = box_path(b, "/device");
+        _free_ char *image = box_path(b, "/image"), *node = box_path(b, "/device");
         unsigned number = 0;
         box_mkdir(b, "/mnt/0", 0755);
         int file = open(image, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -151,7 +151,7 @@ static int device_make(Box *b, char *program, char *option) {
 }
 
 static void assert_mounts(Box *b, const char *type, long magic) {
-        _cleanup_(freep) char *target = box_path(b, "/mnt/0");
+        _free_ char *target = box_path(b, "/mnt/0");
         struct statfs fs;
         if (mount_device(&b->work, "/device", "/mnt/0", type, "noatime") < 0)
                 FAIL("%s", b->work.text);
@@ -193,7 +193,7 @@ TEST(a_mount_that_was_cut_off_before_its_label_gets_it) {
         _cleanup_(close_fd) int loop = device_make(&b, (char *)"mkfs.xfs", (char *)"-Lnodestrap-mk");
         if (loop < 0)
                 SKIP("no loop device or no mkfs.xfs");
-        _cleanup_(freep) char *given = box_path(&b, "/device"), *node = box_path(&b, "/dev/nvme1n1"), *target = box_path(&b, "/mnt/0");
+        _free_ char *given = box_path(&b, "/device"), *node = box_path(&b, "/dev/nvme1n1"), *target = box_path(&b, "/mnt/0");
         char *disks[] = { (char *)"nvme1n1", NULL }, *serials[] = { (char *)"AWS1", NULL };
         box_mkdir(&b, "/dev", 0755);
         ASSERT_EQ(rename(given, node), 0);

@@ -89,14 +89,14 @@ TEST(directories_that_are_missing_are_made_as_their_daemons_make_them) {
 }
 
 static void set_attribute(const Box *b, const char *path, const char *name, const void *value, size_t size) {
-        _cleanup_(freep) char *full = box_path(b, path);
+        _free_ char *full = box_path(b, path);
         if (lsetxattr(full, name, value, size, 0) < 0 && errno != EOPNOTSUPP)
                 FAIL("%s of %s: %s", name, path, strerror(errno));
 }
 
 static void assert_same_attribute(const Box *b, const char *path, const char *other, const char *name) {
         char a[256], c[256];
-        _cleanup_(freep) char *one = box_path(b, path), *two = box_path(b, other);
+        _free_ char *one = box_path(b, path), *two = box_path(b, other);
         ssize_t n = lgetxattr(one, name, a, sizeof a), m = lgetxattr(two, name, c, sizeof c);
         if (n != m || (n > 0 && memcmp(a, c, (size_t)n) != 0))
                 FAIL("%s of %s has %zd bytes, of %s %zd", name, path, n, other, m);
@@ -135,7 +135,7 @@ TEST(an_empty_directory_keeps_mode_owner_and_label) {
         DISKS(b);
         char label[64] = "";
         static const char text[] = "system_u:object_r:container_var_lib_t:s0";
-        _cleanup_(freep) char *from = box_path(&b, "/var/lib/containerd"), *to = box_path(&b, TARGET "/containerd");
+        _free_ char *from = box_path(&b, "/var/lib/containerd"), *to = box_path(&b, TARGET "/containerd");
         box_mkdir(&b, "/var/lib/containerd", 02770);
         ASSERT_EQ(chown(from, 7, 8), 0);
         ASSERT_EQ(chmod(from, 02770), 0);
@@ -151,12 +151,12 @@ TEST(an_empty_directory_keeps_mode_owner_and_label) {
 /* ---- everything a file can be ---- */
 
 static void put_special(const Box *b, const char *path, mode_t mode, dev_t device) {
-        _cleanup_(freep) char *full = box_path(b, path);
+        _free_ char *full = box_path(b, path);
         ASSERT_EQ(mknod(full, mode, device), 0);
 }
 
 static void put_sparse(const Box *b, const char *path) {
-        _cleanup_(freep) char *full = box_path(b, path);
+        _free_ char *full = box_path(b, path);
         int fd = open(full, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         ASSERT_TRUE(fd >= 0);
         ASSERT_EQ(pwrite(fd, "end", 3, 16 << 20), 3);
@@ -189,7 +189,7 @@ static void fill_with_all_kinds(const Box *b, const char *at) {
         set_attribute(b, AT("dir"), "trusted.overlay.opaque", "y", 1);
         set_attribute(b, AT("dir"), "trusted.overlay.redirect", "/etc", 4);
         set_attribute(b, AT("dir"), "system.posix_acl_default", acl, sizeof acl);
-        _cleanup_(freep) char *link = box_path(b, AT("link")), *file = box_path(b, AT("file")), *suid = box_path(b, AT("suid"));
+        _free_ char *link = box_path(b, AT("link")), *file = box_path(b, AT("file")), *suid = box_path(b, AT("suid"));
         ASSERT_EQ(symlink("/leads/nowhere", link), 0);
         ASSERT_EQ(lchown(link, 9, 10), 0);
         ASSERT_EQ(chown(file, 65534, 65533), 0);
@@ -197,14 +197,14 @@ static void fill_with_all_kinds(const Box *b, const char *at) {
         set_attribute(b, AT("suid"), "security.capability", capability, sizeof capability);
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
                 struct timespec times[] = { { .tv_sec = 5 }, { .tv_sec = 1000000000 + (time_t)i, .tv_nsec = 123456789 } };
-                _cleanup_(freep) char *full = box_path(b, AT(kinds[i]));
+                _free_ char *full = box_path(b, AT(kinds[i]));
                 ASSERT_EQ(utimensat(AT_FDCWD, full, times, AT_SYMLINK_NOFOLLOW), 0);
         }
 #undef AT
 }
 
 static void assert_same_kind(const Box *b, const char *name) {
-        _cleanup_(freep) char *one = xasprintf("/reference/%s", name), *two = xasprintf(TARGET "/kubelet/%s", name);
+        _free_ char *one = xasprintf("/reference/%s", name), *two = xasprintf(TARGET "/kubelet/%s", name);
         struct stat a = look_at(b, one), c = look_at(b, two);
         ASSERT_EQ(a.st_mode, c.st_mode);
         ASSERT_EQ(a.st_uid, c.st_uid);
@@ -224,7 +224,7 @@ TEST(every_kind_of_file_arrives_as_it_was) {
         fill_with_all_kinds(&b, "/reference");
         fill_with_all_kinds(&b, "/var/lib/kubelet");
         box_mkdir(&b, "/var/lib/containerd", 0711);
-        _cleanup_(freep) char *hard = box_path(&b, "/var/lib/kubelet/hard"), *other = box_path(&b, "/var/lib/containerd/other");
+        _free_ char *hard = box_path(&b, "/var/lib/kubelet/hard"), *other = box_path(&b, "/var/lib/containerd/other");
         ASSERT_EQ(link(hard, other), 0);
         assert_done(&b);
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
@@ -232,7 +232,7 @@ TEST(every_kind_of_file_arrives_as_it_was) {
         assert_file(&b, TARGET "/kubelet/file", "content");
         ASSERT_TRUE(look_at(&b, TARGET "/kubelet/hole").st_blocks < 1000);
         ASSERT_EQ(look_at(&b, TARGET "/kubelet/hard").st_ino, look_at(&b, TARGET "/containerd/other").st_ino);
-        _cleanup_(freep) char *moved = box_path(&b, TARGET "/kubelet/link");
+        _free_ char *moved = box_path(&b, TARGET "/kubelet/link");
         ASSERT_EQ(readlink(moved, target, sizeof target - 1), (ssize_t)strlen("/leads/nowhere"));
         ASSERT_STREQ(target, "/leads/nowhere");
         assert_entries(&b, "/var/lib/kubelet", "");
@@ -241,7 +241,7 @@ TEST(every_kind_of_file_arrives_as_it_was) {
 /* A ramfs has no attributes: what would be lost keeps the whole from being moved. */
 TEST(a_lost_attribute_is_a_failure) {
         DISKS(b);
-        _cleanup_(freep) char *target = box_path(&b, TARGET);
+        _free_ char *target = box_path(&b, TARGET);
         fill(&b);
         set_attribute(&b, "/var/lib/containerd/db", "trusted.overlay.opaque", "y", 1);
         ASSERT_EQ(umount(target), 0);
@@ -304,7 +304,7 @@ TEST(two_stores_with_the_same_names_are_two) {
         fill(&b);
         assert_done(&b);
         fill(&b);
-        _cleanup_(freep) char *meta = box_path(&b, "/var/lib/containerd/db/meta");
+        _free_ char *meta = box_path(&b, "/var/lib/containerd/db/meta");
         ASSERT_EQ(utimensat(AT_FDCWD, meta, (struct timespec[]){ { .tv_sec = 1 }, { .tv_sec = 1 } }, 0), 0);
         assert_done(&b);
         assert_file(&b, "/var/lib/containerd/db/meta", "metadata");
@@ -312,7 +312,7 @@ TEST(two_stores_with_the_same_names_are_two) {
 }
 
 static void copy_aside(const Box *b, const char *from, const char *to) {
-        _cleanup_(freep) char *a = box_path(b, from), *c = box_path(b, to);
+        _free_ char *a = box_path(b, from), *c = box_path(b, to);
         _cleanup_(child_result_done) ChildResult ran = {};
         ASSERT_OK(child_run((char *[]){ (char *)"cp", (char *)"-a", a, c, NULL }, 60 * USEC_PER_SEC, 0, &ran));
         ASSERT_EQ(ran.status, 0);
@@ -358,7 +358,7 @@ TEST(what_is_bound_already_is_left_alone) {
 
 TEST(a_link_is_followed_and_stays) {
         DISKS(b);
-        _cleanup_(freep) char *link = box_path(&b, "/var/lib/kubelet");
+        _free_ char *link = box_path(&b, "/var/lib/kubelet");
         put(&b, "/data/elsewhere/kubeconfig", "kubeconfig");
         box_mkdir(&b, "/var/lib", 0755);
         ASSERT_EQ(symlink("../../data/elsewhere", link), 0);
@@ -373,7 +373,7 @@ TEST(a_link_is_followed_and_stays) {
 TEST(no_room_leaves_the_originals_and_no_remains) {
         _cleanup_(box_done) Box b;
         disks_init(&b, "mode=0755,size=256k");
-        _cleanup_(freep) char *big = xcalloc(1 << 20, 1);
+        _free_ char *big = xcalloc(1 << 20, 1);
         memset(big, 'x', (1 << 20) - 1);
         fill(&b);
         put(&b, "/var/lib/containerd/big", big);
@@ -389,7 +389,7 @@ TEST(no_room_leaves_the_originals_and_no_remains) {
 TEST(without_cp_nothing_is_touched) {
         SKIP_IF_VFORK_FORKS();
         DISKS(b);
-        _cleanup_(freep) char *before = xstrdup(getenv("PATH") ?: "/usr/bin:/bin");
+        _free_ char *before = xstrdup(getenv("PATH") ?: "/usr/bin:/bin");
         fill(&b);
         setenv("PATH", "/nowhere", 1);
         int r = run(&b);
@@ -403,8 +403,8 @@ TEST(without_cp_nothing_is_touched) {
 
 TEST(what_somebody_writes_while_it_is_copied_is_not_removed) {
         DISKS(b);
-        _cleanup_(freep) char *before = xstrdup(getenv("PATH") ?: "/usr/bin:/bin"), *bin = box_path(&b, "/bin"), *first = xasprintf("%s:%s", bin, before);
-        _cleanup_(freep) char *cp = xasprintf("#!/bin/sh\nPATH=%s\ncp \"$@\" && echo more >>%s/var/lib/containerd/db/meta\n", before, b.path);
+        _free_ char *before = xstrdup(getenv("PATH") ?: "/usr/bin:/bin"), *bin = box_path(&b, "/bin"), *first = xasprintf("%s:%s", bin, before);
+        _free_ char *cp = xasprintf("#!/bin/sh\nPATH=%s\ncp \"$@\" && echo more >>%s/var/lib/containerd/db/meta\n", before, b.path);
         fill(&b);
         ASSERT_OK(root_replace_volatile(b.root, "/bin/cp", cp, strlen(cp), 0755));
         setenv("PATH", first, 1);
@@ -422,7 +422,7 @@ TEST(what_somebody_writes_while_it_is_copied_is_not_removed) {
 
 TEST(nothing_is_moved_to_where_nothing_is_mounted) {
         DISKS(b);
-        _cleanup_(freep) char *target = box_path(&b, TARGET);
+        _free_ char *target = box_path(&b, TARGET);
         fill(&b);
         ASSERT_EQ(umount(target), 0);
         assert_refused(&b, "nothing is mounted on " TARGET);
@@ -455,7 +455,7 @@ TEST(a_file_in_the_place_of_a_directory_is_refused) {
 
 TEST(a_link_that_leads_nowhere_is_refused) {
         DISKS(b);
-        _cleanup_(freep) char *link = box_path(&b, "/var/lib/kubelet");
+        _free_ char *link = box_path(&b, "/var/lib/kubelet");
         box_mkdir(&b, "/var/lib", 0755);
         ASSERT_EQ(symlink("/data/elsewhere", link), 0);
         assert_refused(&b, "/var/lib/kubelet cannot be made");
@@ -463,7 +463,7 @@ TEST(a_link_that_leads_nowhere_is_refused) {
 
 TEST(directories_that_lead_into_each_other_are_refused) {
         DISKS(b);
-        _cleanup_(freep) char *link = box_path(&b, "/var/log/pods");
+        _free_ char *link = box_path(&b, "/var/log/pods");
         box_mkdir(&b, "/var/log", 0755);
         box_mkdir(&b, "/var/lib/kubelet/logs", 0755);
         ASSERT_EQ(symlink("/var/lib/kubelet/logs", link), 0);
@@ -624,8 +624,8 @@ static const char *on_volume(const Box *b) {
 }
 
 static void assert_on_volume(const Box *b, const char *meta) {
-        _cleanup_(freep) char *one = xasprintf("%s/db/meta", on_volume(b)), *two = xasprintf("%s/db/more", on_volume(b)),
-                              *three = xasprintf("%s/snapshots", on_volume(b));
+        _free_ char *one = xasprintf("%s/db/meta", on_volume(b)), *two = xasprintf("%s/db/more", on_volume(b)),
+                    *three = xasprintf("%s/snapshots", on_volume(b));
         assert_file(b, one, meta);
         assert_file(b, two, "more");
         assert_file(b, three, "1");
@@ -635,7 +635,7 @@ static void assert_on_volume(const Box *b, const char *meta) {
 }
 
 static void forget(const Box *b, const char *path) {
-        _cleanup_(freep) char *full = box_path(b, path);
+        _free_ char *full = box_path(b, path);
         _cleanup_(child_result_done) ChildResult ran = {};
         ASSERT_OK(child_run((char *[]){ (char *)"rm", (char *)"-rf", full, NULL }, 60 * USEC_PER_SEC, 0, &ran));
         ASSERT_EQ(ran.status, 0);
@@ -686,8 +686,8 @@ TEST(cut_off_anywhere_a_shared_volume_is_completed) {
 
 /* All of the first machine's content or all of the other's, and never a mixture. */
 static void assert_not_mixed(Box *b, int r, int n) {
-        _cleanup_(freep) char *meta = xasprintf("%s/db/meta", on_volume(b)), *more = xasprintf("%s/db/more", on_volume(b)),
-                              *other = xasprintf("%s/db/other", on_volume(b)), *data = NULL;
+        _free_ char *meta = xasprintf("%s/db/meta", on_volume(b)), *more = xasprintf("%s/db/more", on_volume(b)),
+                    *other = xasprintf("%s/db/other", on_volume(b)), *data = NULL;
         if (r < 0) {
                 ASSERT_CONTAINS(b->work.text, "another machine");
                 ASSERT_TRUE(!is_there(b, other));

@@ -269,8 +269,8 @@ TEST(types_by_the_drivers_of_an_image) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 ASSERT_OK(root_replace(root, dep, cases[i].dep, strlen(cases[i].dep), 0644));
-                _cleanup_(freep) char *why = NULL;
-                _cleanup_(strv_freep) char **types = image_types(&arm, &why);
+                _free_ char *why = NULL;
+                _strv_ char **types = image_types(&arm, &why);
                 for (size_t k = 0; types[k]; k++)
                         if (!image_serves(&arm, types[k]))
                                 FAIL("%s is served", types[k]);
@@ -306,7 +306,7 @@ static Checks some_checks(void) {
 
 TEST(the_worst_comes_first_and_what_is_well_is_short) {
         _cleanup_(checks_done) Checks all = some_checks();
-        _cleanup_(freep) char *text = checks_to_text(&all, false);
+        _free_ char *text = checks_to_text(&all, false);
         ASSERT_STREQ(text,
                      "failed   program            mdadm\n"
                      "         install mdadm\n"
@@ -318,7 +318,7 @@ TEST(the_worst_comes_first_and_what_is_well_is_short) {
                      "         give --kubelet-version\n"
                      "ok       program            cp, ctr\n"
                      "\n5 checks: 1 failed, 1 warning, 1 unknown, 2 ok\n");
-        _cleanup_(freep) char *whole = checks_to_text(&all, true);
+        _free_ char *whole = checks_to_text(&all, true);
         ASSERT_CONTAINS(whole, "ok       program            cp                                   /usr/bin/cp\n");
 }
 
@@ -328,7 +328,7 @@ TEST(a_table_is_so_wide) {
         _cleanup_(text_done) Text facts = {};
         check_tell(checks_add(&all, CHECK_WARNING, "no-image-credential-provider", "plan", NULL), NULL, "why");
         check_tell(checks_add(&all, CHECK_WARNING, "module", "ena", path), NULL, "what");
-        _cleanup_(freep) char *text = checks_to_text(&all, true);
+        _free_ char *text = checks_to_text(&all, true);
         ASSERT_CONTAINS(text, "warning  no-image-credential-provider plan\n         why\n");
         ASSERT_CONTAINS(text, "warning  module                       ena\n         /lib/modules/6.12.46-66.121");
         for (unsigned i = 0; i < 10; i++)
@@ -342,11 +342,11 @@ TEST(a_table_is_so_wide) {
 TEST(json_has_the_same_order) {
         _cleanup_(checks_done) Checks all = some_checks();
         _cleanup_(json_decrefp) json_t *json = checks_to_json(&all);
-        _cleanup_(freep) char *first = json_dumps(json_array_get(json, 0), JSON_COMPACT | JSON_SORT_KEYS);
+        _free_ char *first = json_dumps(json_array_get(json, 0), JSON_COMPACT | JSON_SORT_KEYS);
         ASSERT_STREQ(first, "{\"cause\":\"ESTORAGETOOL\",\"code\":\"program\",\"step\":\"create-raid:/dev/md/kubernetes\","
                             "\"subject\":\"mdadm\",\"text\":\"install mdadm\","
                             "\"types\":[\"p5.48xlarge\",\"p5e.48xlarge\",\"p5en.48xlarge\"],\"verdict\":\"failed\"}");
-        _cleanup_(freep) char *last = json_dumps(json_array_get(json, 4), JSON_COMPACT | JSON_SORT_KEYS);
+        _free_ char *last = json_dumps(json_array_get(json, 4), JSON_COMPACT | JSON_SORT_KEYS);
         ASSERT_STREQ(last, "{\"code\":\"program\",\"found\":\"/usr/bin/ctr\",\"subject\":\"ctr\",\"verdict\":\"ok\"}");
 }
 
@@ -355,7 +355,7 @@ TEST(hostile_names_are_shown) {
         Checks all = {};
         check_tell(checks_add(&all, CHECK_FAILED, "program", "a\033[2Jb\nfailed  x", "\xff\xfe"), NULL,
                    "of \033]0;title\a and \xff");
-        _cleanup_(freep) char *text = checks_to_text(&all, false);
+        _free_ char *text = checks_to_text(&all, false);
         ASSERT_TRUE(!strchr(text, '\033') && !strchr(text, '\a') && !strchr(text, (char)0xff));
         ASSERT_TRUE(!strstr(text, "\nfailed  x"));
         _cleanup_(json_decrefp) json_t *json = checks_to_json(&all);
@@ -371,7 +371,7 @@ TEST(types_are_shortened) {
                 { { a, b, c, NULL }, "a and 2 more" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *text = types_text((char *const *)cases[i].types);
+                _free_ char *text = types_text((char *const *)cases[i].types);
                 ASSERT_STREQ(text, cases[i].text);
         }
 }

@@ -27,8 +27,8 @@ static void assert_works(Box *b, int want) {
 
 static void assert_node(const Box *b, const char *path, unsigned number, unsigned second, mode_t mode) {
         struct stat st = look_at(b, path);
-        _cleanup_(freep) char *link = xasprintf("/dev/char/%u:%u", number, second), *to = NULL;
-        _cleanup_(freep) char *want = xasprintf("..%s", path + strlen("/dev"));
+        _free_ char *link = xasprintf("/dev/char/%u:%u", number, second), *to = NULL;
+        _free_ char *want = xasprintf("..%s", path + strlen("/dev"));
         ASSERT_EQ(st.st_mode, S_IFCHR | mode);
         ASSERT_EQ(major(st.st_rdev), number);
         ASSERT_EQ(minor(st.st_rdev), second);
@@ -65,7 +65,7 @@ TEST(a_stale_node_is_replaced) {
         assert_works(&b, 1);
         assert_node(&b, "/dev/nvidia-uvm", 511, 0, 0666);
         assert_node(&b, "/dev/nvidia-uvm-tools", 511, 1, 0666);
-        _cleanup_(freep) char *path = box_path(&b, "/dev/nvidia0"), *link = box_path(&b, "/dev/char/195:1");
+        _free_ char *path = box_path(&b, "/dev/nvidia0"), *link = box_path(&b, "/dev/char/195:1");
         ASSERT_EQ(unlink(path), 0);
         put(&b, "/dev/nvidia0", "a file");
         ASSERT_EQ(unlink(link), 0);

@@ -109,7 +109,7 @@ static char *layout(const Box *b, unsigned gpu) {
                         return strv_join(a->device.layouts[i].profiles, " ");
         return xstrdup("left as it is");
 }
-#define ASSERT_LAYOUT(b, gpu, text) ({ _cleanup_(freep) char *_l = layout(&(b), gpu); ASSERT_STREQ(_l, text); })
+#define ASSERT_LAYOUT(b, gpu, text) ({ _free_ char *_l = layout(&(b), gpu); ASSERT_STREQ(_l, text); })
 
 /* ---- every type ---- */
 
@@ -221,7 +221,7 @@ TEST(an_ordinary_type_has_nothing_of_it) {
 
 TEST(the_id_does_not_depend_on_what_this_boot_found) {
         BOX(b, "p6-b200.48xlarge");
-        _cleanup_(freep) char *id = xstrdup(sample_plan(&b.s)->id);
+        _free_ char *id = xstrdup(sample_plan(&b.s)->id);
         Shortfall missing[] = { { CAUSE_GPU_CLASS, (char *)"no ConnectX function can be read" }, { CAUSE_GPU_MISSING, (char *)"GPU at 0000:53:00.0 is missing" },
                                 { CAUSE_EFA, (char *)"7 of 8 EFA devices" } };
         PagePool pools[] = { { 1ULL << 30, 0, 3 }, { 2ULL << 20, 0, 77 } };
@@ -365,7 +365,7 @@ TEST(mode_off_leaves_all_to_the_image) {
 }
 
 #define ASSERT_DRIVER(b, wanted) ({                                                            \
-        _cleanup_(freep) char *_words = strv_join(action(&b, "check-driver:nvidia")->device.parameters, " "); \
+        _free_ char *_words = strv_join(action(&b, "check-driver:nvidia")->device.parameters, " "); \
         ASSERT_STREQ(_words, wanted); })
 
 TEST(a_node_does_without_persistenced) {
@@ -463,7 +463,7 @@ TEST(imex) {
 /* ---- the longest chain to kubelet ---- */
 
 static char *critical(const Box *b) {
-        _cleanup_(freep) size_t *path = NULL;
+        _free_ size_t *path = NULL;
         uint64_t usec;
         Text t = {};
         size_t n = plan_critical_path(b->s.plan, &path, &usec);
@@ -474,18 +474,18 @@ static char *critical(const Box *b) {
 }
 #define ASSERT_CRITICAL(b, ...) ({                                                      \
         const char *_ids[] = { __VA_ARGS__ };                                           \
-        _cleanup_(freep) char *_path = critical(&(b));                                  \
+        _free_ char *_path = critical(&(b));                                  \
         const char *_at = _path;                                                        \
         for (size_t _i = 0; _i < ARRAY_SIZE(_ids); _i++, _at++)                         \
                 if (!(_at = strstr(_at, _ids[_i])))                                     \
-                        FAIL("%s is not in its place: %s", _ids[_i], _path);            \
+                FAIL("%s is not in its place: %s", _ids[_i], _path);            \
 })
 
 TEST(the_critical_path) {
         BOX(b, "p5.48xlarge");
-        _cleanup_(freep) char *id = xstrdup(sample_plan(&b.s)->id);
+        _free_ char *id = xstrdup(sample_plan(&b.s)->id);
         ASSERT_CRITICAL(b, "load-module:nvidia ", "check-driver:nvidia ", "start-unit:" FM " ", "await-fabric:fabric ", "start-unit:kubelet.service");
-        _cleanup_(freep) char *fabric = critical(&b);
+        _free_ char *fabric = critical(&b);
         ASSERT_TRUE(!strstr(fabric, "containerd") && !strstr(fabric, CDI) && !strstr(fabric, "check-efa"));
         ASSERT_STREQ(b.s.plan->id, id);
         /* behind what is only over, too: there the taint waits for them */
@@ -503,7 +503,7 @@ TEST(the_critical_path) {
         char **daemons = LIST("containerd");
         plan_filter(b.s.plan, (bool[_PHASE_MAX]){}, daemons);
         strv_free(daemons);
-        _cleanup_(freep) char *none = critical(&b);
+        _free_ char *none = critical(&b);
         ASSERT_STREQ(none, "");
 }
 
@@ -915,12 +915,12 @@ TEST(joins_with_a_taint) {
         ASSERT_TRUE(strv_contains(taint->after, CHECK_NODE) && strv_contains(node->after, "write-file:" KUBECONFIG) &&
                     strv_contains(node->after, "write-file:" KUBELET_ENVIRONMENT) && strv_contains(node->after, "write-file:" CLUSTER_CA));
         ASSERT_STREQ(node->with, b.s.host.instance.id);
-        _cleanup_(freep) char *last = strv_join(taint->node.taints, " ");
+        _free_ char *last = strv_join(taint->node.taints, " ");
         ASSERT_STREQ(last, "c=d:NoExecute e:NoSchedule");
 
         b.s.config.kubelet.flags = NULL;
         sample_plan(&b.s);
-        _cleanup_(freep) char *settings = strv_join(action(&b, "taint-node:" TAINT_FILE)->node.taints, " ");
+        _free_ char *settings = strv_join(action(&b, "taint-node:" TAINT_FILE)->node.taints, " ");
         ASSERT_STREQ(settings, "x=y:NoSchedule z:NoExecute");
         b.s.config.kubelet.config = NULL;
         strv_free(flags);

@@ -85,7 +85,7 @@ TEST(a_channel_of_another_number_is_replaced) {
         put(&b, "/proc/devices", "Character devices:\n242 nvidia-caps-imex-channels\n");
         assert_works(&b, channel_work, 1);
         assert_channel(&b, 242);
-        _cleanup_(freep) char *path = box_path(&b, CHANNEL);
+        _free_ char *path = box_path(&b, CHANNEL);
         ASSERT_EQ(chmod(path, 0600), 0);
         assert_works(&b, channel_work, 1);
         assert_channel(&b, 242);
@@ -112,7 +112,7 @@ TEST(a_name_that_is_no_channel) {
 
 /* The answers one after the other, the last one again and again; "!text": fails with it. */
 static void imex_program(Box *b, const char *answers, const char *table) {
-        _cleanup_(freep) char *state = box_path(b, "/answers"), *script = NULL;
+        _free_ char *state = box_path(b, "/answers"), *script = NULL;
         put(b, "/answers", answers);
         script = xasprintf("case $* in '-c /etc/nvidia-imex/config.cfg -N -j') echo '%s'; exit;; '-c /etc/nvidia-imex/config.cfg -q') ;; *) exit 9;; esac\nread -r answer <%s\n[ $(wc -l <%s) -lt 2 ] || sed -i 1d %s\n"
                            "case $answer in !*) echo \"${answer#!}\" >&2; exit 1;; *) echo \"$answer\";; esac", table, state, state, state);

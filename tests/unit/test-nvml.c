@@ -72,8 +72,8 @@ static void fabric_is(const char *script, const char *uuid, unsigned clique, con
 
 TEST(fabric_of_each_version) {
         static const char machine[] = "gpus 1\nfabric all completed 10\ncluster " UUID " 7\nhealth all 0x400\n";
-        _cleanup_(freep) char *second = xasprintf("%serror nvmlDeviceGetGpuFabricInfoV3 25\n", machine),
-                              *first = xasprintf("%serror nvmlDeviceGetGpuFabricInfoV 13\n", machine);
+        _free_ char *second = xasprintf("%serror nvmlDeviceGetGpuFabricInfoV3 25\n", machine),
+                    *first = xasprintf("%serror nvmlDeviceGetGpuFabricInfoV 13\n", machine);
         fabric_is(machine, UUID_BYTES, 7, "no partition");
         fabric_is(second, UUID_BYTES, 7, "no partition");
         fabric_is(first, UUID_BYTES, 7, "-");
@@ -109,7 +109,7 @@ TEST(mig_from_nothing_and_back) {
         ASSERT_EQ(nvml_mig_mode(d, &current, &pending), NVML_OK);
         ASSERT_TRUE(current && pending);
 
-        _cleanup_(freep) NvmlProfile *profiles = NULL;
+        _free_ NvmlProfile *profiles = NULL;
         size_t n = 0;
         ASSERT_EQ(nvml_mig_profiles(d, &profiles, &n), NVML_OK);
         ASSERT_EQ(n, 7);
@@ -140,7 +140,7 @@ TEST(mig_leaves_no_half_of_an_instance) {
         OPEN(g);
         NvmlDevice d = g.items[0].device;
         int activation = -1;
-        _cleanup_(freep) NvmlProfile *profiles = NULL;
+        _free_ NvmlProfile *profiles = NULL;
         _cleanup_(nvml_instances_done) NvmlInstances i = {};
         size_t n = 0;
         ASSERT_EQ(nvml_mig_set_mode(d, true, &activation), NVML_OK);
@@ -153,10 +153,10 @@ TEST(mig_leaves_no_half_of_an_instance) {
 
 /* The profile 19, which the library calls so, is called so by us. */
 static void profile_is(const char *said, const char *wanted) {
-        _cleanup_(freep) char *script = xasprintf("gpus 1\nprofile 19 %s\n", said);
+        _free_ char *script = xasprintf("gpus 1\nprofile 19 %s\n", said);
         MACHINE(m, script);
         OPEN(g);
-        _cleanup_(freep) NvmlProfile *profiles = NULL;
+        _free_ NvmlProfile *profiles = NULL;
         size_t n = 0;
         ASSERT_EQ(nvml_mig_profiles(g.items[0].device, &profiles, &n), NVML_OK);
         ASSERT_EQ(n, 7);

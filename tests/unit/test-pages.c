@@ -12,7 +12,7 @@
 #define NODE1 "/sys/devices/system/node/node1/hugepages/hugepages-2048kB"
 
 static void pool(const Box *b, const char *directory, const char *count, const char *surplus) {
-        _cleanup_(freep) char *nr = xasprintf("%s/nr_hugepages", directory), *extra = xasprintf("%s/surplus_hugepages", directory);
+        _free_ char *nr = xasprintf("%s/nr_hugepages", directory), *extra = xasprintf("%s/surplus_hugepages", directory);
         put(b, nr, count);
         put(b, extra, surplus);
 }
@@ -51,7 +51,7 @@ void sync(void) {
 
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 ssize_t write(int fd, const void *data, size_t size) {
-        _cleanup_(freep) char *link = xasprintf("/proc/self/fd/%d", fd), *before = NULL;
+        _free_ char *link = xasprintf("/proc/self/fd/%d", fd), *before = NULL;
         char path[4096] = "";
         if (readlink(link, path, sizeof path - 1) > 0 && endswith(path, "/drop_caches")) {
                 before = kernel.caches;

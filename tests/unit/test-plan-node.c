@@ -37,7 +37,7 @@ TEST(canonical_quantities) {
                 { 97842800000000, true, "97842800k" }, { 2199023255552000, true, "2Ti" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *text = quantity_text(cases[i].thousandths, cases[i].binary);
+                _free_ char *text = quantity_text(cases[i].thousandths, cases[i].binary);
                 ASSERT_STREQ(text, cases[i].text);
         }
 }
@@ -129,7 +129,7 @@ TEST(settings_of_the_user) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = machine("1.33.4");
-                _cleanup_(strv_freep) char **flags = sample_list(cases[i].flags);
+                _strv_ char **flags = sample_list(cases[i].flags);
                 s.config.kubelet.config = sample_json(&s, cases[i].settings);
                 s.config.kubelet.flags = flags;
                 sample_plan(&s);
@@ -181,7 +181,7 @@ TEST(more_than_there_is_cannot_be_planned) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = machine("1.33.4");
-                _cleanup_(strv_freep) char **flags = sample_list(cases[i].flags);
+                _strv_ char **flags = sample_list(cases[i].flags);
                 s.config.kubelet.config = sample_json(&s, cases[i].settings);
                 s.config.kubelet.flags = flags;
                 s.host.modelled = !cases[i].there;
@@ -364,7 +364,7 @@ TEST(settings_that_a_left_state_is_compared_with) {
                 s.options.foretell = true;      /* also of a value that kubelet refuses */
                 const char *id = cases[i].flags[1] && streq(cases[i].flags[1], "/data/kubelet") ? "forget-state:/data/kubelet" : "forget-state:" KUBELET_DIR;
                 const Action *a = plan_find(sample_plan(&s), id), *turn = plan_find(s.plan, "write-file:" KUBELET_TURN);
-                _cleanup_(freep) char *words = a ? strv_join(a->words, " ") : xstrdup("");
+                _free_ char *words = a ? strv_join(a->words, " ") : xstrdup("");
                 ASSERT_STREQ(words, cases[i].words);
                 ASSERT_TRUE(a && strv_contains(turn->after, id));
                 ASSERT_TRUE(!a || (a->lenient && strv_contains(a->after, "write-file:" MOUNTS_READY)));
@@ -485,7 +485,7 @@ TEST(storage_that_nobody_knows) {
         sample_plan(&s);
         ASSERT_STREQ(node_text(&s, "capacity", "ephemeral-storage"), "");
         ASSERT_CONTAINS(node_text(&s, "unknown", "ephemeral-storage"), "not looked at");
-        _cleanup_(freep) char *text = plan_to_text(s.plan);
+        _free_ char *text = plan_to_text(s.plan);
         ASSERT_CONTAINS(text, "ephemeral-storage    not known: ");
 }
 
@@ -501,7 +501,7 @@ TEST(storage_that_is_not_reported) {
 
 TEST(labels_and_taints) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
-        _cleanup_(strv_freep) char **flags = LIST("--node-labels=a=b,example.com/x=", "--node-labels c=d", "--register-with-taints=gpu=true:NoSchedule,old:NoExecute");
+        _strv_ char **flags = LIST("--node-labels=a=b,example.com/x=", "--node-labels c=d", "--register-with-taints=gpu=true:NoSchedule,old:NoExecute");
         s.config.kubelet.flags = flags;
         sample_plan(&s);
         json_t *node = s.plan->node;
@@ -523,7 +523,7 @@ TEST(the_plan_is_the_same_plan) {
 
 TEST(memory_of_a_model) {
         _cleanup_(sample_done) Sample s = machine("1.33.4");
-        _cleanup_(strv_freep) char **assumed = LIST("hugePages", "memoryBytes");
+        _strv_ char **assumed = LIST("hugePages", "memoryBytes");
         s.host.assumed = assumed;
         s.host.modelled = true;
         sample_plan(&s);

@@ -65,7 +65,7 @@ TEST(one_process_at_a_time_works_on_the_devices) {
 
 TEST(id_is_of_actions_and_files_alone) {
         _cleanup_(sample_done) Sample s = sample_new();
-        _cleanup_(freep) char *first = xstrdup(sample_plan(&s)->id);
+        _free_ char *first = xstrdup(sample_plan(&s)->id);
         ASSERT_EQ(strlen(first), 71);
         ASSERT_STREQ(sample_plan(&s)->id, first);
         s.host.kernel = (char[]){ "6.12.1" };           /* a fact that changes nothing */
@@ -77,8 +77,8 @@ TEST(id_is_of_actions_and_files_alone) {
 TEST(inputs_change_for_the_unit_that_reads) {
         _cleanup_(sample_done) Sample s = sample_new();
         sample_plan(&s);
-        _cleanup_(freep) char *containerd = xstrdup(plan_find(s.plan, "start-unit:containerd.service")->unit.inputs),
-                              *kubelet = xstrdup(plan_find(s.plan, "start-unit:kubelet.service")->unit.inputs);
+        _free_ char *containerd = xstrdup(plan_find(s.plan, "start-unit:containerd.service")->unit.inputs),
+                    *kubelet = xstrdup(plan_find(s.plan, "start-unit:kubelet.service")->unit.inputs);
         s.config.kubelet.flags = LIST("--v=4");
         sample_plan(&s);
         ASSERT_STREQ(plan_find(s.plan, "start-unit:containerd.service")->unit.inputs, containerd);
@@ -96,7 +96,7 @@ TEST(inputs_change_for_the_unit_that_reads) {
 
 TEST(filter) {
         _cleanup_(sample_done) Sample s = sample_new();
-        _cleanup_(freep) char *id = xstrdup(sample_plan(&s)->id);
+        _free_ char *id = xstrdup(sample_plan(&s)->id);
         plan_filter(s.plan, (bool[_PHASE_MAX]){ [PHASE_CONFIG] = true }, NULL);
         ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/containerd/config.toml"));
         ASSERT_TRUE(!plan_find(s.plan, "prune-files:/var/lib/nodestrap/manifest.json"));
@@ -136,9 +136,9 @@ TEST(secrets_are_in_no_output) {
         ASSERT_CONTAINS(sample_file(&s, ENVIRONMENT_DIR "/default")->file.content, "hunter2");
         ASSERT_CONTAINS(sample_file(&s, "/etc/containerd/config.toml")->file.content, "hunter2");
         ASSERT_EQ(sample_file(&s, "/etc/containerd/config.toml")->file.mode, 0600);
-        _cleanup_(freep) char *text = plan_to_text(s.plan);
+        _free_ char *text = plan_to_text(s.plan);
         json_t *json = plan_to_json(s.plan);
-        _cleanup_(freep) char *dump = json_dumps(json, 0);
+        _free_ char *dump = json_dumps(json, 0);
         ASSERT_TRUE(!strstr(text, "hunter2"));
         ASSERT_TRUE(!strstr(dump, "hunter2"));
         ASSERT_CONTAINS(text, "set-sysctl     vm.max_map_count 262144");
@@ -168,7 +168,7 @@ TEST(digests_of_secrets_are_in_no_output) {
         char digest[65];
         sha256_hex(file->file.content, file->file.size, digest);
         json_t *json = plan_to_json(s.plan);
-        _cleanup_(freep) char *dump = json_dumps(json, 0), *text = plan_to_text(s.plan);
+        _free_ char *dump = json_dumps(json, 0), *text = plan_to_text(s.plan);
         ASSERT_TRUE(strlen(start->unit.inputs) == 64 && start->secret);
         ASSERT_TRUE(!strstr(dump, digest) && !strstr(dump, start->unit.inputs));
         ASSERT_TRUE(!strstr(text, digest) && !strstr(text, start->unit.inputs));
@@ -178,7 +178,7 @@ TEST(digests_of_secrets_are_in_no_output) {
         sample_plan(&s);
         start = plan_find(s.plan, "start-unit:containerd.service");
         json = plan_to_json(s.plan);
-        _cleanup_(freep) char *shown = json_dumps(json, 0);
+        _free_ char *shown = json_dumps(json, 0);
         ASSERT_CONTAINS(shown, start->unit.inputs);
         json_decref(json);
 }
@@ -211,7 +211,7 @@ TEST(text_tells_what_is_missing) {
         s.host.n_disks = 1;
         s.host.gpus = (Gpus){ .class = GPU_CLASS_SINGLE, .count = 1, .expected = 1 };
         sample_plan(&s);
-        _cleanup_(freep) char *text = plan_to_text(s.plan);
+        _free_ char *text = plan_to_text(s.plan);
         ASSERT_TRUE(!sample_warned(&s, "accelerator"));
         ASSERT_TRUE(!sample_warned(&s, "unknown-instance-type"));
         ASSERT_TRUE(!sample_warned(&s, "assumed-facts"));
@@ -227,14 +227,14 @@ TEST(long_actions_are_folded) {
         Action *a = &s.plan->actions[0];
         free(a->with);
         a->with = xstrdup("one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen");
-        _cleanup_(freep) char *text = plan_to_text(s.plan), *end = xstrdup(strstr(text, "thirteen") ?: "");
+        _free_ char *text = plan_to_text(s.plan), *end = xstrdup(strstr(text, "thirteen") ?: "");
         ASSERT_CONTAINS(text, ",\n                   ");
         ASSERT_CONTAINS(end, "fourteen\n");
 }
 
 TEST(a_second_bootstrapper_is_named_and_changes_nothing) {
         _cleanup_(sample_done) Sample s = sample_new();
-        _cleanup_(freep) char *id = xstrdup(sample_plan(&s)->id);
+        _free_ char *id = xstrdup(sample_plan(&s)->id);
         s.host.bootstrappers = (char *[]){ (char[]){ "nodeadm-config.service" }, (char[]){ "nodeadm-run.service" }, NULL };
         ASSERT_STREQ(sample_plan(&s)->id, id);
         ASSERT_TRUE(sample_warned(&s, "two-bootstrappers"));
@@ -292,7 +292,7 @@ TEST(resolver) {
         s.config.instance.domains = LIST("example.com", "corp");
         sample_plan(&s);
         ASSERT_STREQ(sample_file(&s, "/run/systemd/resolved.conf.d/40-eks.conf")->file.content, "[Resolve]\nDNS=10.0.0.2 fd00::2\nDomains=example.com corp\n");
-        _cleanup_(freep) char *inputs = xstrdup(plan_find(s.plan, "restart-unit:systemd-resolved.service")->unit.inputs);
+        _free_ char *inputs = xstrdup(plan_find(s.plan, "restart-unit:systemd-resolved.service")->unit.inputs);
         ASSERT_EQ(strlen(inputs), 64);
         strv_add(&s.config.instance.domains, "x");
         sample_plan(&s);

@@ -55,7 +55,7 @@ static char *captured(Box *b, int fd, int (*f)(Box *)) {
         char *text = NULL;
         fflush(stdout);
         int saved = dup(fd);
-        _cleanup_(freep) char *path = xasprintf("%s/captured", b->path);
+        _free_ char *path = xasprintf("%s/captured", b->path);
         int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         ASSERT_TRUE(saved >= 0 && file >= 0 && dup2(file, fd) == fd);
         int r = f(b);
@@ -81,14 +81,14 @@ static int with_status(Box *b, void (*f)(const Status *status)) {
         return r;
 }
 static void print_drawing(const Status *status) {
-        _cleanup_(freep) char *drawing = status_draw(status);
+        _free_ char *drawing = status_draw(status);
         fputs(drawing, stdout);
 }
 static void print_json(const Status *status) {
         json_dumpf(status->json, stdout, JSON_INDENT(2));
 }
 static void print_metrics(const Status *status) {
-        _cleanup_(freep) char *metrics = metrics_make(status, true);
+        _free_ char *metrics = metrics_make(status, true);
         fputs(metrics, stdout);
 }
 static int do_show(Box *b) {
@@ -111,7 +111,7 @@ static char *file_text(const Box *b, const char *path) {
 }
 
 static json_t *status_of(const Box *b) {
-        _cleanup_(freep) char *text = file_text(b, REPORT_STATUS);
+        _free_ char *text = file_text(b, REPORT_STATUS);
         json_t *status = json_loads(text, 0, NULL);
         ASSERT_TRUE(status);
         return status;
@@ -125,7 +125,7 @@ TEST(all_went_well) {
         BOX(b);
         b.items[0].outcome = OUTCOME_UNCHANGED;
         b.report.phases = "config,devices,run";
-        _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
+        _free_ char *said = captured(&b, STDERR_FILENO, do_write);
         ASSERT_EQ(last_exit, 0);
         ASSERT_CONTAINS(said, "nodestrap: ok: 3 done, 1 unchanged (config,devices,run");
         json_t *status = status_of(&b), *run = json_object_get(json_object_get(status, "runs"), "config,devices,run");
@@ -143,7 +143,7 @@ TEST(nothing_changed_is_said) {
         BOX(b);
         for (size_t i = 0; i < 4; i++)
                 b.items[i].outcome = OUTCOME_UNCHANGED;
-        _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
+        _free_ char *said = captured(&b, STDERR_FILENO, do_write);
         ASSERT_CONTAINS(said, "nothing to change, 4 of 4 actions were so already");
 }
 
@@ -153,7 +153,7 @@ TEST(the_first_failure_in_time_is_the_root_cause) {
         b.items[1] = (Result){ .action = &b.actions[1], .outcome = OUTCOME_FAILED, .cause = CAUSE_UNIT, .end_usec = 100, .text = early };
         b.items[0] = (Result){ .action = &b.actions[0], .outcome = OUTCOME_FAILED, .cause = CAUSE_FILE, .end_usec = 200, .text = later };
         (void)diag_error_at(&b.diag, -EIO, CAUSE_UNIT, NULL, b.actions[1].id, "%s", early);
-        _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
+        _free_ char *said = captured(&b, STDERR_FILENO, do_write);
         ASSERT_EQ(last_exit, 50);
         const char *last = strstr(said, "nodestrap: failed (50 EUNIT) at start-unit:containerd.service: containerd.service did not stay up: status 1\n");
         ASSERT_TRUE(last);
@@ -172,10 +172,10 @@ TEST(an_error_before_any_plan) {
         b.report.results = NULL;
         b.report.step = "validate";
         (void)diag_error_at(&b.diag, -EINVAL, CAUSE_INVALID, &(Position){ .source = "user-data", .part = 2, .line = 14 }, "spec.cluster.cidr", "is not a range");
-        _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
+        _free_ char *said = captured(&b, STDERR_FILENO, do_write);
         ASSERT_EQ(last_exit, 11);
         ASSERT_CONTAINS(said, "nodestrap: failed (11 EINVALID) at validate: user-data, part 2, line 14: spec.cluster.cidr: is not a range");
-        _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show);
+        _free_ char *shown = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_CONTAINS(shown, "failed (11 EINVALID) at validate:");
 }
 
@@ -218,13 +218,13 @@ static void write_phases(Box *b, const char *phases) {
 
 static void assert_boot(const Box *b, const char *runs, const char *verdict) {
         _cleanup_(json_decrefp) json_t *status = status_of(b);
-        _cleanup_(strv_freep) char **keys = NULL;
+        _strv_ char **keys = NULL;
         const char *key;
         json_t *run;
         json_object_foreach(json_object_get(status, "runs"), key, run) {
                 strv_add(&keys, key);
         }
-        _cleanup_(freep) char *all = strv_join(keys, " ");
+        _free_ char *all = strv_join(keys, " ");
         ASSERT_STREQ(all, runs);
         ASSERT_STREQ(word(status, "verdict"), verdict);
 }
@@ -262,10 +262,10 @@ TEST(a_step_of_two_phases_is_counted_once) {
                 b.items[i].outcome = OUTCOME_UNCHANGED;
         fail_phase(&b, 3, PHASE_RUN);
         write_phases(&b, "devices,run");
-        _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show), *text = file_text(&b, REPORT_METRICS);
+        _free_ char *shown = captured(&b, STDOUT_FILENO, do_show), *text = file_text(&b, REPORT_METRICS);
         ASSERT_CONTAINS(shown, "3 done, 0 unchanged, 0 skipped, 1 failed\n");
         ASSERT_CONTAINS(text, "nodestrap_actions{outcome=\"done\"} 3\n");
-        _cleanup_(freep) char *all = captured(&b, STDOUT_FILENO, do_show_metrics);
+        _free_ char *all = captured(&b, STDOUT_FILENO, do_show_metrics);
         ASSERT_CONTAINS(all, "nodestrap_action_duration_seconds{phase=\"devices\",action=\"write-file:/etc/a\"}");
         ASSERT_CONTAINS(all, "nodestrap_action_duration_seconds{phase=\"devices,run\",action=\"write-file:/etc/a\"}");
 }
@@ -321,11 +321,11 @@ TEST(metrics) {
         b.items[1].outcome = OUTCOME_SKIPPED;
         write_phases(&b, "config,devices");
         write_phases(&b, "run");
-        _cleanup_(freep) char *text = file_text(&b, REPORT_METRICS);
+        _free_ char *text = file_text(&b, REPORT_METRICS);
         ASSERT_CONTAINS(text, "nodestrap_verdict{verdict=\"ok\",code=\"OK\",step=\"\"} 1\n");
         ASSERT_CONTAINS(text, "nodestrap_phase_duration_seconds{phase=\"run\"} 4.0");
         ASSERT_TRUE(!strstr(text, "action="));                  /* a hundred series from each node */
-        _cleanup_(freep) char *all = captured(&b, STDOUT_FILENO, do_show_metrics);
+        _free_ char *all = captured(&b, STDOUT_FILENO, do_show_metrics);
         ASSERT_CONTAINS(all, "nodestrap_action_duration_seconds{phase=\"run\",action=\"write-file:/etc/a\"} 0.500000\n");
         ASSERT_CONTAINS(all, ",action=\"restart-unit:x\\\"y\\\\z\"}");
         ASSERT_CONTAINS(text, "nodestrap_phase_verdict{phase=\"config\",verdict=\"ok\"} 1\nnodestrap_phase_verdict{phase=\"devices\",verdict=\"ok\"} 1\n");
@@ -357,7 +357,7 @@ TEST(the_status_for_people_and_machines) {
         b.items[1].cause = CAUSE_UNIT;
         b.items[1].text = why;
         free(captured(&b, STDERR_FILENO, do_write));
-        _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show), *json = captured(&b, STDOUT_FILENO, do_show_json);
+        _free_ char *shown = captured(&b, STDOUT_FILENO, do_show), *json = captured(&b, STDOUT_FILENO, do_show_json);
         ASSERT_CONTAINS(shown, "failed (50 EUNIT) at start-unit:containerd.service:\n  containerd.service did not stay up\n  said this\n");
         ASSERT_CONTAINS(shown, "3 done, 0 unchanged, 0 skipped, 1 failed");
         ASSERT_CONTAINS(shown, "1.00 s   500.0 ms  done       |     ====");
@@ -382,7 +382,7 @@ static void box_taint(Box *b) {
 TEST(a_failure_that_the_policy_tolerates_taints) {
         BOX(b);
         box_taint(&b);
-        _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write), *shown = captured(&b, STDOUT_FILENO, do_show);
+        _free_ char *said = captured(&b, STDERR_FILENO, do_write), *shown = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_EQ(last_exit, 0);
         ASSERT_CONTAINS(said, "nodestrap: tainted (33 EFABRIC) at await-fabric:fabric: GPU 3 of 8 still In Progress after 300 s\n");
         ASSERT_CONTAINS(shown, "tainted (33 EFABRIC) at await-fabric:fabric:\n");
@@ -390,7 +390,7 @@ TEST(a_failure_that_the_policy_tolerates_taints) {
         ASSERT_STREQ(word(status, "verdict"), "tainted");
         ASSERT_STREQ(word(status, "code"), "EFABRIC");
         ASSERT_EQ(json_integer_value(json_object_get(status, "exit")), 33);
-        _cleanup_(freep) char *metrics = file_text(&b, REPORT_METRICS);
+        _free_ char *metrics = file_text(&b, REPORT_METRICS);
         ASSERT_CONTAINS(metrics, "nodestrap_tainted 1\n");
         ASSERT_CONTAINS(metrics, "nodestrap_verdict{verdict=\"tainted\",code=\"EFABRIC\",step=\"await-fabric:fabric\"} 1\n");
         json_decref(b.items[1].found);
@@ -431,12 +431,12 @@ TEST(one_that_cannot_be_tolerated_says_why) {
         b.items[3].cause = CAUSE_NOT_REGISTERED;
         b.items[3].text = node;
         b.items[3].end_usec = b.items[0].end_usec + 1;
-        _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
+        _free_ char *said = captured(&b, STDERR_FILENO, do_write);
         ASSERT_EQ(last_exit, 33);
         ASSERT_CONTAINS(said, "nodestrap: failed (33 EFABRIC) at await-fabric:fabric: GPU 3 is not well; and the node cannot join with a taint: "
                               "Node n exists without the taint");
         ASSERT_TRUE(!strstr(said, "its words"));
-        _cleanup_(freep) char *status = file_text(&b, REPORT_STATUS);
+        _free_ char *status = file_text(&b, REPORT_STATUS);
         ASSERT_CONTAINS(status, "\\nits words");
         ASSERT_TRUE(file_is(b.root, REPORT_STATUS, status, strlen(status), 0640));
 }
@@ -473,7 +473,7 @@ TEST(what_was_found_stands_together) {
         }
         write_phases(&b, "devices");
         write_phases(&b, "devices,run");                        /* found once more */
-        _cleanup_(freep) char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show), *status = file_text(&b, REPORT_STATUS);
+        _free_ char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show), *status = file_text(&b, REPORT_STATUS);
         ASSERT_CONTAINS(metrics, "nodestrap_fabric_info{cluster_uuid=\"7b968a6d\",clique_id=\"1\"} 1\n");
         ASSERT_CONTAINS(metrics, "nodestrap_gpus{state=\"Completed\"} 1\n");
         ASSERT_CONTAINS(metrics, "nodestrap_gpus{state=\"In Progress\"} 1\n");
@@ -494,12 +494,12 @@ TEST(what_did_not_answer_is_not_counted) {
         b.actions[0] = (Action){ .id = fabric, .type = ACTION_AWAIT_FABRIC, .target = fabric };
         b.items[0].found = json_loads("{\"clusterUuid\": null, \"cliqueId\": null, \"seconds\": 0.1, \"gpus\": []}", 0, NULL);
         free(captured(&b, STDERR_FILENO, do_write));
-        _cleanup_(freep) char *nothing = captured(&b, STDOUT_FILENO, do_show);
+        _free_ char *nothing = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_TRUE(!strstr(nothing, "GPUs"));
         b.actions[1] = (Action){ .id = driver, .type = ACTION_CHECK_DRIVER, .target = driver };
         b.items[1].found = json_loads("{\"version\": \"580.82.07\"}", 0, NULL);
         free(captured(&b, STDERR_FILENO, do_write));
-        _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show);
+        _free_ char *shown = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_CONTAINS(shown, "\nGPUs: driver 580.82.07\n");
         json_decref(b.items[0].found);
         json_decref(b.items[1].found);
@@ -525,7 +525,7 @@ TEST(health_of_gpus) {
                   "{\"word\": \"efa-port\", \"address\": \"0000:4f:00.0\", \"unusable\": false, \"text\": \"0000:4f:00.0: not active\"}],"
                   "\"gpudirect\": \"no, nvidia_peermem is not loaded\", \"gpus\": [" WELL("0", "0000:53:00.0") ","
                   "{\"index\": 1, \"address\": \"0000:86:00.0\", \"health\": [\"nvlink-down\"]}]}");
-        _cleanup_(freep) char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show);
+        _free_ char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_CONTAINS(shown, "\nHealth: 3 findings\n  nvlink-down: GPU 1 (0000:86:00.0): two are down\n  nvlink-down: GPU 1 (0000:86:00.0): and two more\n"
                                "  efa-port: 0000:4f:00.0: not active\nGPUDirect: no, nvidia_peermem is not loaded\n");
         ASSERT_CONTAINS(metrics, "# TYPE nodestrap_gpu_health gauge\n"
@@ -539,7 +539,7 @@ TEST(health_of_gpus) {
         ASSERT_EQ(json_array_size(json_object_get(health, "findings")), 3);
 
         health_is(&b, "run", "{" LOOKS "\"complete\": true, \"findings\": [], \"gpudirect\": \"yes, by dma-buf\", \"gpus\": [" WELL("0", "0000:53:00.0") "," WELL("1", "0000:86:00.0") "]}");
-        _cleanup_(freep) char *later = file_text(&b, REPORT_METRICS), *shown_later = captured(&b, STDOUT_FILENO, do_show);
+        _free_ char *later = file_text(&b, REPORT_METRICS), *shown_later = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_CONTAINS(shown_later, "\nHealth: well, looked at recovery, nvlink\nGPUDirect: yes, by dma-buf\n");
         ASSERT_CONTAINS(later, "nodestrap_gpu_healthy{gpu=\"1\",address=\"0000:86:00.0\"} 1\n");
         ASSERT_CONTAINS(later, "\nnodestrap_gpudirect 1\n");
@@ -551,10 +551,10 @@ TEST(health_that_is_over) {
         static char health[] = "check-health:gpus", silent[] = "it did not answer";
         BOX(b);
         health_is(&b, "devices", "{" LOOKS "\"complete\": true, \"findings\": [], \"gpus\": [" WELL("0", "0000:53:00.0") "," WELL("1", "0000:86:00.0") "]}");
-        _cleanup_(freep) char *before = file_text(&b, REPORT_METRICS);
+        _free_ char *before = file_text(&b, REPORT_METRICS);
         ASSERT_CONTAINS(before, "nodestrap_gpu_healthy{gpu=\"1\",address=\"0000:86:00.0\"} 1\n");
         health_is(&b, "run", "{" LOOKS "\"complete\": false, \"findings\": [{\"word\": \"off-the-bus\", \"address\": \"\", \"unusable\": true, \"text\": \"one is lost\"}], \"gpus\": []}");
-        _cleanup_(freep) char *lost = file_text(&b, REPORT_METRICS);
+        _free_ char *lost = file_text(&b, REPORT_METRICS);
         ASSERT_CONTAINS(lost, "nodestrap_gpu_health{gpu=\"\",address=\"\",word=\"off-the-bus\"} 1\n");
         ASSERT_TRUE(!strstr(lost, "nodestrap_gpu_healthy{"));
 
@@ -565,7 +565,7 @@ TEST(health_that_is_over) {
         b.items[0].cause = CAUSE_NVML;
         b.items[0].text = silent;
         free(captured(&b, STDERR_FILENO, do_write));
-        _cleanup_(freep) char *hung = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show);
+        _free_ char *hung = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_TRUE(!strstr(hung, "nodestrap_gpu_healthy{"));
         ASSERT_CONTAINS(shown, "\nHealth: not known, the GPUs did not answer\n");
 }
@@ -573,10 +573,10 @@ TEST(health_that_is_over) {
 TEST(health_that_nobody_knows) {
         BOX(b);
         free(captured(&b, STDERR_FILENO, do_write));
-        _cleanup_(freep) char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show);
+        _free_ char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_TRUE(!strstr(metrics, "gpu_health") && !strstr(metrics, "gpudirect") && !strstr(shown, "Health") && !strstr(shown, "GPUDirect"));
         health_is(&b, "run", "{" LOOKS "\"complete\": false, \"findings\": [], \"gpus\": []}");
-        _cleanup_(freep) char *none = file_text(&b, REPORT_METRICS), *shown_none = captured(&b, STDOUT_FILENO, do_show);
+        _free_ char *none = file_text(&b, REPORT_METRICS), *shown_none = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_CONTAINS(shown_none, "\nHealth: not known, the GPUs did not answer\n");
         ASSERT_TRUE(!strstr(none, "nodestrap_gpu_healthy{") && !strstr(shown_none, "GPUs:"));
 }
@@ -588,7 +588,7 @@ TEST(health_that_nobody_knows) {
 
 /* with ' for " */
 static json_t *parsed(const char *text) {
-        _cleanup_(freep) char *copy = xstrdup(text);
+        _free_ char *copy = xstrdup(text);
         for (char *p = copy; *p; p++)
                 *p = *p == '\'' ? '"' : *p;
         json_t *json = json_loads(copy, 0, NULL);
@@ -660,7 +660,7 @@ TEST(who_is_at_work) {
         ASSERT_OK(root_replace(b.root, "/proc/72/comm", "nodestrap\n", 10, 0444));
         ASSERT_OK(root_replace(b.root, "/proc/74/comm", "sleep\n", 6, 0444));
         json_t *all = progress_read(b.root);
-        _cleanup_(freep) char *text = json_dumps(all, JSON_COMPACT);
+        _free_ char *text = json_dumps(all, JSON_COMPACT);
         ASSERT_STREQ(text, "[{\"pid\":71,\"phases\":\"config\",\"beginUsec\":5,\"steps\":[{\"id\":\"a:b c\",\"beginUsec\":6}]}]");
         json_decref(all);
 }
@@ -673,7 +673,7 @@ TEST(phases_are_shown_with_their_times) {
         b.report.begin_usec = b.items[0].begin_usec;
         write_phases(&b, "config,devices");
         write_phases(&b, "run");
-        _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show), *json = file_text(&b, REPORT_STATUS);
+        _free_ char *shown = captured(&b, STDOUT_FILENO, do_show), *json = file_text(&b, REPORT_STATUS);
         ASSERT_CONTAINS(shown, "ok: 4 done, 0 unchanged, 0 skipped, 0 failed\ninstance i-0123456789abcdef0 (p5.48xlarge, us-west-2)\n  config   ok           2.00 s, from ");
         ASSERT_CONTAINS(shown, "\n  devices  ok       ");
         ASSERT_CONTAINS(shown, "\n  run      ok           3.0");
@@ -715,7 +715,7 @@ static void on_text(void *data, const char *text, int size) {
 }
 
 static void draw(Box *b, Drawn *ret) {
-        _cleanup_(freep) char *svg = captured(b, STDOUT_FILENO, do_draw);
+        _free_ char *svg = captured(b, STDOUT_FILENO, do_draw);
         XML_Parser parser = XML_ParserCreate(NULL);
         *ret = (Drawn){};
         XML_SetUserData(parser, ret);
@@ -774,7 +774,7 @@ TEST(any_status_can_be_drawn) {
 /* of runs with ' for " */
 static void critical_of(const char *runs, Status *ret) {
         _cleanup_(status_done) Status parts = {};
-        _cleanup_(freep) char *text = xasprintf("{'runs': {%s}}", runs);
+        _free_ char *text = xasprintf("{'runs': {%s}}", runs);
         json_t *status = json_object();
         status_take(&parts, parsed(text));
         critical_put(status, &parts);
@@ -798,7 +798,7 @@ static char *critical_words(const Status *status) {
 #define ASSERT_PATH(runs, path, line) ({                                                                \
         _cleanup_(status_done) Status _status = {};                                                     \
         critical_of(runs, &_status);                                                                    \
-        _cleanup_(freep) char *_words = critical_words(&_status), *_line = critical_text(&_status);     \
+        _free_ char *_words = critical_words(&_status), *_line = critical_text(&_status);     \
         ASSERT_STREQ(_words, path);                                                                     \
         ASSERT_STREQ(_line, line); })
 
@@ -850,7 +850,7 @@ TEST(what_a_boot_waited_for_is_marked) {
         ASSERT_EQ(json_array_size(json_object_get(json_array_get(actions, 2), "after")), 2);
         ASSERT_EQ(json_array_size(json_object_get(json_array_get(actions, 0), "after")), 0);
         json_decref(status);
-        _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show);
+        _free_ char *shown = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_CONTAINS(shown, "|> start-unit:containerd.service\n");
         ASSERT_CONTAINS(shown, "|> start-unit:kubelet.service\n");
         ASSERT_CONTAINS(shown, "|  write-file:/etc/a\n");

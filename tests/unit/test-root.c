@@ -45,7 +45,7 @@ static Root *fixture(void) {
 }
 
 static size_t entries(const char *below) {
-        _cleanup_(freep) char *path = xasprintf("%s%s", dir, below);
+        _free_ char *path = xasprintf("%s%s", dir, below);
         size_t n = 0;
         DIR *d = opendir(path);
         while (d && readdir(d))
@@ -57,7 +57,7 @@ static size_t entries(const char *below) {
 
 TEST(absolute_links_and_dot_dot_stay_below_the_root) {
         _cleanup_(root_freep) Root *r = fixture();
-        _cleanup_(freep) char *link = xasprintf("%s/etc/abs", dir), *up = xasprintf("%s/etc/up", dir), *line = NULL;
+        _free_ char *link = xasprintf("%s/etc/abs", dir), *up = xasprintf("%s/etc/up", dir), *line = NULL;
         ASSERT_OK(root_replace(r, "/etc/target", " inside \nsecond\n", 16, 0644));
         ASSERT_OK(symlink("/etc/target", link));
         ASSERT_OK(symlink("../../../../../../etc/target", up));
@@ -66,7 +66,7 @@ TEST(absolute_links_and_dot_dot_stay_below_the_root) {
         free(TAKE_PTR(line));
         ASSERT_OK(root_read_line(r, "/etc/up", &line));
         ASSERT_STREQ(line, "inside");
-        _cleanup_(freep) char *name = NULL, *none = NULL;
+        _free_ char *name = NULL, *none = NULL;
         ASSERT_OK(root_link_name(r, "/etc/abs", &name));
         ASSERT_STREQ(name, "target");
         ASSERT_ERROR(root_link_name(r, "/etc/target", &none), EINVAL);
@@ -75,7 +75,7 @@ TEST(absolute_links_and_dot_dot_stay_below_the_root) {
 TEST(replace_writes_once_and_leaves_no_temporary_file) {
         _cleanup_(root_freep) Root *r = fixture();
         struct stat before, after;
-        _cleanup_(freep) char *path = xasprintf("%s/a/b/c/file", dir);
+        _free_ char *path = xasprintf("%s/a/b/c/file", dir);
         ASSERT_EQ(ASSERT_OK(root_replace(r, "/a/b/c/file", "one", 3, 0600)), 1);
         ASSERT_OK(stat(path, &before));
         ASSERT_EQ(before.st_mode & 07777, 0600);
@@ -89,7 +89,7 @@ TEST(replace_writes_once_and_leaves_no_temporary_file) {
 
 TEST(a_link_at_the_target_is_replaced_not_followed) {
         _cleanup_(root_freep) Root *r = fixture();
-        _cleanup_(freep) char *link = xasprintf("%s/lnk", dir), *victim = NULL;
+        _free_ char *link = xasprintf("%s/lnk", dir), *victim = NULL;
         struct stat st;
         ASSERT_OK(root_replace(r, "/victim", "safe", 4, 0644));
         ASSERT_OK(symlink("victim", link));
@@ -160,7 +160,7 @@ TEST(limits_missing_files_and_directories_in_the_way) {
 
 TEST(lists_are_sorted_and_executables_known) {
         _cleanup_(root_freep) Root *r = fixture();
-        _cleanup_(strv_freep) char **names = NULL;
+        _strv_ char **names = NULL;
         ASSERT_OK(root_replace(r, "/list/b", "", 0, 0644));
         ASSERT_OK(root_replace(r, "/list/a", "", 0, 0755));
         ASSERT_OK(root_list(r, "/list", &names));
@@ -176,7 +176,7 @@ TEST(lists_are_sorted_and_executables_known) {
 TEST(renames_elsewhere_do_not_disturb_a_path_that_climbs) {
         _cleanup_(root_freep) Root *r = fixture();
         ASSERT_OK(root_replace(r, "/climb/a/b/file", "x", 1, 0644));
-        _cleanup_(freep) char *one = xasprintf("%s/climb/1", dir), *two = xasprintf("%s/climb/2", dir);
+        _free_ char *one = xasprintf("%s/climb/1", dir), *two = xasprintf("%s/climb/2", dir);
         ASSERT_OK(root_make_dirs(r, "/climb/1", 0755));
         pid_t pid = fork();
         if (pid == 0) {
@@ -207,7 +207,7 @@ TEST(directories_that_are_written_with_a_slash_at_the_end) {
 
 TEST(where_a_link_leads) {
         _cleanup_(root_freep) Root *r = fixture();
-        _cleanup_(freep) char *target = NULL, *name = NULL, *none = NULL;
+        _free_ char *target = NULL, *name = NULL, *none = NULL;
         ASSERT_OK(root_link(r, "/links/a", "/etc/b.d/c"));
         ASSERT_OK(root_replace(r, "/links/file", "", 0, 0644));
         ASSERT_OK(root_read_link(r, "/links/a", &target));
@@ -220,11 +220,11 @@ TEST(where_a_link_leads) {
 
 TEST(a_link_to_nowhere_is_no_directory) {
         _cleanup_(root_freep) Root *r = fixture();
-        _cleanup_(freep) char *link = xasprintf("%s/nowhere", dir);
+        _free_ char *link = xasprintf("%s/nowhere", dir);
         ASSERT_EQ(symlink("missing", link), 0);
         ASSERT_TRUE(root_make_dirs(r, "/nowhere", 0755) < 0);
         ASSERT_TRUE(root_replace(r, "/nowhere/file", "x", 1, 0644) < 0);
-        _cleanup_(freep) char *said = root_dead_link(r, "/nowhere/a/file"), *itself = root_dead_link(r, "/nowhere");
+        _free_ char *said = root_dead_link(r, "/nowhere/a/file"), *itself = root_dead_link(r, "/nowhere");
         ASSERT_STREQ(said, "/nowhere is a link to missing, which is not there");
         ASSERT_STREQ(itself, said);
         ASSERT_TRUE(!root_dead_link(r, "/not/there") && !root_dead_link(r, "/"));
@@ -234,7 +234,7 @@ TEST(a_link_to_nowhere_is_no_directory) {
 
 TEST(links_are_made_once_and_replace_what_was_there) {
         _cleanup_(root_freep) Root *r = fixture();
-        _cleanup_(freep) char *name = NULL, *other = NULL;
+        _free_ char *name = NULL, *other = NULL;
         ASSERT_EQ(ASSERT_OK(root_link(r, "/links/deep/a", "/etc/somewhere/one")), 1);
         ASSERT_EQ(ASSERT_OK(root_link(r, "/links/deep/a", "/etc/somewhere/one")), 0);
         ASSERT_OK(root_link_name(r, "/links/deep/a", &name));
@@ -263,7 +263,7 @@ TEST(only_empty_directories_are_removed) {
 
 TEST(a_pipe_that_nobody_writes_to_is_empty) {
         _cleanup_(root_freep) Root *r = fixture();
-        _cleanup_(freep) char *path = xasprintf("%s/pipe", dir), *data = NULL;
+        _free_ char *path = xasprintf("%s/pipe", dir), *data = NULL;
         size_t size = 1;
         ASSERT_EQ(mkfifo(path, 0600), 0);
         alarm(30);                      /* instead of a test that never ends */
@@ -306,7 +306,7 @@ TEST(a_kernel_without_the_call_is_one_sentence) {
 }
 
 TEST(programs) {
-        _cleanup_(strv_freep) char **paths = program_paths("cp"), **one = program_paths("/opt/x");
+        _strv_ char **paths = program_paths("cp"), **one = program_paths("/opt/x");
         ASSERT_STREQ(paths[0], "/usr/local/sbin/cp");
         ASSERT_STREQ(paths[3], "/usr/bin/cp");
         ASSERT_EQ(strv_length(paths), 6);

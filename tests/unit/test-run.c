@@ -135,7 +135,7 @@ TEST(deadline_kills_the_whole_group) {
         ASSERT_EQ(c.status, 128 + SIGKILL);
         ASSERT_OK(parse_u64(c.output, &pid));
         /* The orphan was killed as well; it may stay a zombie until init takes it. */
-        _cleanup_(freep) char *path = xasprintf("/proc/%lu/stat", (unsigned long)pid);
+        _free_ char *path = xasprintf("/proc/%lu/stat", (unsigned long)pid);
         for (;;) {
                 char state = 0;
                 FILE *f = fopen(path, "re");
@@ -177,7 +177,7 @@ TEST(a_child_that_does_not_end_when_killed_is_left) {
         uint64_t tracer = 0, begin = now_usec();
         int status = 0, fds[2];
         ASSERT_EQ(pipe(fds), 0);        /* which the child inherits */
-        _cleanup_(freep) char *fd = xasprintf("%d", fds[1]);
+        _free_ char *fd = xasprintf("%d", fds[1]);
         alarm(60);                      /* instead of a test that never ends */
         ASSERT_OK(child_run_until(ARGV(program_invocation_name, (char *)"stuck", fd), begin + 50 * USEC_PER_SEC, fds[0], 100, &c));
         alarm(0);

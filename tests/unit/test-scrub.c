@@ -12,7 +12,7 @@ static char *scrubbed(Secrets *s, const char *text) {
 }
 
 static void assert_scrubbed(Secrets *s, const char *text, const char *want) {
-        _cleanup_(freep) char *out = scrubbed(s, text);
+        _free_ char *out = scrubbed(s, text);
         ASSERT_STREQ(out, want);
 }
 
@@ -66,7 +66,7 @@ TEST(forms) {
                 "p%22a%5Cs%3Cs%20100%25%26%24x",                /* a URL */
         };
         for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
-                _cleanup_(freep) char *out = scrubbed(&s, forms[i]);
+                _free_ char *out = scrubbed(&s, forms[i]);
                 ASSERT_CONTAINS(out, HIDDEN);
                 if (strstr(out, "100"))
                         FAIL("%s became %s", forms[i], out);
@@ -79,9 +79,9 @@ TEST(base64_at_any_place) {
         for (size_t n = 0; n < 7; n++) {
                 /* what stays are the characters that its neighbours have a part in */
                 size_t begin = (n * 8 + 5) / 6, end = (n + strlen("a-registry-password")) * 8 / 6;
-                _cleanup_(freep) char *plain = xasprintf("%.*sa-registry-password; more of it", (int)n, "user:x:"),
-                                      *coded = base64_encode(plain, strlen(plain)),
-                                      *want = xasprintf("%.*s" HIDDEN "%s", (int)begin, coded, coded + end);
+                _free_ char *plain = xasprintf("%.*sa-registry-password; more of it", (int)n, "user:x:"),
+                            *coded = base64_encode(plain, strlen(plain)),
+                            *want = xasprintf("%.*s" HIDDEN "%s", (int)begin, coded, coded + end);
                 assert_scrubbed(&s, coded, want);
         }
 }
@@ -180,9 +180,9 @@ TEST(variables_of_units) {
 TEST(messages) {
         _cleanup_(secrets_done) Secrets s = {};
         secrets_add(&s, "the-secret");
-        _cleanup_(freep) char *own = secrets_hide(&s, "no token: HTTP 403 the-secret"),
-                              *quoted = secrets_hide(&s, "no token: x; last said \"token=abc the-secret\"\npassword: xyz"),
-                              *none = secrets_hide(&s, "");
+        _free_ char *own = secrets_hide(&s, "no token: HTTP 403 the-secret"),
+                    *quoted = secrets_hide(&s, "no token: x; last said \"token=abc the-secret\"\npassword: xyz"),
+                    *none = secrets_hide(&s, "");
         ASSERT_STREQ(own, "no token: HTTP 403 (hidden)");
         ASSERT_STREQ(quoted, "no token: x; last said \"token=(hidden) (hidden)\"\npassword: (hidden)");
         ASSERT_STREQ(none, "");
@@ -199,7 +199,7 @@ TEST(bytes_that_are_no_text) {
         _cleanup_(secrets_done) Secrets s = {};
         size_t size;
         secrets_add(&s, "the-secret");
-        _cleanup_(freep) char *out = secrets_scrub(&s, "\0=the-secret\0token=\0\xff=:", 24, &size);
+        _free_ char *out = secrets_scrub(&s, "\0=the-secret\0token=\0\xff=:", 24, &size);
         ASSERT_EQ(size, 22);
         ASSERT_TRUE(memcmp(out, "\0=(hidden)\0token=\0\xff=:", 22) == 0);
 }

@@ -75,7 +75,7 @@ TEST(what_was_signed_is_taken) {
         _cleanup_(blobs_done) Blobs blobs = {};
         _cleanup_(documents_done) Documents documents = {};
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *text = sign(&ours, NODE("demo"), SCRIPT, &diag);
+        _free_ char *text = sign(&ours, NODE("demo"), SCRIPT, &diag);
         add(&blobs, text, strlen(text));
         ASSERT_OK(signatures_verify(&blobs, trust, &found, &diag));
         ASSERT_EQ(found.items[0].serial, 7);
@@ -91,15 +91,15 @@ TEST(what_was_signed_is_taken) {
 
 TEST(the_same_is_signed_the_same) {
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *one = sign(&ours, NODE("demo"), NULL, &diag);
-        _cleanup_(freep) char *two = sign(&ours, NODE("demo"), NULL, &diag);
+        _free_ char *one = sign(&ours, NODE("demo"), NULL, &diag);
+        _free_ char *two = sign(&ours, NODE("demo"), NULL, &diag);
         ASSERT_STREQ(one, two);
 }
 
 TEST(each_bit_counts) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *text = sign(&ours, NODE("demo"), SCRIPT, &diag);
+        _free_ char *text = sign(&ours, NODE("demo"), SCRIPT, &diag);
         size_t size = strlen(text);
         ASSERT_TAKEN(trust, text, size);
         /* the line end behind all is the one byte that may be gone, or be another blank */
@@ -115,7 +115,7 @@ TEST(each_bit_counts) {
 TEST(cut_off_or_added_to) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *text = sign(&ours, NODE("demo"), SCRIPT, &diag);
+        _free_ char *text = sign(&ours, NODE("demo"), SCRIPT, &diag);
         size_t size = strlen(text);
         for (size_t n = 1; n + 1 < size; n++) {
                 ASSERT_REFUSED(trust, text, n);
@@ -123,11 +123,11 @@ TEST(cut_off_or_added_to) {
         }
         ASSERT_TAKEN(trust, text, size - 1);
         for (size_t at = 0; at + 1 < size; at++) {
-                _cleanup_(freep) char *more = xasprintf("%.*s\n%s", (int)at, text, text + at);
+                _free_ char *more = xasprintf("%.*s\n%s", (int)at, text, text + at);
                 ASSERT_REFUSED(trust, more, size + 1);
         }
-        _cleanup_(freep) char *blanks = xasprintf("%s\r\n \t\n", text), *behind = xasprintf("%sx", text),
-                              *twice = xasprintf("%s%s", text, text);
+        _free_ char *blanks = xasprintf("%s\r\n \t\n", text), *behind = xasprintf("%sx", text),
+                    *twice = xasprintf("%s%s", text, text);
         ASSERT_TAKEN(trust, blanks, strlen(blanks));
         ASSERT_REFUSED(trust, behind, strlen(behind));
         ASSERT_REFUSED(trust, twice, strlen(twice));
@@ -152,15 +152,15 @@ TEST(parts_stay_where_they_are) {
         char *parts[4] = { (char *)"Content-Type: application/node.eks.aws\n\n" NODE("demo"),
                            (char *)"Content-Type: application/node.eks.aws\n\n" NODE("other"),
                            (char *)"Content-Type: text/x-shellscript\n\n" SCRIPT };
-        _cleanup_(freep) char *message = put_together(parts, "012"), *text = sign(&ours, message, NULL, &diag);
+        _free_ char *message = put_together(parts, "012"), *text = sign(&ours, message, NULL, &diag);
         char *begin = strstr(text, "Content-Type: " SIGNATURE_TYPE), *end = strstr(begin, "\n--//--");
-        _cleanup_(freep) char *signature = xstrndup(begin, (size_t)(end - begin));
+        _free_ char *signature = xstrndup(begin, (size_t)(end - begin));
         parts[3] = signature;
-        _cleanup_(freep) char *whole = put_together(parts, "0123");
+        _free_ char *whole = put_together(parts, "0123");
         ASSERT_STREQ(text, whole);
         ASSERT_TAKEN(trust, whole, strlen(whole));
         for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
-                _cleanup_(freep) char *other = put_together(parts, orders[i]);
+                _free_ char *other = put_together(parts, orders[i]);
                 ASSERT_REFUSED(trust, other, strlen(other));
         }
 }
@@ -169,7 +169,7 @@ TEST(parts_stay_where_they_are) {
 TEST(partly_signed) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *text = sign(&ours, NODE("demo"), NULL, &diag);
+        _free_ char *text = sign(&ours, NODE("demo"), NULL, &diag);
         const char *formats[] = {
                 "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=xx\n\n--xx\n%s\n--xx--\n",
                 "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=xx\n\n--xx\nContent-Type: "
@@ -180,7 +180,7 @@ TEST(partly_signed) {
         for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-                _cleanup_(freep) char *other = xasprintf(formats[i], text);
+                _free_ char *other = xasprintf(formats[i], text);
 #pragma GCC diagnostic pop
                 ASSERT_REFUSED(trust, other, strlen(other));
         }
@@ -189,12 +189,12 @@ TEST(partly_signed) {
 TEST(other_keys) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *text = sign(&theirs, NODE("demo"), NULL, &diag);
+        _free_ char *text = sign(&theirs, NODE("demo"), NULL, &diag);
         ASSERT_REFUSED(trust, text, strlen(text));
         char *key = strstr(text, "sha256:");
         memcpy(key, trust->keys[0].name, strlen(trust->keys[0].name));
         ASSERT_REFUSED(trust, text, strlen(text));
-        _cleanup_(freep) char *bare = xstrdup(NODE("demo"));
+        _free_ char *bare = xstrdup(NODE("demo"));
         ASSERT_REFUSED(trust, bare, strlen(bare));
         ASSERT_REFUSED(trust, "\n", 1);
 }
@@ -203,7 +203,7 @@ TEST(other_keys) {
 TEST(one_spelling) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *text = sign(&ours, NODE("demo"), NULL, &diag);
+        _free_ char *text = sign(&ours, NODE("demo"), NULL, &diag);
         char *last = strstr(strstr(text, "\nsignature: "), "==") - 1;
         ASSERT_TRUE(strchr("AQgw", *last));
         ++*last;
@@ -213,8 +213,8 @@ TEST(one_spelling) {
 TEST(encoded_as_a_whole) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *text = sign(&ours, NODE("demo"), NULL, &diag);
-        _cleanup_(freep) char *once = base64_encode(text, strlen(text)), *twice = base64_encode(once, strlen(once));
+        _free_ char *text = sign(&ours, NODE("demo"), NULL, &diag);
+        _free_ char *once = base64_encode(text, strlen(text)), *twice = base64_encode(once, strlen(once));
         ASSERT_TAKEN(trust, once, strlen(once));
         ASSERT_REFUSED(trust, twice, strlen(twice));
 }
@@ -232,7 +232,7 @@ TEST(what_cannot_be_signed) {
                 ASSERT_CONTAINS(diag.items[0].text, "message that cannot be signed");
         }
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *once = sign(&ours, NODE("demo"), NULL, &diag);
+        _free_ char *once = sign(&ours, NODE("demo"), NULL, &diag);
         ASSERT_TRUE(!sign(&ours, once, NULL, &diag));
         ASSERT_CONTAINS(diag.items[0].text, "is signed already");
 }
@@ -244,7 +244,7 @@ TEST(any_text_can_be_a_part) {
         _cleanup_(trust_freep) Trust *trust = trust_of(&ours);
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
                 _cleanup_(diag_done) Diag diag = {};
-                _cleanup_(freep) char *text = sign(&ours, texts[i], NODE("demo"), &diag);
+                _free_ char *text = sign(&ours, texts[i], NODE("demo"), &diag);
                 ASSERT_TRUE(text);
                 ASSERT_TAKEN(trust, text, strlen(text));
         }
@@ -276,12 +276,12 @@ static void write_file(Fixture *f, const char *path, const char *text) {
 }
 
 static void write_key(Fixture *f, const char *path) {
-        _cleanup_(freep) char *text = xasprintf(PUBLIC, "IqT2ioyJMvG1cj+hIsAjIkFs0nqiG9JgOlTHJyUvDFY");
+        _free_ char *text = xasprintf(PUBLIC, "IqT2ioyJMvG1cj+hIsAjIkFs0nqiG9JgOlTHJyUvDFY");
         write_file(f, path, text);
 }
 
 static void change_mode(Fixture *f, const char *path, mode_t mode) {
-        _cleanup_(freep) char *whole = xasprintf("%s%s", f->dir, path);
+        _free_ char *whole = xasprintf("%s%s", f->dir, path);
         ASSERT_EQ(chmod(whole, mode), 0);
 }
 
@@ -290,7 +290,7 @@ static void change_mode(Fixture *f, const char *path, mode_t mode) {
         ASSERT_TRUE(!(f)->trust);                                                              \
         ASSERT_EQ((f)->diag.n, 1);                                                             \
         ASSERT_EQ((f)->diag.items[0].cause, CAUSE_TRUST);                                      \
-        _cleanup_(freep) char *_text = diagnostic_format(&(f)->diag.items[0]);                 \
+        _free_ char *_text = diagnostic_format(&(f)->diag.items[0]);                 \
         ASSERT_CONTAINS(_text, word);                                                          \
         diag_done(&(f)->diag); })
 
@@ -331,11 +331,11 @@ TEST(a_mistake_does_not_turn_it_off) {
         ASSERT_DISTRUSTED(&f, "it is no public key");
         write_file(&f, TRUSTED_DIR "/a.pub", "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n");
         ASSERT_DISTRUSTED(&f, "it is a private key");
-        _cleanup_(freep) char *other = xasprintf(PUBLIC, "IqT2ioyJMvG1cj+hIsAjIkFs0nqiG9JgOlTHJyUvDF");
+        _free_ char *other = xasprintf(PUBLIC, "IqT2ioyJMvG1cj+hIsAjIkFs0nqiG9JgOlTHJyUvDF");
         write_file(&f, TRUSTED_DIR "/a.pub", other);
         ASSERT_DISTRUSTED(&f, "it is no public key");
-        _cleanup_(freep) char *one = xasprintf(PUBLIC, "IqT2ioyJMvG1cj+hIsAjIkFs0nqiG9JgOlTHJyUvDFY"),
-                              *two = xasprintf("%s%s", one, one);
+        _free_ char *one = xasprintf(PUBLIC, "IqT2ioyJMvG1cj+hIsAjIkFs0nqiG9JgOlTHJyUvDFY"),
+                    *two = xasprintf("%s%s", one, one);
         write_file(&f, TRUSTED_DIR "/a.pub", two);
         ASSERT_DISTRUSTED(&f, "it is no public key");
         ASSERT_OK(root_remove(f.root, TRUSTED_DIR "/a.pub"));
@@ -386,7 +386,7 @@ TEST(others_may_not_write) {
         const char *const paths[] = { "/etc", "/etc/nodestrap", TRUSTED_DIR, TRUSTED_DIR "/a.pub" };
         write_key(&f, TRUSTED_DIR "/a.pub");
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-                _cleanup_(freep) char *text = xasprintf("trusted: %s may be written by others", paths[i]);
+                _free_ char *text = xasprintf("trusted: %s may be written by others", paths[i]);
                 mode_t mode = i + 1 == ARRAY_SIZE(paths) ? 0644 : 0755;
                 change_mode(&f, paths[i], mode | 020);
                 ASSERT_DISTRUSTED(&f, text);
@@ -401,7 +401,7 @@ TEST(others_may_not_write) {
 
 TEST(others_may_not_own) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
-        _cleanup_(freep) char *why = NULL, *directory = xasprintf("%s/etc", f.dir), *file = xasprintf("%s/etc/a", f.dir);
+        _free_ char *why = NULL, *directory = xasprintf("%s/etc", f.dir), *file = xasprintf("%s/etc/a", f.dir);
         if (geteuid() != 0)
                 SKIP("only root can give files away");
         write_file(&f, "/etc/a", "");

@@ -38,7 +38,7 @@ TEST(post_with_session_token) {
                 .service = "ec2",
                 .date = "20260102T030405Z",
         };
-        _cleanup_(freep) char *text = sigv4_authorization(&q, &credentials);
+        _free_ char *text = sigv4_authorization(&q, &credentials);
         ASSERT_STREQ(text,
                      "AWS4-HMAC-SHA256 Credential=AKIDNODESTRAP0001/20260102/us-west-2/ec2/aws4_request, "
                      "SignedHeaders=content-type;host;x-amz-date;x-amz-security-token, "
@@ -63,7 +63,7 @@ TEST(get_with_query_and_blanks_in_a_header) {
                 .service = "sts",
                 .date = "20281231T235959Z",
         };
-        _cleanup_(freep) char *text = sigv4_authorization(&q, &credentials);
+        _free_ char *text = sigv4_authorization(&q, &credentials);
         ASSERT_STREQ(text,
                      "AWS4-HMAC-SHA256 Credential=AKIDNODESTRAP0001/20281231/eu-central-1/sts/aws4_request, "
                      "SignedHeaders=host;x-amz-date;x-k8s-aws-id, "
@@ -92,8 +92,8 @@ static char *presign(const char *query, const char *const (*headers)[2], size_t 
 TEST(presigned_query) {
         const char *const headers[][2] = { { "host", "sts.us-west-2.amazonaws.com" },
                                            { "x-k8s-aws-id", "demo" } };
-        _cleanup_(freep) char *query = presign("Action=GetCallerIdentity&Version=2011-06-15", headers, 2, "/",
-                                               "us-west-2", "20260102T030405Z", NULL, 60);
+        _free_ char *query = presign("Action=GetCallerIdentity&Version=2011-06-15", headers, 2, "/",
+                                     "us-west-2", "20260102T030405Z", NULL, 60);
         ASSERT_STREQ(query, "Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-"
                             "Amz-Credential=AKIDNODESTRAP0001%2F"
                             "20260102%2Fus-west-2%2Fsts%2Faws4_request&X-Amz-Date=20260102T030405Z&X-Amz-"
@@ -105,8 +105,8 @@ TEST(presigned_query) {
 TEST(presigned_query_with_session_token_and_blanks_in_a_header) {
         const char *const headers[][2] = { { "host", "sts.cn-north-1.amazonaws.com.cn" },
                                            { "x-k8s-aws-id", " a  cluster \t name " } };
-        _cleanup_(freep) char *query = presign("Action=GetCallerIdentity&Version=2011-06-15", headers, 2, "/",
-                                               "cn-north-1", "20240229T235959Z", (char *)"tok//en+==", 60);
+        _free_ char *query = presign("Action=GetCallerIdentity&Version=2011-06-15", headers, 2, "/",
+                                     "cn-north-1", "20240229T235959Z", (char *)"tok//en+==", 60);
         ASSERT_STREQ(query, "Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-"
                             "Amz-Credential=AKIDNODESTRAP0001%2F"
                             "20240229%2Fcn-north-1%2Fsts%2Faws4_request&X-Amz-Date=20240229T235959Z&X-Amz-"
@@ -117,7 +117,7 @@ TEST(presigned_query_with_session_token_and_blanks_in_a_header) {
 
 TEST(presigned_query_of_a_path_without_a_query) {
         const char *const headers[][2] = { { "host", "localhost:8443" } };
-        _cleanup_(freep) char *query =
+        _free_ char *query =
                 presign("", headers, 1, "/base", "us-west-2", "20260102T030405Z", NULL, 604800);
         ASSERT_STREQ(
                 query,
@@ -129,8 +129,8 @@ TEST(presigned_query_of_a_path_without_a_query) {
 
 TEST(presigned_query_is_signed_in_the_order_of_names) {
         const char *const headers[][2] = { { "host", "h" } };
-        _cleanup_(freep) char *query = presign("Zone=a%20b&a=~%C3%A9", headers, 1, "/", "us-west-2",
-                                               "20260102T030405Z", (char *)"t", 60);
+        _free_ char *query = presign("Zone=a%20b&a=~%C3%A9", headers, 1, "/", "us-west-2",
+                                     "20260102T030405Z", (char *)"t", 60);
         ASSERT_TRUE(strstr(
                 query, "&X-Amz-Signature=f309de75f1d5dcf26990153e0410fe3f21ab10ea7337168fd80643094ddb2534"));
         ASSERT_TRUE(startswith(query, "Zone=a%20b&a=~%C3%A9&X-Amz-Algorithm="));
@@ -143,7 +143,7 @@ TEST(encoding_leaves_what_rfc_3986_leaves) {
                 all[i] = (char)(i + 1);
         all[255] = 0;
         text_add_encoded(&t, all);
-        _cleanup_(freep) char *text = text_take(&t);
+        _free_ char *text = text_take(&t);
         ASSERT_EQ(strlen(text), 66 + 3 * (255 - 66));
         ASSERT_TRUE(strstr(text, "%2C-.%2F0123456789%3A%3B%3C%3D%3E%3F%40ABCDEFGHIJKLMNOPQRSTUVWXYZ%5B%5C%5D%"
                                  "5E_%60abcdefghijklmnopqrstuvwxyz%7B%7C%7D~%7F%80"));

@@ -44,7 +44,7 @@ static int read_one(Fixture *f, const char *uri) {
         ASSERT_ERROR(read_one(f, uri), e);                                                     \
         ASSERT_EQ((f)->diag.n, 1);                                                             \
         ASSERT_EQ((f)->diag.items[0].cause, wanted_cause);                                     \
-        _cleanup_(freep) char *_text = diagnostic_format(&(f)->diag.items[0]);                 \
+        _free_ char *_text = diagnostic_format(&(f)->diag.items[0]);                 \
         ASSERT_CONTAINS(_text, word);                                                          \
         ASSERT_EQ((f)->blobs.n, 0);                                                            \
         diag_done(&(f)->diag); })
@@ -156,7 +156,7 @@ TEST(uris_as_nodeadm_reads_them) {
 
 TEST(limit) {
         _cleanup_(fixture_done) Fixture f = fixture_new();
-        _cleanup_(freep) char *text = xcalloc((4 << 20) + 1, 1);
+        _free_ char *text = xcalloc((4 << 20) + 1, 1);
         memset(text, '#', (4 << 20) + 1);
         ASSERT_OK(root_replace(f.root, "/fits", text, 4 << 20, 0644));
         ASSERT_OK(root_replace(f.root, "/big", text, (4 << 20) + 1, 0644));

@@ -28,7 +28,7 @@ static const char *run(Box *b) {
 
 /* A plan shows it, a run does it, a second run finds nothing to do. */
 static void assert_judged(Box *b, const char *path, const char *why) {
-        _cleanup_(freep) char *said = NULL;
+        _free_ char *said = NULL;
         ASSERT_EQ(state_look(b->root, &b->action, &said), why != NULL);
         if (why)
                 ASSERT_CONTAINS(said, why);
@@ -125,7 +125,7 @@ TEST(all_of_them_at_once) {
         put(&b, MEMORY, NO_MEMORY);
         put(&b, DRA, "{\"Data\":\"" CLAIMS "\",\"Checksum\":4010664294}");
         put(&b, KUBELET_DIR "/device-plugins/kubelet_internal_checkpoint", "{}");
-        _cleanup_(freep) char *said = NULL;
+        _free_ char *said = NULL;
         ASSERT_EQ(state_look(b.root, &b.action, &said), 1);
         ASSERT_STREQ(said, "cpu_manager_state: it is of another policy; memory_manager_state: it is of another policy");
         ASSERT_STREQ(run(&b), "done");
@@ -159,7 +159,7 @@ TEST(what_is_not_a_file) {
 TEST(one_that_is_too_large_is_left_to_kubelet) {
         STATE(b, "cpuManagerPolicy=static");
         put(&b, CPU, NONE);
-        _cleanup_(freep) char *path = box_path(&b, CPU);
+        _free_ char *path = box_path(&b, CPU);
         ASSERT_EQ(truncate(path, 17 << 20), 0);
         assert_judged(&b, CPU, NULL);
 }

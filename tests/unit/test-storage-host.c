@@ -35,7 +35,7 @@ int wait_for_disks(_unused_ const Root *root, _unused_ const Config *config, uns
         waits++;
         waited_for = expected;
         if (arrives) {
-                _cleanup_(freep) char *old = xasprintf("%s/sys/%s", arrives_below, arrives), *new = xasprintf("%s/sys/block/%s", arrives_below, arrives);
+                _free_ char *old = xasprintf("%s/sys/%s", arrives_below, arrives), *new = xasprintf("%s/sys/block/%s", arrives_below, arrives);
                 ASSERT_EQ(rename(old, new), 0);
         }
         return wait_result < 0 ? diag_error(diag, wait_result, CAUSE_INTERRUPTED, "stopped while waiting for disks") : wait_result;
@@ -95,7 +95,7 @@ static void run_fails(Run *r, Cause cause, const char *word, const char *other) 
         ASSERT_TRUE(run_detect(r) < 0);
         const Diagnostic *e = diag_first_error(&r->diag);
         ASSERT_TRUE(e);
-        _cleanup_(freep) char *text = diagnostic_format(e);
+        _free_ char *text = diagnostic_format(e);
         ASSERT_STREQ(cause_word(e->cause), cause_word(cause));
         ASSERT_CONTAINS(text, word);
         ASSERT_CONTAINS(text, other);
@@ -118,7 +118,7 @@ static const Array *array(const Storage *s, const char *name) {
 }
 
 static void join_is(char *const *v, const char *want) {
-        _cleanup_(freep) char *joined = strv_join(v, " ");
+        _free_ char *joined = strv_join(v, " ");
         ASSERT_STREQ(joined, want);
 }
 
@@ -201,7 +201,7 @@ static const Storage *as_nobody(Run *r) {
 
 TEST(only_root_can_look) {
         RUN(r, "stores");
-        _cleanup_(freep) char *device = xasprintf("%s/dev/nvme1n1", r.dir), *folder = xasprintf("%s/var/lib/kubelet", r.dir);
+        _free_ char *device = xasprintf("%s/dev/nvme1n1", r.dir), *folder = xasprintf("%s/var/lib/kubelet", r.dir);
         ASSERT_EQ(chmod(r.dir, 0755), 0);
         ASSERT_EQ(chmod(device, 0600), 0);
         if (geteuid() != 0)
@@ -228,7 +228,7 @@ TEST(model) {
 
 /* The kernel holds up whoever opens the file until somebody allows it (fanotify(7)), which nobody does until *guard is closed. */
 static bool silence(const Run *r, const char *path, int *guard) {
-        _cleanup_(freep) char *file = xasprintf("%s%s", r->dir, path);
+        _free_ char *file = xasprintf("%s%s", r->dir, path);
         *guard = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY);
         return *guard >= 0 && fanotify_mark(*guard, FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD, file) == 0;
 }
@@ -296,7 +296,7 @@ TEST(who_looks_ends_without_an_answer) {
 
 TEST(disks_that_come_late) {
         RUN(r, "stores");
-        _cleanup_(freep) char *here = xasprintf("%s/sys/block/nvme3n1", r.dir), *away = xasprintf("%s/sys/nvme3n1", r.dir);
+        _free_ char *here = xasprintf("%s/sys/block/nvme3n1", r.dir), *away = xasprintf("%s/sys/nvme3n1", r.dir);
         ASSERT_EQ(rename(here, away), 0);
         r.options.disks_timeout_usec = 5 * USEC_PER_SEC;
         r.config.instance.storage.expected_disks = 3;
@@ -360,9 +360,9 @@ TEST(controllers_without_a_disk) {
                 { "0000:00:1e.0", "1D0F:CD01", NULL },              { "0000:00:1f.0", "1D0F:CD02", "nvme/nvme2/power" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
-                _cleanup_(freep) char *dir = xasprintf("/sys/bus/pci/devices/%s/%s", devices[i].address, devices[i].disk ?: "power"),
-                                      *path = xasprintf("/sys/bus/pci/devices/%s/uevent", devices[i].address),
-                                      *text = xasprintf("PCI_CLASS=10802\nPCI_ID=%s\n", devices[i].id);
+                _free_ char *dir = xasprintf("/sys/bus/pci/devices/%s/%s", devices[i].address, devices[i].disk ?: "power"),
+                            *path = xasprintf("/sys/bus/pci/devices/%s/uevent", devices[i].address),
+                            *text = xasprintf("PCI_CLASS=10802\nPCI_ID=%s\n", devices[i].id);
                 ASSERT_OK(root_make_dirs(r.root, dir, 0755));
                 run_write(&r, path, text);
         }
@@ -370,7 +370,7 @@ TEST(controllers_without_a_disk) {
         ASSERT_EQ(host_expected_stores(&r.config, r.host), 3);
         ASSERT_TRUE(!r.host->storage.named);
         ASSERT_OK(root_make_dirs(r.root, "/dev/md", 0755));
-        _cleanup_(freep) char *link = xasprintf("%s/dev/md/kubernetes", r.dir);
+        _free_ char *link = xasprintf("%s/dev/md/kubernetes", r.dir);
         ASSERT_EQ(symlink("../md5", link), 0);
         ASSERT_STREQ(run_ok(&r)->named, "md5");
 }
@@ -406,7 +406,7 @@ TEST(arrays) {
 
 TEST(array_of_a_partition) {
         RUN(r, "stores");
-        _cleanup_(freep) char *slave = xasprintf("%s/sys/block/md127/slaves", r.dir);
+        _free_ char *slave = xasprintf("%s/sys/block/md127/slaves", r.dir);
         run_program((char *[]){ (char *)"rm", (char *)"-r", slave, NULL });
         ASSERT_OK(root_make_dirs(r.root, "/sys/block/md127/slaves/nvme3n1p1", 0755));
         ASSERT_EQ(array(run_ok(&r), "md127")->content.kind, CONTENT_UNKNOWN);
@@ -452,7 +452,7 @@ TEST(mounts) {
 }
 
 static int mounts_parse(const char *text, Storage *s, Diag *diag) {
-        _cleanup_(freep) char *copy = xstrdup(text);            /* fmemopen() takes no const */
+        _free_ char *copy = xstrdup(text);            /* fmemopen() takes no const */
         FILE *f = fmemopen(copy, strlen(copy), "r");
         ASSERT_TRUE(f);
         int r = mounts_read(f, s, diag);
@@ -489,7 +489,7 @@ TEST(mountinfo_that_makes_no_sense) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
                 RUN(r, "stores");
-                _cleanup_(freep) char *text = xasprintf("27 1 259:1 / / rw - xfs /dev/nvme0n1p1 rw\n%s\n", lines[i]);
+                _free_ char *text = xasprintf("27 1 259:1 / / rw - xfs /dev/nvme0n1p1 rw\n%s\n", lines[i]);
                 run_write(&r, "/proc/self/mountinfo", text);
                 run_fails(&r, CAUSE_FACTS, "/proc/self/mountinfo, line 2: ", "what is mounted is not known");
         }
@@ -579,7 +579,7 @@ TEST(directories) {
 
 TEST(mounts_are_seen_through_links) {
         RUN(r, "stores");
-        _cleanup_(freep) char *link = xasprintf("%s/disks", r.dir);
+        _free_ char *link = xasprintf("%s/disks", r.dir);
         ASSERT_EQ(symlink("srv/disks", link), 0);
         ASSERT_OK(root_make_dirs(r.root, "/srv/disks/0", 0755));
         run_write(&r, "/proc/self/mountinfo", "1 1 8:1 / / rw - ext4 /dev/sda rw\n2 1 9:127 / /srv/disks/0 rw - xfs /dev/md127 rw\n");
@@ -611,11 +611,11 @@ TEST(ways_that_are_not_roots_alone) {
         ASSERT_OK(root_make_dirs(r.root, "/srv/disks", 0755));
         ASSERT_OK(root_make_dirs(r.root, "/srv/open", 0755));
         ASSERT_OK(root_make_dirs(r.root, "/tmp", 0755));
-        _cleanup_(freep) char *open = xasprintf("%s/srv/open", r.dir), *tmp = xasprintf("%s/tmp", r.dir);
+        _free_ char *open = xasprintf("%s/srv/open", r.dir), *tmp = xasprintf("%s/tmp", r.dir);
         ASSERT_EQ(chmod(open, 0757), 0);
         ASSERT_EQ(chmod(tmp, 01777), 0);
         for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
-                _cleanup_(freep) char *link = xasprintf("%s/srv/%s", r.dir, links[i][1]);
+                _free_ char *link = xasprintf("%s/srv/%s", r.dir, links[i][1]);
                 ASSERT_EQ(symlink(links[i][0], link), 0);
         }
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -624,8 +624,8 @@ TEST(ways_that_are_not_roots_alone) {
                 ASSERT_STREQ(d.foreign ?: "", cases[i].foreign ?: "");
                 ASSERT_TRUE(!d.foreign || d.foreign_itself == cases[i].itself);
                 if (geteuid() == 0 && i == 0) {
-                        _cleanup_(freep) char *srv = xasprintf("%s/srv", r.dir);
-                        _cleanup_(freep) char *said = NULL;
+                        _free_ char *srv = xasprintf("%s/srv", r.dir);
+                        _free_ char *said = NULL;
                         Directory owned;
                         ASSERT_EQ(chown(srv, 1000, 0), 0);
                         ASSERT_OK(detect_directory(r.root, "/srv/disks", &(Storage){}, 0, &owned, &r.diag));
@@ -645,7 +645,7 @@ TEST(a_way_with_an_access_control_list) {
         };
         RUN(r, "stores");
         ASSERT_OK(root_make_dirs(r.root, "/srv/shared/disks", 0755));
-        _cleanup_(freep) char *shared = xasprintf("%s/srv/shared", r.dir);
+        _free_ char *shared = xasprintf("%s/srv/shared", r.dir);
         for (int i = 0; i < 2; i++) {
                 Directory d;
                 ASSERT_EQ(chmod(shared, 0775), 0);
@@ -684,7 +684,7 @@ TEST(directories_in_bad_places) {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 RUN(r, "stores");
                 ASSERT_OK(root_make_dirs(r.root, "/media", 0755));
-                _cleanup_(freep) char *link = xasprintf("%s%s", r.dir, cases[i].link ?: "");
+                _free_ char *link = xasprintf("%s%s", r.dir, cases[i].link ?: "");
                 if (cases[i].link)
                         ASSERT_EQ(symlink(cases[i].to, link), 0);
                 r.config.instance.storage.mount_path = (char *)cases[i].path;
@@ -739,14 +739,14 @@ TEST(a_directory_that_is_too_deep_is_counted_as_far_as_paths_lead) {
 
 TEST(bytes_are_counted_where_they_might_not_fit) {
         RUN(r, "stores");
-        _cleanup_(freep) char *data = xcalloc(1 << 20, 1), *deep = xasprintf("%s/var/lib/containerd/a/b", r.dir);
+        _free_ char *data = xcalloc(1 << 20, 1), *deep = xasprintf("%s/var/lib/containerd/a/b", r.dir);
         memset(data, 'x', 1 << 20);
         ASSERT_TRUE(root_replace(r.root, "/var/lib/containerd/a/file", data, 1 << 20, 0644) >= 0);
         ASSERT_EQ(symlink("/", deep), 0);               /* is not followed */
         static const char *const all[] = { "", "/a", "/a/file", "/a/b", "/io.containerd.content.v1", "/io.containerd.content.v1/blob" };
         uint64_t bytes = 0;
         for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-                _cleanup_(freep) char *path = xasprintf("%s/var/lib/containerd%s", r.dir, all[i]);
+                _free_ char *path = xasprintf("%s/var/lib/containerd%s", r.dir, all[i]);
                 struct stat st;
                 ASSERT_EQ(lstat(path, &st), 0);
                 bytes += (uint64_t)st.st_blocks * 512;
@@ -755,7 +755,7 @@ TEST(bytes_are_counted_where_they_might_not_fit) {
         run_write(&r, "/sys/block/nvme1n1/size", "2048\n");    /* smaller than what is on any file system, and larger */
         ASSERT_EQ(directory(run_ok(&r), "/var/lib/containerd")->bytes, bytes);
         for (int i = 1; i <= 3; i++) {
-                _cleanup_(freep) char *size = xasprintf("/sys/block/nvme%dn1/size", i);
+                _free_ char *size = xasprintf("/sys/block/nvme%dn1/size", i);
                 run_write(&r, size, "18014398509481984\n");
         }
         ASSERT_EQ(directory(run_ok(&r), "/var/lib/containerd")->bytes, 0);
@@ -764,7 +764,7 @@ TEST(bytes_are_counted_where_they_might_not_fit) {
 
 TEST(bytes_of_other_file_systems_do_not_count) {
         RUN(r, "stores");
-        _cleanup_(freep) char *data = xcalloc(1 << 20, 1), *inside = xasprintf("%s/var/lib/containerd/inside", r.dir);
+        _free_ char *data = xcalloc(1 << 20, 1), *inside = xasprintf("%s/var/lib/containerd/inside", r.dir);
         memset(data, 'x', 1 << 20);
         ASSERT_OK(root_make_dirs(r.root, "/var/lib/containerd/inside", 0755));
         if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0 || mount("tmpfs", inside, "tmpfs", 0, NULL) < 0) {
@@ -790,7 +790,7 @@ TEST(mount_units) {
         run_write(&r, "/etc/systemd/system/half.mount", "[Mount]\nWhere=/half\n");
         run_write(&r, "/etc/systemd/system/a.service", "[Mount]\nWhat=/dev/a\nWhere=/a\n");
         ASSERT_OK(root_make_dirs(r.root, "/etc/systemd/system/folder.mount", 0755));
-        _cleanup_(freep) char *masked = xasprintf("%s/etc/systemd/system/masked.mount", r.dir);
+        _free_ char *masked = xasprintf("%s/etc/systemd/system/masked.mount", r.dir);
         ASSERT_EQ(symlink("/dev/null", masked), 0);
         const Storage *s = run_ok(&r);
         ASSERT_EQ(s->n_units, 3);

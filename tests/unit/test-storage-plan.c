@@ -197,12 +197,12 @@ static char *all_errors(const Diag *diag) {
 
 #define ASSERT_REFUSED(m, wanted, ...) ({ \
         ASSERT_ERROR(machine_plan(m), EINVAL); \
-        _cleanup_(freep) char *_all = all_errors(&(m)->s.diag); \
+        _free_ char *_all = all_errors(&(m)->s.diag); \
         ASSERT_STREQ(cause_word(diag_first_error(&(m)->s.diag)->cause), cause_word(wanted)); \
         const char *_words[] = { __VA_ARGS__ }; \
         for (size_t _i = 0; _i < ARRAY_SIZE(_words); _i++) \
                 ASSERT_CONTAINS(_all, _words[_i]); })
-#define ASSERT_PLANNED(m) ({ if (machine_plan(m) < 0) { _cleanup_(freep) char *_all = all_errors(&(m)->s.diag); FAIL("refused: %s", _all); } })
+#define ASSERT_PLANNED(m) ({ if (machine_plan(m) < 0) { _free_ char *_all = all_errors(&(m)->s.diag); FAIL("refused: %s", _all); } })
 
 /* ---- the matrix ---- */
 
@@ -351,7 +351,7 @@ static void check_row(const Row *row) {
         if (row->array)
                 set_array(m, row->array, row->strategy == STORAGE_RAID10 ? "raid10" : "raid0");
         int r = machine_plan(m);
-        _cleanup_(freep) char *errors = all_errors(&m->s.diag);
+        _free_ char *errors = all_errors(&m->s.diag);
         printf("# %s of \"%s\"%s%s\n", storage_strategy_to_string(row->strategy), row->disks, row->array ? " with " : "", row->array ?: "");
         for (size_t i = 0; i < ARRAY_SIZE(row->says) && row->says[i]; i++)
                 ASSERT_CONTAINS(errors, row->says[i]);
@@ -379,7 +379,7 @@ TEST(every_number_of_disks) {
         for (StorageStrategy strategy = STORAGE_RAID0; strategy <= STORAGE_MOUNT; strategy++)
                 for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
                         size_t n = numbers[i];
-                        _cleanup_(freep) char *disks = xstrndup("bbbbbbbb", n), *with = xasprintf("%s %zu disks", strategy == STORAGE_RAID0 ? "raid0" : "raid10", n);
+                        _free_ char *disks = xstrndup("bbbbbbbb", n), *with = xasprintf("%s %zu disks", strategy == STORAGE_RAID0 ? "raid0" : "raid10", n);
                         _cleanup_(machine_donep) Machine *m = machine_new(strategy, disks, 0);
                         if (strategy == STORAGE_RAID10 && n > 0 && n < 4) {
                                 ASSERT_REFUSED(m, CAUSE_DISKS, "RAID10");
@@ -424,7 +424,7 @@ TEST(disks_are_named_in_the_order_of_serials) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bbb", 0);
         ASSERT_PLANNED(m);
         const Action *raid = planned(m, "create-raid:" RAID_DEVICE), *fs = planned(m, "make-filesystem:" RAID_DEVICE), *mount = planned(m, "mount:/mnt/k8s-disks/0");
-        _cleanup_(freep) char *names = strv_join(raid->storage.disks, " "), *serials = strv_join(raid->storage.serials, " ");
+        _free_ char *names = strv_join(raid->storage.disks, " "), *serials = strv_join(raid->storage.serials, " ");
         ASSERT_STREQ(names, "nvme3n1 nvme2n1 nvme1n1");
         ASSERT_STREQ(serials, "AWS00000000000000001 AWS00000000000000002 AWS00000000000000003");
         ASSERT_STREQ(raid->storage.level, "raid0");
@@ -442,7 +442,7 @@ TEST(disks_are_named_in_the_order_of_serials) {
 TEST(uuids_are_chosen_from_the_disks) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_MOUNT, "bb", 0);
         ASSERT_PLANNED(m);
-        _cleanup_(freep) char *one = xstrdup(planned(m, "make-filesystem:/mnt/k8s-disks/1")->storage.uuid), *two = xstrdup(planned(m, "make-filesystem:/mnt/k8s-disks/2")->storage.uuid);
+        _free_ char *one = xstrdup(planned(m, "make-filesystem:/mnt/k8s-disks/1")->storage.uuid), *two = xstrdup(planned(m, "make-filesystem:/mnt/k8s-disks/2")->storage.uuid);
         ASSERT_EQ(strlen(one), 36);
         ASSERT_EQ(one[14], '8');
         ASSERT_TRUE(strchr("89ab", one[19]) && one[8] == '-' && one[13] == '-' && one[18] == '-' && one[23] == '-');
@@ -460,7 +460,7 @@ TEST(uuids_are_chosen_from_the_disks) {
 TEST(no_uuid_is_used_twice_on_the_same_disks) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         ASSERT_PLANNED(m);
-        _cleanup_(freep) char *before = xstrdup(planned(m, "make-filesystem:" RAID_DEVICE)->storage.uuid), *id = xstrdup(m->s.plan->id);
+        _free_ char *before = xstrdup(planned(m, "make-filesystem:" RAID_DEVICE)->storage.uuid), *id = xstrdup(m->s.plan->id);
         m->s.host.storage.chance = TEXT(m, "6c5b6a0e-0f9c-4a57-8f0e-6a9c4d1f2b3a");
         ASSERT_PLANNED(m);
         ASSERT_TRUE(!streq(planned(m, "make-filesystem:" RAID_DEVICE)->storage.uuid, before));
@@ -580,7 +580,7 @@ TEST(the_id_does_not_depend_on_what_the_disks_say) {
         static const struct { const char *disks, *array; bool bound, blind; } machines[] = {
                 { "bbb" }, { "bbb", .blind = true }, { "012" }, { "012", "r012:x" }, { "210", "r012:x", .bound = true }, { "HHH", "i012" }, { "01b", "i01" },
         };
-        _cleanup_(freep) char *id = NULL;
+        _free_ char *id = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(machines); i++) {
                 _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, machines[i].disks, 0);
                 m->s.host.storage.looked = !machines[i].blind;
@@ -601,7 +601,7 @@ TEST(the_id_does_not_depend_on_what_the_disks_say) {
         ASSERT_PLANNED(m);
         ASSERT_TRUE(!streq(m->s.plan->id, id));         /* and so is another file system */
 
-        _cleanup_(freep) char *single = NULL;
+        _free_ char *single = NULL;
         for (const char *disk = "bxeu"; *disk; disk++) {
                 char letter[] = { *disk, 0 };
                 _cleanup_(machine_donep) Machine *one = machine_new(STORAGE_MOUNT, letter, 0);
@@ -729,7 +729,7 @@ TEST(a_foreign_array_with_our_name_is_left_to_itself) {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, cases[i].disks, 0);
                 ASSERT_PLANNED(m);
-                _cleanup_(freep) char *id = xstrdup(m->s.plan->id);
+                _free_ char *id = xstrdup(m->s.plan->id);
                 set_array(m, cases[i].array, "raid0");
                 m->s.host.storage.named = TEXT(m, "md127");
                 ASSERT_PLANNED(m);
@@ -979,7 +979,7 @@ TEST(the_time_to_move_follows_the_bytes) {
                 { 0, 0, 30ULL << 30, 600 + 3072 },      /* one file system, of which nobody counted what lies where */
         };
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
-        _cleanup_(freep) char *id = NULL;
+        _free_ char *id = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Directory *kubelet = directory(m, "/var/lib/kubelet"), *containerd = directory(m, "/var/lib/containerd");
                 kubelet->bytes = cases[i].kubelet;
@@ -1017,7 +1017,7 @@ TEST(programs_are_there_before_anything_begins) {
                         ASSERT_PLANNED(m);
                         continue;
                 }
-                _cleanup_(freep) char *says = xasprintf("%s is not in this image", cases[i].lacks);
+                _free_ char *says = xasprintf("%s is not in this image", cases[i].lacks);
                 ASSERT_REFUSED(m, CAUSE_STORAGE_TOOL, says);
                 ASSERT_EQ(diag_count(&m->s.diag, false), 1);
         }
@@ -1057,7 +1057,7 @@ TEST(each_step_waits_for_what_it_needs) {
         for (size_t i = 1; i < ARRAY_SIZE(chain); i++)
                 ASSERT_TRUE(comes_after(p, chain[i], chain[i - 1]));
         for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++) {
-                _cleanup_(freep) char *id = xasprintf("bind:%s", storage_binds[i].path);
+                _free_ char *id = xasprintf("bind:%s", storage_binds[i].path);
                 ASSERT_TRUE(comes_after(p, "write-file:" MOUNTS_READY, id));
         }
         ASSERT_TRUE(comes_after(p, "move-files:/mnt/k8s-disks/0", "write-file:/var/lib/kubelet/kubeconfig"));
@@ -1119,7 +1119,7 @@ TEST(binds_go_where_the_daemons_keep_their_data) {
                         continue;
                 }
                 ASSERT_PLANNED(m);
-                _cleanup_(freep) char *binds = bound(m->s.plan);
+                _free_ char *binds = bound(m->s.plan);
                 ASSERT_STREQ(binds, cases[i].binds);
         }
 }
@@ -1186,7 +1186,7 @@ TEST(no_old_file_on_the_disks_is_believed) {
 TEST(text_and_json_say_what_is_done) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bbb", 0);
         ASSERT_PLANNED(m);
-        _cleanup_(freep) char *text = plan_to_text(m->s.plan);
+        _free_ char *text = plan_to_text(m->s.plan);
         ASSERT_CONTAINS(text, "create-raid    /dev/md/kubernetes raid0 3 disks ");
         ASSERT_CONTAINS(text, "make-filesystem /dev/md/kubernetes xfs ");
         ASSERT_CONTAINS(text, "mount          /mnt/k8s-disks/0 noatime ");

@@ -13,7 +13,7 @@ TEST(paths) {
                 { "kernel", "/proc/sys/kernel" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *path = sysctl_path(cases[i][0]);
+                _free_ char *path = sysctl_path(cases[i][0]);
                 ASSERT_TRUE(sysctl_name_is_valid(cases[i][0]));
                 ASSERT_STREQ(path, cases[i][1]);
         }

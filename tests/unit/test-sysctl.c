@@ -103,7 +103,7 @@ TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         _cleanup_(root_freep) Root *host = NULL;
         _cleanup_(results_done) Results results = {};
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *fifo = box_path(&b, "/fifo");
+        _free_ char *fifo = box_path(&b, "/fifo");
         /* The thread may look at both after this function. */
         static Action action = { .id = (char *)"set-sysctl:vm.max_map_count", .type = ACTION_SET_SYSCTL,
                                  .target = (char *)"vm.max_map_count", .with = (char *)"65531",
@@ -138,7 +138,7 @@ TEST(settings_are_made_one_after_the_other) {
         _cleanup_(root_freep) Root *host = NULL;
         _cleanup_(results_done) Results results = {};
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *fifo = box_path(&b, "/fifo"), *file = box_path(&b, "/file");
+        _free_ char *fifo = box_path(&b, "/fifo"), *file = box_path(&b, "/file");
         /* The thread may look at both after this function. */
         static Action actions[] = {
                 { .id = (char *)"set-sysctl:vm.max_map_count", .type = ACTION_SET_SYSCTL,

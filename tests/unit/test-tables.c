@@ -46,7 +46,7 @@ TEST(network_cards_of_types) {
 }
 
 TEST(eni_limits_are_complete_and_sorted) {
-        _cleanup_(strv_freep) char **types = eni_limits_types();
+        _strv_ char **types = eni_limits_types();
         ASSERT_EQ(strv_length(types), n_eni_limits);
         for (size_t i = 1; i < n_eni_limits; i++)
                 ASSERT_TRUE(strcmp(types[i - 1], types[i]) < 0);

@@ -135,8 +135,8 @@ TEST(arguments_and_taints_of_others_stay) {
         char *planned[] = { (char *)"planned:NoSchedule", (char *)"also=x:NoExecute", NULL };
         for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
                 TURN(n);
-                _cleanup_(freep) char *text = xasprintf("A=b\nNODEADM_KUBELET_ARGS=\"%s\"\n", files[i].arguments), *path = box_path(&n.box, ENVIRONMENT);
-                _cleanup_(freep) char *want = xasprintf("NODEADM_KUBELET_ARGS=%s\n", files[i].want);
+                _free_ char *text = xasprintf("A=b\nNODEADM_KUBELET_ARGS=\"%s\"\n", files[i].arguments), *path = box_path(&n.box, ENVIRONMENT);
+                _free_ char *want = xasprintf("NODEADM_KUBELET_ARGS=%s\n", files[i].want);
                 n.box.action.node.taints = planned;
                 put(&n.box, ENVIRONMENT, text);
                 ASSERT_EQ(chmod(path, 0600), 0);

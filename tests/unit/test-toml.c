@@ -11,7 +11,7 @@ static void check(const char *toml, const char *json) {
         int r = toml_parse(toml, strlen(toml), &value, &line, &why);
         if (r < 0)
                 FAIL("%s: line %u: %s", toml, line, why);
-        _cleanup_(freep) char *got = json_dumps(value, JSON_COMPACT);
+        _free_ char *got = json_dumps(value, JSON_COMPACT);
         if (!streq(got, json))
                 FAIL("%s: is %s, want %s", toml, got, json);
 }
@@ -104,11 +104,11 @@ TEST(depth) {
                 json_t *value;
                 const char *why;
                 unsigned line;
-                _cleanup_(freep) char *over = repeated(forms[i].before, forms[i].middle, forms[i].most + 1, forms[i].after);
+                _free_ char *over = repeated(forms[i].before, forms[i].middle, forms[i].most + 1, forms[i].after);
                 check_refused(over, 1, "more than 100 deep");
-                _cleanup_(freep) char *far = repeated(forms[i].before, forms[i].middle, 300000, forms[i].after);
+                _free_ char *far = repeated(forms[i].before, forms[i].middle, 300000, forms[i].after);
                 check_refused(far, 1, "more than 100 deep");
-                _cleanup_(freep) char *most = repeated(forms[i].before, forms[i].middle, forms[i].most, forms[i].after);
+                _free_ char *most = repeated(forms[i].before, forms[i].middle, forms[i].most, forms[i].after);
                 if (toml_parse(most, strlen(most), &value, &line, &why) >= 0)
                         json_decref(value);
                 else if (strstr(why, "deep"))
@@ -129,7 +129,7 @@ TEST(size) {
 
 static void check_written(const char *json, const char *toml) {
         json_auto_t *value = json_loads(json, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-        _cleanup_(freep) char *got = NULL;
+        _free_ char *got = NULL;
         ASSERT_TRUE(value);
         int r = toml_format(value, &got);
         if (!toml && r != -EINVAL)
@@ -165,7 +165,7 @@ TEST(format_depth) {
         for (unsigned i = 0; i < DOC_MAX_DEPTH; i++)
                 fits = json_pack("{s:o}", "a", fits);
         over = json_pack("{s:O}", "a", fits);
-        _cleanup_(freep) char *text = NULL;
+        _free_ char *text = NULL;
         ASSERT_OK(toml_format(fits, &text));
         json_auto_t *again = NULL;
         unsigned line;
@@ -197,7 +197,7 @@ TEST(many_tables_below_a_long_name_have_a_limit) {
                 text_add(&name, "k");
         json_object_set_new(root, name.data, table);
         for (size_t i = 0; i < 10000; i++) {
-                _cleanup_(freep) char *key = xasprintf("a%zu", i);
+                _free_ char *key = xasprintf("a%zu", i);
                 json_object_set_new(table, key, json_pack("{s:i}", "x", 1));
         }
         ASSERT_ERROR(toml_format(root, &none), E2BIG);

@@ -41,20 +41,20 @@ static void put(const Pair *p, const char *path, const char *content) {
 }
 
 static void put_link(const Pair *p, const char *path, const char *target) {
-        _cleanup_(freep) char *full = xasprintf("%s%s", p->path, path);
+        _free_ char *full = xasprintf("%s%s", p->path, path);
         ASSERT_EQ(symlink(target, full), 0);
 }
 
 static void assert_file(const Pair *p, const char *path, const char *content) {
-        _cleanup_(freep) char *data = NULL;
+        _free_ char *data = NULL;
         ASSERT_OK(root_read(p->root, path, 1 << 20, &data, NULL));
         ASSERT_STREQ(data, content);
 }
 
 static void assert_entries(const Pair *p, const char *path, const char *names) {
-        _cleanup_(strv_freep) char **list = NULL;
+        _strv_ char **list = NULL;
         ASSERT_OK(root_list(p->root, path, &list));
-        _cleanup_(freep) char *joined = strv_join(list, " ");
+        _free_ char *joined = strv_join(list, " ");
         ASSERT_STREQ(joined, names);
 }
 
@@ -70,7 +70,7 @@ TEST(list_is_sorted_and_leaves_the_descriptor_as_it_was) {
         put(&p, "/a/two", "");
         put(&p, "/a/.one", "");
         for (int i = 0; i < 2; i++) {
-                _cleanup_(strv_freep) char **names = NULL;
+                _strv_ char **names = NULL;
                 ASSERT_OK(tree_list(p.a, &names));
                 ASSERT_EQ(strv_length(names), 2);
                 ASSERT_STREQ(names[0], ".one");

@@ -40,7 +40,7 @@ static void assert_unpacks(const void *data, size_t size, const char *want) {
 static void assert_refused(const void *data, size_t size, int error, const char *part_of_message) {
         _cleanup_(blob_done) Blob b = blob_new(data, size);
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *message = NULL;
+        _free_ char *message = NULL;
         ASSERT_EQ(doc_unpack(&b, &diag), -error);
         message = diagnostic_format(diag_first_error(&diag));
         ASSERT_CONTAINS(message, part_of_message);
@@ -63,25 +63,25 @@ TEST(e1_base64) {
 
 TEST(e1_gzip) {
         size_t size;
-        _cleanup_(freep) char *data = gzip("a: b\n", 5, &size);
+        _free_ char *data = gzip("a: b\n", 5, &size);
         assert_unpacks(data, size, "a: b\n");
 }
 
 TEST(e1_base64_around_gzip) {
         size_t size;
-        _cleanup_(freep) char *data = gzip("a: b\n", 5, &size), *text = base64_encode(data, size);
+        _free_ char *data = gzip("a: b\n", 5, &size), *text = base64_encode(data, size);
         assert_unpacks(text, strlen(text), "a: b\n");
 }
 
 TEST(e1_base64_inside_gzip_stays) {
         size_t size;
-        _cleanup_(freep) char *data = gzip("YTogYg==", 8, &size);
+        _free_ char *data = gzip("YTogYg==", 8, &size);
         assert_unpacks(data, size, "YTogYg==");
 }
 
 TEST(e3_members) {
         size_t n, m;
-        _cleanup_(freep) char *one = gzip("a: ", 3, &n), *two = gzip("b\n", 2, &m), *both = xcalloc(n + m, 1);
+        _free_ char *one = gzip("a: ", 3, &n), *two = gzip("b\n", 2, &m), *both = xcalloc(n + m, 1);
         memcpy(both, one, n);
         memcpy(both + n, two, m);
         assert_unpacks(both, n + m, "a: b\n");
@@ -89,14 +89,14 @@ TEST(e3_members) {
 
 TEST(e3_truncated) {
         size_t size;
-        _cleanup_(freep) char *data = gzip("a: b\n", 5, &size);
+        _free_ char *data = gzip("a: b\n", 5, &size);
         for (size_t n = 2; n < size; n++)
                 assert_refused(data, n, EBADMSG, "gzip");
 }
 
 TEST(e3_trailing_bytes) {
         size_t size;
-        _cleanup_(freep) char *data = gzip("a: b\n", 5, &size), *longer = xcalloc(size + 2, 1);
+        _free_ char *data = gzip("a: b\n", 5, &size), *longer = xcalloc(size + 2, 1);
         memcpy(longer, data, size);
         longer[size] = '\n';
         assert_refused(longer, size + 1, EBADMSG, "gzip");
@@ -108,7 +108,7 @@ TEST(e3_trailing_bytes) {
 
 TEST(e3_damaged) {
         size_t size;
-        _cleanup_(freep) char *data = gzip("a: b\n", 5, &size);
+        _free_ char *data = gzip("a: b\n", 5, &size);
         data[size - 6] ^= 1;            /* in the checksum */
         assert_refused(data, size, EBADMSG, "gzip");
         assert_refused("\x1f\x8b garbage", 10, EBADMSG, "gzip");
@@ -116,7 +116,7 @@ TEST(e3_damaged) {
 
 TEST(e4_second_layers_stay) {
         size_t n, m;
-        _cleanup_(freep) char *data = gzip("a: b\n", 5, &n), *twice = gzip(data, n, &m);
+        _free_ char *data = gzip("a: b\n", 5, &n), *twice = gzip(data, n, &m);
         _cleanup_(blob_done) Blob b = blob_new(twice, m);
         _cleanup_(diag_done) Diag diag = {};
         assert_unpacks("WVRvZ1lnPT0=", 12, "YTogYg==");
@@ -126,7 +126,7 @@ TEST(e4_second_layers_stay) {
 }
 
 TEST(l3_bytes) {
-        _cleanup_(freep) char *data = xcalloc(DOC_MAX_BYTES + 1, 1), *most = NULL, *more = NULL;
+        _free_ char *data = xcalloc(DOC_MAX_BYTES + 1, 1), *most = NULL, *more = NULL;
         _cleanup_(diag_done) Diag diag = {};
         size_t n, m;
 
@@ -143,8 +143,8 @@ TEST(l3_bytes) {
 
 TEST(l3_bomb) {
         size_t size = 64 << 20, n, m;
-        _cleanup_(freep) char *zeros = xcalloc(size, 1), *bomb = gzip(zeros, size, &n), *small = gzip("a: b\n", 5, &m);
-        _cleanup_(freep) char *members = xcalloc(n + m, 1);
+        _free_ char *zeros = xcalloc(size, 1), *bomb = gzip(zeros, size, &n), *small = gzip("a: b\n", 5, &m);
+        _free_ char *members = xcalloc(n + m, 1);
         assert_refused(bomb, n, E2BIG, "limit");
         memcpy(members, small, m);
         memcpy(members + m, bomb, n);
@@ -154,7 +154,7 @@ TEST(l3_bomb) {
 TEST(a_part_is_named) {
         _cleanup_(blob_done) Blob b = blob_new("\x1f\x8b", 2);
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(freep) char *message = NULL;
+        _free_ char *message = NULL;
         b.at.part = 3;
         b.at.line = 20;
         ASSERT_ERROR(doc_unpack(&b, &diag), EBADMSG);
@@ -168,7 +168,7 @@ TEST(base64_both_ways) {
         for (size_t i = 0; i < sizeof bytes; i++)
                 bytes[i] = (unsigned char)(i * 7);
         for (size_t n = 0; n <= sizeof bytes; n++) {
-                _cleanup_(freep) char *text = base64_encode(bytes, n), *back = NULL;
+                _free_ char *text = base64_encode(bytes, n), *back = NULL;
                 size_t size = 999;
                 ASSERT_EQ(strlen(text), (n + 2) / 3 * 4);
                 ASSERT_OK(base64_decode(text, strlen(text), false, &back, &size));
@@ -179,7 +179,7 @@ TEST(base64_both_ways) {
 }
 
 TEST(base64_known_texts) {
-        _cleanup_(freep) char *a = base64_encode("f", 1), *b = base64_encode("fo", 2), *c = base64_encode("foobar", 6);
+        _free_ char *a = base64_encode("f", 1), *b = base64_encode("fo", 2), *c = base64_encode("foobar", 6);
         ASSERT_STREQ(a, "Zg==");
         ASSERT_STREQ(b, "Zm8=");
         ASSERT_STREQ(c, "Zm9vYmFy");
@@ -196,7 +196,7 @@ TEST(base64_refused) {
 }
 
 TEST(base64_line_ends_are_skipped_only_when_told) {
-        _cleanup_(freep) char *out = NULL;
+        _free_ char *out = NULL;
         size_t size;
         ASSERT_OK(base64_decode("Zm9v\r\nYmFy\n", 11, true, &out, &size));
         ASSERT_STREQ(out, "foobar");

@@ -117,11 +117,11 @@ static const Action *planned(Machine *m, const char *id) {
         return a;
 }
 
-#define ASSERT_PLANNED(m) ({ if (machine_plan(m) < 0) { _cleanup_(freep) char *_all = texts(&(m)->s.diag); FAIL("refused: %s", _all); } })
+#define ASSERT_PLANNED(m) ({ if (machine_plan(m) < 0) { _free_ char *_all = texts(&(m)->s.diag); FAIL("refused: %s", _all); } })
 #define ASSERT_STATE(m, id, wanted) ASSERT_STREQ(step_state_to_string(planned(m, id)->storage.state), wanted)
 #define ASSERT_REFUSED(m, text) ({ \
         ASSERT_ERROR(machine_plan(m), EINVAL); \
-        _cleanup_(freep) char *_all = texts(&(m)->s.diag); \
+        _free_ char *_all = texts(&(m)->s.diag); \
         ASSERT_CONTAINS(_all, text); })
 #define MACHINE(m) _cleanup_(machine_donep) Machine *m = machine_new()
 #define WANTED(m, target) MACHINE(m); want(m, "/dev/sdb", "xvdb", target, "")
@@ -148,7 +148,7 @@ TEST(a_blank_volume) {
 TEST(the_name_of_the_plan_says_nothing_of_the_disk) {
         WANTED(m, "/var/lib/kubelet");
         ASSERT_PLANNED(m);
-        _cleanup_(freep) char *first = xstrdup(m->s.plan->id);
+        _free_ char *first = xstrdup(m->s.plan->id);
         set_content(&m->disks[1], "xfs", "kubernetes");
         m->disks[1].serial = (char *)"vol0d";
         m->disks[1].name = (char *)"nvme7n1";
@@ -174,7 +174,7 @@ TEST(what_is_there_is_kept) {
         ASSERT_STATE(m, "make-filesystem:" XVDB, "keep");
         ASSERT_STATE(m, "mount:" XVDB, "make");
         ASSERT_STREQ(planned(m, "mount:" XVDB)->storage.filesystem, "ext4");
-        _cleanup_(freep) char *all = texts(&m->s.plan->warnings);
+        _free_ char *all = texts(&m->s.plan->warnings);
         ASSERT_CONTAINS(all, "filesystem-kept: spec.instance.storage.volumes[0]: nvme1n1 carries ext4 and is not made anew as xfs");
         set_content(&m->disks[1], "xfs", LABEL_UNFINISHED);
         ASSERT_PLANNED(m);
@@ -218,7 +218,7 @@ TEST(a_volume_where_a_daemon_no_longer_keeps_its_data) {
         WANTED(m, "/var/lib/containerd");
         m->s.config.containerd.config = sample_json(&m->s, "{'root':'/opt/lab/containerd'}");
         ASSERT_PLANNED(m);
-        _cleanup_(freep) char *said = texts(&m->s.plan->warnings);
+        _free_ char *said = texts(&m->s.plan->warnings);
         ASSERT_CONTAINS(said, "no-effect: spec.instance.storage.volumes[0]: nothing is kept in /var/lib/containerd: spec.containerd.config has that in /opt/lab/containerd");
 }
 
@@ -241,11 +241,11 @@ TEST(a_volume_wins_over_instance_stores) {
         ASSERT_PLANNED(m);
         ASSERT_STREQ(planned(m, "bind:/var/lib/containerd")->storage.source, XVDB);
         ASSERT_STREQ(planned(m, "bind:/var/lib/kubelet")->storage.source, "/mnt/k8s-disks/0/kubelet");
-        _cleanup_(freep) char *all = texts(&m->s.plan->warnings);
+        _free_ char *all = texts(&m->s.plan->warnings);
         ASSERT_CONTAINS(all, "volume-wins: spec.instance.localStorage.disabledMounts: /var/lib/containerd goes to the volume /dev/sdb, which wins over instance stores for the same path");
         m->s.config.instance.storage.no_containerd = true;
         ASSERT_PLANNED(m);
-        _cleanup_(freep) char *none = texts(&m->s.plan->warnings);
+        _free_ char *none = texts(&m->s.plan->warnings);
         ASSERT_TRUE(!strstr(none, "volume-wins"));
         want(m, "/dev/xvdc", "xvdc", "/data", "");
         ASSERT_REFUSED(m, "/dev/xvdc is nvme2n1 (AWS1, 100 GB), an instance store");
@@ -375,7 +375,7 @@ TEST(bound_without_its_place) {
         add_mount(m, "/data", "259:1", "/data");
         add_mount(m, "/opt/models", "259:1", "/opt-models");
         ASSERT_REFUSED(m, "is seen at /data, but its place " XVDB " was unmounted: reboot, or mount it there again (`mount /dev/nvme1n1 " XVDB "`)");
-        _cleanup_(freep) char *all = texts(&m->s.diag);
+        _free_ char *all = texts(&m->s.diag);
         ASSERT_TRUE(!strstr(all, "attach another one"));
         add_mount(m, XVDB, "259:1", "/");
         ASSERT_PLANNED(m);
@@ -389,7 +389,7 @@ TEST(a_kernels_name) {
         strv_free(m->names[1]);
         m->disks[1].names = m->names[1] = LIST("nvme1n1", "vol-0b", "xvdb");
         ASSERT_PLANNED(m);
-        _cleanup_(freep) char *all = texts(&m->s.plan->warnings);
+        _free_ char *all = texts(&m->s.plan->warnings);
         ASSERT_CONTAINS(all, "kernel-name: spec.instance.storage.volumes[0]: /dev/nvme1n1 is the kernel's name, which may mean another volume at the next boot; "
                              "today it is vol-0b, xvdb: name that as device");
 }

@@ -49,7 +49,7 @@ TEST(the_page_has_a_name) {
                 { "abcdefghijklmnopqrstuvwxyzabcdefTHIS-IS-BEHIND", "abcdefghijklmnopqrstuvwxyzabcdef" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *name = NULL;
+                _free_ char *name = NULL;
                 memset(page, 0, sizeof page);
                 memcpy(page + 3072, cases[i].bytes, strlen(cases[i].bytes));
                 ioctl_result = 0;
@@ -62,7 +62,7 @@ TEST(the_page_has_a_name) {
 }
 
 TEST(a_controller_may_refuse) {
-        _cleanup_(freep) char *name = NULL;
+        _free_ char *name = NULL;
         ioctl_result = -EACCES;
         ASSERT_ERROR(volume_name_read(0, &name), EACCES);
         ioctl_result = 0x2002;                                  /* invalid field, do not retry */
@@ -95,8 +95,8 @@ static void put(Tree *t, const char *path, const char *text) {
 }
 
 static void add_disk(Tree *t, const char *name, const char *model, const char *serial) {
-        _cleanup_(freep) char *model_path = xasprintf("/sys/block/%s/device/model", name), *serial_path = xasprintf("/sys/block/%s/device/serial", name),
-                              *size = xasprintf("/sys/block/%s/size", name), *other = xasprintf("/sys/block/%s/device/uevent", name);
+        _free_ char *model_path = xasprintf("/sys/block/%s/device/model", name), *serial_path = xasprintf("/sys/block/%s/device/serial", name),
+                    *size = xasprintf("/sys/block/%s/size", name), *other = xasprintf("/sys/block/%s/device/uevent", name);
         put(t, other, "");
         put(t, size, "2097152\n");
         if (model)
@@ -106,7 +106,7 @@ static void add_disk(Tree *t, const char *name, const char *model, const char *s
 }
 
 static void add_link(Tree *t, const char *path, const char *leads_to) {
-        _cleanup_(freep) char *full = xasprintf("%s%s", t->dir, path), *parent = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+        _free_ char *full = xasprintf("%s%s", t->dir, path), *parent = xstrndup(path, (size_t)(strrchr(path, '/') - path));
         ASSERT_OK(root_make_dirs(t->root, parent, 0755));
         ASSERT_EQ(symlink(leads_to, full), 0);
 }

@@ -31,7 +31,7 @@ static void tree_open(Tree *t) {
 #define TREE(name) _cleanup_(tree_done) Tree name = {}; tree_open(&name)
 
 static void put(Tree *t, const char *text, const char *directory, const char *name, const char *attribute) {
-        _cleanup_(freep) char *path = xasprintf("%s/%s/%s", directory, name, attribute);
+        _free_ char *path = xasprintf("%s/%s/%s", directory, name, attribute);
         ASSERT_OK(root_replace(t->root, path, text, strlen(text), 0644));
 }
 
@@ -43,7 +43,7 @@ static void add_disk(Tree *t, const char *name, const char *model) {
 
 /* namespace: the directory of one of its paths, NULL while it has none */
 static void add_controller(Tree *t, const char *name, const char *model, const char *namespace) {
-        _cleanup_(freep) char *path = xasprintf("/sys/class/nvme/%s", name);
+        _free_ char *path = xasprintf("/sys/class/nvme/%s", name);
         put(t, model, "/sys/class/nvme", name, "model");
         put(t, "", path, "power", "control");
         put(t, "", path, "ng0n1", "uevent");

@@ -31,7 +31,7 @@ static void box_done(Box *b) {
         plan_free(b->plan);
         root_free(b->root);
         for (const char *name = "ab"; *name; name++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%c", b->path, *name);
+                _free_ char *path = xasprintf("%s/%c", b->path, *name);
                 (void)unlink(path);
         }
         rmdir(b->path);
@@ -75,7 +75,7 @@ static void pipes_make(const Box *b) {
 
 static int shell(Work *w, const char *script) {
         char sh[] = "sh", c[] = "-c";
-        _cleanup_(freep) char *text = xstrdup(script);
+        _free_ char *text = xstrdup(script);
         char *argv[] = { sh, c, text, sh, pipes[0], pipes[1], NULL };
         return work_run(w, CAUSE_ARRAY, "no array", argv);
 }
@@ -417,7 +417,7 @@ static int is_stuck(Work *w) {
         char c;
         work_at(w, "mounting %s", w->action->target);
         ssize_t n = read(stuck[0], &c, 1);
-        _cleanup_(freep) char *target = xstrdup(w->action->target);
+        _free_ char *target = xstrdup(w->action->target);
         int r = work_fail(w, -EIO, CAUSE_MOUNT, "%zd %s %s", n, target, root_path(w->root));
         (void)!write(woken[1], w->text, strlen(w->text));
         return r;
@@ -443,9 +443,9 @@ TEST(the_run_ends_without_a_thread_that_does_not) {
 /* The loop stands still for as long as a disk hangs, which is longer than the deadline of what has ended at once. */
 TEST(what_ends_in_time_is_heard_after_a_disk_that_hangs) {
         BOX(b, changes);
-        _cleanup_(freep) char *hung = xasprintf("%s/hung", b.path);
+        _free_ char *hung = xasprintf("%s/hung", b.path);
         int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-        _cleanup_(freep) char *options = xasprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+        _free_ char *options = xasprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
         ASSERT_EQ(mkdir(hung, 0755), 0);
         if (fd < 0 || mount("test", hung, "fuse", 0, options) < 0) {
                 rmdir(hung);

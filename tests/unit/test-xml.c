@@ -5,7 +5,7 @@
 
 /* The texts at path, joined by '|'; an error as "-". */
 static char *texts(const char *xml, const char *path) {
-        _cleanup_(strv_freep) char **found = NULL;
+        _strv_ char **found = NULL;
         int r = xml_texts(xml, strlen(xml), path, &found);
         if (r < 0) {
                 ASSERT_EQ(r, -EBADMSG);
@@ -15,7 +15,7 @@ static char *texts(const char *xml, const char *path) {
         return found ? strv_join(found, "|") : xstrdup("nothing");
 }
 
-#define ASSERT_TEXTS(xml, path, wanted) ({ _cleanup_(freep) char *_t = texts(xml, path); ASSERT_STREQ(_t, wanted); })
+#define ASSERT_TEXTS(xml, path, wanted) ({ _free_ char *_t = texts(xml, path); ASSERT_STREQ(_t, wanted); })
 
 TEST(paths) {
         const char *xml = "<?xml version='1.0'?><a xmlns='urn:x'><i><n>1</n><m><n>no</n></m></i><i><n>2</n><n/></i><n>no</n>"
@@ -55,7 +55,7 @@ TEST(depth) {
                 text_add(&t, "<a>");
         for (unsigned i = 0; i < DOC_MAX_DEPTH; i++)
                 text_add(&t, "</a>");
-        _cleanup_(freep) char *fits = text_take(&t), *deeper = xasprintf("<a>%s</a>", fits);
+        _free_ char *fits = text_take(&t), *deeper = xasprintf("<a>%s</a>", fits);
         ASSERT_TEXTS(fits, "x", "nothing");
         ASSERT_TEXTS(deeper, "x", "-");
 }

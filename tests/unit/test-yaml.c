@@ -13,7 +13,7 @@ static void parsed_done(Parsed *p) {
 }
 
 static Parsed parse_bytes(const char *data, size_t size, unsigned line) {
-        _cleanup_(freep) char *copy = xmemdup(data, size);
+        _free_ char *copy = xmemdup(data, size);
         Blob blob = { .at = { "user-data", 0, line }, .data = copy, .size = size };
         Parsed p = {};
         p.r = yaml_parse(&blob, &p.documents, &p.diag);
@@ -28,7 +28,7 @@ static char *documents_text(const Documents *d) {
         Text t = {};
         for (size_t i = 0; i < d->n; i++) {
                 json_auto_t *value = NULL;
-                _cleanup_(freep) char *text = NULL;
+                _free_ char *text = NULL;
                 ASSERT_OK(yaml_to_json(d->items[i].root, &value));
                 text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
                 text_add(&t, "%s%s", i > 0 ? " " : "", text);
@@ -38,14 +38,14 @@ static char *documents_text(const Documents *d) {
 
 #define ASSERT_YAML(text, json) ({                                                             \
         _cleanup_(parsed_done) Parsed _p = parse(text);                                        \
-        _cleanup_(freep) char *_got = NULL, *_e = _p.r < 0 ? diagnostic_format(diag_first_error(&_p.diag)) : NULL; \
+        _free_ char *_got = NULL, *_e = _p.r < 0 ? diagnostic_format(diag_first_error(&_p.diag)) : NULL; \
         if (_p.r < 0) FAIL("%s: %s", #text, _e);                                               \
         _got = documents_text(&_p.documents);                                                  \
         ASSERT_STREQ(_got, json); })
 
 #define ASSERT_REFUSED(text, error, cause_wanted, part_of_message) ({                          \
         _cleanup_(parsed_done) Parsed _p = parse(text);                                        \
-        _cleanup_(freep) char *_e = NULL;                                                      \
+        _free_ char *_e = NULL;                                                      \
         ASSERT_ERROR(_p.r, error);                                                             \
         _e = diagnostic_format(diag_first_error(&_p.diag));                                    \
         ASSERT_EQ(diag_first_error(&_p.diag)->cause, cause_wanted);                            \
@@ -86,7 +86,7 @@ TEST(d1_json_escapes) {
 }
 
 TEST(d1_json_key_of_any_length) {
-        _cleanup_(freep) char *key = repeat("k", 5000), *text = xasprintf("{\"%s\"\n: 1}", key), *want = xasprintf("{\"%s\":1}", key);
+        _free_ char *key = repeat("k", 5000), *text = xasprintf("{\"%s\"\n: 1}", key), *want = xasprintf("{\"%s\":1}", key);
         ASSERT_YAML(text, want);
 }
 
@@ -114,7 +114,7 @@ TEST(d4_many_anchors) {
         Text t = {};
         for (int i = 0; i < 1000; i++)
                 text_add(&t, "- &a%d %d\n- *a%d\n", i, i, i);
-        _cleanup_(freep) char *text = text_take(&t);
+        _free_ char *text = text_take(&t);
         _cleanup_(parsed_done) Parsed p = parse(text);
         ASSERT_OK(p.r);
         for (size_t i = 0; i < 2000; i++)
@@ -180,7 +180,7 @@ TEST(t1_scalars_keep_their_text) {
                 { "!mine 1", "1", false }, { "! 1", "1", false }, { "|\n  1", "1", false },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *text = xasprintf("k: %s", cases[i].yaml);
+                _free_ char *text = xasprintf("k: %s", cases[i].yaml);
                 _cleanup_(parsed_done) Parsed p = parse(text);
                 const Node *n;
                 ASSERT_OK(p.r);
@@ -223,7 +223,7 @@ TEST(t5_resolution) {
                 { "1.2.3", "\"1.2.3\"" }, { "10.0.0.0/16", "\"10.0.0.0/16\"" }, { "'1'", "\"1\"" }, { "\"yes\"", "\"yes\"" }, { "=", "\"=\"" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *text = xasprintf("[a, %s]", cases[i].yaml), *want = xasprintf("[\"a\",%s]", cases[i].json);
+                _free_ char *text = xasprintf("[a, %s]", cases[i].yaml), *want = xasprintf("[\"a\",%s]", cases[i].json);
                 if (cases[i].yaml[0] == '\0')
                         ASSERT_YAML("- a\n-\n", want);
                 else if (streq(cases[i].yaml, "-"))
@@ -246,7 +246,7 @@ TEST(t5_json_has_no_infinity) {
 
 TEST(t7_duplicate_keys) {
         _cleanup_(parsed_done) Parsed p = parse("spec:\n  a: {x: 1}\n  b: 2\n  a: {y: 3}\n  list:\n  - c: 4\n  - d: 5\n    d: 6\n    \"d\": 7\n");
-        _cleanup_(freep) char *got = documents_text(&p.documents), *first = NULL, *second = NULL;
+        _free_ char *got = documents_text(&p.documents), *first = NULL, *second = NULL;
         ASSERT_STREQ(got, "{\"spec\":{\"a\":{\"y\":3},\"b\":2,\"list\":[{\"c\":4},{\"d\":7}]}}");
         ASSERT_EQ(p.diag.n, 3);
         /* Inner maps are complete before the ones around them. */
@@ -264,7 +264,7 @@ TEST(t7_duplicate_keys_in_json_and_in_large_maps) {
         for (int i = 0; i < 500; i++)
                 text_add(&t, "\"k%d\": %d,\n", i % 250, i);
         text_add(&t, "\"z\": 0}]}");
-        _cleanup_(freep) char *text = text_take(&t);
+        _free_ char *text = text_take(&t);
         _cleanup_(parsed_done) Parsed p = parse(text);
         const Node *map;
         ASSERT_OK(p.r);
@@ -276,7 +276,7 @@ TEST(t7_duplicate_keys_in_json_and_in_large_maps) {
 }
 
 TEST(l1_nodes) {
-        _cleanup_(freep) char *most = repeat("- a\n", 9999), *more = repeat("- a\n", 10000);
+        _free_ char *most = repeat("- a\n", 9999), *more = repeat("- a\n", 10000);
         _cleanup_(parsed_done) Parsed p = parse(most);
         ASSERT_OK(p.r);
         ASSERT_EQ(p.documents.items[0].root->n, 9999);
@@ -284,7 +284,7 @@ TEST(l1_nodes) {
 }
 
 TEST(l1_aliases) {
-        _cleanup_(freep) char *small = repeat("- *a\n", 40), *text = xasprintf("- &a [1, 2, 3]\n%s", small);
+        _free_ char *small = repeat("- *a\n", 40), *text = xasprintf("- &a [1, 2, 3]\n%s", small);
         _cleanup_(parsed_done) Parsed p = parse(text);
         ASSERT_OK(p.r);
         ASSERT_EQ(p.documents.items[0].root->n, 41);
@@ -295,9 +295,9 @@ TEST(l1_aliases) {
 }
 
 TEST(l2_depth) {
-        _cleanup_(freep) char *open = repeat("[", 100), *close = repeat("]", 100), *flow = xasprintf("%s%s", open, close);
-        _cleanup_(freep) char *yaml = xasprintf("%sa%s # YAML\n", open, close), *deeper = xasprintf("a: %sb%s\n", open, close);
-        _cleanup_(freep) char *deep = repeat("[", 2000), *dashes = repeat("- ", 2000), *json = repeat("{\"a\":", 101);
+        _free_ char *open = repeat("[", 100), *close = repeat("]", 100), *flow = xasprintf("%s%s", open, close);
+        _free_ char *yaml = xasprintf("%sa%s # YAML\n", open, close), *deeper = xasprintf("a: %sb%s\n", open, close);
+        _free_ char *deep = repeat("[", 2000), *dashes = repeat("- ", 2000), *json = repeat("{\"a\":", 101);
         _cleanup_(parsed_done) Parsed p = parse(flow), q = parse(yaml);
         ASSERT_OK(p.r);
         ASSERT_OK(q.r);
@@ -358,7 +358,7 @@ TEST(n2_columns) {
 
 TEST(nothing_of_the_input_is_shown) {
         _cleanup_(parsed_done) Parsed p = parse("password: s3cret\n  bad: \"s3cret\n");
-        _cleanup_(freep) char *e = NULL;
+        _free_ char *e = NULL;
         ASSERT_ERROR(p.r, EBADMSG);
         e = diagnostic_format(diag_first_error(&p.diag));
         ASSERT_TRUE(!strstr(e, "s3cret"));
@@ -399,7 +399,7 @@ TEST(what_was_overlooked) {
 
 /* The key that the line is out of column with may stand a million lines above it. */
 TEST(what_was_overlooked_far_above) {
-        _cleanup_(freep) char *blanks = repeat("\n", 1000000), *text = xasprintf("a:\n  b: c\n%s   d: e\n", blanks);
+        _free_ char *blanks = repeat("\n", 1000000), *text = xasprintf("a:\n  b: c\n%s   d: e\n", blanks);
         ASSERT_REFUSED(text, EBADMSG, CAUSE_SYNTAX, "line 1000003, column 5: not YAML: 3 blanks stand in front, and 2 on line 2");
 }
 

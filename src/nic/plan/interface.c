@@ -170,7 +170,7 @@ static void decision_step(Making *m, Action *a) {
 }
 
 static bool is_removed(const Making *m, const char *path) {
-        _cleanup_(freep) char *id = xasprintf("remove-file:%s", path);
+        _free_ char *id = xasprintf("remove-file:%s", path);
         return plan_find(m->plan, id);
 }
 
@@ -191,7 +191,7 @@ static void forget_names(Making *m, const InterfaceFacts *f) {
                 if (!is_of_former_name(f, d) || is_anothers(f->decisions, d->mac, d->name) ||
                     is_handed_on(f, d->name))
                         continue;
-                _cleanup_(freep) char *path = decision_name_path(f->enis->instance_id, d->name);
+                _free_ char *path = decision_name_path(f->enis->instance_id, d->name);
                 if (!is_removed(m, path))
                         decision_step(m, plan_add(m->plan, ACTION_REMOVE_FILE, PHASE_CONFIG, GROUP, path,
                                                   "the interface is no longer called so"));
@@ -199,12 +199,12 @@ static void forget_names(Making *m, const InterfaceFacts *f) {
 }
 
 static void keep_decision(Making *m, const InterfaceFacts *f, Manager manager) {
-        _cleanup_(freep) char *path = decision_mac_path(f->enis->instance_id, f->interface->mac),
-                              *nodeadms = decision_name_path(f->enis->instance_id, f->interface->name),
-                              *word = name_content(f, manager);
+        _free_ char *path = decision_mac_path(f->enis->instance_id, f->interface->mac),
+                    *nodeadms = decision_name_path(f->enis->instance_id, f->interface->name),
+                    *word = name_content(f, manager);
         _cleanup_(json_decrefp) json_t *json = json_pack("{ss ss}", "interface", f->interface->name,
                                                          "manager", manager_to_string(manager));
-        _cleanup_(freep) char *object = json_text(json, 0, false);
+        _free_ char *object = json_text(json, 0, false);
         if (manager == MANAGER_NETWORKD || !is_primary(f))
                 decision_step(m, plan_file(m->plan, PHASE_CONFIG, GROUP, path,
                                            "decided for this MAC, whatever its name", object, 0644));
@@ -225,13 +225,13 @@ static bool has_file(char *const *files, const char *path) {
 
 /* What was made for a name: the file, then links to drop-ins, then the folder that they were in. */
 static void remove_network_files(Making *m, const char *name, char *const *files, const char *why) {
-        _cleanup_(freep) char *path = network_path(name), *folder = xasprintf("%s.d", path),
-                              *below = xasprintf("%s/", folder + strlen(NETWORK_DIR "/"));
+        _free_ char *path = network_path(name), *folder = xasprintf("%s.d", path),
+                    *below = xasprintf("%s/", folder + strlen(NETWORK_DIR "/"));
         remove_network(m, path, why);
         for (char *const *file = files; file && *file; file++) {
                 if (!startswith(*file, below))
                         continue;
-                _cleanup_(freep) char *link = xasprintf(NETWORK_DIR "/%s", *file);
+                _free_ char *link = xasprintf(NETWORK_DIR "/%s", *file);
                 remove_network(m, link, why);
         }
         if (has_file(files, folder))
@@ -248,8 +248,8 @@ static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) 
                         const char *slash = strrchr(*from, '/');
                         if (!slash || !startswith(*from, folders[k]))
                                 continue;
-                        _cleanup_(freep) char *link = xasprintf("%s.d%s", path, slash),
-                                              *id = xasprintf("link-file:%s", link);
+                        _free_ char *link = xasprintf("%s.d%s", path, slash),
+                                    *id = xasprintf("link-file:%s", link);
                         if (plan_find(m->plan, id))
                                 continue;
                         Action *a = plan_add(m->plan, ACTION_LINK_FILE, PHASE_CONFIG, GROUP, link,
@@ -261,10 +261,10 @@ static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) 
 
 /* What the image no longer has leads nowhere, or to what another package puts there later. */
 static void remove_stale_links(Making *m, const InterfaceFacts *f, const char *path) {
-        _cleanup_(freep) char *below = xasprintf("%s.d/", path + strlen(NETWORK_DIR "/"));
+        _free_ char *below = xasprintf("%s.d/", path + strlen(NETWORK_DIR "/"));
         for (char *const *file = f->files; file && *file; file++) {
-                _cleanup_(freep) char *link = xasprintf(NETWORK_DIR "/%s", *file),
-                                      *id = xasprintf("link-file:%s", link);
+                _free_ char *link = xasprintf(NETWORK_DIR "/%s", *file),
+                            *id = xasprintf("link-file:%s", link);
                 if (startswith(*file, below) && !plan_find(m->plan, id))
                         remove_network(m, link, "the image has no such settings any more");
         }
@@ -278,11 +278,11 @@ static void write_network_files(Making *m, const InterfaceFacts *f) {
         Eni eni = { .mac = f->interface->mac };
         if (listed && !primary)
                 eni = *listed;
-        _cleanup_(freep) char *path = network_path(f->interface->name),
-                              *content = network_file(&eni, primary),
-                              *why = primary ? xstrdup("the primary interface")
-                                             : xasprintf("network card %d, device %d", MAX(eni.card, 0),
-                                                         eni.device);
+        _free_ char *path = network_path(f->interface->name),
+                    *content = network_file(&eni, primary),
+                    *why = primary ? xstrdup("the primary interface")
+                                   : xasprintf("network card %d, device %d", MAX(eni.card, 0),
+                                               eni.device);
         link_drop_ins(m, f, path);
         remove_stale_links(m, f, path);
         write_network(m, path, why, content);
@@ -295,7 +295,7 @@ static void write_network_files(Making *m, const InterfaceFacts *f) {
 static void remove_former(Making *m, const InterfaceFacts *f) {
         for (size_t i = 0; i < f->decisions->n; i++) {
                 const Decision *d = &f->decisions->items[i];
-                _cleanup_(freep) char *path = network_path(d->name);
+                _free_ char *path = network_path(d->name);
                 if (is_of_former_name(f, d) && !interface_by_name(f->interfaces, d->name) &&
                     has_file(f->files, path) && !is_removed(m, path))
                         remove_network_files(m, d->name, f->files, "the interface is no longer called so");
@@ -307,7 +307,7 @@ static void remove_former(Making *m, const InterfaceFacts *f) {
 /* Replies leave by the interface's own table and may come in where the main one would not expect them: strict
  * checks drop them. Before systemd 254 networkd has no word for it, so that it is set here. */
 static void loosen_rp_filter(Making *m, const char *name) {
-        _cleanup_(freep) char *setting = xasprintf("net/ipv4/conf/%s/rp_filter", name);
+        _free_ char *setting = xasprintf("net/ipv4/conf/%s/rp_filter", name);
         Action *a = plan_add(m->plan, ACTION_SET_SYSCTL, PHASE_CONFIG, GROUP, setting,
                              "its addresses have routes of their own");
         a->with = xstrdup("2");
@@ -350,7 +350,7 @@ static bool is_guess(const InterfaceFacts *f) {
 
 static void plan_decided(Making *m, const InterfaceFacts *f, Manager manager) {
         const char *name = f->interface->name;
-        _cleanup_(freep) char *path = network_path(name);
+        _free_ char *path = network_path(name);
         const Eni *eni = eni_find(f->enis, f->interface->mac);
         if (is_guess(f))
                 diag_warn(&m->plan->warnings, "no-manage-unknown",
@@ -370,7 +370,7 @@ static void plan_decided(Making *m, const InterfaceFacts *f, Manager manager) {
 
 int interface_plan(const InterfaceFacts *f, Plan **ret, Diag *diag) {
         _cleanup_(making_done) Making m = { .plan = xcalloc(1, sizeof(Plan)) };
-        _cleanup_(freep) char *why = NULL;
+        _free_ char *why = NULL;
         Judgement judgement = interface_judge(f, &why);
         Manager manager = interface_manager(f);
         int r = judgement == JUDGEMENT_DECIDED ? check_names(f, diag) : 0;
@@ -398,8 +398,8 @@ static void forget_cnis(Making *m, const InterfaceFacts *f, const char *name) {
                 if (!d->mac || d->manager != MANAGER_CNI || !streq(d->name, name) ||
                     interface_by_mac(f->interfaces, d->mac))
                         continue;
-                _cleanup_(freep) char *path = decision_mac_path(f->enis->instance_id, d->mac),
-                                      *word = decision_name_path(f->enis->instance_id, d->name);
+                _free_ char *path = decision_mac_path(f->enis->instance_id, d->mac),
+                            *word = decision_name_path(f->enis->instance_id, d->name);
                 forget_file(m, path);
                 if (!is_anothers(f->decisions, d->mac, d->name))
                         forget_file(m, word);

@@ -29,7 +29,7 @@ static char *link_own_file(const char *name) {
  * that of /etc (systemd.network(5)). One behind ours, as the image's 80-ec2.network, is in force only until
  * ours has been read. Where nobody tells of files, nothing is said of them. */
 static Origin link_origin(const Link *link) {
-        _cleanup_(freep) char *own = link_own_file(link->name);
+        _free_ char *own = link_own_file(link->name);
         const char *slash = link->file ? strrchr(link->file, '/') : NULL;
         if (!slash || streq(link->file, own))
                 return ORIGIN_OURS;
@@ -87,16 +87,16 @@ static char *unit_of(const char *name) {
                         text_add(&t, "\\x2d");
                 else
                         text_add(&t, "%c", *c);
-        _cleanup_(freep) char *instance = text_take(&t);
+        _free_ char *instance = text_take(&t);
         const char *quote = strchr(name, '-') ? "'" : "";
         return xasprintf("%s" UNIT "%s%s", quote, instance, quote);
 }
 
 static char *link_sentence(const Link *link, const char *name, const char *mac, Want want) {
         bool early = link && link_origin(link) == ORIGIN_DEFAULT;
-        _cleanup_(freep) char *state = link_state(link), *by = early ? link_own_file(name) : xstrdup(""),
-                              *unit = unit_of(name);
-        _cleanup_(freep) char *who = mac ? xasprintf("%s (%s)", name, mac) : xstrdup(name);
+        _free_ char *state = link_state(link), *by = early ? link_own_file(name) : xstrdup(""),
+                    *unit = unit_of(name);
+        _free_ char *who = mac ? xasprintf("%s (%s)", name, mac) : xstrdup(name);
         switch (want) {
         case WANT_PRIMARY:
                 return xasprintf(

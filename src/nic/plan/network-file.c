@@ -89,6 +89,6 @@ char *network_file(const Eni *eni, bool primary) {
 
 char *network_file_mac(const char *text) {
         const char *found = strstr(text, "\n" MATCH);
-        _cleanup_(freep) char *mac = found ? xstrndup(found + strlen("\n" MATCH), 17) : NULL;
+        _free_ char *mac = found ? xstrndup(found + strlen("\n" MATCH), 17) : NULL;
         return mac && strlen(mac) == 17 && mac_is_valid(mac) ? TAKE_PTR(mac) : NULL;
 }
