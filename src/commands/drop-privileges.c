@@ -53,7 +53,8 @@ static uint64_t needed_by_list(const Options *o) {
 /* Another root is read and written as its own root would. */
 static uint64_t needed_by_line(const Options *o) {
         uint64_t all = streq(o->root, "/") ? 0 : power_needed(o->root, W_OK);
-        return all | needed_by_sources(o, o->sources) | needed_by_list(o) | needed_by_environment() | needed(o, o->cache, true, R_OK) |
+        return all | needed_by_sources(o, o->sources) | needed_by_list(o) | needed_by_environment() |
+               needed(o, o->cache, true, R_OK) |
                needed(o, o->key, true, R_OK) | needed(o, o->diff, false, R_OK) |
                needed(o, o->matrix && strchr(o->matrix, '/') ? o->matrix : NULL, false, R_OK) |
                needed(o, o->output_file, false, W_OK) | needed(o, o->write_to, false, W_OK) |

@@ -270,8 +270,8 @@ static void compare_node(const char *path, json_t *old, json_t *new, json_t *int
 
 json_t *plan_compare(json_t *old, json_t *new, bool show_secrets) {
         _cleanup_(side_done) Side a = side_of(old, show_secrets), b = side_of(new, show_secrets);
-        json_t *changed = json_array(), *hidden = json_array(), *node = json_object(), *action, *added = missing_in(&b, &a),
-               *removed = missing_in(&a, &b), *moved = moved_actions(&a, &b);
+        json_t *changed = json_array(), *hidden = json_array(), *node = json_object(), *action,
+               *added = missing_in(&b, &a), *removed = missing_in(&a, &b), *moved = moved_actions(&a, &b);
         size_t i;
         json_array_foreach(actions_of(new), i, action) {
                 json_t *was = json_object_get(a.actions, json_get_text(action, "id")),
@@ -379,8 +379,9 @@ static void add_counts(Text *t, const json_t *all) {
                 if (n > 0 || !hidden)
                         text_add(t, "%s%zu %s", k > 0 ? ", " : "", n, keys[k]);
         }
+        shown += json_object_size(json_object_get(all, "node"));
         text_add(t, "\n%s",
-                 shown > 0 || json_object_size(json_object_get(all, "node")) > 0 ? "" : "Nothing that is shown differs, but the ids do: what is hidden differs.\n");
+                 shown > 0 ? "" : "Nothing that is shown differs, but the ids do: what is hidden differs.\n");
 }
 
 static void add_node(Text *t, const json_t *node) {

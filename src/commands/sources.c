@@ -55,7 +55,8 @@ int run_choose_sources(Run *run) {
                 _free_ char *joined = strv_join(run->sources->list.uris, " ");
                 log_info("Reads %s, as %s says.", joined, run->sources->list.from);
                 o->sources = TAKE_PTR(run->sources->list.uris);
-                if (!run->cache && run->sources->list.cache && o->command->flags & UINT64_C(1) << FLAG_CONFIG_CACHE)
+                bool takes_cache = o->command->flags & UINT64_C(1) << FLAG_CONFIG_CACHE;
+                if (!run->cache && run->sources->list.cache && takes_cache)
                         run->cache = root_absolute(run->root, run->sources->list.cache);
         } else if (run->sources->by_default && !o->command->sample) {
                 strv_add(&o->sources, IMDS_SOURCE);

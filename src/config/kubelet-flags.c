@@ -121,7 +121,8 @@ static json_t *flag_json(char type, const char *text, int base) {
         long long n = strtoll(text, &end, base);
         int on = parse_bool(text);
         if (type == 'i')
-                return *text && !*end && errno == 0 && !isspace((unsigned char)*text) ? json_integer(n) : NULL;
+                return *text && !*end && errno == 0 && !isspace((unsigned char)*text) ? json_integer(n)
+                                                                                      : NULL;
         if (type == 'b')
                 return on < 0 ? NULL : json_boolean(on);
         return strchr("dsz", type) ? json_string(text) : NULL;

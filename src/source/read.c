@@ -88,7 +88,8 @@ static int add_file(int r, const char *name, bool guarded, char *data, size_t si
 
 static int skip_denied(const char *name, Diag *diag) {
         diag_warn_at(diag, "source-denied", &(Position){ .source = keep_name(name) }, NULL,
-                     "this user may not read it, so what it says is missing here; ask as root, as the boot did");
+                     "this user may not read it, so what it says is missing here; ask as root, as the boot "
+                     "did");
         return 0;
 }
 
