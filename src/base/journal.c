@@ -62,7 +62,7 @@ static char *line_clean(const char *text, size_t size) {
         return stripped;
 }
 
-/* What the entry has there; "" where it has none. */
+/* The text of the entry there; "" where it has none. */
 static char *entry_field(sd_journal *j, const char *name, size_t *ret_size) {
         size_t n = strlen(name) + 1;            /* and the equals sign */
         const void *data;

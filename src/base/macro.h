@@ -33,7 +33,7 @@
            }                                                                                   \
            item##_at < item##_n ? &(items)[item##_at] : NULL; })
 #define ANY(item, items, n, condition) (FIND(item, items, n, condition) != NULL)
-/* What that item has; otherwise where there is none. */
+/* The value of that item; otherwise where there is none. */
 #define PICK(item, items, n, condition, value, otherwise)                                      \
         ({ __auto_type item##_it = FIND(item, items, n, condition);                            \
            __auto_type item = item##_it;                                                       \
@@ -83,7 +83,7 @@ static inline bool endswith(const char *s, const char *suffix) {
         size_t n = strlen(s), m = strlen(suffix);
         return n >= m && memcmp(s + n - m, suffix, m) == 0;
 }
-/* What stands behind the last slash; all of it where there is none. */
+/* The text behind the last slash; all of it where there is none. */
 static inline const char *path_last(const char *path) {
         const char *slash = strrchr(path, '/');
         return slash ? slash + 1 : path;

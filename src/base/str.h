@@ -78,7 +78,7 @@ static inline void forget_secretp(char **secret) {
 /* All bytes but RFC 3986's unreserved characters become %2F and the like, as AWS wants it in queries and in
  * forms. */
 _nonnull_ void text_add_encoded(Text *t, const char *s);
-/* The other way round. What is no such escape, or one of a NUL, stays as it is. */
+/* The other way round. Another percent sign, or an escape of a NUL, stays as it is. */
 _malloc_ char *percent_decoded(const char *s);
 /* "https://host:443/path" → "host", "https://[::1]:443" → "::1" */
 _malloc_ char *url_host(const char *url);
