@@ -280,14 +280,17 @@ static const Command *command_of(const char *joined, ProgramName name, const Com
         return NULL;
 }
 
-/* "config", "check", "a.yaml" → what stands behind the words of the command; nodeadm takes nothing
+/* "config", "check", "a.yaml" → the words behind those of the command are sources; nodeadm takes nothing
  * there. */
 static bool takes_sources(const Command *c, char *const *words, Options *o) {
         size_t n = 1;
         for (const char *p = c->words; *p; p++)
                 n += *p == ' ';
-        o->each = c->finds && o->name == PROGRAM_NODESTRAP && strv_length(words) > n;
-        return o->each;
+        if (!(c->finds || c->takes_files) || o->name != PROGRAM_NODESTRAP || strv_length(words) <= n)
+                return false;
+        o->each = c->finds;
+        strv_extend(&o->sources, words + n);
+        return true;
 }
 
 static int refuse_rest(const Command *c, const char *rest, const Options *o, Diag *diag) {
@@ -513,8 +516,6 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
         if (p.seen[FLAG_HELP] || p.seen[FLAG_VERSION] || o->command == commands->help)
                 return ask_about(&p, commands, o, diag);
         r = check_flags_fit(o, p.seen, diag);
-        if (r >= 0 && o->each)
-                strv_extend(&o->sources, p.words + 2);
         if (r >= 0 && o->dry_run)
                 o->command = o->command->dry_run;       /* also in what it asks */
         /* nodeadm has two phases, the first of which must not hold up cloud-init. */

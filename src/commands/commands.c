@@ -35,6 +35,7 @@ static const Command commands[_COMMAND_MAX] = {
         [PLAN] = {
                 .words = "plan",
                 .help = "show what init would do, on this machine or another; changes nothing",
+                .takes_files = true,
                 .names = OURS, .flags = PLANS | MODELS | BIT(WRITE_TO) | BIT(SHOW_SECRETS) |
                          BIT(SHOW_DIFF) | BIT(DIFF) | BIT(MATRIX) | BIT(DETAILED_EXITCODE) | BIT(INTERFACES),
                 .last = STAGE_PLAN, .run = command_plan,
