@@ -7,7 +7,8 @@
 set -eu
 case $PACKAGE in
 *.rpm) dnf install -y "$PACKAGE";;
-*.deb) apt-get update && apt-get install -y "$PACKAGE";;
+# Named, as mdadm recommends a mail agent, which an image does without.
+*.deb) apt-get update && apt-get install -y --no-install-recommends "$PACKAGE" ca-certificates e2fsprogs kmod mdadm xfsprogs;;
 esac
 
 # Two bootstrappers never work in one boot, and kubelet is started when its turn has come.

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # A launch template whose user data is one MIME message: a NodeConfig for nodestrap, and a script for cloud-init, which runs it beside the
-# devices phase and before containerd and kubelet are started. Asks for the aws command; it changes nothing but that template.
+# devices phase and before containerd and kubelet are started. The template has as many EFA interfaces as the NodeConfig requires, and the
+# instance profile of the nodes. Needs the aws command; it changes nothing but that template.
 #
-#   bash launch-template.sh NAME TYPE AMI p5-48xlarge.userdata [SCRIPT]
+#   bash launch-template.sh NAME TYPE AMI PROFILE SECURITY-GROUP p5-48xlarge.userdata [SCRIPT]
 set -eu
-name=$1 type=$2 image=$3 document=$4 script=${5:-}
+name=$1 type=$2 image=$3 profile=$4 group=$5 document=$6 script=${7:-}
 limit=16384     # bytes that EC2 takes, before base64; gzip is undone by nodestrap, nodeadm and cloud-init
 
 nodestrap config check --strict -c "file://$document"
@@ -27,11 +28,27 @@ if grep -qi '^MIME-Version:' "$document"; then cat "$document"; else message; fi
 [ "$(wc -c <"$userdata")" -le $limit ] || { echo "$document: more than $limit bytes, even as gzip" >&2; exit 1; }
 nodestrap config check --strict -c "file://$userdata"
 
+# Card 0 has the address of the node: with EFA where each card has it, else ENA alone. The others have EFA alone, on a P6e the odd ones.
+efa=$(nodestrap config dump -c "file://$userdata" 2>/dev/null | sed -n 's/.*"expectedDevices": *\([0-9]*\).*/\1/p')
+cards=$(nodestrap plan -c "file://$userdata" --instance-type "$type" --output json 2>/dev/null | sed -n 's/.*"networkCards": *\([0-9]*\).*/\1/p')
+interface() { # CARD DEVICE TYPE
+        printf '%s{"NetworkCardIndex": %d, "DeviceIndex": %d, "InterfaceType": "%s", "Groups": ["%s"]}' "$comma" "$1" "$2" "$3" "$group"
+        comma=', '
+}
+interfaces() {
+        comma='' left=${efa:-0} card=1 step=1
+        case $type in p6e-*) step=2;; esac
+        if [ "$left" -gt 0 ] && [ "$left" -eq "${cards:-0}" ]; then interface 0 0 efa; left=$((left - 1)); else interface 0 0 interface; fi
+        while [ "$left" -gt 0 ]; do interface $card 1 efa-only; card=$((card + step)) left=$((left - 1)); done
+}
+
 # One hop, so that no pod in a network of its own reaches the metadata service and the node's role.
 cat >"$userdata.json" <<JSON
 {
   "ImageId": "$image",
   "InstanceType": "$type",
+  "IamInstanceProfile": {"Name": "$profile"},
+  "NetworkInterfaces": [$(interfaces)],
   "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
   "UserData": "$(base64 -w 0 "$userdata")"
 }

@@ -66,18 +66,28 @@ cat >"$tmp/bin/aws" <<'E'
 import base64, json, os, sys
 assert sys.argv[1:5] == ["ec2", "create-launch-template", "--launch-template-name", "p5"], sys.argv
 data = json.load(open(sys.argv[6][len("file://"):]))
-assert set(data) == {"ImageId", "InstanceType", "MetadataOptions", "UserData"} and data["InstanceType"] == "p5.48xlarge", data
+assert set(data) == {"ImageId", "InstanceType", "IamInstanceProfile", "NetworkInterfaces", "MetadataOptions", "UserData"}, data
+assert data["InstanceType"] == os.environ["TYPE"] and data["IamInstanceProfile"] == {"Name": "nodes"}, data
+cards = [i["NetworkCardIndex"] for i in data["NetworkInterfaces"]]
+assert cards[0] == 0 and len(set(cards)) == len(cards) and max(cards) < int(os.environ["CARDS"]), cards
+efa = [i for i in data["NetworkInterfaces"] if i["InterfaceType"].startswith("efa")]
+assert len(efa) == int(os.environ["EFA"]), data["NetworkInterfaces"]
 open(os.environ["SENT"], "wb").write(base64.b64decode(data["UserData"]))
 E
 chmod +x "$tmp/bin/aws"; printf '#!/bin/sh\necho hello\n' >"$tmp/script"
 dumped() { "$nodestrap" config dump -c "file://$1"; }
 template() { # FILE [SCRIPT]: what it sends is the same NodeConfig
-        PATH=$tmp/bin:$PATH SENT=$tmp/sent bash "$examples/launch-template.sh" p5 p5.48xlarge ami-0123456789abcdef0 "$@" && diff <(dumped "$1") <(dumped "$tmp/sent")
+        PATH=$tmp/bin:$PATH SENT=$tmp/sent bash "$examples/launch-template.sh" p5 "$TYPE" ami-0123456789abcdef0 nodes sg-0123456789abcdef0 "$@" && diff <(dumped "$1") <(dumped "$tmp/sent")
 }
+export TYPE=p5.48xlarge CARDS=32 EFA=32
 ok "a launch template gets the NodeConfig as MIME" template "$examples/p5-48xlarge.userdata"
 with_script() { template "$examples/p5-48xlarge.userdata" "$tmp/script" && [ "$(python3 -c 'import email, sys; print(*(p.get_content_type() for p in email.message_from_file(open(sys.argv[1])).walk()))' "$tmp/sent")" = "multipart/mixed application/node.eks.aws text/x-shellscript" ]; }
 ok "and a script beside it" with_script
-ok "one that is a message already goes as it is" template "$examples/p6e-gb200.userdata"
+of_type() { TYPE=$1 CARDS=$2 EFA=$3 template "$examples/$4.userdata"; }
+ok "one that is a message already goes as it is" of_type p6e-gb200.36xlarge 17 4 p6e-gb200
+ok "EFA on each card that has it" of_type p6-b200.48xlarge 8 8 p6-b200-48xlarge
+ok "or on all but the first" of_type p6-b300.48xlarge 17 16 p6-b300-48xlarge
+ok "and none where none is required" of_type g6.xlarge 1 0 g6-xlarge
 large() { { cat "$examples/p5-48xlarge.userdata"; for _ in {1..300}; do echo "# what makes it longer than EC2 takes, though it says the same over and over"; done; } >"$tmp/large"; template "$tmp/large" && [ "$(wc -c <"$tmp/sent")" -lt 16384 ]; }
 ok "one that is too long goes as gzip" large
 # What they name is there: units, files beside them, types and options.
