@@ -286,7 +286,7 @@ static bool takes_sources(const Command *c, char *const *words, Options *o) {
         size_t n = 1;
         for (const char *p = c->words; *p; p++)
                 n += *p == ' ';
-        if (!(c->finds || c->takes_files) || o->name != PROGRAM_NODESTRAP || strv_length(words) <= n)
+        if (!(c->finds || c->takes_words) || o->name != PROGRAM_NODESTRAP || strv_length(words) <= n)
                 return false;
         o->each = c->finds;
         strv_extend(&o->sources, words + n);

@@ -18,7 +18,7 @@
 enum {
         INIT, PLAN, DOCTOR,
         CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, CONFIG_SIGN, CONFIG_VERIFY,
-        TOKEN, WAIT, SEND_EVENTS, STATUS,
+        TOKEN, WAIT, SEND_EVENTS, STATUS, EXPLAIN,
         UDEV_NET_MANAGER, BOOT_HOOK,
         ABOUT_HELP, ABOUT_VERSION,
         _COMMAND_MAX,
@@ -35,7 +35,7 @@ static const Command commands[_COMMAND_MAX] = {
         [PLAN] = {
                 .words = "plan",
                 .help = "show what init would do, on this machine or another; changes nothing",
-                .takes_files = true,
+                .takes_words = true,
                 .names = OURS, .flags = PLANS | MODELS | BIT(WRITE_TO) | BIT(SHOW_SECRETS) |
                          BIT(SHOW_DIFF) | BIT(DIFF) | BIT(MATRIX) | BIT(DETAILED_EXITCODE) | BIT(INTERFACES),
                 .last = STAGE_PLAN, .run = command_plan,
@@ -105,6 +105,12 @@ static const Command commands[_COMMAND_MAX] = {
                 .names = OURS, .flags = ROOT | BIT(OUTPUT) | BIT(BUNDLE) | BIT(EXIT_CODE) | BIT(FOLLOW),
                 .draws = true,
                 .last = STAGE_ROOT, .run = command_status,
+        },
+        [EXPLAIN] = {
+                .words = "explain",
+                .help = "print the manual on a code, a warning or a key: explain EFABRIC hugePages",
+                .names = OURS, .flags = ROOT, .takes_words = true,
+                .last = STAGE_ROOT, .run = command_explain,
         },
         [UDEV_NET_MANAGER] = {
                 .words = "udev-net-manager",

@@ -26,6 +26,7 @@ _must_check_ _nonnull_ int command_wait(Run *run);
 /* the notices of this boot → Events, until the last one is sent or has become too old */
 _must_check_ _nonnull_ int command_send_events(Run *run);
 _must_check_ _nonnull_ int command_status(Run *run);            /* prints what the last boot did */
+_must_check_ _nonnull_ int command_explain(Run *run);           /* prints the manual on words */
 /* its --bundle: all that a support case needs into options.bundle, and a line on stderr that says so */
 _must_check_ _nonnull_ int status_bundle(Run *run);
 /* its --follow: tells what goes on until the boot has a verdict, which becomes the exit code, or a signal */

@@ -152,7 +152,7 @@ int status_follow(Run *run) {
         if (r < 0 || !status.json)
                 return r;
         printf("\n");
-        status_show_head(&status);
+        status_show_head(run->root, &status);
         run->reported = true;
         run->exit_code = status_exit(&status);
         return output_end(&run->diag);

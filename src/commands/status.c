@@ -7,7 +7,9 @@
 
 #include "report/outlook.h"
 
-static int status_print(const Options *o, const Status *status, Diag *diag) {
+static int status_print(Run *run, const Status *status) {
+        const Options *o = &run->options;
+        Diag *diag = &run->diag;
         if (o->output == OUTPUT_JSON)
                 return output_json(status->json, NULL, diag);
         if (o->output == OUTPUT_SVG || o->output == OUTPUT_METRICS) {
@@ -16,7 +18,7 @@ static int status_print(const Options *o, const Status *status, Diag *diag) {
                 return output_text(text, diag);
         }
         output_begin();
-        status_show(status);
+        status_show(run->root, status);
         return output_end(diag);
 }
 
@@ -28,7 +30,7 @@ int command_status(Run *run) {
                 return status_follow(run);
         int r = status_now(run->root, false, &status, &run->diag);
         if (r >= 0)
-                r = status_print(&run->options, &status, &run->diag);
+                r = status_print(run, &status);
         if (r >= 0 && run->options.exit_code) {
                 run->reported = true;
                 run->exit_code = status_exit(&status);

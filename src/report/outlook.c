@@ -202,6 +202,9 @@ int status_now(const Root *root, bool any, Status *ret, Diag *diag) {
 }
 
 ExitCode status_exit(const Status *s) {
+        const StatusJoin *joined = status_not_joined(s);
+        if (joined)
+                return joined->exit > 0 && joined->exit < 128 ? (ExitCode)joined->exit : EXIT_INTERNAL;
         if (streq(s->verdict, "ok") || streq(s->verdict, "tainted"))
                 return EXIT_DONE;
         if (!streq(s->verdict, "failed"))

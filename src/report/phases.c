@@ -156,7 +156,7 @@ static const char *unit_of(const char *step) {
 static char *next_of_failure(const char *step, const char *code) {
         const char *unit = unit_of(step);
         return unit ? xasprintf("journalctl -b -u %s", unit)
-                    : xasprintf("man 7 nodestrap-codes, at %s", *code ? code : "EINTERNAL");
+                    : xasprintf("nodestrap explain %s", *code ? code : "EINTERNAL");
 }
 
 /* The first phase that has yet to begin, and that nothing is in the way of. */

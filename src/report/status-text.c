@@ -7,6 +7,7 @@
 #include "apply/apply.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/explain.h"
 #include "report/join.h"
 
 #include <stdio.h>
@@ -121,12 +122,33 @@ static void counts_show(const Status *s) {
                counts[OUTCOME_UNCHANGED], counts[OUTCOME_SKIPPED], counts[OUTCOME_FAILED]);
 }
 
+/* Prints the manual on a code, where the package has put it. */
+static void advice_show(const Root *root, const char *code) {
+        static const char *const parts[] = { "Look: ", "Do: " }, *const names[] = { "look", "do" };
+        _free_ char *entries = NULL;
+        if (explain_read(root, &entries) < 0)
+                return;
+        _free_ char *entry = explain_find(entries, code);
+        for (size_t i = 0; entry && i < ARRAY_SIZE(parts); i++) {
+                _free_ char *text = explain_paragraph(entry, parts[i]);
+                if (text)
+                        printf("%s: %s\n", names[i], text);
+        }
+}
+
 /* Of the boot: ok, unfinished, waiting or running, and what has failed already. */
-static void verdict_show(const Status *s) {
+static void verdict_show(const Root *root, const Status *s) {
+        const StatusJoin *joined = status_not_joined(s);
         bool ended = streq(s->verdict, "failed") || streq(s->verdict, "tainted");
         if (streq(s->verdict, "unfinished") && (!s->runs || !s->runs->phases)) {
                 printf("unfinished: nodestrap init has not run since this machine booted\n");
                 return;
+        }
+        if (joined) {
+                printf("NOT JOINED (%lld %s):\n", (long long)joined->exit, joined->code);
+                lines_show("  ", joined->text);
+                advice_show(root, joined->code);
+                printf("init ");
         }
         if (!ended)
                 printf("%s: ", *s->verdict ? s->verdict : "unfinished");
@@ -134,23 +156,24 @@ static void verdict_show(const Status *s) {
                 printf("%s (%lld %s) at %s:\n", ended ? s->verdict : "failed so far", (long long)s->exit,
                        s->code, s->step);
                 lines_show("  ", s->text);
+                advice_show(root, s->code);
         }
         counts_show(s);
 }
 
-void status_show_head(const Status *s) {
-        verdict_show(s);
+void status_show_head(const Root *root, const Status *s) {
+        verdict_show(root, s);
         if (*s->next)
                 printf("next: %s\n", s->next);
         node_show(s);
         phases_show(s);
-        if (s->joined)
+        if (s->joined && !status_not_joined(s))
                 join_show(s->joined);
 }
 
-void status_show(const Status *s) {
+void status_show(const Root *root, const Status *s) {
         _free_ char *found = found_text(s), *critical = critical_text(s);
-        status_show_head(s);
+        status_show_head(root, s);
         longest_show(s->longest);
         fputs(critical, stdout);
         fputs(found, stdout);

@@ -133,6 +133,10 @@ static const char *overall_find(const Status *s, const char *own) {
         return own;
 }
 
+const StatusJoin *status_not_joined(const Status *s) {
+        return s->joined && streq(s->joined->verdict, "failed") && streq(s->verdict, "ok") ? s->joined : NULL;
+}
+
 void status_count(const Status *s, size_t counts[static OUTCOME_FAILED + 1]) {
         _cleanup_(json_decrefp) json_t *outcomes = json_object();       /* by id, as the last has it */
         const char *id;

@@ -102,6 +102,8 @@ _must_check_ _nonnull_ int status_read(const Root *root, Status *ret);
 /* The run of that key, and the last one that did this phase, or tried to; or NULL. */
 _nonnull_ StatusRun *status_run(const Status *s, const char *phases);
 _nonnull_ StatusRun *status_last(const Status *s, const char *phase);
+/* The wait of a boot that went well by itself, and whose node the cluster lacks or has not Ready; or NULL. */
+_nonnull_ const StatusJoin *status_not_joined(const Status *s);
 /* How many actions ended how, by Outcome; a step that one phase has done and a later one found done is one
  * that was done. */
 _nonnull_ void status_count(const Status *s, size_t counts[static 5]);
@@ -148,8 +150,8 @@ _nonnull_ void next_put(Status *s);
 /* ---- for people and programs ---- */
 
 /* `nodestrap status`, on stdout; and its first lines: verdict, next, instance, phases. */
-_nonnull_ void status_show(const Status *s);
-_nonnull_ void status_show_head(const Status *s);
+_nonnull_ void status_show(const Root *root, const Status *s);
+_nonnull_ void status_show_head(const Root *root, const Status *s);
 /* A document of its own (SVG 1.1): time since the kernel started from left to right, a line for each phase,
  * action and wait. A title of each has all that is known of it. */
 _malloc_ _nonnull_ char *status_draw(const Status *s);

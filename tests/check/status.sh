@@ -22,8 +22,15 @@ ok 'and what kubelet waited for' shows '^critical path \(>\): kubelet started 67
 ok 'one that has failed ends with the code of that' ends 33 failed --exit-code
 ok 'but only where it is asked to' ends 0 failed
 ok 'its first line is the failure' eval 'head -n 1 "$tmp/out" | grep -x "failed (33 EFABRIC) at await-fabric:fabric:"'
+texts() { mkdir -p "$tmp/$1/usr/lib/nodestrap" && awk -f "$here/../../conf/explain.awk" "$here"/../../debian/{nodestrap-codes.7,NodeConfig.5} >"$tmp/$1/usr/lib/nodestrap/explain"; }
+texts failed; status failed
+ok 'then what to look at, and what to do, as codes(7) has it' eval 'shows "^look: nvidia-smi -q \| grep -A8 -i fabric; " && shows "^do: A longer fabric.timeout where the state is In Progress"'
 ok 'what comes behind that is held' eval 'shows "^  devices  failed " && shows "^  run      held "'
-ok 'with one thing to look at' shows '^next: man 7 nodestrap-codes, at EFABRIC$'
+ok 'with one thing to look at' shows '^next: nodestrap explain EFABRIC$'
+cp -r "$tmp/ok" "$tmp/apart"; texts apart
+sed -i 's/"verdict": "ok"/"verdict": "failed"/; s/"code": "OK"/"code": "EAPINAME"/; s/"exit": 0/"exit": 60/' "$tmp/apart/run/nodestrap/joined.json"
+ok 'a node that the cluster does not have is not well, and ends with the code of that' ends 60 apart --exit-code
+ok 'its first line says so' eval 'head -n 1 "$tmp/out" | grep -x "NOT JOINED (60 EAPINAME):" && shows "^look: " && shows "^init ok: .* 0 failed" && shows "^next: nodestrap explain EAPINAME$"'
 ok 'a configuration phase alone is no boot' eval 'ends 3 config --exit-code && shows "^unfinished: " && shows "^  config   ok " && shows "^  run      not begun$"'
 ok 'nor is one that is at work' eval 'ends 3 running --exit-code && shows "^running: " && shows "^next: nodestrap status --follow$"'
 ok 'whose steps in hand are told' eval 'shows "^  devices  running   from 5.80 s after power-on: await-fabric:fabric \(since 17.2 s\)$" && shows "^  run      running .*: take-turn:devices"'
@@ -45,8 +52,19 @@ ok 'as JSON the same' eval 'ends 33 failed --output json --exit-code && python3 
 import json, sys
 d = json.load(open(sys.argv[1]))
 assert [(p[\"phase\"], p[\"verdict\"]) for p in d[\"phases\"]] == [(\"config\", \"ok\"), (\"devices\", \"failed\"), (\"run\", \"held\")], d[\"phases\"]
-assert d[\"phases\"][1][\"beginUsec\"] == 5800000 and d[\"next\"] == \"man 7 nodestrap-codes, at EFABRIC\" and d[\"node\"][\"region\"] == \"us-west-2\"
+assert d[\"phases\"][1][\"beginUsec\"] == 5800000 and d[\"next\"] == \"nodestrap explain EFABRIC\" and d[\"node\"][\"region\"] == \"us-west-2\"
 " "$tmp/out"'
+
+# ---- explain ----
+explain() { "$nodestrap" explain --root "$tmp/failed" "$@" >"$tmp/out" 2>"$tmp/err"; }
+ok 'explain prints the entry of a code' eval 'explain EFABRIC && head -n 1 "$tmp/out" | grep -x "EFABRIC (33)" && shows "^    Do: A longer fabric.timeout"'
+ok 'in whatever case' eval 'explain efabric && shows "^EFABRIC \(33\)"'
+ok 'of a warning, and of a key' eval 'explain plan-differs hugePages.mode && shows "^plan-differs$" && shows "^spec.instance.hugePages.mode$" && shows "^    mode: auto$"'
+ok 'a word that is not one gets the nearest' eval '! explain EFABRC && says "\"EFABRC\" is neither a code nor a key; did you mean EFABRIC;"'
+ok 'without a word it says what it takes' eval '! explain && says "as in nodestrap explain EFABRIC"'
+ok 'where the texts are not installed, where they are' eval '! "$nodestrap" explain --root "$tmp/none" EFABRIC 2>"$tmp/err" && says "/usr/lib/nodestrap/explain cannot be read: No such file or directory"'
+every() { local code; for code in $(sed -n 's/^\.BR \(E[A-Z0-9]*\) " ([0-9]*)"$/\1/p' "$here/../../debian/nodestrap-codes.7"); do explain "$code" && grep -q '^    [^ ]' "$tmp/out" || { echo "$code"; return 1; }; done; }
+ok 'every code of codes(7) has an entry' every
 
 # ---- as it goes ----
 later=$tmp/later; mkdir -p "$later/run"

@@ -18,12 +18,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What it prints goes nowhere. */
-static void show(const Status *status) {
+static void show(const Root *root, const Status *status) {
         FILE *before = stdout, *nowhere = fopen("/dev/null", "we");
         if (!nowhere)
                 abort();
         stdout = nowhere;
-        status_show(status);
+        status_show(root, status);
         stdout = before;
         fclose(nowhere);
 }
@@ -33,7 +33,7 @@ static void read_status(const Root *root) {
         _cleanup_(ongoing_done) Ongoing ongoing = { .now_usec = 77 };
         if (status_read(root, &status) < 0)
                 return;
-        show(&status);
+        show(root, &status);
         ongoing.processes = progress_read(root);
         phases_put(&status, &ongoing);
         next_put(&status);
@@ -41,7 +41,7 @@ static void read_status(const Root *root) {
         if (status.runs)
                 critical_put(status.json, &status);
         status_take(&status, json_incref(status.json));
-        show(&status);
+        show(root, &status);
         _free_ char *metrics = metrics_make(&status, true), *found = found_text(&status),
                     *drawing = status_draw(&status);
         if (!metrics || !found || !drawing)
@@ -60,7 +60,7 @@ static void write_status(const Root *root, const char *phases) {
         _free_ char *text = json_dumps(status.json, 0);
         if (!text)
                 abort();
-        show(&status);
+        show(root, &status);
         event_of_run(root, &report, &v, false);
         v.exit_code = EXIT_DONE;
         event_of_run(root, &report, &v, true);

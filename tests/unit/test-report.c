@@ -92,7 +92,11 @@ static void print_metrics(const Status *status) {
         fputs(metrics, stdout);
 }
 static int do_show(Box *b) {
-        return with_status(b, status_show);
+        _cleanup_(status_done) Status status = {};
+        int r = status_read(b->root, &status);
+        if (r >= 0)
+                status_show(b->root, &status);
+        return r;
 }
 static int do_draw(Box *b) {
         return with_status(b, print_drawing);
@@ -620,21 +624,21 @@ TEST(a_boot_is_ok_when_all_its_phases_are) {
                       "systemctl status nodestrap-devices.service");
         assert_phases("{'verdict': 'ok', 'runs': {'config': " RUN_OF("ok", "") ", 'devices,run': " RUN_OF("ok", "") "}}", NULL, "ok: config=ok devices=ok run=ok", "");
         assert_phases("{'verdict': 'ok', 'runs': {'config,devices,run': " RUN_OF("ok", "") "}, 'joined': {'verdict': 'failed', 'code': 'ENOTREADY', 'step': 'join'}}", NULL,
-                      "ok: config=ok devices=ok run=ok join=failed", "man 7 nodestrap-codes, at ENOTREADY");
+                      "ok: config=ok devices=ok run=ok join=failed", "nodestrap explain ENOTREADY");
 }
 
 TEST(a_phase_that_others_were_in_the_way_of_is_held) {
         assert_phases("{'verdict': 'failed', 'code': 'EINVALID', 'step': 'validate', 'runs': {'config': " RUN_OF("failed", ", 'phase': 'config'") "}}", NULL,
-                      "failed: config=failed devices=held run=held", "man 7 nodestrap-codes, at EINVALID");
+                      "failed: config=failed devices=held run=held", "nodestrap explain EINVALID");
         assert_phases("{'verdict': 'failed', 'code': 'EUNIT', 'step': 'start-unit:containerd.service', 'runs': {'config,devices,run': "
                       RUN_OF("failed", ", 'phase': 'run', 'actions': [" STEP("config", "done") "," STEP("devices", "unchanged") "," STEP("run", "failed") "]") "}}", NULL,
                       "failed: config=ok devices=ok run=failed", "journalctl -b -u containerd.service");
         assert_phases("{'verdict': 'failed', 'code': 'EFABRIC', 'step': 'await-fabric:fabric', 'runs': {'config': " RUN_OF("ok", "") ", 'devices,run': "
                       RUN_OF("failed", ", 'phase': 'devices', 'actions': [" STEP("devices", "failed") "," STEP("run", "done") "," STEP("run", "skipped") "]") "}}", NULL,
-                      "failed: config=ok devices=failed run=held", "man 7 nodestrap-codes, at EFABRIC");
+                      "failed: config=ok devices=failed run=held", "nodestrap explain EFABRIC");
         assert_phases("{'verdict': 'tainted', 'code': 'EFABRIC', 'step': 'await-fabric:fabric', 'runs': {'config': " RUN_OF("ok", "") ", 'devices,run': "
                       RUN_OF("tainted", ", 'phase': 'devices', 'actions': [" STEP("devices", "failed") "," STEP("run", "done") "]") "}}", NULL,
-                      "tainted: config=ok devices=tainted run=ok", "man 7 nodestrap-codes, at EFABRIC");
+                      "tainted: config=ok devices=tainted run=ok", "nodestrap explain EFABRIC");
 }
 
 TEST(what_goes_on_now_counts_more) {
