@@ -75,6 +75,8 @@ touch -d '1 second ago' "$W/begun"
 
 try "a root of Debian 12" prepare unpacked; m=$W/unpacked/m; cp -r "$W/tree/." "$m/"
 try "unpacked there, it runs" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(rpm -qp --qf '%{VERSION}' "$rpm")"
+explained() { in_root nodestrap explain EFABRIC | grep -q "^    Do: "; }
+try "explain finds the texts of the manual" explained
 for f in "$m"/usr/share/doc/nodestrap/examples/*.userdata; do
         try "${f##*/} is a good example" in_root nodestrap config check --strict -c "file://${f#"$m"}"
 done
