@@ -43,7 +43,8 @@ int token_make(const TokenRequest *q, char **ret, int64_t *ret_seconds, Diag *di
         _cleanup_(credentials_done) Credentials credentials = {};
         _free_ char *region = NULL, *url = NULL;
 
-        int r = hash_load(diag) ?: find_token_region(q, imds, &region, diag);
+        int r = hash_load(diag);
+        THEN(r, find_token_region(q, imds, &region, diag));
         if (r < 0)
                 return r;
         if (q->role_arn)

@@ -88,7 +88,8 @@ int quantity_parse(const char *text, int64_t *ret_thousandths) {
         uint64_t value;
         unsigned shift;
         int exponent, more;
-        int r = read_digits(&p, &value, &exponent) ?: read_suffix(p, &shift, &more);
+        int r = read_digits(&p, &value, &exponent);
+        THEN(r, read_suffix(p, &shift, &more));
         if (r < 0)
                 return r;
         int64_t thousandths = scale(value, shift, exponent + more + 3);

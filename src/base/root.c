@@ -109,13 +109,14 @@ int fd_read(int fd, size_t limit, char **ret, size_t *ret_size) {
                         data = xrealloc(data, room, 1);
                 }
                 ssize_t n = read(fd, data + size, room - size - 1);
-                if (n == 0)
-                        break;
-                if (n < 0 && errno != EINTR)
-                        return -errno;
+                if (n < 0 && errno == EINTR)
+                        continue;
+                int r = n < 0 ? -errno : 0;
                 size += (size_t)MAX(n, 0);
-                if (size > limit)
-                        return -EFBIG;
+                if (r < 0 || size > limit)
+                        return r < 0 ? r : -EFBIG;
+                if (n <= 0)
+                        break;
         }
         data[size] = 0;
         if (ret_size)

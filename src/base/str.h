@@ -23,7 +23,7 @@ _malloc_ char *xvasprintf(const char *format, va_list ap) _printf_(1, 0);
  * many more comes at every power of two: growth stays linear. */
 #define APPEND(items, n)                                                                       \
         ({ if (((n) & ((n) + 1)) == 0)                                                         \
-                   (items) = xrealloc((items), 2 * (n) + 1, sizeof *(items));                  \
+                   (items) = xrealloc((items), 2 * (n) + 1, sizeof(__typeof__(*(items))));      \
            &(items)[(n)++]; })
 /* In a function that takes a format and what belongs to it: that text. */
 #define FORMATTED(format) \

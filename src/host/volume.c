@@ -84,9 +84,8 @@ static void add_vendor_name(const Root *root, Disk *d) {
                 _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NONBLOCK);
                 if (fd < 0 || volume_name_read(fd, &name) < 0)
                         return;
-                Answer *one = APPEND(answers, n_answers);
-                *one = (Answer){ TAKE_PTR(disk), TAKE_PTR(name) };
-                known = one;
+                *APPEND(answers, n_answers) = (Answer){ TAKE_PTR(disk), TAKE_PTR(name) };
+                known = &answers[n_answers - 1];
         }
         if (known->name)
                 add_name(d, known->name);
