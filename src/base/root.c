@@ -186,10 +186,9 @@ int root_read_link(const Root *r, const char *path, char **ret) {
 int root_link_name(const Root *r, const char *path, char **ret) {
         _free_ char *target = NULL;
         int e = root_read_link(r, path, &target);
-        if (e < 0)
-                return e;
-        *ret = xstrdup(path_last(target));
-        return 0;
+        if (target)
+                *ret = xstrdup(path_last(target));
+        return e;
 }
 
 char *root_dead_link(const Root *r, const char *path) {
@@ -414,27 +413,27 @@ static int write_all(int fd, const void *data, size_t size) {
 int root_tmp_stage(const Root *r, const char *path, const void *data, size_t size, mode_t mode, uid_t owner,
                    RootTmp *ret) {
         const char *name = NULL;
-        _cleanup_(root_tmp_release) RootTmp t = { .fd = -1 };
 
         *ret = (RootTmp){ .dir_fd = -1, .fd = -1 };
-        t.dir_fd = open_parent(r, path, 0755, &name);
-        if (t.dir_fd < 0)
-                return t.dir_fd;
-        int result = compare_at(t.dir_fd, name, data, size, mode, owner);
-        if (result <= 0)
+        int dir = open_parent(r, path, 0755, &name);
+        if (dir < 0)
+                return dir;
+        int result = compare_at(dir, name, data, size, mode, owner);
+        if (result <= 0) {
+                close(dir);
                 return result;
-        t.name = xstrdup(name);
-        t.temporary = temporary_name(name);
-        t.fd = openat(t.dir_fd, t.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        result = t.fd < 0 ? -errno : write_all(t.fd, data, size);
-        if (result == 0 && fchmod(t.fd, mode) < 0)
+        }
+        *ret = (RootTmp){ .dir_fd = dir, .fd = -1, .name = xstrdup(name), .temporary = temporary_name(name) };
+        ret->fd = openat(dir, ret->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        result = ret->fd < 0 ? -errno : write_all(ret->fd, data, size);
+        if (result == 0 && fchmod(ret->fd, mode) < 0)
                 result = -errno;
-        if (result < 0)
+        if (result < 0) {
+                root_tmp_release(ret);
                 return result;
+        }
         /* Start the write-back now: by the time of the sync much of it has happened. */
-        (void)sync_file_range(t.fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-        *ret = t;
-        t = (RootTmp){ .dir_fd = -1, .fd = -1 };
+        (void)sync_file_range(ret->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
         return 1;
 }
 

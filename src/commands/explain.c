@@ -44,5 +44,5 @@ int command_explain(Run *run) {
                                   strerror(-r));
         for (char **word = run->options.sources; r >= 0 && *word; word++)
                 r = explain(entries, *word, &t, &run->diag);
-        return r < 0 ? r : output_text(t.data, &run->diag);
+        return r < 0 ? r : output_text(t.data ?: "", &run->diag);
 }

@@ -80,15 +80,16 @@ static void add_vendor_name(const Root *root, Disk *d) {
         _free_ char *path = xasprintf("/dev/%s", d->name), *name = NULL,
                     *disk = xasprintf("%s %s", d->name, d->serial ?: "");
         const Answer *known = answer_find(disk);
-        if (!known) {
+        if (known)
+                name = xstrdup_or_null(known->name);
+        else {
                 _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NONBLOCK);
                 if (fd < 0 || volume_name_read(fd, &name) < 0)
                         return;
-                *APPEND(answers, n_answers) = (Answer){ TAKE_PTR(disk), TAKE_PTR(name) };
-                known = &answers[n_answers - 1];
+                *APPEND(answers, n_answers) = (Answer){ TAKE_PTR(disk), xstrdup_or_null(name) };
         }
-        if (known->name)
-                add_name(d, known->name);
+        if (name)
+                add_name(d, name);
 }
 
 bool volume_to_ask(const Disk *d) {

@@ -8,7 +8,6 @@
 #include "base/str.h"
 #include "base/sysctl.h"
 #include "config/kubelet.h"
-#include "redact/secret.h"
 
 /* In thousandths, as quantities are; capacity -1: not known. */
 typedef struct Resource {
@@ -254,18 +253,24 @@ static json_t *taints_json(const Config *config) {
         return list;
 }
 
-/* The settings that kubelet knows, as its /configz will show them to the cluster. Left out is what may hold a
- * secret, and what stands beside it in the node. */
-static json_t *settings_json(const json_t *settings) {
-        json_t *shown = json_object(), *value;
+/* May its value be shown? Numbers, times and words of a list, but no free text: the user may have put a secret
+ * there. */
+static bool is_shown(const KubeletSetting *s) {
+        return strchr("bifdgqez", s->type) || (strchr("sl", s->type) && *s->limits);
+}
+
+/* The settings that kubelet will show the cluster at /configz, but for free text; taints stand beside them. */
+static void put_settings(const char *path, json_t *settings, json_t *shown) {
         const char *key;
-        json_object_foreach((json_t *)settings, key, value) {
-                KubeletSetting known;
-                if (kubelet_setting_find(key, &known) && !streq(key, "registerWithTaints") &&
-                    !streq(key, "providerID") && !key_is_secret(key, value) && !json_holds_secret(value))
-                        json_object_set(shown, key, value);
+        json_t *value;
+        json_object_foreach(settings, key, value) {
+                _free_ char *name = xasprintf("%s%s%s", path, *path ? "." : "", key);
+                KubeletSetting s;
+                if (kubelet_setting_find(name, &s) && is_shown(&s))
+                        json_object_set(shown, name, value);
+                else if (json_is_object(value))
+                        put_settings(name, value, shown);
         }
-        return shown;
 }
 
 static json_t *node_json(const Expected *e, const Config *config) {
@@ -275,7 +280,8 @@ static json_t *node_json(const Expected *e, const Config *config) {
                 json_set_text(node, "providerID", json_get_text(e->settings, "providerID"));
         json_object_set_new(node, "labels", labels ? json_incref(labels) : json_object());
         json_object_set_new(node, "taints", taints_json(config));
-        json_object_set_new(node, "settings", settings_json(e->settings));
+        json_object_set_new(node, "settings", json_object());
+        put_settings("", e->settings, json_object_get(node, "settings"));
         json_object_set_new(node, "capacity", json_object());
         json_object_set_new(node, "allocatable", json_object());
         json_object_set_new(node, "approximate", json_object());
