@@ -16,7 +16,7 @@ static const struct CountedPart {
         bool (*is)(const PciDevice *);
         Cause cause;
         const char *one, *many, *advice;        /* for sentences */
-} parts[] = {
+} counted_parts[] = {
         [PART_GPU]      = { "gpu",    pci_is_gpu,      CAUSE_GPU_MISSING, "GPU", "GPUs", ADVICE },
         [PART_NVSWITCH] = { "switch", pci_is_nvswitch, CAUSE_NVSWITCH, "NVSwitch", "NVSwitches", ADVICE },
         [PART_CONNECTX] = { "switch", pci_is_connectx, CAUSE_NVSWITCH,
@@ -60,7 +60,7 @@ static char **missing_from(const char *list, char *const *there) {
 }
 
 static void count_part(Host *h, PartKind kind, unsigned expected, const char *by) {
-        const struct CountedPart *part = &parts[kind];
+        const struct CountedPart *part = &counted_parts[kind];
         const InstanceType *t = machine_type(h);
         _strv_ char **there = addresses_of(h, part->is), **missing = NULL;
         size_t have = strv_length(there);
