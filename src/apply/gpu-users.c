@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The units that have the GPUs open → stopped, and started again. nvidia-smi resets no GPU that somebody has open,
+ * The units that have the GPUs open → stopped, and started again. nvidia-smi resets no GPU that is open,
  * fabric manager among them (NVIDIA/gpu-operator#118, NVIDIA/mig-parted#181); on Ampere a change of MIG mode
  * stays pending then (NVIDIA/gpu-operator#1845), and the driver cannot be unloaded. STOPPED names them in the
  * order in which they went, from before the first one does: whoever is killed between leaves them to the next

@@ -111,8 +111,8 @@ int plan_be_strict(Diag *diag) {
         return diag_judge(diag);
 }
 
-/* A boot goes on to the step that needs it, since a user script may bring a driver before. A plan is of what is
- * there. */
+/* A boot goes on to the step that needs it, since a user script may bring a driver before. A plan is of what
+ * is there. */
 static int refuse_unmet(const Config *config, Diag *diag) {
         if (config->failure_policy == FAILURE_JOIN_TAINTED)
                 return 0;

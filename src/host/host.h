@@ -152,7 +152,7 @@ typedef struct GpuModel {
         const char *generation;         /* "ampere", … */
         const char *mig;                /* its rows in conf/mig-profiles; NULL: it has no MIG */
         bool coherent;                  /* its memory can be the CPU's: what CDMM is about */
-        const char *modules;            /* the only ones that drive it, "open" or "proprietary"; NULL: both do */
+        const char *modules;            /* the only ones that drive it, "open" or "proprietary"; NULL: both */
         bool no_gsp;                    /* EKS runs it with the proprietary module and without GSP firmware */
         GpuClass board;                 /* what eight of them are: GPU_CLASS_NVSWITCH,
                                          * GPU_CLASS_NVLINK5; GPU_CLASS_TRAY: what even one

@@ -253,13 +253,13 @@ static json_t *taints_json(const Config *config) {
         return list;
 }
 
-/* May its value be shown? Numbers, times and words of a list, but no free text: the user may have put a secret
- * there. */
+/* May its value be shown? Numbers, times and words of a list, but not free text: the user may have put a
+ * secret there. */
 static bool is_shown(const KubeletSetting *s) {
         return strchr("bifdgqez", s->type) || (strchr("sl", s->type) && *s->limits);
 }
 
-/* The settings that kubelet will show the cluster at /configz, but for free text; taints stand beside them. */
+/* The settings that kubelet will show the cluster at /configz, but for free text. */
 static void put_settings(const char *path, json_t *settings, json_t *shown) {
         const char *key;
         json_t *value;

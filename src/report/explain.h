@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The manual on a code, a warning or a key of NodeConfig, for a machine without man(1). conf/explain.awk
- * makes the entries of nodestrap-codes(7) and NodeConfig(5), and `make install` puts them beside the units. */
+ * makes the entries of nodestrap-codes(7) and NodeConfig(5), which `make install` puts beside the units. */
 #include "base/root.h"
 
 #define EXPLAIN_FILE "/usr/lib/nodestrap/explain"

@@ -47,8 +47,8 @@ static sd_bus_message *property_ask(const Unit *u, const char *interface, const 
         return r >= 0 ? reply : sd_bus_message_unref(reply);
 }
 
-/* "ConditionPathExists=!/etc/x": all that were looked at and not met; NULL where systemd no longer knows. One with
- * "|" counts only where no other such is met (systemd.unit(5)). */
+/* "ConditionPathExists=!/etc/x": all that were looked at and not met; NULL where systemd no longer knows. One
+ * with "|" counts only where no other such is met (systemd.unit(5)). */
 static char *conditions_unmet(const Unit *u) {
         _strv_ char **unmet = NULL, **alternatives = NULL;
         bool met = false;
