@@ -147,7 +147,7 @@ static const char *reason_to_differ(const Run *run, const Status *status) {
         for (size_t i = 0; i < run->diag.n; i++)
                 if (run->diag.items[i].code && streq(run->diag.items[i].code, "source-denied"))
                         return "this user may not read all of its sources";
-        if (!streq(status->version, VERSION))
+        if (!streq(status->version, status_version))
                 return "another version of nodestrap made it";
         if (kept_read(run->root, &kept) < 0)
                 return "root can tell why";

@@ -133,6 +133,8 @@ static const char *overall_find(const Status *s, const char *own) {
         return own;
 }
 
+const char status_version[] = VERSION;
+
 const StatusJoin *status_not_joined(const Status *s) {
         return s->joined && streq(s->joined->verdict, "failed") && streq(s->verdict, "ok") ? s->joined : NULL;
 }
@@ -203,7 +205,7 @@ void status_make(const Root *root, const Report *report, const Verdict *v, uint6
         status_take(&parts, json_pack("{sO}", "runs", runs));
         json_t *overall = json_object_get(runs, overall_find(&parts, report->phases));
 
-        json_object_set_new(status, "version", json_string(VERSION));
+        json_object_set_new(status, "version", json_string(status_version));
         json_object_set_new(status, "bootId", text_json(boot_id ?: ""));
         json_object_set_new(status, "bootedAt", json_string(booted));
         json_object_set_new(status, "node", node_json(root, report, before));

@@ -110,6 +110,9 @@ _nonnull_ void status_count(const Status *s, size_t counts[static 5]);
 
 /* ---- how it is made ---- */
 
+/* Of this program, as a status has it. */
+extern const char status_version[];
+
 /* The keys of "runs", in the order of the phases: which of them one process did. */
 extern const char *const status_phases[7];
 /* Until the descriptor is closed no other process makes and writes a status; < 0: it is made all the same. */
