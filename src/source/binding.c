@@ -110,8 +110,9 @@ int signatures_check(const Root *root, const Signatures *signatures, const Trust
                 return report_unreadable(r, diag);
         for (size_t i = 0; r >= 0 && i < signatures->n; i++) {
                 const Signature *s = &signatures->items[i];
-                r = check_serial(s, serials, diag) ?: check_cluster(s, cluster, diag) ?:
-                        check_identity(s, trust, imds, only_looks, diag);
+                r = check_serial(s, serials, diag);
+                THEN(r, check_cluster(s, cluster, diag));
+                THEN(r, check_identity(s, trust, imds, only_looks, diag));
         }
         return r;
 }

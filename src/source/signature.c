@@ -173,7 +173,8 @@ int signatures_verify(Blobs *blobs, const Trust *trust, Signatures *ret, Diag *d
                 Signature one = {};
                 if (b->size == 0 || b->guarded)
                         continue;
-                int r = doc_unpack(b, diag) ?: verify(b, trust, &one, diag);
+                int r = doc_unpack(b, diag);
+                THEN(r, verify(b, trust, &one, diag));
                 if (r < 0) {
                         signature_done(&one);
                         signatures_done(&all);
