@@ -26,7 +26,7 @@ typedef struct Result {
 } Result;
 typedef struct Results {
         Result *items; size_t n;
-        size_t threads_left;    /* that the kernel keeps; they run on beside whoever called; each holds a
+        size_t threads_left;    /* that the kernel keeps; they run on beside the caller; each holds a
                                  * reference to the plan */
         int turn_fd;            /* DEVICES_LOCK, of take-turn: the caller's, for lock_release(); or 0 */
 } Results;

@@ -88,7 +88,7 @@ _malloc_ _nonnull_ char *module_options_changed(const char *before, const char *
 
 /* reload.c: NVIDIA's driver is about to be loaded: notes with which options. < 0 after work_fail(). */
 _must_check_ _nonnull_ int driver_note_options(Work *w);
-/* It is loaded: takes it out and loads it anew where its options are others than those noted: 1; 0: they are
+/* It is loaded: takes it out and loads it again where its options are others than those noted: 1; 0: they are
  * the same, or are seen for the first time in this boot, or it cannot be, of which it warns. */
 _must_check_ _nonnull_ int driver_renew(Work *w);
 /* Loads and starts again what a process before this one has left stopped in the middle of that. */

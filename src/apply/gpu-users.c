@@ -161,7 +161,7 @@ void holders_stop(Work *w, bool all) {
                 units_stop(w, imex);
                 units_stop(w, ours);
         }
-        /* rmmod(8), for `modprobe -r` would take nvidia with it where nobody has it open any more. */
+        /* rmmod(8), for `modprobe -r` would take nvidia with it where no process has it open. */
         for (const char *const *module = modules; *module; module++) {
                 _free_ char *path = xasprintf("/sys/module/%s/refcnt", *module);
                 _strv_ char **argv = command("rmmod", *module, NULL);

@@ -22,7 +22,7 @@ typedef struct GpuName {
         NvmlUuid uuid;                  /* "" where the library is too old to say */
         char *node;                     /* "/dev/nvidia0"; NULL: the driver did not say */
         bool mig;                       /* a MIG device */
-        bool divided;                   /* a GPU in MIG mode, which nobody is given as a whole */
+        bool divided;                   /* a GPU in MIG mode, which no pod gets as a whole */
 } GpuName;
 typedef struct GpuNames { GpuName *items; size_t n; size_t gpus; } GpuNames;
 
@@ -30,7 +30,7 @@ typedef struct GpuNames { GpuName *items; size_t n; size_t gpus; } GpuNames;
 _must_check_ _nonnull_ int gpu_names_read(Work *w, GpuNames *ret, NvmlTrouble *ret_trouble);
 void gpu_names_done(GpuNames *names);
 /* Of the list, the driver's version and when it was loaded, the device nodes that are there and what
- * nvidia-ctk finds libraries by. Somebody who divides GPUs, loads the driver anew or installs one makes it
+ * nvidia-ctk finds libraries by. A person who divides GPUs, loads the driver again or installs one makes it
  * another. */
 _nonnull_ void gpu_names_digest(const Work *w, const GpuNames *names, char ret[static 65]);
 /* Of a step that ended well in this boot: the stamp is the same. */
@@ -41,7 +41,7 @@ _nonnull_ void stamp_write(const Work *w, const char *path, const char *digest);
 /* Who holds the GPUs, so that they can be neither reset nor left by their driver: daemons of the image's,
  * modules that stand on the driver, and whatever other process has one of them open. */
 
-/* Stops those that run, and takes out nvidia_drm and nvidia_modeset where nobody uses them. all: also
+/* Stops those that run, and takes out nvidia_drm and nvidia_modeset where no process uses them. all: also
  * persistenced, fabric manager and IMEX. One that does not go is no failure: what is done then shows it.
  * Nothing where kubelet may run: holders_may_stop(). */
 _nonnull_ void holders_stop(Work *w, bool all);

@@ -296,7 +296,7 @@ char *run_phases(const Options *o) {
 }
 
 /* Before anything is looked at: another init may be changing just that. One that does the devices alone is
- * beside one that does the rest, whose turn with them comes when this one has ended (apply/devices-lock.c). */
+ * beside one that does the rest, whose turn comes when this one has ended (apply/devices-lock.c). */
 static int take_locks(Run *run) {
         const Options *o = &run->options;
         uint64_t deadline_usec = now_usec() + LOCK_USEC;
