@@ -328,7 +328,7 @@ typedef struct HostOptions {            /* of `plan`: NULL where this machine is
                                          * expected; 0: take what is there */
         uint64_t volumes_timeout_usec;  /* and so long for volumes that are not
                                          * attached yet; no less than that */
-        uint64_t answer_timeout_usec;   /* and so long for what they carry, all together; 0: 30 s */
+        uint64_t answer_timeout_usec;   /* and so long for what they carry, all together; 0: 40 s */
 } HostOptions;
 /* The version of kubelet or containerd: given, or of the image below root, else what the program itself says,
  * where root is the running system's. */

@@ -13,7 +13,9 @@
 
 #include <errno.h>
 
-#define ANSWER_TIMEOUT (30 * USEC_PER_SEC)      /* a disk that is well says in milliseconds what lies on it */
+/* A disk that is well says in milliseconds what lies on it. Where an answer was lost, the kernel looks for it
+ * after 30 s (nvme_core.io_timeout, drivers/nvme/host/core.c), and it has to have the time to. */
+#define ANSWER_TIMEOUT (40 * USEC_PER_SEC)
 
 /* Names and units: awslabs/amazon-eks-ami, templates/al2023/runtime/bin/setup-local-disks. */
 const StorageBind storage_binds[4] = {

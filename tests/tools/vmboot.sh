@@ -248,6 +248,8 @@ fi
 # norandmaps: TCG translates code for each address that it is mapped at; where all programs have libc at the same, half of it is left to do.
 # init_on_alloc=0: the kernel clears what must be clear and not, beside that, all that it hands out.
 KARGS+=" net.ifnames=0 mitigations=off random.trust_cpu=on panic=-1 quiet norandmaps init_on_alloc=0"
+# nvme_core.io_timeout: an emulated drive may lose an answer; the kernel looks for it after so many seconds.
+KARGS+=" nvme_core.io_timeout=15"
 # Images of EKS set these in sysctl.d, and kubelet wants them (protectKernelDefaults), also in a guest from a snapshot.
 KARGS+=" sysctl.vm.overcommit_memory=1 sysctl.kernel.panic=10 sysctl.kernel.panic_on_oops=1"
 # Modules are loaded when something wants them, and an image has its ldconfig behind it: each of these costs up to 2 s there.

@@ -165,7 +165,7 @@ def disk_that_hangs(node):
     write(timeout, before)
     node.configure(n=4)
     sh('dmsetup', 'suspend', '--noflush', '--nolockfs', t.name)
-    yield 'EDISKERROR', [t.disk.serial, t.disk.name, 'did not answer within 30 s'], False
+    yield 'EDISKERROR', [t.disk.serial, t.disk.name, 'did not answer within 40 s'], False
     sh('dmsetup', 'resume', t.name)
     t.remove()
 

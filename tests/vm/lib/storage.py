@@ -638,7 +638,7 @@ class Node:
 
     def describe(self):
         """For a failure: what there is."""
-        text = [read('/proc/mdstat', ''), '\n'.join(f'{m.target} {m.number} {m.type} {m.source} {m.root}' for m in self.our_mounts())]
+        text = [sh('sh', '-c', 'dmesg | grep -iE "nvme|blocked for|timer|I/O error" | tail -12'), read('/proc/mdstat', ''), '\n'.join(f'{m.target} {m.number} {m.type} {m.source} {m.root}' for m in self.our_mounts())]
         if self.last:
             text.append('tools: ' + '; '.join(self.last.tools))
             text.append(self.last.err[-1500:])
