@@ -17,6 +17,7 @@ function word(s) { if (s !~ /^[a-z0-9_.|:-]*$/) fail("not a word: " s); return s
 function yes(s) { if (s != "" && s != "yes") fail("neither yes nor empty: " s); return s == "" ? "false" : "true" }
 function number(s, unknown) { if (s !~ /^[0-9]*$/) fail("not a number: " s); return s == "" ? unknown : s }
 function one_of(column, s) { if (!(column in words_of)) fail("the head names no words of " column); if (s != "") within(s, words_of[column]); return word(s) }
+function letters(s) { return s == "NULL" ? "\"\"" : s }
 function hex(s) { if (s !~ /^([0-9a-f][0-9a-f][0-9a-f][0-9a-f]([0-9a-f][0-9a-f])?)?$/) fail("not four or six hexadecimal digits: " s); return s == "" ? 0 : "0x" s }
 function ordered(key) { if (n++ && !(last "" < key "")) fail(key " is out of order"); last = key }
 
@@ -43,8 +44,8 @@ table == "instance-types" {
         if (n == 1) print "const InstanceType instance_types[] = {"
         step = split($7, cards, ":") == 2 ? cards[2] : 1
         if ($7 !~ /^([0-9]*|[0-9]+:[1-9])$/) fail("neither cards nor cards:step: " $7)
-        print "        { " word($1) ", " number($2, 0) ", " number($3, 0) ", " number($4, 0) ", " word($5) ", " word($6) ", " \
-              number(cards[1], -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " one_of("nvswitch", $11) ", " one_of("arch", $12) ", " number($13, -1) ", " hex($14) ", " step " },"
+        print "        { " word($1) ", " letters(one_of("nvswitch", $11)) ", " letters(one_of("arch", $12)) ", " number($2, 0) ", " number($3, 0) ", " number($4, 0) ", " word($5) ", " word($6) ", " \
+              number(cards[1], -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " number($13, -1) ", " hex($14) ", " step " },"
 }
 table == "gpus" {
         fields(14)

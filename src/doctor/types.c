@@ -21,8 +21,8 @@ const char *machine_name(unsigned machine) {
 
 bool image_serves(const Image *image, const char *type) {
         const InstanceType *t = instance_type_find(type);
-        const char *arch = machine_name(image->machine), *wanted = t ? t->arch : NULL;
-        return !arch || !wanted || streq(arch, wanted);
+        const char *arch = machine_name(image->machine), *wanted = t ? t->arch : "";
+        return !arch || !*wanted || streq(arch, wanted);
 }
 
 bool type_has_stores(const char *type) {
@@ -62,7 +62,7 @@ char **image_types(const Image *image, char **ret_why) {
                 const InstanceType *t = &instance_types[i];
                 bool wanted = t->gpu_pci ? nvidia
                                          : neuron && t->gpu_model && startswith(t->gpu_model, "aws-");
-                bool known = t->arch || image->machine == EM_NONE;
+                bool known = *t->arch || image->machine == EM_NONE;
                 if (wanted && known && image_serves(image, t->name))
                         strv_add(image_drives(image, t->name) ? &types : &unknown, t->name);
         }

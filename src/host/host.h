@@ -204,19 +204,18 @@ typedef struct Shortfall { Cause cause; char *text; } Shortfall;
 /* huge pages of size bytes that a NUMA node has reserved */
 typedef struct PagePool { uint64_t size; int node; uint64_t count; } PagePool;
 
-/* What conf/ knows of an EC2 instance type; zero and NULL: no expectation. */
+/* What conf/ knows of an EC2 instance type; zero and NULL: no expectation. Names that each type has are no
+ * pointers, which would be relocated at every start: "" is not known. */
 typedef struct InstanceType {
-        const char *name;
-        unsigned vcpus, memory_gib, gpus;
+        char name[20], nvswitch[14], arch[8];   /* nvswitch: none | pci | nvl5-host | nvl5-offhost */
+        uint16_t vcpus, memory_gib, gpus;
         const char *gpu_model;          /* "nvidia-h100-80gb", "aws-…", NULL */
         const char *gpu_pci;            /* "10de:2330", alternatives behind '|' */
-        int network_cards, max_efa;     /* -1: not known */
-        int disks; unsigned disk_gb;    /* -1: not known */
-        const char *nvswitch;           /* none | pci | nvl5-host | nvl5-offhost */
-        const char *arch;
-        int numa_nodes;                 /* with CPUs; -1: not known */
-        unsigned gpu_subsystem;         /* PCI subsystem device of a part of a GPU; 0: a whole one */
-        int card_step;                  /* every how many network cards, from card 0 on, one takes interfaces
+        int16_t network_cards, max_efa, disks;  /* -1: not known */
+        uint16_t disk_gb;
+        int16_t numa_nodes;             /* with CPUs; -1: not known */
+        uint16_t gpu_subsystem;         /* PCI subsystem device of a part of a GPU; 0: a whole one */
+        int16_t card_step;              /* every how many network cards, from card 0 on, one takes interfaces
                                          * with addresses; the others take EFA alone */
 } InstanceType;
 /* NULL for a type that the table does not know */

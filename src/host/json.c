@@ -318,7 +318,7 @@ static json_t *expected_json(const InstanceType *t) {
                 set_number(o, "diskGb", t->disk_gb);
         }
         json_set_text(o, "nvswitch", t->nvswitch);
-        json_set_text(o, "arch", t->arch);
+        json_set_text(o, "arch", *t->arch ? t->arch : NULL);
         if (t->numa_nodes >= 0)
                 set_number(o, "numaNodes", (uint64_t)t->numa_nodes);
         return o;

@@ -134,8 +134,8 @@ static void add_processors(Host *h, const InstanceType *t) {
                 h->nodes[h->n_nodes] = (NumaNode){ .id = (unsigned)h->n_nodes,
                                                    .cpus = MAX(h->cpus / nodes, 1U),
                                                    .memory_bytes = h->memory_bytes / nodes };
-        h->arch = xstrdup(t && streq(t->arch ?: "", "arm64") ? "aarch64" : "x86_64");
-        if (!t || !t->arch)
+        h->arch = xstrdup(t && streq(t->arch, "arm64") ? "aarch64" : "x86_64");
+        if (!t || !*t->arch)
                 assume(h, "arch");
 }
 

@@ -127,7 +127,7 @@ TEST(what_is_not_known_is_not_zero) {
         t = instance_type_find("hpc6a.48xlarge");
         ASSERT_EQ(t->disks, 0);
         ASSERT_TRUE(!t->gpu_model);
-        ASSERT_TRUE(!instance_type_find("trn2.3xlarge")->arch);
+        ASSERT_TRUE(!*instance_type_find("trn2.3xlarge")->arch);
 }
 
 TEST(partitions) {
