@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * systemd-networkd's JSON → the states of its links. networkctl prints the answer of Manager.Describe as it
- * is (systemd:src/network/networkctl.c), in other layouts; what else stands in it, addresses and routes, is
- * left. */
+ * is (systemd:src/network/networkctl.c), in other layouts. Of addresses and routes only their ConfigState
+ * counts. */
 #include "networkd/networkd.h"
 
 #include "base/json.h"
@@ -25,6 +25,18 @@ static char *text_or_null(const char *text) {
         return *text ? xstrdup(text) : NULL;
 }
 
+/* "requesting,removing" */
+static bool list_is_stuck(const json_t *list) {
+        const json_t *item;
+        size_t i;
+        json_array_foreach(list, i, item) {
+                const char *state = json_get_text(item, "ConfigState");
+                if (strstr(state, "removing") && !streq(state, "removing"))
+                        return true;
+        }
+        return false;
+}
+
 int links_parse(const char *json, size_t size, Links *ret) {
         json_auto_t *document = json_loadb(json, size, 0, NULL);
         const json_t *list = json_object_get(document, "Interfaces"), *item;
@@ -39,6 +51,8 @@ int links_parse(const char *json, size_t size, Links *ret) {
                         .name = xstrdup(json_get_text(item, "Name")),
                         .setup = xstrdup(json_get_text(item, "AdministrativeState")),
                         .operational = xstrdup(json_get_text(item, "OperationalState")),
+                        .stuck = list_is_stuck(json_object_get(item, "Addresses")) ||
+                                 list_is_stuck(json_object_get(item, "Routes")),
                         .file = text_or_null(json_get_text(item, "NetworkFile")),
                 };
         }

@@ -6,6 +6,7 @@
  * waits for the network, both must do without. */
 #include "networkd/networkd.h"
 
+#include "base/log.h"
 #include "base/root.h"
 #include "base/run.h"
 #include "base/stop.h"
@@ -38,6 +39,7 @@
 #define BUS_USEC    (2 * USEC_PER_SEC)  /* for a bus that is about to come */
 #define TAKEN_USEC  (15 * USEC_PER_SEC) /* DHCP answers at once, or is asked again after some seconds */
 #define OTHER_USEC  USEC_PER_SEC        /* up to systemd 255 a reload ends before its links begin */
+#define STUCK_USEC  (3 * USEC_PER_SEC)  /* what it removes is gone in milliseconds */
 #define LIST_LIMIT  (16U << 20)         /* some kB a link */
 
 /* ActiveState of systemd-networkd.service: its process is ready, or there is one at all. */
@@ -61,6 +63,8 @@ typedef struct Networkd {
         int interfaces_fd;
         bool changed;                   /* something has, since links were asked for */
         bool answers;                   /* it told them then */
+        bool mend, mended;              /* may it be started again; it was */
+        uint64_t stuck_usec;            /* since when a link is stuck; 0: none is */
         ReloadBegins begins;            /* or NULL */
         void *userdata;                 /* its */
 } Networkd;
@@ -304,6 +308,16 @@ static int networkd_await_job(Networkd *n, sd_bus *pid1, uint64_t deadline_usec)
         }
 }
 
+static int service_do(Networkd *n, sd_bus *pid1, const char *job, uint64_t deadline_usec) {
+        int r = service_call(n, pid1, job, "replace", deadline_usec);
+        return r < 0 ? r : networkd_await_job(n, pid1, deadline_usec);
+}
+
+static int service_restart(Networkd *n, sd_bus *pid1, uint64_t deadline_usec) {
+        int r = service_call(n, pid1, "ResetFailedUnit", NULL, deadline_usec);
+        return r < 0 ? r : service_do(n, pid1, "TryRestartUnit", deadline_usec);
+}
+
 /* Without a bus, which may not come before the network is complete: dbus.socket waits for sysinit.target, and
  * that for cloud-init on Debian. systemd 257 hands on a signal. An older networkd must be started again,
  * which keeps addresses and leases (RestartKillSignal= of its unit), and does not count as a failure. */
@@ -314,17 +328,10 @@ static int networkd_reload_service(Networkd *n, bool may_restart, uint64_t deadl
                 return 0;
         r = service_is(n, pid1, PID1 ".Service", "Type", BY_SIGNAL, deadline_usec);
         reload_begins(n);
-        if (r == 0 && may_restart) {
-                r = service_call(n, pid1, "ResetFailedUnit", NULL, deadline_usec);
-                if (r >= 0)
-                        r = service_call(n, pid1, "TryRestartUnit", "replace", deadline_usec);
-                r = r < 0 ? r : 1;
-        } else if (r > 0) {
-                r = service_call(n, pid1, "ReloadUnit", "replace", deadline_usec);
-                r = r < 0 ? r : 1;
-        }
-        if (r > 0)
-                r = networkd_await_job(n, pid1, deadline_usec);
+        if (r == 0 && may_restart)
+                r = service_restart(n, pid1, deadline_usec);
+        else if (r > 0)
+                r = service_do(n, pid1, "ReloadUnit", deadline_usec);
         sd_bus_close_unref(pid1);
         return r < 0 && r != -EINTR && r != -ETIMEDOUT ? 0 : r;
 }
@@ -445,6 +452,37 @@ static int networkctl_list(uint64_t deadline_usec, Links *ret) {
         return links_parse(result.output, result.size, ret) < 0 ? 0 : 1;
 }
 
+/* Where a link begins again between its lease and the address, systemd 252 removes what the kernel does not
+ * have yet. It waits for the word of the kernel for ever, and sets nothing in that place, not even after
+ * ReconfigureLink (github.com/systemd/systemd/issues/30876 and 16071). A new process knows nothing of it. */
+static int networkd_mend(Networkd *n, const char *link, uint64_t deadline_usec) {
+        sd_bus *pid1 = NULL;
+        n->mended = true;
+        log_warning("systemd-networkd has removed an address or a route of %s that it wants, and does not "
+                    "set it again; it is started again", link);
+        int r = networkd_open_pid1(n, &pid1);
+        if (r >= 0)
+                r = service_restart(n, pid1, deadline_usec);
+        sd_bus_close_unref(pid1);
+        return r == -EINTR ? r : 0;
+}
+
+/* done(), of links none of which is stuck; or of all, where there is nothing to do about it. */
+static int networkd_judge(Networkd *n, const Links *links, LinksDone done, void *userdata,
+                          uint64_t deadline_usec) {
+        const Link *stuck = NULL;
+        for (size_t i = 0; i < links->n; i++)
+                if (links->items[i].stuck)
+                        stuck = &links->items[i];
+        int r = done(links, userdata);
+        if (r < 0 || !stuck || !n->mend || n->mended) {
+                n->stuck_usec = 0;
+                return r;
+        }
+        n->stuck_usec = n->stuck_usec ?: now_usec();
+        return now_usec() < n->stuck_usec + STUCK_USEC ? 0 : networkd_mend(n, stuck->name, deadline_usec);
+}
+
 static int networkd_look(Networkd *n, uint64_t deadline_usec, LinksDone done, void *userdata) {
         _cleanup_(links_done) Links links = {};
         n->changed = false;
@@ -456,14 +494,15 @@ static int networkd_look(Networkd *n, uint64_t deadline_usec, LinksDone done, vo
                 r = networkctl_list(deadline_usec, &links);
         if (r == -ETIMEDOUT)            /* of this look: there are others */
                 r = 0;
-        return r > 0 ? done(&links, userdata) : r;
+        return r > 0 ? networkd_judge(n, &links, done, userdata, deadline_usec) : r;
 }
 
-int networkd_wait(LinksDone done, void *userdata, uint64_t deadline_usec, Diag *diag) {
+int networkd_wait(LinksDone done, void *userdata, bool mend, uint64_t deadline_usec, Diag *diag) {
         _cleanup_(networkd_close) Networkd n = { .interfaces_fd = -1 };
         int r = networkd_open(&n, diag);
         if (r < 0)
                 return r;
+        n.mend = mend;
         networkd_watch_interfaces(&n);
         for (;;) {
                 r = networkd_look(&n, MIN(now_usec() + ANSWER_USEC, deadline_usec), done, userdata);
@@ -517,7 +556,8 @@ static int taken_is_configured(const Links *links, void *userdata) {
  * or where it does not, as late as may be. */
 static int networkd_await_taken(const char *name, const char *file, uint64_t deadline_usec, Diag *diag) {
         Taken taken = { name, file, now_usec() + OTHER_USEC };
-        int r = networkd_wait(taken_is_configured, &taken, MIN(now_usec() + TAKEN_USEC, deadline_usec), diag);
+        int r = networkd_wait(taken_is_configured, &taken, false,
+                              MIN(now_usec() + TAKEN_USEC, deadline_usec), diag);
         return r == -ETIMEDOUT ? 0 : r;
 }
 

@@ -141,7 +141,7 @@ static int boot_look(const Links *links, void *userdata) {
  * at its end with what it says: what it has said counts where nobody is doing so. */
 static int boot_wait(Boot *b) {
         for (;;) {
-                int r = networkd_wait(boot_look, b, b->deadline_usec, b->diag);
+                int r = networkd_wait(boot_look, b, true, b->deadline_usec, b->diag);
                 if (r < 0 || b->reload_fd >= 0 || !root_exists(b->root, NETWORKD_RELOAD_LOCK))
                         return r;
                 _cleanup_(diag_done) Diag failure = {};

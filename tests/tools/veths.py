@@ -28,6 +28,7 @@ import subprocess
 import sys
 import time
 
+NETWORKD = 'org.freedesktop.network1'
 NAMESPACE = 'vpc'
 FAR = {4: '198.51.100.1', 6: '2001:db8:ffff::1'}
 MTU, PRIORITY, MAIN = 9001, 32765, 254
@@ -327,6 +328,17 @@ def check_filters(interfaces):
             yield f'{i.name}: rp_filter is {found}'
 
 
+def unsettled(found):
+    """Of the interfaces that these sentences begin with, what networkd itself says of addresses and routes that it has not set."""
+    answer = subprocess.run(['busctl', '--json=short', 'call', NETWORKD, '/' + NETWORKD.replace('.', '/'), NETWORKD + '.Manager', 'Describe'],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+    for link in json.loads(json.loads(answer)['data'][0])['Interfaces'] if answer.startswith('{') else []:
+        if link['Name'] in {f.split(':')[0] for f in found}:
+            for item in link.get('Addresses', []) + link.get('Routes', []):
+                if item['ConfigState'] != 'configured':
+                    yield f"networkd: {link['Name']}: {item['ConfigState']}: {item.get('ConfigSource')} {item.get('Destination', item.get('Address'))}"
+
+
 # ---- traffic ----
 
 def checksum(data):
@@ -412,7 +424,7 @@ def main():
     else:
         found = eventually(lambda: list(checks[words[0]](interfaces)))
     if found:
-        sys.exit('\n'.join(found))
+        sys.exit('\n'.join(found + list(unsettled(found))))
 
 
 if __name__ == '__main__':

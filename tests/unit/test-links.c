@@ -33,6 +33,25 @@ TEST(answers_of_systemd_252_and_257) {
         }
 }
 
+/* As systemd 252 says it after a reload that came between a lease and its address. */
+TEST(a_link_that_is_stuck) {
+        _cleanup_(root_freep) Root *here = NULL;
+        _cleanup_(links_done) Links links = {};
+        _free_ char *text = NULL;
+        size_t size;
+        ASSERT_OK(root_new(".", &here));
+        ASSERT_OK(root_read(here, CORPUS "describe-252-stuck", 1U << 20, &text, &size));
+        ASSERT_OK(links_parse(text, size, &links));
+        ASSERT_EQ(links.n, 2);
+        ASSERT_TRUE(streq(links.items[0].name, "eth5") && !links.items[0].stuck);
+        ASSERT_TRUE(streq(links.items[1].name, "eth6") && links.items[1].stuck);
+        links_done(&links);
+        static const char removed[] = "{\"Interfaces\":[{\"Name\":\"a\",\"Routes\":[{\"ConfigState\":\"removing\"}]},"
+                                      "{\"Name\":\"b\",\"Routes\":[{},{\"ConfigState\":\"requesting,removing\"}]}]}";
+        ASSERT_OK(links_parse(removed, strlen(removed), &links));
+        ASSERT_TRUE(!links.items[0].stuck && links.items[1].stuck);
+}
+
 TEST(no_answers) {
         static const char *const texts[] = { "", "Unit dbus-org.freedesktop.network1.service not found.", "[]", "{}",
                                              "{\"Interfaces\":{}}", "{\"Interfaces\":[", "{\"Interfaces\":[]}x" };

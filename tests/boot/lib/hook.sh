@@ -71,6 +71,27 @@ snapshot() { # MAC : of an interface that the metadata service lists beside the 
                 "$(cat /proc/sys/kernel/random/boot_id)" "$id" "$mac" "$1" >/run/nodestrap/interfaces.json
 }
 
+# A networkd that says of its links what stands in "first", and in "second" when it is started again; its own start does not count.
+play_networkd() {
+        local d=/run/systemd/system/systemd-networkd.service.d; mkdir -p $d; systemctl stop systemd-networkd.socket systemd-networkd
+        printf '[Service]\nType=simple\nExecStart=\nExecStart=/vmtest/networkd-tool serve /vmtest/said\nExecStopPost=+/bin/cp /vmtest/second /vmtest/said\n' >$d/played.conf
+        systemctl daemon-reload; cp first said; systemctl start systemd-networkd && eventually describe >/dev/null
+}
+describe() { busctl --json=short call org.freedesktop.network1 /org/freedesktop/network1 org.freedesktop.network1.Manager Describe; }
+# As systemd 252 does after a reload that came between a lease and its address.
+check_stuck() {
+        describe | python3 -c 'import json, sys; print(json.load(sys.stdin)["data"][0])' >well; sed 's/"ConfigState":"configured"/"ConfigState":"requesting,removing"/' well >stuck
+        cp stuck first; cp well second; play_networkd
+        try "a networkd that is stuck is started again" hook
+        try "which the hook says" is "$(grep -c 'warning: .* it is started again' out/hook)/$(wc -l <out/hook)" 1/2
+        try "and is well" is "$(describe | grep -c requesting,removing)" 0
+        cp stuck second; play_networkd
+        try "of one that stays so all else counts" hook
+        try "it is started again once" is "$(grep -c 'it is started again' out/hook)/$(wc -l <out/hook)" 1/2
+        rm /run/systemd/system/systemd-networkd.service.d/played.conf; systemctl stop systemd-networkd; systemctl daemon-reload; systemctl start systemd-networkd
+        try "networkd itself is back" eventually states "configured configured unmanaged"
+}
+
 check_hook() {
         veth 0 "$mac"; veth 1 $second; veth 2 0a:00:00:00:00:02
         network eth0 Address=10.8.0.5/24; network eth1 DHCP=ipv4
@@ -109,6 +130,8 @@ check_hook() {
         hook_begins; hook_is_on_the_bus; veth 1 $second
         try "one that comes while it waits" hook_ended
         try "is configured" states "configured configured unmanaged"
+
+        check_stuck
 
         # early in a boot there is no bus
         no_bus; systemctl restart systemd-networkd
