@@ -100,6 +100,10 @@ if unshare -m true 2>/dev/null; then
         NODESTRAP_TEST_TRIES=1 TMPDIR=$PWD/full unshare -m sh -c 'mount -t tmpfs -o size=1m none full && exec "$@"' sh "$tap" tests/flaky-4.sh >"$tmp/out" 2>&1; status=$?
         ok 'a failure where a disk is full' exits 1 '1 passed, 1 failed, 0 skipped'
         ok 'says so' said "FAIL tests/flaky-4.sh \(exit 1, 2 planned, $took; the disk of $PWD/full/tmp\.[A-Za-z0-9]+ is full\)"
+        rm tests/flaky-4.sh.runs
+        NODESTRAP_TEST_TRIES=1 NODESTRAP_TEST_CACHE=/proc/none "$tap" tests/flaky-4.sh >"$tmp/out" 2>&1; status=$?
+        ok 'a failure where the cache cannot be written' exits 1 '1 passed, 1 failed, 0 skipped'
+        ok 'says that, too' said "FAIL tests/flaky-4.sh \(exit 1, 2 planned, $took; /proc/none cannot be written\)"
 else skip 'a full disk' 'no mount namespaces here'; fi
 
 # A file that changed since the last submission has no second try.

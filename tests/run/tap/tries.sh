@@ -23,8 +23,11 @@ never_again() { # TEST EXIT SECONDS OUTPUT: says why, or fails
                 grep -qzxF -e "$file" "$W/changes" && echo "it has changed since the last submission"
         fi
 }
-no_room() {     # says which disk is full: a test that fails there rarely says it
-        local d; for d in "$W" "$cache"; do [ "$(df -B1M --output=avail "$d" | tail -n 1)" -ge 8 ] || echo "; the disk of $d is full"; done | head -n 1
+no_room() {     # says which disk is full, or what cannot be written: a test that fails there rarely says it
+        local d; for d in "$W" "$cache"; do
+                if ! mkdir -p "$d" || [ ! -w "$d" ]; then echo "; $d cannot be written"
+                elif [ "$(df -B1M --output=avail "$d" | tail -n 1)" -lt 8 ]; then echo "; the disk of $d is full"; fi
+        done | head -n 1
 } 2>/dev/null
 keep() {        # OUTPUT NAME: a copy for whoever looks into it; REPLY is where
         [ -n "$tries" ] || {
