@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * systemd-networkd's JSON → the states of its links. networkctl prints the answer of Manager.Describe as it
- * is (systemd:src/network/networkctl.c), in other layouts. Of addresses and routes only their ConfigState
- * counts. */
+ * is (systemd:src/network/networkctl.c), in other layouts. Of addresses and routes it counts which networkd
+ * has not come to an end with. */
 #include "networkd/networkd.h"
 
 #include "base/json.h"
@@ -37,6 +37,45 @@ static bool list_is_stuck(const json_t *list) {
         return false;
 }
 
+static bool is_from(const json_t *item, const char *source) {
+        return streq(json_get_text(item, "ConfigSource"), source);
+}
+
+static const json_t *address_of_dhcp6(const json_t *addresses) {
+        const json_t *item;
+        size_t i;
+        json_array_foreach(addresses, i, item)
+                if (is_from(item, "DHCPv6"))
+                        return json_object_get(item, "Address");
+        return NULL;
+}
+
+/* Both are lists of bytes. */
+static bool prefix_covers(const json_t *prefix, json_int_t bits, const json_t *address) {
+        for (size_t i = 0; i < (size_t)bits / 8 && i < json_array_size(prefix); i++)
+                if (json_integer_value(json_array_get(prefix, i)) !=
+                    json_integer_value(json_array_get(address, i)))
+                        return false;
+        return true;
+}
+
+/* Has it an address of a subnet whose router it has not heard, or heard as of another subnet? */
+static bool link_is_unrouted(const json_t *link) {
+        const json_t *address = address_of_dhcp6(json_object_get(link, "Addresses")), *route;
+        bool heard = false, other = false, own = false;
+        size_t i;
+        json_array_foreach(json_object_get(link, "Routes"), i, route) {
+                json_int_t bits = json_integer_value(json_object_get(route, "DestinationPrefixLength"));
+                const json_t *prefix = json_object_get(route, "Destination");
+                if (!is_from(route, "NDisc"))
+                        continue;
+                heard = true;
+                if (bits > 0)
+                        *(prefix_covers(prefix, bits, address) ? &own : &other) = true;
+        }
+        return address && (!heard || (other && !own));
+}
+
 int links_parse(const char *json, size_t size, Links *ret) {
         json_auto_t *document = json_loadb(json, size, 0, NULL);
         const json_t *list = json_object_get(document, "Interfaces"), *item;
@@ -53,6 +92,7 @@ int links_parse(const char *json, size_t size, Links *ret) {
                         .operational = xstrdup(json_get_text(item, "OperationalState")),
                         .stuck = list_is_stuck(json_object_get(item, "Addresses")) ||
                                  list_is_stuck(json_object_get(item, "Routes")),
+                        .unrouted = link_is_unrouted(item),
                         .file = text_or_null(json_get_text(item, "NetworkFile")),
                 };
         }

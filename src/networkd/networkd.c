@@ -63,8 +63,9 @@ typedef struct Networkd {
         int interfaces_fd;
         bool changed;                   /* something has, since links were asked for */
         bool answers;                   /* it told them then */
-        bool mend, mended;              /* may it be started again; it was */
-        uint64_t stuck_usec;            /* since when a link is stuck; 0: none is */
+        bool may_restart;               /* once, where a link is stuck */
+        bool may_reconfigure;           /* once, the links that are unrouted */
+        uint64_t stuck_usec;            /* since when a link is stuck or unrouted; 0: none is */
         ReloadBegins begins;            /* or NULL */
         void *userdata;                 /* its */
 } Networkd;
@@ -452,35 +453,74 @@ static int networkctl_list(uint64_t deadline_usec, Links *ret) {
         return links_parse(result.output, result.size, ret) < 0 ? 0 : 1;
 }
 
+static int networkd_reconfigure_link(Networkd *n, int index, uint64_t deadline_usec) {
+        sd_bus_message *call = NULL, *answer = NULL;
+        int r = sd_bus_message_new_method_call(n->bus, &call, NETWORKD, OBJECT, NETWORKD ".Manager",
+                                               "ReconfigureLink");
+        if (r >= 0)
+                r = sd_bus_message_append(call, "i", index);
+        if (r >= 0)
+                r = networkd_send(n, n->bus, call, deadline_usec, &answer);
+        if (r >= 0)
+                r = sd_bus_message_is_method_error(answer, NULL) ? -sd_bus_message_get_errno(answer) : 1;
+        sd_bus_message_unref(call);
+        sd_bus_message_unref(answer);
+        return r;
+}
+
 /* Where a link begins again between its lease and the address, systemd 252 removes what the kernel does not
  * have yet. It waits for the word of the kernel for ever, and sets nothing in that place, not even after
  * ReconfigureLink (github.com/systemd/systemd/issues/30876 and 16071). A new process knows nothing of it. */
-static int networkd_mend(Networkd *n, const char *link, uint64_t deadline_usec) {
+static int mend_stuck(Networkd *n, const Links *links, uint64_t deadline_usec) {
         sd_bus *pid1 = NULL;
-        n->mended = true;
+        const Link *l = links->items;
+        while (!l->stuck)
+                l++;
         log_warning("systemd-networkd has removed an address or a route of %s that it wants, and does not "
-                    "set it again; it is started again", link);
+                    "set it again; it is started again",
+                    l->name);
         int r = networkd_open_pid1(n, &pid1);
         if (r >= 0)
                 r = service_restart(n, pid1, deadline_usec);
         sd_bus_close_unref(pid1);
-        return r == -EINTR ? r : 0;
+        return r;
 }
 
-/* done(), of links none of which is stuck; or of all, where there is nothing to do about it. */
+/* The socket that waits for a router hears those of all links until it is bound to its own
+ * (systemd:src/libsystemd-network/icmp6-util.c, icmp6_bind()): where thirty links begin at once, one may
+ * take the answer of another for its own, and never asks. */
+static int mend_unrouted(Networkd *n, const Links *links, uint64_t deadline_usec) {
+        int r = networkd_connect(n);
+        for (const Link *l = links->items; r > 0 && l < links->items + links->n; l++) {
+                if (!l->unrouted)
+                        continue;
+                log_warning("systemd-networkd has an IPv6 address for %s and no routes of its router; it "
+                            "begins again with %s",
+                            l->name, l->name);
+                r = networkd_reconfigure_link(n, (int)if_nametoindex(l->name), deadline_usec);
+        }
+        return r;
+}
+
+/* done(), of links none of which is stuck or unrouted; or of all, where each was tried once. */
 static int networkd_judge(Networkd *n, const Links *links, LinksDone done, void *userdata,
                           uint64_t deadline_usec) {
-        const Link *stuck = NULL;
-        for (size_t i = 0; i < links->n; i++)
-                if (links->items[i].stuck)
-                        stuck = &links->items[i];
+        bool stuck = false, unrouted = false;
+        for (const Link *l = links->items; l < links->items + links->n; l++) {
+                stuck |= l->stuck && n->may_restart;
+                unrouted |= l->unrouted && n->may_reconfigure;
+        }
         int r = done(links, userdata);
-        if (r < 0 || !stuck || !n->mend || n->mended) {
+        if (r < 0 || !(stuck || unrouted)) {
                 n->stuck_usec = 0;
                 return r;
         }
         n->stuck_usec = n->stuck_usec ?: now_usec();
-        return now_usec() < n->stuck_usec + STUCK_USEC ? 0 : networkd_mend(n, stuck->name, deadline_usec);
+        if (now_usec() < n->stuck_usec + STUCK_USEC)
+                return 0;
+        *(stuck ? &n->may_restart : &n->may_reconfigure) = false;
+        r = (stuck ? mend_stuck : mend_unrouted)(n, links, deadline_usec);
+        return r == -EINTR ? r : 0;
 }
 
 static int networkd_look(Networkd *n, uint64_t deadline_usec, LinksDone done, void *userdata) {
@@ -502,7 +542,7 @@ int networkd_wait(LinksDone done, void *userdata, bool mend, uint64_t deadline_u
         int r = networkd_open(&n, diag);
         if (r < 0)
                 return r;
-        n.mend = mend;
+        n.may_restart = n.may_reconfigure = mend;
         networkd_watch_interfaces(&n);
         for (;;) {
                 r = networkd_look(&n, MIN(now_usec() + ANSWER_USEC, deadline_usec), done, userdata);
@@ -520,21 +560,6 @@ int networkd_wait(LinksDone done, void *userdata, bool mend, uint64_t deadline_u
 }
 
 /* ---- one link, anew ---- */
-
-static int networkd_reconfigure_link(Networkd *n, int index, uint64_t deadline_usec) {
-        sd_bus_message *call = NULL, *answer = NULL;
-        int r = sd_bus_message_new_method_call(n->bus, &call, NETWORKD, OBJECT, NETWORKD ".Manager",
-                                               "ReconfigureLink");
-        if (r >= 0)
-                r = sd_bus_message_append(call, "i", index);
-        if (r >= 0)
-                r = networkd_send(n, n->bus, call, deadline_usec, &answer);
-        if (r >= 0)
-                r = sd_bus_message_is_method_error(answer, NULL) ? -sd_bus_message_get_errno(answer) : 1;
-        sd_bus_message_unref(call);
-        sd_bus_message_unref(answer);
-        return r;
-}
 
 typedef struct Taken { const char *name, *file; uint64_t other_usec; } Taken;
 

@@ -9,6 +9,7 @@ typedef struct Link {
         char *setup;                    /* "configured", "unmanaged", "pending", …: AdministrativeState */
         char *operational;              /* "routable", "degraded", "no-carrier", … */
         bool stuck;                     /* it wants an address or a route that it is still removing */
+        bool unrouted;                  /* it has an IPv6 address, and no routes of that subnet's router */
         char *file;                     /* path of the .network file that it is configured by, or NULL: none,
                                          * or who tells of the link does not tell that */
 } Link;
@@ -43,8 +44,9 @@ _must_check_ _nonnull_ bool networkd_has(const char *name);
  * comes or goes, and some times a second, for done() may look at files, too; where networkd is not on the
  * bus, every 100 ms of its state files, or where it does not run, of `networkctl list --json=pretty`.
  * -ETIMEDOUT at the deadline, -EINTR after SIGTERM, without a diagnostic; what done() returns below 0 ends
- * it, too. done: 1 it is so, 0 not yet; it is never called where nobody answers. mend: a networkd that has
- * a link stuck for 3 s is started again, once, and the log says so. */
+ * it, too. done: 1 it is so, 0 not yet; it is never called where nobody answers. mend: where a link
+ * is stuck or unrouted for 3 s, networkd is started again or has to begin again with the link, once; the log
+ * says so. */
 typedef int (*LinksDone)(const Links *links, void *userdata);
 _must_check_ _nonnull(1, 5) int networkd_wait(LinksDone done, void *userdata, bool mend,
                                               uint64_t deadline_usec, Diag *diag);

@@ -33,23 +33,54 @@ TEST(answers_of_systemd_252_and_257) {
         }
 }
 
-/* As systemd 252 says it after a reload that came between a lease and its address. */
-TEST(a_link_that_is_stuck) {
+/* "eth5 eth6:stuck " */
+static char *ends_of(const char *file) {
         _cleanup_(root_freep) Root *here = NULL;
         _cleanup_(links_done) Links links = {};
-        _free_ char *text = NULL;
+        _free_ char *path = xasprintf(CORPUS "%s", file), *text = NULL;
         size_t size;
+        Text t = {};
         ASSERT_OK(root_new(".", &here));
-        ASSERT_OK(root_read(here, CORPUS "describe-252-stuck", 1U << 20, &text, &size));
+        ASSERT_OK(root_read(here, path, 1U << 20, &text, &size));
         ASSERT_OK(links_parse(text, size, &links));
-        ASSERT_EQ(links.n, 2);
-        ASSERT_TRUE(streq(links.items[0].name, "eth5") && !links.items[0].stuck);
-        ASSERT_TRUE(streq(links.items[1].name, "eth6") && links.items[1].stuck);
-        links_done(&links);
+        for (size_t i = 0; i < links.n; i++)
+                text_add(&t, "%s%s%s ", links.items[i].name, links.items[i].stuck ? ":stuck" : "", links.items[i].unrouted ? ":unrouted" : "");
+        return text_take(&t);
+}
+
+/* What systemd 252 said after a reload that came between a lease and its address, and of a link that took another router for its own. */
+TEST(links_that_do_not_come_to_an_end) {
+        _free_ char *stuck = ends_of("describe-252-stuck"), *unrouted = ends_of("describe-252-unrouted"), *well = ends_of("describe-257");
+        _cleanup_(links_done) Links links = {};
+        ASSERT_STREQ(stuck, "eth5 eth6:stuck ");
+        ASSERT_STREQ(unrouted, "eth29 eth30:unrouted ");
+        ASSERT_STREQ(well, "lo v1 v0 v2 eth1 ");
         static const char removed[] = "{\"Interfaces\":[{\"Name\":\"a\",\"Routes\":[{\"ConfigState\":\"removing\"}]},"
                                       "{\"Name\":\"b\",\"Routes\":[{},{\"ConfigState\":\"requesting,removing\"}]}]}";
         ASSERT_OK(links_parse(removed, strlen(removed), &links));
         ASSERT_TRUE(!links.items[0].stuck && links.items[1].stuck);
+}
+
+#define ROUTE(source, bits, byte) "{\"ConfigSource\":\"" source "\",\"Destination\":[32,1," byte ",0],\"DestinationPrefixLength\":" bits "}"
+#define LINK(source, routes) "{\"Interfaces\":[{\"Name\":\"a\",\"Addresses\":[{\"ConfigSource\":\"" source "\",\"Address\":[32,1,7,5]}],\"Routes\":[" routes "]}]}"
+TEST(a_link_without_its_router) {
+        static const struct { const char *json; bool unrouted; } links[] = {
+                { LINK("DHCPv6", ""), true },
+                { LINK("DHCPv4", ""), false },
+                { LINK("DHCPv6", ROUTE("DHCPv4", "24", "7")), true },
+                { LINK("DHCPv6", ROUTE("NDisc", "24", "7")), false },
+                { LINK("DHCPv6", ROUTE("NDisc", "0", "9")), false },            /* no subnet was told */
+                { LINK("DHCPv6", ROUTE("NDisc", "0", "9") "," ROUTE("NDisc", "24", "8")), true },       /* that of another link */
+                { LINK("DHCPv6", ROUTE("NDisc", "24", "8") "," ROUTE("NDisc", "24", "7")), false },
+                { "{\"Interfaces\":[{\"Name\":\"a\",\"Addresses\":7,\"Routes\":[[],{\"ConfigSource\":\"NDisc\"}]}]}", false },
+                { LINK("DHCPv6", ROUTE("NDisc", "-8", "7")), false },
+                { LINK("DHCPv6", ROUTE("NDisc", "99999999999", "7")), true },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+                _cleanup_(links_done) Links l = {};
+                ASSERT_OK(links_parse(links[i].json, strlen(links[i].json), &l));
+                ASSERT_EQ(l.items[0].unrouted, links[i].unrouted);
+        }
 }
 
 TEST(no_answers) {

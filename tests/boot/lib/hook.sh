@@ -88,6 +88,11 @@ check_stuck() {
         cp stuck second; play_networkd
         try "of one that stays so all else counts" hook
         try "it is started again once" is "$(grep -c 'it is started again' out/hook)/$(wc -l <out/hook)" 1/2
+        python3 -c 'import json, sys; d = json.load(sys.stdin); d["Interfaces"][0]["Addresses"] = [{"ConfigSource": "DHCPv6", "Address": [32]}]; print(json.dumps(d))' <well >first
+        cp well second; play_networkd
+        try "a link without its router begins again, once, and counts then" hook
+        try "which the hook says, too" is "$(grep -c 'warning: .* begins again with' out/hook)/$(wc -l <out/hook)" 1/2
+        try "in the same process" is "$(describe | grep -c DHCPv6)" 1
         rm /run/systemd/system/systemd-networkd.service.d/played.conf; systemctl stop systemd-networkd; systemctl daemon-reload; systemctl start systemd-networkd
         try "networkd itself is back" eventually states "configured configured unmanaged"
 }
