@@ -486,9 +486,9 @@ static int mend_stuck(Networkd *n, const Links *links, uint64_t deadline_usec) {
         return r;
 }
 
-/* The socket that waits for a router hears those of all links until it is bound to its own
- * (systemd:src/libsystemd-network/icmp6-util.c, icmp6_bind()): where thirty links begin at once, one may
- * take the answer of another for its own, and never asks. */
+/* The socket that waits for a router hears all links until it is bound to its own
+ * (systemd:src/libsystemd-network/icmp6-util.c, icmp6_bind()). Where thirty links begin at once, one may
+ * take the answer of another for its own. It never asks then. */
 static int mend_unrouted(Networkd *n, const Links *links, uint64_t deadline_usec) {
         int r = networkd_connect(n);
         for (const Link *l = links->items; r > 0 && l < links->items + links->n; l++) {

@@ -45,8 +45,8 @@ _must_check_ _nonnull_ bool networkd_has(const char *name);
  * bus, every 100 ms of its state files, or where it does not run, of `networkctl list --json=pretty`.
  * -ETIMEDOUT at the deadline, -EINTR after SIGTERM, without a diagnostic; what done() returns below 0 ends
  * it, too. done: 1 it is so, 0 not yet; it is never called where nobody answers. mend: where a link
- * is stuck or unrouted for 3 s, networkd is started again or has to begin again with the link, once; the log
- * says so. */
+ * is stuck for 3 s, networkd is restarted, once. Where one is unrouted, it is reconfigured, once. The log says
+ * so. */
 typedef int (*LinksDone)(const Links *links, void *userdata);
 _must_check_ _nonnull(1, 5) int networkd_wait(LinksDone done, void *userdata, bool mend,
                                               uint64_t deadline_usec, Diag *diag);

@@ -25,7 +25,7 @@ static const sd_bus_vtable manager[] = {
 static int serve(const char *path) {
         static char text[1U << 20];
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        FILE *f = fopen(path, "re");    /* in the sandbox of its unit, where there is no openat2(2) */
+        FILE *f = fopen(path, "re");    /* the sandbox of its unit forbids openat2(2) */
         if (!f || fread(text, 1, sizeof text - 1, f) == 0)
                 return -EIO;
         fclose(f);

@@ -48,7 +48,7 @@ static char *ends_of(const char *file) {
         return text_take(&t);
 }
 
-/* What systemd 252 said after a reload that came between a lease and its address, and of a link that took another router for its own. */
+/* Answers of systemd 252: a reload came between a lease and its address; a link took another router for its own. */
 TEST(links_that_do_not_come_to_an_end) {
         _free_ char *stuck = ends_of("describe-252-stuck"), *unrouted = ends_of("describe-252-unrouted"), *well = ends_of("describe-257");
         _cleanup_(links_done) Links links = {};
