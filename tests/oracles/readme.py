@@ -9,7 +9,7 @@
   text blocks   what the block before prints: each line of it, in that order, save those of dots alone
   yaml blocks   are accepted by config check --strict
   `nodestrap …` in the text: the command is there, with these options; `make …`: the target; [links]: the files
-The picture of a boot is what status draws of the status file beside it.
+The block of the manual that signs a configuration is run, too. The picture of a boot is what status draws of the status file beside it.
 """
 import os, re, shutil, subprocess, sys, tempfile
 
@@ -111,9 +111,10 @@ def in_order(lines, output):
 
 
 # ---- blocks
-HERE = ("nodestrap ", "openssl ", "umask ")
+HERE = ("nodestrap ", "openssl ", "umask ", "gzip ")
+SIGNING = re.search(r"^\.nf\n(umask .*?)^\.fi$", read("debian/nodestrap.8"), re.M | re.S).group(1).replace("\\-", "-")
 output = ""
-for kind, block in re.findall(r"^```(\w+)\n(.*?)^```$", README, re.M | re.S):
+for kind, block in re.findall(r"^```(\w+)\n(.*?)^```$", README, re.M | re.S) + [("sh", SIGNING)]:
     if kind == "sh":
         folder, output = scratch(), ""
         try:
