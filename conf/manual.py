@@ -156,13 +156,17 @@ def entries(node, path=""):
     return out
 
 
+# A program draws them, and they hold no comment.
+PICTURES = {"p5-48xlarge-boot.svg": "All steps of a boot of a p5.48xlarge, as `nodestrap status --output svg` draws them."}
+
+
 def examples():
     out = (".SH EXAMPLES\nThe smallest one, which EKS's own nodes get as well:\n.PP\n" + verbatim(SMALLEST.splitlines()) +
            ".PP\nIn\n.I /usr/share/doc/nodestrap/examples\nare\n")
     for name in sorted(os.listdir(EXAMPLES)):
         with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:
             text = f.read()
-        head = re.search(r"(?m)^# (?!SPDX)(.*(?:\n# .*)*)", text).group(1).replace("\n# ", " ")
+        head = PICTURES.get(name) or re.search(r"(?m)^# (?!SPDX)(.*(?:\n# .*)*)", text).group(1).replace("\n# ", " ")
         out += ".TP\n.I %s\n%s" % (roff(name), paragraph(re.match(r".*?\.(?= |$)", head).group()))
     return out
 

@@ -9,9 +9,11 @@
   text blocks   what the block before prints: each line of it, in that order, save those of dots alone
   yaml blocks   are accepted by config check --strict
   `nodestrap …` in the text: the command is there, with these options; `make …`: the target; [links]: the files
-The block of the manual that signs a configuration is run, too. The picture of a boot is what status draws of the status file beside it.
+The block of the manual that signs a configuration is run, too. The whole picture of a boot is what status draws of the status file beside it.
+The small one is what conf/picture.py makes of that, no wider than a page, and has a title for a screen reader.
 """
 import os, re, shutil, subprocess, sys, tempfile
+import xml.etree.ElementTree as ET
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 NODESTRAP = os.path.realpath(sys.argv[1])
@@ -165,12 +167,18 @@ for unit in sorted(set(re.findall(r"\bnodestrap-[a-z-]+\b", " ".join(re.findall(
     result(os.path.exists(os.path.join(TOP, "units", unit + ".service")), "there is a unit %s" % unit)
 
 # ---- the picture
+WHOLE = "conf/examples/p5-48xlarge-boot.svg"
 root = tempfile.mkdtemp()
 os.makedirs(os.path.join(root, "run/nodestrap"))
 shutil.copy(os.path.join(TOP, "tests/fixtures/boot-p5.json"), os.path.join(root, "run/nodestrap/status.json"))
 rc, drawn = run("%s status --root %s --output svg" % (NODESTRAP, root), "/")
-result(rc == 0 and drawn == read("debian/boot.svg"), "debian/boot.svg is what status draws of tests/fixtures/boot-p5.json",
-       "mkdir -p D/run/nodestrap; cp tests/fixtures/boot-p5.json D/run/nodestrap/status.json; nodestrap status --root D --output svg >debian/boot.svg")
+result(rc == 0 and drawn == read(WHOLE), "%s is what status draws of tests/fixtures/boot-p5.json" % WHOLE,
+       "mkdir -p D/run/nodestrap; cp tests/fixtures/boot-p5.json D/run/nodestrap/status.json; nodestrap status --root D --output svg >%s" % WHOLE)
+rc, drawn = run("python3 conf/picture.py %s" % WHOLE, TOP)
+result(rc == 0 and drawn == read("debian/boot.svg"), "debian/boot.svg is what conf/picture.py makes of it", "python3 conf/picture.py %s >debian/boot.svg\n%s" % (WHOLE, drawn))
+small = ET.fromstring(read("debian/boot.svg"))
+title = small.findtext("{http://www.w3.org/2000/svg}title")
+result(int(small.get("width")) <= 880 and title and small.get("aria-label") == title, "it fits a page, and has a title", "%s wide, %s" % (small.get("width"), title))
 shutil.rmtree(root)
 print("1..%d" % number)
 sys.exit(1 if failed else 0)
