@@ -34,7 +34,7 @@ _must_check_ _nonnull_ int block_read(const Root *root, const char *path, const 
 _must_check_ _nonnull_ int block_prepare(const Root *root, const char *path, const char *content,
                                          RootTmp *ret);
 
-/* manifest.c */
+/* manifest.c: one of a version that this program does not know stays as it is, and nothing is removed. */
 /* The manifest with all that this plan is about to write: 1 staged, 0 if it is listed already. Publish it
  * before the first file. */
 _must_check_ _nonnull_ int manifest_announce(Work *w, RootTmp *ret);

@@ -3,7 +3,8 @@
  * "block"]}]} → what an earlier plan wrote and this one does not is removed, then the new manifest is
  * published. What is new is announced first, as "intended": whenever a run ends, the manifest lists no less
  * than there is, and the next run removes the rest. The two phases of a boot are two processes that each see
- * their half of the plan: an entry belongs to the phase that wrote it, and only that one may miss it. */
+ * their half of the plan: an entry belongs to the phase that wrote it, and only that one may miss it. A version grows
+ * when older programs would misread the entries: they leave such a file alone. */
 #include "apply/file.h"
 
 #include "base/hash.h"
@@ -34,7 +35,8 @@ static bool path_is_plain(const char *path) {
         return true;
 }
 
-/* The entries of the manifest that can be believed. */
+/* The entries of the manifest that can be believed; NULL where another program says by its version that they
+ * mean something else. */
 static json_t *manifest_read(const Root *root, const char *path, Diag *diag) {
         _free_ char *text = NULL;
         json_t *files = json_array(), *entry;
@@ -47,6 +49,15 @@ static json_t *manifest_read(const Root *root, const char *path, Diag *diag) {
                              "it cannot be read, so files that an earlier configuration left behind are not "
                              "removed (%s)",
                              r < 0 ? strerror(-r) : "not a manifest");
+        const json_t *version = json_object_get(manifest, "version");
+        if (version && json_integer_value(version) != MANIFEST_VERSION) {
+                diag_warn_at(diag, "manifest-newer", NULL, path,
+                             "this version of nodestrap does not know its form, so no file that it lists is "
+                             "removed; install the newer one, or remove it");
+                json_decref(manifest);
+                json_decref(files);
+                return NULL;
+        }
         json_array_foreach(json_object_get(manifest, "files"), i, entry) {
                 if (path_is_plain(json_get_text(entry, "path")))
                         json_array_append(files, entry);
@@ -209,7 +220,7 @@ int manifest_announce(Work *w, RootTmp *ret) {
                 json_object_set_new(entry, "intended", json_true());
                 json_array_append(all, entry);
         }
-        int r = json_array_size(all) > known ? manifest_write(w, all, ret) : 0;
+        int r = all && json_array_size(all) > known ? manifest_write(w, all, ret) : 0;
         json_decref(all);
         json_decref(new);
         return r;
@@ -233,6 +244,8 @@ static void manifest_sort(const Plan *plan, Phase phase, const json_t *old, json
 
 int manifest_stage(Work *w, RootTmp *ret) {
         Pruning *p = pruning_get(w);
+        if (!p->old)
+                return 0;
         json_t *new = manifest_of_plan(w->plan, w->action->phase);
         manifest_sort(w->plan, w->action->phase, p->old, new, p->stale);
         int r = manifest_write(w, new, ret);

@@ -12,6 +12,9 @@
                                  * those who may read the journal: a daemon's last words are in both */
 
 /* ---- what it says ----
+ * Older and newer programs read it by one rule: a member never changes its meaning, and another meaning gets
+ * a new name. So no version is refused. A reader passes over members that it does not know. They stay in the
+ * parts of other runs when a run writes its own. "version" is of the last writer.
  * Any member may be missing: a text is "" then, a number 0, a list NULL. Numbers are 0 to 2^52, so that none
  * that a damaged file holds overflows when it is reckoned with. _usec is µs of CLOCK_MONOTONIC: 0 where it
  * never came to that. A list ends with an element whose first member is 0. */

@@ -526,6 +526,29 @@ TEST(a_broken_manifest_is_a_warning_and_is_repaired) {
         }
 }
 
+/* A person went back to this version between two phases of a boot: the file in its phase is of the newer one. */
+TEST(a_manifest_of_another_version_is_left_alone) {
+        static const char *const versions[] = { "2", "99", "0", "-1", "1.0", "\"1\"", "null", "[1]" };
+        char digest[65];
+        sha256_hex("v", 1, digest);
+        for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
+                BOX(b);
+                _free_ char *manifest = xasprintf("{\"version\":%s,\"files\":[{\"path\":\"/etc/theirs\",\"sha256\":\"%s\",\"phase\":\"config\"}]}", versions[i], digest);
+                put(&b, "/etc/theirs", "v", 0644);
+                put(&b, MANIFEST_FILE, manifest, 0600);
+                PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", NULL);
+                ASSERT_OK(apply(&b));
+                assert_file(&b, "/etc/a", "content\n");
+                assert_file(&b, "/etc/theirs", "v");
+                assert_file(&b, MANIFEST_FILE, manifest);
+                ASSERT_EQ(diag_count(&b.diag, true), 1);
+                ASSERT_STREQ(b.diag.items[0].code, "manifest-newer");
+                ASSERT_OK(apply(&b));
+                ASSERT_EQ(results_count(&b.results, OUTCOME_UNCHANGED), 2);
+                assert_no_leftovers(&b);
+        }
+}
+
 TEST(after_a_failed_write_the_old_manifest_stays) {
         BOX(b);
         PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", NULL);

@@ -320,6 +320,22 @@ TEST(a_broken_status_is_replaced) {
         }
 }
 
+/* A person went back to this version between two phases of a boot: the rule of status.h. */
+TEST(a_newer_status_is_read_by_its_members) {
+        static const char newer[] = "{\"version\": 99, \"bootId\": \"boot-one\", \"weather\": \"fine\", \"runs\": {\"config\": {\"verdict\": \"failed\", "
+                                    "\"code\": \"EMOON\", \"exit\": 99, \"phase\": \"config\", \"moon\": {\"full\": true}, \"actions\": [{\"id\": \"x\", \"outcome\": \"eclipsed\"}]}}}";
+        BOX(b);
+        ASSERT_OK(root_replace(b.root, REPORT_STATUS, newer, strlen(newer), 0644));
+        free(captured(&b, STDOUT_FILENO, do_show));
+        free(captured(&b, STDERR_FILENO, do_write));
+        _cleanup_(json_decrefp) json_t *status = status_of(&b);
+        json_t *config = json_object_get(json_object_get(status, "runs"), "config");
+        ASSERT_TRUE(json_is_true(json_object_get(json_object_get(config, "moon"), "full")));
+        ASSERT_STREQ(word(status, "code"), "EMOON");            /* its failure is not lost, */
+        ASSERT_STREQ(word(status, "version"), status_version);    /* and who wrote last is known */
+        free(captured(&b, STDOUT_FILENO, do_show));
+}
+
 TEST(metrics) {
         BOX(b);
         b.items[1].outcome = OUTCOME_SKIPPED;
