@@ -21,6 +21,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static int walk_once(Run *run) {
+        const Command *command = run->options.command;
+        int r = 0;
+        if (command->last >= STAGE_CONFIG)
+                r = run_load_config(run);
+        if (r >= 0 && command->last >= STAGE_PLAN && !run->options.matrix)       /* which makes many */
+                r = run_make_plan(run);
+        return r < 0 ? r : command->run(run);
+}
+
 static int walk(Run *run) {
         const Command *command = run->options.command;
         int r = 0;
@@ -28,11 +38,12 @@ static int walk(Run *run) {
                 r = run_open_root(run);
         if (r >= 0 && command->flags & UINT64_C(1) << FLAG_CONFIG_SOURCE)
                 r = run_choose_sources(run);
-        if (r >= 0 && command->last >= STAGE_CONFIG)
-                r = run_load_config(run);
-        if (r >= 0 && command->last >= STAGE_PLAN && !run->options.matrix)       /* which makes many */
-                r = run_make_plan(run);
-        return r < 0 ? r : command->run(run);
+        if (r < 0)
+                return r;
+        do
+                r = walk_once(run);
+        while (r < 0 && run_again(run, r));
+        return r;
 }
 
 /* What somebody has mistyped, so that nothing was begun, is no verdict of this boot; what a unit's file says
@@ -54,10 +65,13 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 (void)diag_error(&run->diag, r, CAUSE_INTERNAL, "%s, for a reason that was not recorded",
                                  strerror(-r));
         hide_in_run(run);
+        unsigned tries = (unsigned)run->tried.n + 1;
+        diag_move(&run->diag, &run->tried);
         _free_ char *phases = run_phases(o);
         Report report = {
                 .command = o->command->words,
                 .phases = phases,
+                .tries = tries,
                 .step = run->step,
                 .begin_usec = run->begin_usec,
                 .plan = run->plan,
@@ -119,7 +133,7 @@ static void settle_in(void) {
 /* A thread that the kernel keeps may come back at any time: what libraries do at exit() (curl, NVIDIA's) must
  * not happen beside it. Where it does not, the process stays too, and has its descriptors. */
 static void leave(Run *run, ExitCode code) {
-        if (run->results->threads_left == 0)
+        if (run->results->threads_left + run->threads_left == 0)
                 return;
         run_release_locks(run);
         fflush(NULL);

@@ -272,7 +272,7 @@ static void files_fail(Apply *a, const Action *at, const char *doing, uint64_t b
                 (void)task_fail(failed, -EINTR, CAUSE_INTERRUPTED, "stopped by %s; %s",
                                 stop_name(a->interrupted), doing);
         else
-                (void)task_fail(failed, -ETIMEDOUT, CAUSE_FILE,
+                (void)task_fail(failed, -ETIMEDOUT, CAUSE_STALLED,
                                 "not done after %g s; %s; dmesg shows whether its disk answers",
                                 usec_seconds(limit), doing);
 }

@@ -74,7 +74,7 @@ const Executor executors[_ACTION_MAX] = {
         [ACTION_TAKE_TURN]       = WORK(turn_work, CAUSE_NONE, NULL),
         [ACTION_FORGET_STATE]    = { .start = work_begin, .work = state_work,
                                      .waiting = work_waiting, .cancel = work_cancel,
-                                     .release = work_release, .overdue = CAUSE_FILE },
+                                     .release = work_release, .overdue = CAUSE_STALLED },
         [ACTION_RELOAD_NETWORKD] = THREAD(networkd_check, networkd_work, work_waiting,
                                           .given = networkd_links, .overdue = CAUSE_INTERFACE),
 };

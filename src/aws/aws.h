@@ -15,15 +15,15 @@ typedef struct Imds Imds;
 /* The budget counts while an answer is waited for; 0: the default of 60 s. Sends nothing yet. */
 Imds *imds_new(uint64_t budget_usec);
 Imds *imds_free(Imds *i);
-/* From now on there is this budget, whatever has been spent; its session is kept. */
+/* From now on there is this budget, as above, whatever has been spent; its session is kept. */
 _nonnull_ void imds_renew(Imds *i, uint64_t budget_usec);
 /* From now on a 403 is final: the metadata options of this instance switch the service off. */
 _nonnull_ void imds_take_refusal(Imds *i);
 DEFINE_CLEANUP(Imds *, imds_free)
 /* GET /latest/PATH. -ENOENT for 404, which is final and no diagnostic. After a 401 a new session token is
- * asked for; everything else (refused, timed out, cut off, 5xx, 429) is tried again with full jitter until
- * the budget is spent, then -ETIMEDOUT and a diagnostic that tells what was seen last. *ret, the caller's,
- * has a NUL behind its bytes; ret_size may be NULL. */
+ * asked for. All else (refused, timed out, cut off, 5xx, 429) is tried again with full jitter until the
+ * budget is spent. Then -ETIMEDOUT (-EPERM where a 403 came last) and a diagnostic that tells what was
+ * seen last. *ret, the caller's, has a NUL behind its bytes; ret_size may be NULL. */
 _must_check_ _nonnull(1, 2, 3, 5) int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size,
                                                Diag *diag);
 unsigned imds_requests(const Imds *i);          /* sent so far, retries counted */
@@ -133,7 +133,8 @@ _must_check_ _nonnull_ int ec2_eni_limits(const Ec2 *ec2, const char *instance_t
                                           unsigned *ret_addresses, Diag *diag);
 /* Is the interface tagged node.k8s.amazonaws.com/no_manage=true, so that the CNI leaves it alone? By
  * DescribeNetworkInterfaces. -EACCES where the instance may not ask or has no credentials to ask with,
- * -EHOSTUNREACH where nothing answers; these and all else with a diagnostic. */
+ * -EHOSTUNREACH where nothing answers, -EKEYREJECTED where certificates cannot be read. Each failure has a
+ * diagnostic. */
 _must_check_ _nonnull_ int ec2_interface_is_tagged(const Ec2 *ec2, const char *instance_id, const char *mac,
                                                    bool *ret, Diag *diag);
 unsigned ec2_requests(void);                    /* sent so far by this process */

@@ -28,6 +28,7 @@ struct Imds {
         uint64_t budget_usec, spent_usec;
         unsigned requests;
         bool takes_refusal;             /* a 403 is final */
+        bool refused;                   /* the last answer was one */
         json_t *answers;                /* path → base64, or null for 404 */
 };
 
@@ -39,7 +40,7 @@ Imds *imds_new(uint64_t budget_usec) {
 }
 
 void imds_renew(Imds *i, uint64_t budget_usec) {
-        i->budget_usec = budget_usec;
+        i->budget_usec = budget_usec ?: BUDGET_USEC;
         i->spent_usec = 0;
 }
 
@@ -149,6 +150,7 @@ static int imds_request(Imds *i, const char *method, const char *path, const cha
         /* The last attempt, at the end of the budget, gets a second too. */
         int r = http_exchange(&i->url, &i->fd, &request, now + MIN(MAX(left, USEC_PER_SEC), ATTEMPT_USEC),
                               ret);
+        i->refused = r >= 0 && ret->status == 403;
         explicit_bzero(request.data, request.size);
         return r;
 }
@@ -256,7 +258,7 @@ static int imds_try_until(Imds *i, const char *path, uint64_t deadline, HttpResp
                 if (stop_signal())
                         return -EINTR;
                 if (now >= deadline)
-                        return -ETIMEDOUT;
+                        return i->refused ? -EPERM : -ETIMEDOUT;
                 log_line(n == 0 ? LOG_INFO : LOG_DEBUG, "Instance metadata, %s: %s; trying again for %u s%s.",
                          path, *why, (unsigned)((deadline - now) / USEC_PER_SEC), elsewhere(path));
                 uint64_t pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);

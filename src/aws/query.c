@@ -284,7 +284,8 @@ static int report_exhaustion(const Asking *a, unsigned attempts, uint64_t usec, 
         _free_ char *instead =
                 q->instead ? xasprintf("; with %s %s is not asked", q->instead, q->service->name)
                            : xstrdup("");
-        return diag_error(diag, a->reached ? -ETIMEDOUT : -EHOSTUNREACH, q->service->cause,
+        int r = a->hopeless ? -EKEYREJECTED : a->reached ? -ETIMEDOUT : -EHOSTUNREACH;
+        return diag_error(diag, r, q->service->cause,
                           "no usable answer from %s at %s to %s, %u requests in %.1f s; the last one: %s. "
                           "%s%s",
                           q->service->name, a->endpoint.host, q->action, attempts,

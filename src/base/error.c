@@ -17,6 +17,15 @@ ExitCode cause_exit_code(Cause cause) {
         return cause >= 0 && cause < _CAUSE_MAX ? causes[cause].exit_code : EXIT_INTERNAL;
 }
 
+#define PASSING_ROW(name, when) [CAUSE_##name] = when,
+static const enum { NEVER, SILENT, ALWAYS } passing[_CAUSE_MAX] = { PASSING_CAUSES(PASSING_ROW) };
+
+bool cause_passes(Cause cause, int error) {
+        return cause >= 0 && cause < _CAUSE_MAX &&
+               (passing[cause] == ALWAYS ||
+                (passing[cause] == SILENT && (error == -ETIMEDOUT || error == -EHOSTUNREACH)));
+}
+
 void diag_done(Diag *d) {
         for (Diagnostic *i = d->items; i < d->items + d->n; i++)
                 FREE_ALL(i->code, i->where, i->path, i->text, i->source, i->suggestion);

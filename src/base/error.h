@@ -46,6 +46,7 @@ typedef enum ExitCode {
                                                 * is not */ \
         X(DISKS, "EDISKS", STORAGE)            /* fewer instance stores than promised or than the \
                                                 * strategy needs */ \
+        X(VOLUME, "EVOLUME", STORAGE)          /* an EBS volume that is not attached */ \
         X(DISK_USED, "EDISKUSED", STORAGE)     /* a disk that carries something of somebody else's */ \
         X(DISK_DATA, "EDISKDATA", STORAGE)     /* a disk that is not blank, and nothing says whose it is */ \
         X(DISK_ERROR, "EDISKERROR", STORAGE)   /* a disk that cannot be read or written */ \
@@ -87,6 +88,7 @@ typedef enum ExitCode {
         X(NEURON, "ENEURON", ACCELERATOR)      /* Trainium or Inferentia without its driver, or fewer \
                                                 * than there must be */ \
         X(FILE, "EFILE", FILE)                 /* a file that cannot be written */ \
+        X(STALLED, "ESTALLED", FILE)           /* the disk below it does not answer */ \
         X(UNIT, "EUNIT", UNIT)                 /* a unit that failed or restarts in a loop */ \
         X(UNIT_MISSING, "EUNITMISSING", UNIT)  /* a unit that does not exist */ \
         X(CRI, "ECRI", UNIT)                   /* containerd runs, and does not serve kubelet */ \
@@ -109,12 +111,19 @@ typedef enum ExitCode {
         X(INIT, "EINIT", NOT_JOINED)           /* init failed, so nobody starts kubelet */ \
         X(IMAGE, "EIMAGE", IMAGE)              /* of doctor: the image cannot run the plan */
 #define CAUSE_MEMBER(name, word, exit_code) CAUSE_##name,
+/* Those that may pass by themselves: each time, or where an answer did not come in time. All others are the
+ * configuration's or the hardware's. */
+#define PASSING_CAUSES(X) \
+        X(IMDS, SILENT) X(EC2, SILENT) X(FACTS, SILENT) X(STALLED, ALWAYS) X(VOLUME, ALWAYS) \
+        X(DISK_ERROR, ALWAYS)
 typedef enum Cause { CAUSES(CAUSE_MEMBER) _CAUSE_MAX, _CAUSE_INVALID = -22 } Cause;
 
 /* "ESYNTAX"; for what is no cause that of CAUSE_INTERNAL */
 const char *cause_word(Cause cause);
 /* EXIT_CONFIG_INVALID */
 ExitCode cause_exit_code(Cause cause);
+/* Is it worth another try? error: the negative errno that came with it. */
+bool cause_passes(Cause cause, int error);
 
 /* Where in the input something stands: lines and columns (characters, not bytes) count from 1, as an editor
  * shows them. Zero means not known; the source belongs to somebody else. */

@@ -26,6 +26,9 @@ struct Run {
         bool reported;                  /* the command has told what became of it; its exit code is */
         ExitCode exit_code;
         Diag diag;
+        Diag tried;                     /* a warning for each try before this one, */
+        uint64_t pause_usec;            /* after which it waited so long, */
+        size_t threads_left;            /* and which the kernel kept so many threads of */
 };
 void run_done(Run *run);
 /* At its end, even where the process cannot end yet. */
@@ -69,5 +72,8 @@ _must_check_ _nonnull_ bool run_is_by_hand(const Run *run);
 _must_check_ _nonnull_ int run_load_config(Run *run);
 /* As before that, with an empty diag. */
 _nonnull_ void run_forget_config(Run *run);
+/* Once these or the command have failed, with that negative errno: shall they try again (again.c)? Then run is
+ * as before run_load_config(), after a pause. */
+_must_check_ _nonnull_ bool run_again(Run *run, int error);
 /* detect → plan; behind the lock, where the machine will be changed */
 _must_check_ _nonnull_ int run_make_plan(Run *run);

@@ -51,6 +51,7 @@ void run_done(Run *run) {
         json_decref(run->cached_status);
         kept_done(&run->sources->kept);
         run_forget_config(run);
+        diag_done(&run->tried);
         free(run->cache);
         source_list_done(&run->sources->list);
         root_free(run->root);
@@ -159,7 +160,8 @@ static bool remembers(const Run *run) {
 /* A file says what is wanted; what this instance is, only the metadata service knows. */
 static void open_imds(Run *run) {
         Kept *kept = &run->sources->kept;
-        if (!asks_imds(&run->options) && run->options.command->last < STAGE_APPLY)
+        bool there = run->imds;         /* of the try before this one */
+        if (there || (!asks_imds(&run->options) && run->options.command->last < STAGE_APPLY))
                 return;
         run->imds = imds_new(0);
         if (run_is_by_hand(run))
@@ -265,7 +267,7 @@ static int detect(Run *run) {
                 .containerd_version = o->containerd_version, .driver_version = o->driver_version,
                 .imds = run->imds, .cached_status = run->cached_status,
                 .strict_node_name = o->strict_node_name,
-                .name_again = run_changes_machine(run) && !does_devices_alone(o),
+                .name_again = run_changes_machine(run) && !does_devices_alone(o) && run->tried.n == 0,
                 .storage = !o->skip_run, .disks_timeout_usec = waits ? DISKS_USEC : 0,
                 .volumes_timeout_usec = waits ? VOLUMES_USEC : 0,
         };

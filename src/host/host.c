@@ -122,7 +122,7 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
         _free_ char *name = url_host(config->cluster.endpoint ?: "");
         int e = getaddrinfo(name, NULL, &hints, &list);
         if (e != 0)
-                return diag_error_at(diag, -EHOSTUNREACH, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",
+                return diag_error_at(diag, -ENOENT, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",
                                      "its host name cannot be resolved (%s), and a node on an Outpost keeps "
                                      "the addresses in /etc/hosts; look at the DNS settings of the VPC",
                                      gai_strerror(e));

@@ -77,7 +77,8 @@ static int ask_again(NameQuestion *q) {
         int r = ec2_private_dns_name(&q->ec2, q->instance->id, &q->name, &found);
         if (r == -ECANCELED)
                 return 0;
-        bool none = r == -ETIMEDOUT || r == -EHOSTUNREACH;      /* no credentials, or no name (yet) */
+        /* no credentials, or no name (yet) */
+        bool none = r == -ETIMEDOUT || r == -EHOSTUNREACH || r == -EKEYREJECTED;
         if (none)
                 keep_name(q, diag_first_error(&found)->text, false);
         else

@@ -285,7 +285,7 @@ static int ask_for_tag(NetEvent *e) {
                         r = ec2_interface_is_tagged(&ec2, e->snapshot.enis.instance_id,
                                                     e->facts.interface->mac, &tagged, &found);
         }
-        bool unknown = r == -EACCES || r == -EHOSTUNREACH;
+        bool unknown = r == -EACCES || r == -EHOSTUNREACH || r == -EKEYREJECTED;
         e->facts.no_manage = unknown  ? NO_MANAGE_UNKNOWN
                              : tagged ? NO_MANAGE_TAGGED
                                       : NO_MANAGE_UNTAGGED;

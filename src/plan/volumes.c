@@ -67,7 +67,7 @@ static const Disk *find(Stores *s, size_t i) {
         const Disk *second, *d = host_volume(s->host, v->device, &second);
         if (!d) {
                 _free_ char *here = volumes_text(s);
-                stores_refuse(s, CAUSE_DISKS,
+                stores_refuse(s, CAUSE_VOLUME,
                               "the volume %s is not attached, or goes by another name; the EBS volumes that "
                               "are here: %s. Attach it, or name its id (vol-…) as device",
                               v->device, here);

@@ -127,6 +127,8 @@ static void add_outlook(Text *t, const Root *root, const Report *report, const V
                 text_add(t, "; " KUBELET_LEFT);
         else if (!report_did(report, ACTION_START_UNIT, "kubelet.service"))
                 text_add(t, "; kubelet was not started");
+        if (report->tries > 1)
+                text_add(t, "; it was tried %u times", report->tries);
         if (report->node_guessed)
                 text_add(t, "; EC2 may have another name for this node");
         text_add(t, " (nodestrap status, on the node, tells all)");

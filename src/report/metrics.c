@@ -52,6 +52,10 @@ static void metrics_runs(Text *t, const StatusRun *runs) {
         for (const StatusRun *run = runs; run && run->phases; run++)
                 text_add(t, "nodestrap_phase_duration_seconds{phase=\"%s\"} %.6f\n", run->phases,
                          seconds_of(run->begin_usec, run->end_usec));
+        metric_head(t, "tries", "how often the process has tried its phases");
+        for (const StatusRun *run = runs; run && run->phases; run++)
+                text_add(t, "nodestrap_tries{phase=\"%s\"} %lld\n", run->phases,
+                         (long long)MAX(run->tries, 1));
         metric_head(t, "requests", "requests sent, retries counted");
         for (const StatusRun *run = runs; run && run->phases; run++) {
                 add_requests(t, run, "imds", run->imds_requests);

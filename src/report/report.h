@@ -7,6 +7,7 @@
 typedef struct Report {
         const char *command;            /* "init" */
         const char *phases;             /* "config", "devices,run" … */
+        unsigned tries;                 /* this one and those before it, of the same process */
         const char *step;               /* how far it came, for a failure that belongs
                                          * to no action; NULL: it did not start */
         uint64_t begin_usec;            /* of the process, CLOCK_MONOTONIC */

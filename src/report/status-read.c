@@ -103,7 +103,8 @@ READER(read_run) {
         *(StatusRun *)ret = (StatusRun){
                 .phases = key, .verdict = text(o, "verdict"), .phase = text(o, "phase"),
                 .ended_at = text(o, "endedAt"), .begin_usec = number(o, "beginUsec"),
-                .end_usec = number(o, "endUsec"), .imds_requests = number_or_minus(requests, "imds"),
+                .end_usec = number(o, "endUsec"), .tries = number(o, "tries"),
+                .imds_requests = number_or_minus(requests, "imds"),
                 .ec2_requests = number_or_minus(requests, "ec2"), .errors = WORDS(o, "errors"),
                 .warnings = WORDS(o, "warnings"), .actions = LIST(o, "actions", StatusAction, read_action) };
 }

@@ -66,6 +66,7 @@ static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_use
         verdict_put(run, v, report->plan ? report->plan->id : NULL);
         if (v->phase)
                 json_object_set_new(run, "phase", text_json(v->phase));
+        json_object_set_new(run, "tries", json_integer(report->tries));
         json_object_set_new(run, "endedAt", json_string(when));
         json_object_set_new(run, "beginUsec", json_integer((json_int_t)report->begin_usec));
         json_object_set_new(run, "endUsec", json_integer((json_int_t)end_usec));

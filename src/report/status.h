@@ -43,6 +43,7 @@ typedef struct StatusRun {
         const char *verdict, *ended_at; /* "2026-01-02T03:04:05Z" */
         const char *phase;              /* in which it failed; "" where it did not */
         int64_t begin_usec, end_usec;
+        int64_t tries;
         int64_t imds_requests, ec2_requests;    /* -1: missing */
         StatusWord *errors, *warnings;
         StatusAction *actions;

@@ -3,11 +3,13 @@
 # run: nsboot.sh -S trixie -d 0
 # tree: enabled
 # console: NODESTRAP verdict=failed code=EIMDS
-# No metadata service: the whole budget of 60 s is spent, then the boot fails with 12.
+# No metadata service: the whole budget of 60 s is spent, three times, then the boot fails with 12.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 try "the configuration phase exits with 12" exited nodestrap-config 12
+try "after three tries" grep '"tries": 3' /run/nodestrap/status.json
+try "each of which has a line" in_journal 'try 2 of 3 failed \(EIMDS\) at source: .*; the next one begins in'
 try "kubelet was not started" never_started
 try "the root cause names the address" in_journal 'failed \(12 EIMDS\).*169\.254\.169\.254'
 

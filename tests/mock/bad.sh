@@ -36,7 +36,7 @@ good() {
 }
 machine() {
         rm -rf "$root" && mkdir -p "$root/proc/sys/kernel/random"
-        "$fixtures/expand.sh" m5-large "$root"
+        "$fixtures/expand.sh" "${fixture:-m5-large}" "$root"
         echo "$RANDOM-$RANDOM" >"$root/proc/sys/kernel/random/boot_id"
 }
 init() {

@@ -673,7 +673,7 @@ static void is_given_up(Box *b, const char *path) {
         ASSERT_EQ(b->results.threads_left, 1);
         ASSERT_STREQ(outcome(b, 0), "failed");
         ASSERT_CONTAINS(b->results.items[0].text, "not done after 2 s; looking for what an earlier run has left beside it; dmesg");
-        ASSERT_EQ(b->results.items[0].cause, CAUSE_FILE);
+        ASSERT_EQ(b->results.items[0].cause, CAUSE_STALLED);
         ASSERT_TRUE(b->results.items[0].end_usec - b->results.items[0].begin_usec >= 2 * USEC_PER_SEC);
         ASSERT_STREQ(diag_first_error(&b->diag)->path, b->plan.actions[0].id);
         ASSERT_EQ(diag_count(&b->diag, false), 1);

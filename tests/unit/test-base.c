@@ -139,6 +139,19 @@ TEST(every_cause_has_its_own_word_and_an_exit_code) {
                         ASSERT_TRUE(!streq(cause_word((Cause)b), cause_word((Cause)c)));
         }
 }
+
+/* Nothing that the configuration or the hardware is to blame for: each cause that may pass stands here. */
+TEST(few_causes_pass) {
+        static const Cause always[] = { CAUSE_STALLED, CAUSE_VOLUME, CAUSE_DISK_ERROR }, silent[] = { CAUSE_IMDS, CAUSE_EC2, CAUSE_FACTS };
+        for (int c = -1; c <= _CAUSE_MAX; c++) {
+                bool in_always = ANY(a, always, ARRAY_SIZE(always), (int)*a == c), in_silent = ANY(s, silent, ARRAY_SIZE(silent), (int)*s == c);
+                ASSERT_EQ(cause_passes((Cause)c, -ETIMEDOUT), in_always || in_silent);
+                ASSERT_EQ(cause_passes((Cause)c, -EHOSTUNREACH), in_always || in_silent);
+                static const int others[] = { -EINVAL, -EPERM, -EACCES, -EKEYREJECTED, -EBADMSG, -EIO, 0, 1 };
+                for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+                        ASSERT_EQ(cause_passes((Cause)c, others[i]), in_always);
+        }
+}
 TEST(hosts_of_urls) {
         static const struct { const char *url, *host; } urls[] = {
                 { "https://a.b:443/c", "a.b" }, { "https://a.b", "a.b" }, { "https://a.b/c:d", "a.b" }, { "https://[::1]:443/", "::1" }, { "a.b", "a.b" },

@@ -89,6 +89,10 @@ TEST(what_becomes_of_the_node) {
         b.items[0].outcome = OUTCOME_UNCHANGED;
         event_of_run(b.root, &b.report, &b.verdict, false);
         assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there" TAIL);
+        b.report.tries = 3;
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; it was tried 3 times" TAIL);
+        b.report.tries = 1;
         b.report.phases = "devices";
         b.verdict.phase = "devices";
         event_of_run(b.root, &b.report, &b.verdict, false);

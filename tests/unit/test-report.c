@@ -340,8 +340,10 @@ TEST(metrics) {
         BOX(b);
         b.items[1].outcome = OUTCOME_SKIPPED;
         write_phases(&b, "config,devices");
+        b.report.tries = 2;
         write_phases(&b, "run");
         _free_ char *text = file_text(&b, REPORT_METRICS);
+        ASSERT_CONTAINS(text, "nodestrap_tries{phase=\"config,devices\"} 1\nnodestrap_tries{phase=\"run\"} 2\n");
         ASSERT_CONTAINS(text, "nodestrap_verdict{verdict=\"ok\",code=\"OK\",step=\"\"} 1\n");
         ASSERT_CONTAINS(text, "nodestrap_phase_duration_seconds{phase=\"run\"} 4.0");
         ASSERT_TRUE(!strstr(text, "action="));                  /* a hundred series from each node */

@@ -263,7 +263,7 @@ TEST(who_is_stopped_for_both) {
 TEST(not_there) {
         MACHINE(m);
         want(m, "/dev/xvdf", "xvdf", "/data", "");
-        ASSERT_REFUSED(m, "EDISKS: spec.instance.storage.volumes[0]: the volume /dev/xvdf is not attached, or goes by another name; the EBS volumes that are here: "
+        ASSERT_REFUSED(m, "EVOLUME: spec.instance.storage.volumes[0]: the volume /dev/xvdf is not attached, or goes by another name; the EBS volumes that are here: "
                           "nvme0n1 (vol0a, 100 GB) called xvda with the root file system, nvme1n1 (vol0b, 100 GB) called xvdb, nvme2n1");
 }
 

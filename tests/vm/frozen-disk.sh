@@ -65,7 +65,7 @@ try "others can have its locks" free
 try "the process is there as long as the disk keeps its thread" kill -0 $pid
 try "the report says which file, and what was done with it" grep -q 'not done after 120 s; writing its new content beside it' $status
 try "one line says so" is "$(grep -c '/etc/kubernetes/.*not done after 120 s' said)" 1
-try "the last line has the cause" said '\(40 EFILE\) at write-file:/etc/kubernetes/.*not done after 120 s'
+try "the last line has the cause" said '\(40 ESTALLED\) at write-file:/etc/kubernetes/.*not done after 120 s'
 try "no file of the configuration is written" no test -e $before
 try "it is thawed in the end" fsfreeze -u /etc/kubernetes
 wait $pid; code=$?

@@ -64,7 +64,7 @@ def never(node, report):
     p = node.start_run_phase()
     said, wrong = waits_for(p, ['/dev/sdb'])
     node.ended(p, said)
-    report.line('one that never comes is named, with those that are here', wrong + node.complaints_refused('EDISKS', ['/dev/sdb', SDC]), node.describe)
+    report.line('one that never comes is named, with those that are here', wrong + node.complaints_refused('EVOLUME', ['/dev/sdb', SDC]), node.describe)
     attach(1)
     node.run_phase()
     report.line('attached in the end, the next run uses it', node.complaints_up(made=2), node.describe)

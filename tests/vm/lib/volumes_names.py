@@ -38,7 +38,7 @@ def used(report, node, name, serial):
 def refused(report, node, what, entry, says):
     node.configure(entry)
     node.boot()
-    report.line(what, node.complaints_refused(('EDISKS', 'EDISKUSED'), says), node.describe)
+    report.line(what, node.complaints_refused(('EDISKS', 'EDISKUSED', 'EVOLUME'), says), node.describe)
 
 
 RULES = '/usr/lib/udev/rules.d/70-ec2-nvme-devices.rules'
