@@ -41,7 +41,7 @@ WARNINGS     := -Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wwrite-str
                 -Wold-style-definition -Wformat=2 -Wimplicit-fallthrough -Wcast-align -Wdate-time -Wno-missing-field-initializers \
                 -Werror=return-type -Werror=int-conversion -Werror=implicit-function-declaration \
                 -Werror=incompatible-pointer-types $(if $(WERROR),-Werror)
-ifeq ($(findstring clang,$(shell $(CC) --version)),)     # gcc alone knows these
+ifeq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)     # gcc alone knows these; `make deps` may have to bring it first
 GCC_WARNINGS := -Wlogical-op -Wduplicated-cond -Wduplicated-branches
 endif
 ifdef SAN
@@ -196,7 +196,7 @@ override ARCH := $(patsubst aarch64,arm64,$(ARCH))
 ifneq ($(filter-out arm64,$(ARCH)),)
 $(error ARCH=$(ARCH): the other machine is arm64)
 endif
-OTHER         = $(filter-out $(shell dpkg --print-architecture),$(ARCH))
+OTHER         = $(if $(ARCH),$(filter-out $(shell dpkg --print-architecture),$(ARCH)))
 APT          := DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends
 NEEDED       := pkg-config libjansson-dev libyaml-dev libexpat1-dev zlib1g-dev libsystemd-dev libssl-dev libcurl4-openssl-dev libblkid-dev libmount-dev
 deps:                                    # what `make` needs; ARCH=arm64: and what a build for that needs here

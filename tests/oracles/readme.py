@@ -166,6 +166,18 @@ for link in sorted(set(re.findall(r"\]\(((?!https?:)[^)#]*)", text))):
 for unit in sorted(set(re.findall(r"\bnodestrap-[a-z-]+\b", " ".join(re.findall(r"`systemctl enable ([^`]*)`", text.replace("\n", " ")))))):
     result(os.path.exists(os.path.join(TOP, "units", unit + ".service")), "there is a unit %s" % unit)
 
+# ---- a machine that has nothing yet: what make says before deps has brought it
+bare = tempfile.mkdtemp()
+for name in "make", "sh":
+    os.symlink(shutil.which(name), os.path.join(bare, name))
+with open(os.path.join(bare, "apt-get"), "w") as f:
+    f.write("#!/bin/sh\necho \"$@\"\n")
+os.chmod(os.path.join(bare, "apt-get"), 0o755)
+done = subprocess.run(["make", "-C", TOP, "O=" + bare, "deps"], env={"PATH": bare}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+result(done.returncode == 0 and not done.stderr and "\n-qy install --no-install-recommends gcc " in done.stdout, "`make deps` begins without an error where there is no compiler yet",
+       done.stdout + done.stderr)
+shutil.rmtree(bare)
+
 # ---- the picture
 WHOLE = "conf/examples/p5-48xlarge-boot.svg"
 root = tempfile.mkdtemp()

@@ -30,7 +30,10 @@ cp -r "$W/src" "$W/clone"; mkdir "$W/clone/build"; echo secret | tee "$W/clone/n
 git -C "$W/clone" init -q && git -C "$W/clone" add -A && chown -R 65534:65534 "$W/clone"
 try "the sources of a clone of somebody else's are what git knows" packed "$W/clone"
 try "git would not read it" sh -c '! HOME=/nonexistent git -C "$1" status' sh "$W/clone"
-rm -r "$W/clone/.git" "$W/clone/notes.tmp"; echo gitdir: /nonexistent >"$W/clone/.git"
+rm "$W/clone/notes.tmp"; mkdir "$W/bin"; for c in realpath dirname find sort tar rm mkdir diff grep; do ln -s "$(command -v $c)" "$W/bin/"; done
+without_git() { local PATH=$W/bin; packed "$W/clone" 2>"$W/said" && grep 'no git here' "$W/said"; }
+try "those of a clone on a machine without git are all but what was built, and that is said" without_git
+rm -r "$W/clone/.git"; echo gitdir: /nonexistent >"$W/clone/.git"
 try "those of an unpacked release are all but what was built" packed "$W/clone"
 rm "$W/clone/.git"; mkdir "$W/clone/.git"; echo token >"$W/clone/.git/config"
 try "a clone that git cannot read has none" bash -c '! said=$("$1/conf/packaging/sources.sh" 2>&1 >/dev/null) && grep "^fatal: " <<<"$said"' sh "$W/clone"
