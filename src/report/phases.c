@@ -27,12 +27,22 @@ static bool has_action(const StatusRun *run, const char *phase, const char *outc
         return false;
 }
 
+/* Did it fail before its first step, and not at this phase? */
+static bool came_to_nothing(const StatusRun *run, const char *phase) {
+        return !streq(run->verdict, "ok") && !streq(run->phase, phase) && (!run->actions || !run->actions->id);
+}
+
 /* Its own part of a run that did not end well, which may have had others. */
 static const char *part_verdict(const StatusRun *run, const char *phase) {
         if (streq(run->verdict, "ok") || streq(run->phase, phase) || has_action(run, phase, "failed"))
                 return run->verdict;
-        bool early = !run->actions || !run->actions->id;
-        return early || has_action(run, phase, "skipped") ? "held" : "ok";
+        return came_to_nothing(run, phase) || has_action(run, phase, "skipped") ? "held" : "ok";
+}
+
+/* The last that did it, or tried to; one that came to nothing takes no word from the phase's own. */
+static const StatusRun *judge_of(const Status *s, const char *phase) {
+        const StatusRun *last = status_last(s, phase), *own = status_run(s, phase);
+        return own && came_to_nothing(last, phase) ? own : last;
 }
 
 static const json_t *process_of(const Ongoing *ongoing, const char *phase) {
@@ -91,7 +101,7 @@ static json_t *running_entry(const char *phase, const json_t *process) {
 /* Its times are those of its own run; else from the first to the last of its steps in another one. */
 static json_t *phase_entry(const Status *s, int phase, bool failed, const Ongoing *ongoing) {
         const char *name = phase_name(phase);
-        const StatusRun *run = status_last(s, name), *own = status_run(s, name);
+        const StatusRun *run = judge_of(s, name), *own = status_run(s, name);
         const char *verdict = run ? part_verdict(run, name) : failed ? "held" : "not begun";
         verdict = verdict_now(ongoing, phase, *verdict ? verdict : "failed");
         if (streq(verdict, "running"))

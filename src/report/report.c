@@ -54,9 +54,10 @@ static char *failure_text(const Results *r, const Result *failed) {
                          node->text ?: "", text + first);
 }
 
-/* What stands in the way of all of them fails the first one. */
-static const char *first_phase(const char *phases) {
-        for (int i = 0; i < _PHASE_MAX; i++)
+/* What stands in the way of all of them fails the first one; what is wrong with disks, the one that has them. */
+static const char *phase_of_error(const char *phases, ExitCode code) {
+        int first = code == EXIT_STORAGE && phases && strstr(phases, "run") ? PHASE_RUN : 0;
+        for (int i = first; i < _PHASE_MAX; i++)
                 if (phases && strstr(phases, phase_to_string((Phase)i)))
                         return phase_to_string((Phase)i);
         return NULL;
@@ -79,7 +80,7 @@ static Verdict verdict_make(const Report *report) {
                 v.code = cause_word(error->cause);
                 v.exit_code = cause_exit_code(error->cause);
                 v.step = report->step ?: "start";
-                v.phase = first_phase(report->phases);
+                v.phase = phase_of_error(report->phases, v.exit_code);
                 v.text = diagnostic_format(error);
         }
         if (report->internal && v.exit_code != EXIT_DONE)

@@ -259,6 +259,24 @@ TEST(each_phase_is_what_its_last_run_says) {
         assert_boot(&b, "config,devices,run", "ok");
 }
 
+TEST(what_is_wrong_with_disks_is_told_of_the_run_phase) {
+        BOX(b);
+        write_phases(&b, "devices");
+        b.report.results = NULL;
+        (void)diag_error(&b.diag, -EINVAL, CAUSE_DISKS, "a disk is missing");
+        write_phases(&b, "devices,run");
+        _free_ char *shown = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_CONTAINS(shown, "\n  config   not begun");
+        ASSERT_CONTAINS(shown, "\n  devices  ok ");
+        ASSERT_CONTAINS(shown, "\n  run      failed ");
+        write_phases(&b, "config,devices,run");
+        free(shown);
+        shown = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_CONTAINS(shown, "\n  devices  held ");
+        ASSERT_CONTAINS(shown, "\n  run      failed ");
+        diag_done(&b.diag);
+}
+
 TEST(a_step_of_two_phases_is_counted_once) {
         BOX(b);
         write_phases(&b, "devices");
