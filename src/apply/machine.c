@@ -20,7 +20,7 @@ int machine_work(Work *w) {
         const Shortfall *s = w->action->census.missing;
         size_t n = w->action->census.n;
         _free_ char *more =
-                n > 1 ? xasprintf(" (and %zu more: nodestrap status has them)", n - 1) : xstrdup("");
+                n > 1 ? xasprintf(" (and %zu more: nodestrap status --long has them)", n - 1) : xstrdup("");
         _cleanup_(text_done) Text t = {};
         if (n == 0)
                 return 0;

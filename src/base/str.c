@@ -161,12 +161,12 @@ const char *text_say(Text *t, const char *format, ...) {
         return t->data;
 }
 
-void text_add_folded(Text *t, const char *lead, size_t indent, const char *text) {
+void text_fold(Text *t, const char *lead, size_t indent, const char *text, size_t columns) {
         size_t column = strlen(lead), begin = column;
         text_add(t, "%s", lead);
         for (const char *word = text; *word;) {
                 size_t n = strcspn(word, " ");
-                if (column > begin && column + 1 + n > TEXT_WIDTH) {
+                if (column > begin && column + 1 + n > columns) {
                         text_add(t, "\n%*s", (int)indent, "");
                         begin = column = indent;
                 }

@@ -53,10 +53,11 @@ void text_add(Text *t, const char *format, ...) _printf_(2, 3);
 /* The same, and all of the text: a sentence that is made, where most are not. */
 const char *text_say(Text *t, const char *format, ...) _printf_(2, 3);
 void text_add_bytes(Text *t, const void *data, size_t size);
-/* Lines for people: words of text on lines of at most TEXT_WIDTH columns (longer words stay whole), the first
+/* Lines for people: words of text on lines of at most so many columns (longer words stay whole), the first
  * behind lead, the others indented by so many; and a line end. */
+_nonnull_ void text_fold(Text *t, const char *lead, size_t indent, const char *text, size_t columns);
 #define TEXT_WIDTH 100
-_nonnull_ void text_add_folded(Text *t, const char *lead, size_t indent, const char *text);
+#define text_add_folded(t, lead, indent, text) text_fold(t, lead, indent, text, TEXT_WIDTH)
 char *text_take(Text *t);                                       /* hands the string over, "" where empty */
 void text_done(Text *t);
 

@@ -50,6 +50,7 @@ typedef enum Flag {
         FLAG_BUNDLE,
         FLAG_EXIT_CODE,
         FLAG_FOLLOW,
+        FLAG_LONG,
         FLAG_ACTION,
         FLAG_INTERFACE,
         FLAG_ROOT,
@@ -131,6 +132,7 @@ typedef struct Options {
         const char *bundle;             /* of status: the file, "-" for stdout; or NULL */
         bool ask;                       /* of doctor: the daemons, too */
         bool exit_code, follow;         /* of status: end with that of the boot; tell of it until then */
+        bool whole;                     /* the same: all that there is to tell */
         const char *action, *interface; /* of udev-net-manager, as given; or NULL */
         char **argv;                    /* respelled; what the strings above may point into */
 } Options;

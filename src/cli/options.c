@@ -19,7 +19,7 @@
                                          * no letter as this and their number */
 
 static const char *const program_names[_PROGRAM_MAX] = { "nodestrap", "nodeadm", "nodeadm-internal" };
-static const char *const formats[_OUTPUT_MAX] = {
+static const char formats[_OUTPUT_MAX][8] = {
         [OUTPUT_TEXT] = "text", [OUTPUT_JSON] = "json", [OUTPUT_SVG] = "svg",
         [OUTPUT_METRICS] = "metrics", [OUTPUT_SARIF] = "sarif"
 };
@@ -28,9 +28,10 @@ static const char *const formats[_OUTPUT_MAX] = {
 #define TEXT(member) .text = _Generic(((Options *)NULL)->member, const char *: offsetof(Options, member))
 #define ON(member)   .on = _Generic(((Options *)NULL)->member, bool: offsetof(Options, member))
 static const struct FlagRow {
-        const char *name, *argument, *help;
+        char name[19], argument[8];     /* argument "": it takes none */
+        const char *help;
         char letter;
-        size_t text, on;
+        uint16_t text, on;
 } flags[_FLAG_MAX] = {
         [FLAG_CONFIG_SOURCE]      = { "config-source", "URI",
                 "imds://user-data, file://PATH, PATH, each a file or directory, or - for stdin; repeatable "
@@ -44,13 +45,13 @@ static const struct FlagRow {
         [FLAG_DAEMON]             = { "daemon", "NAME",
                                       "only containerd or kubelet, or \"\": none; repeatable",
                                       .letter = 'd' },
-        [FLAG_DRY_RUN]            = { "dry-run", NULL, "show the plan, and do nothing of it", ON(dry_run) },
-        [FLAG_STRICT]             = { "strict", NULL,
+        [FLAG_DRY_RUN]            = { "dry-run", "", "show the plan, and do nothing of it", ON(dry_run) },
+        [FLAG_STRICT]             = { "strict", "",
                                       "warnings about the input are errors", ON(strict) },
-        [FLAG_PARTIAL]            = { "partial", NULL,
+        [FLAG_PARTIAL]            = { "partial", "",
                                       "a drop-in: what only the merged whole must have may be missing",
                                       ON(partial) },
-        [FLAG_STRICT_NODE_NAME]   = { "strict-node-name", NULL,
+        [FLAG_STRICT_NODE_NAME]   = { "strict-node-name", "",
                                       "wait for EC2 to say the node's name, for ten minutes at most",
                                       ON(strict_node_name) },
         [FLAG_CREDENTIAL_PLUGIN]  = { "credential-plugin", "NAME",
@@ -59,16 +60,16 @@ static const struct FlagRow {
                 "text (default) or json; of status also svg, metrics, of config check sarif" },
         [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write every planned file below DIR",
                                       TEXT(write_to) },
-        [FLAG_SHOW_SECRETS]       = { "show-secrets", NULL,
+        [FLAG_SHOW_SECRETS]       = { "show-secrets", "",
                                       "with what is free in the configuration; for root and its owner",
                                       ON(show_secrets) },
-        [FLAG_SHOW_DIFF]          = { "show-diff", NULL, "with what changes in files, line by line",
+        [FLAG_SHOW_DIFF]          = { "show-diff", "", "with what changes in files, line by line",
                                       ON(show_diff) },
         [FLAG_DIFF]               = { "diff", "FILE",
                                       "only what differs from an earlier plan --output json", TEXT(diff) },
         [FLAG_MATRIX]             = { "matrix", "TYPES", "a table of many types: TYPE,TYPE, ./FILE or all",
                                       TEXT(matrix) },
-        [FLAG_DETAILED_EXITCODE]  = { "detailed-exitcode", NULL,
+        [FLAG_DETAILED_EXITCODE]  = { "detailed-exitcode", "",
                                       "0: nothing to do, 2: something, 1: called wrongly",
                                       ON(detailed_exitcode) },
         [FLAG_INSTANCE_TYPE]      = { "instance-type", "TYPE",
@@ -105,10 +106,12 @@ static const struct FlagRow {
         [FLAG_TIMEOUT]            = { "timeout", "TIME", "how long to wait; default: 5m, of boot-hook 1m" },
         [FLAG_BUNDLE]             = { "bundle", "FILE",
                 "all that a support case needs, and no secret, as .tar.gz; - is stdout", TEXT(bundle) },
-        [FLAG_EXIT_CODE]          = { "exit-code", NULL,
+        [FLAG_EXIT_CODE]          = { "exit-code", "",
                 "end with init's exit status, 0 when all is well, 3 where it has not ended", ON(exit_code) },
-        [FLAG_FOLLOW]             = { "follow", NULL,
+        [FLAG_FOLLOW]             = { "follow", "",
                 "tell each step as it begins and ends, until the boot has a verdict", ON(follow) },
+        [FLAG_LONG]               = { "long", "", "with each step, how long it took and what it found",
+                                      ON(whole) },
         [FLAG_ACTION]             = { "action", "ACTION", "what became of the interface: add or remove",
                                       .letter = 'a', TEXT(action) },
         [FLAG_INTERFACE]          = { "interface", "NAME", "the network interface", .letter = 'i',
@@ -116,13 +119,13 @@ static const struct FlagRow {
         [FLAG_ROOT]               = { "root", "DIR",
                                       "every path read or written lies below DIR, /proc and /sys too",
                                       TEXT(root) },
-        [FLAG_ASK]                = { "ask", NULL,
+        [FLAG_ASK]                = { "ask", "",
                                       "also have kubelet and containerd here try the planned files",
                                       ON(ask) },
-        [FLAG_DEVELOPMENT]        = { "development", NULL, "debug log", ON(development) },
-        [FLAG_HELP]               = { "help", NULL,
+        [FLAG_DEVELOPMENT]        = { "development", "", "debug log", ON(development) },
+        [FLAG_HELP]               = { "help", "",
                                       "this text; COMMAND --help for one command", .letter = 'h' },
-        [FLAG_VERSION]            = { "version", NULL, "print the version" },
+        [FLAG_VERSION]            = { "version", "", "print the version" },
 };
 
 /* Where an option is another one than of the other commands. */
@@ -371,9 +374,9 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
                 return usage(diag,
                              "--instance-type takes one type here; --matrix %s makes a table of several",
                              o->instance_type);
-        if (o->bundle && (seen[FLAG_OUTPUT] || o->exit_code || o->follow))
+        if (o->bundle && (seen[FLAG_OUTPUT] || o->exit_code || o->follow || o->whole))
                 return usage(diag, "--bundle takes all that there is: leave out --%s",
-                             o->follow ? "follow" : o->exit_code ? "exit-code" : "output");
+                             o->follow ? "follow" : o->exit_code ? "exit-code" : o->whole ? "long" : "output");
         if (o->follow && o->output != OUTPUT_TEXT)
                 return usage(diag, "--follow tells in words: leave out --output");
         return 0;
@@ -384,12 +387,12 @@ static void make_getopt_tables(struct option *longs, char *shorts) {
         *shorts++ = ':';        /* tell a missing value from an unknown option; we print, not getopt */
         for (size_t i = 0; i < _FLAG_MAX; i++) {
                 longs[i] = (struct option){ .name = flags[i].name,
-                                            .has_arg = flags[i].argument ? required_argument : no_argument,
+                                            .has_arg = *flags[i].argument ? required_argument : no_argument,
                                             .val = flag_value(i) };
                 if (!flags[i].letter)
                         continue;
                 *shorts++ = flags[i].letter;
-                if (flags[i].argument)
+                if (*flags[i].argument)
                         *shorts++ = ':';
         }
         *shorts = 0;
@@ -452,7 +455,7 @@ static char *respell(const char *word, bool daemons) {
         for (size_t i = 0; i < _FLAG_MAX; i++) {
                 if (strlen(flags[i].name) != n || strncmp(flags[i].name, name, n) != 0)
                         continue;
-                int on = value && !flags[i].argument ? parse_bool(value) : -EINVAL;
+                int on = value && !*flags[i].argument ? parse_bool(value) : -EINVAL;
                 return on == 0 ? NULL : xasprintf("--%s", on > 0 ? flags[i].name : name);
         }
         return xstrdup(word);
@@ -463,7 +466,7 @@ static bool takes_next(const char *word) {
         for (size_t i = 0; i < _FLAG_MAX; i++) {
                 bool is_long = startswith(word, "--") && streq(word + 2, flags[i].name);
                 bool is_short = word[0] == '-' && word[1] && word[1] == flags[i].letter && !word[2];
-                if (flags[i].argument && (is_long || is_short))
+                if (*flags[i].argument && (is_long || is_short))
                         return true;
         }
         return false;
@@ -540,7 +543,7 @@ static void print_flags(const Command *c) {
                 if (!(c->flags & BIT(i)))
                         continue;
                 _free_ char *spelled = xasprintf("%s--%s%s%s", f->letter ? letter : "    ", f->name,
-                                                 f->argument ? " " : "", f->argument ?: "");
+                                                 *f->argument ? " " : "", f->argument);
                 printf("  %-32s %s\n", spelled, help_of(i, c->words));
         }
 }

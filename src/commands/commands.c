@@ -102,7 +102,8 @@ static const Command commands[_COMMAND_MAX] = {
         [STATUS] = {
                 .words = "status",
                 .help = "what this boot did, and what it is doing",
-                .names = OURS, .flags = ROOT | BIT(OUTPUT) | BIT(BUNDLE) | BIT(EXIT_CODE) | BIT(FOLLOW),
+                .names = OURS, .flags = ROOT | BIT(OUTPUT) | BIT(BUNDLE) | BIT(EXIT_CODE) | BIT(FOLLOW) |
+                         BIT(LONG),
                 .draws = true,
                 .last = STAGE_ROOT, .run = command_status,
         },

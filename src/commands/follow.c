@@ -152,7 +152,7 @@ int status_follow(Run *run) {
         if (r < 0 || !status.json)
                 return r;
         printf("\n");
-        status_show_head(run->root, &status);
+        status_show(run->root, &status, run->options.whole);
         run->reported = true;
         run->exit_code = status_exit(&status);
         return output_end(&run->diag);

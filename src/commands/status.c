@@ -18,7 +18,7 @@ static int status_print(Run *run, const Status *status) {
                 return output_text(text, diag);
         }
         output_begin();
-        status_show(run->root, status);
+        status_show(run->root, status, o->whole);
         return output_end(diag);
 }
 

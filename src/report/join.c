@@ -161,12 +161,12 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
 
 /* ---- `nodestrap status` ---- */
 
-void join_show(const StatusJoin *joined) {
+void join_show(Text *t, const StatusJoin *joined) {
         _free_ char *times = times_text(joined, false);
         if (streq(joined->verdict, "ok"))
-                printf("joined: %s after the kernel started (node %s of cluster %s)\n", times,
+                text_add(t, "joined: %s after the kernel started (node %s of cluster %s)\n", times,
                        *joined->node ? joined->node : "?", *joined->cluster ? joined->cluster : "?");
         else
-                printf("not joined (%lld %s): %s\n", (long long)joined->exit,
+                text_add(t, "not joined (%lld %s): %s\n", (long long)joined->exit,
                        *joined->code ? joined->code : "?", joined->text);
 }

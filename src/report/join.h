@@ -17,4 +17,4 @@ _nonnull_ ExitCode report_join(const Root *root, const JoinReport *join);
 /* joined.json of this boot; NULL where there is none. */
 _nonnull_ json_t *join_read(const Root *root);
 /* A line of `nodestrap status`. */
-_nonnull_ void join_show(const StatusJoin *joined);
+_nonnull_ void join_show(Text *t, const StatusJoin *joined);

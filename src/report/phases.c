@@ -156,7 +156,7 @@ void phases_put(Status *s, const Ongoing *ongoing) {
 
 /* Of a step that is about a unit: it has said why itself. */
 static const char *unit_of(const char *step) {
-        static const char *const types[] = { "start-unit:", "restart-unit:", "await-unit:", "check-unit:" };
+        static const char types[][14] = { "start-unit:", "restart-unit:", "await-unit:", "check-unit:" };
         for (size_t i = 0; i < ARRAY_SIZE(types); i++)
                 if (startswith(step, types[i]))
                         return step + strlen(types[i]);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json → `nodestrap status`: first the verdict, its cause and what to look at next, which node it is
- * and how its phases ended; then each process as a timeline, one line an action:
- *     start  duration  outcome  |  ===      |  id */
+ * status.json → `nodestrap status`: in eight lines the verdict, its cause, what to look at and to do, which
+ * node it is and how its phases ended. --long has all of each, then each process as a timeline, one line an
+ * action:
+ *     start  duration  outcome  |  ===      |  id
+ * On a terminal lines end where it does, and verdicts have a colour. */
 #include "report/status.h"
 
 #include "apply/apply.h"
@@ -11,20 +13,74 @@
 #include "report/join.h"
 
 #include <stdio.h>
+#include <sys/ioctl.h>
 
 #define BAR 24
+#define NARROW 100                      /* columns that a line with a bar wants */
+#define INSTANT USEC_PER_MSEC
 
-static void lines_show(const char *indent, const char *text) {
+typedef struct View {
+        Text text;
+        bool whole;                     /* --long */
+        size_t columns;                 /* of the terminal; 0: lines are as long as they are */
+} View;
+#define SAY(v, ...) text_add(&(v)->text, __VA_ARGS__)
+
+/* ---- on a terminal ---- */
+
+/* Bytes of View.text that no text has, and the colours that they mean (ECMA-48, 8.3.117). */
+static const char colours[][3] = { "", "31", "33", "32", "0" };
+static const struct { char word[14], mark; } marks[] = {
+        { "failed", 1 }, { "failed so far", 1 }, { "NOT JOINED", 1 }, { "tainted", 2 },
+        { "held", 2 },   { "skipped", 2 },       { "ok", 3 },
+};
+
+/* The word, in the colour of such a verdict, on so many columns. */
+static void word_show(View *v, const char *word, int width) {
+        char own = PICK(m, marks, ARRAY_SIZE(marks), streq(m->word, word), m->mark, 0);
+        char mark[2] = { own };
+        SAY(v, "%s%-*s%s", mark, width, word, *mark ? "\4" : "");
+}
+
+/* https://no-color.org */
+static bool has_colours(void) {
+        const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+        return isatty(STDOUT_FILENO) && !(none && *none) && terminal && !ONE_OF(terminal, "", "dumb");
+}
+
+static void print(const View *v) {
+        bool colour = has_colours();
+        _cleanup_(text_done) Text folded = {};
+        for (char *line = v->text.data; line && *line;) {
+                size_t n = strcspn(line, "\n"), indent = strspn(line, " ") + 2;
+                line[n] = 0;
+                if (v->columns > 0 && n > v->columns) {
+                        _free_ char *lead = xstrndup(line, indent - 2);
+                        text_fold(&folded, lead, indent, line + indent - 2, v->columns);
+                } else
+                        text_add(&folded, "%s\n", line);
+                line += n + 1;
+        }
+        for (const char *p = folded.data ?: ""; *p; p++)
+                if ((size_t)*p >= ARRAY_SIZE(colours))
+                        putchar(*p);
+                else if (colour)
+                        printf("\033[%sm", colours[(size_t)*p]);
+}
+
+/* ---- all of a process ---- */
+
+static void lines_show(View *v, const char *indent, const char *text) {
         while (*text) {
                 size_t n = strcspn(text, "\n");
-                printf("%s%.*s\n", indent, (int)n, text);
+                SAY(v, "%s%.*s\n", indent, (int)n, text);
                 text += n + (text[n] == '\n');
         }
 }
 
-static void list_show(const char *title, const StatusWord *word) {
+static void list_show(View *v, const char *title, const StatusWord *word) {
         for (; word && word->text; word++)
-                printf("  %s: %s\n", title, word->text);
+                SAY(v, "  %s: %s\n", title, word->text);
 }
 
 /* The part of the run in which the action worked; at least one mark. */
@@ -38,8 +94,19 @@ static void bar_make(char bar[static BAR + 1], int64_t from, int64_t to, int64_t
         bar[BAR] = 0;
 }
 
-static void action_show(const StatusAction *a, const StatusRun *run) {
+/* Of what ended well in no time nothing is to be told, but that kubelet waited for it. */
+static bool was_instant(const StatusAction *a) {
+        return a->begin_usec > 0 && a->end_usec - a->begin_usec < (int64_t)INSTANT && !a->critical &&
+               !*a->text && ONE_OF(a->outcome, "done", "unchanged");
+}
+
+static bool is_narrow(const View *v) {
+        return v->columns > 0 && v->columns < NARROW;
+}
+
+static void action_show(View *v, const StatusAction *a, const StatusRun *run) {
         int64_t begin = a->begin_usec - run->begin_usec, end = a->end_usec - run->begin_usec;
+        bool narrow = is_narrow(v);
         char bar[BAR + 1] = "";
         _free_ char *start = NULL, *took = NULL;
         if (a->begin_usec > 0) {
@@ -47,32 +114,43 @@ static void action_show(const StatusAction *a, const StatusRun *run) {
                 start = usec_text(begin);
                 took = usec_text(end - begin);
         }
-        printf("  %9s  %9s  %-9s  |%-*s|%c %s\n", start ?: "-", took ?: "-", a->outcome, BAR, bar,
-               a->critical ? '>' : ' ', a->id);
-        lines_show("                                 ", a->text);
+        if (!narrow)
+                SAY(v, "  %9s", start ?: "-");
+        SAY(v, "  %9s  ", took ?: "-");
+        word_show(v, a->outcome, 9);
+        if (!narrow)
+                SAY(v, "  |%-*s|", BAR, bar);
+        SAY(v, "%c %s\n", a->critical ? '>' : ' ', a->id);
+        lines_show(v, narrow ? "    " : "                                 ", a->text);
 }
 
-static void run_show(const StatusRun *run) {
+static void run_show(View *v, const StatusRun *run) {
         _free_ char *since = usec_text(run->begin_usec),
                     *took = usec_text(run->end_usec - run->begin_usec);
         bool acted = run->actions && run->actions->id;
-        printf("\n%s: %s, began %s after power-on, took %s, %lld IMDS and %lld EC2 requests, ended %s\n",
-               run->phases, run->verdict, since, took, (long long)MAX(run->imds_requests, 0),
-               (long long)MAX(run->ec2_requests, 0), run->ended_at);
+        size_t instant = 0;
+        SAY(v, "\n%s: %s, began %s after power-on, took %s, %lld IMDS and %lld EC2 requests, ended %s\n",
+            run->phases, run->verdict, since, took, (long long)MAX(run->imds_requests, 0),
+            (long long)MAX(run->ec2_requests, 0), run->ended_at);
         /* else they stand at the actions that failed */
         if (!acted)
-                list_show("error", run->errors);
-        list_show("warning", run->warnings);
+                list_show(v, "error", run->errors);
+        list_show(v, "warning", run->warnings);
         if (acted)
-                printf("  %9s  %9s  %-9s  |%-*s|\n", "start", "took", "outcome", BAR, "");
+                SAY(v, is_narrow(v) ? "       took  outcome\n" : "      start       took  outcome\n");
         for (const StatusAction *a = run->actions; a && a->id; a++)
-                action_show(a, run);
+                if (was_instant(a))
+                        instant++;
+                else
+                        action_show(v, a, run);
+        if (instant > 0)
+                SAY(v, "  %zu step%s took no time (--output json)\n", instant, instant == 1 ? "" : "s");
 }
 
 /* ---- the head of it ---- */
 
 /* "i-0123 (p5.48xlarge, us-west-2) of cluster training" */
-static void node_show(const Status *s) {
+static void node_show(View *v, const Status *s) {
         const char *id = s->node.instance_id, *host = s->node.host, *cluster = s->node.cluster;
         const char *const more[] = { s->node.instance_type, s->node.region, s->node.name };
         _cleanup_(text_done) Text t = {};
@@ -81,50 +159,63 @@ static void node_show(const Status *s) {
                         text_add(&t, "%s%s", t.size > 0 ? ", " : " (", more[i]);
         text_add(&t, "%s%s%s", t.size > 0 ? ")" : "", *cluster ? " of cluster " : "", cluster);
         if (*id || *host || t.size > 0)
-                printf("instance %s%s\n", *id ? id : host, t.data ?: "");
+                SAY(v, "instance %s%s\n", *id ? id : host, t.data ?: "");
 }
 
 /* What goes on in a phase that has not ended; now 0: nobody knows for how long. */
-static void steps_show(const StatusStep *steps, int64_t now) {
+static void steps_show(View *v, const StatusStep *steps, int64_t now) {
         for (const StatusStep *step = steps; step && step->id; step++) {
                 _free_ char *span = usec_text(now > 0 ? now - step->begin_usec : step->begin_usec);
-                printf("%s %s (%s %s)", step > steps ? "," : ":", step->id, now > 0 ? "for" : "since", span);
+                SAY(v, "%s %s (%s %s)", step > steps ? "," : ":", step->id, now > 0 ? "for" : "since", span);
         }
 }
 
-static void phases_show(const Status *s) {
+/* "phases: config ok 700.0 ms, devices failed 310.7 s, run held" */
+static void phases_show(View *v, const Status *s) {
         for (const StatusPhase *p = s->phases; p && p->phase; p++) {
-                _free_ char *took = usec_text(p->end_usec - p->begin_usec),
-                            *since = usec_text(p->begin_usec);
-                printf("  %-8s %-9s", p->phase, p->verdict);
+                _free_ char *took = usec_text(p->end_usec - p->begin_usec);
+                SAY(v, "%s %s ", p > s->phases ? "," : "phases:", p->phase);
+                word_show(v, p->verdict, 0);
                 if (p->end_usec > 0)
-                        printf(" %9s", took);
-                if (p->begin_usec > 0)
-                        printf("%s from %s after power-on", p->end_usec > 0 ? "," : "", since);
-                steps_show(p->steps, s->now_usec);
-                printf("\n");
+                        SAY(v, " %s", took);
+                steps_show(v, p->steps, s->now_usec);
         }
+        SAY(v, s->phases && s->phases->phase ? "\n" : "");
 }
 
-static void longest_show(const StatusStep *longest) {
+static void longest_show(View *v, const StatusStep *longest) {
         for (const StatusStep *step = longest; step && step->id; step++) {
                 _free_ char *took = usec_text(step->usec);
-                printf("%s %s %s", step > longest ? "," : "longest:", took, step->id);
+                SAY(v, "%s %s %s", step > longest ? "," : "longest:", took, step->id);
         }
         if (longest && longest->id)
-                printf("\n");
+                SAY(v, "\n");
 }
 
-static void counts_show(const Status *s) {
+/* How the steps ended; of a boot that is well also its first warning. */
+static void counts_show(View *v, const Status *s, bool well) {
         size_t counts[OUTCOME_FAILED + 1] = {};
+        const char *first = NULL;
+        _cleanup_(json_decrefp) json_t *warnings = json_object();      /* each process may have said it */
         status_count(s, counts);
-        printf("%zu done, %zu unchanged, %zu skipped, %zu failed\n", counts[OUTCOME_DONE],
-               counts[OUTCOME_UNCHANGED], counts[OUTCOME_SKIPPED], counts[OUTCOME_FAILED]);
+        for (const StatusRun *run = s->runs; run && run->phases; run++)
+                for (const StatusWord *word = run->warnings; word && word->text; word++) {
+                        json_object_set_new(warnings, word->text, json_true());
+                        first = first ?: word->text;
+                }
+        size_t n = json_object_size(warnings);
+        SAY(v, "%zu done, %zu unchanged, %zu skipped, %zu failed", counts[OUTCOME_DONE],
+            counts[OUTCOME_UNCHANGED], counts[OUTCOME_SKIPPED], counts[OUTCOME_FAILED]);
+        if (n > 0)
+                SAY(v, ", %zu warning%s", n, n == 1 ? "" : "s");
+        SAY(v, v->whole ? "\n" : "; nodestrap status --long lists them\n");
+        if (first && well && !v->whole)
+                SAY(v, "warning: %s\n", first);
 }
 
 /* Prints the manual on a code, where the package has put it. */
-static void advice_show(const Root *root, const char *code) {
-        static const char *const parts[] = { "Look: ", "Do: " }, *const names[] = { "look", "do" };
+static void advice_show(View *v, const Root *root, const char *code) {
+        static const char parts[][7] = { "Look: ", "Do: " };
         _free_ char *entries = NULL;
         if (explain_read(root, &entries) < 0)
                 return;
@@ -132,56 +223,78 @@ static void advice_show(const Root *root, const char *code) {
         for (size_t i = 0; entry && i < ARRAY_SIZE(parts); i++) {
                 _free_ char *text = explain_paragraph(entry, parts[i]);
                 if (text)
-                        printf("%s: %s\n", names[i], text);
+                        SAY(v, "%c%s%s\n", *parts[i] | ' ', parts[i] + 1, text);
         }
 }
 
-/* Of the boot: ok, unfinished, waiting or running, and what has failed already. */
-static void verdict_show(const Root *root, const Status *s) {
+/* "failed (33 EFABRIC) at fabric in the devices phase:", the sentence, and what the manual says.
+ * Behind the sentence the last words of a unit may stand. */
+static void trouble_show(View *v, const Root *root, const char *word, int64_t exit, const char *code,
+                         const char *step, const char *phase, const char *text) {
+        word_show(v, word, 0);
+        SAY(v, " (%lld %s)%s%s%s%s%s:\n", (long long)exit, code, *step ? " at " : "", step,
+            *phase ? " in the " : "", phase, *phase ? " phase" : "");
+        _free_ char *sentence = xstrndup(text, v->whole ? strlen(text) : strcspn(text, "\n"));
+        lines_show(v, "  ", sentence);
+        advice_show(v, root, code);
+}
+
+/* Of the boot: ok, unfinished, waiting or running, and what has failed already. True: something has. */
+static bool verdict_show(View *v, const Root *root, const Status *s) {
         const StatusJoin *joined = status_not_joined(s);
-        bool ended = streq(s->verdict, "failed") || streq(s->verdict, "tainted");
+        bool ended = ONE_OF(s->verdict, "failed", "tainted");
+        bool failed = ended || (*s->code && !streq(s->code, "OK"));
         if (streq(s->verdict, "unfinished") && (!s->runs || !s->runs->phases)) {
-                printf("unfinished: nodestrap init has not run since this machine booted\n");
-                return;
+                SAY(v, "unfinished: nodestrap init has not run since this machine booted\n");
+                return false;
         }
         if (joined) {
-                printf("NOT JOINED (%lld %s):\n", (long long)joined->exit, joined->code);
-                lines_show("  ", joined->text);
-                advice_show(root, joined->code);
-                printf("init ");
+                trouble_show(v, root, "NOT JOINED", joined->exit, joined->code, "", "", joined->text);
+                SAY(v, "init ");
         }
-        if (!ended)
-                printf("%s: ", *s->verdict ? s->verdict : "unfinished");
-        if (ended || (*s->code && !streq(s->code, "OK"))) {
-                printf("%s (%lld %s) at %s:\n", ended ? s->verdict : "failed so far", (long long)s->exit,
-                       s->code, s->step);
-                lines_show("  ", s->text);
-                advice_show(root, s->code);
+        if (!ended) {
+                word_show(v, *s->verdict ? s->verdict : "unfinished", 0);
+                SAY(v, ": ");
         }
-        counts_show(s);
+        if (failed) {
+                trouble_show(v, root, ended ? s->verdict : "failed so far", s->exit, s->code, s->step,
+                             s->phase, s->text);
+        }
+        counts_show(v, s, !failed && !joined && streq(s->verdict, "ok"));
+        return failed || joined;
 }
 
-void status_show_head(const Root *root, const Status *s) {
-        verdict_show(root, s);
+/* Eight lines at most, but for --long. */
+static void head_show(View *v, const Root *root, const Status *s) {
+        bool trouble = verdict_show(v, root, s);
         if (*s->next)
-                printf("next: %s\n", s->next);
-        node_show(s);
-        phases_show(s);
-        if (s->joined && !status_not_joined(s))
-                join_show(s->joined);
+                SAY(v, "next: %s\n", s->next);
+        node_show(v, s);
+        phases_show(v, s);
+        if (s->joined && !status_not_joined(s) && (v->whole || !trouble))
+                join_show(&v->text, s->joined);
 }
 
-void status_show(const Root *root, const Status *s) {
+static void rest_show(View *v, const Status *s) {
         _free_ char *found = found_text(s), *critical = critical_text(s);
-        status_show_head(root, s);
-        longest_show(s->longest);
-        fputs(critical, stdout);
-        fputs(found, stdout);
-        printf("plan %s, nodestrap %s%s%s\n", *s->plan_id ? s->plan_id : "(none was made)", s->version,
-               *s->booted_at ? ", booted " : "", s->booted_at);
+        longest_show(v, s->longest);
+        SAY(v, "%s%splan %s, nodestrap %s%s%s\n", critical, found, *s->plan_id ? s->plan_id : "(none was made)",
+            s->version, *s->booted_at ? ", booted " : "", s->booted_at);
         for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++) {
                 const StatusRun *run = status_run(s, status_phases[i]);
                 if (run)
-                        run_show(run);
+                        run_show(v, run);
         }
+}
+
+void status_show(const Root *root, const Status *s, bool whole) {
+        struct winsize size = {};
+        View v = { .whole = whole };
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+                v.columns = size.ws_col;
+        head_show(&v, root, s);
+        if (whole)
+                rest_show(&v, s);
+        print(&v);
+        text_done(&v.text);
 }

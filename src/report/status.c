@@ -17,7 +17,7 @@
 
 #define LOCK_USEC (5 * USEC_PER_SEC)  /* a report is worth more than one that is whole */
 
-const char *const status_phases[7] = {
+const char status_phases[7][19] = {
         "config", "config,devices", "config,devices,run", "config,run", "devices", "devices,run", "run",
 };
 
@@ -195,7 +195,7 @@ static char *booted_at(void) {
 }
 
 void status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec, Status *ret) {
-        static const char *const copied[] = { "verdict", "code", "exit", "step", "text", "planId" };
+        static const char copied[][8] = { "verdict", "code", "exit", "step", "text", "planId", "phase" };
         _free_ char *boot_id = NULL, *booted = booted_at();
         _cleanup_(status_done) Status old = {}, parts = {};
         (void)!root_boot_id(root, &boot_id);

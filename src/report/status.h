@@ -80,6 +80,7 @@ typedef struct Status {
         void *memory;                   /* of the lists */
         const char *version, *boot_id, *booted_at, *plan_id, *next;
         const char *verdict, *code, *step, *text;
+        const char *phase;              /* in which it failed; "" */
         int64_t exit, now_usec;         /* now_usec: by phases_put(), of the machine itself alone */
         struct { const char *host, *instance_id, *instance_type, *region, *cluster, *name; } node;
         StatusRun *runs;                /* in the order in which they ended */
@@ -118,7 +119,7 @@ _nonnull_ void status_count(const Status *s, size_t counts[static 5]);
 extern const char status_version[];
 
 /* The keys of "runs", in the order of the phases: which of them one process did. */
-extern const char *const status_phases[7];
+extern const char status_phases[7][19];
 /* Until the descriptor is closed no other process makes and writes a status; < 0: it is made all the same. */
 _must_check_ _nonnull_ int status_lock(const Root *root);
 struct Report;
@@ -156,9 +157,8 @@ _nonnull_ void next_put(Status *s);
 
 /* ---- for people and programs ---- */
 
-/* `nodestrap status`, on stdout; and its first lines: verdict, next, instance, phases. */
-_nonnull_ void status_show(const Root *root, const Status *s);
-_nonnull_ void status_show_head(const Root *root, const Status *s);
+/* `nodestrap status`, on stdout: eight lines at most, or with all that there is. */
+_nonnull_ void status_show(const Root *root, const Status *s, bool whole);
 /* A document of its own (SVG 1.1): time since the kernel started from left to right, a line for each phase,
  * action and wait. A title of each has all that is known of it. */
 _malloc_ _nonnull_ char *status_draw(const Status *s);

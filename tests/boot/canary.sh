@@ -35,7 +35,7 @@ searches() {
         try "$1: nor the bundle" quiet bundle
         try "$1: nor what is kept of the boot" quiet kept
         try "$1: nor a plan" quiet plans
-        try "$1: nor status" quiet nodestrap status
+        try "$1: nor status" quiet nodestrap status --long
 }
 
 try "nodestrap-run.service is active" active nodestrap-run
@@ -70,7 +70,7 @@ cp -p broken.yaml /etc/eks/nodeadm.d/70-broken.yaml
 systemctl restart nodestrap-config nodestrap-devices nodestrap-run 2>/dev/null
 try "a containerd that fails" failed nodestrap-run
 try "says what it has read" sh -c "journalctl -b -u containerd -o cat | grep -F 'CANARY-broken'"
-try "the verdict names both units and settings" sh -c "nodestrap status | grep -E 'failed .*set-sysctl:net.ipv4.tcp_congestion_control' && nodestrap status | grep -E 'containerd.service .*journalctl -u containerd.service'"
+try "the verdict names both units and settings" sh -c "nodestrap status --long | grep -E 'failed .*set-sysctl:net.ipv4.tcp_congestion_control' && nodestrap status --long | grep -E 'containerd.service .*journalctl -u containerd.service'"
 messages() { python3 -c 'import glob, json
 for f in glob.glob("/run/nodestrap/events/*"): print(json.load(open(f))["message"])'; }
 try "what the cluster is to hear has none" quiet messages

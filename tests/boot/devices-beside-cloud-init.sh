@@ -34,8 +34,8 @@ try "the script ended behind them, and before the run phase" is "$(paste -sd' ' 
 try "by systemd's clock, too" before "$(property nodestrap-devices ExecMainExitTimestampMonotonic)" "$(property cloud-final ExecMainExitTimestampMonotonic)"
 try "the devices phase came behind the configuration" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(property nodestrap-devices ExecMainStartTimestampMonotonic)"
 try "the run phase found the devices done" found_all_done
-try "the devices phase keeps its part of the record" sh -c "nodestrap status | grep -E '^devices: ok, '"
-try "until then status said what the boot waits for" sh -c "head -n 1 /run/status-waiting | grep '^waiting: ' && grep -x '  run      waiting  ' /run/status-waiting && tail -n 1 /run/status-waiting | grep -x 3"
+try "the devices phase keeps its part of the record" sh -c "nodestrap status --long | grep -E '^devices: ok, '"
+try "until then status said what the boot waits for" sh -c "head -n 1 /run/status-waiting | grep '^waiting: ' && grep -E '^phases: .* run waiting' /run/status-waiting && tail -n 1 /run/status-waiting | grep -x 3"
 follower_ended() { [ "$(property follower SubState)" != running ] || { cat /run/followed; return 1; }; }
 try "who may read the journal could follow it to its end" eventually follower_ended
 try "with its exit status" is "$(property follower Result) $(property follower ExecMainStatus)" "success 0"

@@ -17,7 +17,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-try "the devices phase failed, and status said so" grep -qx 'waiting: failed so far (33 EVERSION) at check-versions:nvidia:' /run/watched
+try "the devices phase failed, and status said so" grep -qx 'waiting: failed so far (33 EVERSION) at check-versions:nvidia in the devices phase:' /run/watched
 try "so did its unit, which left how long it had waited for what" is "$(head -n 2 /run/watched | paste -sd' ')" "failed /run/nodestrap/devices.json"
 try "a wait knew that the run phase was still to come" sh -c 'tail -n 1 /run/watched-wait | grep "failed (60 E" && ! grep EINIT /run/watched-wait'
 try "the run phase took that" no test -e /run/nodestrap/devices.json

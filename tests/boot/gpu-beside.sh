@@ -25,7 +25,7 @@ critical() { python3 -c 'import json, sys
 path = [s["id"] for s in json.load(open("/run/nodestrap/status.json"))["criticalPath"]]
 at = [path.index(i) for i in sys.argv[1:]]
 sys.exit(f"{path}" if at != sorted(at) or path[-1] != sys.argv[-1] else 0)' "$@"; }
-marked() { nodestrap status | grep -F -- "|> $1" && ! nodestrap status | grep -F -- "|> $2"; }
+marked() { nodestrap status --long | grep -F -- "|> $1" && ! nodestrap status --long | grep -F -- "|> $2"; }
 
 systemctl start nodestrap-run           # until it is over
 try "the node is up" is "$(value verdict)" ok
@@ -34,7 +34,7 @@ try "containerd does not wait for GPUs, nor do EFA, the list, clocks and CDI for
 try "kubelet does" happened 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
 try "the critical path leads over the fabric" critical load-module:nvidia start-unit:nvidia-fabricmanager.service await-fabric:fabric start-unit:kubelet.service
 try "status marks it, and nothing beside it" marked await-fabric:fabric check-efa:efa
-try "and says what took longest" sh -c "nodestrap status | grep -E '^critical path \(>\): kubelet started .*; [0-9.]+ s of await-fabric:fabric'"
+try "and says what took longest" sh -c "nodestrap status --long | grep -E '^critical path \(>\): kubelet started .*; [0-9.]+ s of await-fabric:fabric'"
 try "so does the picture" sh -c "nodestrap status --output svg | grep -c '<g class=\"critical ' | grep -x '[0-9]*[1-9]'"
 
 finish

@@ -30,7 +30,7 @@ kubelet=$(property kubelet MainPID)
 try "a run of kubelet alone, which sees no fabric" nodestrap init --skip config --daemon kubelet $(sources) --config-cache /run/eks/nodeadm/config.json
 try "leaves it alone" is "$(property kubelet MainPID)" "$kubelet"
 
-said() { nodestrap status | grep -F -- "$1" || { nodestrap status; return 1; }; }
+said() { nodestrap status --long | grep -F -- "$1" || { nodestrap status --long; return 1; }; }
 try "a Node that nobody knew needs no word" no said node-clique
 clique "7b968a6dc8aa45e19e07e1e51be99c31 32766"
 try "the rack was divided anew" again

@@ -24,7 +24,7 @@
 . /vmtest/gpu.sh
 
 policy() { spec "{accelerator: {nvidia: {health: $1}}}"; }
-shown() { nodestrap status | grep -E -- "$1" || { nodestrap status | head -40; return 1; }; }
+shown() { nodestrap status --long | grep -E -- "$1" || { nodestrap status --long | head -40; return 1; }; }
 metric() { grep -E -- "^nodestrap_$1" /run/nodestrap/metrics.prom || { grep -E '^nodestrap_gpu' /run/nodestrap/metrics.prom; return 1; }; }
 no() { ! "$@"; }
 link_is() { echo "$3" >"/sys/bus/pci/devices/$1/$2"; }

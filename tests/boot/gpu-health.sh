@@ -41,7 +41,7 @@
 policy() { spec "{accelerator: {nvidia: {health: $1}}}"; }
 # again [LINE…]: the same machine with other GPUs, and the run phase once more
 again() { printf '%s\n' "$@" >/etc/fakes/nvml; nvml_changed; systemctl reset-failed nodestrap-run; systemctl restart nodestrap-run; }
-shown() { nodestrap status | grep -E -- "$1" || { nodestrap status | head -40; return 1; }; }
+shown() { nodestrap status --long | grep -E -- "$1" || { nodestrap status --long | head -40; return 1; }; }
 metric() { grep -E -- "^nodestrap_$1" /run/nodestrap/metrics.prom || { grep -E '^nodestrap_gpu' /run/nodestrap/metrics.prom; return 1; }; }
 addresses=(0000:53:00.0 0000:64:00.0 0000:75:00.0 0000:86:00.0 0000:97:00.0 0000:a8:00.0 0000:b9:00.0 0000:ca:00.0)
 # found GPU WORD…: in status and in the metrics

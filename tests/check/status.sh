@@ -14,34 +14,42 @@ status() { local kind=$1; shift; "$nodestrap" status --root "$tmp/$kind" "$@" >"
 ends() { local want=$1 rc; shift; status "$@"; rc=$?; [ $rc = "$want" ] || { echo "$rc"; cat "$tmp/err"; false; }; }
 shows() { grep -qE -- "$1" "$tmp/out" || { head -n 20 "$tmp/out"; false; }; }
 
-ok 'a boot that is well' eval 'ends 0 ok --exit-code && head -n 1 "$tmp/out" | grep -x "ok: .* done, .* unchanged, 0 skipped, 0 failed" && ! shows "^next:"'
+ok 'a boot that is well' eval 'ends 0 ok --exit-code && head -n 1 "$tmp/out" | grep -x "ok: .* done, .* unchanged, 0 skipped, 0 failed; nodestrap status --long lists them" && ! shows "^next:"'
 ok 'says which instance it is' shows '^instance i-0123456789abcdef0 \(p5.48xlarge, us-west-2\) of cluster training$'
-ok 'each phase, how long it took' shows '^  devices  ok           60.7 s, from 5.80 s after power-on$'
-ok 'also that of joining' shows '^  join     ok           10.8 s, from 68.1 s after power-on$'
-ok 'and what kubelet waited for' shows '^critical path \(>\): kubelet started 67.8 s after power-on; 47.9 s of await-fabric:fabric'
+ok 'each phase, how long it took, also that of joining' shows '^phases: config ok 700.0 ms, devices ok 60.7 s, run ok 42.7 s, join ok 10.8 s$'
+status ok --long
+ok 'and at length what kubelet waited for' shows '^critical path \(>\): kubelet started 67.8 s after power-on; 47.9 s of await-fabric:fabric'
 ok 'one that has failed ends with the code of that' ends 33 failed --exit-code
 ok 'but only where it is asked to' ends 0 failed
-ok 'its first line is the failure' eval 'head -n 1 "$tmp/out" | grep -x "failed (33 EFABRIC) at await-fabric:fabric:"'
+ok 'its first line is the failure' eval 'head -n 1 "$tmp/out" | grep -x "failed (33 EFABRIC) at await-fabric:fabric in the devices phase:"'
 texts() { mkdir -p "$tmp/$1/usr/lib/nodestrap" && awk -f "$here/../../conf/explain.awk" "$here"/../../debian/{nodestrap-codes.7,NodeConfig.5} >"$tmp/$1/usr/lib/nodestrap/explain"; }
 texts failed; status failed
 ok 'then what to look at, and what to do, as codes(7) has it' eval 'shows "^look: nvidia-smi -q \| grep -A8 -i fabric; " && shows "^do: A longer fabric.timeout where the state is In Progress"'
-ok 'what comes behind that is held' eval 'shows "^  devices  failed " && shows "^  run      held "'
+ok 'what comes behind that is held' shows '^phases: config ok 700.0 ms, devices failed 310.7 s, run held 8.10 s$'
 ok 'with one thing to look at' shows '^next: nodestrap explain EFABRIC$'
 cp -r "$tmp/ok" "$tmp/apart"; texts apart
 sed -i 's/"verdict": "ok"/"verdict": "failed"/; s/"code": "OK"/"code": "EAPINAME"/; s/"exit": 0/"exit": 60/' "$tmp/apart/run/nodestrap/joined.json"
 ok 'a node that the cluster does not have is not well, and ends with the code of that' ends 60 apart --exit-code
 ok 'its first line says so' eval 'head -n 1 "$tmp/out" | grep -x "NOT JOINED (60 EAPINAME):" && shows "^look: " && shows "^init ok: .* 0 failed" && shows "^next: nodestrap explain EAPINAME$"'
-ok 'a configuration phase alone is no boot' eval 'ends 3 config --exit-code && shows "^unfinished: " && shows "^  config   ok " && shows "^  run      not begun$"'
+short() { local kind; for kind in ok failed running long config apart; do status "$kind" && [ "$(wc -l <"$tmp/out")" -le 8 ] || { echo "$kind"; cat "$tmp/out"; return 1; }; done; }
+ok 'eight lines say it, of whatever boot' short
+ok 'with the sentence alone of a failure' eval 'status failed; shows "^  GPUs 3 and 5 of 8 " && ! grep "its own words" "$tmp/out"'
+ok 'a unit'"'"'s own words and each step are for --long' eval 'status failed --long; shows "^ +fabricmanager: its own words$" && shows "^ +11.4 s +297.9 s  failed +\|=+\|  await-fabric:fabric$" && shows "^ +start +took  outcome$"'
+ok 'where those that took no time are one line' eval 'status long --long; shows "^  8 steps took no time \(--output json\)$" && ! grep set-sysctl "$tmp/out" && status long --output json && shows set-sysctl'
+cp -r "$tmp/ok" "$tmp/warned"; sed -i 's/"warnings": \[\]/"warnings": ["GPU 3 is slow", "GPU 5 is slow"]/' "$tmp/warned/run/nodestrap/status.json"
+ok 'of a boot that is well they count the warnings and show the first' eval 'status warned; shows "^ok: .* 0 failed, 2 warnings; " && shows "^warning: GPU 3 is slow$" && ! grep "GPU 5" "$tmp/out"'
+ok '--long is no part of a bundle' eval '! status ok --long --bundle - && says "leave out --long"'
+ok 'a configuration phase alone is no boot' eval 'ends 3 config --exit-code && shows "^unfinished: " && shows "^phases: config ok 700.0 ms, devices not begun, run not begun$"'
 ok 'nor is one that is at work' eval 'ends 3 running --exit-code && shows "^running: " && shows "^next: nodestrap status --follow$"'
-ok 'whose steps in hand are told' eval 'shows "^  devices  running   from 5.80 s after power-on: await-fabric:fabric \(since 17.2 s\)$" && shows "^  run      running .*: take-turn:devices"'
-ok 'a process that is gone is not at work, nor one that has ended' shows '^  config   ok '
+ok 'whose steps in hand are told' shows '^phases: .*, devices running: await-fabric:fabric \(since 17.2 s\), run running: take-turn:devices \(since 25.1 s\)$'
+ok 'a process that is gone is not at work, nor one that has ended' shows '^phases: config ok '
 ok 'below a root where nothing has run there is no status' eval 'ends 12 none && says "(12 ESOURCE) at start: there is no /run/nodestrap/status.json below $tmp/none"'
 mkdir -p "$tmp/damaged/run/nodestrap"; echo '{' >"$tmp/damaged/run/nodestrap/status.json"
 ok 'a damaged one is called that' eval 'ends 12 damaged && says "(12 ESOURCE) at start: /run/nodestrap/status.json below $tmp/damaged cannot be shown: it is no JSON"'
 ok 'nor anything to follow where there is no /run' eval 'ends 12 none --follow && says "(12 ESOURCE) at start: /run/nodestrap below $tmp/none cannot be watched: No such file or directory"'
 if unshare -m true 2>/dev/null; then
         fresh() { unshare -m sh -c 'mount -t tmpfs none /run && exec "$@"' sh "$nodestrap" status "$@" >"$tmp/out" 2>"$tmp/err"; }
-        ok 'on the machine it is a boot that has yet to begin, which is told' eval 'fresh && shows "^unfinished: nodestrap init has not run since this machine booted$" && shows "^  config   not begun$"'
+        ok 'on the machine it is a boot that has yet to begin, which is told' eval 'fresh && shows "^unfinished: nodestrap init has not run since this machine booted$" && shows "^phases: config not begun, "'
         ok 'with what to look at' shows '^next: systemctl status nodestrap-config.service$'
         ok 'and the status that says so' eval 'fresh --exit-code; [ $? = 3 ]'
         ok 'as JSON, too' eval 'fresh --output json --exit-code; [ $? = 3 ] && shows "\"verdict\": \"unfinished\"" && shows "\"next\""'
@@ -54,6 +62,15 @@ d = json.load(open(sys.argv[1]))
 assert [(p[\"phase\"], p[\"verdict\"]) for p in d[\"phases\"]] == [(\"config\", \"ok\"), (\"devices\", \"failed\"), (\"run\", \"held\")], d[\"phases\"]
 assert d[\"phases\"][1][\"beginUsec\"] == 5800000 and d[\"next\"] == \"nodestrap explain EFABRIC\" and d[\"node\"][\"region\"] == \"us-west-2\"
 " "$tmp/out"'
+
+# ---- on a terminal ----
+on() { local columns=$1 kind=$2; shift 2; env -u NO_COLOR TERM=xterm "$@" python3 "$oracle" terminal "$columns" "$nodestrap" status --root "$tmp/$kind" --long >"$tmp/out"; }
+ok 'a terminal shows verdicts in colour' eval 'on 200 failed && head -n 1 "$tmp/out" | grep -F "$(printf "\033[31mfailed\033[0m (33 EFABRIC) ")"'
+colourless() { "$@" && ! grep $'\e' "$tmp/out"; }
+ok 'not one that can do without' eval 'colourless on 200 failed TERM=dumb && colourless on 200 failed NO_COLOR=1 && colourless status failed && on 200 failed NO_COLOR= && shows $'"'\\e'"''
+fits() { on 60 "$1" NO_COLOR=1 && ! grep -E '^.{61}' "$tmp/out" | grep '[^ ] [^ ]'; }
+ok 'in lines that end where it does, but for words that are longer' eval 'fits long && fits failed && shows "^    297.9 s  failed     await-fabric:fabric$"'
+ok 'a pipe has them whole' eval 'status failed; shows "^  GPUs 3 and 5 .* brings other hardware$"'
 
 # ---- explain ----
 explain() { "$nodestrap" explain --root "$tmp/failed" "$@" >"$tmp/out" 2>"$tmp/err"; }
@@ -84,7 +101,7 @@ becomes failed; printf '315100000\t71\tfailed\tawait-fabric:fabric\n566000000\t7
 finish
 ok 'until that has a verdict, and ends with its code' ended 33
 ok 'telling how long each step took' told '^ *315\.1 s  devices,run +failed +await-fabric:fabric \(309\.2 s\)$'
-ok 'then the failure' told '^failed \(33 EFABRIC\) at await-fabric:fabric:$'
+ok 'then the failure' told '^failed \(33 EFABRIC\) at await-fabric:fabric in the devices phase:$'
 follow "$tmp/running"
 ok 'a boot at work is followed' tells '^ *33\.0 s .* done +start-unit:containerd.service \(3\.00 s\)$'
 kill -INT "$follower"; finish

@@ -23,7 +23,8 @@ static void show(const Root *root, const Status *status) {
         if (!nowhere)
                 abort();
         stdout = nowhere;
-        status_show(root, status);
+        status_show(root, status, false);
+        status_show(root, status, true);
         stdout = before;
         fclose(nowhere);
 }

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `nodestrap status` has to show, and whether a browser shows it.
 usage: status.py boot KIND ROOT         below ROOT what a boot of that kind leaves: ok, failed, running, long, config
+       status.py terminal COLUMNS COMMAND...
+                                        prints what the command writes to a terminal of so many columns
        status.py pictures FILE WORD... [-- FILE WORD...]...
                                         opens SVGs in Debian's chromium, all in one page: every word is on it, no text leaves
                                         the picture, lies on another or on a bar, and what failed is red; exit 77 without it"""
-import html, json, os, shutil, subprocess, sys, tempfile
+import fcntl, html, json, os, pty, shutil, struct, subprocess, sys, tempfile, termios
 
 SECOND, PLAN = 1000000, 'sha256:4b1f0c2d5a77a9e0d3b8c6f1e2a3948576bdc0e1f2a3b4c5d6e7f8091a2b3c4d'
 SENTENCE = ('GPUs 3 and 5 of 8 (0000:97:00.0, 0000:b9:00.0) are still "In Progress" after 300 s: fabric manager has not set up their NVLinks; '
@@ -55,7 +57,7 @@ def runs_of(kind):
 def boot(kind, root):
     runs = runs_of(kind)
     last = list(runs.values())[-1]
-    status = {'version': '1', 'bootId': 'b-1', 'bootedAt': '2026-11-23T22:09:51Z', 'planId': PLAN, **{k: last[k] for k in ('verdict', 'code', 'exit', 'step', 'text')},
+    status = {'version': '1', 'bootId': 'b-1', 'bootedAt': '2026-11-23T22:09:51Z', 'planId': PLAN, **{k: last[k] for k in ('verdict', 'code', 'exit', 'step', 'text', 'phase') if k in last},
               'node': {'host': 'ip-10-0-3-17', 'instanceId': 'i-0123456789abcdef0', 'instanceType': 'p5.48xlarge', 'region': 'us-west-2', 'cluster': 'training'}, 'runs': runs}
     if kind == 'ok':
         status['criticalPath'] = [{'run': 'devices', 'id': 'await-fabric:fabric', 'beginUsec': 17200000, 'endUsec': 65100000},
@@ -72,6 +74,20 @@ def boot(kind, root):
         write(root, '/run/nodestrap/progress', ''.join('%d\t%d\t%s\t%s\n' % (t * SECOND, pid, word, what) for t, pid, word, what in lines) + 'damaged\n99\tx\ty\tz\n1\t2')
         for pid, name in (71, 'nodestrap'), (72, 'nodestrap'), (73, 'sleep'), (74, 'nodestrap'):
             write(root, f'/proc/{pid}/comm', name + '\n')
+
+def terminal(columns, command):
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
+    with subprocess.Popen(command, stdout=theirs, stdin=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        said = b''
+        try:
+            while more := os.read(ours, 65536):
+                said += more
+        except OSError:             # the other end is closed
+            pass
+    sys.stdout.write(said.decode().replace('\r\n', '\n'))
+    return process.returncode
 
 # Every text and every rectangle as they are drawn.
 LOOK = '''<script>
@@ -132,6 +148,8 @@ def pictures(arguments):
 if __name__ == '__main__':
     if len(sys.argv) == 4 and sys.argv[1] == 'boot':
         boot(sys.argv[2], sys.argv[3])
+    elif len(sys.argv) > 3 and sys.argv[1] == 'terminal':
+        sys.exit(terminal(int(sys.argv[2]), sys.argv[3:]))
     elif len(sys.argv) > 2 and sys.argv[1] == 'pictures':
         pictures(sys.argv[2:])
     else:

@@ -17,7 +17,7 @@ TEST(the_first_shortfall_is_the_cause_and_the_others_follow) {
         BOX(b);
         Shortfall shortfalls[] = { { CAUSE_GPU_MISSING, (char *)"7 of 8 GPUs are there" }, { CAUSE_NUMA, (char *)"1 of 2 NUMA nodes is there" } };
         b.action = (Action){ .census = { .missing = shortfalls, .n = 2 } };
-        assert_fails(&b, machine_work, CAUSE_GPU_MISSING, "7 of 8 GPUs are there (and 1 more: nodestrap status has them)\n1 of 2 NUMA nodes is there");
+        assert_fails(&b, machine_work, CAUSE_GPU_MISSING, "7 of 8 GPUs are there (and 1 more: nodestrap status --long has them)\n1 of 2 NUMA nodes is there");
         b.action.census.n = 1;
         assert_fails(&b, machine_work, CAUSE_GPU_MISSING, "7 of 8 GPUs are there");
         ASSERT_TRUE(!strchr(b.work.text, '('));

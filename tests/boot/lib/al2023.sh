@@ -150,7 +150,7 @@ check_both() {
                 # shellcheck disable=SC2086 # words
                 for unit in $THEIR_UNITS udev-net-manager@eth0; do try "$unit was skipped" skipped $unit; done
                 try "a warning names the other in the journal" in_journal 'two-bootstrappers: nodeadm-config.service and nodeadm-run.service are enabled'
-                try "and in what status says" sh -c "nodestrap status | grep -F nodeadm-config.service"
+                try "and in what status says" sh -c "nodestrap status --long | grep -F nodeadm-config.service"
                 try "nodeadm started by hand is skipped" systemctl start nodeadm-config nodeadm-run
                 try "it did not run" calls 0
                 try "our units stay active" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "active active"
