@@ -180,6 +180,7 @@ install: $(BINARY)
 	$(INSTALL) -D -m 0644 units/nodestrap.tmpfiles $(DESTDIR)$(prefix)/lib/tmpfiles.d/nodestrap.conf
 	$(INSTALL) -D -m 0644 /dev/null $(DESTDIR)$(prefix)/lib/nodestrap/explain
 	awk -f conf/explain.awk debian/nodestrap-codes.7 debian/NodeConfig.5 >$(DESTDIR)$(prefix)/lib/nodestrap/explain
+	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(prefix)/lib/nodestrap/examples conf/examples/types conf/examples/*.userdata
 	for p in debian/*.[578]; do $(INSTALL) -D -m 0644 $$p $(DESTDIR)$(mandir)/man$${p##*.}/$${p##*/} || exit; done
 	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir) README.md conf/*.schema.json debian/boot.svg

@@ -17,7 +17,7 @@
 
 enum {
         INIT, PLAN, DOCTOR,
-        CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, CONFIG_SIGN, CONFIG_VERIFY,
+        CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, CONFIG_EXAMPLE, CONFIG_SIGN, CONFIG_VERIFY,
         TOKEN, WAIT, SEND_EVENTS, STATUS, EXPLAIN,
         UDEV_NET_MANAGER, BOOT_HOOK,
         ABOUT_HELP, ABOUT_VERSION,
@@ -65,6 +65,12 @@ static const Command commands[_COMMAND_MAX] = {
                 .help = "print the JSON Schema of a NodeConfig",
                 .names = OURS, .flags = ROOT | BIT(CONFIG_OUTPUT) | BIT(STRICT),
                 .last = STAGE_START, .run = command_config_schema,
+        },
+        [CONFIG_EXAMPLE] = {
+                .words = "config example",
+                .help = "print a NodeConfig to start from: config example p5.48xlarge",
+                .names = OURS, .flags = ROOT, .takes_words = true,
+                .last = STAGE_ROOT, .run = command_config_example,
         },
         [CONFIG_SIGN] = {
                 .words = "config sign",

@@ -15,6 +15,8 @@ _must_check_ _nonnull_ int command_config_check(Run *run);
 _must_check_ _nonnull_ int command_doctor(Run *run);
 _must_check_ _nonnull_ int command_config_dump(Run *run);       /* prints the merged NodeConfig */
 _must_check_ _nonnull_ int command_config_schema(Run *run);
+/* prints a NodeConfig for an instance type */
+_must_check_ _nonnull_ int command_config_example(Run *run);
 /* prints the sources as one message with a signature */
 _must_check_ _nonnull_ int command_config_sign(Run *run);
 /* by whom the sources are signed; nothing but that */

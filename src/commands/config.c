@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The configuration by itself: is it valid, what do all sources come to, what may it hold? */
+ * The configuration by itself: is it valid, what do all sources come to, what may it hold, and what is one to
+ * start from? */
 #include "commands/commands.h"
 #include "commands/hide.h"
 #include "commands/output.h"
 #include "commands/run.h"
 #include "commands/sources.h"
+#include "host/host.h"
 #include "report/diag-json.h"
 #include "report/report.h"
 
@@ -12,6 +14,10 @@
 #include "base/str.h"
 
 #include <errno.h>
+#include <fnmatch.h>
+
+#define EXAMPLES "/usr/lib/nodestrap/examples"
+#define EXAMPLE_MAX (64 << 10)
 
 static int check_sources(Run *run) {
         int r = run_load_config(run);
@@ -110,4 +116,71 @@ int command_config_dump(Run *run) {
 int command_config_schema(Run *run) {
         _cleanup_(json_decrefp) json_t *schema = config_schema(run->options.strict);
         return output_json(schema, run->options.output_file, &run->diag);
+}
+
+/* ---- config example ---- */
+
+static int example_read(Run *run, const char *name, char **ret) {
+        _free_ char *path = xasprintf(EXAMPLES "/%s", name);
+        int r = root_read(run->root, path, EXAMPLE_MAX, ret, NULL);
+        return r >= 0 ? r : diag_error(&run->diag, r, CAUSE_SOURCE,
+                                       "%s below %s cannot be read: %s; the package brings it, and the "
+                                       "sources have it in conf/examples",
+                                       path, root_path(run->root), strerror(-r));
+}
+
+/* Of the first line of EXAMPLES/types with a pattern that fits: the file, and its own type, the first pattern.
+ * Both are borrowed of index. */
+static bool example_choose(char *index, const char *type, const char **ret_name, const char **ret_own) {
+        for (char *line; (line = strsep(&index, "\n"));) {
+                const char *name = strsep(&line, " "), *own = NULL;
+                for (const char *pattern; (pattern = strsep(&line, " "));) {
+                        own = own ?: pattern;
+                        *ret_name = name;
+                        *ret_own = own;
+                        if (*name != '#' && fnmatch(pattern, type, 0) == 0)
+                                return true;
+                }
+        }
+        return false;
+}
+
+static char *text_replaced(const char *text, const char *from, const char *to) {
+        Text t = {};
+        for (const char *at; (at = strstr(text, from)); text = at + strlen(from)) {
+                text_add_bytes(&t, text, (size_t)(at - text));
+                text_add(&t, "%s", to);
+        }
+        text_add(&t, "%s", text);
+        return text_take(&t);
+}
+
+/* As if it had been written for this type: its name, and how many EFA devices it has. */
+static char *example_make(const char *text, const char *own, const char *type) {
+        const InstanceType *from = instance_type_find(own), *to = instance_type_find(type);
+        _free_ char *named = text_replaced(text, own, type);
+        if (!from || !to || to->max_efa <= 0)
+                return TAKE_PTR(named);
+        _free_ char *before = xasprintf("expectedDevices: %d}", from->max_efa),
+                    *after = xasprintf("expectedDevices: %d}", to->max_efa);
+        return text_replaced(named, before, after);
+}
+
+int command_config_example(Run *run) {
+        const char *name = "", *own = "";
+        _free_ char *index = NULL, *text = NULL;
+        if (strv_length(run->options.sources) != 1)
+                return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
+                                  "config example takes one instance type behind its name, as in nodestrap "
+                                  "config example p5.48xlarge");
+        const char *type = run->options.sources[0];
+        int r = instance_type_check(type, NULL, &run->diag);
+        THEN(r, example_read(run, "types", &index));
+        if (r >= 0 && !example_choose(index, type, &name, &own))
+                r = diag_error(&run->diag, -ENOENT, CAUSE_SOURCE, EXAMPLES "/types names no file for %s", type);
+        THEN(r, example_read(run, name, &text));
+        if (r < 0)
+                return r;
+        _free_ char *made = example_make(text, own, type);
+        return output_text(made, &run->diag);
 }

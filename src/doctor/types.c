@@ -42,10 +42,9 @@ static bool brings(const Image *image, bool (*has)(const Root *root, const char 
 /* Only what tables know of, so that a laptop's name is none. */
 static char *own_type(const Image *image) {
         _free_ char *name = NULL;
-        unsigned enis, addresses;
         if (!image->running || root_read_line(image->root, PRODUCT_NAME, &name) < 0)
                 return NULL;
-        return instance_type_find(name) || eni_limits_find(name, &enis, &addresses) ? TAKE_PTR(name) : NULL;
+        return instance_type_is_known(name) ? TAKE_PTR(name) : NULL;
 }
 
 char **image_types(const Image *image, char **ret_why) {

@@ -220,6 +220,10 @@ typedef struct InstanceType {
 } InstanceType;
 /* NULL for a type that the table does not know */
 const InstanceType *instance_type_find(const char *name);
+/* Does any of the tables know it? */
+_must_check_ bool instance_type_is_known(const char *name);
+/* 0 if so; else -EINVAL, with a diagnostic of where (or NULL) that has the nearest one. */
+_must_check_ _nonnull(1, 3) int instance_type_check(const char *name, const char *where, Diag *diag);
 /* maxPods' two inputs (conf/eni-limits); false if the type is not in the table. */
 bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_addresses);
 /* How many network cards a type has, by either table; 0: not known. */

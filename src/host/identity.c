@@ -229,9 +229,7 @@ int detect_identity(const Root *root, const Config *config, const HostOptions *o
                 return r;
         }
         const char *name = h->product_name;     /* EC2's own firmware has the type there */
-        unsigned enis, addresses;
-        if (!h->instance.type && name &&
-            (instance_type_find(name) || eni_limits_find(name, &enis, &addresses)))
+        if (!h->instance.type && name && instance_type_is_known(name))
                 h->instance.type = xstrdup(name);
         assume_identity(config, h);
         return 0;

@@ -5,6 +5,8 @@
 
 #include "base/str.h"
 
+#include <errno.h>
+
 static int compare_type(const void *name, const void *row) {
         return strcmp(name, ((const InstanceType *)row)->name);
 }
@@ -51,4 +53,30 @@ unsigned network_cards_find(const char *type) {
         if (t && t->network_cards > 0)
                 return (unsigned)t->network_cards;
         return row && !t ? row->cards : 0;
+}
+
+bool instance_type_is_known(const char *name) {
+        return instance_type_find(name) || find_limit(name);
+}
+
+/* Near is one of its family, where there is one: who writes p5.99xlarge does not mean c5.9xlarge. */
+static int refuse_type(const char *type, const char *where, Diag *diag) {
+        _strv_ char **names = eni_limits_types();
+        Nearest any = { .text = type }, family = { .text = type };
+        size_t n = strcspn(type, ".");
+        for (size_t i = 0; i < n_instance_types; i++)
+                strv_push_at(&names, n_eni_limits + i, xstrdup(instance_types[i].name));
+        STRV_FOREACH(name, names) {
+                nearest_try(&any, *name);
+                if (strncmp(*name, type, n) == 0 && (*name)[n] == '.')
+                        nearest_try(&family, *name);
+        }
+        int r = diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, where,
+                              "\"%s\" is not an instance type this version knows", type);
+        diag_suggest_name(diag, "", family.best ?: any.best);
+        return r;
+}
+
+int instance_type_check(const char *name, const char *where, Diag *diag) {
+        return instance_type_is_known(name) ? 0 : refuse_type(name, where, diag);
 }

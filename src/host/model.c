@@ -241,31 +241,13 @@ static int add_programs(const Root *root, Host *h, const HostOptions *o, Diag *d
         return 0;
 }
 
-/* Near is one of its family, where there is one: who writes p5.99xlarge does not mean c5.9xlarge. */
-static int refuse_type(const char *type, Diag *diag) {
-        _strv_ char **names = eni_limits_types();
-        Nearest any = { .text = type }, family = { .text = type };
-        size_t n = strcspn(type, ".");
-        for (size_t i = 0; i < n_instance_types; i++)
-                strv_push_at(&names, n_eni_limits + i, xstrdup(instance_types[i].name));
-        STRV_FOREACH(name, names) {
-                nearest_try(&any, *name);
-                if (strncmp(*name, type, n) == 0 && (*name)[n] == '.')
-                        nearest_try(&family, *name);
-        }
-        int r = diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--instance-type",
-                              "\"%s\" is not an instance type this version knows", type);
-        diag_suggest_name(diag, "", family.best ?: any.best);
-        return r;
-}
-
 int model_host(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
-        unsigned enis, addresses;
+        int r = instance_type_check(options->instance_type, "--instance-type", diag);
 
+        if (r < 0)
+                return r;
         h->modelled = true;
         h->type = instance_type_find(options->instance_type);
-        if (!h->type && !eni_limits_find(options->instance_type, &enis, &addresses))
-                return refuse_type(options->instance_type, diag);
         h->instance.type = xstrdup(options->instance_type);
         h->product_name = xstrdup(options->instance_type);
         assume_identity(config, h);

@@ -26,12 +26,15 @@ in_fixture() { # FILE TYPE FIXTURE WARNINGS PATTERN...
 what_for() { # NAME: the words of in_fixture behind TYPE
         case $1 in
         g6-xlarge)              set -- g6-xlarge "" 'class single' 'create-raid|make-filesystem .*/0 ' 'set-clocks';;
+        inf1-6xlarge)           set -- inf1 no-driver '4 Neuron devices';;
         p4d-24xlarge-mig)       set -- p4d-24xlarge "" 'set-mig-mode' 'partition-gpus .*1g\.5gb' 'taint-node';;
+        p4de-24xlarge)          set -- p4de-24xlarge missing-device 'check-efa .*4 devices' 'check-health' 'create-raid .* 8 disks';;
         p5-48xlarge)            set -- p5-48xlarge no-huge-pages '32 EFA devices' 'await-fabric' 'check-efa .*32 devices';;
         p6-b200-48xlarge)       set -- p6-b200 no-fast-image-pull 'load-module +ib_umad' 'await-fabric' '/mnt/k8s-disks/8 ';;
         p6-b300-48xlarge)       set -- p6-b300 no-fast-image-pull 'load-module +ib_umad' 'reserve-pages' 'check-efa .*16 devices';;
         p6e-gb200)              set -- p6e-gb200 numa-nodes 'mask-unit +nvidia-imex' 'CDMM|CoherentGPUMemoryMode=driver';;
         p6e-gb200-imex-host)    set -- p6e-gb200 "" '/etc/nvidia-imex/nodes_config.cfg' 'await-imex' 'make-channel';;
+        plain)                  set -- m5-large "" 'start-unit +kubelet.service';;
         plain-ipv6)             set -- m5-large "" 'cluster DNS fd12:3456:789a::a' 'set-sysctl';;
         plain-outpost)          set -- m5-large "" 'write-block +/etc/hosts';;
         plain-proxy)            set -- m5-large "" 'environment';;
@@ -51,8 +54,39 @@ for file in "$examples"/*.userdata; do
         words=(); what_for "$name"; ok "and one in its fixture, ${words[0]:-none}" in_fixture "$file" "$type" "${words[@]}"
 done
 
+if [ -n "${NODESTRAP_TRANSLATED-}" ]; then done_testing; exit; fi       # shell, or what is above once more
+
+# ---- config example ----
+root=$tmp/installed
+ok "make install puts the examples where config example looks" env -u MAKEFLAGS make -s -C "$top" install DESTDIR="$root" BINARY="$nodestrap"
+example() { "$nodestrap" config example --root "$root" "$@" >"$tmp/example" 2>"$tmp/err"; }
+of_table() { grep -v '^#' "$conf/instance-types.csv" | awk -F, -v type="$1" '$1 == type { print $'"$2"' }'; }
+# Its accelerators, its EFA devices, and no key without effect; what is warned of are facts that a model, or a table, lacks.
+starts() { # TYPE: what is printed for it is accepted, and planned
+        local type=$1 taint='' efa unknown
+        example "$type" && accepted "$tmp/example" || { cat "$tmp/err"; return 1; }
+        "$nodestrap" plan --instance-type "$type" --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04 "$tmp/example" >"$tmp/out" 2>&1 || { tail -3 "$tmp/out"; return 1; }
+        unknown=$(warned "$tmp/out" | xargs -n 1 | grep -vxE 'assumed-facts|driver-version|unknown-eni-limits|efa-unknown|unused-instance-store')
+        case $(of_table "$type" 5) in nvidia-*) taint=nvidia.com/gpu;; aws-*) taint=aws.amazon.com/neuron;; esac
+        efa=$(of_table "$type" 8)
+        [ -z "$unknown" ] && [ "$(grep -o '{key: [^,]*' "$tmp/example" | cut -c7-)" = "$taint" ] || { echo "$unknown, want a taint of $taint"; return 1; }
+        [ -z "$efa" ] || ! grep -q expectedDevices "$tmp/example" || grep -q "expectedDevices: $efa}" "$tmp/example" || { echo "$efa EFA devices"; return 1; }
+        [ "$(sed -nE 's/^#.*--instance-type ([a-z0-9.-]*[a-z0-9]).*/\1/p' "$tmp/example" | tail -1)" = "$type" ] || { head -4 "$tmp/example"; return 1; }
+}
+all_start() { local type; for type in $(sed 's/,.*//; /^#/d' "$conf/instance-types.csv") m5.large c7g.xlarge g4ad.xlarge; do starts "$type" || { echo "$type"; return 1; }; done; }
+ok "each type has a NodeConfig to start from" all_start
+written() { local name own; while read -r name own _; do [[ $name == '#'* ]] || { example "$own" && diff "$tmp/example" "$examples/$name"; } || return; done <"$examples/types"; }
+ok "the type that a file is written for has it as it is" written
+refuses() { local code=$1 sentence=$2; shift 2; example "$@"; [ $? = "$code" ] && grep -qF -- "$sentence" "$tmp/err" || { cat "$tmp/err"; return 1; }; }
+ok "a type that nobody knows gets the nearest" refuses 2 '"p5.44xlarge" is not an instance type this version knows; did you mean p5.48xlarge?' p5.44xlarge
+ok "no type gets one" refuses 2 'as in nodestrap config example p5.48xlarge'
+ok "two are one too many" refuses 2 'takes one instance type' p5.48xlarge p4d.24xlarge
+echo 'p5-48xlarge.userdata p5.48xlarge' >"$root/usr/lib/nodestrap/examples/types"
+ok "a list without a line for it is told" refuses 12 '/usr/lib/nodestrap/examples/types names no file for m5.large' m5.large
+rm "$root/usr/lib/nodestrap/examples/p5-48xlarge.userdata"
+ok "so is a file that is missing" refuses 12 "/usr/lib/nodestrap/examples/p5-48xlarge.userdata below $root cannot be read: No such file or directory; the package brings it, and the sources have it in conf/examples" p5.48xlarge
+
 # ---- recipes ----
-if [ -n "${NODESTRAP_TRANSLATED-}" ]; then done_testing; exit; fi       # they are shell, and what they call is above
 mkdir "$tmp/bin"; ln -s "$nodestrap" "$tmp/bin/nodestrap"
 ok "the recipes are good shell" bash -c 'for f; do bash -n "$f" || exit; done' bash "$examples"/*.sh
 checked() { PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$examples" "$tmp/plans" && [ "$(find "$tmp/plans" -type f | wc -l)" = "$(find "$examples" -name '*.userdata' | wc -l)" ]; }

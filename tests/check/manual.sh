@@ -7,7 +7,7 @@ try() { local name=$1 output; shift; count=$((count + 1))
 
 flags() { sed -n 's/^ *\[FLAG_[A-Z_]*\] *= { "\([a-z-]*\)",.*/\1/p' "$top/src/cli/options.c" | sort -u; }
 mentions() { local f missing=; for f in $(flags); do grep -qE -- "--$f([^a-z-]|\$)" <<<"$1" || missing+=" --$f"; done; [ -z "$missing" ] || { echo "lacks$missing"; return 1; }; }
-commands_in() { local c; for c in init plan doctor config status check dump schema sign verify token wait send-events udev-net-manager boot-hook; do sed 's/\\-/-/g' "$1" | grep -qw -- "$c" || { echo "lacks $c"; return 1; }; done; }
+commands_in() { local c; for c in init plan doctor config status check dump schema example sign verify token wait send-events udev-net-manager boot-hook; do sed 's/\\-/-/g' "$1" | grep -qw -- "$c" || { echo "lacks $c"; return 1; }; done; }
 # What doctor's checks are called: the literals of its source, and the manual's table.
 codes() { grep -ohE '"(program|unit|module|library|directory|file|feature|label|leftovers?|version|driver|firmware|enabled|bootstrappers|plan|architecture|owner|rights|sysctl|trust|swap|asked)(-[a-z-]+)?"' \
         "$top"/src/doctor/*.c "$top/src/commands/doctor.c" | tr -d '"' | sort -u; }
@@ -41,7 +41,7 @@ complete_line() {                        # what bash offers behind these words
                 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; _nodestrap; printf "%s\n" "${COMPREPLY[@]}"' bash "$completion" "$@"
 }
 if [ -e /usr/share/bash-completion/bash_completion ]; then
-        try "config offers its words" diff <(complete_line nodestrap config '' | sort) <(printf '%s\n' check dump schema sign verify)
+        try "config offers its words" diff <(complete_line nodestrap config '' | sort) <(printf '%s\n' check dump example schema sign verify)
         try "plan offers --instance-type" grep -qx -- --instance-type <(complete_line nodestrap plan --)
         try "init does not" bash -c '! grep -qx -- --instance-type' < <(complete_line nodestrap init --)
         try "config check offers --partial and its forms" bash -c 'grep -qx -- --partial <<<"$1" && [ "$2" = "json sarif text" ]' x "$(complete_line nodestrap config check --)" "$(complete_line nodestrap config check --output '' | sort | xargs)"

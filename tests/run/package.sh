@@ -77,6 +77,8 @@ try "dpkg -i: nothing else is needed, and nothing to be said" says ''
 try "nodestrap --version says the package's version" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(dpkg-deb -f "$W"/nodestrap_*.deb Version)"
 explained() { in_root nodestrap explain EFABRIC | grep -q '^    Do: '; }
 try "explain finds the texts of the manual" explained
+started() { in_root nodestrap config example p5en.48xlarge >"$m/tmp/p5en" && in_root nodestrap config check --strict /tmp/p5en && grep -q 'expectedDevices: 16' "$m/tmp/p5en"; }
+try "config example finds one" started
 try "nodeadm is a link to it" is "$(in_root readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap
 try "so is nodeadm-internal" is "$(in_root readlink -f /usr/bin/nodeadm-internal)" /usr/bin/nodestrap
 try "every unit and drop-in is there" diff <(in_tree . -path ./systemd -prune -o -name '*.service' -print -o -name '*.path' -print -o -name '*.timer' -print -o -name '*.conf' -print) <(in_package systemd/system)

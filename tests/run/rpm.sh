@@ -77,6 +77,8 @@ try "a root of Debian 12" prepare unpacked; m=$W/unpacked/m; cp -r "$W/tree/." "
 try "unpacked there, it runs" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(rpm -qp --qf '%{VERSION}' "$rpm")"
 explained() { in_root nodestrap explain EFABRIC | grep -q "^    Do: "; }
 try "explain finds the texts of the manual" explained
+started() { in_root nodestrap config example p5en.48xlarge >"$m/tmp/p5en" && in_root nodestrap config check --strict /tmp/p5en && grep -q 'expectedDevices: 16' "$m/tmp/p5en"; }
+try "config example finds one" started
 for f in "$m"/usr/share/doc/nodestrap/examples/*.userdata; do
         try "${f##*/} is a good example" in_root nodestrap config check --strict -c "file://${f#"$m"}"
 done
