@@ -187,6 +187,12 @@ static json_t *node_json(const Root *root, const Report *r, const json_t *old) {
         return node;
 }
 
+/* Then a process that comes to no step fails none of theirs. */
+static bool did_devices(const Status *old, const json_t *before) {
+        const StatusRun *devices = before ? status_run(old, "devices") : NULL;
+        return devices && streq(devices->verdict, "ok");
+}
+
 /* By a clock that may have been set since the kernel started. */
 static char *booted_at(void) {
         struct timespec since;
@@ -202,7 +208,10 @@ void status_make(const Root *root, const Report *report, const Verdict *v, uint6
         bool same = status_read(root, &old) >= 0 && streq(old.boot_id, boot_id ?: "");
         const json_t *before = same ? old.json : NULL;
         json_t *status = json_object(), *runs = runs_kept(before, report->phases);
-        json_object_set_new(runs, report->phases, run_json(report, v, end_usec));
+        json_t *run = run_json(report, v, end_usec);
+        if (!report->results && v->phase && streq(report->phases, "devices,run") && did_devices(&old, before))
+                json_object_set_new(run, "phase", json_string("run"));
+        json_object_set_new(runs, report->phases, run);
         status_take(&parts, json_pack("{sO}", "runs", runs));
         json_t *overall = json_object_get(runs, overall_find(&parts, report->phases));
 
