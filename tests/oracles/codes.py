@@ -97,6 +97,16 @@ def program():
     return warnings, health, verdicts, set(words_of(read("src/apply/task.c"), "outcome")), unseen
 
 
+def unhelpful():
+    """Causes that say neither what to look at nor what to do, and those that send to another entry for that: status prints both."""
+    causes = re.search(r"^\.SH CAUSES\n(.*?)^\.SH ", read("debian/nodestrap-codes.7"), re.S | re.M).group(1)
+    for word, text in re.findall(r'^\.BR (E[A-Z0-9]+) " [^\n]*\n(.*?)(?=^\.TP|^\.SS|\Z)', causes, re.S | re.M):
+        if not re.search(r"\\fI(Look|Do):", text):
+            yield "%s: neither Look nor Do" % word
+        elif re.search(r"\\fI(Look|Do):\\fR As E[A-Z0-9]+", text):
+            yield "%s: as another" % word
+
+
 def page():
     """Section → the set of its entries; of causes with their status."""
     sections, name, tag = collections.defaultdict(list), None, False
@@ -129,6 +139,7 @@ warnings, health, verdicts, outcomes, unseen = program()
 sections = page()
 same("every call's code can be read from the sources", set(unseen), [])
 same("%d causes" % len(causes()), causes(), sections["CAUSES"])
+same("each says itself what to look at or to do", set(unhelpful()), [])
 same("%d warnings" % len(warnings), warnings, sections["WARNINGS"])
 same("%d words of health" % len(health), health, sections["HEALTH"])
 same("%d verdicts" % len(verdicts), verdicts, sections["VERDICTS"])
