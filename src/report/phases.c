@@ -190,7 +190,7 @@ void next_put(Status *s) {
         else if (!streq(verdict, "ok"))
                 next = next_of_failure(s->step, s->code);
         else if (joined && streq(joined->verdict, "failed"))
-                next = next_of_failure(joined->step, joined->code);
+                next = xstrdup("nodestrap wait --timeout 10s");  /* it may have joined since */
         if (!next)
                 json_object_del(s->json, "next");
         json_set_text(s->json, "next", next);

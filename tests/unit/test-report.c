@@ -667,7 +667,7 @@ TEST(a_boot_is_ok_when_all_its_phases_are) {
                       "systemctl status nodestrap-devices.service");
         assert_phases("{'verdict': 'ok', 'runs': {'config': " RUN_OF("ok", "") ", 'devices,run': " RUN_OF("ok", "") "}}", NULL, "ok: config=ok devices=ok run=ok", "");
         assert_phases("{'verdict': 'ok', 'runs': {'config,devices,run': " RUN_OF("ok", "") "}, 'joined': {'verdict': 'failed', 'code': 'ENOTREADY', 'step': 'join'}}", NULL,
-                      "ok: config=ok devices=ok run=ok join=failed", "nodestrap explain ENOTREADY");
+                      "ok: config=ok devices=ok run=ok join=failed", "nodestrap wait --timeout 10s");
 }
 
 TEST(a_phase_that_others_were_in_the_way_of_is_held) {
