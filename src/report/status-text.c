@@ -12,6 +12,7 @@
 #include "report/explain.h"
 #include "report/join.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 
@@ -213,8 +214,22 @@ static void counts_show(View *v, const Status *s, bool well) {
                 SAY(v, "warning: %s\n", first);
 }
 
+/* A command of the manual, with the name of what the step is about: "systemctl status UNIT". */
+static void command_show(View *v, const char *text, const char *step) {
+        static const struct { char word[7], type[14]; } names[] = {
+                { "UNIT", "start-unit:" },    { "UNIT", "restart-unit:" }, { "UNIT", "await-unit:" },
+                { "MODULE", "load-module:" }, { "PATH", "write-file:" },   { "KEY", "set-sysctl:" },
+        };
+        while (*text) {
+                __auto_type name = FIND(n, names, ARRAY_SIZE(names),
+                                        startswith(text, n->word) && startswith(step, n->type));
+                SAY(v, "%.*s", name ? INT_MAX : 1, name ? step + strlen(name->type) : text);
+                text += name ? strlen(name->word) : 1;
+        }
+}
+
 /* Prints the manual on a code, where the package has put it. */
-static void advice_show(View *v, const Root *root, const char *code) {
+static void advice_show(View *v, const Root *root, const char *code, const char *step) {
         static const char parts[][7] = { "Look: ", "Do: " };
         _free_ char *entries = NULL;
         if (explain_read(root, &entries) < 0)
@@ -222,8 +237,11 @@ static void advice_show(View *v, const Root *root, const char *code) {
         _free_ char *entry = explain_find(entries, code);
         for (size_t i = 0; entry && i < ARRAY_SIZE(parts); i++) {
                 _free_ char *text = explain_paragraph(entry, parts[i]);
-                if (text)
-                        SAY(v, "%c%s%s\n", *parts[i] | ' ', parts[i] + 1, text);
+                if (!text)
+                        continue;
+                SAY(v, "%c%s", *parts[i] | ' ', parts[i] + 1);
+                command_show(v, text, step);
+                SAY(v, "\n");
         }
 }
 
@@ -236,7 +254,7 @@ static void trouble_show(View *v, const Root *root, const char *word, int64_t ex
             *phase ? " in the " : "", phase, *phase ? " phase" : "");
         _free_ char *sentence = xstrndup(text, v->whole ? strlen(text) : strcspn(text, "\n"));
         lines_show(v, "  ", sentence);
-        advice_show(v, root, code);
+        advice_show(v, root, code, step);
 }
 
 /* Of the boot: ok, unfinished, waiting or running, and what has failed already. True: something has. */

@@ -27,6 +27,10 @@ texts failed; status failed
 ok 'then what to look at, and what to do, as codes(7) has it' eval 'shows "^look: nvidia-smi -q \| grep -A8 -i fabric; " && shows "^do: A longer spec.accelerator.nvidia.fabric.timeout where the state is In Progress"'
 ok 'what comes behind that is held' shows '^phases: config ok 700.0 ms, devices failed 310.7 s, run held 8.10 s$'
 ok 'with one thing to look at' shows '^next: nodestrap explain EFABRIC$'
+step() { rm -rf "$tmp/step"; cp -r "$tmp/failed" "$tmp/step"; sed -i "s/EFABRIC/$1/; s/await-fabric:fabric/$2/" "$tmp/step/run/nodestrap/status.json"; status step; }
+ok 'where the unit that failed stands in the place of UNIT' eval 'step EUNIT start-unit:containerd.service; shows "^look: journalctl -b -u containerd.service -n 50; systemctl cat containerd.service; nodestrap plan --show-secrets$" && shows "^do: .* systemctl reset-failed containerd.service; nodestrap init"'
+ok 'as a module, a file and a kernel setting do' eval 'step EMODULE load-module:efa; shows "^look: modprobe -v efa; " && step EFILE write-file:.etc.x && shows "^look: df -h .etc.x; " && step ESYSCTL set-sysctl:vm.x && shows "^look: sysctl vm.x; "'
+ok 'but not what a step is about that is of another kind' eval 'step EMODULE start-unit:a.service; shows "^look: modprobe -v MODULE; "'
 cp -r "$tmp/ok" "$tmp/apart"; texts apart
 sed -i 's/"verdict": "ok"/"verdict": "failed"/; s/"code": "OK"/"code": "EAPINAME"/; s/"exit": 0/"exit": 60/' "$tmp/apart/run/nodestrap/joined.json"
 ok 'a node that the cluster does not have is not well, and ends with the code of that' ends 60 apart --exit-code
