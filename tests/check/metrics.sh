@@ -65,6 +65,12 @@ tests:
   - {series: 'nodestrap_kubelet_started_seconds{instance="a"}', values: 700x40}
   - {series: 'nodestrap_gpu_healthy{instance="a", gpu="3", address="0000:97:00.0"}', values: 0x40}
   - {series: 'nodestrap_tainted{instance="a"}', values: 0x40}
+  - {series: 'aws_ec2_status_check_failed_maximum{dimension_InstanceId="i-0a", region="us-west-2"}', values: 0x40}
+  - {series: 'aws_ec2_status_check_failed_maximum{dimension_InstanceId="i-0b", region="us-west-2"}', values: 0x40}
+  - {series: 'aws_ec2_status_check_failed_average{instance_id="i-0c"}', values: 0x40}
+  - {series: 'aws_ec2_status_check_failed_average{instance_id="i-0d"}', values: 0x40}
+  - {series: 'kube_node_info{node="a", provider_id="aws:///us-west-2a/i-0a"}', values: 1x40}
+  - {series: 'kube_node_info{node="c", provider_id="aws:///us-west-2a/i-0c"}', values: 1x40}
   alert_rule_test:
   - {eval_time: 1m, alertname: NodestrapBootFailed, exp_alerts: [{exp_labels: {severity: critical, instance: b, verdict: failed, code: EFABRIC, step: 'await-fabric:fabric'},
       exp_annotations: {summary: 'b has failed to become a node: EFABRIC at await-fabric:fabric',
@@ -75,7 +81,13 @@ tests:
   - {expr: 'count by (alertname, instance) (ALERTS{alertstate="firing"})', eval_time: 30m, exp_samples: [
       {labels: '{alertname="NodestrapBootFailed", instance="b"}', value: 1}, {labels: '{alertname="NodestrapBootUnfinished", instance="c"}', value: 1},
       {labels: '{alertname="NodestrapNoReport", instance="d"}', value: 1}, {labels: '{alertname="NodestrapNotJoined", instance="a"}', value: 1},
-      {labels: '{alertname="NodestrapBootSlow", instance="a"}', value: 1}, {labels: '{alertname="NodestrapGpuUnhealthy", instance="a"}', value: 1}]}
+      {labels: '{alertname="NodestrapBootSlow", instance="a"}', value: 1}, {labels: '{alertname="NodestrapGpuUnhealthy", instance="a"}', value: 1},
+      {labels: '{alertname="NodestrapInstanceWithoutNode"}', value: 2}]}
+  - {expr: 'count by (instance_id) (ALERTS{alertname="NodestrapInstanceWithoutNode", alertstate="firing"})', eval_time: 30m, exp_samples: [
+      {labels: '{instance_id="i-0b"}', value: 1}, {labels: '{instance_id="i-0d"}', value: 1}]}
+- interval: 1m
+  input_series: [{series: 'aws_ec2_status_check_failed_maximum{dimension_InstanceId="i-0a"}', values: 0x40}]        # kube-state-metrics is away
+  alert_rule_test: [{eval_time: 30m, alertname: NodestrapInstanceWithoutNode, exp_alerts: []}]
 END
 ok 'they fire where they should, and nowhere else' "$promtool" test rules "$tmp/test.yaml"
 done_testing
