@@ -172,7 +172,7 @@ sizes:                                   # the ten longest functions, then count
 BINARY       ?= $(O)/nodestrap
 install: $(BINARY)
 	$(INSTALL) -D -m 0755 $(BINARY) $(DESTDIR)$(bindir)/nodestrap
-	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir) units/*.service units/*.path units/*.timer
+	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir) units/*.service units/*.path units/*.timer units/*.target
 	for d in units/*.service.d; do $(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir)/$${d#units/} $$d/*.conf || exit; done
 	cd units/systemd && find . -name '*.conf' -exec $(INSTALL) -D -m 0644 {} $(DESTDIR)$(prefix)/lib/nodestrap/systemd/{} \;
 	$(INSTALL) -D -m 0644 units/90-nodestrap.rules $(DESTDIR)$(rulesdir)/90-nodestrap.rules

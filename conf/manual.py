@@ -12,6 +12,18 @@ EXAMPLES = os.path.join(HERE, "examples")
 PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./+*=() -]*|https?://[^ #]*|[0-9]+(\.[0-9]+){3}(/[0-9]+)?|[1-9][0-9]*[MGmsh]i?|--[a-z][a-z0-9/.=-]*")
 TYPES = {"object": "map", "array": "list", "string": "text", "boolean": "true or false", "integer": "integer"}
 
+# What people must know before they choose, and the program need not hold.
+FAILURE_POLICY = r""".PP
+reboot and poweroff act for causes of hardware alone, before kubelet has run,
+and only where one of our units has failed under its own name. The budget of
+one reboot is an instance\'s, by a ledger on its root disk. Nothing on a node
+stops a group that replaces machines for ever: that takes an alarm that
+suspends its launches, or a limit of the NodePool. Stop and terminate both lose
+what is on instance stores. See
+.BR nodestrap (8),
+FAILURE POLICY.
+"""
+
 HEAD = r""".\" SPDX-License-Identifier: Apache-2.0
 .\" Made by conf/manual.py of the program's table of fields: change that.
 .TH NODECONFIG 5 2026-11-23 nodestrap "File formats"
@@ -147,7 +159,7 @@ def entries(node, path=""):
         if here in ("spec",) or path == "spec" and sub.get("properties"):
             out += (".SS %s\n" % roff(here) if path else "") + entry(here, key, sub)
         elif here == "spec.failurePolicy":
-            out += ".SS %s\n" % roff(here) + entry(here, key, sub)
+            out += ".SS %s\n" % roff(here) + entry(here, key, sub) + FAILURE_POLICY
         else:
             out += entry(here, key, sub)
         out += entries(sub, here)

@@ -7,6 +7,7 @@
 #include "commands/plan-modes.h"
 #include "commands/run.h"
 #include "commands/sources.h"
+#include "report/aftermath.h"
 #include "report/report.h"
 #include "report/verdict.h"
 
@@ -91,6 +92,8 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 report.instance_id = name.instance_id;
                 report.instance_type = name.instance_type;
                 report.node_guessed = name.guessed;
+                _free_ char *then = aftermath_choose(run->root, &report, run_is_of_units(run), &run->diag);
+                report.then = then;
                 bool failed_before = init_devices_failed(run);
                 ExitCode code = report_write(run->root, &report);
                 if (code == EXIT_DONE && failed_before && !results_first_failure(run->results))

@@ -26,6 +26,15 @@ bool cause_passes(Cause cause, int error) {
                 (passing[cause] == SILENT && (error == -ETIMEDOUT || error == -EHOSTUNREACH)));
 }
 
+#define HARDWARE_ROW(name, when) [CAUSE_##name] = HARDWARE_##when,
+static const enum { HARDWARE_NEVER, HARDWARE_STEP, HARDWARE_ALWAYS } hardware[_CAUSE_MAX] = {
+        HARDWARE_CAUSES(HARDWARE_ROW)
+};
+
+bool cause_is_hardware(Cause cause, bool step) {
+        return cause >= 0 && cause < _CAUSE_MAX && hardware[cause] + step > HARDWARE_STEP;
+}
+
 void diag_done(Diag *d) {
         for (Diagnostic *i = d->items; i < d->items + d->n; i++)
                 FREE_ALL(i->code, i->where, i->path, i->text, i->source, i->suggestion);

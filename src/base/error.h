@@ -116,6 +116,12 @@ typedef enum ExitCode {
 #define PASSING_CAUSES(X) \
         X(IMDS, SILENT) X(EC2, SILENT) X(FACTS, SILENT) X(STALLED, ALWAYS) X(VOLUME, ALWAYS) \
         X(DISK_ERROR, ALWAYS)
+/* Those for which failurePolicy: reboot and poweroff act: hardware that another start or another instance may
+ * not have broken. STEP: of a failed step alone, as before that the configuration is at odds with the type. */
+#define HARDWARE_CAUSES(X) \
+        X(DISK_ERROR, ALWAYS) X(EFA, STEP) X(GPU_MISSING, STEP) X(NVSWITCH, STEP) X(DRIVER, STEP) \
+        X(FABRIC_MANAGER, STEP) X(FABRIC, STEP) X(NVML, STEP) X(NVIDIA_SMI, STEP) X(HEALTH, STEP) \
+        X(NEURON, STEP)
 typedef enum Cause { CAUSES(CAUSE_MEMBER) _CAUSE_MAX, _CAUSE_INVALID = -22 } Cause;
 
 /* "ESYNTAX"; for what is no cause that of CAUSE_INTERNAL */
@@ -124,6 +130,8 @@ const char *cause_word(Cause cause);
 ExitCode cause_exit_code(Cause cause);
 /* Is it worth another try? error: the negative errno that came with it. */
 bool cause_passes(Cause cause, int error);
+/* Is it the hardware's, and not the configuration's? step: it is that of a failed step. */
+bool cause_is_hardware(Cause cause, bool step);
 
 /* Where in the input something stands: lines and columns (characters, not bytes) count from 1, as an editor
  * shows them. Zero means not known; the source belongs to somebody else. */

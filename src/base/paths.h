@@ -17,6 +17,9 @@
 #define CDI_TURN            RUN_DIR "/cdi-may-refresh"          /* units/nvidia-cdi-refresh.service.d */
 #define TAINT_FILE          RUN_DIR "/kubelet-environment"      /* units/kubelet.service.d reads it
                                                                  * behind KUBELET_ENVIRONMENT */
+#define POWER_FILE          RUN_DIR "/power"        /* units/nodestrap-power.service: "reboot 0 60", do it in
+                                                     * so many seconds, and when the cluster has heard why,
+                                                     * but in so many at the latest */
 #define RUN_CONFIG_CACHE    "/run/eks/nodeadm/config.json"      /* --config-cache of our units */
 #define MANIFEST_FILE       "/var/lib/nodestrap/manifest.json"  /* of the files that this tool owns */
 #define ENVIRONMENT_DIR     "/etc/nodestrap/environment"        /* what the NodeConfig's environment says for

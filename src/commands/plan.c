@@ -9,6 +9,7 @@
 #include "base/lines.h"
 #include "doctor/checks.h"
 #include "redact/mask.h"
+#include "report/aftermath.h"
 #include "report/diag-json.h"
 #include "report/status.h"
 #include "source/source.h"
@@ -122,6 +123,15 @@ static int refuse_unmet(const Config *config, Diag *diag) {
         return diag_judge(diag);
 }
 
+/* What failurePolicy: reboot comes to on this instance. */
+static void warn_of_ledger(Run *run) {
+        if (run->config->failure_policy != FAILURE_REBOOT || run->host->modelled || run->plan->as_nodeadm)
+                return;
+        _free_ char *why = aftermath_ledger_look(run->root, run->host->instance.id);
+        if (why)
+                diag_warn(&run->diag, "failure-policy", "a failure of hardware makes no reboot: %s", why);
+}
+
 /* Each of these is an answer of its own. */
 static int refuse_mixture(const Options *o, Diag *diag) {
         const char *with = o->diff            ? "diff"
@@ -181,6 +191,7 @@ int command_plan(Run *run) {
         /* What became of the input belongs into what is reviewed, before what planning has to say. */
         diag_move(&run->diag, &run->plan->warnings);
         compare_with_boot(run);
+        warn_of_ledger(run);
         r = refuse_unmet(run->config, &run->diag);
         if (r >= 0 && o->strict)
                 r = plan_be_strict(&run->diag);

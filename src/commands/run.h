@@ -68,6 +68,8 @@ _must_check_ _nonnull_ int run_open_root(Run *run);
 _must_check_ _nonnull_ int run_choose_sources(Run *run);
 /* Does a person wait for an answer that the metadata service has at once, or never? */
 _must_check_ _nonnull_ bool run_is_by_hand(const Run *run);
+/* Has one of the units that obey failurePolicy run this, and by our own name? */
+_must_check_ _nonnull_ bool run_is_of_units(const Run *run);
 /* sources → decode → merge → validate */
 _must_check_ _nonnull_ int run_load_config(Run *run);
 /* As before that, with an empty diag. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #define IMDS_SOURCE "imds://user-data"
+#define FAILURE_UNITS "NODESTRAP_FAILURE_POLICY"        /* of units/nodestrap-{config,run}.service */
 #define SYS_VENDOR  "/sys/devices/virtual/dmi/id/sys_vendor"
 
 /* "QEMU": the vendor of a machine that is not EC2's; NULL where it is, or where that cannot be told (on Xen,
@@ -25,6 +26,10 @@ static char *foreign_vendor(const Root *root) {
 
 bool run_is_by_hand(const Run *run) {
         return run->sources->by_default && run->options.name == PROGRAM_NODESTRAP && !verdict_is_of_unit();
+}
+
+bool run_is_of_units(const Run *run) {
+        return run->options.name == PROGRAM_NODESTRAP && verdict_is_of_unit() && getenv(FAILURE_UNITS);
 }
 
 static int expect_imds(Run *run) {

@@ -46,7 +46,9 @@ typedef enum MemoryMode { MEMORY_AUTO, MEMORY_DRIVER, MEMORY_NUMA, _MEMORY_INVAL
 typedef enum Clocks { CLOCKS_AUTO, CLOCKS_MAX, CLOCKS_DEFAULT, _CLOCKS_INVALID = -22 } Clocks;
 /* What becomes of a node whose hardware is not well. */
 typedef enum HealthPolicy { HEALTH_WARN, HEALTH_REQUIRE, HEALTH_OFF, _HEALTH_INVALID = -22 } HealthPolicy;
-typedef enum FailurePolicy { FAILURE_HOLD, FAILURE_JOIN_TAINTED, _FAILURE_INVALID = -22 } FailurePolicy;
+typedef enum FailurePolicy {
+        FAILURE_HOLD, FAILURE_JOIN_TAINTED, FAILURE_REBOOT, FAILURE_POWER_OFF, _FAILURE_INVALID = -22
+} FailurePolicy;
 
 /* any case is accepted for this one, as nodeadm does */
 DECLARE_STRING_TABLE(storage_strategy, StorageStrategy);

@@ -21,7 +21,7 @@ DEFINE_STRING_TABLE(imex_mode, ImexMode, "auto", "off", "dra", "host")
 DEFINE_STRING_TABLE(memory_mode, MemoryMode, "auto", "driver", "numa")
 static const char *const clocks_table[] = { "auto", "max", "default" };
 static const char *const health_policy_table[] = { "warn", "require", "off" };
-DEFINE_STRING_TABLE(failure_policy, FailurePolicy, "hold", "join-tainted")
+DEFINE_STRING_TABLE(failure_policy, FailurePolicy, "hold", "join-tainted", "reboot", "poweroff")
 
 static const char *const storage_strategy_table[] = { NULL, "RAID0", "RAID10", "Mount" };
 static const char *const disabled_mount_table[] = { NULL, "Containerd", "PodLogs", "SOCI", "Kubelet" };
@@ -301,7 +301,9 @@ static const Field spec_fields[] = {
           OURS("{\"nvidia\": {\"health\": \"require\"}}") },
         { FIELD("featureGates", "Features by name; true or false."), .type = FIELD_DICT, .flags = FIELD_GATES,
           .fields = feature_gates, .bind = bind_gates, NODEADM("{\"InstanceIdNodeName\": true}") },
-        { FIELD("failurePolicy", "After a failed step: do not start kubelet, or join with a taint."),
+        { FIELD("failurePolicy", "After a failed step: do not start kubelet (hold), or join with a taint; or, "
+                                 "where hardware has failed, do not start it, and reboot once, or power off "
+                                 "after 10 to 15 minutes. nodestrap(8), FAILURE POLICY."),
           NAMES(failure_policy_table), AT(ENUM, failure_policy), OURS("join-tainted") },
         {}
 };

@@ -124,9 +124,16 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
         bool taint = config->failure_policy == FAILURE_JOIN_TAINTED,
              label = config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY &&
                      plan_find(plan, FABRIC_ID);
+        static const char *const why[] = {
+                [FAILURE_HOLD] = "none: a failed step keeps kubelet down",
+                [FAILURE_JOIN_TAINTED] = "if a step of the devices failed; else none",
+                [FAILURE_REBOOT] = "none: a failed step keeps kubelet down; where hardware has failed, this "
+                                   "instance reboots, once",
+                [FAILURE_POWER_OFF] = "none: a failed step keeps kubelet down; where hardware has failed, "
+                                      "this instance powers off after 10 to 15 minutes",
+        };
         Action *a = plan_add(plan, ACTION_TAINT_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
-                             taint ? "if a step of the devices failed; else none"
-                                   : "none: a failed step keeps kubelet down");
+                             why[plan->as_nodeadm && !taint ? FAILURE_HOLD : config->failure_policy]);
         if (label) {
                 a->node.clique = true;
                 a->with = xstrdup(taint ? CLIQUE_KEY " " TAINT_KEY : CLIQUE_KEY);

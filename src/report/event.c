@@ -129,6 +129,8 @@ static void add_outlook(Text *t, const Root *root, const Report *report, const V
                 text_add(t, "; kubelet was not started");
         if (report->tries > 1)
                 text_add(t, "; it was tried %u times", report->tries);
+        if (report->then)
+                text_add(t, "; the machine %s", report->then);
         if (report->node_guessed)
                 text_add(t, "; EC2 may have another name for this node");
         text_add(t, " (nodestrap status, on the node, tells all)");

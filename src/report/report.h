@@ -20,6 +20,7 @@ typedef struct Report {
         const char *region, *node;      /* not known, as may be where this node is, and
                                          * what the cluster calls it, */
         const char *instance_id, *instance_type;        /* which instance it is, of what type; */
+        const char *then;               /* what aftermath_choose() says; or NULL */
         bool node_guessed;              /* the metadata service's word, of no domain of EC2's */
 } Report;
 

@@ -344,6 +344,10 @@ tree_modprobe_edited() {                # a user script has options of its own f
                 >"$tree/etc/systemd/system/modprobe-edited.service"
         mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -sf ../modprobe-edited.service "$tree/etc/systemd/system/multi-user.target.wants/"
 }
+tree_failure_hook() {                   # what an image does about a failure, once a boot
+        printf '[Unit]\nDefaultDependencies=no\nBefore=nodestrap-failed.target\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c "echo >>/var/lib/hook"\n' >"$tree/etc/systemd/system/hook.service"
+        mkdir -p "$tree/etc/systemd/system/nodestrap-failed.target.wants"; ln -s ../hook.service "$tree/etc/systemd/system/nodestrap-failed.target.wants/"
+}
 tree_gpu() {                            # a machine with GPUs from power-on, and fakes of NVIDIA's programs (tests/fakes/install.sh)
         # shellcheck disable=SC2046 # words
         FAKES=$FAKES "$here/fakes/install.sh" "$tree" $(head_of gpu) || fails "the fakes cannot be installed"

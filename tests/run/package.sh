@@ -81,7 +81,7 @@ started() { in_root nodestrap config example p5en.48xlarge >"$m/tmp/p5en" && in_
 try "config example finds one" started
 try "nodeadm is a link to it" is "$(in_root readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap
 try "so is nodeadm-internal" is "$(in_root readlink -f /usr/bin/nodeadm-internal)" /usr/bin/nodestrap
-try "every unit and drop-in is there" diff <(in_tree . -path ./systemd -prune -o -name '*.service' -print -o -name '*.path' -print -o -name '*.timer' -print -o -name '*.conf' -print) <(in_package systemd/system)
+try "every unit and drop-in is there" diff <(in_tree . -path ./systemd -prune -o -name '*.service' -print -o -name '*.path' -print -o -name '*.timer' -print -o -name '*.target' -print -o -name '*.conf' -print) <(in_package systemd/system)
 try "and what udev and networkd get" diff <(in_tree systemd -type f) <(in_package nodestrap/systemd)
 try "and the rule" is "$(in_package udev/rules.d)" ./90-nodestrap.rules
 state() { in_root systemctl is-enabled $units | sort -u; }

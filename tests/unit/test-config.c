@@ -1074,6 +1074,8 @@ TEST(string_tables) {
         ASSERT_TRUE(!storage_strategy_to_string(STORAGE_NONE));
         ASSERT_STREQ(memory_mode_to_string(MEMORY_DRIVER), "driver");
         ASSERT_EQ(failure_policy_from_string("join-tainted"), FAILURE_JOIN_TAINTED);
+        ASSERT_EQ(failure_policy_from_string("reboot"), FAILURE_REBOOT);
+        ASSERT_EQ(failure_policy_from_string("poweroff"), FAILURE_POWER_OFF);
 }
 
 TEST_MAIN

@@ -2,6 +2,7 @@
  * Verdicts → notices for the cluster, as files below a temporary root, and who the cluster is; that they become Events is in tests/cluster/events.sh. */
 #include "files.h"
 #include "doc/doc.h"
+#include "report/aftermath.h"
 #include "report/event.h"
 #include "report/status.h"
 
@@ -345,6 +346,149 @@ TEST(names) {
         ASSERT_TRUE(!streq(one, other));
         kube_event_name(&a, "NodestrapFailed", "i-2\nEDISKS\nawait-disks", other);
         ASSERT_TRUE(!streq(one, other));
+}
+
+/* ---- what becomes of the machine ---- */
+
+TEST(who_reboots_or_powers_off) {
+        const AftermathFacts reboot = { .policy = FAILURE_REBOOT, .cause = CAUSE_FABRIC, .step = true, .units = true };
+        static const Cause others[] = { CAUSE_NONE, CAUSE_INVALID, CAUSE_DISKS, CAUSE_DISK_USED, CAUSE_DISK_DATA, CAUSE_SYSCTL, CAUSE_MIG, CAUSE_MIG_REBOOT, CAUSE_VERSION,
+                                        CAUSE_FILE, CAUSE_UNIT, CAUSE_KUBELET, CAUSE_INTERRUPTED, CAUSE_EC2, CAUSE_NOT_READY, _CAUSE_MAX, _CAUSE_INVALID },
+                           hardware[] = { CAUSE_GPU_MISSING, CAUSE_FABRIC, CAUSE_HEALTH, CAUSE_EFA, CAUSE_DISK_ERROR, CAUSE_NEURON, CAUSE_DRIVER };
+        const struct { AftermathFacts facts; FailurePolicy want; } cases[] = {
+                { reboot, FAILURE_REBOOT },
+                { { FAILURE_POWER_OFF, CAUSE_HEALTH, true, true, false, false }, FAILURE_POWER_OFF },
+                { { FAILURE_HOLD, CAUSE_FABRIC, true, true, false, false }, FAILURE_HOLD },
+                { { FAILURE_JOIN_TAINTED, CAUSE_FABRIC, true, true, false, false }, FAILURE_HOLD },
+                { { FAILURE_REBOOT, CAUSE_FABRIC, true, false, false, false }, FAILURE_HOLD },  /* by hand, or as nodeadm */
+                { { FAILURE_REBOOT, CAUSE_FABRIC, true, true, true, false }, FAILURE_HOLD },    /* the run phase tries again */
+                { { FAILURE_POWER_OFF, CAUSE_FABRIC, true, true, false, true }, FAILURE_HOLD }, /* pods may run */
+                { { FAILURE_REBOOT, CAUSE_EFA, false, true, false, false }, FAILURE_HOLD },     /* more are asked for than the type can have */
+                { { FAILURE_REBOOT, CAUSE_DISK_ERROR, false, true, false, false }, FAILURE_REBOOT },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                if (aftermath_decide(&cases[i].facts) != cases[i].want)
+                        FAIL("case %zu", i);
+        AftermathFacts f = reboot;
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+                if ((f.cause = others[i], aftermath_decide(&f)) != FAILURE_HOLD)
+                        FAIL("reboots for %s", cause_word(others[i]));
+        for (size_t i = 0; i < ARRAY_SIZE(hardware); i++)
+                if ((f.cause = hardware[i], aftermath_decide(&f)) != FAILURE_REBOOT)
+                        FAIL("does not reboot for %s", cause_word(hardware[i]));
+}
+
+#define MACHINE "i-0123456789abcdef0"
+
+typedef struct Failed { Box b; Diag diag; char *then; } Failed;
+
+/* Of a run phase whose fabric has failed, by the unit, with that in the ledger (NULL: no ledger), below the directory. */
+static void failed_init(Failed *f, const char *directory, FailurePolicy policy, const char *ledger, size_t size) {
+        *f = (Failed){};
+        box_init(&f->b);
+        tree_remove(f->b.path);
+        root_free(f->b.root);
+        (void)snprintf(f->b.path, sizeof f->b.path, "%s/test-XXXXXX", directory);
+        ASSERT_TRUE(mkdtemp(f->b.path));
+        ASSERT_OK(root_new(f->b.path, &f->b.root));
+        f->b.config.failure_policy = policy;
+        f->b.items[0].outcome = OUTCOME_FAILED;
+        f->b.items[0].cause = CAUSE_FABRIC;
+        f->b.report.diag = &f->diag;
+        f->b.report.instance_id = MACHINE;
+        if (ledger)
+                ASSERT_OK(root_replace(f->b.root, REBOOT_LEDGER, ledger, size, 0644));
+        f->then = aftermath_choose(f->b.root, &f->b.report, true, &f->diag);
+}
+
+static void failed_done(Failed *f) {
+        free(f->then);
+        diag_done(&f->diag);
+        box_done(&f->b);
+}
+#define FAILED(name, ...) _cleanup_(failed_done) Failed name; failed_init(&name, __VA_ARGS__)
+
+static char *asked(const Failed *f) {
+        char *text = NULL;
+        return root_read(f->b.root, POWER_FILE, 64, &text, NULL) < 0 ? xstrdup("nothing") : text;
+}
+static void assert_asked(const Failed *f, const char *want) {
+        _free_ char *text = asked(f);
+        ASSERT_STREQ(text, want);
+}
+
+TEST(one_reboot_an_instance) {
+        FAILED(f, "/var/tmp", FAILURE_REBOOT, NULL, 0);
+        ASSERT_STREQ(f.then, "reboots now, once");
+        assert_asked(&f, "reboot 0 60\n");
+        _free_ char *again = aftermath_choose(f.b.root, &f.b.report, true, &f.diag);
+        ASSERT_TRUE(!again);
+        assert_asked(&f, "nothing");
+        ASSERT_STREQ(f.diag.items[1].code, "failure-policy");
+        ASSERT_STREQ(f.diag.items[1].text, "the machine stays as it is: this instance has had its only one (" REBOOT_LEDGER ")");
+        f.b.report.instance_id = "i-0123456789abcdef1";         /* an image was made of the first one */
+        _free_ char *other = aftermath_choose(f.b.root, &f.b.report, true, &f.diag);
+        ASSERT_STREQ(other, "reboots now, once");
+}
+
+TEST(a_ledger_that_is_no_ledger) {
+        static const char *const bad[] = { "", "\n", "i-\n", MACHINE, MACHINE "\n" MACHINE "\n", MACHINE "\n\n", "i-0123 x\n", "{}\n", "x" MACHINE "\n", "i-01\xff\n" };
+        static const char zeros[64], end[] = MACHINE "\n\0", large[4096] = "i-0";
+        const struct { const char *text; size_t size; } others[] = { { zeros, sizeof zeros }, { end, sizeof end - 1 }, { large, sizeof large } };
+        for (size_t i = 0; i < ARRAY_SIZE(bad) + ARRAY_SIZE(others); i++) {
+                bool text = i < ARRAY_SIZE(bad);
+                const char *ledger = text ? bad[i] : others[i - ARRAY_SIZE(bad)].text;
+                FAILED(f, "/var/tmp", FAILURE_REBOOT, ledger, text ? strlen(ledger) : others[i - ARRAY_SIZE(bad)].size);
+                if (f.then || f.diag.n != 1 || !strstr(f.diag.items[0].text, REBOOT_LEDGER))
+                        FAIL("ledger %zu: %s", i, f.then ?: "no warning");
+                assert_asked(&f, "nothing");
+        }
+}
+
+TEST(a_ledger_that_cannot_be_written) {
+        FAILED(f, "/dev/shm", FAILURE_REBOOT, NULL, 0);         /* it would be lost with the reboot */
+        ASSERT_TRUE(!f.then);
+        assert_asked(&f, "nothing");
+        FAILED(g, "/var/tmp", FAILURE_HOLD, NULL, 0);
+        g.b.config.failure_policy = FAILURE_REBOOT;
+        ASSERT_OK(root_replace(g.b.root, "/var/lib/nodestrap", "a file", 6, 0644));
+        _free_ char *then = aftermath_choose(g.b.root, &g.b.report, true, &g.diag);
+        ASSERT_TRUE(!then && g.diag.n == 1);
+        assert_asked(&g, "nothing");
+        g.b.report.instance_id = NULL;
+        _free_ char *unknown = aftermath_choose(g.b.root, &g.b.report, true, &g.diag);
+        ASSERT_TRUE(!unknown && strstr(g.diag.items[1].text, "which instance"));
+}
+
+TEST(an_end_after_a_while) {
+        unsigned first = 0, others = 0, sec = 0, limit = 0;
+        FAILED(f, "/var/tmp", FAILURE_POWER_OFF, "junk", 4);    /* which is the reboot's */
+        for (unsigned i = 0; i < 200; i++) {
+                char id[32];
+                (void)snprintf(id, sizeof id, "i-%017x", i / 2);
+                f.b.report.instance_id = id;
+                _free_ char *then = aftermath_choose(f.b.root, &f.b.report, true, &f.diag), *text = asked(&f);
+                ASSERT_EQ(sscanf(text, "poweroff %u %u\n", &sec, &limit), 2);
+                ASSERT_TRUE(sec >= 600 && sec <= 900 && limit == 1800);
+                ASSERT_TRUE(then && startswith(then, "powers off in 1"));
+                ASSERT_TRUE(i % 2 == 0 || sec == first);        /* always the same of one instance */
+                others += i % 2 == 0 && sec != first;
+                first = sec;
+        }
+        ASSERT_TRUE(others > 90);
+        f.b.report.phases = "devices";                          /* says nothing of the end */
+        ASSERT_TRUE(!aftermath_choose(f.b.root, &f.b.report, true, &f.diag));
+        ASSERT_EQ(root_exists(f.b.root, POWER_FILE), 1);
+        f.b.report.phases = "run";                              /* somebody types an init */
+        ASSERT_TRUE(!aftermath_choose(f.b.root, &f.b.report, false, &f.diag));
+        assert_asked(&f, "nothing");
+}
+
+TEST(the_cluster_hears_of_the_end) {
+        BOX(b);
+        b.report.then = "powers off in 12 minutes";
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; kubelet was not started; the machine powers off in 12 minutes" TAIL);
 }
 
 TEST_MAIN

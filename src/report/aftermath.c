@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A node that must not join costs money until somebody looks. Where its hardware has failed, another start may
+ * help, once, and then an end. What is not certain keeps the machine as it is: a loop of reboots is worse. */
+#include "report/aftermath.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+#define LEDGER_MAX   128
+#define EVENT_SEC    60         /* a reboot waits so long for the Event, */
+#define EVENTS_SEC   1800       /* and the end until send-events gives up */
+#define POWEROFF_SEC 600        /* time to log in; and up to so much more, */
+#define SPREAD_SEC   300        /* that a rack does not go at once */
+
+FailurePolicy aftermath_decide(const AftermathFacts *f) {
+        bool asked = f->policy == FAILURE_REBOOT || f->policy == FAILURE_POWER_OFF;
+        return asked && f->units && !f->later && !f->kubelet && cause_is_hardware(f->cause, f->step)
+                       ? f->policy
+                       : FAILURE_HOLD;
+}
+
+/* ---- the one reboot ---- */
+
+/* An image may have been made of an instance that has had its own. */
+char *aftermath_ledger_look(const Root *root, const char *instance_id) {
+        _free_ char *text = NULL;
+        size_t size = 0;
+        if (!instance_id)
+                return xstrdup("nothing says which instance this is");
+        int r = root_read(root, REBOOT_LEDGER, LEDGER_MAX, &text, &size);
+        if (r == -ENOENT)
+                return NULL;
+        if (r < 0)
+                return xasprintf(REBOOT_LEDGER " cannot be read: %s", strerror(-r));
+        size_t n = startswith(text, "i-") ? 2 + strspn(text + 2, "0123456789abcdef") : 0;
+        if (n < 3 || n + 1 != size || text[n] != '\n')
+                return xstrdup(REBOOT_LEDGER " is damaged, and may be of this instance");
+        text[n] = 0;
+        return streq(text, instance_id) ? xstrdup("this instance has had its only one (" REBOOT_LEDGER ")")
+                                        : NULL;
+}
+
+/* Why none is made, or NULL: it is noted. In memory the note would be lost with that reboot. */
+static char *ledger_take(const Root *root, const char *instance_id) {
+        struct statfs fs = {};
+        char *why = aftermath_ledger_look(root, instance_id);
+        if (why)
+                return why;
+        _free_ char *line = xasprintf("%s\n", instance_id);
+        int r = root_replace(root, REBOOT_LEDGER, line, strlen(line), 0644);
+        _cleanup_(close_fd) int fd = r < 0 ? r : root_open(root, REBOOT_LEDGER, O_RDONLY);
+        if (fd < 0 || fstatfs(fd, &fs) < 0)
+                return xasprintf(REBOOT_LEDGER " cannot be written: %s", strerror(fd < 0 ? -fd : errno));
+        return fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC
+                       ? xstrdup(REBOOT_LEDGER " is on no disk, and would be lost")
+                       : NULL;
+}
+
+/* ---- the whole ---- */
+
+/* FNV-1a: of each instance another one, and of this one always the same. */
+static unsigned poweroff_sec(const char *instance_id) {
+        uint32_t hash = 2166136261;
+        for (const char *c = instance_id ?: ""; *c; c++)
+                hash = (hash ^ (uint8_t)*c) * 16777619;
+        return POWEROFF_SEC + hash % (SPREAD_SEC + 1);
+}
+
+static AftermathFacts facts_of(const Root *root, const Report *report, bool units) {
+        const Result *failed = report->results ? results_first_failure(report->results) : NULL;
+        const Diagnostic *error = diag_first_error(report->diag);
+        return (AftermathFacts){ .policy = report->config ? report->config->failure_policy : FAILURE_HOLD,
+                                .cause = failed  ? failed->cause
+                                         : error ? error->cause
+                                                 : CAUSE_NONE,
+                                .step = failed,
+                                .units = units,
+                                .later = streq(report->phases, "devices"),
+                                .kubelet = root_exists(root, KUBELET_TURN) != 0 };
+}
+
+/* Why it will not be done, or NULL; the caller frees it. */
+static char *ask(const Root *root, FailurePolicy what, const char *instance_id, unsigned sec) {
+        bool reboot = what == FAILURE_REBOOT;
+        char *why = reboot ? ledger_take(root, instance_id) : NULL;
+        if (why)
+                return why;
+        _free_ char *line = xasprintf("%s %u %u\n", failure_policy_to_string(what), sec,
+                                      reboot ? EVENT_SEC : EVENTS_SEC);
+        int r = root_replace_volatile(root, POWER_FILE, line, strlen(line), 0644);
+        return r < 0 ? xasprintf(POWER_FILE " cannot be written: %s", strerror(-r)) : NULL;
+}
+
+char *aftermath_choose(const Root *root, const Report *report, bool units, Diag *diag) {
+        AftermathFacts f = facts_of(root, report, units);
+        FailurePolicy what = aftermath_decide(&f);
+        unsigned sec = what == FAILURE_POWER_OFF ? poweroff_sec(report->instance_id) : 0;
+        _free_ char *why = what == FAILURE_HOLD ? NULL : ask(root, what, report->instance_id, sec);
+        if ((what == FAILURE_HOLD && !f.later) || why)
+                (void)!root_remove(root, POWER_FILE);
+        if (why)
+                diag_warn(diag, "failure-policy", "the machine stays as it is: %s", why);
+        if (what == FAILURE_HOLD || why)
+                return NULL;
+        char *then = sec > 0 ? xasprintf("powers off in %u minutes", sec / 60) : xstrdup("reboots now, once");
+        diag_warn(diag, "failure-policy", "the machine %s; systemctl stop nodestrap-power keeps it up", then);
+        return then;
+}

@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: p5-48xlarge fabric-takes=100000
+# spec: {failurePolicy: reboot, accelerator: {nvidia: {fabric: {timeout: 1s}}}}
+# tree: enabled gpu api failure_hook
+# console: nodestrap.*failure-policy: the machine reboots now, once; systemctl stop nodestrap-power keeps it up
+# console: failurePolicy: reboot
+# console: the machine stays as it is: this instance has had its only one
+# A fabric that never comes. failurePolicy: reboot starts the machine again, once, and then holds; poweroff ends it later, unless something
+# speaks against that. systemd's own poweroff.target is another one here, which only says that it was reached.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+# No Event is taken here, so that a reboot would wait for its whole minute.
+[ "$VMTEST_BOOT" = 2 ] || { until [ -s /run/nodestrap/power ]; do sleep 0.1; done; echo reboot 0 1 >/run/nodestrap/power; exec tail -f /dev/null; }
+
+LEDGER=/var/lib/nodestrap/failure-reboot ASKED=/run/nodestrap/power
+policy() { spec "{failurePolicy: $1, accelerator: {nvidia: {fabric: {timeout: 1s}}}}"; }
+run_fails() { systemctl reset-failed; no systemctl restart nodestrap-run 2>/dev/null; }
+absent() { [ ! -e "$1" ] || { cat "$1"; return 1; }; }
+# shellcheck disable=SC2046 # sources are words
+by_hand() { no nodestrap init --skip config $(sources) 2>out/by-hand; }
+idle() { is "$(property "$1" ActiveState)" inactive; }
+
+try "the machine was started twice" is "$(grep -c ^power-on /var/lib/power-on)" 2
+try "kubelet never started" never_started
+try "the ledger has the instance" grep -xE 'i-[0-9a-f]+' $LEDGER
+try "the second boot has failed as the first one" is "$(value verdict) $(value code) $(property nodestrap-run ActiveState)" "failed EFABRIC failed"
+try "its warning is on record" grep -F "has had its only one ($LEDGER)" /run/nodestrap/status.json
+try "nothing is asked for" absent $ASKED
+try "the unit that would reboot was skipped" is "$(property nodestrap-power ConditionResult)" no
+try "nodestrap-failed.target is reached" active nodestrap-failed.target
+try "what the image hangs on it ran in both boots" is "$(wc -l </var/lib/hook)" 2
+try "no ordering cycle was broken" no_cycle
+# shellcheck disable=SC2046
+nodestrap plan $(sources) >out/plan 2>&1
+try "a plan says what a failure comes to" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'where hardware has failed, this instance reboots, once'"
+try "and that this instance has had it" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'a failure of hardware makes no reboot: this instance has had its only one'"
+
+echo junk >$LEDGER
+try "a run fails with a ledger that is damaged" run_fails
+try "which is told" in_journal "stays as it is: $LEDGER is damaged"
+try "and makes no reboot" absent $ASKED
+rm $LEDGER
+try "a run by hand fails" by_hand
+try "and notes no reboot" absent $LEDGER
+try "nor asks for one" absent $ASKED
+mkdir -p /run/as; ln -s /usr/bin/nodestrap /run/as/nodeadm
+# shellcheck disable=SC2046
+as_nodeadm() { no systemd-run -q --wait -p Environment=NODESTRAP_FAILURE_POLICY=yes /run/as/nodeadm init --skip config $(sources); }
+try "so does a unit of nodeadm's name" as_nodeadm
+try "which notes none either" absent $LEDGER
+
+# ---- poweroff ----
+printf '[Unit]\nDescription=What stands for the end\n' >/etc/systemd/system/poweroff.target; systemctl daemon-reload
+policy poweroff
+try "with poweroff a run fails" run_fails
+try "an end in 10 to 15 minutes is asked for" grep -xE 'poweroff ([6-8][0-9]{2}|900) 1800' $ASKED
+try "the unit waits for it" eventually active nodestrap-power
+try "a person types an init" by_hand
+try "which takes it back" absent $ASKED
+try "the unit ends" eventually idle nodestrap-power
+try "and the machine is up" idle poweroff.target
+
+systemctl stop nodestrap-event.path nodestrap-event
+looks() { pgrep -P "$(property nodestrap-power MainPID)" sleep >/dev/null; }    # it has looked once, and waits to look again
+waits() { echo "$1" >$ASKED; rm -rf /run/nodestrap/events/*; mkdir -p /run/nodestrap/events; echo '[]' >/run/nodestrap/events/1; systemctl start nodestrap-power; eventually looks; }
+try "with an Event that is not sent yet" waits 'poweroff 0 1800'
+sent=$(uptime_usec /proc/uptime); rm /run/nodestrap/events/1
+try "the machine powers off" eventually active poweroff.target
+try "but behind the Event" before "$sent" "$(property poweroff.target ActiveEnterTimestampMonotonic)"
+systemctl stop poweroff.target
+try "with an Event that cannot be sent" waits 'poweroff 0 4'
+try "it powers off, too" eventually active poweroff.target
+try "the Event is still there" test -e /run/nodestrap/events/1
+systemctl stop poweroff.target
+try "with another word" waits 'rm 0 4'
+try "nothing is done" eventually failed nodestrap-power; rm /run/nodestrap/events/1
+try "kubelet has its turn" waits 'poweroff 0 1800'
+touch /run/nodestrap/kubelet-may-start; rm /run/nodestrap/events/1
+try "so the unit ends" eventually idle nodestrap-power
+try "it says why" in_journal "kubelet has run in this boot: no poweroff"
+try "and the machine is up" idle poweroff.target
+systemctl start nodestrap-power
+try "another start is skipped" is "$(property nodestrap-power ConditionResult)" no
+try "a run fails then" run_fails
+try "and asks for nothing" absent $ASKED
+finish
