@@ -85,7 +85,8 @@ _malloc_ char *percent_decoded(const char *s);
 _malloc_ char *url_host(const char *url);
 /* An IPv4 or IPv6 address, as inet_pton(3) reads it. */
 _nonnull_ bool address_is_valid(const char *text);
-/* The one of names (NULL-terminated) that is nearest to text by edit distance, or NULL when none is near. */
+/* The one of names (NULL-terminated) that is nearest to text, by edit distance or by its first words, or NULL
+ * when none is near. */
 const char *nearest_name(const char *text, const char *const *names);
 /* The same name by name: Nearest n = { .text = text }; nearest_try(&n, "…") … n.best. */
 typedef struct Nearest { const char *text, *best; size_t least; } Nearest;

@@ -342,8 +342,8 @@ static char *find_elsewhere(const Field *fields, const char *key, const char *pr
 /* What one branch calls otherwise than another: the sibling is meant. */
 static const char *sibling_of(const Field *fields, const char *key) {
         static const struct { const char *key, *sibling; } table[] = {
-                { "filesystem", "fsType" },     { "fsType", "filesystem" }, { "mountPath", "mountTarget" },
-                { "mountTarget", "mountPath" }, { "name", "device" },       { "volumeId", "device" },
+                { "filesystem", "fsType" }, { "fsType", "filesystem" },
+                { "name", "device" },       { "volumeId", "device" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(table); i++)
                 if (streq(table[i].key, key) && fields_find(fields, table[i].sibling))

@@ -81,6 +81,18 @@ TEST(nearest_name_forgives_slips_and_case_but_not_strangers) {
         ASSERT_TRUE(nearest_name("flags", names) == NULL);
 }
 
+TEST(nearest_name_knows_the_first_words_of_camel_case) {
+        static const char *const names[] = { "device", "mountTarget", "mountTargets", "registryPullQPS", "mountaineering", NULL };
+        ASSERT_STREQ(nearest_name("mountPoint", names), "mountTarget");
+        ASSERT_STREQ(nearest_name("MountPoint", names), "mountTarget");
+        ASSERT_STREQ(nearest_name("mount", names), "mountTarget");
+        ASSERT_STREQ(nearest_name("mountTargetz", names), "mountTarget");      /* by its letters, which are nearer */
+        ASSERT_TRUE(nearest_name("mouOfVolume", names) == NULL);             /* not the whole word */
+        ASSERT_STREQ(nearest_name("registryBurst", names), "registryPullQPS");
+        ASSERT_TRUE(nearest_name("mountOptionsOfThisVolume", names) == NULL);  /* too little of it */
+        ASSERT_TRUE(nearest_name("", names) == NULL);
+}
+
 TEST(sha256_of_the_empty_text) {
         char hex[65];
         sha256_hex("", 0, hex);

@@ -245,6 +245,7 @@ TEST(unknown_keys_warn) {
         expect_accepted("  proxy: {a: b}\n", "a, line 5: spec.proxy: unknown-field");
         expect_accepted("  kubelet: {Flags: [a]}\n", "spec.kubelet.Flags: unknown-field: is not known and is ignored; did you mean flags?");
         expect_accepted("  nvidia: {mode: off}\n", "did you mean spec.accelerator.nvidia?");
+        expect_accepted("  instance: {localStorage: {mountTarget: /a}}\n", "did you mean mountPath?");
         expect_accepted("status: {a: b}\n", "a, line 5: status: unknown-field");
         expect_accepted("metadata: [whatever]\n", NULL);
         expect_accepted("  containerd: {baseRuntimeSpec: {whatever: {a: [b]}}}\n", NULL);
@@ -556,6 +557,8 @@ TEST(volumes_that_contradict) {
         expect_error(VOLUMES("{device: sdb, mountTarget: /var/lib/}"), "\"/var/lib/\" is in use by the whole system");
         expect_error(VOLUMES("{device: sdb, mountTarget: /etc/x}"), "folder of the system");
         expect_error(VOLUMES("{device: sdb, mountTarget: /a/../b}"), "folder of the system");
+        expect_accepted(VOLUMES("{device: sdb, mountTarget: /a, mountPoint: /a}"), "volumes[0].mountPoint: unknown-field: is not known and is ignored; did you mean mountTarget?");
+        expect_accepted(VOLUMES("{device: sdb, mountTarget: /a, mountPath: /a}"), "did you mean mountTarget?");
         expect_error(VOLUMES("{device: sdb, mountTarget: /a, fsType: btrfs}"), "volumes[0].fsType: \"btrfs\" is not one of xfs, ext4");
         expect_accepted(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /ab}, {device: /dev/disk/by-id/nvme-x_y, mountTarget: /b}"), NULL);
 }
