@@ -64,17 +64,21 @@ static bool line_starts_with(Line l, const char *prefix) {
         return l.size >= strlen(prefix) && memcmp(l.text, prefix, strlen(prefix)) == 0;
 }
 
+/* Length of the name of a line "name:", or 0. */
+static size_t name_of(Line l) {
+        size_t n = 0;
+        while (n < l.size && l.text[n] > ' ' && l.text[n] < 0x7f && l.text[n] != ':')
+                n++;
+        return n < l.size && l.text[n] == ':' ? n : 0;
+}
+
 /* Length of the name when this line is a header, else 0 (M3). The four keys of a NodeConfig look like headers
  * and are none, and neither is the beginning of a JSON text or of a delimiter. */
 static size_t header_name(Line l) {
         static const char *const keys[] = { "apiVersion", "kind", "metadata", "spec" };
-        size_t n = 0, quotes;
+        size_t n = name_of(l), quotes;
 
-        if (l.size == 0 || strchr("{[", l.text[0]) || line_starts_with(l, "--"))
-                return 0;
-        while (n < l.size && l.text[n] > ' ' && l.text[n] < 0x7f && l.text[n] != ':')
-                n++;
-        if (n == 0 || n == l.size || l.text[n] != ':')
+        if (n == 0 || strchr("{[", l.text[0]) || line_starts_with(l, "--"))
                 return 0;
         quotes = n > 2 && (l.text[0] == '"' || l.text[0] == '\'') && l.text[n - 1] == l.text[0];
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
@@ -96,9 +100,9 @@ static char *header_unfold(Cursor *c, size_t name) {
         return text_take(&value);
 }
 
-/* Up to the empty line, which is skipped, or to the first line that is no header, which is left. Of equal
- * ones the first counts. */
-static void headers_read(Cursor *c, Headers *ret) {
+/* Up to the empty line, which is skipped. Or up to the first line that is none of a header, which is left:
+ * false. Of equal ones the first counts. */
+static bool headers_read(Cursor *c, Headers *ret) {
         Line l;
 
         while (line_peek(c, &l)) {
@@ -106,10 +110,10 @@ static void headers_read(Cursor *c, Headers *ret) {
                 _free_ char *value = NULL;
                 if (line_is_blank(l)) {
                         line_skip(c);
-                        return;
+                        return true;
                 }
                 if (name == 0)
-                        return;
+                        return false;
                 value = header_unfold(c, name);
                 if (!ret->type && name == strlen("Content-Type") &&
                     strncasecmp(l.text, "Content-Type", name) == 0)
@@ -118,6 +122,7 @@ static void headers_read(Cursor *c, Headers *ret) {
                     strncasecmp(l.text, "Content-Transfer-Encoding", name) == 0)
                         ret->encoding = str_strip(value);
         }
+        return true;
 }
 
 /* Is the value, up to its parameters, this word? */
@@ -266,11 +271,24 @@ static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
 /* A message of a MiB can hold a hundred thousand parts that are worth a word: false where there are too
  * many. part: the one at hand, or the message. */
 static bool part_warn(Splitter *s, bool part, unsigned line, const char *code, const char *text) {
-        Position at = { .source = s->at.source, .part = part ? s->at.part : 0, .line = line };
+        Position at = { .source = s->at.source, .part = part ? s->at.part : 0, .line = line,
+                        .column = 1 };
         if (s->warnings++ >= WARNINGS_SHOWN)
                 return false;
         diag_warn_at(s->diag, code, &at, NULL, "%s", text);
         return true;
+}
+
+/* Python's email package, by which cloud-init reads, knows no keys that are none of a header (M3; headerRE of
+ * email/feedparser.py). */
+static void warn_no_blank(Splitter *s, bool part, Cursor c) {
+        Line l = {};
+        (void)line_peek(&c, &l);
+        (void)part_warn(s, part, c.line, "missing-blank-line",
+                        name_of(l) > 0 ? "a blank line is missing in front of this: cloud-init takes it for "
+                                         "headers and leaves it out; put one there"
+                                       : "a blank line is missing in front of this: cloud-init reads it, "
+                                         "nodeadm refuses the message; put one there");
 }
 
 /* Text behind the closing delimiter is not read; a NodeConfig that somebody appended there is worth a word
@@ -388,12 +406,14 @@ static void walk_entity(Splitter *s, Cursor c, unsigned depth) {
         _cleanup_(headers_done) Headers h = {};
         unsigned line = c.line;
 
-        headers_read(&c, &h);
-        if (is_multipart(&h)) {
+        bool apart = headers_read(&c, &h), whole = is_multipart(&h);
+        s->at.part += !whole;
+        if (!apart)
+                warn_no_blank(s, !whole, c);
+        if (whole) {
                 walk_multipart(s, c, h.type, depth, line);
                 return;
         }
-        s->at.part++;
         if (value_is(h.type, s->wanted))
                 add_part(s, &c, &h);
         else if (is_near(&c, h.type))
@@ -471,7 +491,7 @@ int mime_split(const Blob *message, const char *content_type, Blobs *ret, bool *
         }
         skip_to_headers(&c);
         header = c;
-        headers_read(&header, &h);
+        (void)headers_read(&header, &h);
         *ret_is_mime = is_multipart(&h) || value_is(h.type, content_type);
         if (!*ret_is_mime) {
                 blobs_add(ret, message->at, xmemdup(message->data, message->size), message->size);
@@ -496,7 +516,7 @@ int mime_find_end(const Blob *message, size_t *ret_at, char **ret_boundary) {
         bool open = false;
         Line l;
 
-        headers_read(&c, &h);
+        (void)headers_read(&c, &h);
         if (!is_multipart(&h))
                 return 0;
         _free_ char *boundary = boundary_of(h.type);

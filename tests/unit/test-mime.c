@@ -100,6 +100,30 @@ TEST(m3_where_headers_end) {
         ASSERT_PARTS("Content-Type: multipart/mixed; boundary=\"a:b\"\n--a:b\n" OURS "\na: b\n--a:b--\n", "1:5:a: b|");
 }
 
+/* As Python's email package does with each of these: whether it has a header of the line. */
+TEST(m3_a_missing_blank_line_and_what_cloud_init_makes_of_it) {
+#define LOST  "a blank line is missing in front of this: cloud-init takes it for headers"
+#define READ  "a blank line is missing in front of this: cloud-init reads it"
+        static const struct { const char *text, *says; } cases[] = {
+                { OURS "apiVersion: x\nkind: y", LOST }, { OURS "spec:\n  a: b", LOST }, { OURS "'kind': x", LOST }, { OURS "{\"kind\": 1}", LOST },
+                { OURS "# text", READ }, { OURS "- a: b", READ }, { OURS "{ \"kind\": 1}", READ },
+                { "Content-Type: text/x-shellscript\n#!/bin/sh\necho a: b", READ }, { "Content-Type: text/cloud-config\nruncmd:\n- a", READ },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _free_ char *m = xasprintf(HEAD "--B\n%s\n--B--\n", cases[i].text);
+                ASSERT_WARNED(m, "missing-blank-line", cases[i].says);
+        }
+        ASSERT_WARNED(HEAD "--B\nContent-Type: text/plain\n\nx\n--B\n" OURS "kind: x\n--B--\n", "missing-blank-line", "user-data, part 2, line 10: missing-blank-line");
+        ASSERT_WARNED(HEAD "--B\n#!/bin/sh\n--B--\n", "missing-blank-line", READ);
+        ASSERT_WARNED("Content-Type: multipart/mixed; boundary=B\n--B\n" OURS "\na: b\n--B--\n", "missing-blank-line", "user-data, line 2: missing-blank-line: a blank line is missing");
+        ASSERT_WARNED(OURS "spec: {}\n", "missing-blank-line", LOST);
+        for (size_t i = 0; i < 3; i++) {        /* nothing behind the headers, or a blank line: nothing is missing */
+                _free_ char *m = xasprintf(HEAD "--B\n" OURS "%s", i == 0 ? "" : i == 1 ? "--B--\n" : " \t\nspec: {}\n--B--");
+                _cleanup_(split_done) Split s = split_bytes(m, strlen(m));
+                ASSERT_EQ(s.diag.n, 0);
+        }
+}
+
 TEST(m4_boundaries) {
         static const struct { const char *parameter, *boundary; } cases[] = {
                 { "boundary=\"B\"", "B" }, { "boundary=B", "B" }, { "boundary=//", "//" }, { "boundary===B==", "==B==" }, { "boundary=?x?", "?x?" },
