@@ -1,15 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # A CI job for a folder of NodeConfigs: each is checked, and planned for the machine that a comment in it names, as these examples have it:
-# "--instance-type p5.48xlarge". Plans are left beside each other, so that a change of a NodeConfig is reviewed as a change of its plan.
-# Exit status 1 where one is wrong. No cloud is asked, and nothing is changed.
+# "--instance-type p5.48xlarge". Its files are *.userdata and *.yaml. Plans are left beside each other, so that a change of a NodeConfig is
+# reviewed as a change of its plan. Exit status 1 where one is wrong, or none is there. No cloud is asked, and nothing is changed.
 #
 #   bash check-node-configs.sh FOLDER [PLANS]
 set -u
+shopt -s nullglob
 folder=$1 plans=${2:-} bad=0
 versions=(--kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04)     # those of the image
 
-for document in "$folder"/*.userdata; do
+documents=("$folder"/*.userdata "$folder"/*.yaml)
+[ ${#documents[@]} -gt 0 ] || { echo "$folder: no file *.userdata or *.yaml is in it"; exit 1; }
+for document in "${documents[@]}"; do
         name=$(basename "$document" .userdata)
         if ! said=$(nodestrap config check --strict -c "file://$document" 2>&1); then
                 echo "$name: $said"

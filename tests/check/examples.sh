@@ -94,6 +94,12 @@ ok "the CI job checks and plans every example" checked
 broken() { mkdir "$tmp/broken"; sed 's/strategy: RAID0/strategy: RAID5/' "$examples/p5-48xlarge.userdata" >"$tmp/broken/p5.userdata"; sed '/^#/d' "$examples/g6-xlarge.userdata" >"$tmp/broken/g6.userdata"
         ! PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$tmp/broken" >"$tmp/out" 2>&1 && grep -q '^p5: .*strategy' "$tmp/out" && grep -q '^g6: which type' "$tmp/out" || { cat "$tmp/out"; false; }; }
 ok "and ends with 1 for one that is wrong, or that does not say its machine" broken
+yaml() { mkdir "$tmp/yaml" && cp "$examples/g6-xlarge.userdata" "$tmp/yaml/g6.yaml" && cp "$examples/g6-xlarge.userdata" "$tmp/yaml/g6.userdata" &&
+        PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$tmp/yaml" "$tmp/yaml-plans" && cmp "$tmp/yaml-plans/g6.plan" "$tmp/yaml-plans/g6.yaml.plan" &&
+        sed 's/^kind: .*/kind: Node/' "$examples/g6-xlarge.userdata" >"$tmp/yaml/bad.yaml" && ! PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$tmp/yaml" >"$tmp/out" && grep -q '^bad.yaml: .*kind' "$tmp/out"; }
+ok "a file .yaml is one of them, beside one .userdata of its name" yaml
+none() { ! PATH=$tmp/bin:$PATH bash "$examples/check-node-configs.sh" "$tmp/bin" >"$tmp/out" && grep -q 'no file' "$tmp/out"; }
+ok "a folder without any ends with 1 and a word" none
 # The aws of this test keeps the user data.
 cat >"$tmp/bin/aws" <<'E'
 #!/usr/bin/env python3
