@@ -8,6 +8,7 @@
 #include "commands/sources.h"
 #include "host/host.h"
 #include "report/diag-json.h"
+#include "report/explain.h"
 #include "report/report.h"
 
 #include "base/log.h"
@@ -52,11 +53,14 @@ static void name_source(Run *run) {
 }
 
 static int print_findings(const Run *run, const Diag *found, ExitCode code, Diag *diag) {
+        bool sarif = run->options.output == OUTPUT_SARIF;
+        _free_ char *manual = NULL;
+        if (sarif)
+                (void)!explain_read(run->root, &manual);        /* without it, rules have their names */
         _cleanup_(json_decrefp) json_t *document =
-                run->options.output == OUTPUT_SARIF
-                        ? findings_to_sarif(found, code)
-                        : json_pack("{si sb si so}", "format", 1, "valid", code == EXIT_DONE, "exit", code,
-                                    "findings", findings_to_json(found));
+                sarif ? findings_to_sarif(found, code, manual ?: "")
+                      : json_pack("{si sb si so}", "format", 1, "valid", code == EXIT_DONE, "exit", code,
+                                  "findings", findings_to_json(found));
         return output_json(document, NULL, diag);
 }
 

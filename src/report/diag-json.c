@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "report/explain.h"
 
 #include <ctype.h>
 
@@ -86,30 +87,35 @@ static json_t *location_of(const Diagnostic *i) {
         return location;
 }
 
-/* The number of the rule in rules, where it is put if it is not there yet. */
-static size_t rule_of(json_t *rules, const char *code) {
-        static const char help[] = "nodestrap-codes(7) says what each code comes of and what to do.";
+/* The number of the rule in rules, where it is put if it is not there yet, with its entry of the manual. */
+static size_t rule_of(json_t *rules, const char *code, const char *manual) {
         const json_t *rule;
         size_t n;
         json_array_foreach(rules, n, rule) {
                 if (streq(json_get_text(rule, "id"), code))
                         return n;
         }
+        _free_ char *entry = explain_find(manual, code);
+        if (!entry || utf8_fault(entry, strlen(entry)))
+                RENEW(entry, xasprintf("\n%s: see nodestrap-codes(7).", code));
+        const char *all = entry + strcspn(entry, "\n");
+        all += *all == '\n';
+        _free_ char *first = xstrndup(all, strcspn(all, "\n"));
         json_array_append_new(rules, json_pack("{ss s{ss} s{ss} s{ss}}", "id", code, "shortDescription",
-                                               "text", code, "fullDescription", "text", help, "help", "text",
-                                               help));
+                                               "text", first, "fullDescription", "text", all, "help", "text",
+                                               all));
         return n;
 }
 
 /* Whoever shows it shows the message alone, so the key that it speaks of stands in it. */
-static json_t *result_of(const Diagnostic *i, json_t *rules) {
+static json_t *result_of(const Diagnostic *i, json_t *rules, const char *manual) {
         _cleanup_(json_decrefp) json_t *finding = finding_to_json(i), *message = json_object();
         _free_ char *text = xasprintf("%s%s%s", i->path ?: "", i->path ? ": " : "", i->text);
         const char *code = json_get_text(finding, "code");
         put_text(message, "text", text);
         json_t *properties = json_object(),
                *result = json_pack("{ss si ss sO s[o]}", "ruleId", code, "ruleIndex",
-                                   (int)rule_of(rules, code), "level", i->warning ? "warning" : "error",
+                                   (int)rule_of(rules, code, manual), "level", i->warning ? "warning" : "error",
                                    "message", message, "locations", location_of(i));
         put_number(properties, "part", i->part);
         put_text(properties, "suggestion", i->suggestion);
@@ -119,12 +125,12 @@ static json_t *result_of(const Diagnostic *i, json_t *rules) {
         return result;
 }
 
-json_t *findings_to_sarif(const Diag *diag, ExitCode code) {
+json_t *findings_to_sarif(const Diag *diag, ExitCode code, const char *manual) {
         json_t *rules = json_array(), *results = json_array();
         /* as opposed to: could not */
         bool looked = code == EXIT_DONE || code == EXIT_CONFIG_INVALID || code == EXIT_NO_CONFIG;
         for (size_t i = 0; i < diag->n; i++)
-                json_array_append_new(results, result_of(&diag->items[i], rules));
+                json_array_append_new(results, result_of(&diag->items[i], rules, manual));
         return json_pack("{ss ss s[{s{s{ss ss so}} s[{sb si}] ss so}]}", "$schema", SARIF_SCHEMA, "version",
                          "2.1.0", "runs", "tool", "driver", "name", "nodestrap", "version", VERSION, "rules",
                          rules, "invocations", "executionSuccessful", looked, "exitCode", code,

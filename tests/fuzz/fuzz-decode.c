@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (size_t i = 0; i < diag.n; i++)
                 free(diagnostic_format(&diag.items[i]));
         expect_text(findings_to_json(&diag));
-        expect_text(findings_to_sarif(&diag, EXIT_CONFIG_INVALID));
+        expect_text(findings_to_sarif(&diag, EXIT_CONFIG_INVALID, ""));
         if (config && (config_from_json(config->document, "again", &again, &diag) < 0 ||
                        !json_equal(config->document, again->document)))
                 abort();

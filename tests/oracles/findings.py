@@ -41,6 +41,15 @@ with open(SCHEMA, encoding="utf-8") as f:
 jsonschema.Draft202012Validator.check_schema(schema)
 validator = jsonschema.Draft202012Validator(schema)
 
+TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
+MANUAL = subprocess.run(["awk", "-f", TOP + "/conf/explain.awk", TOP + "/debian/nodestrap-codes.7"], stdout=subprocess.PIPE, check=True).stdout
+
+
+def entry(code):
+    """What stands behind that term."""
+    return re.search(r"(?m)^%s(?: \(\d+\))?\n((?:.+\n)+)" % code, MANUAL.decode()).group(1).rstrip("\n")
+
+
 GOOD = b"""apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
 spec:
@@ -147,6 +156,17 @@ with tempfile.TemporaryDirectory() as folder:
     log = json.loads(run("config", "check", "--output", "sarif", folder + "/tab.yaml").stdout)
     uri = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     result(uri == "file://" + folder + "/tab.yaml", "an absolute path is a file URI", uri)
+
+    # ---- rules: their names, and what the manual of the root says of each
+    os.makedirs("image/usr/lib/nodestrap")
+    with open("image/unknown.yaml", "wb") as f:
+        f.write(UNKNOWN + b"  kubelet: 1\n")
+    with open("image/usr/lib/nodestrap/explain", "wb") as f:
+        f.write(MANUAL)
+    logs = [json.loads(run("config", "check", "--output", "sarif", *argv, "--root", "image", "-c", "file:///unknown.yaml").stdout) for argv in ((), ("--strict",))]
+    rules = [{r["id"]: r["help"]["text"] for r in log["runs"][0]["tool"]["driver"]["rules"]} for log in logs]
+    wrong = [w for log in logs for w in sarif.problems(log)]
+    result(not wrong and rules[0] == rules[1] == {"unknown-field": entry("unknown-field"), "EINVALID": entry("EINVALID")}, "a rule is a code, with --strict, too, and has the manual on it", rules)
 
     # ---- several
     def said(*argv, **how):

@@ -75,7 +75,7 @@ static const char *uri_of(const char *source) {
         static char uri[200];
         Diag d = {};
         diag_error_at(&d, -EINVAL, CAUSE_INVALID, &(Position){ .source = source }, NULL, "x");
-        json_t *log = findings_to_sarif(&d, EXIT_CONFIG_INVALID), *location = json_array_get(json_object_get(result_at(log, 0), "locations"), 0);
+        json_t *log = findings_to_sarif(&d, EXIT_CONFIG_INVALID, ""), *location = json_array_get(json_object_get(result_at(log, 0), "locations"), 0);
         snprintf(uri, sizeof uri, "%s",
                  json_get_text(json_object_get(json_object_get(location, "physicalLocation"), "artifactLocation"), "uri"));
         json_decref(log);
@@ -101,7 +101,7 @@ TEST(sarif_of_whatever_bytes_is_json_and_names_each_rule_once) {
                 diag_suggest(&d, "%s", bad);
         }
         diag_warn(&d, "no-effect", "has none");
-        json_t *log = findings_to_sarif(&d, EXIT_CONFIG_INVALID);
+        json_t *log = findings_to_sarif(&d, EXIT_CONFIG_INVALID, "");
         _free_ char *text = json_dumps(log, 0);
         ASSERT_TRUE(text);
         json_t *driver = json_object_get(json_object_get(json_array_get(json_object_get(log, "runs"), 0), "tool"), "driver");
@@ -111,6 +111,34 @@ TEST(sarif_of_whatever_bytes_is_json_and_names_each_rule_once) {
         ASSERT_STREQ(json_get_text(result_at(log, 255), "level"), "warning");
         json_decref(log);
         diag_done(&d);
+}
+
+static json_t *rule_at(const json_t *log, size_t i) {
+        json_t *driver = json_object_get(json_object_get(json_array_get(json_object_get(log, "runs"), 0), "tool"), "driver");
+        return json_array_get(json_object_get(driver, "rules"), i);
+}
+
+static const char *text_of(const json_t *rule, const char *key) {
+        return json_get_text(json_object_get(rule, key), "text");
+}
+
+TEST(sarif_has_the_manual_on_each_rule) {
+        static const struct { const char *manual, *first, *all; } cases[] = {
+                { "EOTHER (1)\nX.\n\nEINVALID (11)\nA value.\nDo: y.\n\n", "A value.", "A value.\nDo: y.\n" }, { "EINVALID (11)\nA value.", "A value.", "A value." },
+        };
+        static const char *const none[] = { "", "EOTHER (1)\nX.\n", "\n\n\n", "EINVALID (11)\nA \xff.\n" };
+        for (size_t i = 0; i < ARRAY_SIZE(cases) + ARRAY_SIZE(none); i++) {
+                bool known = i < ARRAY_SIZE(cases);
+                Diag d = {};
+                diag_error(&d, -EINVAL, CAUSE_INVALID, "x");
+                json_t *log = findings_to_sarif(&d, EXIT_CONFIG_INVALID, known ? cases[i].manual : none[i - ARRAY_SIZE(cases)]), *rule = rule_at(log, 0);
+                ASSERT_STREQ(json_get_text(rule, "id"), "EINVALID");
+                ASSERT_STREQ(text_of(rule, "shortDescription"), known ? cases[i].first : "EINVALID: see nodestrap-codes(7).");
+                ASSERT_STREQ(text_of(rule, "help"), known ? cases[i].all : text_of(rule, "shortDescription"));
+                ASSERT_STREQ(text_of(rule, "fullDescription"), text_of(rule, "help"));
+                json_decref(log);
+                diag_done(&d);
+        }
 }
 
 TEST_MAIN
