@@ -37,7 +37,7 @@ bool cause_is_hardware(Cause cause, bool step) {
 
 void diag_done(Diag *d) {
         for (Diagnostic *i = d->items; i < d->items + d->n; i++)
-                FREE_ALL(i->code, i->where, i->path, i->text, i->source, i->suggestion);
+                FREE_ALL(i->code, i->where, i->path, i->text, i->source, i->suggestion, i->excerpt);
         free(d->items);
         *d = (Diag){};
 }
@@ -131,6 +131,25 @@ void diag_suggest(Diag *d, const char *format, ...) {
 void diag_suggest_name(Diag *d, const char *before, const char *name) {
         if (name)
                 diag_suggest(d, "%s%s", before, name);
+}
+
+typedef struct Placed { Diagnostic item; size_t at; } Placed;   /* at: where it was before */
+
+static int by_place(const void *a, const void *b) {
+        const Placed *x = a, *y = b;
+        uint64_t i = (uint64_t)x->item.line << 32 | x->item.column,
+                 j = (uint64_t)y->item.line << 32 | y->item.column;
+        int r = strcmp(x->item.source ?: "", y->item.source ?: "") ?: (i > j) - (i < j);
+        return r ?: (x->at > y->at) - (x->at < y->at);
+}
+
+void diag_sort(Diag *d) {
+        _free_ Placed *all = xcalloc(d->n, sizeof *all);
+        for (size_t i = 0; i < d->n; i++)
+                all[i] = (Placed){ d->items[i], i };
+        qsort(all, d->n, sizeof *all, by_place);
+        for (size_t i = 0; i < d->n; i++)
+                d->items[i] = all[i].item;
 }
 
 void diag_move(Diag *to, Diag *from) {

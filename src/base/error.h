@@ -148,6 +148,8 @@ typedef struct Diagnostic {
         char *source;           /* what where is made of; NULL and 0: not known */
         unsigned part, line, column;
         char *suggestion;       /* what to write instead, without the question around it; or NULL */
+        char *excerpt;          /* lines to show below it, which may be none: where is as compilers have it,
+                                 * and nothing stands in front; or NULL */
 } Diagnostic;
 
 typedef struct Diag { Diagnostic *items; size_t n; } Diag;
@@ -179,6 +181,8 @@ void diagnostic_locate(Diagnostic *i, const Position *at) _nonnull(1, 2);
 void diag_suggest(Diag *d, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
 /* The same of a name, where there is one (nearest_name()), and what stands in front of it. */
 void diag_suggest_name(Diag *d, const char *before, const char *name) _nonnull(1, 2);
+/* In the order of their lines, by source; those of one place as they were. */
+_nonnull_ void diag_sort(Diag *d);
 /* Moves all that is in from behind what is in to; from is empty then. */
 void diag_move(Diag *to, Diag *from);
 

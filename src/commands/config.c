@@ -30,6 +30,7 @@ static int check_sources(Run *run) {
                 r = diag_error(&run->diag, r, CAUSE_INTERNAL, "%s, for a reason that was not recorded",
                                strerror(-r));
         hide_in_run(run);
+        diag_sort(&run->diag);
         return r;
 }
 
@@ -69,6 +70,8 @@ static ExitCode tell_one(Run *run, int r, const char *source) {
                           .step = run->step,
                           .begin_usec = run->begin_usec,
                           .diag = &run->diag };
+        if (!source_is_imds(source))
+                findings_place(run);
         report_tell(&run->diag);
         if (r < 0)
                 return report_tell_failure(&report);

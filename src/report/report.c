@@ -10,6 +10,8 @@
 #include "report/status.h"
 #include "report/verdict.h"
 
+#include <stdio.h>
+
 static bool went_well(const Result *r) {
         return r && (r->outcome == OUTCOME_DONE || r->outcome == OUTCOME_UNCHANGED);
 }
@@ -132,11 +134,15 @@ static void files_write(const Root *root, const char *status, const char *metric
 void report_tell(const Diag *diag) {
         size_t errors = diag_count(diag, false);
         for (size_t i = 0; i < diag->n; i++) {
-                if (!diag->items[i].warning && errors == 1)
+                const Diagnostic *item = &diag->items[i];
+                if (!item->warning && errors == 1 && !item->excerpt)
                         continue;
-                _free_ char *line = diagnostic_format(&diag->items[i]);
+                _free_ char *line = diagnostic_format(item);
                 line[strcspn(line, "\n")] = 0;  /* behind it a program's or a unit's own words */
-                log_line(diag->items[i].warning ? LOG_WARNING : LOG_ERR, "%s", line);
+                if (item->excerpt)
+                        dprintf(STDERR_FILENO, "%s\n%s", line, item->excerpt);
+                else
+                        log_line(item->warning ? LOG_WARNING : LOG_ERR, "%s", line);
         }
 }
 

@@ -29,8 +29,8 @@ _nonnull_ bool report_did(const Report *report, ActionType type, const char *tar
 /* What became of the action; NULL: the run did not come to it. */
 _nonnull_ const Result *report_result(const Report *report, ActionType type, const char *target);
 
-/* Warnings and errors, line by line on stderr; but for an error that is the only one, since the last line
- * will say it. */
+/* Warnings and errors, line by line on stderr. An error that is the only one, and has no excerpt, is left to
+ * the last line. */
 _nonnull_ void report_tell(const Diag *diag);
 /* The last line on stderr, for a command that leaves no report behind. Returns the exit code. */
 _nonnull_ ExitCode report_tell_failure(const Report *report);

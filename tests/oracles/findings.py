@@ -47,7 +47,7 @@ MANUAL = subprocess.run(["awk", "-f", TOP + "/conf/explain.awk", TOP + "/debian/
 
 def entry(code):
     """What stands behind that term."""
-    return re.search(r"(?m)^%s(?: \(\d+\))?\n((?:.+\n)+)" % code, MANUAL.decode()).group(1).rstrip("\n")
+    return re.search(r"(?m)^%s(?: \(\d+\))?\n((?:.+\n)+)" % code, MANUAL.decode()).group(1)
 
 
 GOOD = b"""apiVersion: node.eks.aws/v1alpha1
@@ -106,6 +106,9 @@ CASES = {
 }
 
 
+PLACED = rb"(?m)^(?!nodestrap: )(.+:\d+:\d+: (?:error|warning): )"
+
+
 def wrong_of(name, argv, code, findings, **how):
     """What is wrong with all three forms of one check."""
     wrong = []
@@ -114,7 +117,8 @@ def wrong_of(name, argv, code, findings, **how):
         wrong.append("exit %d, %d, %d" % (people.returncode, machines.returncode, forge.returncode))
     if people.stdout or {people.stderr, machines.stderr, forge.stderr} != {people.stderr}:
         wrong.append("not the same is said: %r %r" % (people.stderr, machines.stderr))
-    for said in (machines.stdout, forge.stdout, people.stderr):
+    told = re.sub(PLACED + rb"(.*)\n.*\n *\^$", rb"\1\2", people.stderr)        # without the lines that it shows
+    for said in (machines.stdout, forge.stdout, told):
         if b"CANARY" in said or re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", said):
             wrong.append("a value, or what a terminal obeys: %r" % said)
     document, log = json.loads(machines.stdout.decode("utf-8", "strict")), json.loads(forge.stdout.decode("utf-8", "strict"))
@@ -125,7 +129,9 @@ def wrong_of(name, argv, code, findings, **how):
     wrong += ["%s is not in %s" % (f, got) for f in findings if f not in got]
     if document["exit"] != code or document["valid"] != (code == 0) or (not findings and got):
         wrong.append("exit %s, valid %s: %s" % (document["exit"], document["valid"], got))
-    if len([f for f in document["findings"] if f["severity"] == "error"]) != len(re.findall(rb"(?m)^nodestrap: error: |^nodestrap: failed (?!.*\(the first of )", people.stderr)):
+    placed = [m for m in re.findall(PLACED, told) if m.endswith(b"error: ")]
+    last = [] if placed else re.findall(rb"(?m)^nodestrap: failed (?!.*\(the first of )", told)
+    if len([f for f in document["findings"] if f["severity"] == "error"]) != len(placed + last + re.findall(rb"(?m)^nodestrap: error: ", told)):
         wrong.append("other errors than people are told: %r" % people.stderr)
     same = [(r["ruleId"], r["level"], r["locations"][0]["physicalLocation"]["region"], r["message"]["text"].endswith(f["message"]),
              r.get("properties", {}).get("suggestion")) for r, f in zip(log["runs"][0]["results"], document["findings"])]
@@ -178,8 +184,50 @@ with tempfile.TemporaryDirectory() as folder:
     result(got == (11, [("ESYNTAX", "tab.yaml"), ("ESOURCE", "none.yaml")]), "in another order another one", got)
     done = run("config", "check", "good.yaml", "tab.yaml", "missing.yaml")
     lines = done.stderr.decode().splitlines()
-    result(len(lines) == 3 and lines[0] == "nodestrap: good.yaml: valid." and "tab.yaml, line 4, column 1" in lines[1] and "missing.yaml, line 4" in lines[2], "people are told of each",
+    result(lines[0] == "nodestrap: good.yaml: valid." and lines[1].startswith("tab.yaml:4:1: error: not YAML") and any(l.startswith("missing.yaml:4:3: error: spec.cluster.cidr: ") for l in lines), "people are told of each",
            done.stderr)
+    # ---- as compilers tell it: in the order of lines, each with its line, but for what may be secret
+    def shown(text, *argv, name="shown.yaml"):
+        with open(name, "wb") as f:
+            f.write(text)
+        return run("config", "check", *argv, name).stderr.decode()
+    said_ = shown(UNKNOWN.replace(b"10.100.0.0/16", b"10.100.0.0/33") + b"  instance: {localStorage: {strategy: RAID5}}\n  kubelt: {}\n")
+    places = re.findall(r"(?m)^shown\.yaml:(\d+):(\d+): (error|warning): (\S+):", said_)
+    result(places == [("8", "5", "warning", "spec.cluster.nmae"), ("9", "5", "error", "spec.cluster.cidr"), ("10", "29", "error", "spec.instance.localStorage.strategy"),
+                      ("11", "3", "warning", "spec.kubelt")], "in the order of lines", said_)
+    result("\n    cidr: 10.100.0.0/33\n    ^\n" in said_ and "\n  instance: {localStorage: {strategy: RAID5}}\n                            ^\n" in said_, "each with its line", said_)
+    result(said_.splitlines()[-1].startswith("nodestrap: failed (11 EINVALID) at validate: shown.yaml:9:5: ") and said_.endswith("(the first of 2 errors)\n"), "the first is the last word", said_)
+    said_ = shown(mime(UNKNOWN))
+    result("shown.yaml:19:5: warning: part 2: spec.cluster.nmae: " in said_ and "\n    nmae: CANARYvalue\n    ^\n" in said_, "a part of a message", said_)
+    said_ = shown(mime(base64.encodebytes(UNKNOWN), "Content-Transfer-Encoding: base64\n"))
+    result("shown.yaml:8:5: warning: part 2: spec.cluster.nmae: " in said_ and "\n    nmae: CANARYvalue\n    ^\n" in said_, "one in base64", said_)
+    said_ = shown(UNKNOWN.replace(b"    nmae", b"    nmae: 1\n    m\xc3\xa9me"))
+    result("\n    nmae: 1\n    ^\n" in said_ and "shown.yaml:9:5: warning: spec.cluster.m" in said_ and "CANARYvalue" not in said_, "no line with other letters", said_)
+    said_ = shown(GOOD + b"".join(b"  x%d: CANARYvalue\n" % n for n in range(30)))
+    result(said_.count("CANARYvalue") == 10 and said_.count(": warning: ") == 30, "ten lines of a file", said_)
+    said_ = shown(UNKNOWN, "-c", name="shown.yaml")
+    result("shown.yaml, line 8: spec.cluster.nmae: " in said_ and "CANARYvalue" not in said_, "--config-source is told as user data is", said_)
+    spec = b"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n"
+    for name, text in {
+            "a name": b"  kubelt: {CANARYa: x, apiToken: CANARYb}\n",
+            "an option": b"  kubelet:\n    flags: [--foo-token=CANARYa]\n    flgs: [--foo-token, CANARYb]\n",
+            "a comment": b"  kubelt: x # password CANARYa\n",
+            "below it": b"  kubelet:\n    config:\n      password: |\n        CANARYa\n       CANARYb: x: y\n",
+            "a list below it": b"  instance:\n    environment:\n    - CANARYa\n    - [CANARYb\n",
+            "an item beside it": b"  instance:\n  - name: API_KEY\n    value: CANARYa: x\n",
+            "the environment": b"  instance:\n    environment:\n      default:\n        FOO: [CANARYa]\n",
+            "a bracket": b"  instance:\n    environment: {default: {\n'FOO': 'CANARYa'\n'BAR': 'CANARYb'}}\n",
+            "JSON": b'  {"instance":\n  {"environment": {"default": {\n"FOO": 5,\n"BAR": [5]}}}}\n'.replace(b"5", b'"CANARYa", 5'),
+            "behind an empty line": b"  instance:\n    environment:\n      default:\n\n\r\n        FOO: [CANARYa]\n",
+            "a URL": b"  kubelt: http://user:CANARYa@example.com\n",
+            "what another key holds": GOOD[len(spec):] + b"  containerd:\n    config: |\n      [x]\n      password = 'CANARYabc'\n  kubelt: CANARYabc\n",
+            "a private key": b"  kubelt: '-----BEGIN PRIVATE KEY----- CANARYa'\n",
+            "what is no NodeConfig": None}.items():
+        said_ = shown(spec + text if text else b"a: b\n CANARYa: c: d\n")
+        result("CANARY" not in said_ and ("shown.yaml:" in said_ or not text), "left out: " + name, said_)
+    said_ = shown(spec + b"  instance:\n    environment: {default: {FOO: bar}}\n  kubelt: CANARYa\n")
+    result("\n  kubelt: CANARYa\n  ^\n" in said_, "what stands behind it is shown", said_)
+
     with open("drop.yaml", "wb") as f:
         f.write(DROP)
     os.mkdir("folder")
@@ -192,8 +240,8 @@ with tempfile.TemporaryDirectory() as folder:
     result(said("--partial", "drop.yaml") == (0, []), "--partial takes it alone")
     with open("pages.yaml", "wb") as f:
         f.write(DROP.replace(b"localStorage: {strategy: RAID0}", b"hugePages: {pages: [{size: 2Mi, count: 1}]}"))
-    got = said("--partial", "pages.yaml"), said("pages.yaml")[1][0]
-    result(got == ((0, []), ("no-effect", "pages.yaml")), "what has an effect beside another document is not warned of", got)
+    got = said("--partial", "pages.yaml"), ("no-effect", "pages.yaml") in said("pages.yaml")[1]
+    result(got == ((0, []), True), "what has an effect beside another document is not warned of", got)
     with open("kernel.yaml", "wb") as f:
         f.write(DROP.replace(b"localStorage: {strategy: RAID0}", b"sysctl: {vm.overcommit_memory: 2}"))
     got = said("--partial", "kernel.yaml"), said("-c", "kernel.yaml", "-c", "good.yaml")
