@@ -27,6 +27,8 @@ INSTALL      ?= install
 CLANG_TIDY   ?= clang-tidy
 CPPCHECK     ?= cppcheck
 VERSION      ?= $(eval VERSION := $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null || echo 0))$(VERSION)
+# What --version says beside that; packages are told by deb.sh and rpm.sh, whose copy of the tree has no git.
+COMMIT       ?= $(eval COMMIT := $(shell git describe --always --exclude='*' --dirty --abbrev=12 2>/dev/null))$(COMMIT)
 O            ?= build$(addprefix -,$(patsubst aarch64-linux-gnu,arm64,$(TRIPLET)))$(if $(SAN),-san)
 # Small code: the program runs for milliseconds, and what counts at boot is how much of it a cold disk has to bring.
 # gcc 11, which is Amazon Linux's, has only -Os.
@@ -93,6 +95,7 @@ $(TESTS): | $(FAKES)
 $(FAKES): $(O)/%.so.1: %.c Makefile
 	$(Q)mkdir -p $(@D)
 	$(call say,LD,$@)$(COMPILE) -MF $@.d -fPIC -fvisibility=hidden -shared -Wl,-soname,$(@F) -o $@ $<
+$(O)/src/commands/help.o: CPPFLAGS += -DCOMMIT='"$(COMMIT)"'
 $(O)/%.o: %.c Makefile
 	$(Q)mkdir -p $(@D)
 	$(call say,CC,$<)$(COMPILE) -c -o $@ $<

@@ -11,6 +11,9 @@ here=$(dpkg --print-architecture) profiles=nocheck; : "${arch:=$here}"
 [ "$arch" = "$here" ] || profiles=cross,nocheck
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 mkdir -p "$out" "$W/nodestrap"; "$top/conf/packaging/sources.sh" | tar -C "$W/nodestrap" -xf -
+# The commit, for --version: the copy has no git.
+[ -n "${COMMIT-}" ] || [ ! -e "$top/.git" ] || COMMIT=$(git -c safe.directory="$top" -C "$top" describe --always --exclude='*' --dirty --abbrev=12 2>/dev/null) || :
+export COMMIT=${COMMIT-}
 unset MAKEFLAGS MFLAGS MAKELEVEL SAN O CC CFLAGS CPPFLAGS LDFLAGS        # of the make that calls; DEB_CFLAGS_APPEND is the package's
 export DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS-nocheck parallel=$(nproc)}
 (cd "$W/nodestrap" && umask 022 && dpkg-buildpackage "-a$arch" "-P$profiles" -us -uc -b "$@") >"$W/log" 2>&1 || {

@@ -11,6 +11,9 @@ W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 name=nodestrap-$(awk '/^Version:/ { print $2 }' "$spec"); mkdir -p "$out" "$W/SOURCES"
 changed=$(date -ud "$(sed -n '/^%changelog/ { n; s/^\* \(.*20[0-9][0-9]\) .*/\1/p }' "$spec") 00:00Z" +%s)
 "$top/conf/packaging/sources.sh" --mtime="@$changed" --transform="s|^|$name/|" | gzip -9n >"$W/SOURCES/$name.tar.gz"      # the same bytes for the same files
+# The commit, for --version: the copy has no git.
+[ -n "${COMMIT-}" ] || [ ! -e "$top/.git" ] || COMMIT=$(git -c safe.directory="$top" -C "$top" describe --always --exclude='*' --dirty --abbrev=12 2>/dev/null) || :
+export COMMIT=${COMMIT-}
 umask 022; unset MAKEFLAGS MFLAGS MAKELEVEL SAN O CC CFLAGS CPPFLAGS LDFLAGS        # of the make that calls
 rpm -q rpm >/dev/null 2>&1 || set -- --nodeps "$@"       # Debian's packages are none that rpm knows
 rpmbuild -bb --quiet --target "$arch" --define "_topdir $W" "$@" "$spec" >"$W/log" 2>&1 || {

@@ -49,6 +49,14 @@ ok "help is no failure" called nodeadm 0 --help
 ok "and tells of nodeadm's commands alone" eval '! grep -qE "^  (plan|status|config schema) " "$tmp/out" && grep -q "^  init " "$tmp/out"'
 ok "so it is for one command" called nodeadm 0 init --help
 ok "the version is no failure either" called nodeadm 0 --version
+cp "$tmp/out" "$tmp/version"
+ok "it has one form" eval 'called nodeadm 0 --version --output json && cmp "$tmp/out" "$tmp/version" && grep -qxE "nodestrap [^ ]+" "$tmp/version"'
+ok "nodestrap says it to machines, too" called nodestrap 0 --version --output json
+ok "with the commit, where that is known" python3 -c 'import json, re, sys; said = json.load(open(sys.argv[1])); assert set(said) <= {"version", "commit"}, said
+assert "nodestrap " + said["version"] == open(sys.argv[2]).read().strip() and re.fullmatch("[0-9a-f]{12}(-dirty)?", said.get("commit", 12 * "0")), said' "$tmp/out" "$tmp/version"
+cp "$tmp/out" "$tmp/json"
+ok "and to people, unless the version is the commit" eval 'called nodestrap 0 --version && python3 -c "import json, sys; said = json.load(open(sys.argv[1])); v, c = said[\"version\"], said.get(\"commit\")
+assert open(sys.argv[2]).read() == \"nodestrap \" + v + (\" (\" + c + \")\" if c and c != v else \"\") + \"\\n\"" "$tmp/json" "$tmp/out"'
 ok "nodestrap itself has all" called nodestrap 0 config schema
 
 # ---- nodeadm-internal: 1 is a failure there, whatever the cause, and 2 a command line that is none ----

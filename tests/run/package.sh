@@ -12,9 +12,10 @@ W=$(mktemp -d); chmod 711 "$W"; trap 'wait; umount "$W"/*/m 2>/dev/null; rm -rf 
 is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; return 1; }; }
 for c in git dpkg-buildpackage dh lintian; do command -v $c >/dev/null || { [ "${NODESTRAP_TEST_REQUIRE:-0}" = 1 ] && exit 99; echo "1..0 # SKIP no $c here"; exit; }; done
 
+COMMIT=$(git -c safe.directory="$top" -C "$top" describe --always --exclude='*' --dirty --abbrev=12); export COMMIT
 build_again() {
         find . -exec touch -h -d 2001-02-03 {} + && chown -R 65534:65534 .. && umask 077 && unshare -u sh -c 'hostname elsewhere && exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"' sh \
-                env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/nonexistent TZ=Asia/Tokyo LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS="nocheck parallel=1" dpkg-buildpackage -us -uc -b
+                env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/nonexistent COMMIT="$COMMIT" TZ=Asia/Tokyo LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS="nocheck parallel=1" dpkg-buildpackage -us -uc -b
 }
 mkdir -p "$W/src"; "$top/conf/packaging/sources.sh" | tar -C "$W/src" -xf - || exit
 again=$W/again/deeper/tree building=''
@@ -74,6 +75,7 @@ says() { local output; output=$(in_root dpkg -i /tmp/p.deb 2>&1) || { echo "$out
 
 try "a root of Debian 12" prepare bare; m=$W/bare/m; everything >"$W/before"
 try "dpkg -i: nothing else is needed, and nothing to be said" says ''
+try "and the commit" grep -qF "$COMMIT" <<<"$(in_root nodestrap --version --output json)"
 try "nodestrap --version says the package's version" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(dpkg-deb -f "$W"/nodestrap_*.deb Version)"
 explained() { in_root nodestrap explain EFABRIC | grep -q '^    Do: '; }
 try "explain finds the texts of the manual" explained
