@@ -10,6 +10,7 @@ presetdir    ?= $(prefix)/lib/systemd/system-preset
 rulesdir     ?= $(prefix)/lib/udev/rules.d
 mandir       ?= $(prefix)/share/man
 completiondir ?= $(prefix)/share/bash-completion/completions
+zshdir       ?= $(prefix)/share/zsh/site-functions
 docdir       ?= $(prefix)/share/doc/nodestrap
 # What the compiler's name says of another machine, aarch64-linux-gnu-gcc, the other tools have in theirs.
 TRIPLET      := $(strip $(foreach word,$(notdir $(CC)),$(if $(findstring -linux-gnu-gcc,$(word)),$(firstword $(subst -gcc, ,$(word))))))
@@ -184,8 +185,11 @@ install: $(BINARY)
 	$(INSTALL) -D -m 0644 /dev/null $(DESTDIR)$(prefix)/lib/nodestrap/explain
 	awk -f conf/explain.awk debian/nodestrap-codes.7 debian/NodeConfig.5 >$(DESTDIR)$(prefix)/lib/nodestrap/explain
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(prefix)/lib/nodestrap/examples conf/examples/types conf/examples/*.userdata
+	$(INSTALL) -m 0644 /dev/null $(DESTDIR)$(prefix)/lib/nodestrap/instance-types
+	awk -F, '!/^#/ && n++ { print $$1 }' conf/instance-types.csv >$(DESTDIR)$(prefix)/lib/nodestrap/instance-types
 	for p in debian/*.[578]; do $(INSTALL) -D -m 0644 $$p $(DESTDIR)$(mandir)/man$${p##*.}/$${p##*/} || exit; done
 	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
+	$(INSTALL) -D -m 0644 debian/nodestrap.zsh-completion $(DESTDIR)$(zshdir)/_nodestrap
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir) README.md conf/*.schema.json debian/boot.svg
 	sed -i 's,conf/examples,examples,g; s,debian/boot\.svg,boot.svg,g' $(DESTDIR)$(docdir)/README.md       # as they lie there
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir)/examples conf/examples/*
@@ -208,7 +212,7 @@ deps:                                    # what `make` needs; ARCH=arm64: and wh
 	$(APT) gcc libc6-dev $(NEEDED) $(if $(OTHER),crossbuild-essential-$(OTHER) $(NEEDED:=:$(OTHER)))
 deps-test: deps                          # what the tests, the package, the boots and the cluster need; guests and Kubernetes are made beside the first suites
 	$(APT) clang libclang-rt-dev llvm clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-jsonschema containerd \
-	  build-essential debhelper lintian rpm cpio bash-completion man-db mandoc systemd faketime procps chromium-headless-shell
+	  build-essential debhelper lintian rpm cpio bash-completion zsh man-db mandoc systemd faketime procps chromium-headless-shell
 	tests/tools/vmboot.sh --deps
 
 lint:                                    # clang-tidy with the warnings of clang, cppcheck, shellcheck, over what is new since it was clean; FULL=1: over all

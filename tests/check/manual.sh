@@ -36,6 +36,10 @@ for page in "$top"/debian/*.[578]; do
         else count=$((count + 1)); echo "ok $count - nor for mandoc # SKIP no mandoc here"; fi
 done
 
+W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; nodestrap=$(realpath "${NODESTRAP:-$top/build/nodestrap}")
+env -u MAKEFLAGS -u MAKELEVEL make -s -C "$top" install DESTDIR="$W" BINARY=/bin/true >/dev/null 2>&1; export _nodestrap_lib=$W/usr/lib/nodestrap
+has_all() { local text=$1 word; shift; for word; do grep -qxF -- "$word" <<<"$text" || { echo "lacks $word"; return 1; }; done; }
+is_empty() { [ -z "$1" ] || { echo "$1"; return 1; }; }
 complete_line() {                        # what bash offers behind these words
         bash -c '. /usr/share/bash-completion/bash_completion 2>/dev/null || exit 77; . "$1"; shift
                 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; _nodestrap; printf "%s\n" "${COMPREPLY[@]}"' bash "$completion" "$@"
@@ -48,5 +52,26 @@ if [ -e /usr/share/bash-completion/bash_completion ]; then
         try "and files, as does -c" bash -c 'grep -q "^debian/nodestrap[.]8" <<<"$1" && grep -q "^debian/nodestrap[.]8" <<<"$2"' x "$(cd "$top" && complete_line nodestrap config check debian/nodes)" "$(cd "$top" && complete_line nodestrap plan -c debian/nodes)"
         try "--skip offers the phases" diff <(complete_line nodestrap init --skip '') <(printf '%s\n' config devices run)
         try "--for offers what can be waited for" diff <(complete_line nodestrap wait --for '') <(printf '%s\n' registered ready)
+        try "explain offers codes and keys" has_all "$(complete_line nodestrap explain E)" EFABRIC EINVALID
+        try "keys by their paths" has_all "$(complete_line nodestrap explain spec.kub)" spec.kubelet.flags
+        try "--instance-type offers types" has_all "$(complete_line nodestrap plan --instance-type p5.)" p5.48xlarge
+        try "--matrix behind a comma" has_all "$(complete_line nodestrap plan --matrix g6.xlarge,p5.)" g6.xlarge,p5.48xlarge
+        try "no word where the files are not there" is_empty "$(_nodestrap_lib=/nonexistent complete_line nodestrap explain E)"
 else count=$((count + 1)); echo "ok $count - completions # SKIP no bash-completion here"; fi
+# The words that functions of zsh are given, each a line.
+zsh_line() {
+        PATH=${nodestrap%/*}:$PATH zsh -fc 'file=$1; shift; words=("$@") CURRENT=$#
+                compadd() { [[ $1 != -- ]] || shift; print -rl -- $@ }; compset() { : }; _files() { print files }; _describe() { print -rl -- ${(P)2} }; _call_program() { shift; "$@" }
+                run() { source $file }; run' zsh "$top/debian/nodestrap.zsh-completion" "$@"
+}
+if command -v zsh >/dev/null; then
+        try "zsh offers commands" has_all "$(zsh_line nodestrap '')" init plan config explain udev-net-manager
+        try "config its words" diff <(zsh_line nodestrap config '' | sort) <(printf '%s\n' check dump schema sign verify)
+        try "options with their help" has_all "$(zsh_line nodestrap config check --)" '--partial:a drop-in: what only the merged whole must have may be missing' '--root:every path read or written lies below DIR, /proc and /sys too'
+        try "of the command alone" bash -c '! grep -q "^--instance-type:" <<<"$1" && grep -q "^--skip:" <<<"$1"' x "$(zsh_line nodestrap init --)"
+        try "forms" diff <(zsh_line nodestrap config check --output '' | sort | xargs) <(echo json sarif text)
+        try "types" has_all "$(zsh_line nodestrap plan --instance-type '')" p5.48xlarge g6.xlarge
+        try "codes and keys" has_all "$(zsh_line nodestrap explain '')" EFABRIC spec.kubelet.flags
+        try "files" diff <(zsh_line nodestrap plan '') <(echo files)
+else count=$((count + 1)); echo "ok $count - zsh # SKIP no zsh here"; fi
 echo "1..$count"; exit $bad
