@@ -267,14 +267,15 @@ TEST(what_is_wrong_with_disks_is_told_of_the_run_phase) {
         write_phases(&b, "devices,run");
         _free_ char *shown = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_CONTAINS(shown, "failed (30 EDISKS) at start in the run phase:\n");
-        ASSERT_CONTAINS(shown, "\nphases: config not begun, devices ok 4.00 s, run failed");
+        ASSERT_CONTAINS(shown, "\nphases: config not begun, devices ok ");
         diag_done(&b.diag);
         (void)diag_error(&b.diag, -EINVAL, CAUSE_INVALID, "as is what an edit has made of the configuration since");
         write_phases(&b, "devices,run");
         free(shown);
         shown = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_CONTAINS(shown, "failed (11 EINVALID) at start in the run phase:\n");
-        ASSERT_CONTAINS(shown, "devices ok 4.00 s, run failed");
+        ASSERT_CONTAINS(shown, ", devices ok ");
+        ASSERT_CONTAINS(shown, ", run failed");
         diag_done(&b.diag);
         (void)diag_error(&b.diag, -EINVAL, CAUSE_DISKS, "a disk is missing");
         write_phases(&b, "config,devices,run");
