@@ -14,12 +14,11 @@ TYPES = {"object": "map", "array": "list", "string": "text", "boolean": "true or
 
 # What people must know before they choose, and the program need not hold.
 FAILURE_POLICY = r""".PP
-reboot and poweroff act for causes of hardware alone, before kubelet has run,
-and only where one of our units has failed under its own name. The budget of
-one reboot is an instance\'s, by a ledger on its root disk. Nothing on a node
-stops a group that replaces machines for ever: that takes an alarm that
-suspends its launches, or a limit of the NodePool. Stop and terminate both lose
-what is on instance stores. See
+reboot and poweroff act for causes of hardware alone, and before kubelet has
+run. Only units of nodestrap do either. Each instance has one reboot, by a
+ledger on its root disk. Nothing on a node stops a group that replaces machines
+for ever. An alarm that suspends its launches does, or a limit of the NodePool.
+Stop and terminate both lose what is on instance stores. See
 .BR nodestrap (8),
 FAILURE POLICY.
 """

@@ -123,7 +123,7 @@ static int refuse_unmet(const Config *config, Diag *diag) {
         return diag_judge(diag);
 }
 
-/* What failurePolicy: reboot comes to on this instance. */
+/* An instance has one reboot by failurePolicy. */
 static void warn_of_ledger(Run *run) {
         if (run->config->failure_policy != FAILURE_REBOOT || run->host->modelled || run->plan->as_nodeadm)
                 return;

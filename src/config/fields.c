@@ -301,9 +301,9 @@ static const Field spec_fields[] = {
           OURS("{\"nvidia\": {\"health\": \"require\"}}") },
         { FIELD("featureGates", "Features by name; true or false."), .type = FIELD_DICT, .flags = FIELD_GATES,
           .fields = feature_gates, .bind = bind_gates, NODEADM("{\"InstanceIdNodeName\": true}") },
-        { FIELD("failurePolicy", "After a failed step: do not start kubelet (hold), or join with a taint; or, "
-                                 "where hardware has failed, do not start it, and reboot once, or power off "
-                                 "after 10 to 15 minutes. nodestrap(8), FAILURE POLICY."),
+        { FIELD("failurePolicy", "After a failed step: do not start kubelet, or join with a taint. Where "
+                                 "hardware has failed, also reboot once, or power off after 10 to 15 "
+                                 "minutes."),
           NAMES(failure_policy_table), AT(ENUM, failure_policy), OURS("join-tainted") },
         {}
 };

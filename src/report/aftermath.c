@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A node that must not join costs money until somebody looks. Where its hardware has failed, another start may
- * help, once, and then an end. What is not certain keeps the machine as it is: a loop of reboots is worse. */
+ * A node that must not join costs money until a person looks. Where its hardware has failed, another start
+ * may help, once, and then an end. In doubt the machine stays as it is: a loop of reboots is worse. */
 #include "report/aftermath.h"
 
 #include "base/str.h"

@@ -9,7 +9,7 @@
 # console: failurePolicy: reboot
 # console: the machine stays as it is: this instance has had its only one
 # A fabric that never comes. failurePolicy: reboot starts the machine again, once, and then holds; poweroff ends it later, unless something
-# speaks against that. systemd's own poweroff.target is another one here, which only says that it was reached.
+# speaks against that. The poweroff.target of systemd is another one here, which only says that it was reached.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

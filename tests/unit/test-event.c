@@ -479,7 +479,7 @@ TEST(an_end_after_a_while) {
         f.b.report.phases = "devices";                          /* says nothing of the end */
         ASSERT_TRUE(!aftermath_choose(f.b.root, &f.b.report, true, &f.diag));
         ASSERT_EQ(root_exists(f.b.root, POWER_FILE), 1);
-        f.b.report.phases = "run";                              /* somebody types an init */
+        f.b.report.phases = "run";                              /* a person types an init */
         ASSERT_TRUE(!aftermath_choose(f.b.root, &f.b.report, false, &f.diag));
         assert_asked(&f, "nothing");
 }
