@@ -9,16 +9,21 @@
 
 #define CORPUS "/tests/fuzz/corpus/fuzz-links/"
 
-/* "lo=unmanaged/routable v1=unmanaged/degraded " */
-static char *said_by(const char *file) {
+static Links read_answer(const char *file) {
         _cleanup_(root_freep) Root *here = NULL;
-        _cleanup_(links_done) Links links = {};
         _free_ char *path = xasprintf(CORPUS "%s", file), *text = NULL;
+        Links links = {};
         size_t size;
-        Text t = {};
         ASSERT_OK(root_new(".", &here));
         ASSERT_OK(root_read(here, path, 1U << 20, &text, &size));
         ASSERT_OK(links_parse(text, size, &links));
+        return links;
+}
+
+/* "lo=unmanaged/routable v1=unmanaged/degraded " */
+static char *said_by(const char *file) {
+        _cleanup_(links_done) Links links = read_answer(file);
+        Text t = {};
         for (size_t i = 0; i < links.n; i++)
                 text_add(&t, "%s=%s/%s ", links.items[i].name, links.items[i].setup, links.items[i].operational);
         return text_take(&t);
@@ -35,14 +40,8 @@ TEST(answers_of_systemd_252_and_257) {
 
 /* "eth5 eth6:stuck " */
 static char *ends_of(const char *file) {
-        _cleanup_(root_freep) Root *here = NULL;
-        _cleanup_(links_done) Links links = {};
-        _free_ char *path = xasprintf(CORPUS "%s", file), *text = NULL;
-        size_t size;
+        _cleanup_(links_done) Links links = read_answer(file);
         Text t = {};
-        ASSERT_OK(root_new(".", &here));
-        ASSERT_OK(root_read(here, path, 1U << 20, &text, &size));
-        ASSERT_OK(links_parse(text, size, &links));
         for (size_t i = 0; i < links.n; i++)
                 text_add(&t, "%s%s%s ", links.items[i].name, links.items[i].stuck ? ":stuck" : "", links.items[i].unrouted ? ":unrouted" : "");
         return text_take(&t);
