@@ -31,7 +31,7 @@ static bool list_is_stuck(const json_t *list) {
         size_t i;
         json_array_foreach(list, i, item) {
                 const char *state = json_get_text(item, "ConfigState");
-                if (strstr(state, "removing") && !streq(state, "removing"))
+                if (strstr(state, "requesting") && strstr(state, "removing"))
                         return true;
         }
         return false;

@@ -39,7 +39,9 @@
 #define BUS_USEC    (2 * USEC_PER_SEC)  /* for a bus that is about to come */
 #define TAKEN_USEC  (15 * USEC_PER_SEC) /* DHCP answers at once, or is asked again after some seconds */
 #define OTHER_USEC  USEC_PER_SEC        /* up to systemd 255 a reload ends before its links begin */
-#define STUCK_USEC  (3 * USEC_PER_SEC)  /* what it removes is gone in milliseconds */
+#define STUCK_USEC  (5 * USEC_PER_SEC)  /* what it removes is gone in milliseconds, and a router is asked again
+                                         * after 4 s (RFC 4861, 10) */
+#define OURS        "/70-eks-"          /* in the names of our files for links */
 #define LIST_LIMIT  (16U << 20)         /* some kB a link */
 
 /* ActiveState of systemd-networkd.service: its process is ready, or there is one at all. */
@@ -63,9 +65,10 @@ typedef struct Networkd {
         int interfaces_fd;
         bool changed;                   /* something has, since links were asked for */
         bool answers;                   /* it told them then */
-        bool may_restart;               /* once, where a link is stuck */
-        bool may_reconfigure;           /* once, the links that are unrouted */
-        uint64_t stuck_usec;            /* since when a link is stuck or unrouted; 0: none is */
+        bool ready;                     /* all are done but for what is mended */
+        Mend *mend;                     /* or NULL: nothing is mended */
+        char held[IF_NAMESIZE];         /* the link for which links that are done are not at their end, */
+        uint64_t held_usec;             /* since then */
         ReloadBegins begins;            /* or NULL */
         void *userdata;                 /* its */
 } Networkd;
@@ -468,17 +471,20 @@ static int networkd_reconfigure_link(Networkd *n, int index, uint64_t deadline_u
         return r;
 }
 
+/* Is there something to mend that was not tried? Links of others may be meant to be so. */
+static bool link_wants(const Networkd *n, const Link *l) {
+        return n->mend && l->file && strstr(l->file, OURS) &&
+               ((l->stuck && !n->mend->restarted) || (l->unrouted && !n->mend->reconfigured));
+}
+
 /* Where a link begins again between its lease and the address, systemd 252 removes what the kernel does not
  * have yet. It waits for the word of the kernel for ever, and sets nothing in that place, not even after
  * ReconfigureLink (github.com/systemd/systemd/issues/30876 and 16071). A new process knows nothing of it. */
-static int mend_stuck(Networkd *n, const Links *links, uint64_t deadline_usec) {
+static int mend_stuck(Networkd *n, const char *link, uint64_t deadline_usec) {
         sd_bus *pid1 = NULL;
-        const Link *l = links->items;
-        while (!l->stuck)
-                l++;
         log_warning("systemd-networkd has removed an address or a route of %s that it wants, and does not "
                     "set it again; it is started again",
-                    l->name);
+                    link);
         int r = networkd_open_pid1(n, &pid1);
         if (r >= 0)
                 r = service_restart(n, pid1, deadline_usec);
@@ -492,12 +498,13 @@ static int mend_stuck(Networkd *n, const Links *links, uint64_t deadline_usec) {
 static int mend_unrouted(Networkd *n, const Links *links, uint64_t deadline_usec) {
         int r = networkd_connect(n);
         for (const Link *l = links->items; r > 0 && l < links->items + links->n; l++) {
-                if (!l->unrouted)
+                if (!link_wants(n, l))
                         continue;
                 log_warning("systemd-networkd has an IPv6 address for %s and no routes of its router; it "
                             "begins again with %s",
                             l->name, l->name);
-                r = networkd_reconfigure_link(n, (int)if_nametoindex(l->name), deadline_usec);
+                int e = networkd_reconfigure_link(n, (int)if_nametoindex(l->name), deadline_usec);
+                r = e == -EINTR ? e : r;        /* one that has gone keeps none of the others */
         }
         return r;
 }
@@ -505,27 +512,36 @@ static int mend_unrouted(Networkd *n, const Links *links, uint64_t deadline_usec
 /* done(), of links none of which is stuck or unrouted; or of all, where each was tried once. */
 static int networkd_judge(Networkd *n, const Links *links, LinksDone done, void *userdata,
                           uint64_t deadline_usec) {
-        bool stuck = false, unrouted = false;
-        for (const Link *l = links->items; l < links->items + links->n; l++) {
-                stuck |= l->stuck && n->may_restart;
-                unrouted |= l->unrouted && n->may_reconfigure;
-        }
+        const Link *held = NULL;
+        for (const Link *l = links->items; l < links->items + links->n; l++)
+                if (link_wants(n, l) && (!held || l->stuck > held->stuck))
+                        held = l;
         int r = done(links, userdata);
-        if (r < 0 || !(stuck || unrouted)) {
-                n->stuck_usec = 0;
+        if (r < 0 || !held) {
+                n->held_usec = 0;
                 return r;
         }
-        n->stuck_usec = n->stuck_usec ?: now_usec();
-        if (now_usec() < n->stuck_usec + STUCK_USEC)
+        if (n->held_usec == 0 || !streq(n->held, held->name)) {
+                (void)snprintf(n->held, sizeof n->held, "%s", held->name);
+                n->held_usec = now_usec();
+        }
+        n->ready = r > 0;
+        if (now_usec() < n->held_usec + STUCK_USEC)
                 return 0;
-        *(stuck ? &n->may_restart : &n->may_reconfigure) = false;
-        r = (stuck ? mend_stuck : mend_unrouted)(n, links, deadline_usec);
+        n->held_usec = 0;
+        if (held->stuck) {
+                n->mend->restarted = true;
+                r = mend_stuck(n, held->name, deadline_usec);
+        } else {
+                r = mend_unrouted(n, links, deadline_usec);
+                n->mend->reconfigured = true;
+        }
         return r == -EINTR ? r : 0;
 }
 
 static int networkd_look(Networkd *n, uint64_t deadline_usec, LinksDone done, void *userdata) {
         _cleanup_(links_done) Links links = {};
-        n->changed = false;
+        n->changed = n->ready = false;
         int r = networkd_describe(n, deadline_usec, &links);
         n->answers = r > 0;
         if (r == 0)
@@ -537,12 +553,12 @@ static int networkd_look(Networkd *n, uint64_t deadline_usec, LinksDone done, vo
         return r > 0 ? networkd_judge(n, &links, done, userdata, deadline_usec) : r;
 }
 
-int networkd_wait(LinksDone done, void *userdata, bool mend, uint64_t deadline_usec, Diag *diag) {
+int networkd_wait(LinksDone done, void *userdata, Mend *mend, uint64_t deadline_usec, Diag *diag) {
         _cleanup_(networkd_close) Networkd n = { .interfaces_fd = -1 };
         int r = networkd_open(&n, diag);
         if (r < 0)
                 return r;
-        n.may_restart = n.may_reconfigure = mend;
+        n.mend = mend;
         networkd_watch_interfaces(&n);
         for (;;) {
                 r = networkd_look(&n, MIN(now_usec() + ANSWER_USEC, deadline_usec), done, userdata);
@@ -555,7 +571,7 @@ int networkd_wait(LinksDone done, void *userdata, bool mend, uint64_t deadline_u
                 if (r < 0)
                         return r;
                 if (now >= deadline_usec)
-                        return -ETIMEDOUT;
+                        return n.ready ? 0 : -ETIMEDOUT;
         }
 }
 
@@ -581,7 +597,7 @@ static int taken_is_configured(const Links *links, void *userdata) {
  * or where it does not, as late as may be. */
 static int networkd_await_taken(const char *name, const char *file, uint64_t deadline_usec, Diag *diag) {
         Taken taken = { name, file, now_usec() + OTHER_USEC };
-        int r = networkd_wait(taken_is_configured, &taken, false,
+        int r = networkd_wait(taken_is_configured, &taken, NULL,
                               MIN(now_usec() + TAKEN_USEC, deadline_usec), diag);
         return r == -ETIMEDOUT ? 0 : r;
 }

@@ -25,6 +25,7 @@ typedef struct Boot {
         Diag warnings;               /* of the last look */
         char **unready, *configured; /* links, at the last look: sentences, names */
         bool looked;
+        Mend mend;                   /* of networkd, once in all */
         int reload_fd;               /* the lock of those who have networkd read its files; -1: not held */
 } Boot;
 
@@ -141,7 +142,7 @@ static int boot_look(const Links *links, void *userdata) {
  * at its end with what it says: what it has said counts where nobody is doing so. */
 static int boot_wait(Boot *b) {
         for (;;) {
-                int r = networkd_wait(boot_look, b, true, b->deadline_usec, b->diag);
+                int r = networkd_wait(boot_look, b, &b->mend, b->deadline_usec, b->diag);
                 if (r < 0 || b->reload_fd >= 0 || !root_exists(b->root, NETWORKD_RELOAD_LOCK))
                         return r;
                 _cleanup_(diag_done) Diag failure = {};
