@@ -6,8 +6,8 @@
 
 /* Of all failures and warnings of this run. */
 _nonnull_ void hide_in_run(Run *run);
-/* Of all findings of a file: FILE:14:5: as compilers have it, and the line with a mark at the column. The line
- * stays out where it, or a key that it belongs to, may be secret (excerpt.c). */
+/* Of all findings of a file: FILE:14:5: as compilers have it, and the key with a mark at its column. Values
+ * stay out, since any may be a secret (excerpt.c). */
 _nonnull_ void findings_place(Run *run);
 /* Of what became of the join; the NodeConfig is that of this boot's cache, where it can be read. */
 _nonnull_ void hide_in_join(const Root *root, JoinOutcome *outcome);

@@ -195,16 +195,16 @@ with tempfile.TemporaryDirectory() as folder:
     places = re.findall(r"(?m)^shown\.yaml:(\d+):(\d+): (error|warning): (\S+):", said_)
     result(places == [("8", "5", "warning", "spec.cluster.nmae"), ("9", "5", "error", "spec.cluster.cidr"), ("10", "29", "error", "spec.instance.localStorage.strategy"),
                       ("11", "3", "warning", "spec.kubelt")], "in the order of lines", said_)
-    result("\n    cidr: 10.100.0.0/33\n    ^\n" in said_ and "\n  instance: {localStorage: {strategy: RAID5}}\n                            ^\n" in said_, "each with its line", said_)
+    result("\n    cidr: …\n    ^\n" in said_ and "\n  instance: {localStorage: {strategy: …\n                            ^\n" in said_, "each with its key", said_)
     result(said_.splitlines()[-1].startswith("nodestrap: failed (11 EINVALID) at validate: shown.yaml:9:5: ") and said_.endswith("(the first of 2 errors)\n"), "the first is the last word", said_)
     said_ = shown(mime(UNKNOWN))
-    result("shown.yaml:19:5: warning: part 2: spec.cluster.nmae: " in said_ and "\n    nmae: CANARYvalue\n    ^\n" in said_, "a part of a message", said_)
+    result("shown.yaml:19:5: warning: part 2: spec.cluster.nmae: " in said_ and "\n    nmae: …\n    ^\n" in said_, "a part of a message", said_)
     said_ = shown(mime(base64.encodebytes(UNKNOWN), "Content-Transfer-Encoding: base64\n"))
-    result("shown.yaml:8:5: warning: part 2: spec.cluster.nmae: " in said_ and "\n    nmae: CANARYvalue\n    ^\n" in said_, "one in base64", said_)
+    result("shown.yaml:8:5: warning: part 2: spec.cluster.nmae: " in said_ and "\n    nmae: …\n    ^\n" in said_, "one in base64", said_)
     said_ = shown(UNKNOWN.replace(b"    nmae", b"    nmae: 1\n    m\xc3\xa9me"))
-    result("\n    nmae: 1\n    ^\n" in said_ and "shown.yaml:9:5: warning: spec.cluster.m" in said_ and "CANARYvalue" not in said_, "no line with other letters", said_)
+    result("\n    nmae: …\n    ^\n" in said_ and "shown.yaml:9:5: warning: spec.cluster.m" in said_ and "CANARYvalue" not in said_, "no line with other letters", said_)
     said_ = shown(GOOD + b"".join(b"  x%d: CANARYvalue\n" % n for n in range(30)))
-    result(said_.count("CANARYvalue") == 10 and said_.count(": warning: ") == 30, "ten lines of a file", said_)
+    result(said_.count(": …\n  ^\n") == 10 and "CANARY" not in said_ and said_.count(": warning: ") == 30, "ten lines of a file", said_)
     said_ = shown(UNKNOWN, "-c", name="shown.yaml")
     result("shown.yaml, line 8: spec.cluster.nmae: " in said_ and "CANARYvalue" not in said_, "--config-source is told as user data is", said_)
     spec = b"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n"
@@ -222,11 +222,19 @@ with tempfile.TemporaryDirectory() as folder:
             "a URL": b"  kubelt: http://user:CANARYa@example.com\n",
             "what another key holds": GOOD[len(spec):] + b"  containerd:\n    config: |\n      [x]\n      password = 'CANARYabc'\n  kubelt: CANARYabc\n",
             "a private key": b"  kubelt: '-----BEGIN PRIVATE KEY----- CANARYa'\n",
+            "a misspelled environment": b"  instance:\n    enviroment: {default: {LICENCE: CANARYa}}\n    Environment: {default: {LICENCE: CANARYb}}\n",
+            "an anchor": b"  x: &v {LICENCE: CANARYa}\n  instance: {environment: {default: *v}}\n",
+            "an explicit key": b"  kubelt:\n    x: 1\n  ? password\n  : {\"CANARYa\": 1}\n",
+            "an escaped key": b'  instance:\n    "environ\\u006dent": {default: {\n      DB_URL: [CANARYa],\n      A-B: CANARYb}}\n',
+            "a quoted scalar": b'  kubelet:\n    password: "abc\nCANARYa \\q"\n',
+            "a value of its own line": b'  {"password":\n  "CANARYa" x}\n',
             "what is no NodeConfig": None}.items():
         said_ = shown(spec + text if text else b"a: b\n CANARYa: c: d\n")
         result("CANARY" not in said_ and ("shown.yaml:" in said_ or not text), "left out: " + name, said_)
     said_ = shown(spec + b"  instance:\n    environment: {default: {FOO: bar}}\n  kubelt: CANARYa\n")
-    result("\n  kubelt: CANARYa\n  ^\n" in said_, "what stands behind it is shown", said_)
+    result("\n  kubelt: …\n  ^\n" in said_, "and of others the key alone is shown", said_)
+    said_ = shown(spec + b"  instance: {sysctl: {a: 'CANARYb: x'}, localStorage: {strategy: RAID5}}\n  kubelt:\n")
+    result(re.search(r"(?m)^ +strategy: …\n +\^$", said_) and "CANARYb" not in said_ and "\n  kubelt:\n  ^\n" in said_, "what stands in front of it is blank", said_)
 
     with open("drop.yaml", "wb") as f:
         f.write(DROP)
