@@ -29,7 +29,8 @@ typedef struct View {
 
 /* ---- on a terminal ---- */
 
-/* Bytes of View.text that no text has, and the colours that they mean (ECMA-48, 8.3.117). */
+/* MARK and what follows it are bytes that no UTF-8 has: the colours of View.text (ECMA-48, 8.3.117). */
+#define MARK 0xf8
 static const char colours[][3] = { "", "31", "33", "32", "0" };
 static const struct { char word[14], mark; } marks[] = {
         { "failed", 1 }, { "failed so far", 1 }, { "NOT JOINED", 1 }, { "tainted", 2 },
@@ -39,8 +40,8 @@ static const struct { char word[14], mark; } marks[] = {
 /* The word, in the colour of such a verdict, on so many columns. */
 static void word_show(View *v, const char *word, int width) {
         char own = PICK(m, marks, ARRAY_SIZE(marks), streq(m->word, word), m->mark, 0);
-        char mark[2] = { own };
-        SAY(v, "%s%-*s%s", mark, width, word, *mark ? "\4" : "");
+        char mark[2] = { (char)(own ? MARK + own : 0) };
+        SAY(v, "%s%-*s%s", mark, width, word, own ? "\xfc" : "");
 }
 
 /* https://no-color.org */
@@ -55,18 +56,20 @@ static void print(const View *v) {
         for (char *line = v->text.data; line && *line;) {
                 size_t n = strcspn(line, "\n"), indent = strspn(line, " ") + 2;
                 line[n] = 0;
-                if (v->columns > 0 && n > v->columns) {
+                if (v->columns > 0 && n > v->columns && !strstr(line, "|  ")) {         /* behind a bar */
                         _free_ char *lead = xstrndup(line, indent - 2);
                         text_fold(&folded, lead, indent, line + indent - 2, v->columns);
                 } else
                         text_add(&folded, "%s\n", line);
                 line += n + 1;
         }
-        for (const char *p = folded.data ?: ""; *p; p++)
-                if ((size_t)*p >= ARRAY_SIZE(colours))
-                        putchar(*p);
+        for (const char *p = folded.data ?: ""; *p; p++) {
+                unsigned char c = (unsigned char)*p;
+                if (c < MARK)
+                        putchar((c < ' ' && c != '\n') || c == 0x7f ? ' ' : c);  /* a terminal may obey it */
                 else if (colour)
-                        printf("\033[%sm", colours[(size_t)*p]);
+                        printf("\033[%sm", colours[c - MARK]);
+        }
 }
 
 /* ---- all of a process ---- */
@@ -211,7 +214,7 @@ static void counts_show(View *v, const Status *s, bool well) {
                 SAY(v, ", %zu warning%s", n, n == 1 ? "" : "s");
         SAY(v, v->whole ? "\n" : "; nodestrap status --long lists them\n");
         if (first && well && !v->whole)
-                SAY(v, "warning: %s\n", first);
+                SAY(v, "warning: %.*s\n", (int)strcspn(first, "\n"), first);
 }
 
 /* A command of the manual, with the name of what the step is about: "systemctl status UNIT". */
