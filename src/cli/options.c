@@ -28,7 +28,7 @@ static const char formats[_OUTPUT_MAX][8] = {
 #define TEXT(member) .text = _Generic(((Options *)NULL)->member, const char *: offsetof(Options, member))
 #define ON(member)   .on = _Generic(((Options *)NULL)->member, bool: offsetof(Options, member))
 static const struct FlagRow {
-        char name[19], argument[8];     /* argument "": it takes none */
+        char name[24], argument[8];     /* argument "": it takes none */
         const char *help;
         char letter;
         uint16_t text, on;

@@ -55,6 +55,8 @@ if [ -e /usr/share/bash-completion/bash_completion ]; then
         try "explain offers codes and keys" has_all "$(complete_line nodestrap explain E)" EFABRIC EINVALID
         try "keys by their paths" has_all "$(complete_line nodestrap explain spec.kub)" spec.kubelet.flags
         try "--instance-type offers types" has_all "$(complete_line nodestrap plan --instance-type p5.)" p5.48xlarge
+        try "so does config example" has_all "$(complete_line nodestrap config example p5.)" p5.48xlarge
+        try "a word of config is offered once" is_empty "$(complete_line nodestrap config dump '')"
         try "--matrix behind a comma" has_all "$(complete_line nodestrap plan --matrix g6.xlarge,p5.)" g6.xlarge,p5.48xlarge
         try "no word where the files are not there" is_empty "$(_nodestrap_lib=/nonexistent complete_line nodestrap explain E)"
 else count=$((count + 1)); echo "ok $count - completions # SKIP no bash-completion here"; fi
@@ -66,11 +68,12 @@ zsh_line() {
 }
 if command -v zsh >/dev/null; then
         try "zsh offers commands" has_all "$(zsh_line nodestrap '')" init plan config explain udev-net-manager
-        try "config its words" diff <(zsh_line nodestrap config '' | sort) <(printf '%s\n' check dump schema sign verify)
+        try "config its words" diff <(zsh_line nodestrap config '' | sort) <(printf '%s\n' check dump example schema sign verify)
         try "options with their help" has_all "$(zsh_line nodestrap config check --)" '--partial:a drop-in: what only the merged whole must have may be missing' '--root:every path read or written lies below DIR, /proc and /sys too'
         try "of the command alone" bash -c '! grep -q "^--instance-type:" <<<"$1" && grep -q "^--skip:" <<<"$1"' x "$(zsh_line nodestrap init --)"
         try "forms" diff <(zsh_line nodestrap config check --output '' | sort | xargs) <(echo json sarif text)
         try "types" has_all "$(zsh_line nodestrap plan --instance-type '')" p5.48xlarge g6.xlarge
+        try "of examples, too" has_all "$(zsh_line nodestrap config example '')" p5.48xlarge
         try "codes and keys" has_all "$(zsh_line nodestrap explain '')" EFABRIC spec.kubelet.flags
         try "files" diff <(zsh_line nodestrap plan '') <(echo files)
 else count=$((count + 1)); echo "ok $count - zsh # SKIP no zsh here"; fi

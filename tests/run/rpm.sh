@@ -28,7 +28,7 @@ try "packed again, on another host in another zone and with another umask, it ha
 # ---- what is in it ------------------------------------------------------------------------------------------------------------------
 own='/usr/bin/nodestrap /usr/share/doc/nodestrap/(changelog\.gz|copyright|nodestrap\.spdx\.json|nodestrap\.fc) /usr/share/lintian(/.*)? /usr/share/licenses(/.*)?'
 texts() { (cd "$1" && find . -mindepth 1 \( -type d -printf '%P %m %y\n' -o -printf '%P %m ' -exec sha256sum {} \; \) |
-        sed 's| \./.*||; s|^|/|' | grep -vE "^(${own// /|}) " | sort); }
+        sed 's| \./.*||; s|^|/|; s|zsh/vendor-completions|zsh/site-functions|' | grep -vE "^(${own// /|}) " | sort); }
 if [ -n "$deb" ]; then
         gzip -d "$W"/{tree,deb}/usr/share/man/man?/*.gz
         # A package of rpm's brings no directory that belongs to others.
