@@ -12,9 +12,11 @@
 #include "report/verdict.h"
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
@@ -41,6 +43,8 @@ static int walk(Run *run) {
                 r = run_choose_sources(run);
         if (r < 0)
                 return r;
+        if (run_changes_machine(run) && !(run->options.skip_config && run->options.skip_run))
+                aftermath_take_back(run->root);
         do
                 r = walk_once(run);
         while (r < 0 && run_again(run, r));
@@ -92,7 +96,8 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 report.instance_id = name.instance_id;
                 report.instance_type = name.instance_type;
                 report.node_guessed = name.guessed;
-                _free_ char *then = aftermath_choose(run->root, &report, run_is_of_units(run), &run->diag);
+                _free_ char *then = aftermath_choose(run->root, &report, run_is_of_units(run) && r != -EINTR && !stop_signal(),
+                                                       &run->diag);
                 report.then = then;
                 bool failed_before = init_devices_failed(run);
                 ExitCode code = report_write(run->root, &report);

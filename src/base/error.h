@@ -117,9 +117,10 @@ typedef enum ExitCode {
         X(IMDS, SILENT) X(EC2, SILENT) X(FACTS, SILENT) X(STALLED, ALWAYS) X(VOLUME, ALWAYS) \
         X(DISK_ERROR, ALWAYS)
 /* Those for which failurePolicy: reboot and poweroff act: hardware that another start or another instance may
- * not have broken. STEP: of a failed step alone, as before that the configuration is at odds with the type. */
+ * not have broken. STEP: of a failed step alone, as before that the configuration is at odds with the type.
+ * EFA is not among them: a launch template that attaches too few devices fails by the same cause. */
 #define HARDWARE_CAUSES(X) \
-        X(DISK_ERROR, ALWAYS) X(EFA, STEP) X(GPU_MISSING, STEP) X(NVSWITCH, STEP) X(DRIVER, STEP) \
+        X(DISK_ERROR, ALWAYS) X(GPU_MISSING, STEP) X(NVSWITCH, STEP) X(DRIVER, STEP) \
         X(FABRIC_MANAGER, STEP) X(FABRIC, STEP) X(NVML, STEP) X(NVIDIA_SMI, STEP) X(HEALTH, STEP) \
         X(NEURON, STEP)
 typedef enum Cause { CAUSES(CAUSE_MEMBER) _CAUSE_MAX, _CAUSE_INVALID = -22 } Cause;

@@ -51,11 +51,17 @@ static bool may_pass(const Run *run, int error) {
                !ANY(i, d->items, d->n, !i->warning && !cause_passes(i->cause, error));
 }
 
+/* EC2 has another name for the node than the phase before: no file has it yet, and the next try may not ask. */
+static bool corrects_name(const Run *run) {
+        return run->host && run->host->name_before &&
+               !streq(run->host->name_before, run->host->instance.private_dns_name ?: "");
+}
+
 static bool is_allowed(const Run *run, int error) {
         const Options *o = &run->options;
         size_t tries = run->tried.n + 1;
         return run_changes_machine(run) && o->name == PROGRAM_NODESTRAP && verdict_is_of_unit() &&
-               tries < TRIES && may_pass(run, error) && !asks_too_often(run, tries) &&
+               !corrects_name(run) && tries < TRIES && may_pass(run, error) && !asks_too_often(run, tries) &&
                (o->skip_config || !scripts_have_begun(run->root)) &&
                root_exists(run->root, KUBELET_TURN) == 0; /* else pods may run here */
 }
@@ -87,7 +93,7 @@ static void start_over(Run *run) {
 }
 
 bool run_again(Run *run, int error) {
-        if (!is_allowed(run, error))
+        if (error == -EINTR || stop_signal() || !is_allowed(run, error))
                 return false;
         run->pause_usec = backoff_apart_usec(run->pause_usec, PAUSE_USEC, PAUSE_CAP);
         if (now_usec() + run->pause_usec > run->begin_usec + LAST_USEC)

@@ -55,7 +55,7 @@ static char *ledger_take(const Root *root, const char *instance_id) {
         _cleanup_(close_fd) int fd = r < 0 ? r : root_open(root, REBOOT_LEDGER, O_RDONLY);
         if (fd < 0 || fstatfs(fd, &fs) < 0)
                 return xasprintf(REBOOT_LEDGER " cannot be written: %s", strerror(fd < 0 ? -fd : errno));
-        return fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC
+        return fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC || fs.f_type == OVERLAYFS_SUPER_MAGIC
                        ? xstrdup(REBOOT_LEDGER " is on no disk, and would be lost")
                        : NULL;
 }
@@ -70,6 +70,14 @@ static unsigned poweroff_sec(const char *instance_id) {
         return POWEROFF_SEC + hash % (SPREAD_SEC + 1);
 }
 
+/* A stop is asked for by a person, or by a machine that goes down: neither wants another start. */
+static bool is_interrupted(const Report *report) {
+        const Results *r = report->results;
+        const Diag *d = report->diag;
+        return ANY(i, d->items, d->n, !i->warning && i->cause == CAUSE_INTERRUPTED) ||
+               (r && ANY(i, r->items, r->n, i->cause == CAUSE_INTERRUPTED));
+}
+
 static AftermathFacts facts_of(const Root *root, const Report *report, bool units) {
         const Result *failed = report->results ? results_first_failure(report->results) : NULL;
         const Diagnostic *error = diag_first_error(report->diag);
@@ -78,7 +86,7 @@ static AftermathFacts facts_of(const Root *root, const Report *report, bool unit
                                          : error ? error->cause
                                                  : CAUSE_NONE,
                                 .step = failed,
-                                .units = units,
+                                .units = units && !is_interrupted(report),
                                 .later = streq(report->phases, "devices"),
                                 .kubelet = root_exists(root, KUBELET_TURN) != 0 };
 }
@@ -95,13 +103,17 @@ static char *ask(const Root *root, FailurePolicy what, const char *instance_id, 
         return r < 0 ? xasprintf(POWER_FILE " cannot be written: %s", strerror(-r)) : NULL;
 }
 
+void aftermath_take_back(const Root *root) {
+        (void)!root_remove(root, POWER_FILE);
+}
+
 char *aftermath_choose(const Root *root, const Report *report, bool units, Diag *diag) {
         AftermathFacts f = facts_of(root, report, units);
         FailurePolicy what = aftermath_decide(&f);
         unsigned sec = what == FAILURE_POWER_OFF ? poweroff_sec(report->instance_id) : 0;
         _free_ char *why = what == FAILURE_HOLD ? NULL : ask(root, what, report->instance_id, sec);
         if ((what == FAILURE_HOLD && !f.later) || why)
-                (void)!root_remove(root, POWER_FILE);
+                aftermath_take_back(root);
         if (why)
                 diag_warn(diag, "failure-policy", "the machine stays as it is: %s", why);
         if (what == FAILURE_HOLD || why)

@@ -353,8 +353,8 @@ TEST(names) {
 TEST(who_reboots_or_powers_off) {
         const AftermathFacts reboot = { .policy = FAILURE_REBOOT, .cause = CAUSE_FABRIC, .step = true, .units = true };
         static const Cause others[] = { CAUSE_NONE, CAUSE_INVALID, CAUSE_DISKS, CAUSE_DISK_USED, CAUSE_DISK_DATA, CAUSE_SYSCTL, CAUSE_MIG, CAUSE_MIG_REBOOT, CAUSE_VERSION,
-                                        CAUSE_FILE, CAUSE_UNIT, CAUSE_KUBELET, CAUSE_INTERRUPTED, CAUSE_EC2, CAUSE_NOT_READY, _CAUSE_MAX, _CAUSE_INVALID },
-                           hardware[] = { CAUSE_GPU_MISSING, CAUSE_FABRIC, CAUSE_HEALTH, CAUSE_EFA, CAUSE_DISK_ERROR, CAUSE_NEURON, CAUSE_DRIVER };
+                                        CAUSE_FILE, CAUSE_UNIT, CAUSE_KUBELET, CAUSE_INTERRUPTED, CAUSE_EC2, CAUSE_EFA, CAUSE_NOT_READY, _CAUSE_MAX, _CAUSE_INVALID },
+                           hardware[] = { CAUSE_GPU_MISSING, CAUSE_FABRIC, CAUSE_HEALTH, CAUSE_DISK_ERROR, CAUSE_NEURON, CAUSE_DRIVER };
         const struct { AftermathFacts facts; FailurePolicy want; } cases[] = {
                 { reboot, FAILURE_REBOOT },
                 { { FAILURE_POWER_OFF, CAUSE_HEALTH, true, true, false, false }, FAILURE_POWER_OFF },
@@ -363,7 +363,7 @@ TEST(who_reboots_or_powers_off) {
                 { { FAILURE_REBOOT, CAUSE_FABRIC, true, false, false, false }, FAILURE_HOLD },  /* by hand, or as nodeadm */
                 { { FAILURE_REBOOT, CAUSE_FABRIC, true, true, true, false }, FAILURE_HOLD },    /* the run phase tries again */
                 { { FAILURE_POWER_OFF, CAUSE_FABRIC, true, true, false, true }, FAILURE_HOLD }, /* pods may run */
-                { { FAILURE_REBOOT, CAUSE_EFA, false, true, false, false }, FAILURE_HOLD },     /* more are asked for than the type can have */
+                { { FAILURE_REBOOT, CAUSE_GPU_MISSING, false, true, false, false }, FAILURE_HOLD },     /* more are asked for than the type can have */
                 { { FAILURE_REBOOT, CAUSE_DISK_ERROR, false, true, false, false }, FAILURE_REBOOT },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -479,8 +479,13 @@ TEST(an_end_after_a_while) {
         f.b.report.phases = "devices";                          /* says nothing of the end */
         ASSERT_TRUE(!aftermath_choose(f.b.root, &f.b.report, true, &f.diag));
         ASSERT_EQ(root_exists(f.b.root, POWER_FILE), 1);
-        f.b.report.phases = "run";                              /* a person types an init */
+        f.b.report.phases = "run";
+        aftermath_take_back(f.b.root);                          /* a person types an init */
         ASSERT_TRUE(!aftermath_choose(f.b.root, &f.b.report, false, &f.diag));
+        assert_asked(&f, "nothing");
+        f.b.items[1].cause = CAUSE_INTERRUPTED;                 /* or stops the unit after its first failure */
+        f.b.items[1].outcome = OUTCOME_FAILED;
+        ASSERT_TRUE(!aftermath_choose(f.b.root, &f.b.report, true, &f.diag));
         assert_asked(&f, "nothing");
 }
 
