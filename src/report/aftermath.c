@@ -55,7 +55,7 @@ static char *ledger_take(const Root *root, const char *instance_id) {
         _cleanup_(close_fd) int fd = r < 0 ? r : root_open(root, REBOOT_LEDGER, O_RDONLY);
         if (fd < 0 || fstatfs(fd, &fs) < 0)
                 return xasprintf(REBOOT_LEDGER " cannot be written: %s", strerror(fd < 0 ? -fd : errno));
-        return fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC || fs.f_type == OVERLAYFS_SUPER_MAGIC
+        return fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC
                        ? xstrdup(REBOOT_LEDGER " is on no disk, and would be lost")
                        : NULL;
 }
