@@ -96,8 +96,9 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 report.instance_id = name.instance_id;
                 report.instance_type = name.instance_type;
                 report.node_guessed = name.guessed;
-                _free_ char *then = aftermath_choose(run->root, &report, run_is_of_units(run) && r != -EINTR && !stop_signal(),
-                                                       &run->diag);
+                _free_ char *then =
+                        aftermath_choose(run->root, &report,
+                                         run_is_of_units(run) && r != -EINTR && !stop_signal(), &run->diag);
                 report.then = then;
                 bool failed_before = init_devices_failed(run);
                 ExitCode code = report_write(run->root, &report);

@@ -376,7 +376,10 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
                              o->instance_type);
         if (o->bundle && (seen[FLAG_OUTPUT] || o->exit_code || o->follow || o->whole))
                 return usage(diag, "--bundle takes all that there is: leave out --%s",
-                             o->follow ? "follow" : o->exit_code ? "exit-code" : o->whole ? "long" : "output");
+                             o->follow      ? "follow"
+                             : o->exit_code ? "exit-code"
+                             : o->whole     ? "long"
+                                            : "output");
         if (o->follow && o->output != OUTPUT_TEXT)
                 return usage(diag, "--follow tells in words: leave out --output");
         return 0;

@@ -51,7 +51,7 @@ static bool may_pass(const Run *run, int error) {
                !ANY(i, d->items, d->n, !i->warning && !cause_passes(i->cause, error));
 }
 
-/* EC2 has another name for the node than the phase before: no file has it yet, and the next try may not ask. */
+/* EC2 has another name for the node than the phase before. No file has it yet, and no next try may ask. */
 static bool corrects_name(const Run *run) {
         return run->host && run->host->name_before &&
                !streq(run->host->name_before, run->host->instance.private_dns_name ?: "");

@@ -136,8 +136,8 @@ static int example_read(Run *run, const char *name, char **ret) {
                                        path, root_path(run->root), strerror(-r));
 }
 
-/* Of the first line of EXAMPLES/types with a pattern that fits: the file, and its own type, the first pattern.
- * Both are borrowed of index. */
+/* Of the first line of EXAMPLES/types with a pattern that fits: the file, and its own type, the first
+ * pattern. Both are borrowed of index. */
 static bool example_choose(char *index, const char *type, const char **ret_name, const char **ret_own) {
         for (char *line; (line = strsep(&index, "\n"));) {
                 const char *name = strsep(&line, " "), *own = NULL;
@@ -184,7 +184,8 @@ int command_config_example(Run *run) {
         int r = instance_type_check(type, NULL, &run->diag);
         THEN(r, example_read(run, "types", &index));
         if (r >= 0 && !example_choose(index, type, &name, &own))
-                r = diag_error(&run->diag, -ENOENT, CAUSE_SOURCE, EXAMPLES "/types names no file for %s", type);
+                r = diag_error(&run->diag, -ENOENT, CAUSE_SOURCE, EXAMPLES "/types names no file for %s",
+                               type);
         THEN(r, example_read(run, name, &text));
         if (r < 0)
                 return r;

@@ -44,7 +44,7 @@ static bool is_structure(const char *line, size_t n) {
  * NULL: no key stands there. */
 static char *mark_key(const char *line, unsigned column) {
         size_t before = column - 1, end = strcspn(line, "\r\n");
-        for (size_t i = 0; i < before; i++)     /* a column is a character, and a tab has a width of its own */
+        for (size_t i = 0; i < before; i++)     /* a column is a character, and tabs have widths */
                 if (i >= end || line[i] < ' ' || line[i] > '~')
                         return NULL;
         size_t n = key_span(line + before);
@@ -52,8 +52,8 @@ static char *mark_key(const char *line, unsigned column) {
                 return NULL;
         const char *rest = line + before + n + 1;
         bool more = rest[strspn(rest, " \r")] != '\n' && rest[strspn(rest, " \r")];
-        return xasprintf("%*.*s%.*s:%s\n%*s\n", (int)before, is_structure(line, before) ? (int)before : 0, line,
-                         (int)n, line + before, more ? " …" : "", (int)column, "^");
+        return xasprintf("%*.*s%.*s:%s\n%*s\n", (int)before, is_structure(line, before) ? (int)before : 0,
+                         line, (int)n, line + before, more ? " …" : "", (int)column, "^");
 }
 
 /* NULL: it belongs to no NodeConfig, or is about none of its keys. */

@@ -39,8 +39,8 @@
 #define BUS_USEC    (2 * USEC_PER_SEC)  /* for a bus that is about to come */
 #define TAKEN_USEC  (15 * USEC_PER_SEC) /* DHCP answers at once, or is asked again after some seconds */
 #define OTHER_USEC  USEC_PER_SEC        /* up to systemd 255 a reload ends before its links begin */
-#define STUCK_USEC  (5 * USEC_PER_SEC)  /* what it removes is gone in milliseconds, and a router is asked again
-                                         * after 4 s (RFC 4861, 10) */
+#define STUCK_USEC  (5 * USEC_PER_SEC)  /* what it removes is gone in milliseconds, and a router is asked
+                                         * again after 4 s (RFC 4861, 10) */
 #define OURS        "/70-eks-"          /* in the names of our files for links */
 #define LIST_LIMIT  (16U << 20)         /* some kB a link */
 

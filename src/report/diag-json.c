@@ -114,9 +114,10 @@ static json_t *result_of(const Diagnostic *i, json_t *rules, const char *manual)
         const char *code = json_get_text(finding, "code");
         put_text(message, "text", text);
         json_t *properties = json_object(),
-               *result = json_pack("{ss si ss sO s[o]}", "ruleId", code, "ruleIndex",
-                                   (int)rule_of(rules, code, manual), "level", i->warning ? "warning" : "error",
-                                   "message", message, "locations", location_of(i));
+               *result =
+                       json_pack("{ss si ss sO s[o]}", "ruleId", code, "ruleIndex",
+                                 (int)rule_of(rules, code, manual), "level", i->warning ? "warning" : "error",
+                                 "message", message, "locations", location_of(i));
         put_number(properties, "part", i->part);
         put_text(properties, "suggestion", i->suggestion);
         if (json_object_size(properties) > 0)

@@ -299,8 +299,9 @@ static void head_show(View *v, const Root *root, const Status *s) {
 static void rest_show(View *v, const Status *s) {
         _free_ char *found = found_text(s), *critical = critical_text(s);
         longest_show(v, s->longest);
-        SAY(v, "%s%splan %s, nodestrap %s%s%s\n", critical, found, *s->plan_id ? s->plan_id : "(none was made)",
-            s->version, *s->booted_at ? ", booted " : "", s->booted_at);
+        SAY(v, "%s%splan %s, nodestrap %s%s%s\n", critical, found,
+            *s->plan_id ? s->plan_id : "(none was made)", s->version, *s->booted_at ? ", booted " : "",
+            s->booted_at);
         for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++) {
                 const StatusRun *run = status_run(s, status_phases[i]);
                 if (run)
