@@ -10,7 +10,7 @@ git() { command git -c safe.directory="$PWD" "$@"; }
 # The .git of a work tree is a file, and what it names may be out of sight.
 is_clone() {
         [ -e .git ] || return
-        type -P git >/dev/null || { echo "sources.sh: there is no git here, so all files of this folder are packed, but what builds leave behind; to leave out what git ignores: apt-get install git" >&2; return 1; }
+        type -P git >/dev/null || { echo "sources.sh: git is missing, so all files of this folder are packed, but what builds leave behind; to leave out what git ignores: apt-get install git" >&2; return 1; }
         [ -d .git ] || git rev-parse -q --git-dir >/dev/null 2>&1
 }
 if is_clone; then git ls-files -co --exclude-standard -z

@@ -3,8 +3,8 @@
  * "block"]}]} → what an earlier plan wrote and this one does not is removed, then the new manifest is
  * published. What is new is announced first, as "intended": whenever a run ends, the manifest lists no less
  * than there is, and the next run removes the rest. The two phases of a boot are two processes that each see
- * their half of the plan: an entry belongs to the phase that wrote it, and only that one may miss it. A version
- * grows when older programs would misread the entries: they leave such a file alone. */
+ * their half of the plan: an entry belongs to the phase that wrote it, and only that one may miss it. A
+ * version grows when older programs would misread the entries: they leave such a file alone. */
 #include "apply/file.h"
 
 #include "base/hash.h"

@@ -90,7 +90,7 @@ struct Command {
         Stage last;
         bool starts_programs;           /* beside that */
         bool sample;                    /* no source is given to it: it has a configuration of its own */
-        bool takes_words;               /* behind its own: sources, which are merged; what is explained; a type */
+        bool takes_words;               /* behind its own: sources, which are merged; codes; a type */
         bool draws;                     /* --output svg and metrics are for it, too */
         bool finds;                     /* --output sarif is; and the words behind its own are sources, which
                                          * it looks at one by one */

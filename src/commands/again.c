@@ -66,7 +66,7 @@ static bool is_allowed(const Run *run, int error) {
                root_exists(run->root, KUBELET_TURN) == 0; /* else pods may run here */
 }
 
-/* The next try need not ask for facts that this one has found. A name that was corrected is in no file yet. */
+/* The next try need not ask for facts that this one has found. No file has a corrected name yet. */
 static void keep_host(Run *run) {
         Kept *kept = &run->sources->kept;
         if (!run->host || run->host->name_before)

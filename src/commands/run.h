@@ -74,7 +74,7 @@ _must_check_ _nonnull_ bool run_is_of_units(const Run *run);
 _must_check_ _nonnull_ int run_load_config(Run *run);
 /* As before that, with an empty diag. */
 _nonnull_ void run_forget_config(Run *run);
-/* Once these or the command have failed, with that negative errno: shall they try again (again.c)? Then run is
+/* These or the command have failed, with that negative errno: shall they try again (again.c)? Then run is
  * as before run_load_config(), after a pause. */
 _must_check_ _nonnull_ bool run_again(Run *run, int error);
 /* detect → plan; behind the lock, where the machine will be changed */

@@ -44,7 +44,7 @@ _must_check_ _nonnull_ bool networkd_has(const char *name);
  * comes or goes, and some times a second, for done() may look at files, too; where networkd is not on the
  * bus, every 100 ms of its state files, or where it does not run, of `networkctl list --json=pretty`.
  * -ETIMEDOUT at the deadline, -EINTR after SIGTERM, without a diagnostic; what done() returns below 0 ends
- * it, too. done: 1 it is so, 0 not yet; it is never called where nobody answers. mend, or NULL: where one of
+ * it, too. done: 1 it is so, 0 not yet; it is called where networkd answers. mend, or NULL: where one of
  * our links is stuck for 5 s, networkd is restarted. One that is unrouted is reconfigured. Each is done once
  * for a Mend, and the log says so. */
 typedef int (*LinksDone)(const Links *links, void *userdata);

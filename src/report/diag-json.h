@@ -9,7 +9,7 @@
  * out. Texts are UTF-8 in one line, whatever bytes were in the input. */
 _nonnull_ json_t *findings_to_json(const Diag *diag);
 /* The same as a document of SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html),
- * of a check that ended with that code. Its rules are the codes, with the entries of manual (explain_read()). */
+ * of a check that ended with that code. Its rules are the codes, with the entries of explain_read(). */
 _nonnull_ json_t *findings_to_sarif(const Diag *diag, ExitCode code, const char *manual);
 /* "unknown-field", "EINVALID" */
 _nonnull_ const char *finding_code(const Diagnostic *item);

@@ -29,7 +29,8 @@ static bool has_action(const StatusRun *run, const char *phase, const char *outc
 
 /* Did it fail before its first step, and not at this phase? */
 static bool came_to_nothing(const StatusRun *run, const char *phase) {
-        return !streq(run->verdict, "ok") && !streq(run->phase, phase) && (!run->actions || !run->actions->id);
+        return !streq(run->verdict, "ok") && !streq(run->phase, phase) &&
+               (!run->actions || !run->actions->id);
 }
 
 /* Its own part of a run that did not end well, which may have had others. */

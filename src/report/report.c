@@ -56,7 +56,7 @@ static char *failure_text(const Results *r, const Result *failed) {
                          node->text ?: "", text + first);
 }
 
-/* What stands in the way of all of them fails the first one; what is wrong with disks, the one that has them. */
+/* An error in the way of all phases fails the first one; an error of disks fails the one that has them. */
 static const char *phase_of_error(const char *phases, ExitCode code) {
         int first = code == EXIT_STORAGE && phases && strstr(phases, "run") ? PHASE_RUN : 0;
         for (int i = first; i < _PHASE_MAX; i++)
