@@ -32,7 +32,7 @@ git -C "$W/clone" init -q && git -C "$W/clone" add -A && chown -R 65534:65534 "$
 try "the sources of a clone of somebody else's are what git knows" packed "$W/clone"
 try "git would not read it" sh -c '! HOME=/nonexistent git -C "$1" status' sh "$W/clone"
 rm "$W/clone/notes.tmp"; mkdir "$W/bin"; for c in realpath dirname find sort tar rm mkdir diff grep; do ln -s "$(command -v $c)" "$W/bin/"; done
-without_git() { local PATH=$W/bin; packed "$W/clone" 2>"$W/said" && grep 'no git here' "$W/said"; }
+without_git() { local PATH=$W/bin; packed "$W/clone" 2>"$W/said" && grep 'git is missing' "$W/said"; }
 try "those of a clone on a machine without git are all but what was built, and that is said" without_git
 rm -r "$W/clone/.git"; echo gitdir: /nonexistent >"$W/clone/.git"
 try "those of an unpacked release are all but what was built" packed "$W/clone"
