@@ -235,12 +235,24 @@ static const char *listen_address(const KubeletGiven *g) {
         return !*address || kubelet_address_is_valid(address) ? NULL : "must be an IP address";
 }
 
-/* Of two servers at one port the later one fails, and which that is changes. */
+/* Of two servers at one port the later one fails, and which that is changes. Port 0 is the default. */
 static const char *shared_port(const KubeletGiven *g) {
         double port = number(g, g->key, streq(g->key, "healthzPort") ? 10248 : 0);
-        if (port == 0.0 || port != number(g, "port", 10250))
+        if (port == 0.0 || port != (number(g, "port", 0) ?: 10250))
                 return NULL;
         return "must be another one than port (10250 where it is not given)";
+}
+
+/* k8s.io/cri-client/pkg/remote_runtime.go: kubelet ends when containerd does not answer its first question in
+ * that time. 0s in the file means the default; in a flag it means 0s. */
+static const char *runtime_timeout(const KubeletGiven *g) {
+        double n;
+        if (!kubelet_parse_duration(text(g, g->key), &n) || n >= 0.1)
+                return NULL;
+        _free_ char *path = kubelet_setting_path(g->user, g->flags, g->key);
+        return n == 0.0 && path && endswith(path, g->key)
+                       ? NULL
+                       : "must be 100ms or more: containerd has that long for its first answer to kubelet";
 }
 
 static const char *crash_loop(const KubeletGiven *g) {
@@ -426,6 +438,7 @@ static const struct Rule {
         { { "address" }, listen_address, false },
         { { "readOnlyPort", "port" }, shared_port, false },
         { { "healthzPort", "port" }, shared_port, false },
+        { { "runtimeRequestTimeout" }, runtime_timeout, false },
         { { "enableSystemLogQuery", "enableSystemLogHandler" }, log_query, false },
         { { "tlsCipherSuites", "tlsMinVersion" }, http2_cipher, true },
         { { "tlsCurvePreferences" }, curves, false },

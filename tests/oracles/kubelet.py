@@ -57,8 +57,9 @@ MACHINE = re.compile(r"no space left|too many open files|systemd not running|cgr
                      r"only supported on cgroup|cannot allocate memory|resource temporarily unavailable|"
                      r"has a reservation of .* but capacity of|"        # of memory and disks that a plan for a type does not know
                      r"error validating root container \[kubepods\]")   # kubelet has just made it, in a hierarchy that others use, too
-# A NodeConfig that nodestrap refuses on purpose, though kubelet starts: the pages that it would set aside serve no pod (tests/userdata, V12).
-ON_PURPOSE = re.compile(r"reserves huge pages")
+# nodestrap refuses these on purpose, though kubelet may start. Huge pages that kubelet reserves serve no pod (tests/userdata, V12). Two servers
+# race for one port, and sometimes kubelet survives. kubelet 1.33 starts with fewer user IDs than its pods need, later ones do not.
+ON_PURPOSE = re.compile(r"reserves huge pages|must be another one than port|kubelet keeps \d+ user IDs for each pod")
 
 # Fields that no case has: kubelet needs another file or socket for them, or this program sets them itself.
 LEFT_OUT = """apiVersion kind containerRuntimeEndpoint imageServiceEndpoint tlsCertFile tlsPrivateKeyFile staticPodURL staticPodURLHeader

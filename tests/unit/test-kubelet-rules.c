@@ -117,6 +117,8 @@ TEST(verdicts) {
                 BAD("1.37.0", "{'featureGates':{'DefaultPodSysctls':true},'defaultPodSysctls':{'vm.swappiness':'1'}}", "defaultPodSysctls", "vm.swappiness"), BAD("1.37.0", "{'defaultPodSysctls':{'net.core.somaxconn':'1'}}", "defaultPodSysctls", "DefaultPodSysctls"),
                 BAD("1.33.4", "{'address':'10.0.0.300'}", "address", "IP address"), GOOD("1.33.4", "{'address':'::'}"),
                 BAD("1.33.4", "{'healthzPort':10250}", "healthzPort", "another one"), GOOD("1.33.4", "{'healthzPort':0}"),
+                BAD("1.33.4", "{'readOnlyPort':10250,'port':0}", "readOnlyPort", "another one"), BAD("1.33.4", "{'runtimeRequestTimeout':'-1s'}", "runtimeRequestTimeout", "100ms or more"),
+                BAD("1.33.4", "{'runtimeRequestTimeout':'1ms'}", "runtimeRequestTimeout", "100ms or more"), GOOD("1.33.4", "{'runtimeRequestTimeout':'0s'}"), GOOD("1.33.4", "{'runtimeRequestTimeout':'1s'}"),
                 BAD("1.33.4", "{'readOnlyPort':10250}", "readOnlyPort", "another one"), GOOD("1.33.4", "{'readOnlyPort':10255}"), BAD("1.33.4", "{'readOnlyPort':11000,'port':11000}", "readOnlyPort", "another one"),
                 BAD("1.37.0", "{'featureGates':{'KubeletCrashLoopBackOffMax':false}}", "featureGates", "leave it on"), GOOD("1.33.4", "{'featureGates':{'KubeletCrashLoopBackOffMax':false}}"),
                 BAD("1.37.0", "{'featureGates':{'AllBeta':false}}", "featureGates", "leave it on"), GOOD("1.34.0", "{'shutdownGracePeriod':null}"),
@@ -134,6 +136,7 @@ TEST(flags_take_the_place_of_settings) {
         static const Case cases[] = {
                 { "1.33.4", "{'reservedSystemCPUs':'99'}", "--reserved-cpus=0-1", NULL, NULL },
                 { "1.33.4", NULL, "--reserved-cpus=99", "spec.kubelet.flags[0]", "names CPU 99" },
+                { "1.33.4", "{'runtimeRequestTimeout':'1m'}", "--runtime-request-timeout=0s", "spec.kubelet.flags[0]", "100ms or more" },
                 { "1.33.4", "{'systemReserved':{'cpu':'-1'}}", "--system-reserved=cpu=1", NULL, NULL },
                 { "1.33.4", NULL, "--system_reserved cpu=-1", "spec.kubelet.flags[0]", "negative" },
                 { "1.33.4", "{'evictionSoft':{'memory.available':'5%'}}", "--eviction-soft-grace-period=memory.available=1m", NULL, NULL },
