@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The packages for arm64, built on x86-64 from a copy of this tree: what they ask for, what is in them, and that it runs there. The RPM
-# has the program of the Debian package. Both are left in build/package. That they are the same whoever builds them, and the RPM's own
-# build, is in tests/exhaustive/packages.sh.
+# Builds the packages for arm64 on x86-64 from a copy of this tree. Checks their dependencies and contents, and runs them. The RPM
+# has the program of the Debian package. Both are left in build/package. tests/exhaustive/packages.sh builds them again elsewhere, and runs
+# the RPM build.
 set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0
 try() { local name=$1 output; shift; count=$((count + 1))
         if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; tail -40 <<<"$output" | sed 's/^/# /'; return 1; fi; }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: [TYPES=all] plans.sh
-# What arm64 and x86-64 plan: the same bytes, so the same id, for an instance type of each architecture, class of NVSwitch and maker of
-# accelerators, or for all types.
+# arm64 and x86-64 plan the same bytes, so the same id. Types: one of each architecture, class of NVSwitch and maker of accelerators, or
+# all.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154 # tmp and here are its
 . "$(dirname "$0")/../mock/lib.sh"

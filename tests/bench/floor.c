@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The least a program of this kind costs: loads the libraries nodestrap is linked with, makes the same
- * requests of the metadata service on one connection, and asks EC2 once through libcurl, as nodestrap does.
+ * The least cost of such a program. It loads the libraries of nodestrap, makes the same requests of the
+ * metadata service on one connection, and asks EC2 once through libcurl.
  * It decides nothing and writes nothing.
  *
  * usage: floor ADDRESS PORT [PATH...] [--ec2 URL]
@@ -94,7 +94,7 @@ static size_t drop(char *data, size_t size, size_t n, void *to) {
         return size * n;
 }
 
-/* What is asked does not matter, an error is an answer too: the request is signed, sent and read. */
+/* The question does not matter, and an error is an answer too: the request is signed, sent and read. */
 static int ask_ec2(const char *url) {
         void *library = dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
         if (!library)

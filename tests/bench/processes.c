@@ -54,7 +54,7 @@ static int listen_to_kernel(void) {
         return fd;
 }
 
-/* Waits on the pipe until somebody listens, so that nothing of it is missed. */
+/* Waits on the pipe until a reader listens, so that nothing is lost. */
 static pid_t start(char **argv, int *ret_go) {
         int go[2];
         char c;

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # usage: tests/bench/storage.sh NODESTRAP BUILD [RUNS [DISKS…]]
 # Instance stores, from "disks present" to "mounts active": AWS's own sequence of commands (storage/peer.sh) and nodestrap, in one
-# virtual machine for each number of disks. Emulated, so only the ratio says something. Medians of RUNS (3); the machine's results
-# are kept below BUILD/storage.N. A target that is missed is told, and is no failure.
+# virtual machine for each number of disks. Emulated, so only the ratio says something. Prints medians of RUNS (3), and keeps the results of
+# the machine below BUILD/storage.N. A missed target is printed; it is not a failure.
 set -u; here=$(dirname "$(realpath "$0")"); tests=${here%/*}
 nodestrap=$(realpath "$1") build=$(realpath "$2") runs=${3:-3}; shift; shift; shift || :
 [ $# -gt 0 ] || set -- 1 3 8 24

@@ -5,7 +5,7 @@
 # gpu: p5-48xlarge gen2
 # tree: al2023 swapped gpu
 # console: NODESTRAP verdict=ok
-# EKS's GPU image with our package and our program under nodeadm's units, on a p5.48xlarge.
+# The GPU image of EKS with our package, and our program under the nodeadm units, on a p5.48xlarge.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

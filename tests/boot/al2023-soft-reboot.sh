@@ -5,7 +5,7 @@
 # vpc: --cards 1 --count 1
 # tree: al2023 vpc kept_results
 # console: NODESTRAP verdict=ok
-# A soft reboot keeps /run, and what nodeadm left there, then nodestrap; whose boot it is is decided anew.
+# A soft reboot keeps /run with the files of nodeadm, then of nodestrap. Each boot decides again which of them runs.
 # shellcheck disable=SC2154  # bad is guest.sh's
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh

@@ -6,7 +6,8 @@
 # vpc: --cards 1 --count 1
 # tree: al2023 vpc binary_alone
 # console: NODESTRAP verdict=ok
-# EKS's image with our program in nodeadm's place, and nothing else of the package. Its first unit reads the user data alone, the second
+# The image of EKS with our program in place of nodeadm, and nothing else of the package. Its first unit reads the user data alone, the
+# second
 # one also /etc/eks/nodeadm.d: what is said there brings the first phase back.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh

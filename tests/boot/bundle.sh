@@ -7,7 +7,8 @@
 # spec: {instance: {environment: {default: {HTTPS_PROXY: "http://me:CANARY-proxy@127.0.0.1:9", NO_PROXY: "127.0.0.1,169.254.169.254"}, containerd: {DB: CANARY-containerd}, kubelet: {API_TOKEN: CANARY-kubelet}}}}
 # spec: {kubelet: {flags: [--v=2], config: {staticPodURLHeader: {X-Key: [CANARY-header]}}}}
 # console: NODESTRAP verdict=ok
-# status --bundle on a node from power-on: what a support case asks for is in it, from every unit, and no secret, although others log some.
+# status --bundle on a node from power-on has all files and logs of a support case, from every unit. It has no secret, although others log
+# some.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
@@ -17,7 +18,7 @@ has() { grep -qE -- "$2" "$B/$1" || { head -50 "$B/$1"; cat $B/errors.txt; false
 no_canary() { ! grep -rE 'CANARY' $B; }
 in_errors() { grep -F -- "$1" $B/errors.txt; }
 
-# What daemons say of their environment is not ours to prevent; and one unit fails.
+# We cannot keep a daemon from logging its environment; and one unit fails.
 systemd-run -q --wait -u nodeadm-chatty.service sh -c 'echo "dialing via http://me:CANARY-proxy@127.0.0.1:9"; echo "{\"token\":\"CANARY-kubelet\"}"; echo CANARY-containerd CANARY-header; echo Q0FOQVJZLWt1YmVsZXQ=; exit 3'
 systemd-run -q --wait -u cloud-init-scripts.service -p SyslogIdentifier=cloud-init sh -c 'echo "Cloud-init v. 24.1 running"; echo "2026-01-01 00:00:00,000 - cc_scripts_user.py[WARNING]: Failed to run"; set -x; : docker login -p CANARY-script; echo CANARY-printed; echo said-by-a-script'
 journalctl --sync
@@ -58,7 +59,7 @@ try "addresses" has machine/addresses.txt inet
 try "no program hung" sh -c "! grep -E 'in time|all the time' $B/errors.txt"
 try "the end is told" grep -E 'b.tar.gz: [0-9]+ files in nodestrap-[^ ]+, [0-9]+ KiB' $B/said
 
-# The image's own collector asks for the journals of two units that do not run here.
+# The collector of the image asks for the journals of two units that do not run here.
 try "the image's collector finds the verdict of the first phase" sh -c "journalctl --unit=nodeadm-config --since -10d | grep -F 'NODESTRAP verdict=ok'"
 try "and that of the second" sh -c "journalctl --unit=nodeadm-run --since -10d | grep -F 'NODESTRAP verdict=ok'"
 

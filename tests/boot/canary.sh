@@ -6,20 +6,20 @@
 # console: NODESTRAP verdict=ok
 # console: NODESTRAP verdict=failed
 # console-lacks: CANARY
-# A word of its own in every free-form leaf of the NodeConfig (boot/lib/canary.py), and nobody but root finds one of them: on a node that
-# boots, and on one whose containerd fails and says what it has read. What is excepted is so by name, with its reason.
+# Every free-form leaf of the NodeConfig has a word of its own (boot/lib/canary.py), and root alone finds one of them. One node boots; on
+# another containerd fails and logs its configuration. Each exception has a name and a reason.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
-# Name, provider id, labels and taints of a node are the cluster's, which shows its Node to many: plans show it as it will be registered.
+# The cluster shows name, provider id, labels and taints of a Node to many, so plans show them, too.
 clean() { sed -E 's/CANARY-(label|name|provider|taint)\b//g' "$@" | { ! grep -aoE '.{0,60}(CANARY|730515731).{0,20}'; }; }
 quiet() { "$@" >out/said 2>&1; [ -s out/said ] && clean out/said; }     # it says something, and none of them
 # The test's own: what its kubelet was started with.
 files() { nobody grep -rlaE -D skip --exclude-dir=recording-kubelet 'CANARY|730515731' /etc /run /var /tmp /usr/lib/systemd /opt /root /home 2>/dev/null; }
 files_of_all() { is "$(files)" ""; }
 buses() { nobody systemctl show --all '*' && nobody systemctl show && nobody systemctl show-environment; }
-# kubelet's flags are its arguments, which every user of a machine sees of every process.
+# kubelet flags are arguments, and every user of a machine sees the arguments of every process.
 arguments() { local pid kubelet; kubelet=$(property kubelet MainPID); for pid in /proc/[0-9]*; do [ "$pid" = "/proc/$kubelet" ] || nobody cat "$pid/cmdline" 2>/dev/null; done | tr '\0' '\n'; }
 # PID 1, which is told of units and drop-ins, and we; what containerd and kubelet write is theirs.
 journal() { journalctl -b -o export --no-pager _PID=1 + _SYSTEMD_UNIT=nodestrap-{config,devices,run,event}.service + SYSLOG_IDENTIFIER=nodestrap; }

@@ -27,8 +27,8 @@ try "an init goes on with another connection" sh -c "cat out/reexec; exit $rc"
 try "containerd and kubelet are active" is "$(property containerd ActiveState) $(property kubelet ActiveState)" "active active"
 try "without a word of it" no grep -i 'connection' out/reexec
 
-# A systemd that is not to be had again: it listens where this init does not look. To be stopped meanwhile is no failure of the connection;
-# nor where the init learns of both at once.
+# A systemd that is not to be had again: it listens where this init does not look. A stop meanwhile is not a failure of the connection, even
+# if init learns of both at once.
 stopped_without_systemd() {     # FILE [COMMAND]: around the loss and the signal
         systemctl stop kubelet containerd; rm -f /run/begun /run/go
         # shellcheck disable=SC2046 # sources are words
@@ -43,7 +43,7 @@ stopped_without_systemd() {     # FILE [COMMAND]: around the loss and the signal
 try "one that waits for a connection is stopped by a signal" stopped_without_systemd stopped
 try "and one that learns of the signal as it loses the connection" stopped_without_systemd stopped-at-once held
 
-# A daemon that runs and has to be started again: who is stopped between the end of the one and the start of the other leaves none down.
+# A running daemon must start again. An init that is stopped between its end and its next start leaves no daemon down.
 until [ "$(property containerd ActiveState)" = active ]; do sleep 0.1; done
 printf '[Service]\nExecStop=/bin/sh -c ": >/run/ends; until [ -e /run/ended ]; do sleep 0.1; done"\n' >/etc/systemd/system/containerd.service.d/waits.conf
 systemctl daemon-reload
@@ -56,7 +56,7 @@ eventually another_is_up >/dev/null
 try "one that is stopped in a restart" grep -F '(1 EINTERRUPTED) at start-unit:containerd.service: stopped by SIGTERM' out/restart
 try "leaves the daemon up" is "$(property containerd ActiveState)" active
 
-# Of the commands before the daemon's the one is named whose end counts.
+# Of the commands before the daemon, the message names the one that failed.
 printf '[Service]\nExecStartPre=-/bin/false\nExecStartPre=/bin/sh -c "kill -KILL $$$$"\nRestart=no\n' >/etc/systemd/system/containerd.service.d/waits.conf
 systemctl stop containerd; systemctl daemon-reload
 # shellcheck disable=SC2046 # sources are words

@@ -4,7 +4,7 @@
 # imds: imds-m5
 # tree: enabled containerd2
 # console: NODESTRAP verdict=ok
-# A containerd 2.x and user TOML that was written for 1.x: no setting is lost in containerd's own translation.
+# containerd 2.x with user TOML for 1.x: its translation loses no setting.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

@@ -15,7 +15,7 @@ try "kubelet was not started" never_started
 try "the root cause names containerd" in_journal 'failed \(50 EUNIT\).*containerd'
 try "wait says so at once" wait_is_told "50 EUNIT at start-unit:containerd.service): "
 try "in one line of what it waits for" no grep '  | ' out/wait
-# The console shows what a unit says (joined.sh), and nothing of what somebody types, or a unit's script.
+# The console shows the output of a unit (joined.sh), but no typed command, and no script of a unit.
 try "a script of a unit is no unit" no systemd-run --quiet --wait sh -c 'nodestrap wait; exit $?'
 
 # The kernel kills a child in a machine only (tests/torture/endurance/machine.sh); systemd would stop the phase for that, which then could not say why.

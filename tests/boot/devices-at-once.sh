@@ -5,8 +5,8 @@
 # gpu: p5-48xlarge gen2
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# Processes that do the devices at the same time, of units and by hand: each is well, one at a time has them, and no part of the status
-# is lost.
+# Several processes run the devices phase at once, as units and by hand. Each ends well, one at a time has the devices, and the status loses
+# nothing.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -11,8 +11,9 @@
 # watcher: { cat /proc/sys/net/ipv4/tcp_keepalive_time; ls /run/cdi/nvidia.yaml; } >/run/watched; cp /run/fakes/events /run/events-then
 # watcher: echo >/run/go
 # console: NODESTRAP verdict=ok
-# As devices-beside-cloud-init.sh, in Debian 12, and the user script changes what was done: it asks for MIG by the image's own file
-# (https://docs.nvidia.com/datacenter/tesla/mig-user-guide/) and sets a kernel setting. The run phase does these again and leaves the rest.
+# As devices-beside-cloud-init.sh, in Debian 12. The user script asks for MIG by the file of the image
+# (https://docs.nvidia.com/datacenter/tesla/mig-user-guide/) and changes a kernel setting. The run phase does these again and leaves the
+# rest.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -13,8 +13,8 @@
 # watcher: systemd-run -q --unit follower -p User=nobody -p SupplementaryGroups=systemd-journal -p RemainAfterExit=yes -p StandardOutput=file:/run/followed nodestrap status --follow
 # watcher: echo >/run/go
 # console: NODESTRAP verdict=ok
-# A p5.48xlarge with real cloud-init and a user script that waits until the devices phase is over: a devices phase that waits for
-# cloud-init, at whatever place, would wait for ever.
+# A p5.48xlarge with real cloud-init and a user script that waits for the end of the devices phase. A devices phase that waited for
+# cloud-init would never end.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

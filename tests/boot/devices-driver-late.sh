@@ -10,8 +10,8 @@
 # watcher: cp /run/nodestrap/status.json /run/status-then; cp /run/fakes/events /run/events-then || :>/run/events-then
 # watcher: echo >/run/go
 # console: NODESTRAP verdict=ok
-# A p5.48xlarge with an image that brings no driver, and a user script that installs it: until then nothing is done to the GPUs, and
-# then all of it, by another plan than that of the other two phases.
+# A p5.48xlarge with an image without a driver, and a user script that installs one. Until then nodestrap leaves the GPUs alone. Then it
+# does all of it, by a plan of its own.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

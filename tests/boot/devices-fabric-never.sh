@@ -6,7 +6,7 @@
 # spec: {accelerator: {nvidia: {fabric: {timeout: 40s}}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=failed code=EFABRIC step=await-fabric:fabric
-# A fabric that never comes costs its time once: the devices phase waits for all of it, the run phase looks again and tells the whole wait.
+# A fabric that never comes costs its time once. The devices phase waits for it; the run phase looks again and reports the whole wait.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
@@ -31,7 +31,7 @@ try "containerd is there" active containerd
 try "kubelet was not started" never_started
 try "the units tell of it" is "$(property nodestrap-devices ActiveState) $(property nodestrap-run ActiveState)" "failed failed"
 
-# Whoever tries again later has mended something, and waits for all of it.
+# A later try follows a repair, and waits for the whole time.
 rm /etc/fakes/fabric-takes; nvml_changed
 try "mended, the devices phase is well" systemctl restart nodestrap-devices
 try "then the run phase" systemctl restart nodestrap-run

@@ -8,8 +8,8 @@
 # script: until grep -q gpu-reset /run/fakes/events; do sleep 0.2; done; rm /etc/fakes/smi-hangs; kill -9 $(systemctl show -P MainPID nodestrap-devices)
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# A devices process that is killed while the A100 of a p4d.24xlarge are reset, for which it has stopped what holds them: the next process
-# does the rest, and what was stopped runs again.
+# A devices process is killed while it resets the A100 of a p4d.24xlarge; it has stopped the units that hold them. The next process does the
+# rest and starts those units again.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

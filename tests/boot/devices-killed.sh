@@ -8,7 +8,8 @@
 # script: systemctl kill -s KILL nodestrap-devices; echo killed >>/run/fakes/events
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# The process of the devices phase is killed while the fabric has not come, and leaves no word: the run phase does all of it, and no unit has failed in the end.
+# The process of the devices phase is killed while it waits for the fabric, and leaves no record. The run phase does all of it, and in the
+# end no unit has failed.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -12,7 +12,8 @@
 # watcher: echo >/run/go
 # console: NODESTRAP verdict=failed code=EVERSION step=check-versions:nvidia .* phases=devices$
 # console: NODESTRAP verdict=ok .* phases=devices,run$
-# Fabric manager is of another version than the driver until a user script has installed the right one: the boot is well, and no unit of it has failed in the end.
+# Fabric manager has another version than the driver until a user script installs the right one. The boot succeeds, and in the end no unit
+# has failed.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -11,8 +11,8 @@
 # watcher: [ -e /var/lib/watched ] || { { grep -c begun /var/lib/script; systemctl show -P ActiveState nodestrap-devices; systemctl list-jobs reboot.target --no-legend | grep -c reboot; } >/var/lib/watched; echo >/run/go; }
 # console: set-mig-mode:mig: MIG mode of all 8 GPUs takes effect .*this machine reboots now, once
 # console: NODESTRAP verdict=ok
-# A p4d.24xlarge whose A100 are to be divided, which takes a reboot there: it is not made under a user script, for cloud-init notes that
-# scripts have run before it runs them, and would not run this one again.
+# Dividing the A100 of this p4d.24xlarge takes a reboot. It waits for the user script: cloud-init notes that scripts have run before it runs
+# them, and would not run this one again.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

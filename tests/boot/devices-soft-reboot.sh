@@ -6,8 +6,8 @@
 # spec: {accelerator: {nvidia: {mig: [{devices: [0], profiles: {1g.10gb: 7}}]}}}
 # tree: enabled gpu kept_results
 # console: NODESTRAP verdict=ok
-# A soft reboot of a p5.48xlarge with a divided GPU: the kernel, its driver and the instances stay, and so does /run with all that says whose
-# turn has come; daemons are new.
+# A soft reboot of a p5.48xlarge with a divided GPU. The kernel, its driver, the instances and /run with the marks of all phases stay;
+# daemons start again.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -5,8 +5,8 @@
 # tree: enabled
 # spec: {instance: {sysctl: {net.ipv4.no_such_setting: "1"}}}
 # console: NODESTRAP verdict=failed code=ESYSCTL step=set-sysctl:net.ipv4.no_such_setting
-# Phases fail on a machine that cannot reach its cluster: what the cluster should hear waits and is tried again, from early in the boot on;
-# nothing waits for it, nothing fails with it, and the console has no word of it.
+# Phases fail on a machine that cannot reach its cluster. The Event waits and is sent again, from early in the boot on. Nothing waits for it
+# or fails with it, and the console has no word of it.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
@@ -45,7 +45,7 @@ try "an init by hand that ends well" nodestrap init --skip config $(sources)
 try "is told, too" is "$(waiting)" "NodestrapRecovered ESYSCTL at set-sysctl:net.ipv4.no_such_setting has passed: all that nodestrap had to do is done"
 try "the sender is started again" eventually active nodestrap-event
 
-# As often as somebody tries again: it is over at once, each time
+# Each further try ends at once
 often() {
         local n
         for n in {1..12}; do

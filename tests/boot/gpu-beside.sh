@@ -5,7 +5,8 @@
 # gpu: p5-48xlarge gen1 fabric-takes=300 fabric-waits=clocks-of-the-ami,cdi-generated list-takes=6 cdi-takes=6
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# A p5.48xlarge whose fabric is the last that comes, and then takes its time: what needs none of it goes on beside it, and only kubelet waits. What it all took so long by is marked.
+# The fabric of this p5.48xlarge comes last and slowly. Independent steps run in parallel, and only kubelet waits. status marks the step
+# that took so long.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

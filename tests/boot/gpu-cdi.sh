@@ -5,8 +5,8 @@
 # gpu: p5-48xlarge many
 # tree: gpu
 # console: nodestrap: failed \(33 ECDI\) at generate-cdi:/var/run/cdi/nvidia.yaml: .*/dev/nvidia-uvm
-# What containers get of the GPUs: nodes that nobody makes but we, a generator that leaves out what it does not find and ends well, and
-# what is done again where somebody has changed the GPUs or the file since.
+# CDI: we alone make the device nodes; the generator leaves out missing ones and ends well; and a change of the GPUs or of the file makes
+# nodestrap write it again.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

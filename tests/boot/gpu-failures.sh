@@ -8,8 +8,8 @@
 # console: nodestrap: failed \(33 EFABRIC\) at await-fabric:fabric: .*In Progress
 # console: NODESTRAP verdict=tainted code=EFABRIC step=await-fabric
 # console: nodestrap: failed \(33 EGPUMISSING\)
-# What can be wrong with a GPU machine, one after the other, each on a machine that was just powered on: each has a code of its own and a
-# sentence that names the thing; kubelet does not start, unless the configuration says that it shall.
+# The faults of a GPU machine, one after the other, each on a machine that was just powered on. Each has a code of its own and a sentence
+# that names the part. kubelet starts only if the configuration says so.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

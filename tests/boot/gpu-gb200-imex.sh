@@ -18,7 +18,7 @@ try "fabric manager never ran" never 'fm-|nvlsm'
 try "IMEX runs" active nvidia-imex
 try "the channel is there, for every container" is "$(stat -c %F:%a:%T /dev/nvidia-caps-imex-channels/channel0)" "character special file:666:0"
 
-# What becomes of a container without the node (NVIDIA/nvidia-container-toolkit:pkg/nvcdi/lib-imex.go): it is not made.
+# Without the node the container is not made (NVIDIA/nvidia-container-toolkit:pkg/nvcdi/lib-imex.go).
 container() { ctr --namespace k8s.io containers create --rootfs --device /dev/nvidia-caps-imex-channels/channel0 / "$1"; }
 try "containerd makes a container that asks for it" container with
 rm /dev/nvidia-caps-imex-channels/channel0

@@ -7,7 +7,7 @@
 # spec: {accelerator: {nvidia: {imex: {label: true}}}}
 # tree: enabled gpu kubelet_enabled
 # console: NODESTRAP verdict=ok
-# A tray of a GB200 rack registers with its clique, which is known when the fabric has come; also where the image enables kubelet by itself.
+# A tray of a GB200 rack registers with its clique, which the fabric reports; also where the image enables kubelet.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -7,7 +7,8 @@
 # spec: {instance: {hugePages: {mode: explicit, pages: [{size: 2Mi, count: 15841}]}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# A tray whose GPUs' memory the kernel has, as nodes without CPUs: huge pages are reserved on the other two, as many as EFA's installer takes.
+# The kernel has the GPU memory of this tray as NUMA nodes without CPUs. nodestrap reserves huge pages on the other two, as many as the EFA
+# installer takes.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -6,8 +6,8 @@
 # spec: {accelerator: {nvidia: {clocks: default}}}
 # tree: enabled gpu containerd_version
 # console: NODESTRAP verdict=ok
-# A g5.12xlarge with an image of autumn 2026, on the systemd that Amazon Linux 2023 has (252): the driver's programs, libraries and
-# units come at boot, into /etc/systemd/system, where a mask in /run/systemd/system is hidden (awslabs/amazon-eks-ami#2795).
+# A g5.12xlarge with an image of autumn 2026, on the systemd of Amazon Linux 2023 (252). Programs, libraries and units of the driver come at
+# boot, into /etc/systemd/system. That hides a mask in /run/systemd/system (awslabs/amazon-eks-ami#2795).
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -5,8 +5,8 @@
 # gpu: g6f gen3 gridd
 # tree: enabled gpu containerd_version
 # console: NODESTRAP verdict=ok
-# A g6f.xlarge with an image of autumn 2026, which brings the licence daemon with the driver and enables fabric manager, persistenced and
-# clocks, but not this one.
+# A g6f.xlarge with an image of autumn 2026. It brings the licence daemon with the driver, and enables fabric manager, persistenced and
+# clocks, but not this daemon.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -5,8 +5,8 @@
 # gpu: p5-48xlarge gen3 setup-fails-times=2 modules-take=180 reloads=40
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# A p5.48xlarge with an image of autumn 2026 whose set-up is late: it fails twice and is started again, and brings its daemons' units,
-# enables and starts them when our devices phase has long been waiting for it, while somebody reloads systemd again and again.
+# A p5.48xlarge with an image of autumn 2026 whose set-up is late: it fails twice and starts again. Our devices phase has long been waiting
+# when it brings, enables and starts the units of its daemons. Meanwhile a script reloads systemd again and again.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -5,8 +5,8 @@
 # gpu: g5 gen3 setup-fails-times=2 modules-take=180 reloads=40
 # tree: enabled gpu containerd_version
 # console: NODESTRAP verdict=ok
-# A g5.12xlarge with an image of autumn 2026 whose set-up is late: it fails twice and is started again, and brings its daemons' units,
-# enables and starts them when our devices phase has long been waiting for it, while somebody reloads systemd again and again. It would fail
+# A g5.12xlarge with an image of autumn 2026 whose set-up is late: it fails twice and starts again. Our devices phase has long been waiting
+# when it brings, enables and starts the units of its daemons. Meanwhile a script reloads systemd again and again. It would fail
 # for good if fabric manager, which must not run here, were masked before it enables that.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh

@@ -6,8 +6,8 @@
 # spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.10gb: 7}}]}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# A p5.48xlarge with an image of autumn 2026, whose GPUs are to be divided: fabric manager comes too early and is started again by
-# systemd (awslabs/amazon-eks-ami#2871); the image's clocks and the toolkit's writer of CDI hold the GPUs while they look at them.
+# A p5.48xlarge with an image of autumn 2026, whose GPUs nodestrap must divide. Fabric manager comes too early and systemd starts it again
+# (awslabs/amazon-eks-ami#2871). The clocks unit of the image and the CDI writer of the toolkit hold the GPUs while they look at them.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

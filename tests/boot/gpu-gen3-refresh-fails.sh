@@ -5,8 +5,8 @@
 # gpu: g6e gen3 no-drop-ins refresh-gives-up=yes
 # tree: enabled gpu containerd_version
 # console: NODESTRAP verdict=ok
-# Without our drop-ins the toolkit's writer of CDI starts before the driver is loaded, also where that takes long, and reaches its start limit (Azure/aks-gpu#175): the
-# node comes up all the same, with a file of our own, and says so.
+# Without our drop-ins the CDI writer of the toolkit starts before the driver is loaded, and reaches its start limit (Azure/aks-gpu#175).
+# The node comes up anyway, with a file of our own, and says so.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -6,8 +6,8 @@
 # spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.24gb: 4}}]}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# The program without our drop-ins, as where somebody puts it alone in nodeadm's place, on an image of autumn 2026: the toolkit's writer
-# of CDI starts when the driver is loaded, and holds the GPUs that are to be divided.
+# The program alone in place of nodeadm, without our drop-ins, on an image of autumn 2026. The CDI writer of the toolkit starts when the
+# driver is loaded, and holds the GPUs that nodestrap must divide.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

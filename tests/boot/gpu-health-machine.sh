@@ -17,8 +17,8 @@
 # console: check-health:gpus: off-the-bus: GPU 5 .*fallen off the bus \(Xid 79\)
 # console: check-health:gpus: gsp-timeout: GPU 6 .*does not answer \(Xid 119\)
 # console: NODESTRAP verdict=failed code=EHEALTH step=check-health
-# A machine around its GPUs that is not well: links, EFA, the kernel's log, the way from EFA to the GPUs: each word on the console, in status
-# and in the metrics, and what the configuration makes of it.
+# Faults around the GPUs: links, EFA, the kernel log, the way from EFA to the GPUs. Each is on the console, in status and in the metrics;
+# the configuration decides what follows.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

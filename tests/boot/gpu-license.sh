@@ -5,7 +5,7 @@
 # gpu: g6f gridd many
 # tree: gpu
 # console: nodestrap: failed \(33 ELICENSE\) at await-license:grid: GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence
-# What can be wrong with the licence of a part of a GPU, one after the other, each on a machine that was just powered on.
+# The faults of the licence for a part of a GPU, one after the other, each on a machine that was just powered on.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

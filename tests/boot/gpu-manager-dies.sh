@@ -5,8 +5,8 @@
 # gpu: p5-48xlarge many
 # tree: gpu
 # console: nodestrap: failed \(33 EFABRICMANAGER\) at check-unit:nvidia-fabricmanager.service: .* has died since its start
-# Fabric manager that is not there any more when kubelet's turn comes, whatever type its unit has: kubelet does not start, and what it said
-# last is told, but not on the console. CUDA would fail on GPUs that look well (Azure/AgentBaker#1269).
+# Fabric manager has ended before kubelet may start, with each type of unit. kubelet does not start, and nodestrap reports its last words,
+# but not on the console. CUDA would fail on GPUs that look well (Azure/AgentBaker#1269).
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

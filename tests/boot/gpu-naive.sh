@@ -4,9 +4,9 @@
 # imds: imds-m5
 # gpu: p5-48xlarge many
 # tree: gpu
-# What breaks when the order is wrong (pytorch/ci-infra#552, NVIDIA/gpu-operator#2781, spectrocloud/CanvOS#700, siderolabs/extensions#717,
-# Azure/AgentBaker#8736, NVIDIA/mig-parted#82), each on a machine that was just powered on: first as it was done where it broke, then by
-# nodestrap on the same machine.
+# The wrong order breaks machines: pytorch/ci-infra#552, NVIDIA/gpu-operator#2781, spectrocloud/CanvOS#700, siderolabs/extensions#717,
+# Azure/AgentBaker#8736, NVIDIA/mig-parted#82. Each runs on a machine that was just powered on: first in the order that broke, then by
+# nodestrap.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -5,8 +5,8 @@
 # gpu: trn2 gen1
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# A trn2.48xlarge with the GPU image: nothing of NVIDIA's is touched, whatever the image's units do (the loader of the first generation fails
-# where there is no GPU, awslabs/amazon-eks-ami#2727).
+# A trn2.48xlarge with the GPU image: nodestrap touches no part of NVIDIA, whatever the units of the image do. The loader of the first
+# generation fails without a GPU (awslabs/amazon-eks-ami#2727).
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -8,8 +8,8 @@
 # console: at set-mig-mode:mig: MIG mode of all 8 GPUs takes effect after a reboot \(resetting: In use by another client; nv-hostengine \([0-9]+\) has one open\)[,;] (which the run phase makes|this machine reboots now, once)
 # console: set-mig-mode:mig: MIG mode of all 8 GPUs .*nv-hostengine \([0-9]+\) has one open\); this machine reboots now, once
 # console: NODESTRAP verdict=ok
-# A p4d.24xlarge whose A100 are held by a program that nobody knows, so that they cannot be reset: it is named, their MIG mode stays
-# pending, and one reboot makes it so, with that program there again.
+# An unknown program holds the A100 of a p4d.24xlarge, so that a reset fails. nodestrap names it, their MIG mode stays pending, and one
+# reboot sets it, with that program there again.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -8,8 +8,8 @@
 # console: at set-mig-mode:mig: MIG mode of all 8 GPUs takes effect after a reboot .*, which the run phase makes once user scripts have ended
 # console: set-mig-mode:mig: MIG mode of all 8 GPUs takes effect .*this machine reboots now, once
 # console: NODESTRAP verdict=ok
-# A p4d.24xlarge whose A100 are to be divided and cannot be reset: MIG mode takes effect at a reboot (https://docs.nvidia.com/datacenter/tesla/mig-user-guide/), which nodestrap
-# asks for; the second boot divides them.
+# nodestrap must divide the A100 of a p4d.24xlarge and cannot reset them. MIG mode takes effect at a reboot
+# (https://docs.nvidia.com/datacenter/tesla/mig-user-guide/), which nodestrap asks for. The second boot divides them.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -6,8 +6,8 @@
 # spec: {accelerator: {nvidia: {mig: [{devices: [0], profiles: {1g.10gb: 7}}]}}}
 # tree: enabled gpu modprobe_edited
 # console: NODESTRAP verdict=ok
-# A p5.48xlarge whose user script writes a file of modprobe.d when the devices phase has loaded the driver already: it is loaded anew
-# before kubelet's turn, and all that stands on it is done again.
+# The user script of a p5.48xlarge writes a file of modprobe.d when the devices phase has loaded the driver. nodestrap loads it again before
+# kubelet starts, and repeats all steps that need it.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -4,8 +4,8 @@
 # imds: imds-m5
 # tree: network
 # environment: IMDS_LOG=/vmtest/requests
-# systemd-networkd 257 has given all interfaces what the image's own file says, a route of the subnet in the main table among it, before
-# theirs come: nothing of that is left. IPv4 alone: what router advertisements had told stays in the main table of 257, now and then.
+# systemd-networkd 257 has set up all interfaces by the file of the image, with a route of the subnet in the main table, before our files
+# come. Nothing of that is left. IPv4 alone: what router advertisements had told stays in the main table of 257, now and then.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/network.sh
@@ -21,8 +21,8 @@ instance_new --cards 2 --count 2
 try "both at about the same time" instance_up
 check_interfaces "at the same time"
 
-# networkd keeps an address over a reload, and has nobody to give its lease back until it asks again: begun anew in between, it makes the same
-# address once more, with which the route of the subnet stays in the main table.
+# networkd keeps an address over a reload, and cannot give its lease back until it asks again. If it starts again in between, it makes the
+# same address once more, and the route of the subnet stays in the main table.
 instance_new --cards 2 --count 2 --subnets 2
 try "the image's file has both" both_up
 : >$VPC/hold/eth1

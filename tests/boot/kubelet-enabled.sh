@@ -4,7 +4,7 @@
 # imds: imds-m5 conf/examples/plain-ipv6.userdata
 # metadata: network/interfaces/macs/0e:f4:9a:2b:6c:11/ipv6s 2001:db8::10
 # tree: enabled kubelet_enabled
-# A kubelet that the image enables by itself waits for the run phase all the same.
+# A kubelet that the image enables waits for the run phase anyway.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

@@ -4,7 +4,7 @@
 # imds: imds-m5 conf/examples/plain-outpost.userdata
 # spec: {cluster: {apiServerEndpoint: "https://localhost"}, featureGates: {InstanceIdNodeName: true}}
 # tree: enabled
-# A kubelet that systemd is about to restart when another run comes, as after a mistake that you have mended: it is up, and that is a success.
+# systemd is about to restart kubelet when another run comes, as after a mistake that you have mended. It is up, and that is a success.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

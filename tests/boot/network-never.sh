@@ -4,8 +4,8 @@
 # imds: imds-m5
 # vpc: --cards 2 --count 2
 # tree: enabled hook_enabled vpc never_listed
-# Two interfaces that the metadata service never lists, and their units, which are tried again in turns: the boot's hook ends all the same,
-# says so of both, and the node comes up.
+# The metadata service never lists two interfaces, and systemd retries their units in turns. The boot hook ends anyway, names both, and the
+# node comes up.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

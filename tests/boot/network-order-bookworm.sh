@@ -6,7 +6,7 @@
 # vpc: --cards 2 --count 2
 # tree: enabled hook_enabled vpc resolved
 # console: NODESTRAP verdict=ok
-# The same with systemd 252, whose networkd can be told to read its files anew on D-Bus alone, and cloud-init 22.4.
+# The same with cloud-init 22.4 and systemd 252, whose networkd reads its files again only when asked over D-Bus.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

@@ -6,8 +6,8 @@
 # tree: enabled hook_enabled vpc kept_results
 # console: NODESTRAP verdict=ok
 # shellcheck disable=SC2154,SC2011  # bad is guest.sh's; names of interfaces
-# An interface is set up once for as long as it is there: not taken down by a change of target, nor by a soft reboot, which keeps /run,
-# and told again by udev then.
+# nodestrap sets up an interface once for as long as it is there. A change of target does not take it down, nor does a soft reboot, which
+# keeps /run and lets udev report it again.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

@@ -6,8 +6,8 @@
 # vpc: --cards 2 --count 2
 # tree: enabled hook_enabled vpc resolved
 # console: NODESTRAP verdict=ok
-# All of our units, networkd, resolved and cloud-init, which is before sysinit.target, and so before D-Bus; and a unit behind
-# the network that basic.target waits for: nobody breaks a cycle, and the configuration phase finds the network ready.
+# All of our units, networkd, resolved and cloud-init, which runs before sysinit.target and D-Bus; and a unit behind the network that
+# basic.target waits for. systemd breaks no cycle, and the configuration phase finds the network ready.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

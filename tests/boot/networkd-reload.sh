@@ -61,8 +61,8 @@ try "and read" called 5
 try "once" /opt/apply-tool </run/plan
 try "for all" called 5
 
-# A reload that was wanted before there was a bus, which is a restart some seconds later: a process that writes a file meanwhile needs none of
-# its own. The first one stands still from the moment that it first looks for a bus until the second one has written its file.
+# A reload before there is a bus becomes a restart some seconds later. A process that writes a file meanwhile needs no reload of its own.
+# The first one stands still from the moment that it first looks for a bus until the second one has written its file.
 restarts() { journalctl --sync; journalctl -b -u systemd-networkd -o cat --no-pager | grep -c '^Started '; }
 had=$(restarts); touch -d '1 hour ago' $dir; stamp=$(cat /run/nodestrap/networkd-reload)
 try "a clock that was set back does not hide a change" apply 7 1300

@@ -6,7 +6,7 @@
 # tree: gpu
 # console: NODESTRAP verdict=failed code=ENEURON step=await-devices
 # console: nodestrap: failed \(33 ENEURON\) at await-devices:/dev/neuron\*: 15 of 16
-# What can be wrong with Trainium, one after the other, each on a machine that was just powered on.
+# The faults of Trainium, one after the other, each on a machine that was just powered on.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -5,8 +5,8 @@
 # gpu: inf1 neuron
 # tree: enabled gpu containerd_version
 # console: NODESTRAP verdict=ok
-# An inf1.6xlarge with the same image: a unit takes the driver away and builds an older one, which the devices want
-# (awslabs/amazon-eks-ami#2579); whoever loads one meanwhile has the wrong one.
+# An inf1.6xlarge with the same image. A unit removes the driver and builds an older one, which the devices want
+# (awslabs/amazon-eks-ami#2579). To load a driver meanwhile is to load the wrong one.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

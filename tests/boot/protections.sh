@@ -3,8 +3,8 @@
 # run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # tree: enabled
-# What the inits of the three units have while they are at work, as the kernel has it, and how much systemd says that the loaded units may do,
-# with all drop-ins that are there: each phase is held by the lock of another init. tests/check/protections.sh compares the files.
+# The rights of the inits of the three units while they work, by the kernel, and of the loaded units with all drop-ins, by systemd. The lock
+# of another init holds each phase. tests/check/protections.sh compares the files.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

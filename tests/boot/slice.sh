@@ -5,8 +5,8 @@
 # spec: {featureGates: {InstanceIdNodeName: true}}
 # tree: enabled
 # console: NODESTRAP verdict=ok
-# containerd and kubelet are in runtime.slice; a slice that somebody's own drop-in names wins; and where either drop-in comes while the
-# daemons run, as with an upgrade of the package, nothing is restarted: they change their slice when they start the next time.
+# containerd and kubelet are in runtime.slice; a slice in a drop-in of the user wins. A drop-in that comes while the daemons run, as with an
+# upgrade, restarts nothing: they change their slice at their next start.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

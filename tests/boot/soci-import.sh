@@ -6,7 +6,7 @@
 # tree: enabled containerd2 soci_that_is_deaf
 # console: NODESTRAP verdict=failed
 # console: NODESTRAP verdict=ok
-# A sandbox image that cannot be imported for SOCI keeps kubelet down and is in the verdict; without the archive the node starts with a
+# A failed import of the sandbox image for SOCI keeps kubelet down and is in the verdict. Without the archive the node starts with a
 # warning, as under nodeadm.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh

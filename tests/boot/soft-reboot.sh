@@ -4,7 +4,7 @@
 # imds: imds-m5
 # spec: {kubelet: {config: {cpuManagerPolicy: static}}}
 # tree: enabled containerd_enabled kubelet_enabled stores_if_any kept_results state_left
-# A soft reboot keeps /run, and what it says of the disks: daemons that the image enables by themselves wait for them all the same.
+# A soft reboot keeps /run and its record of the disks. Daemons that the image enables wait for the disks anyway.
 # A state file that kubelet refuses goes before it starts for the first time in a userspace, and never once it may have run.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh

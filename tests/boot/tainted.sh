@@ -6,8 +6,8 @@
 # spec: {failurePolicy: join-tainted, instance: {sysctl: {net.ipv4.no_such_setting: "1"}}}
 # tree: enabled kubelet_enabled patched api
 # console: NODESTRAP verdict=tainted code=ESYSCTL step=set-sysctl:net.ipv4.no_such_setting
-# A step of the devices fails and the policy says join-tainted: the node joins with a label and a taint that say so, also where the image
-# enables kubelet by itself and somebody has patched its arguments. When all is well again, kubelet gets its own arguments back.
+# A step of the devices fails and the policy is join-tainted: the node joins with a label and a taint that say so. So it does where the
+# image enables kubelet and a script has patched its arguments. When all is well again, kubelet gets its own arguments back.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
@@ -19,7 +19,7 @@ last() { is "$(argv | tail -n 1)" "$1"; }
 again() { nodestrap init --skip config $(sources) 2>out/again; }
 spec() { printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {failurePolicy: %s, instance: {sysctl: {%s: "1"}}}\n' "$1" "$2" >/etc/eks/nodeadm.d/51-spec.yaml; }
 requests() { grep -c ' GET /api/v1/nodes/' out/kube.log; }
-# node METHOD PATH [SPEC]: as whoever may
+# node METHOD PATH [SPEC]: with the rights that it needs
 node() {
         curl -sSf --noproxy '*' --cacert /etc/kubernetes/pki/ca.crt -X "$1" -H "Authorization: Bearer $(nodestrap token --cluster-name training --region us-west-2 | grep -o 'k8s-aws-v1[^"]*')" \
                 -H 'Content-Type: application/json' -d "{\"metadata\": {\"name\": \"$me\"}, \"spec\": ${3:-null}}" "https://127.0.0.1:6443/api/v1/nodes$2" >/dev/null

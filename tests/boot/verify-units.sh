@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# systemd's own check of the installed units, in the images of Debian 12 and 13 with their cloud-init, networkd, resolved and containerd
-# all enabled, with a unit that basic.target waits for behind the network, and with units ordered as those of EKS's GPU images: no
-# ordering cycle, no unknown setting, no missing unit. Controls show that the check would see the cycle. And how much each of them may do, in
-# tenths of what `systemd-analyze security` calls its exposure: a tenth more than systemd 252 counts, which counts up to 0.2 more than 257 does.
+# systemd checks the installed units in the images of Debian 12 and 13: no ordering cycle, no unknown setting, no missing unit. cloud-init,
+# networkd, resolved and containerd are enabled, a unit behind the network holds basic.target, and others are ordered as in the GPU images
+# of EKS. Controls show that the check would see the cycle. Then the rights of each, in tenths of the exposure by `systemd-analyze
+# security`: a tenth more than systemd 252 counts, which counts up to 0.2 more than 257.
 # That is a sum; the settings one by one are compared in tests/check/protections.sh, and what the kernel holds in tests/boot/protections.sh.
 set -u; top=$(realpath "$(dirname "$0")/../.."); tools=$top/tests/tools; count=0 bad=0
 report() { count=$((count + 1)); if [ "$1" = 0 ]; then echo "ok $count - $2"; else bad=1; echo "not ok $count - $2"; sed 's/^/# /' <<<"$3"; fi; }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# How programs for arm64 are made and run on x86-64: the root for cross builds and its emulator, which the kernel has but one of
-# (tests/tools/cross.sh), and what of a run for x86-64 may not get into one for arm64.
+# Programs for arm64 on x86-64: the root for cross builds and its emulator, of which the kernel has only one (tests/tools/cross.sh). Some
+# settings of a run for x86-64 must not reach one for arm64.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016,SC2034,SC2317  # tmp and here are its; what eval and sh get is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -54,7 +54,7 @@ ok 'a run has one' eval 'is "$(entries a)" 1'
 ok 'and it goes with its last run' eval 'is "$(entries b)" 0'
 ok 'a cache below /tmp is not left with anything' eval 'is "$(find "$tmp/a" "$tmp/b" -name "tmp.*")" ""'
 ok 'nor is there a word of it' eval 'cross a true 2>"$tmp/err" && is "$(cat "$tmp/err")" ""'
-# In a namespace of users binfmt_misc is its own, since Linux 6.7: what is told there is nobody else's.
+# Since Linux 6.7 a user namespace has a binfmt_misc of its own, so this changes nothing outside.
 own='mount -t binfmt_misc own /proc/sys/fs/binfmt_misc && exec "$@"'
 if unshare -Urm sh -c "$own" sh true 2>/dev/null; then
         in_cache broken "$tmp/fake" unshare -Urm sh -c "$own" sh "$tools/cross.sh" -x true >"$tmp/out" 2>"$tmp/err"; rc=$?

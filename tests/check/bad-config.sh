@@ -173,7 +173,7 @@ refused p5.48xlarge 30 EDISKS 'spec.instance.localStorage.expectedDisks: 9 insta
 refused p5.48xlarge 33 EFABRIC "$gpu.fabric.gate: fabric-gate: kubelet waits for a fabric that nothing on this host brings up" < <(nvidia 'fabric: {manager: off}')
 refused p5.48xlarge 11 EINVALID 'spec.kubelet.config: reserved-too-much: kubelet will not start: of cpu it is to keep 640 from pods' < <(kubelet '{config: {kubeReserved: {cpu: "640"}}}')
 
-# What is only doubtful is told, and done.
+# nodestrap warns of a doubtful setting, and obeys it.
 told() { # TYPE CODE PATH: stdin is the NodeConfig
         cat >"$root/gpu.yaml"
         "$nodestrap" plan --root "$root" -c file:///gpu.yaml --instance-type "$1" --output json >"$tmp/out" 2>"$tmp/err"; code=$?

@@ -48,7 +48,7 @@ else
         skip 'read-only and full file systems' 'no mount namespaces here'
 fi
 
-# In the way: what is no file is neither replaced nor written through.
+# In the way: nodestrap replaces only files, and writes through nothing else.
 settled
 rm "$root$config" && mkdir "$root$config"
 init

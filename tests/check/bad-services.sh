@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# init on a machine whose metadata service or EC2 misbehave: for a while, then it succeeds and says nothing that is not so; for ever,
-# then the last line says who was asked what, how often, for how long, and what to look at. (imds.sh and ec2.sh try the clients alone.)
+# init beside a metadata service or EC2 that misbehaves. For a while: it succeeds and says nothing false. For ever: the last line names
+# service, request, number of tries, time, and the next place to look. (imds.sh and ec2.sh try the clients alone.)
 # shellcheck source=tests/mock/bad.sh
 . "$(dirname "$0")/../mock/bad.sh"
 export AWS_MAX_ATTEMPTS=2
@@ -91,7 +91,7 @@ if [ "$long" ]; then
         judge down 'no service' 12 EIMDS source user-data 'asking for a session token: Connection refused'
         judge unauthorized 'a token that is never accepted' 12 EIMDS source user-data 'HTTP 401'
         judge hanging 'an answer that hangs in the middle' 12 EIMDS source user-data 'no answer in time'
-        # What is left of the minute that the user data, too, was asked for in: a second less on a slow machine.
+        # The rest of the minute in which it also asked for the user data: a second less on a slow machine.
         judge facts 'facts that are not told' 20 EFACTS detect dynamic/instance-identity/document 'HTTP 503' '[0-9]+'
 else
         count=$((count + 1))

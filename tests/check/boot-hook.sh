@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `nodestrap boot-hook` without a systemd-networkd: a networkctl of our own goes from one list of links to the next each time it is
-# called, and what else changes (a decision, an interface, a signal) changes between two calls. There are no pauses in it.
+# `nodestrap boot-hook` without systemd-networkd: a networkctl of our own prints the next list of links at each call. A decision, an
+# interface or a signal changes between two calls. There are no pauses in it.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -10,7 +10,7 @@ export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$tmp/no-bus
 mkdir "$tmp/bin"
 cat >"$tmp/bin/networkctl" <<'END'
 #!/bin/bash
-# What stands in line N of $links, or in its last one, at the N-th call; a line behind | is run first.
+# Prints line N of $links, or its last one, at the N-th call; runs the part behind | first.
 [ "$*" = "list --json=pretty" ] || exit 2
 n=$(($(cat "$calls" 2>/dev/null || echo 0) + 1)); echo $n >"$calls"
 line=$(sed -n "${n}p" "$links"); line=${line:-$(tail -n 1 "$links")}

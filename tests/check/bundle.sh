@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# status --bundle: all of it is there, none of it is secret, wherever a NodeConfig, a file or a log had one; and it comes whatever is missing.
+# status --bundle is complete, and has no secret of a NodeConfig, a file or a log; it comes whatever is missing.
 # shellcheck disable=SC2154,SC2016,SC2015  # tmp is of lib.sh; what eval gets is expanded there
 [ -n "${OWN_MOUNTS-}" ] || ! unshare -m true 2>/dev/null || OWN_MOUNTS=1 exec unshare -m "$0"
 # shellcheck source=tests/mock/lib.sh
@@ -144,7 +144,7 @@ ok 'what is done is told as it goes' eval '[ "$(awk -F"\t" "NF != 4 || !(\$1 > 0
 ok 'to who may read the report' test "$(stat -c %a "$root/run/nodestrap/progress")" = 640
 ok 'and the plan is kept' grep -q 'write-file */etc/containerd/config.toml' "$root/run/nodestrap/plan-config.txt"
 
-# What others write down of it, and secrets of theirs.
+# Files and secrets of other programs.
 cat >"$tmp/bin/journalctl" <<END
 #!/bin/sh
 echo "\$*" >>"$tmp/asked"
@@ -273,7 +273,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 
 # ---- what does not answer ----
-# A file whose opening waits for somebody who never allows it (fanotify(7)), as on a disk that is gone.
+# The open of this file waits for a permission that never comes (fanotify(7)), as on a disk that is gone.
 cat >"$tmp/hold.py" <<'END'
 import ctypes, os, signal, sys
 c = ctypes.CDLL(None, use_errno=True)

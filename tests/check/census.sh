@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What a GPU machine is and what of it is missing, on a fixture of every class: each is whole as it is, and every single GPU, switch, EFA
-# device, disk and NUMA node that is taken away is missed, with its code and its name.
+# The census of a GPU machine, on a fixture of every class. Each is whole as it is; nodestrap misses every GPU, switch, EFA device, disk and
+# NUMA node that is taken away, with its code and its name.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154  # tmp and here are its
 . "$(dirname "$0")/../mock/lib.sh"
@@ -10,7 +10,7 @@ root=$tmp/root pci=$tmp/root/sys/bus/pci/devices
 
 fresh() { rm -rf "$root" && mkdir "$root" && "$here/../fixtures/expand.sh" "$1" "$root"; }
 type_is() { printf '%s\n' "$1" >"$root/sys/devices/virtual/dmi/id/product_name"; }
-ask_for() { # EFA DISKS: 0, nobody says
+ask_for() { # EFA DISKS: 0, not known
         cat >"$root/userdata" <<END
 apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
@@ -30,7 +30,7 @@ fact() { sed -n '/^ *"gpus": {$/,/^ *}/s/^ *"'"$1"'": "\{0,1\}\([^"]*[^",]\)"\{0
 whole() { # CLASS COUNT
         facts && id >"$tmp/id" && [ "$(fact class) $(fact count) $(fact expected)" = "$1 $2 $2" ] && [ -z "$(missing)$(fact doubt)" ] || { fact class; fact doubt; missing; false; }
 }
-# One is gone: it is the only thing that is missed, and named, either itself or as the one that is not among those that are there. The plan
+# One is gone: nodestrap misses it alone, and names it or the ones that are there. The plan
 # stays that of a whole machine, but for the CPUs of a node, by which kubelet reserves.
 missed() { # CODE NAME KNOWN
         local text

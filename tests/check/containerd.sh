@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Does containerd take every setting that is planned? Each containerd that is here (tests/tools/containerds.sh) prints what it made of
-# the file (`config dump`), and that is compared key by key: containerd ignores what it does not know, so its exit status proves nothing.
+# Does containerd take every setting that is planned? Each containerd here (tests/tools/containerds.sh) prints the file as it reads it
+# (`config dump`), for comparison key by key. containerd ignores unknown keys, so its exit status proves nothing.
 here=$(dirname "$(realpath "$0")")
 tool=${HELPERS:-build/tests/helpers}/plan-tool
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT

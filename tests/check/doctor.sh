@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `nodestrap doctor` as the builder of an image calls it: what it says of roots that are well or lack something, how it ends, and that it asks nobody
-# and changes nothing.
+# `nodestrap doctor` as the builder of an image calls it: its verdicts on roots that are well or lack something, and its exit status. It
+# makes no request and changes nothing.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154  # tmp, here and imds are its
 . "$(dirname "$0")/../mock/lib.sh"
@@ -63,7 +63,7 @@ END
 
 ok "an image is made" image "$tmp/x86"
 ok "and one of the other architecture" image "$tmp/arm" arm64
-mock --listen 127.0.0.1:0                # whoever asks the metadata service is heard
+mock --listen 127.0.0.1:0                # records each request to the metadata service
 
 # ---- one that is well ----
 root=$tmp/x86

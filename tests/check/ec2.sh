@@ -30,15 +30,15 @@ for fault in throttle*2 empty*2 notfound*1 status=500*1 status=503*1 status=407*
         ok "and reads the name after $fault" equal "$NAME"
 done
 
-# Who is ill stays so on a connection that is kept.
+# A kept connection stays broken.
 connections() { local n; n=$(awk -v s="$1" '$2 == s { print $3 }' "$tmp/log" | sort -u | wc -l); [ "$n" = "$2" ] || { cat "$tmp/log"; false; }; }
 mock2 --fault 'ec2:status=503*1'; run name i-0123
 ok 'behind an error of EC2 another connection is taken' connections ec2 2
 mock2 --fault 'status=503*1'; run name i-0123
 ok 'as behind one of the metadata service' connections imds 2
 
-# The figure is the date of an answer beside the clock when it is read, so it may be off by the seconds that the run took, and by those
-# that the date leaves out.
+# The figure compares the date of an answer with the clock when it is read. It may be off by the seconds of the run, and by the fraction
+# that the date lacks.
 clock_run() { local begin=$EPOCHSECONDS rc; run "$@"; rc=$?; took=$((EPOCHSECONDS - begin + 1)); return $rc; }
 by_about() { # LEAST MOST WORD
         local n; n=$(sed -n "s/.* \([0-9]*\) s $3 EC2's.*/\1/p" "$tmp/err") && [ "$n" -ge "$1" ] && [ "$n" -le "$2" ] || { echo "$1 to $2"; cat "$tmp/err"; false; }
@@ -89,7 +89,7 @@ AWS_MAX_ATTEMPTS=3 fails name i-0123
 ok 'AWS_MAX_ATTEMPTS is the number of attempts' sent 3 ec2
 ok 'after which the last answer is told' says 'the last one: RequestLimitExceeded (HTTP 503)'
 
-# A throttle says that too many ask: the next request is 1.5 s away at least, by the mock's own clock, and what it asks for is heeded.
+# After a throttle the next request comes 1.5 s later at least, by the clock of the mock, and heeds its Retry-After.
 apart() { awk -v least="$1" '$2 == "ec2" { if (last && $1 - last < least) { print; bad = 1 } last = $1 } END { exit bad }' "$tmp/log"; }
 mock2 --fault 'ec2:throttle*1'
 ok 'who is throttled asks again' run name i-0123
@@ -141,7 +141,7 @@ ok 'but the first ones' sent 2 ec2
 mock2 --eni p9.large=7,30
 AWS_REGION=eu-west-1 ok 'they are those of the region where the instance is' run limits p9.large
 
-# What libcurl cannot read as a proxy it quotes, password and all.
+# libcurl quotes a proxy that it cannot read, password and all.
 for proxy in 'http://user:canary@pro xy:1' 'sock9://user:canary@proxy:1' 'http://user:canary@proxy.invalid:99999' 'canary canary'; do
         bad_proxy() {
                 ! HTTPS_PROXY=$proxy AWS_MAX_ATTEMPTS=1 AWS_ENDPOINT_URL_EC2=https://ec2.invalid AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=b run name i-1 &&
@@ -183,7 +183,7 @@ AWS_ENDPOINT_URL=http://127.0.0.1:9,AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true ec2
 AWS_ENDPOINT_URL_EC2=http://127.0.0.1:9,AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true ec2.us-west-2.amazonaws.com
 END
 
-# What answers CONNECT with this status. Only a proxy that found no way says something of the name it was to find.
+# A proxy that answers CONNECT with this status. Only a proxy that found no way says something of the name it was to find.
 proxy_says() {
         exec 8< <(exec python3 -c "
 import socket

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Where EC2 and STS are asked: for every partition the hosts that the AWS SDKs make, with FIPS, with IPv6 and with both; and what of that a
-# NodeConfig can say, whose environment counts for init as the process's own does. (ec2.sh and token.sh try one endpoint at a time.)
+# The endpoints of EC2 and STS: for every partition the hosts that the AWS SDKs make, with FIPS, with IPv6 and with both. The environment in
+# a NodeConfig counts for init as that of the process does. (ec2.sh and token.sh try one endpoint at a time.)
 # shellcheck source=tests/mock/bad.sh
 # shellcheck disable=SC2154  # tmp, root and code are set there
 . "$(dirname "$0")/../mock/bad.sh"
@@ -12,7 +12,7 @@ tool=${HELPERS:-build/tests/helpers}/aws-tool
 # host SERVICE REGION FIPS DUALSTACK WANT
 host() { same_word "$(AWS_USE_FIPS_ENDPOINT=$3 AWS_USE_DUALSTACK_ENDPOINT=$4 "$tool" endpoint "$1" "$2" 2>/dev/null)" "$5"; }
 NONE='AWS_USE_FIPS_ENDPOINT is true, in the environment or in spec.instance.environment, and EC2 has no FIPS endpoint in %s that is known: unset it, or name the endpoint to ask with AWS_ENDPOINT_URL_EC2'
-# A region, its domain, the domain of its endpoints with IPv6, and its FIPS endpoints of EC2: there are some, they are the usual, or none
+# A region, its domain, the domain of its endpoints with IPv6, and its FIPS endpoints of EC2: some, the usual, or none
 while read -r region domain dual fips; do
         for service in ec2 sts; do
                 kind=$fips
@@ -65,7 +65,7 @@ ok 'the usual name is there' nowhere AWS_USE_FIPS_ENDPOINT=false
 # ---- by a NodeConfig ----
 # wants DEFAULT [FEATURE-GATE]: user data with these variables for all services; the name is EC2's but with that gate
 wants() { good | sed "s|InstanceIdNodeName: true|${2-}|; s|default: {.*|default: {$1}|" >"$tmp/wants"; }
-# started REGION OPTION...: the services, in that region; what the user data are is read anew by each run
+# started REGION OPTION...: the services, in that region; each run reads the user data again
 started() {
         rm -rf "$tmp/imds" && cp -r "$fixtures/imds-m5" "$tmp/imds" && grep -rl us-west-2 "$tmp/imds" | xargs sed -i "s/us-west-2/$1/g"
         mock --imds "$tmp/imds" --ec2-listen 127.0.0.1:0 --user-data "$tmp/wants" "${@:2}"

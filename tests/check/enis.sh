@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is asked about network interfaces: of a metadata service that lags, how often; of EC2, with what permission.
+# Requests about network interfaces: how often to a metadata service that lags, with which permission to EC2.
 # shellcheck source=tests/mock/lib.sh
 . "$(dirname "$0")/../mock/lib.sh"
 tests=$(realpath "$(dirname "$0")/..") tool=${HELPERS:-build/tests/helpers}/aws-tool

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Does a service receive, byte for byte, the variables and arguments that were asked for? A container is booted with the planned files, so
-# that the real systemd reads EnvironmentFile= of ours, system.conf and a drop-in as nodeadm writes them, and $NODEADM_KUBELET_ARGS, and services
-# write down what they got. Their kubelet is of a version whose flags nobody knows yet, so that it may have these. And what systemd and the
+# Does a service receive, byte for byte, the variables and arguments that were asked for? A container boots with the planned files. The real
+# systemd reads our EnvironmentFile=, system.conf and a drop-in as nodeadm writes them, and $NODEADM_KUBELET_ARGS; services record their
+# environment. Their kubelet has a version with unknown flags, so that it may have these. And what systemd and the
 # kernel refuse of a variable, `config check` and `plan` refuse, too, character by character and byte by byte.
 here=$(dirname "$(readlink -f "$0")")
 tool=${HELPERS:-build/tests/helpers}/plan-tool
@@ -21,7 +21,8 @@ flags = [  # what is asked for, and the arguments it means
     ('--dollar=$HOME ${X}', ['--dollar=$HOME ${X}']), ('--tick=`id`', ['--tick=`id`']), ("--quote=it's", ["--quote=it's"]), ('--half="x', ['--half="x']),
     ('--empty=', ['--empty=']), ('--hash=#;', ['--hash=#;']), ('--utf8=é€', ['--utf8=é€']), ('--star=*?[a]', ['--star=*?[a]']),
     ('--backquote=\\"', ['--backquote=\\"']), ('--last=\\', ['--last=\\'])]
-# not the same, since each gets more than one of them: containerd what is for all, kubelet that and its own, and both and "theirs" what nodeadm has for all
+# not the same, since each gets more than one of them: containerd those for all; kubelet those and its own; both and "theirs" those of
+# nodeadm for all
 orders = {'containerd': values, 'kubelet': values[::-1], 'other': values[1:] + values[:1], 'theirs': values[2:] + values[:2]}
 for name, order in orders.items():
     with open(f'{sys.argv[1]}/{name}', 'wb') as out: out.write(b''.join(s.encode() + b'\0' for s in order + ([''] + [f for f, _ in flags] if name == 'kubelet' else [])))

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is shipped beside the program is true of it: the schema is the one that it prints; every NodeConfig is accepted without a warning,
-# and has a plan for the machine that it is about, of a model and in its fixture, in which is what it is an example of; and the recipes do what
-# they say.
+# The files shipped beside the program are true. The schema is the one that it prints. It accepts every NodeConfig without a warning, and
+# the plan for its machine has the subject of the example. The recipes do what they say.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154  # tmp and here are its
 . "$(dirname "$0")/../mock/lib.sh"
@@ -10,7 +9,7 @@ nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}") top=$(realpath "$here/../.
 schema() { "$nodestrap" config schema | diff - "$conf/nodeconfig.schema.json" || { echo "nodestrap config schema >conf/nodeconfig.schema.json"; false; }; }
 accepted() { "$nodestrap" config check --strict -c "file://$1" 2>&1 | tee "$tmp/out"; [ "${PIPESTATUS[0]}" = 0 ] && ! grep -q warning "$tmp/out"; }
 warned() { sed -n '/^Warnings/,$p' "$1" | grep -oE '\[[a-z-]+\]$' | tr -d '[]' | xargs; }
-planned() { # FILE TYPE: of that type, and nothing to warn of but that the machine is not this one, and what the table of types lacks of a rack's
+planned() { # FILE TYPE: a plan for that type without a warning, but those of a machine that is not this one and of a rack that the table lacks
         local known=; [[ $2 != p6e-* ]] || known=' efa-unknown'
         "$nodestrap" plan -c "file://$1" --instance-type "$2" --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04 >"$tmp/out" 2>&1 &&
                 grep -q "^machine *$2, as modelled: " "$tmp/out" && [ "$(warned "$tmp/out")" = "assumed-facts$known" ] || { sed -n '1,2p;/^Warnings/,$p' "$tmp/out"; false; }
@@ -130,7 +129,7 @@ ok "or on all but the first" of_type p6-b300.48xlarge 17 16 p6-b300-48xlarge
 ok "and none where none is required" of_type g6.xlarge 1 0 g6-xlarge
 large() { { cat "$examples/p5-48xlarge.userdata"; for _ in {1..300}; do echo "# what makes it longer than EC2 takes, though it says the same over and over"; done; } >"$tmp/large"; template "$tmp/large" && [ "$(wc -c <"$tmp/sent")" -lt 16384 ]; }
 ok "one that is too long goes as gzip" large
-# What they name is there: units, files beside them, types and options.
+# All that they name exists: units, files beside them, types and options.
 named() { local u; for u in $(sed -n 's/^systemctl enable //p' "$examples/image.sh"); do [ -e "$top/units/$u.service" ] || { echo "no unit $u"; return 1; }; done
         for u in $(grep -ohE '[a-z0-9-]+\.(userdata|sh)\b' "$examples"/*.{hcl,tf,yml} | sort -u); do [ -e "$examples/$u" ] || { echo "no file $u"; return 1; }; done
         for u in $(grep -oE -- ' --[a-z-]+' <<<"$(grep '^nodestrap doctor' "$examples/image.sh")"); do "$nodestrap" doctor --help | grep -qF -- "$u" || { echo "no option $u"; return 1; }; done; }

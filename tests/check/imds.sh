@@ -18,7 +18,7 @@ ok 'what is not there is not asked for again' fails 5 meta-data/none
 ok 'the count of requests says so' says 'requests imds=2'
 ok 'a path cannot smuggle a header' fails 5 $'meta-data/mac HTTP/1.1\r\nX: y'
 
-# Each fault once or twice, then well: the answer must be right all the same.
+# Each fault once or twice, then well: the answer must be right anyway.
 for fault in 'status=401*1' "status=401*1@/latest/$LINE" 'status=503*3' "status=500*2@/latest/$LINE" 'status=429*1' 'status=403*1' 'refuse*2' \
              'close*2' "close*2@/latest/$LINE" 'garbage*1' 'long*1' 'surplus*2' "surplus*1@/latest/$LINE" 'bad-token*1' 'redirect*2' \
              'status=204*1' "status=404*1@/latest/api" 'chunked' 'until-close' 'no-keepalive' 'drop' 'delay=0.1'; do

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # udev-net-manager from outside: a metadata service that lags, garbles and fails, trees with many interfaces, and a process for each of them,
-# all at once. What systemd-networkd makes of the files is for tests/boot and tests/vm.
+# all at once. tests/boot and tests/vm show how systemd-networkd reads the files.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016,SC2034  # tmp, here and count are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -92,7 +92,7 @@ share() { # NUMBER COMMAND...: what makes the machine
 }
 shared() { share "$@" >"$tmp/shared" 2>&1; shares=$?; }         # not in $( ), whose end would be the service's
 went_well() { [ "$shares" = 0 ] || { cat "$tmp/shared"; false; }; }
-# A part of this that takes long, beside all the others, with a folder of its own; told NAME waits for it and has its status.
+# Runs a slow part beside all others, in a folder of its own; told NAME waits for it and returns its status.
 part() { # NAME COMMAND...
         mkdir "$tmp/$1"
         beside "$@" >"$tmp/$1.told" 2>&1 &
@@ -149,7 +149,8 @@ lagging() { machine p5.48xlarge --count "$1"; lag "${@:2}"; }
 lagging 8 "404 */network-card 2x" "=0 */device-number 1x" "404 */local-ipv4s 2x"
 ok "cards, devices and addresses that come late are waited for" all_at_once 8
 ok "and are what they are in the end" all_as_expected
-# The list is asked for twice a second at most, whoever waits: of eight that each ask for it sixteen come in a second. By the log, whose times
+# nodestrap asks for the list twice a second at most, for all waiters: eight askers alone would make sixteen requests. By the log, whose
+# times
 # are the service's; one that asks alone has waited for 2.5 s.
 seldom() { awk '/macs\/ / { last = $1; first = first ? first : last; n++ } END { most = 3 * (1 + 2 * (last - first)); print n, most; exit n > most }' "$tmp/log"; }
 unlisted() { local i; machine p5.48xlarge --count $crowd; for ((i = crowd / 2 + 4; i < crowd / 2 + 12; i++)); do echo "404 $(mac_of "$i") 4x list"; done >"$tmp/imds/lag"; }

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: guest.sh RUNS [WHO…]
-# In the guest of tests/bench/storage.sh: from "disks present" to "mounts active", AWS's commands and nodestrap in turn, each on blank
-# disks and once more with nothing to do. A line a run: WHO WHICH WALL PROCESSES ELSEWHERE STORAGE; storage is the part of the
-# wall time until the last mount, for nodestrap, which goes on to start containerd and kubelet. A run whose outcome is not right ends all.
+# Runs in the guest of tests/bench/storage.sh: from "disks present" to "mounts active". AWS commands and nodestrap take turns, each on blank
+# disks and again with nothing to do. A line a run: WHO WHICH WALL PROCESSES ELSEWHERE STORAGE. STORAGE is the wall time until the last
+# mount; nodestrap goes on to start containerd and kubelet. A run whose outcome is not right ends all.
 # shellcheck disable=SC2046 # words
 set -eu; cd /vmtest; runs=$1; shift; [ $# -gt 0 ] || set -- peer ours
 BINDS="/var/lib/kubelet /var/lib/containerd /var/log/pods /var/lib/soci-snapshotter-grpc"
@@ -45,7 +45,7 @@ check() {                               # is all that was asked for true?
         [ "$(df -B1M --output=size /mnt/k8s-disks/0 | tail -1)" -gt $((${#disks[@]} * 900)) ] || die "$1: not all disks are used"
         [ "$1" = peer ] || baked /var/lib/containerd/baked
 }
-# From the program's begin to the end of its last action for storage, in seconds.
+# From the start of the program to the end of its last action for storage, in seconds.
 storage_part() {
         python3 - <<'END'
 import json

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The commands by which AWS's AMI makes a RAID0 of its instance stores and moves the node's state there, in their order, so that
-# their cost can be measured. Written from what is known of that script (awslabs/amazon-eks-ami at 81fec2e,
+# The AMI of AWS makes a RAID0 of its instance stores and moves the state of the node there by these commands, in this order. The bench
+# measures them. Written from what is known of that script (awslabs/amazon-eks-ami at 81fec2e,
 # templates/al2023/runtime/bin/setup-local-disks): which commands it runs on what, and when it leaves one out. Not usable for a node.
 set -euo pipefail
 STATE=/.aws/mdadm.conf TOP=/mnt/k8s-disks/0 UNITS=/etc/systemd/system

@@ -21,7 +21,7 @@ kubelet_planned() { active kubelet && nodestrap plan "$@" --credential-plugin aw
 # Is there anything in it? That there is a directory at all is systemd-tmpfiles' doing.
 found_in() { [ -n "$(ls -A "$1" 2>/dev/null)" ]; }
 
-# What holds on that image whoever starts it.
+# True of that image by either program.
 check_image() { # BOOT
         try "$1: containerd is active" active containerd
         try "$1: kubelet is active" active kubelet
@@ -34,7 +34,7 @@ check_image() { # BOOT
         try "$1: no ordering cycle was broken" no_cycle
         try "$1: no unit failed" is "$(systemctl list-units --failed --plain --no-legend | grep -E 'node|kubelet|containerd|cloud')" ''
 }
-# Who has set up the network.
+# Which program has set up the network.
 check_network_theirs() {
         try "$1: somebody's nodeadm-internal was called for the interface and for all" internal_calls 'boot-hook,udev-net-manager --action add --interface eth0'
         try "$1: nodestrap's settings for networkd are not there" no test -e /run/systemd/networkd.conf.d/80-nodestrap.conf
@@ -55,14 +55,14 @@ check_network_swapped() {
         try "$1: somebody's nodeadm-internal was not called" internal_calls ''
 }
 
-check_theirs() { # BOOT : somebody's nodeadm has started this node
+check_theirs() { # BOOT : a nodeadm has started this node
         check_image "$1"
         check_network_theirs "$1"
         try "$1: somebody's nodeadm ran both phases" calls 2
         try "$1: kubelet has its arguments" kubelet_has --written-by=somebody
         try "$1: nodestrap did nothing" no found_in /run/nodestrap
 }
-check_ours() { # BOOT : nodestrap's units have
+check_ours() { # BOOT : the nodestrap units have
         check_image "$1"
         check_network_ours "$1"
         try "$1: the first phase succeeded" ended_well nodestrap-config
@@ -75,7 +75,7 @@ check_ours() { # BOOT : nodestrap's units have
         try "$1: containerd has every planned setting" python3 compare.py containerd plan.json dump.toml
         try "$1: the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
 }
-check_swapped() { # BOOT : nodeadm's units have, with our program under its name
+check_swapped() { # BOOT : the nodeadm units have, with our program under its name
         check_image "$1"
         [ ! -e table ] || check_network_swapped "$1"
         try "$1: nodeadm-config ended well" ended_well nodeadm-config
@@ -111,7 +111,7 @@ waits_for_its_turn() { # : kubelet, where nodestrap has this boot
         mv /run/nodestrap/kubelet-may-start /run/its-turn && systemctl restart kubelet && is "$(property kubelet ActiveState)" inactive && mv /run/its-turn /run/nodestrap/kubelet-may-start && systemctl start kubelet
 }
 
-# From the image as it is to our units, back, to our program under nodeadm's units, and back by removing the package: five boots.
+# Five boots: the image as it is, our units, the image again, our program under the nodeadm units, and without the package.
 check_ways() {
         local step="boot $VMTEST_BOOT"
         case $VMTEST_BOOT in
@@ -141,7 +141,7 @@ check_ways() {
         next_boot
 }
 
-# Both are enabled: nodestrap has the boot. Then each is started by hand once more, and the other way round after a boot that was nodeadm's.
+# Both are enabled: nodestrap has the boot. Then each starts by hand once more, and the other way round after a boot by nodeadm.
 # By what the first of both has done (exec-condition), or by what is enabled (a condition of the unit).
 skipped() { is "$(property "$1" ActiveState) $(property "$1" ExecMainStartTimestampMonotonic)" "inactive 0" && { is "$(property "$1" Result)" exec-condition || is "$(property "$1" ConditionResult)" no; }; }
 check_both() {
@@ -195,7 +195,7 @@ check_both_ours_fails() {
         finish
 }
 
-# A GPU node that nodeadm's units start with our program; gpu.sh is sourced, too. EVENT…: its order.
+# A GPU node that the nodeadm units start with our program; the caller sources gpu.sh, too. EVENT…: its order.
 check_swapped_gpu_node() {
         check_swapped "GPUs"
         try "in the order that its class needs" in_order "$@"

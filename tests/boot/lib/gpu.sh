@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced behind guest.sh by tests of machines with GPUs: what the fakes say of the order in which things happened, and machines that are
-# powered on again and again in one guest.
+# Sourced behind guest.sh by tests of machines with GPUs: the order of steps by the records of the fakes, and machines that one guest powers
+# on again and again.
 . /usr/lib/fakes/lib.sh
 E=/run/fakes/events
 
@@ -21,8 +21,8 @@ in_order() {
 value() { python3 -c 'import functools, json, sys
 print(functools.reduce(lambda v, key: v[key], sys.argv[1:], json.load(open("/run/nodestrap/status.json"))))' "$@"; }
 
-# The configuration phase first and kubelet last of all units, by the journal's clock (SD_MESSAGE_UNIT_STARTED): each as it was started
-# last (images start containerd before we do), those of a class that has them, and containerd of all.
+# The configuration phase comes first and kubelet last of all units, by the clock of the journal (SD_MESSAGE_UNIT_STARTED). The last start
+# of each unit counts, since images start containerd before we do.
 journal_order() { journalctl -b -o json MESSAGE_ID=39f53479d3a045ac8e11786248231fbf | python3 -c 'import json, sys
 between = ["nvidia-persistenced", "nvidia-fabricmanager", "nvidia-imex", "containerd"]
 started = {}
@@ -33,7 +33,7 @@ for line in sys.stdin:
 seen = {unit: started[unit] for unit in ["nodestrap-config", *between, "kubelet"] if unit in started}
 if {"nodestrap-config", "containerd", "kubelet"} - seen.keys() or any(not seen["nodestrap-config"] < seen[u] < seen["kubelet"] for u in between if u in seen):
     sys.exit(f"{seen}")'; }
-# What each class with a driver needs of these, beside what its own test names.
+# The needs of each class with a driver, beside those that its own test names.
 driver_order() { ! grep -q '^module nvidia$' "$E" || in_order 'module nvidia$' 'persistenced-started' 'nvidia-smi.*-L' cdi-generated kubelet; }
 
 excused=none
@@ -86,10 +86,10 @@ power_on() {
         /usr/lib/fakes/machine up "/vmtest/machines/$fixture"
         /vmtest/fixtures/imds.sh /vmtest/imds "$(cat /sys/devices/virtual/dmi/id/product_name)"
 }
-# The units that the AMI has enabled start as multi-user.target would start them: all at once, nobody waits.
+# The units that the AMI has enabled start as multi-user.target would start them: all at once, without waiting.
 ami_starts() { systemctl start --no-block nvidia-kmod-load nvidia-persistenced nvidia-fabricmanager set-nvidia-clocks "$@"; }
 spec() { printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: %s\n' "$1" >/etc/eks/nodeadm.d/50-spec.yaml; }
-# The node starts; the exit status is nodestrap's of the run phase.
+# The node starts; the exit status is that of the run phase.
 node_starts() {
         local status
         systemctl start nodestrap-run 2>/dev/null && return

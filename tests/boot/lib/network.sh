@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154  # bad is guest.sh's
-# Sourced behind guest.sh by tests of network interfaces (tree: network): systemd-networkd as it is, interfaces and their VPC as
-# tests/tools/veths.py makes them, metadata as tests/fakes/interfaces.py makes it. One boot plays one instance after another.
+# Sourced behind guest.sh by tests of network interfaces (tree: network). systemd-networkd is real, tests/tools/veths.py makes interfaces
+# and their VPC, tests/fakes/interfaces.py the metadata. One boot plays one instance after another.
 TABLE=/vmtest/table VPC=/vmtest/vpc NETWORKS=/run/systemd/network DECISIONS=/etc/eks/nodeadm/udev-net-manager REQUESTS=/vmtest/requests
 INSTANCE=$(cat imds/latest/meta-data/instance-id)
 : "${MANAGER:=nodestrap udev-net-manager}" "${HOOK:=nodestrap boot-hook}"
@@ -12,7 +12,7 @@ count_of_listed() { wc -l <$TABLE; }
 
 # ---- instances ----
 
-# What is in /run and in the kernel is gone: the interfaces go with their other ends.
+# /run and the state of the kernel are gone: the interfaces go with their other ends.
 machine_stops() {
         local f p
         systemctl stop systemd-networkd.socket systemd-networkd vpc
@@ -43,8 +43,8 @@ links() {
         systemctl is-active -q vpc || systemd-run -q --collect --unit=vpc python3 /vmtest/veths.py serve $TABLE $VPC || return
         until [ -e $VPC/ready ]; do systemctl is-active -q vpc && sleep 0.02 || return; done
 }
-# Its interfaces are there, all or INDEX…, and udev tells of each. As a rule networkd has begun by then, with the image's own file for all of
-# them; with FIRST=udev it starts afterwards.
+# Its interfaces are there, all or INDEX…, and udev tells of each. As a rule networkd has begun by then, with the file of the image for
+# all of them; with FIRST=udev it starts afterwards.
 instance_up() {
         links "$@" || return
         [ "${FIRST-}" = udev ] || systemctl start systemd-networkd
@@ -93,7 +93,7 @@ check_interfaces() {
         try "$whose: the reverse path filter is loose on secondary ones" veths check filters "$@"
         try "$whose: what comes from an address is answered, and left through its interface" veths traffic $VPC "$@"
 }
-# What the metadata service was asked: at most 3 for each that it lists and 5, 2 more each where there is IPv6.
+# Requests of the metadata service: at most 5, and 3 for each interface that it lists; 2 more each with IPv6.
 check_requests() { try "$1: so many requests for all: $(wc -l <$REQUESTS)" requests_at_most $(($2 * $(count_of_listed) + 5)); }
 
 # check_instance N OPTION… : N interfaces come up at once
@@ -126,7 +126,7 @@ check_restart() { # WHOSE LAST
         try "$1: after a restart of networkd rules are" veths check rules
         try "$1: after a restart of networkd traffic is" veths traffic $VPC
 }
-# Entries of EFA alone, which have no interface, are in nobody's way.
+# EFA-only entries, which have no interface, disturb nothing.
 check_efa_only() {
         instance_new --cards 4 --count 8 --efa-only 4-7
         try "beside EFA-only ones: all were added" instance_up
@@ -162,7 +162,7 @@ check_only_ipv6() {
         check_interfaces "IPv6 alone"
 }
 
-# As a CNI does it, in numbers that it uses: rules of pods, a table for the interface, routes to pods, one behind an interface of networkd's.
+# As a CNI does it, with its numbers: rules of pods, a table for the interface, routes to pods, one behind an interface of networkd.
 cni_sets() { # NAME ADDRESS
         ip address add "$2/32" dev "$1" && ip link set "$1" up mtu 8951 && ip route add 10.11.0.1 dev "$1" scope link table 2 && ip route add default via 10.11.0.1 dev "$1" onlink table 2 &&
                 ip rule add from "$2" priority 1536 table 2 && ip rule add to "$2" priority 512 table main && ip route add 10.11.99.7/32 dev "$1" scope link &&

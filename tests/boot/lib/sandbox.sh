@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by tests/boot/import-image*.sh: the sandbox image is in containerd's store when the step has ended, wherever it was before,
-# under the name that the configuration says and pinned. containerd and ctr are the real ones; in the place of SOCI stands a snapshotter
+# Sourced by tests/boot/import-image*.sh. After the step the sandbox image is in the store of containerd, pinned, under the name in the
+# configuration, wherever it was before. containerd and ctr are the real ones; in the place of SOCI stands a snapshotter
 # that containerd brings and that is not its default.
 . /vmtest/guest.sh
 
