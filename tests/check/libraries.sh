@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The libraries of Amazon Linux 2023: what the program asks of each is there (tests/oracles/libraries.py); libcurl-minimal is enough; and
-# what is said where one that is loaded at run time is missing, damaged, somebody else's or old; and the marks by which processors see
-# where a jump may lead are in all that is ours (x86-64: CET; arm64/package.sh has the other). What an older kernel lacks is in tests/unit/test-root.c.
+# The libraries of Amazon Linux 2023 have all symbols that the program needs (tests/oracles/libraries.py), and libcurl-minimal is enough.
+# Messages for a library that is missing, damaged, foreign or old at run time. All our code has the marks of jump targets for the processor
+# (x86-64: CET; arm64/package.sh has the other). tests/unit/test-root.c has older kernels.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016,SC2317  # tmp and here are its; what eval and sh get is expanded there
 . "$(dirname "$0")/../mock/lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What monitoring gets: Prometheus' own promtool and Debian's node_exporter read it, the alerts that are shipped fire where they should, and
-# a node with many steps has few series.
+# promtool of Prometheus and node_exporter of Debian read the metrics, the shipped alerts fire where they should, and a node with many steps
+# has few series.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -21,7 +21,7 @@ ok 'a series for each step' test "$(grep -c '^nodestrap_action_duration_seconds{
 ok 'the verdict of each phase' eval 'grep -Fx "nodestrap_phase_verdict{phase=\"devices\",verdict=\"failed\"} 1" "$tmp/failed.prom" && grep -Fx "nodestrap_phase_verdict{phase=\"run\",verdict=\"held\"} 1" "$tmp/failed.prom"'
 ok 'and when the last run ended' grep -x 'nodestrap_last_run_timestamp_seconds 1795471860' "$tmp/ok.prom"
 
-# What the program leaves by itself: of a boot without a configuration, and of a wait for a cluster that nobody knows.
+# The metrics of a boot without a configuration, and of a wait for an unknown cluster.
 root=$tmp/root files=$tmp/textfiles; mkdir -p "$root" "$files"; python3 "$oracle" boot long "$root"
 "$nodestrap" init --root "$root" -c file:///none 2>"$tmp/err"
 ok 'an init leaves a file' quiet "$root/run/nodestrap/metrics.prom"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Called by nodeadm's names: its commands, its spellings, and its cache, read as nodeadm writes it and written as nodeadm reads it.
+# The program under the names of nodeadm: its commands, its spellings, and its cache, read as nodeadm writes it and written as nodeadm reads
+# it.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -130,7 +131,7 @@ spec='{"cluster": {"name": "training", "apiServerEndpoint": "https://A1B2C3D4.gr
 status='{"instance": {"id": "i-0f1e2d3c4b5a69788", "region": "us-west-2", "type": "m5.large", "availabilityZone": "us-west-2c", "mac": "02:aa:aa:aa:aa:aa",
  "privateDnsName": "ip-10-1-1-1.cached.internal"}, "default": {"sandboxImage": "localhost/kubernetes/pause:latest"}, "kubeletVersion": "v1.33.4"}'
 environment=etc/eks/kubelet/environment
-fresh() { # a machine, with nodeadm's cache
+fresh() { # a machine, with the nodeadm cache
         rm -rf "$tmp/root"
         mkdir "$tmp/root"
         "$here/../fixtures/expand.sh" m5-large "$tmp/root"

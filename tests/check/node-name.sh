@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The node's name where EC2 does not say it: throttled, hung, not reached. The metadata service's own is taken where it is of the region's
-# domain, and said to be assumed; the run phase asks again, and what it learns is in the files before kubelet starts.
+# The name of the node without an answer of EC2: throttled, hung, not reached. init takes the name of the metadata service if it has the
+# domain of the region, and calls it assumed. The run phase asks again, and writes the answer into the files before kubelet starts.
 # shellcheck source=tests/mock/bad.sh
 . "$(dirname "$0")/../mock/bad.sh"
 NAME=ip-10-11-12-13.us-west-2.compute.internal OTHER=ip-10-11-12-99.us-west-2.compute.internal
@@ -36,7 +36,7 @@ phase --skip config
 ok 'the run phase asks nobody' eval 'ends && sent 1 "ec2 "'
 
 # ---- none that does, in 5 s ----
-# The first pause is 4.5 s at most, so it asks twice unless the first answer takes half a second. A run in which it does is made again.
+# The first pause is 4.5 s at most, so init asks twice unless the first answer takes half a second. A run in which it does is made again.
 for _ in {1..8}; do with --fault ec2:throttle && fresh && config; [ "$(requests 'ec2 ')" != 1 ] && break; done
 ok 'EC2 throttles for 5 s: the node goes on' assumed 'RequestLimitExceeded (HTTP 503)'
 ok 'it has asked twice or three times' test "$(requests 'ec2 ')" -ge 2 -a "$(requests 'ec2 ')" -le 4

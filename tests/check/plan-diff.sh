@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What a plan says of the machine that it is made on, of another plan, and of many types at once.
+# A plan beside this machine, beside another plan, and for many types at once.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2163,SC2120  # tmp and here are its; functions are handed to ok
 . "$(dirname "$0")/../mock/lib.sh"
@@ -32,7 +32,7 @@ ok "init does it" init
 ok "and then there is nothing to do" exits 0 plan --detailed-exitcode
 ok "in words" grep -q '^Nothing to do: [0-9]* as planned, 0 to create, 0 to change, 0 to remove, 0 unknown; [0-9]* look when it is their turn$' "$tmp/out"
 ok "and in JSON" eval 'plan --output json && same "{'"'keep'"'} True" "$(of '"'"'str({l["state"] for l in live.values()}) + " " + str(plan["live"]["nothingToDo"])'"'"')"'
-touched() { # EXPRESSION: what it says of kubelet's file; and init agrees that it is to be written
+touched() { # EXPRESSION: true of the kubelet file in the plan; and init agrees to write it
         plan --output json || return
         same "$1" "$(of "live['write-file:$kubelet']['state'] + ': ' + live['write-file:$kubelet'].get('why', '')")" && exits 2 plan --detailed-exitcode &&
                 init && grep -q ': ok: [1-9][0-9]* done' "$tmp/err" && exits 0 plan --detailed-exitcode

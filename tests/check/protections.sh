@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What each unit may do, setting by setting, is what tests/fixtures/protections.txt says: what a unit gains or loses is changed there,
-# too, by somebody who means it. `systemd-analyze security` (tests/boot/verify-units.sh) sees no single one of them go. UPDATE=1 writes it: read it.
+# tests/fixtures/protections.txt has the rights of each unit, setting by setting. Change it deliberately when a unit gains or loses one.
+# `systemd-analyze security` (tests/boot/verify-units.sh) sees no single one of them go. UPDATE=1 writes it: read it.
 set -u; top=$(realpath "$(dirname "$0")/../.."); table=$top/tests/fixtures/protections.txt count=0 bad=0
 W=$(mktemp -d) || exit 1; trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 report() { count=$((count + 1)); if [ "$1" = 0 ]; then echo "ok $count - $2"; else bad=1; echo "not ok $count - $2"; sed 's/^/# /' <<<"$3"; fi; }
 
-# rows FOLDER: a row for each word of each setting of [Service] that could keep the service from something, a column for each unit. What does
-# not, is named here; anything else is a row. So is a line that runs as if there were no settings (systemd.service(5), "Special executable prefixes").
+# rows FOLDER: a row for each word of each setting of [Service] that could keep the service from something, a column for each unit. The
+# exceptions stand here; anything else is a row. So is a line that runs as if there were no settings (systemd.service(5), "Special
+# executable prefixes").
 rows() {
         (cd "$1" && awk -v neutral=' Type RemainAfterExit EnvironmentFile Environment Restart RestartSec TimeoutSec TimeoutStartSec OOMPolicy StandardError Nice IOSchedulingClass Slice ' '
         function row(text) { if (!(text in seen)) { seen[text] = 1; texts[++n] = text }; has[text, unit] = 1 }

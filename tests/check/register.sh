@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# check-node against an API server of our own: what it decides of each Node, and what it says where nobody answers. That a real one means
+# check-node against an API server of our own: its decision on each Node, and its message without an answer. That a real one means
 # the same by it is shown in tests/cluster.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
@@ -69,7 +69,7 @@ kube --node "$node"
 has '{"providerID": "kind://docker/training/x"}'; look 30
 ok 'an id in another form tells of no other instance' eval 'ends 60 && says "exists without the taint"'
 
-# ---- nobody answers, or not in time ----
+# ---- no answer, or not in time ----
 unknown() { ends 60 && says "^$1: .*; so nobody knows whether Node $node exists, over which kubelet would join without the taint nodestrap/unhealthy: kubelet stays down; nodestrap init, or a reboot, asks again"; }
 kube --node "$node"; kill "${pids[-1]}"; wait "${pids[-1]}" 2>/dev/null; look 3
 ok 'a server that is away' eval 'unknown EAPIROUTE && says "refuses the connection"'

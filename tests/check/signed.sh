@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Signed configurations from outside: what config sign prints is what openssl(1) takes and what cloud-init's parser reads; with keys in
-# trusted.d init takes that and nothing else, from wherever it comes, and touches nothing where it does not.
+# Signed configurations from outside. openssl(1) and the parser of cloud-init accept the output of config sign. With keys in trusted.d init
+# takes a signed configuration alone, from any source, and otherwise touches nothing.
 # shellcheck source=tests/mock/bad.sh
 # shellcheck disable=SC2154  # tmp, root and code are set there
 . "$(dirname "$0")/../mock/bad.sh"
@@ -25,7 +25,7 @@ settled
 # ---- the message ----
 printf '#!/bin/sh\necho hi\n' >"$tmp/script"
 sign -c "file://$tmp/script" --serial 5 --account "$account" --region "$region" --cluster demo
-# What is signed, and with what, as the manual says it.
+# The signed bytes and the key, as the manual says.
 split() { python3 - "$1" "$tmp" <<-'X'
 	import base64, sys
 	text = open(sys.argv[1], 'rb').read()

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plans for instance stores, from disks that are images below --root to what a person reads: what lies on them decides, what cannot be
-# is refused with exit code 30, the disk and what it holds. The whole matrix is tests/unit/test-storage-plan.c.
+# Plans for instance stores, from disks that are images below --root to messages. Their contents decide; nodestrap refuses an impossible
+# plan with exit code 30, the disk and its contents. The whole matrix is tests/unit/test-storage-plan.c.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2317  # tmp and here are its; functions are handed to ok
 . "$(dirname "$0")/../mock/lib.sh"
@@ -112,7 +112,7 @@ for program in mkfs.xfs cp; do
         ok "no $program" refused '{strategy: RAID0}' ESTORAGETOOL "$program is not in this image"
 done
 
-mkdir "$tmp/none"; : >"$tmp/none/libmount.so.1"      # what dlopen finds first, and is no library
+mkdir "$tmp/none"; : >"$tmp/none/libmount.so.1"      # dlopen finds this first, and it is not a library
 machine g6-xlarge nvme0n1
 export LD_LIBRARY_PATH=$tmp/none
 ok "no libmount" eval 'plan "{strategy: RAID0}"; [ $code = 30 ] && says "ESTORAGETOOL) at detect: libmount.so.1, which tells what is mounted, cannot be loaded: "'

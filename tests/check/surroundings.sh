@@ -33,7 +33,7 @@ ok 'and no message into any file' no_message
 dump() { (exec 2>&-; "$nodestrap" config dump -c "file://$tmp/userdata" -c file:///nonexistent -o "$tmp/dump"); [ $? = 12 ] && [ ! -e "$tmp/dump" ]; }
 ok 'an error without stderr has its exit code' dump
 
-# Nobody reads the messages: the first one may end a pipeline, but not a boot.
+# The reader of the messages has gone: the first one may end a pipeline, but not a boot.
 unread() { { init --development; echo $? >"$tmp/rc"; } 2>&1 | true; [ "$(cat "$tmp/rc")" = 0 ]; }
 fresh
 ok 'init whose stderr nobody reads' unread
@@ -41,7 +41,7 @@ ok 'writes the same files' as_expected
 pipeline() { "$nodestrap" config schema | head -c 1 >/dev/null; [[ ${PIPESTATUS[0]} =~ ^(0|141)$ ]]; }
 ok 'what is printed ends with its reader, silently' pipeline
 
-# What is written for --config-output may hold secrets: nobody else reads it, whatever was there before.
+# The file of --config-output may hold secrets: no other user may read it, whatever file was there before.
 echo old >"$tmp/output"; chmod 644 "$tmp/output"
 ok 'a document replaces a file that others could read' "$nodestrap" config dump -c "file://$tmp/userdata" -o "$tmp/output"
 only_ours() { [ "$(stat -c '%a %F' "$tmp/output")" = '600 regular file' ] && grep -q '"kind": "NodeConfig"' "$tmp/output"; }

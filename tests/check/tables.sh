@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A slip in a table does not build: conf/tables.awk names the line and what could stand there, and the compiler refuses a field whose
-# member has another type than its row.
+# A slip in a table does not build. conf/tables.awk names the line and the possible words, and the compiler refuses a field whose member has
+# another type than its row.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154  # tmp and here are its
 . "$(dirname "$0")/../mock/lib.sh"

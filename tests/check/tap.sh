@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The runner of the tests (tests/run/tap.sh): verdicts and counts, second tries and those it refuses, what it writes for machines and for a
-# terminal, and that nothing is left running.
+# The runner of the tests (tests/run/tap.sh): verdicts and counts, second tries and refused ones, output for machines and for a terminal. It
+# leaves no process running.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -181,7 +181,7 @@ else
         ok 'a terminal # SKIP no script(1) here' true
 fi
 
-# What a test leaves running, and ^C
+# Processes that a test leaves running, and ^C
 place left
 file tests/leaves.sh <<<'sleep 1000 & echo $! >pid; echo 1..1; echo ok 1'
 tap tests/leaves.sh

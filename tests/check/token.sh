@@ -28,7 +28,7 @@ fails() {
 }
 fails_demo() { fails "$1" "$2" "$3" --cluster-name demo --region us-west-2; }
 
-# ---- the instance's role ----
+# ---- the role of the instance ----
 mock4
 ok 'with hardly any environment, the role of the instance signs' good "$IMDS_KEY"
 ok 'in the region of the instance' host sts.us-west-2.amazonaws.com
@@ -312,7 +312,7 @@ vars=("${assume[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
 ok 'debug messages' run --cluster-name demo --role-arn "$ROLE" --development
 ok 'have no secret in them' eval '! grep -E "secret|token" "$tmp/err"'
 
-# What never recovers takes the whole time.
+# A service that never recovers takes the whole time.
 if [ -n "${NODESTRAP_LONG:-}" ]; then
         mock4 --fault imds:silent --fault sts:silent --fault container:silent
         forever() {

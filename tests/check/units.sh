@@ -21,7 +21,7 @@ try() {
         for p; do grep -qE -- "$p" <<<"$out" || { miss=1; out+=$'\n'"missing: $p"; }; done
         result $miss "$name"
 }
-# begin KEY <plan : the tool, beside all that follows: what is to end by its deadline has one that a busy machine does not come near
+# begin KEY <plan : the tool, beside all that follows. A step that must end by its deadline has one far beyond a busy machine
 begin() { cat >"/run/late.$1.plan"; { $TOOL <"/run/late.$1.plan" >"/run/late.$1" 2>&1; echo $? >"/run/late.$1.rc"; } & late[$1]=$!; }
 # late KEY NAME EXIT PATTERN... : what came of it, once it has ended
 late() {
@@ -329,7 +329,7 @@ guest() {
         ours $K Type=oneshot 'ExecStart=/bin/sh -c "echo no such module; exit 1"'; systemctl daemon-reload; systemctl start $K 2>/dev/null
         try "of one that failed before" 33 "^failed await-unit:$K.service: $K.service failed: .*status 1; journalctl -u $K.service$" '^no such module$' 'failed \(33 EDRIVER\)' <<<"$(await $K)"
         try "a lenient one is a warning" 0 "^unchanged await-unit:$K.service" "^warning unit-failed: $K.service failed" <<<"$(await $K) lenient=yes"
-        # gate is let go by a step behind a wait of which nodestrap knows that it is longer than all the time that the unit behind the gate has
+        # A step behind a wait releases the gate: nodestrap knows that the wait is longer than the time of the unit behind the gate
         ours $K Type=oneshot ExecStart=/bin/true; printf '[Unit]\nAfter=gate.service\n' >>$L/$K.service
         unit gate Type=oneshot RemainAfterExit=yes 'ExecStart=/bin/sh -c "echo >/run/loading; read x </run/go"'
         unit longer Type=oneshot 'ExecStart=/bin/sleep inf'; unit lets-go Type=oneshot 'ExecStart=/bin/sh -c "echo >/run/go"'; systemctl daemon-reload

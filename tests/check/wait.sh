@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `nodestrap wait` against an API server of our own: what no real one answers (broken TLS, half an answer, other clocks), what comes before
-# a request (names, proxies, files), and what is recorded. Those that end with the deadline all wait for it at the same time. What a real
-# one says is in tests/cluster/wait.sh, and each sentence, on data, in tests/unit/test-kube.c.
+# `nodestrap wait` against an API server of our own: answers that no real one gives (broken TLS, half an answer, other clocks), steps before
+# a request (names, proxies, files), and the record. Those that end with the deadline all wait for it at the same time.
+# tests/cluster/wait.sh has a real one, and tests/unit/test-kube.c each sentence, on data.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -279,7 +279,7 @@ joins before; status failed another-boot; wait_for --timeout 60s
 ok "what an earlier boot said counts for nothing" exits 0
 joins well; status ok; wait_for --timeout 60s
 ok "nor does an init that is well" exits 0
-# a wait that goes on while somebody else is init: it holds the lock until told to end
+# a wait that goes on while another process is init: it holds the lock until told to end
 for lock in lock devices.lock; do
         fresh "beside-$lock"; kube --play ,; machine "https://$kube"; status failed; mkfifo "$d/held" "$d/told" "$d/end"
         flock "$d/root/run/nodestrap/$lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/held" "$d/end" & read -r _ <"$d/held"

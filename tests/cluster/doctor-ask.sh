@@ -28,7 +28,7 @@ for setting in vm/overcommit_memory=1 kernel/panic=10 kernel/panic_on_oops=1; do
         echo "${setting#*=}" >"${setting##*/}"; mount --bind "${setting##*/}" "/proc/sys/${setting%=*}"
 done
 within=()
-# What a daemon, or a look at the machine, could have left.
+# All that a daemon, or doctor itself, could have left.
 traces() {
         find /sys/fs/cgroup -name 'nodestrap-ask.*'; cut -d' ' -f 3- /proc/self/mountinfo
         find /etc /run/containerd /usr/libexec/kubernetes /var/lib/{kubelet,containerd} /var/log/pods /opt/lab /data -xdev -printf '%p %s %m\n' 2>/dev/null

@@ -5,8 +5,8 @@
 # tree: enabled kube
 # spec: {instance: {sysctl: {net.ipv4.no_such_setting: "1"}}}
 # console: NODESTRAP verdict=failed code=ESYSCTL step=set-sysctl:net.ipv4.no_such_setting
-# A machine on which init fails (failurePolicy: hold) never becomes a Node, but its cluster hears why, by our units alone; when somebody
-# has mended it, kubelet joins, and kubectl describe node shows both.
+# init fails on a machine (failurePolicy: hold). It never becomes a Node, but its cluster hears why, by our units alone. After a repair
+# kubelet joins, and kubectl describe node shows both.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 . /vmtest/cluster.sh
 

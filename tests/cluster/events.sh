@@ -3,8 +3,8 @@
 # run: host
 # kube: 1.37.0
 # cluster: front no-controllers
-# What fails on a node becomes an Event of its cluster, posted with the node's own rights: for a Node that does not exist yet and for one
-# that does, counted over phases and boots; sent in the end by whatever way the API server was away; and never a reason to fail.
+# A failure on a node becomes an Event of its cluster, posted with the rights of the node, before and after its Node exists. nodestrap
+# counts it over phases and boots, and sends it in the end, however the API server was away. It is never a reason to fail.
 [ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/host.sh
 . "$(dirname "$(realpath "$0")")/lib/host.sh"
@@ -117,7 +117,7 @@ away() {
 }
 away "down" EAPIROUTE "stop front" front_start
 away "cut off" EAPIERROR "front_says close" "front_says pass"
-# Two attempts to make it and one to count it are three requests: none of them is a success where nobody has said so.
+# Two attempts to make it and one to count it are three requests: none is a success without an answer.
 away "there, not there, and cut off" EAPIERROR "front_says status=409/404/cut" "front_says pass"
 away "there and not there" EAPIERROR "front_says status=409/404/409/404" "front_says pass"
 try "there and not there: so it is said" grep -qE 'https://.* says that Event nodestrap-[0-9a-f]+ exists, and that it does not$' sent
@@ -150,14 +150,14 @@ front_says pass
 before=$(event NodestrapFailed .count)
 try "then they are sent" send
 try "all of them" count $((before + 4))
-# What the API server has heard of a token it remembers, and two of the same second are one.
+# The API server remembers its verdict on a token, and two tokens of the same second are one.
 unmap() { authenticator_stop; authenticator_start unmapped; while as_node auth whoami; do :; done >/dev/null 2>&1; }
 map() { authenticator_stop; authenticator_start mapped; }
 away "role not mapped" ENOTMAPPED unmap map
 try "role not mapped: what to type is said" grep -q 'aws eks create-access-entry --cluster-name training' sent
 away "etcd full" EAPIERROR etcd_fill etcd_empty
 try "etcd full: so is etcd's own word" grep -q 'answers HTTP 500 (etcdserver: mvcc: database space exceeded)' sent
-# A webhook that nobody answers, as one whose pods wait for this very node
+# A webhook without an answer, as one whose pods wait for this very node
 webhook() {
         cat <<-END | kubectl apply -f - >/dev/null
 	apiVersion: admissionregistration.k8s.io/v1

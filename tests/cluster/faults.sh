@@ -3,7 +3,7 @@
 # run: host
 # kube: 1.37.0
 # cluster: front no-controllers
-# What can be wrong with a cluster is really so, and goes again: each fault that tests of this folder make, as a node sees it.
+# Each fault that tests of this folder make is real, as a node sees it, and goes again.
 [ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/host.sh
 . "$(dirname "$(realpath "$0")")/lib/host.sh"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: host
 # kube: 1.37.0
-# The way to a node's identity, with every part of it real but AWS: our token, the API server, its webhook, the authenticator, STS, which
-# checks the signature, EC2, which says the name; then what the node may do.
+# The way to the identity of a node, with every part real but AWS: our token, the API server, its webhook, the authenticator. STS checks the
+# signature and EC2 says the name. Then the rights of the node.
 [ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/host.sh
 . "$(dirname "$(realpath "$0")")/lib/host.sh"

@@ -5,7 +5,7 @@
 # cluster: down
 # tree: enabled kube
 # console: NODESTRAP verdict=ok
-# An API server that is down when the node boots, and comes later: kubelet goes on by itself, and nobody starts it again.
+# The API server is down when the node boots, and comes later: kubelet goes on by itself, without another start.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 . /vmtest/cluster.sh
 

@@ -7,8 +7,8 @@
 # console: NODESTRAP verdict=tainted code=ESYSCTL
 # console: nodestrap: failed \(40 ESYSCTL\) at set-sysctl:net.ipv4.no_such_setting: .*; and the node cannot join with a taint: Node
 # console: NODESTRAP verdict=ok
-# A node that is unwell over three boots, with the real kubelet: it registers with a taint; when an admin has taken that off it stays out,
-# until the admin does what the verdict says; and with a Node deleted and all well it joins as any other.
+# A node that is unwell over three boots, with the real kubelet. It registers with a taint. After an admin removes the taint it stays out,
+# until the admin does what the verdict says. With its Node deleted and all well it joins as any other.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/ready.sh
 . /vmtest/ready.sh

@@ -3,8 +3,8 @@
 # run: host
 # kube: 1.37.0
 # cluster: no-controllers
-# check-node with a real API server: which Nodes a kubelet may join with a taint, what a node may do about its own taints, and what a person
-# is told to do, done.
+# check-node with a real API server: the Nodes that a kubelet may join with a taint, the rights of a node over its own taints, and the
+# advice to a person, followed.
 [ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/host.sh
 . "$(dirname "$(realpath "$0")")/lib/host.sh"
@@ -61,7 +61,7 @@ comes aws again                         # each look has a token of its own
 kubectl delete node $NODE >/dev/null; wait $!
 try "until the cluster has seen that it is gone" goes_on '"exists": false'
 
-# ---- nobody answers ----
+# ---- no answer ----
 unknown() { holds "^$1: .*; so nobody knows whether Node $NODE exists, over which kubelet would join without the taint nodestrap/unhealthy: kubelet stays down; nodestrap init, or a reboot, asks again"; }
 api_stop
 look 30

@@ -3,8 +3,8 @@
 # run: host
 # kube: 1.37.0
 # cluster: down front no-controllers
-# `nodestrap wait` beside a real API server: what it says while a node does not join, and that it goes on until it does. What no API
-# server answers (broken TLS, half an answer, proxies, names) is in tests/check/wait.sh.
+# `nodestrap wait` beside a real API server: what it says while a node does not join, and that it goes on until it does. tests/check/wait.sh
+# has answers that no API server gives (broken TLS, half an answer), proxies and names.
 [ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/host.sh
 . "$(dirname "$(realpath "$0")")/lib/host.sh"
@@ -38,7 +38,7 @@ named() { told "$1" "Not yet ($2): $3" && says "$1" "; the wait was ended by SIG
 restart_authenticator() { authenticator_stop; authenticator_start "$@"; }
 restart_aws() { aws_stop; aws_start "$@"; next_second; }
 
-# Certificates that were not made a moment ago, as no cluster's are.
+# Certificates of an older day, as in every cluster.
 p=$CLUSTER/pki
 old_pki() {
         faketime -f -20d openssl req -x509 -key "$p/ca.key" -out "$p/ca.crt" -subj /CN=kubernetes -days 3650 -addext keyUsage=critical,keyCertSign,cRLSign &&
@@ -79,7 +79,7 @@ try "a clock that is an hour behind" eval 'fails behind ECLOCK "the API server d
 try "or ahead" eval 'fails ahead ECLOCK "the API server does not take this node'\''s token (401): this machine'\''s clock says 20" && an_hour ahead'
 try "so far behind that the certificate is not valid yet" eval 'fails far-behind ECLOCK "the certificate of 10.0.2.100 is not valid yet at the time that this machine believes it is" && says far-behind "ours is 15 days behind"'
 
-# ---- or not, or to somebody else ----
+# ---- or not, or to another one ----
 restart_authenticator unmapped; learns unmapped ENOTMAPPED
 try "a role that is mapped to nobody" named unmapped ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized; it never says why): training has no access entry and no line in aws-auth for arn:aws:iam::$ACCOUNT:role/$ROLE"
 try "and what to type" says unmapped "aws eks create-access-entry --cluster-name training --region $REGION --type EC2_LINUX --principal-arn arn:aws:iam::$ACCOUNT:role/$ROLE; "

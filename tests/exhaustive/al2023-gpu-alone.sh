@@ -5,7 +5,8 @@
 # gpu: g6-xlarge gen1
 # tree: al2023 binary_alone gpu
 # console: NODESTRAP verdict=ok
-# EKS's GPU image with our program in nodeadm's place, and nothing else of the package, on a machine that fabric manager must not run on.
+# The GPU image of EKS with our program in place of nodeadm, and nothing else of the package, on a machine where fabric manager must not
+# run.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -6,7 +6,7 @@
 # spec: {accelerator: {nvidia: {mode: off}}}
 # tree: enabled gpu containerd_version
 # console: NODESTRAP verdict=ok
-# A p5.48xlarge with an image of autumn 2026 and mode: off: all of the image's own units do as without nodestrap.
+# A p5.48xlarge with an image of autumn 2026 and mode: off: all units of the image do as without nodestrap.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

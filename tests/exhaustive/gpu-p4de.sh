@@ -5,7 +5,7 @@
 # gpu: p4de-24xlarge gen2
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
-# A p4de.24xlarge from power-on: as p4d, with larger GPUs, half of its EFA, and the second generation of the image's units.
+# A p4de.24xlarge from power-on: as p4d, with larger GPUs, half of its EFA, and the second generation of image units.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

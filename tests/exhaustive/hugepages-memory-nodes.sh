@@ -3,8 +3,8 @@
 # run: vmboot.sh -d 0 -c 2 -n 3 -m 6G -t 900
 # kernel: init_on_alloc=0
 # tree: apply_tool
-# reserve-pages beside a NUMA node that has memory and no CPU, as the memory of a GB200's GPUs is: the kernel's own number for all nodes takes
-# from it, nodestrap's does not.
+# reserve-pages beside a NUMA node with memory and no CPU, as for the GPU memory of a GB200. The number for all nodes takes pages from it;
+# nodestrap does not.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

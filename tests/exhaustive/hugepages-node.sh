@@ -6,8 +6,8 @@
 # kernel: init_on_alloc=0
 # tree: enabled counting_kubelet containerd_version
 # console: NODESTRAP verdict=ok
-# Huge pages of a NodeConfig, from power-on on a machine with two NUMA nodes of 3 GiB: kubelet, which counts them once, starts when they are
-# there; and where the kernel cannot give them all, the configuration decides whether it starts.
+# Huge pages of a NodeConfig, from power-on on a machine with two NUMA nodes of 3 GiB. kubelet counts them once, so it starts when they are
+# there. If the kernel cannot give them all, the configuration decides.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

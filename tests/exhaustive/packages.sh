@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What the suite package leaves out of both packages' builds, for they have one Makefile: the RPM's own %build and %check, whose bytes are
-# those of one that packs the Debian package's program; and the packages for arm64, built again, elsewhere and by other ways.
+# The suite package builds the RPM from the program of the Debian package, for both have one Makefile. Here %build and %check of the RPM
+# give the same bytes. The packages for arm64 are built again, elsewhere and by other ways.
 set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0
 try() { local name=$1 output; shift; count=$((count + 1))
         if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; tail -40 <<<"$output" | sed 's/^/# /'; return 1; fi; }

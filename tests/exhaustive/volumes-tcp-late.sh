@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: vmboot.sh -s -d 0 -t 600
 # tree: storage storage_stubs
-# EBS volumes that are attached late, that are refused before the first write, and that somebody else has made or mounted already.
+# EBS volumes that come late, that nodestrap refuses before the first write, and that another program has made or mounted.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 export PATH=/vmtest/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -57,7 +57,7 @@ try "one whose partition is mounted, too" refuses 'has partitions'
 umount /newroot
 try "nothing was written meanwhile" is "$(writes 3)" "$was"
 
-# ---- mounted by somebody else at its target already
+# ---- mounted at its target by another program already
 mkfs.xfs -qf "/dev/$(name_of 3)"; mount "/dev/$(name_of 3)" /data; echo theirs >/data/x
 wants "{device: vol-$(id 3), mountTarget: /data}"
 try "a volume that fstab mounted is left as it is" init
@@ -65,7 +65,7 @@ try "it is mounted once" is "$(findmnt -no TARGET "/dev/$(name_of 3)" | xargs)" 
 try "with what it holds" grep -q theirs /data/x
 umount /data
 
-# ---- an empty file system that somebody else has made takes in the directory; another type is kept
+# ---- an empty file system of another program takes in the directory; another type is kept
 mkfs.ext4 -qF "/dev/$(name_of 3)"; mkdir -p /data; echo fill >/data/f
 try "an empty ext4 is used in the place of xfs" init
 try "with a warning" warns filesystem-kept

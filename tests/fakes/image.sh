@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: image.sh DIR [x86_64|arm64] [trees]
-# Makes below DIR the root of an image that runs our plans for machines with NVIDIA's GPUs (HGX and single ones; arm64: trays of a rack too):
-# every program, library and module is there by name, as an ELF file of that architecture without code, with units, enabled links, a kernel's
-# lists and the names that tell versions. DRIVER, KUBELET, CONTAINERD, KERNEL change them. nv-fabricmanager holds the driver's version as text.
-# trees: as in the newest images of EKS (awslabs/amazon-eks-ami: install-nvidia-driver-tree.sh, setup-nvidia.sh) all of the driver lies below
-# /opt/nvidia/lts, and in another version (PB) below /opt/nvidia/pb, of which a boot makes one a part of /.
+# Makes below DIR the root of an image that runs our plans for machines with NVIDIA GPUs (HGX and single ones; arm64: trays of a rack too).
+# Every program, library and module is there by name, as an ELF file of that architecture without code. Units, enabled links, lists of a
+# kernel and names with versions are there, too. DRIVER, KUBELET, CONTAINERD, KERNEL change them. nv-fabricmanager holds the driver version
+# as text.
+# trees: as in the newest images of EKS (awslabs/amazon-eks-ami: install-nvidia-driver-tree.sh, setup-nvidia.sh) the driver lies below
+# /opt/nvidia/lts, and another version (PB) below /opt/nvidia/pb. A boot makes one of them a part of /.
 set -eu; cd "$(dirname "$0")/../.."; dir=$1 arch=${2:-x86_64} layout=${3:-plain}
 driver=${DRIVER:-580.126.09} kernel=${KERNEL:-6.12.46-66.121.amzn2023.${arch/arm64/aarch64}}
 mkdir -p "$dir"/{boot,dev,proc,sys,run,tmp,root,opt,usr/{bin,sbin,lib,lib64},etc/systemd/system/multi-user.target.wants,var/lib,var/log}; chmod 1777 "$dir/tmp"

@@ -3,17 +3,17 @@
 # usage: tests/fakes/install.sh TREE FIXTURE [WORD…]
 # Puts the fakes and a machine into a tree that is unpacked over a guest before it boots. Words:
 #   gen1 gen2      the AMI's generation (EKSAMI at 81fec2e; its later revisions); without either nothing loads the driver and no unit of NVIDIA's is enabled
-#   gen3           those of autumn 2026: the driver's programs, libraries and daemons' units come at boot, all units lie in /etc/systemd/system,
+#   gen3           those of autumn 2026: programs, libraries and units of the driver come at boot, all units lie in /etc/systemd/system,
 #                  fabric manager has a condition and retries, the toolkit writes the CDI file by itself
 #   prebuilt       with gen3: the modules are in the list of modules from the start, the libraries are not there
-#   gridd          the GRID driver's licence daemon: enabled by its installer on the first generation's image; with gen3 its unit comes with
-#                  the driver and nobody enables it (EKSAMI setup-nvidia.sh)
+#   gridd          the licence daemon of the GRID driver: its installer enables it on the image of the first generation; with gen3 its
+#                  unit comes with the driver and no script enables it (EKSAMI setup-nvidia.sh)
 #   neuron         EKS's image for Trainium and Inferentia: its driver is in the list of modules, and a unit puts another one in its place
 #                  on inf1 (awslabs/amazon-eks-ami#2579)
-#   no-drop-ins    ours are missing, as where somebody puts the program alone in nodeadm's place
+#   no-drop-ins    ours are missing, as with the program alone in place of nodeadm
 #   imex           the IMEX unit is enabled, as some packages ship it
 #   dcgm           DCGM's daemon is installed and enabled, as where hosts are monitored
-#   monitor        the same daemon in a unit of the user's own, whose name nobody knows
+#   monitor        the same daemon in a unit of the user with an unknown name
 #   umad           /etc/modules-load.d/ib-umad.conf, as EKS's AMI has it
 #   many           for tests that power on many machines in one guest (tests/boot/lib/gpu.sh): all fixtures, a containerd that starts in
 #                  no time, the first generation's units, none of them enabled

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034
-# Sourced by the fakes of this folder, which stand in a guest where NVIDIA's programs, the module loader and the AMI's scripts are on a
-# GPU node. Each does what its original is known to do as far as the order of a boot depends on it, and names the report or document that
-# says so; the documents are
+# Sourced by the fakes of this folder. In a guest they stand in for NVIDIA programs, the module loader and the AMI scripts of a GPU node.
+# Each behaves as its original where the order of a boot depends on it, and names the report or document for that. The documents are
 #   FMUG    https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
 #   MIGUG   https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
 #   IMEXG   https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/
@@ -27,14 +26,14 @@ pause() { sleep "$(awk -v s="$1" -v speed="$(script speed 60)" 'BEGIN { print s 
 
 # As long as this process lives, the GPUs are in use by another client, whose MIG mode cannot be set then (MIGUG).
 holds_gpus() { exec 9<>/dev/nvidia-held; flock -s 9; [ "${1:-0}" = 0 ] || pause "$1"; }
-# They are the driver's daemons', and cannot be reset then, nor does a MIG mode become active that needs a reset: persistenced
-# (NVIDIA/gpu-operator#118), fabric manager (its name stands in nvidia-smi's words), nvidia_drm (NVIDIA/mig-parted#181).
+# Daemons of the driver hold them: persistenced (NVIDIA/gpu-operator#118), fabric manager (nvidia-smi names it), nvidia_drm
+# (NVIDIA/mig-parted#181). Then a reset fails, and a MIG mode that needs one does not become active.
 attaches_to_gpus() { exec 9<>/dev/nvidia-attached; flock -s 9; }
 daemon() {                              # daemon NAME SECONDS: a process of that name in the background, $!
         ln -sf "$(command -v sleep)" "$FAKES/$1"; setsid "$FAKES/$1" "$2" >/dev/null 2>&1 </dev/null &
 }
 modules_dep() { echo "/lib/modules/$(uname -r)/modules.dep"; }
-depmod_runs() {                         # a file anew beside the old one, and renamed over it: two files, each seen by whoever looks for changes
+depmod_runs() {                         # a new file beside the old one, renamed over it: two files, and a watcher sees each
         local f dep; dep=$(modules_dep); mkdir -p "${dep%/*}"
         for f in "$dep" "$dep.bin"; do echo "kernel/drivers/video/nvidia.ko:" >"$f.tmp"; mv "$f.tmp" "$f"; done
         event depmod
@@ -56,14 +55,15 @@ driver_version() { cat /sys/module/nvidia/version 2>/dev/null; }
 node() { [ -c "/dev/$1" ] || { mkdir -p "$(dirname "/dev/$1")"; mknod -m "${4:-666}" "/dev/$1" c "$2" "$3"; }; }      # node NAME MAJOR MINOR [MODE]
 major_of() { awk -v name="$1" '/^Block/ { exit } $2 == name { print $1; exit }' /proc/devices; }
 gpu_minor() { awk '/^Device Minor/ { print $3 }' "/proc/driver/nvidia/gpus/$1/information"; }
-# What a program of the driver's makes when it first uses the GPUs: its own nodes, and never those of nvidia_uvm.
+# The nodes that a driver program makes when it first uses the GPUs: its own, and never those of nvidia_uvm.
 driver_nodes() {
         local address; loaded nvidia || return 0; node nvidiactl 195 255
         for address in /proc/driver/nvidia/gpus/*; do address=${address##*/}; node "nvidia$(gpu_minor "$address")" 195 "$(gpu_minor "$address")"; done
 }
-# The minor of an instance's capability, as /proc/driver/nvidia-caps/mig-minors has them: cap_minor GPU INSTANCE; that of its first compute instance is the next.
+# The minor of the capability of an instance, as in /proc/driver/nvidia-caps/mig-minors: cap_minor GPU INSTANCE. Its first compute instance
+# has the next.
 cap_minor() { echo $((3 + $1 * 135 + $2 * 9)); }
-cap_nodes() {                           # of every MIG device; nobody makes them before they are asked for (NVIDIA/mig-parted#82)
+cap_nodes() {                           # of every MIG device; they exist only after a request (NVIDIA/mig-parted#82)
         local name address instance minor
         python3 /usr/lib/fakes/gpus.py names | while read -r name address _ instance; do
                 [[ $name = *:* ]] || continue
@@ -74,7 +74,7 @@ cap_nodes() {                           # of every MIG device; nobody makes them
 
 # ---- the management library ----
 # What it says on this machine: nothing before the driver (9: not loaded); then GPUs as they lie on the bus. They join the fabric in the
-# time after fabric manager has configured it (FMUG), or, on a tray, after they were first asked, that script fabric-takes says.
+# time of script fabric-takes. It begins when fabric manager has configured the fabric (FMUG), or, on a tray, with the first question.
 nvml_script() {
         local address model takes; takes=$(awk -v s="$(script fabric-takes 30)" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')
         echo "state $NVML_STATE"; echo "held-by /dev/nvidia-held"
@@ -102,7 +102,7 @@ fabric_registers_after() { local event; for event; do until grep -qE "^$event" $
 # script fabric-waits: not before all of these events, with commas between them
 fabric_registers() { if scripted fabric-waits; then script fabric-waits | tr , '\n' | { mapfile -t events; fabric_registers_after "${events[@]}"; } & else : >$FAKES/fabric; fi; }
 gpu_states() { python3 /usr/lib/fakes/gpus.py; }        # ADDRESS FABRIC MIG INSTANCES, one line a GPU
-# What the driver shows of MIG, as one word that changes with it: nodes of capabilities are made for one state (NVIDIA/mig-parted#82).
+# The MIG state of the driver as one word: nodes of capabilities belong to one state (NVIDIA/mig-parted#82).
 mig_state() { gpu_states | awk '{ print $1, $3, $4 }' | sha256sum | cut -c1-16; }
 neuron_nodes() { find /dev -maxdepth 1 -name 'neuron[0-9]*' | wc -l; }
 seen_by_plugin() {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libcurl before 7.77, as far as somebody gets with it who wants a certificate authority from memory: all
- * functions are there, and the option is refused. */
+ * libcurl before 7.77 for a caller with a certificate authority in memory: all functions are there, and it
+ * refuses the option. */
 #include <curl/curl.h>
 #include <stdarg.h>
 #include <stddef.h>

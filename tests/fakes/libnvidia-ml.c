@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libnvidia-ml.so.1 without a GPU: it does what a script says. FAKE_NVML names it, else it is /etc/fake-nvml;
- * it is read anew at every call, so that a test may change the machine while something looks at it. Lines, #
+ * libnvidia-ml.so.1 without a GPU: it does what a script says. FAKE_NVML names it, else it is
+ * /etc/fake-nvml. Every call reads it again, so that a test may change the machine under a reader. Lines, #
  * begins a comment, GPUs count from 0 in the script's order, "all" is every one:
  *
  *   state PATH                     what changes lies here, for all processes; default: the script's name and
@@ -37,8 +37,8 @@
  *                                  and all: "MIG 1g.10gb"; 96 bytes leave no room for a NUL
  *   mig in-use [3x]                activation fails with NVML_ERROR_IN_USE, always or so often, and the mode
  *                                  is not pending: of a CUDA program, on any model
- *   held-by PATH                   so it does while somebody else holds flock(2) on this file
- *   attached PATH                  so it does on Ampere while somebody else holds flock(2) on this file, or
+ *   held-by PATH                   so it does while another process holds flock(2) on this file
+ *   attached PATH                  so it does on Ampere while another process holds flock(2) on this file, or
  *                                  this directory is there: persistenced, fabric manager, nvidia_drm; may
  *                                  stand several times
  *   clocks M,M… G,G…               supported memory and graphics clocks in MHz; the default are the first of
@@ -48,24 +48,24 @@
  *   auto-boost none                nor auto boost
  *   license WORD PATH              GPUs are parts of one, and licensed for the product WORD while PATH is there
  *
- * The state is text too; whoever plays another part (nvidia-smi --gpu-reset, a reboot) may edit it, holding
- * flock(2) on it:
+ * The state is text too; another player (nvidia-smi --gpu-reset, a reboot) may edit it, holding flock(2) on
+ * it:
  *   since USEC                     CLOCK_REALTIME of the first ask for the fabric
  *   calls CALL GPU N               how often it was called; GPU is -1 for calls without one
  *   mig GPU CURRENT PENDING        0 or 1
  *   instance GPU ID PROFILE START SIZE COMPUTE     COMPUTE: 0, or 1 where a compute instance takes all of it
  *   persistence GPU ON, auto-boost GPU NOW DEFAULT, clocks GPU MEMORY GRAPHICS
  *
- * Where activation is IN_USE on Ampere by others the mode is pending all the same (MIGUG, of monitoring
- * agents; NVIDIA/gpu-operator#118, #1845; NVIDIA/mig-parted:pkg/mig/mode/nvml.go does not look at that
- * status, only at what is pending). A reset is refused as long as anybody holds a GPU, also by its persistence
+ * Where activation is IN_USE on Ampere by others the mode is pending anyway (MIGUG, of monitoring agents;
+ * NVIDIA/gpu-operator#118, #1845). NVIDIA/mig-parted:pkg/mig/mode/nvml.go looks at the pending mode alone,
+ * not at that status. A reset is refused as long as anybody holds a GPU, also by its persistence
  * mode (NVIDIA/NVSentinel#1690).
  *
- * Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlFabricDefs.html for the fabric,
- * https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ (MIGUG) for MIG, awslabs/amazon-eks-ami at 861b140
- * for the clocks, NVIDIA/go-nvml:pkg/nvml/mock/gpus/a100.go for the places of GPU instances on GPUs with
- * eight memory slices, and pytorch/ci-infra:osdc/docs/h100-fabric-handles-imex-channels.md for the zeros of
- * HGX. */
+ * Sources. Fabric: https://docs.nvidia.com/deploy/nvml-api/group__nvmlFabricDefs.html. MIG:
+ * https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ (MIGUG). Clocks: awslabs/amazon-eks-ami at
+ * 861b140. Places of GPU instances on GPUs with eight memory slices:
+ * NVIDIA/go-nvml:pkg/nvml/mock/gpus/a100.go. Zeros of HGX:
+ * pytorch/ci-infra:osdc/docs/h100-fabric-handles-imex-channels.md. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -111,9 +111,9 @@ typedef struct Profile {
         bool low;
         unsigned starts[8], n_starts;
 } Profile;
-/* low: the driver takes the lowest free place, else the highest. Which one real drivers take is not
- * documented; what is: that small ones first leave no room for a 3g (MIGUG), and so it is here: 1g,2g,3g
- * does not fit, 3g,2g,1g does. */
+/* low: the driver takes the lowest free place, else the highest. The choice of real drivers is not
+ * documented. But small ones first leave no room for a 3g (MIGUG), as here: 1g,2g,3g does not fit, 3g,2g,1g
+ * does. */
 static const Profile slices8[] = {
         { 0, 19, 1, 7, 1, false, { 0, 1, 2, 3, 4, 5, 6 }, 7 },
         { 7, 20, 1, 1, 1, false, { 0, 1, 2, 3, 4, 5, 6 }, 7 },
@@ -572,7 +572,7 @@ static bool is_attached(const Fake *fake) {
 
 API int fakeNvmlReset(int gpu);
 /* A reset, of all GPUs (-1) or one: the pending MIG mode becomes the current one, instances are gone;
- * IN_USE where somebody holds them. -2: power-on, of which nobody knows anything but the InfoROM. */
+ * IN_USE where a process holds them. -2: power-on, after which only the InfoROM remembers. */
 API int fakeNvmlReset(int gpu) {
         Fake f;
         bool persistent = false;
@@ -662,7 +662,7 @@ FUNCTION(nvmlDeviceGetPciInfo_v3, Device d, PciInfo *ret) {
 
 /* ---- fabric ---- */
 
-/* What of the line holds at this ask, so long after the beginning. */
+/* The part of the line that holds at this question, so long after the beginning. */
 static const Step *step_now(const Gpu *g, unsigned asks, uint64_t usec) {
         for (unsigned i = 0; i < g->n_steps; i++) {
                 const Step *s = &g->steps[i];
@@ -749,7 +749,7 @@ FUNCTION(nvmlDeviceGetMigMode, Device d, unsigned *current, unsigned *pending) {
         END(f.model->profiles ? OK : NOT_SUPPORTED);
 }
 
-/* Does a change of this GPU's mode take a reset? */
+/* Does a change of mode take a reset on this GPU? */
 static bool needs_reset(const Fake *f) {
         return !f->at_once && (f->stuck || f->after_reset || f->model->ampere);
 }
@@ -1115,7 +1115,7 @@ FUNCTION(nvmlDeviceGetFieldValues, Device d, int n, FieldValue *values) {
                 values[i].code = known ? OK : NOT_SUPPORTED;
                 const Gpu *g = &f.gpus[gpu_of(d)];
                 values[i].type = g->recovery_type;
-                values[i].value.ull = ~0ULL;    /* a member that nobody set is not zero */
+                values[i].value.ull = ~0ULL;    /* an unset member is not zero */
                 if (known && g->recovery_type == 1)
                         values[i].value.u = g->recovery;
                 else if (known && g->recovery_type <= 3)
@@ -1199,7 +1199,8 @@ typedef struct Features {
                 unsigned char status;
         } items[3];
 } Features;
-/* Of a part of a GPU: a virtual GPU's own feature, and a workstation's (1, 2 in nvmlGridLicenseFeatureCode_t). */
+/* Of a part of a GPU: the feature of a virtual GPU and of a workstation (1, 2 in
+ * nvmlGridLicenseFeatureCode_t). */
 FUNCTION(nvmlDeviceGetGridLicensableFeatures_v4, Device d, Features *ret) {
         BEGIN("nvmlDeviceGetGridLicensableFeatures", gpu_of(d), NULL);
         *ret = (Features){};

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: nvidia-fabricmanager-start.sh --mode start …
-# The vendor's way to start fabric manager since R570 (FMUG): with ibstat it looks for bridges to NVLink 5 switches; where there
-# are some (script bridges-by-id: on machines without vital product data by their ids, NVIDIA/gpu-driver-container#606) it needs ib_umad, starts NVLSM and waits 5 s; then it starts fabric manager, whatever it found.
+# NVIDIA starts fabric manager so since R570 (FMUG). With ibstat it looks for bridges to NVLink 5 switches (script bridges-by-id: without
+# vital product data by their ids, NVIDIA/gpu-driver-container#606). With bridges it needs ib_umad, starts NVLSM and waits 5 s. Then it
+# starts fabric manager in any case.
 . /usr/lib/fakes/lib.sh
 guid='' nvl5=''
 command -v ibstat >/dev/null || die "ibstat is not there"         # luis15pt/Nexgen-MAAS-validation: without infiniband-diags it exits 1 every time

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by tests/run/cluster.sh, by scripts that run on this machine, and for what a guest asks of it: the control plane of a cluster
-# named training, in a network namespace whose only interface is its loopback. $KUBE is a directory of tests/tools/kube.sh, $CLUSTER the
-# folder of this cluster: pki/, log/ (one of each program), imds/ (metadata of its instance), kubeconfig (of who may do everything).
-#   10.0.2.100:6443       the API server: a node's endpoint, from here and from a guest
+# The control plane of a cluster named training, in a network namespace with a loopback alone. tests/run/cluster.sh, scripts on this machine
+# and requests of guests source it. $KUBE is a directory of tests/tools/kube.sh, $CLUSTER the folder of this cluster: pki/, log/ (one of
+# each program), imds/ (metadata of its instance), kubeconfig (of an administrator).
+#   10.0.2.100:6443       the API server: the endpoint of nodes, from here and from a guest
 #   10.0.2.101:443        EC2 (ec2.us-west-2.amazonaws.com, TLS of pki/aws.crt)
 #   10.0.2.103:443        STS
 #   169.254.169.254:80    instance metadata, for programs on this machine
-# Each part is started and stopped by a function, from any shell that has $CLUSTER: etcd, authenticator, aws, api, controllers.
+# A function starts and stops each part, from any shell with $CLUSTER: etcd, authenticator, aws, api, controllers.
 #   cluster_start [WORD…] / cluster_stop      all of it; ready when it returns. Words, the options of the cluster:
-#       unmapped          the role of the nodes is mapped to nobody
+#       unmapped          no user has the role of the nodes
 #       front             the API server stands behind lib/front.py, which can answer in its place (front_says)
 #       down              the API server is not started
 #       no-controllers    neither is the controller manager, for tests that want Nodes and Events alone
@@ -17,7 +17,7 @@
 #       audit             the API server writes log/audit: each request, and what it answered about Nodes
 : "${KUBE:?}" "${CLUSTER:?}"
 tests=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
-# For the programs here: what somebody has set would count.
+# For the programs here: settings of the caller would count.
 unset "${!AWS_@}" {HTTP,HTTPS,NO,ALL}_PROXY {http,https,no,all}_proxy SSL_CERT_FILE SSL_CERT_DIR KUBECONFIG
 export KUBECONFIG=$CLUSTER/kubeconfig PATH=$KUBE:$PATH
 API=https://10.0.2.100:6443
@@ -36,7 +36,7 @@ spawn() {
         disown
         until [ -s "$CLUSTER/pid/$name" ]; do sleep 0.01; done
 }
-# Nobody has asked for its status yet, but it holds nothing any more: as long as one thread is left, its sockets are.
+# Its parent has not yet asked for its status, but it holds nothing any more: as long as one thread is left, its sockets are.
 ended() { grep -q '^State:.Z' "/proc/$1/status" && [ "$(find "/proc/$1/task" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ]; } 2>/dev/null
 # stop NAME [SIGNAL]: it is gone when this returns
 stop() {
@@ -99,7 +99,7 @@ etcd_alarm() { curl -sSf --noproxy '*' http://127.0.0.1:2379/v3/maintenance/alar
 etcd_fill() { etcd_alarm ACTIVATE; }
 etcd_empty() { etcd_alarm DEACTIVATE; }
 
-# What AWS is here; options of tests/mock/aws.py. The role's keys are those of $CLUSTER/imds; the authenticator has some of its own.
+# AWS is tests/mock/aws.py here, with its options. The role's keys are those of $CLUSTER/imds; the authenticator has some of its own.
 aws_start() {
         spawn aws python3 "$tests/mock/aws.py" --imds "$CLUSTER/imds" --listen 169.254.169.254:80 --ec2-listen 10.0.2.101:443 --sts-listen 10.0.2.103:443 \
                 --tls "$CLUSTER/pki/aws.crt:$CLUSTER/pki/aws.key" --key AKIDAUTHENTICATOR:authenticator-secret --log "$CLUSTER/log/aws.requests" "$@"
@@ -150,7 +150,7 @@ controllers_start() {
 }
 controllers_stop() { stop controllers; }
 
-# What answers in the API server's place (word front): pass, status=503, status=429,retry-after=3, status=409/404/cut, hang, close
+# Answers in place of the API server (word front): pass, status=503, status=429,retry-after=3, status=409/404/cut, hang, close
 front_says() { echo "$1" >"$CLUSTER/front.says.new"; mv "$CLUSTER/front.says.new" "$CLUSTER/front.says"; }
 front_start() {
         front_says pass

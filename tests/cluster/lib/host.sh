@@ -48,7 +48,7 @@ machine() {     # DIR [CA]
 	current-context: kubelet
 	END
 }
-# as_node COMMAND…: of kubectl, with the node's own token
+# as_node COMMAND…: of kubectl, with the token of the node
 as_node() {
         local token; token=$(nodestrap token --cluster-name training --region $REGION | python3 -c 'import json, sys; print(json.load(sys.stdin)["status"]["token"])') &&
                 kubectl --kubeconfig /dev/null --server $API --certificate-authority "$CLUSTER/pki/ca.crt" --token "$token" "$@"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holds a pod's namespaces: waits until it is told to end, as the first process of its container reaps the others. */
+/* Holds the namespaces of a pod: waits until a signal ends it, and reaps the others as first process of its
+ * container. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>

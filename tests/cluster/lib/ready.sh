@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by tests/cluster/ready-*.sh inside their guests (and by others for its parts): from power-on to a Node that is Ready, by our
-# units alone, over three boots; each script names a kubelet, a systemd and a containerd.
+# Sourced by tests/cluster/ready-*.sh inside their guests, and by others for its parts. From power-on to a Ready Node, by our units alone,
+# over three boots; each script names a kubelet, a systemd and a containerd.
 # shellcheck source=tests/cluster/lib/guest.sh
 . /vmtest/cluster.sh
 KUBELET_ROOT=${KUBELET_ROOT-/var/lib/kubelet} CONTAINERD_ROOT=${CONTAINERD_ROOT-/var/lib/containerd} POD_LOGS=${POD_LOGS-/var/log/pods}
 
 kubelet_says() { journalctl -b -u kubelet --no-pager -o cat | grep -E '^[EF]' | tail -12 | cut -c1-400 | sed 's/^/# /'; }
 node_field() { host kubectl get node "$NODE" -o "jsonpath=$1{\"\\n\"}"; }
-# kubelet PATH: as an administrator, who is let in by the cluster's CA and by what the API server says of them
+# kubelet PATH: as an administrator, with a certificate of the cluster CA and rights by the API server
 kubelet() { curl -sSf --noproxy '*' --max-time 60 --resolve "$NODE:10250:10.0.2.15" --cacert /etc/kubernetes/pki/ca.crt --cert admin.crt --key admin.key "https://$NODE:10250/$1"; }
 # within SECONDS COMMAND…: it succeeds, sooner or later; the output is that of the last time
 within() {
@@ -20,7 +20,7 @@ within() {
 # ---- kubelet registers, and nodestrap-joined, for which nothing waits, says when (tree: joined_enabled pods_network_later) ----
 join_not_ready() { nodestrap wait --timeout 40s 2>out/not-ready; is $? 60 || { cat out/not-ready; return 1; }; }
 join_gone() { nodestrap wait --timeout 40s 2>out/gone; is $? 60 && grep -F "$1" out/gone || { cat out/gone; return 1; }; }
-# A Node's creation is known to the second below (metav1.Time has no more), so it may seem up to one second early.
+# The creation of a Node is known in whole seconds (metav1.Time), so it may seem up to one second early.
 join_times() { python3 -c 'import json, sys
 j, s = (json.load(open("/run/nodestrap/" + f)) for f in ("joined.json", "status.json"))
 assert j["bootId"] == s["bootId"] and j["planId"] == s["planId"] and j["verdict"] == "ok", j
@@ -71,8 +71,7 @@ check_ready() {
         journalctl -b -u kubelet --no-pager -o short-monotonic >out/kubelet
 }
 
-# ---- the Node is what the plan says ----
-# To the letter: by now all of it can be measured, and what kubelet adds by itself is known.
+# ---- the Node is as planned ---- To the letter: by now all of it can be measured, and the additions of kubelet are known.
 as_planned() { host kubectl get node "$NODE" -o json >out/node.json && python3 - plan.json out/node.json <<'END'
 import json, sys
 plan, node = (json.load(open(path)) for path in sys.argv[1:])
@@ -109,7 +108,7 @@ check_as_planned() {
         try "ephemeral storage is the array" is "$(($(node_field '{.status.capacity.ephemeral-storage}' | numfmt --from=auto) >> 20))" "$(($(stat -f -c '%b * %S' /mnt/k8s-disks/0) >> 20))"
 }
 
-# ---- kubelet's settings are in effect ----
+# ---- the kubelet settings are in effect ----
 # A number that is 0 is left out of what it has (omitempty).
 in_effect() { kubelet configz >out/configz.json && python3 - out/configz.json /etc/kubernetes/kubelet/config.json /etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf <<'END'
 import json, sys

@@ -13,7 +13,7 @@ planned() {     # CASE: what tests/cases/CASE is planned as for this kubelet, be
                 cp -a planned/. root/ &&
                 cp "$CLUSTER/pki/ca.crt" root/etc/kubernetes/pki/ca.crt
 }
-# Whether this machine has cgroup v1, which newer kubelets refuse, is not the question.
+# Newer kubelets refuse cgroup v1, which this machine may have; that does not count here.
 reads() {       # kubelet with the planned arguments; it gets as far as containerd
         local arguments; read -ra arguments < <(sed -n 's/^NODEADM_KUBELET_ARGS=//p' root/etc/eks/kubelet/environment)
         timeout 60 chroot root /usr/bin/kubelet "${arguments[@]}" --fail-cgroupv1=false >log 2>&1 </dev/null

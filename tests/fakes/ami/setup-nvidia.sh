@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Facts 7.2: nvidia first, then all others but nvidia_peermem, and so nvidia_drm, which keeps GPUs from being reset; on the first boot it enables the daemons and starts them without waiting. In the third
-# generation it also brings their units, into /etc/systemd/system (awslabs/amazon-eks-ami#2795), and the modules, whose list the
-# toolkit's path unit looks at: script refresh-gives-up, until its writer of the CDI file has failed so often that nobody starts it again.
+# Loads nvidia first, then all others but nvidia_peermem. So nvidia_drm is loaded, which prevents a reset of the GPUs. On the first boot it
+# enables the daemons and starts them without waiting. In the third generation it also brings their units, into /etc/systemd/system
+# (awslabs/amazon-eks-ami#2795), and the modules. The path unit of the toolkit watches their list: with script refresh-gives-up, until the
+# CDI writer has failed so often that systemd does not start it again.
 . /usr/lib/fakes/lib.sh
 # Its unit is started again when it has failed (Restart=on-failure): script setup-fails-times. systemctl(1) enable fails where a unit is masked,
 # and so does all of it. Other installers reload systemd at any moment: script reloads, so often.
