@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the steps of a plan read back of a machine (a tree, tree.h) and of the programs that they run
- * (answers.h): the driver's files, sysfs, units' and our own notes in /run and /var, kubelet's environment,
- * versions, tables of ctr's. The first byte says which step, the second in what form. What lies on a disk
- * stands in /dev/NAME as a word: "blank", "fs TYPE LABEL", "md UUID NAME DISKS ROLE EVENTS". */
+ * The steps of a plan read a machine (a tree, tree.h) and the programs that they run (answers.h): files of
+ * the driver, sysfs, notes in /run and /var, the environment of kubelet, versions, tables of ctr. The first
+ * byte says which step, the second in what form. The content of a disk stands in /dev/NAME as a word:
+ * "blank", "fs TYPE LABEL", "md UUID NAME DISKS ROLE EVENTS". */
 #include "answers.h"
 
 #include "apply/device.h"
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define UUID "3aaa0122:29827cfa:5331ad66:ca767371"
 #define BIT(n) (1U << (n))
 
-/* ---- in the place of src/disk/content.c, and of the C library's ---- */
+/* ---- in place of src/disk/content.c and of the C library ---- */
 
 void content_done(Content *c) {
         free(c->type);
@@ -142,7 +142,7 @@ static int run_devices(Case *c) {
         return devices_work(c->w);
 }
 
-/* What systemd makes of the file is what it makes of kubelet's own, and ours behind it. */
+/* systemd reads from the file the settings of kubelet, and ours behind them. */
 static void check_taint(const Root *root) {
         _free_ char *text = NULL;
         if (root_read(root, TAINT_FILE, MAX_INPUT, &text, NULL) < 0)

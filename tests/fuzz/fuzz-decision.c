@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A file of nodeadm's or ours → who manages an interface; and which one it is, by the file for networkd. */
+ * A file of nodeadm or ours → the manager of an interface; and its name, by the file for networkd. */
 #include "base/str.h"
 #include "nic/nic.h"
 #include "nic/plan/interface.h"
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 abort();
         if (decision_parse((const char *)data, size, &d) < 0) {
                 if (d.mac || d.name)
-                        abort();        /* something of what is no decision */
+                        abort();        /* a part of a file that is not a decision */
                 return 0;
         }
         if ((d.manager != MANAGER_NETWORKD && d.manager != MANAGER_CNI) || (d.mac && !mac_is_valid(d.mac)) ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One stream of documents → Config. What was accepted must be accepted again from its own merged document,
- * and be the same. What is said of it can be said to machines, whatever it holds. */
+ * One stream of documents → Config. An accepted input must be accepted again from its own merged
+ * document, and be the same. Each message about it fits into JSON, whatever it holds. */
 #include "config/config.h"
 #include "base/str.h"
 #include "report/diag-json.h"

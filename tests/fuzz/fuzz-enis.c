@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the metadata service answers about interfaces → Enis, and again from what was kept. The input is lines
- * "KEY VALUE", a value with "|" for its line ends, which are answers to the paths that end with KEY; and as
- * JSON it is a snapshot that somebody else wrote. */
+ * Answers of the metadata service about interfaces → Enis, and again from the kept snapshot. The input is
+ * lines "KEY VALUE", answers to the paths that end with KEY, with "|" for line ends. As JSON it is a
+ * foreign snapshot. */
 #include "nic/enis.h"
 #include "base/str.h"
 
@@ -58,7 +58,7 @@ static void check(const Enis *e) {
         }
 }
 
-/* What is kept is what was known. */
+/* The snapshot keeps all that was known. */
 static void keep(const Enis *e) {
         _cleanup_(enis_done) Enis again = {};
         json_t *kept = enis_to_json(e), *second = NULL;

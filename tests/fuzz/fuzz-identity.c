@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the metadata service answers → Instance. The input is the identity document, and again the cached
+ * Answers of the metadata service → Instance. The input is the identity document, and again the cached
  * status. */
 #include "base/str.h"
 #include "host/detect.h"

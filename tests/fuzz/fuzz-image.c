@@ -42,7 +42,7 @@ static const Needs *wanted(void) {
         return &needs;
 }
 
-/* What every pipeline may rely on, whatever the image holds. */
+/* Every pipeline may rely on this, whatever the image holds. */
 static void check(const Checks *checks) {
         for (size_t i = 0; i < checks->n; i++) {
                 const Check *c = &checks->items[i];

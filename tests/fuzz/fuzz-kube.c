@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What an API server sends: a line of a watch, the body of an error, and a Node. */
+ * Texts of an API server: a line of a watch, the body of an error, and a Node. */
 #include "kube/internal.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What networkd or networkctl say of links is links with a name and a state, or refused; and the state
- * file of one. */
+ * Answers of networkd or networkctl → links with a name and a state, or a refusal; and the state file of
+ * one. */
 #include "base/str.h"
 #include "networkd/networkd.h"
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A machine that is a tree of files (tree.h: /sys, /proc, /etc, /run/udev) → Host → a plan with every use of
- * its disks; and what else reads the same places: interfaces, decisions about them, looks at the hardware.
- * What lies on a disk stands in /dev/NAME as a word: "blank", "fs TYPE LABEL", "md NAME LEVEL DISKS ROLE". */
+ * A machine as a tree of files (tree.h: /sys, /proc, /etc, /run/udev) → Host → a plan with every use of
+ * its disks. Other readers of these places run, too: interfaces, decisions about them, checks of the
+ * hardware.
+ * The content of a disk stands in /dev/NAME as a word: "blank", "fs TYPE LABEL", "md NAME LEVEL DISKS
+ * ROLE". */
 #include "sample.h"
 #include "tree.h"
 

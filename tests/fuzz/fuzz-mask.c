@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A file for the support bundle → the same without its secrets. The first byte says of which format it is
- * held to be; what is behind a key that tells of a secret, or in a unit's environment, is nowhere in it. */
+ * A file for the support bundle → the same without its secrets. The first byte chooses the format. The
+ * output has no value behind a key of a secret, and no environment of a unit. */
 #include "redact/mask.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

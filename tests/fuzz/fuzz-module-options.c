@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A file of modprobe.d as anybody may have written it → its lines about some modules, each of one line, with
- * one blank between words, and the same when they are read again. */
+ * Any file of modprobe.d → its lines about some modules, with one blank between words. A second reading
+ * gives the same. */
 #include "apply/device.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

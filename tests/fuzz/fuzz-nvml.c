@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What NVIDIA's management library answers (answers.h: "$ FUNCTION CODE VALUES", in the order of the
- * function's outputs, a list's length first; "$ FUNCTION.2" of the index or the profile 2 alone) → the steps
- * that ask it. It may say that there is more than it was given room for, but writes no more than that; its
- * texts need not end; it may say something else each time. The first byte says which step, and of what
+ * Answers of the NVIDIA management library → the steps that ask it. answers.h: "$ FUNCTION CODE VALUES",
+ * in the order of the outputs, lengths of lists first; "$ FUNCTION.2" is for the index or the profile 2
+ * alone. It may claim more items than there is room for, but writes only these. Its texts need not end, and
+ * its answers may differ each time. The first byte says which step, and of what
  * machine. */
 #include "answers.h"
 
@@ -29,8 +29,8 @@ static const char *put_text(const char *at, char *to, size_t room) {
         return at + n;
 }
 
-/* layout: b, u and q are numbers of one, four and eight bytes, p is a handle, which is not NULL, s32 a text
- * of so many bytes, .4 what is left out. */
+/* layout: b, u and q are numbers of one, four and eight bytes, p is a handle, which is not NULL. s32 is a
+ * text of so many bytes, .4 a gap. */
 static const char *put(const char *at, const char *layout, unsigned char *to) {
         while (*layout) {
                 char kind = *layout++, *end;

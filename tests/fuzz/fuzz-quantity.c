@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a user writes of resources → a quantity, and its canonical form, which means the same. */
+ * A text of a user about resources → a quantity, and its canonical form, which means the same. */
 #include "base/str.h"
 #include "plan/node.h"
 #include "base/quantity.h"

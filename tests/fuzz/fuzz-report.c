@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What earlier runs have left below /run and /var (a tree, tree.h), as somebody else may have written it → what
- * people and machines are told, what the next run takes over, and what prune-files makes of its manifest. */
+ * Files of earlier runs below /run and /var (a tree, tree.h), also damaged or foreign → reports for
+ * people and machines, the state for the next run, and the manifest for prune-files. */
 #include "tree.h"
 
 #include "apply/file.h"
@@ -17,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What it prints goes nowhere. */
+/* Its output goes nowhere. */
 static void show(const Root *root, const Status *status) {
         FILE *before = stdout, *nowhere = fopen("/dev/null", "we");
         if (!nowhere)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the metadata service, a container's credential endpoint, EC2 and STS answer → what is made of it. The
- * first byte says what is asked for, the rest are the answers one after the other, a line "==" between them:
- * those of the first two are the bytes of a connection, the others "STATUS DATE SECONDS" of Retry-After and
- * the body. Behind the last one nobody answers. */
+ * Answers of the metadata service, the credential endpoint of a container, EC2 and STS → our structs.
+ * The first byte chooses the request; the rest are the answers, with a line "==" between them. Those of the
+ * first two are the bytes of a connection; the others are "STATUS DATE SECONDS" of Retry-After and the
+ * body. Behind the last one there is no answer. */
 #include "fake-clock.h"
 
 #include "aws/internal.h"
@@ -35,7 +35,7 @@ static bool answer_take(const char **ret, size_t *ret_size) {
 
 /* ---- connections ---- */
 
-/* The C library's: each connection has one answer to read, then its end. */
+/* Of the C library: each connection has one answer to read, then its end. */
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): its names are reserved ones */
 int connect(int fd, const struct sockaddr *address, socklen_t n) {
         static int peer = -1;
@@ -78,7 +78,7 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         (void)url, (void)form, (void)limit_usec;
         for (size_t i = 0; i < n_headers; i++)
                 if (strpbrk(headers[i][0], "\r\n") || strpbrk(headers[i][1], "\r\n"))
-                        abort();        /* a header of somebody else's */
+                        abort();        /* a foreign header */
         _free_ char *text = answer_take(&answer, &size) ? xstrndup(answer, size) : NULL;
         if (!text || sscanf(text, "%ld %lld %u%n", &status, &date, &wait, &at) != 3 || !text[at]) {
                 *ret_why = xstrdup("nobody answers");
@@ -180,7 +180,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (r < 0 && r != -ECANCELED && r != -ENOENT && !diag_first_error(&diag))
                 abort();
         if (asked > 2000)
-                abort();        /* that is no patience any more */
+                abort();        /* the patience has ended */
         unsetenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
         unsetenv("AWS_ACCESS_KEY_ID");
         unsetenv("AWS_SECRET_ACCESS_KEY");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * signatures_verify() and signature_make(): of any user data only the one message that our key has signed here is taken, however it
- * is encoded; and whatever can be signed is taken afterwards. */
+ * signatures_verify() and signature_make() accept only the one message that our key has signed here, in any
+ * encoding, and every message that they have signed themselves. */
 #include "base/hash.h"
 #include "base/str.h"
 #include "source/signature.h"

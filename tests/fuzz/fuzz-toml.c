@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What parses must be written, and what was written must parse to the same value. Each key stands on a line of the text. */
+ * Each parsed text must be written, and the written text must parse to the same value. Each key stands on a
+ * line of the text. */
 #include "base/str.h"
 #include "doc/doc.h"
 

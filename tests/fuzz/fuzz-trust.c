@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whom a machine trusts, and the signed identity document (a tree, tree.h: keys, certificates, serials,
- * /document) → what is bound to an account is never taken where nobody proves that this is the one; and the
- * same text as a key. */
+ * Trusted keys of a machine and the signed identity document (a tree, tree.h: keys, certificates, serials,
+ * /document). A configuration for an account never passes without proof that this is the account. The same
+ * text is also read as a key. */
 #include "tree.h"
 
 #include "source/binding.h"

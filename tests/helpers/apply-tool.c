@@ -11,8 +11,8 @@
  * and for devices
  *     [size=2Mi count=12 node=1 if-none=yes] [lenient=yes]
  *         [number=2 words=KEY=VALUE,KEY=VALUE seen=ADDRESS,ADDRESS]
- * Prints "OUTCOME ID" for each action, with ": TEXT" behind it where there is one, "found ID: JSON" where it
- * found something, then "wall SECONDS"; exits with the exit code. */
+ * Prints "OUTCOME ID" for each action, with ": TEXT" behind it where there is one, and "found ID: JSON" for
+ * a finding. Then it prints "wall SECONDS" and exits with the exit code. */
 #include "apply/apply.h"
 #include "report/report.h"
 

@@ -2,13 +2,13 @@
  * A fault at the nth call that changes something, over all threads and children of a command, by seccomp's
  * user notifications (seccomp_unotify(2)):
  *   fault-tool [-n N -f kill|die|cut|ERRNO] [-m] [-l LOG] COMMAND [ARGUMENT...]
- * Counted are calls that change files, file systems, mounts, disks, arrays and modules, messages on streams of
- * AF_UNIX (the system bus), and new processes and programs; not what is written to pipes and terminals.
- * kill: all of them die in place of the call; die: only the process that makes it;
- * cut: the kernel prints "VMTEST CUT-HERE" on its console and nothing happens any more; else the call fails with
- * ENOSPC, EIO or ENOMEM and is not made. -m: only calls of the command itself count, and none of its children.
- * LOG gets a line "N COMMAND[*] CALL WHAT" for each call that counts, * where it is the command itself, or with -n for that
- * one alone; then "total N". The exit status is the command's, or 128 and the signal that ended it. */
+ * It counts calls that change files, file systems, mounts, disks, arrays and modules. It counts messages on
+ * streams of AF_UNIX (the system bus), new processes and programs, but not writes to pipes and terminals.
+ * kill: all of them die in place of the call. die: only the caller dies. cut: the kernel prints "VMTEST
+ * CUT-HERE" on its console, and nothing happens any more. Otherwise the call fails with ENOSPC, EIO or
+ * ENOMEM and is not made. -m: only calls of the command itself count, and none of its children.
+ * LOG gets a line "N COMMAND[*] CALL WHAT" for each counted call, with -n for that one alone, and * for the
+ * command itself; then "total N". The exit status is the command's, or 128 and the signal that ended it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -34,7 +34,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a call's argument tells of what it changes. PATH1: its second argument is the path, and so on. */
+/* The object that a call changes, by its argument. PATH1: its second argument is the path, and so on. */
 typedef enum Kind { PATH0, PATH1, PATH3, OPEN, OPENAT, OPENAT2, WRITE, FD, IOCTL, SEND, EXEC, FORK, FORK3, ALWAYS } Kind;
 typedef struct Call { int number; Kind kind; const char *name; } Call;
 #define CALL(n, k) { __NR_##n, k, #n }
@@ -213,7 +213,7 @@ static bool opens_for_change(uint64_t flags) {
         return !(flags & O_PATH) && ((flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC));
 }
 
-/* Does it change something? What goes to ret. */
+/* Does it change something? The values for ret. */
 static bool counts(const Call *c, const struct seccomp_notif *n, pid_t leader, char *ret, size_t size) {
         const __u64 *a = n->data.args;
         struct open_how how = {};
@@ -279,7 +279,7 @@ static int error_of(const char *fault) {
         return 0;
 }
 
-/* All that have ever made such a call; one that has not yet will have nobody to answer it. */
+/* All that have ever made such a call; a new one would get no answer. */
 static pid_t known[4096];
 static size_t n_known;
 
@@ -318,7 +318,8 @@ static bool fault_do(const char *fault, pid_t leader, struct seccomp_notif_resp 
 
 typedef struct Options { unsigned at; const char *fault; bool own; FILE *log; } Options;
 
-/* Until nobody is left. Older kernels than Linux 6.11 count a process until somebody has waited for it. */
+/* Until no process is left. Kernels before Linux 6.11 count a process until its parent has waited for it.
+ * */
 static unsigned watch(int listener, int pidfd, int *ret_status, const Options *o) {
         unsigned total = 0;
         bool running = false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * usage: plan-tool KUBELET CONTAINERD DIRECTORY OPTION... <TOML
- * Plans an ordinary node with these versions and writes every planned file below DIRECTORY. Options: nvidia,
- * soci; nodeadm plans under its name; toml reads the user's containerd configuration from standard input;
- * environment=SERVICE:FILE reads the values of A0, A1, … for a service, and kubelet flags, each ended by a NUL;
- * text prints the plan. So checks need no metadata service and no instance. */
+ * Plans an ordinary node with these versions and writes every planned file below DIRECTORY. Options:
+ * nvidia, soci. nodeadm plans under its name. toml reads the containerd configuration of the user from
+ * standard input. environment=SERVICE:FILE reads the values of A0, A1, … for a service, and kubelet
+ * flags, each ended by a NUL. text prints the plan. So checks need no metadata service and no instance. */
 #include "base/root.h"
 #include "sample.h"
 

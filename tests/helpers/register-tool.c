@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check-node of a machine whose root is no running system: may its kubelet register, where CODE has to be tolerated with a taint?
+ * check-node of a machine whose root is not a running system: may its kubelet register with a taint for
+ * CODE?
  * usage: register-tool ROOT INSTANCE-ID CODE SECONDS
- * Prints "ok" or "CAUSE: SENTENCE", "found JSON" where it found something, and "warning CODE: SENTENCE"; exits with the cause's code. */
+ * Prints "ok" or "CAUSE: SENTENCE", "found JSON" for a finding, and "warning CODE: SENTENCE"; exits with
+ * the code of the cause. */
 #include "apply/device.h"
 
 #include "base/log.h"

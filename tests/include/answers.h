@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the input of a fuzzer says that somebody answers, each behind a line of its own in the file /answers
- * of the tree (tree.h):
+/* Answers of programs and services out of the input of a fuzzer, each behind a line of its own in the file
+ * /answers of the tree (tree.h):
  *   $ NAME WORDS   and lines that follow
- * Who asks NAME gets its first answer, then the next one; the last one stays. Programs are asked so, too, in
- * the place of src/base/run.c: WORDS is the exit status and what is said on stderr, and the lines are stdout;
- * one without an answer is not there. Nothing waits, either: time passes as in fake-clock.h. One source file
+ * Who asks NAME gets its first answer, then the next one; the last one stays. Programs answer so, too, in
+ * place of src/base/run.c: WORDS is the exit status and stderr, and the lines are stdout. A program without
+ * an answer is not there. Nothing waits, either: time passes as in fake-clock.h. One source file
  * of a program includes it. */
 #include "base/run.h"
 #include "fake-clock.h"
@@ -47,7 +47,7 @@ _unused_ static void answers_done(void) {
         answers.n = 0;
 }
 
-/* What stands behind the name, for as long as the answers; NULL: nobody of that name answers. */
+/* The text behind the name, for as long as the answers live; NULL: no answer of that name. */
 _unused_ static const char *answer_take(const char *name) {
         Answer *a = NULL;
         for (size_t i = 0; i < answers.n && (!a || a->used); i++)
@@ -109,7 +109,7 @@ int child_call(int (*call)(void *), void *argument, uint64_t timeout_usec, size_
         return -ENOSYS;
 }
 
-/* ---- in the place of the C library's: nobody waits ---- */
+/* ---- in place of the C library: without waiting ---- */
 
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): its names are reserved ones */
 int poll(struct pollfd *fds, nfds_t n, int timeout) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* In the place of src/base/time.c and src/base/backoff.c: time passes only where somebody sleeps, and by a
- * microsecond with each look at the clock, so that who asks until a deadline ends. One source file of a
+/* In place of src/base/time.c and src/base/backoff.c. Time passes only in a sleep, and by a microsecond
+ * with each look at the clock, so that every loop with a deadline ends. One source file of a
  * program includes it. */
 #include "base/backoff.h"
 #include "base/str.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What tests ask of files. */
+/* Questions of tests about files. */
 #include "base/root.h"
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* How a fleet gets its names from an EC2 API that throttles, in a time that only this program counts: every
- * node boots, asks with the policies and pauses of src/aws as query.c does, and where it may, goes on with the
- * name that the metadata service has, and asks again in its run phase. The peer is nodeadm, as its source has
+/* A fleet gets its names from an EC2 API that throttles, in a time that only this program counts. Every
+ * node boots and asks with the policies and pauses of src/aws, as query.c does. Where it may, it goes on
+ * with the name of the metadata service, and asks again in its run phase. The peer is nodeadm, as its
+ * source has
  * it. */
 #include "aws/internal.h"
 #include "base/time.h"
@@ -13,12 +14,14 @@
 #define REFILL  20.0                            /* a second */
 #define LATENCY (100 * USEC_PER_MSEC)           /* of an answer, throttled or not: assumed */
 #define SPREAD  (60 * USEC_PER_SEC)             /* all boot within */
-#define BETWEEN (10 * USEC_PER_SEC)             /* the two phases of a boot, cloud-init's work: assumed */
+#define BETWEEN (10 * USEC_PER_SEC)             /* the two phases of a boot, the work of cloud-init: assumed
+#*/
 
 /* The peer: a waiter that pauses 15 to 120 s between calls (awslabs/amazon-eks-ami,
  * nodeadm/internal/aws/ec2/instance_waiter.go) for ten minutes (awslabs/amazon-eks-ami#2423 shows it; older
- * sources say three), around the AWS SDK for Go's standard retryer: three attempts, full jitter below
- * min(2^n, 20) s (aws/aws-sdk-go-v2, aws/retry). A node that gives up stays without a name: its unit is not
+ * sources say three). It stands around the standard retryer of the AWS SDK for Go: three attempts, full
+ * jitter below min(2^n, 20) s (aws/aws-sdk-go-v2, aws/retry). A node that gives up stays without a name:
+ * its unit is not
  * started again. */
 #define PEER_ATTEMPTS  3u
 #define PEER_WAIT_MIN  (15 * USEC_PER_SEC)
@@ -32,7 +35,7 @@ typedef struct FleetNode {
         unsigned tries, waits, requests;
         bool assumed;
 } FleetNode;
-/* What becomes of a node that was throttled at `now`: it asks again, is ready with a name that is assumed, or
+/* The next state of a node that was throttled at `now`: it asks again, is ready with an assumed name, or
  * stays without one for good. */
 typedef enum FleetStep { FLEET_ASKS, FLEET_READY, FLEET_LOST } FleetStep;
 typedef FleetStep (*FleetPolicy)(FleetNode *n, uint64_t now);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* For tests that mount: a mount namespace of the process's own, and a root on a tmpfs in it that is gone when
- * the process ends. */
+/* For tests that mount: a mount namespace for this process, with a root on a tmpfs that goes with it. */
 #include "apply/work.h"
 
 #include "base/str.h"

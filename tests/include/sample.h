@@ -106,7 +106,7 @@ static inline bool sample_warned(const Sample *s, const char *code) {
         return false;
 }
 
-/* What stands in a planned JSON file at a path with slashes, as compact JSON; owned by the caller. */
+/* The value in a planned JSON file at a path with slashes, as compact JSON; owned by the caller. */
 static inline char *sample_setting(const Sample *s, const char *file, const char *path) {
         json_t *all = json_loads(sample_file(s, file)->file.content, 0, NULL), *at = all;
         _free_ char *rest = xstrdup(path);

@@ -65,7 +65,7 @@ static int tree_write(const Root *root, const char *path, const char *content, s
         return fchmod(fd, 0755) < 0 || write(fd, content, size) != (ssize_t)size ? -errno : 0;
 }
 
-/* What cannot be there, a file in a file or a name of 300 bytes, is not there. */
+/* Impossible entries, such as a file in a file or a name of 300 bytes, are left out. */
 static void tree_put(Tree *t, char kind, char *path, const char *content, size_t size) {
         _free_ char *made = NULL;
         char *word = strchr(path, ' ');

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Sourced by tests/check/bad-*.sh, brings lib.sh along: a machine below $root on which an earlier init went well, and runs of init that
 # are to fail. Whatever fails must leave that machine as it is, and must not show what only the user data may know.
-#   settled                makes it anew and runs init there with the configuration of good(); $cache is the file of --config-cache
+#   settled makes it again and runs init there with the configuration of good(); $cache is the file of --config-cache
 #   good                   prints a NodeConfig full of canaries, whose lines may be followed by more of spec
 #   init OPTION...         runs it; what it said is in $tmp/err, its exit code in $code
 #   fails CODE WORD STEP   judges that run: the exit code, the last line, status and metrics, silence about canaries, no message twice,
@@ -40,7 +40,7 @@ machine() {
         echo "$RANDOM-$RANDOM" >"$root/proc/sys/kernel/random/boot_id"
 }
 init() {
-        # What the two phases keep for each other would answer in place of the service.
+        # The files that the two phases keep for each other would answer in place of the service.
         rm -f "$root/run/nodestrap/facts.json"
         listing >"$tmp/before"
         "$nodestrap" init --root "$root" "$@" >"$tmp/out" 2>"$tmp/err"

@@ -8,7 +8,7 @@
 set -u
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 tmp=$(mktemp -d) mock_pid='' count=0
-# What somebody has set for programs of their own would count here.
+# Settings of the caller for other programs would count here.
 unset "${!AWS_@}" {HTTP,HTTPS,NO,ALL}_PROXY {http,https,no,all}_proxy SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE
 mock_stop() { [ -z "$mock_pid" ] || { kill "$mock_pid"; wait "$mock_pid"; } 2>/dev/null; mock_pid=''; }
 trap 'mock_stop; rm -r "$tmp"' EXIT
@@ -36,7 +36,7 @@ ok() {
         fi
 }
 done_testing() { echo "1..$count"; }
-# What the last command under test left: equal TEXT, says WORDS, lacks WORDS, sent NUMBER PATTERN.
+# Results of the last command under test: equal TEXT, says WORDS, lacks WORDS, sent NUMBER PATTERN.
 equal() { [ "$(cat "$tmp/out")" = "$1" ] || { cat "$tmp/out" "$tmp/err"; false; }; }
 # A failure that is told: exit 1 and no report of a sanitizer.
 failed() { [ $? = 1 ] && ! grep -F Sanitizer "$tmp/err"; }

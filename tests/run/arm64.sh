@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: tests/run/arm64.sh ARGUMENT...
-# make with these arguments for arm64, in the root for cross builds (tests/tools/cross.sh), where programs for arm64 run, too. What that root
-# has not, machines and containers, is skipped by the tests that want it, and is no failure where all else is wanted: they run as x86-64.
+# make with these arguments for arm64, in the root for cross builds (tests/tools/cross.sh), where programs for arm64 run, too. That root has
+# no machines and containers. Tests that want them skip, and that is not a failure where all else is required: they run as x86-64.
 set -u; cd "$(dirname "$0")/../.." || exit 1
 why=$(tests/tools/cross.sh -x true 2>&1 >/dev/null) || {
         why="the programs for arm64 # SKIP $(sed -n 's/.*skip: //p' <<<"$why" | tail -1 | grep . || tail -1 <<<"$why")"

@@ -92,7 +92,7 @@ tree_hook_early() {                     # a primary and a second interface, the 
         for u in early-links early-second; do ln -s "../$u.service" "$d/sysinit.target.wants/"; done
         printf '. /vmtest/guest.sh\n. /vmtest/hook.sh\nearly_$1\n' >"$tree/vmtest/early.sh"
 }
-tree_network() {                        # network interfaces as on EC2 (boot/lib/network.sh), which the image's own file would all have
+tree_network() {                        # network interfaces as on EC2 (boot/lib/network.sh), all matched by the file of the image
         mkdir -p "$tree/usr/lib/systemd/network"; cp "$here"/boot/lib/network.sh "$here/tools/veths.py" "$here/fakes/interfaces.py" "$tree/vmtest/"
         printf '[Match]\nKind=veth\n\n[Link]\nMTUBytes=9001\n\n[Network]\nDHCP=yes\n' >"$tree/usr/lib/systemd/network/80-ec2.network"
 }
@@ -110,7 +110,7 @@ tree_containerd_alias() {               # containerd.service is another name of 
 tree_real_kubelet() {                   # in the place of the recording one
         local kube; kube=$("$here/tools/kube.sh" 1.33.13) && cp "$kube/kubelet" "$tree/usr/bin/kubelet"
 }
-tree_soci_that_is_deaf() {              # an AMI with SOCI whose socket nobody answers, on a machine that is large enough for it
+tree_soci_that_is_deaf() {              # an AMI with SOCI whose socket never answers, on a machine that is large enough for it
         local n d=$tree/etc/systemd/system
         [ "$(awk '/^MemTotal/ { print $2 }' /proc/meminfo)" -ge 7340032 ] || return
         mkdir -p "$tree/usr/bin" "$tree/etc/eks"; printf '#!/bin/sh\nexec sleep infinity\n' >"$tree/usr/bin/soci-snapshotter-grpc"; chmod 755 "$tree/usr/bin/soci-snapshotter-grpc"
@@ -163,7 +163,8 @@ tree_any_cuts() {                       # the power goes in one of the phases or
         local phase d devices; mkdir -p "$tree/vmtest" "$tree/etc/systemd/system/sysinit.target.wants"; echo "${CUTS-}" >"$tree/vmtest/cuts-words"
         for phase in config devices run; do
                 d=$tree/etc/systemd/system/nodestrap-$phase.service.d; mkdir -p "$d"
-                # as the unit has it, and what the tool wants: a filter of its own, memory of a process that may not be dumped, the kernel's log (DeviceAllow= closes what is open)
+                # as the unit has it, and the needs of the tool: a filter of its own, memory of a process that may not be dumped, the kernel
+                # log (DeviceAllow= closes it)
                 devices=''; ! grep -q ^DevicePolicy "$top/units/nodestrap-$phase.service" || devices='DeviceAllow=\/dev\/kmsg w\n'
                 sed -n "s/^ExecStart=/[Service]\nCapabilityBoundingSet=CAP_SYS_PTRACE\nSystemCallFilter=seccomp\n${devices}ExecStart=\nExecStart=\/usr\/bin\/python3 \/vmtest\/any_cuts.py run $phase /p" "$top/units/nodestrap-$phase.service" >"$d/cut.conf"
         done
@@ -190,7 +191,7 @@ tree_stores_if_any() {                  # the run phase says that the disks are 
         mkdir -p "$tree/etc/eks/nodeadm.d"
         printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  instance:\n    localStorage: {strategy: RAID0}\n' >"$tree/etc/eks/nodeadm.d/stores.yaml"
 }
-tree_kept_results() {                   # the folder of the results is no mount that a soft reboot takes away
+tree_kept_results() {                   # a soft reboot does not unmount the folder of the results
         mkdir -p "$tree/etc/systemd/system/vmtest-out.mount.d"; printf '[Unit]\nDefaultDependencies=no\n' >"$tree/etc/systemd/system/vmtest-out.mount.d/keep.conf"
 }
 tree_edits() {                          # what shell scripts of user data do between the phases
@@ -198,7 +199,7 @@ tree_edits() {                          # what shell scripts of user data do bet
                 >"$tree/etc/systemd/system/edits.service"
         mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -sf ../edits.service "$tree/etc/systemd/system/multi-user.target.wants/"
 }
-tree_patched() {                        # kubelet's arguments, by somebody who does it right behind the configuration phase
+tree_patched() {                        # a script adds kubelet arguments right behind the configuration phase
         mkdir -p "$tree/etc/systemd/system/nodestrap-config.service.d"
         printf '[Service]\nExecStartPost=/bin/sed -i "s/ARGS=/ARGS=--patched=1 /" /etc/eks/kubelet/environment\n' >"$tree/etc/systemd/system/nodestrap-config.service.d/patch.conf"
 }
@@ -215,7 +216,7 @@ tree_paced() {                          # a boot whose parts take their time: us
         ln -sf ../cloud-final.service "$s/multi-user.target.wants/"; ln -sf /dev/null "$s/multi-user.target.wants/containerd.service"
         echo 2.1.5 >"$tree/etc/eks/containerd-version.txt"; printf '#!/bin/sh\n' | install -D /dev/stdin "$tree/usr/bin/ctr"
 }
-tree_serial() { bench_script cloud-final.service serial; }     # the same, one after the other, as a script behind nodeadm's configuration would
+tree_serial() { bench_script cloud-final.service serial; }     # the same, one after the other, as a script behind the configuration of nodeadm would
 tree_chain() { bench_script nodestrap-config.service chain; }   # kubelet waits for its longest chain alone; all else goes on beside that
 bench_script() {                        # AFTER HOW: nothing of ours but the first phase
         local s=$tree/etc/systemd/system; rm -f "$s"/multi-user.target.wants/nodestrap-{run,devices}.service
@@ -323,7 +324,7 @@ tree_cold_cache() {                     # what was unpacked a moment ago is on t
         printf '[Unit]\nDefaultDependencies=no\n[Service]\nType=oneshot\nExecStart=/bin/sh -c "sync; echo 3 >/proc/sys/vm/drop_caches"\n' >"$s/cold-cache.service"
 }
 tree_host_clock() { cp "$here/cluster/lib/clock.py" "$tree/vmtest/"; }
-tree_aws_plugin() {                     # kubelet's tokens are those of the AWS CLI
+tree_aws_plugin() {                     # the tokens for kubelet come from the AWS CLI
         local phase d
         for phase in config devices run; do
                 d=$tree/etc/systemd/system/nodestrap-$phase.service.d; mkdir -p "$d"
@@ -354,8 +355,8 @@ tree_gpu() {                            # a machine with GPUs from power-on, and
         type=$(cat "$tree/vmtest/machine/sys/devices/virtual/dmi/id/product_name")
 }
 
-# Network cards whose interfaces are nodestrap's, a metadata service on loopback that knows those of power-on, and what an image of EC2's
-# has networkd do at first. Our rule is as installed, but for the driver. That of those that come later is in /vmtest/later.
+# Network cards whose interfaces nodestrap manages, a metadata service on loopback that knows those of power-on, and the first file for
+# networkd of an EC2 image. Our rule is as installed, but for the driver. That of those that come later is in /vmtest/later.
 tree_interfaces() {
         local n rest index mac d=$tree/etc/systemd/system macs=latest/meta-data/network/interfaces/macs; read -r n rest <<<"$(head_of interfaces)"
         # shellcheck disable=SC2086 # words
@@ -374,7 +375,7 @@ tree_interfaces() {
         enable systemd-networkd.service multi-user.target; enable systemd-networkd-wait-online.service network-online.target
 }
 
-tree_interfaces_named() {               # secondary ones have names that are not the kernel's, so that names can change hands
+tree_interfaces_named() {               # secondary ones have names that the kernel does not give, so that names can change hands
         local index mac; mkdir -p "$tree/etc/systemd/network"
         while read -r index mac _; do
                 [ "$index" = 0 ] || printf '[Match]\nPermanentMACAddress=%s\n\n[Link]\nName=lan%s\n' "$mac" "$index" >"$tree/etc/systemd/network/10-${mac//:/}.link"
@@ -406,9 +407,9 @@ tree_package() {                        # nothing is installed: the guest has /v
         printf 'Package: nodestrap\nVersion: 0~test\nArchitecture: all\nMaintainer: nobody <nobody@nodestrap.example>\nDescription: the package under test\n' >"$p/DEBIAN/control"
         dpkg-deb --root-owner-group -Znone -b "$p" "$tree/vmtest/nodestrap.deb" >/dev/null
 }
-swapped() { echo nodeadm; [[ " $(head_of tree) " != *" vpc "* ]] || echo nodeadm-internal; }    # a fake machine's /sys has no interfaces
+swapped() { echo nodeadm; [[ " $(head_of tree) " != *" vpc "* ]] || echo nodeadm-internal; }    # /sys of a fake machine has no interfaces
 tree_swapped() { local n; for n in $(swapped); do mv "$tree/usr/bin/$n" "$tree/usr/bin/$n.aws"; ln -s nodestrap "$tree/usr/bin/$n"; done; }
-tree_binary_alone() {                   # the program in nodeadm's place, and nothing else of the package
+tree_binary_alone() {                   # the program in place of nodeadm, and nothing else of the package
         local name
         make -s -C "$top" install DESTDIR="$W/alone" BINARY="$NODESTRAP" >/dev/null && (cd "$W/alone" && find usr -type f -printf "$tree/%p\0" | xargs -0 rm -f) &&
                 rm -r "$tree"/usr/{lib,share/doc}/nodestrap && for name in $(swapped); do cp "$NODESTRAP" "$tree/usr/bin/$name" || return; done

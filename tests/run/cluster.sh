@@ -25,7 +25,7 @@ inside=''; [ "${1-}" != --inside ] || { inside=1; shift; }
 script=$(realpath "$1"); name=${script#"$here"/}
 head_of() { sed -n "s/^# $1: //p" "$script"; }
 fails() { printf '1..1\nnot ok 1 - %s: %s\n' "$name" "$1"; exit 1; }
-# What a tool said when it could not: a skip with its reason, or a failure.
+# The message of a tool that could not run: a skip with its reason, or a failure.
 cannot() {      # STATUS, its messages on stdin
         local said reason; said=$(cat); reason=$(sed -n 's/.*skip: //p' <<<"$said" | tail -1)
         if [ "$1" = 77 ] && [ -n "$reason" ]; then echo "1..0 # SKIP $name: $reason"; exit 0; fi

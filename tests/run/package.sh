@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the Debian package from a copy of this tree, then installs, removes and purges it in a root of Debian 12 that has all it
-# depends on, once bare and once with the units and the nodeadm of EKS's image. The package is left in build/package. It is built a
+# Builds the Debian package from a copy of this tree. Installs, removes and purges it in a root of Debian 12 with all dependencies, once
+# bare and once with the units and the nodeadm of the EKS image. The package is left in build/package. It is built a
 # second time, by another user, elsewhere, out of files of another day, by dpkg-buildpackage itself: the bytes are the same. TWICE= leaves that
 # out.
 set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0
@@ -24,7 +24,7 @@ if [ -n "${TWICE-1}" ]; then
         (cd "$again" && build_again >"$W/again/log" 2>&1; echo $? >"$W/again/rc") & building=$!
 fi
 
-# What is packed: of a clone that is somebody else's, of an unpacked release, and of a clone that git cannot read.
+# The packed files: of a clone of another user, of an unpacked release, and of a clone that git cannot read.
 files() { find . \( -name .git -o -path './build*' \) -prune -o -type f -printf '%P\n' | LC_ALL=C sort; }
 packed() { rm -rf "$W/packed" && mkdir "$W/packed" && "$1/conf/packaging/sources.sh" | tar -C "$W/packed" -xf - && diff -r "$W/src" "$W/packed"; }
 cp -r "$W/src" "$W/clone"; mkdir "$W/clone/build"; echo secret | tee "$W/clone/notes.tmp" >"$W/clone/build/core"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the RPM from a copy of this tree, compares it with the Debian package, unpacks it into a root of Debian 12, and has rpm install,
-# upgrade and erase it there, its scripts included: bare, beside the units and the nodeadm of EKS's image, and where there is neither
-# systemctl nor update-alternatives. It is left in build/package. That for aarch64 is in tests/arm64/package.sh.
+# Builds the RPM from a copy of this tree, compares it with the Debian package and unpacks it into a root of Debian 12. There rpm installs,
+# upgrades and erases it with its scripts: bare, beside the units and the nodeadm of the EKS image, and without systemctl and
+# update-alternatives. It is left in build/package. That for aarch64 is in tests/arm64/package.sh.
 set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0
 try() { local name=$1 output; shift; count=$((count + 1))
         if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; tail -40 <<<"$output" | sed 's/^/# /'; return 1; fi; }

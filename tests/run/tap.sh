@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: tests/run/tap.sh [-v] [-j N] [-w "TEST..."] TEST...
-# Runs each test program (its output is TAP), shows what failed and what was skipped and why, and how many seconds each took, and ends
-# with one line of counts. A program that dies, or prints no plan, or fewer results than planned, counts as a failure. -v shows all;
-# -j runs N at a time, first what took longest the last time, and tells of each as it ends; what -w names mostly waits, and is run
-# beside those, twice as many at a time.
-# A file that fails is run once more, alone, when the others are done: the second verdict counts, and the lines before the counts name
-# each file that passes then. Two files may have that, and none with -v, nor where a second try would hide something (never_again).
+# Runs each test program (its output is TAP), shows failures, skips with their reasons, and the seconds of each, and ends with one line of
+# counts. A program that dies, or prints no plan, or fewer results than planned, counts as a failure. -v shows all. -j runs N at a time, the
+# slowest of the last time first, and reports each as it ends. Those of -w mostly wait, and run beside the others, twice as many at a time.
+# A file that fails runs once more, alone, when the others are done. The second verdict counts, and the lines before the counts name each
+# file that passes then. Two files may have that, and none with -v, nor where a second try would hide something (never_again).
 # Environment: NODESTRAP_TEST_TRIES=1 (no second try), NODESTRAP_TEST_LIMIT=SECONDS (what takes longer fails). JSON=FILE (an object a line for each file, and one with the sums). From proof.sh:
 # NODESTRAP_TEST_PROOF (a directory for what the suites of one proof share), NODESTRAP_TEST_SUITE, NODESTRAP_TEST_PROGRESS=1 (stdout
 # leads to a terminal).
@@ -77,8 +76,8 @@ one_ends() {
         rm -f "$W/$pid" "$W/$pid.end"; running[${lane[$pid]}]=$((running[${lane[$pid]}] - 1)); unset "names[$pid]"
         show_status
 }
-# A shell around each test outlives it, whatever signal that dies of. It leads a session: what runs in the background ignores ^C, and
-# with the session a test ends with all that it has started, as it does when it ends by itself.
+# A shell around each test outlives it, whatever signal that dies of. It leads a session, because background processes ignore ^C. With the
+# session a test ends with all that it has started, as it does when it ends by itself.
 # shellcheck disable=SC2016 # for that shell
 one='begin=${EPOCHREALTIME//[!0-9]/}
 exec >"$1/$$" 2>&1
@@ -119,5 +118,5 @@ clear_status; remember
 [ "${#late[@]}" = 0 ] || printf '%s\n' "${late[@]}" | tee -a "$proof/late"
 to_json '' "$passed" "$failed" "$skipped" "$SECONDS"
 echo "$passed passed, $failed failed, $skipped skipped"
-# That all was skipped is no failure where something may be missing.
+# Skipping all is not a failure where parts may be missing.
 [ "$failed" = 0 ] && { [ "$passed" -gt 0 ] || { [ "$skipped" -gt 0 ] && [ "${NODESTRAP_TEST_REQUIRE:-0}" = 0 ]; }; }

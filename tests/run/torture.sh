@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# torture.sh SCRIPT…: campaigns of hours, one after the other, as tap.sh runs tests. Each appends what it did to the file $FIGURES, a
-# line "NUMBER WHAT" a fact, "118 calls killed"; they are summed up and printed before the last line, which is that of the counts.
+# torture.sh SCRIPT…: campaigns of hours, one after the other, as tap.sh runs tests. Each appends facts to the file $FIGURES, a line
+# "NUMBER WHAT" each, such as "118 calls killed". This script prints their sums before the last line with the counts.
 set -u; cd "$(dirname "$0")/../.." || exit 1
 FIGURES=$(mktemp) || exit 1; export FIGURES NODESTRAP_TEST_REQUIRE="${NODESTRAP_TEST_REQUIRE:-1}" NODESTRAP_TEST_NO_BUILD=0
 W=$(mktemp -d) || exit 1

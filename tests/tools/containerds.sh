@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: containerds.sh
-# Prints the path of each containerd that the tests may ask: of the images of bookworm (1.6) and trixie (1.7), of sid (2), of this
-# machine. Exit 1: one of the first three is not here, and stderr says why.
+# Prints the path of each containerd for the tests: of the images of bookworm (1.6) and trixie (1.7), of sid (2), of this machine. Exit 1:
+# one of the first three is not here, and stderr says why.
 set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"; bad=0
 case ${1-} in '') ;; *) usage; exit;; esac
 for suite in bookworm trixie; do

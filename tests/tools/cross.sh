@@ -47,10 +47,10 @@ touch "$CACHE.lock"; flock -u 9; exec 9>&-
 [ -z "$BUILD" ] || { echo "$CACHE/rootfs"; exit; }
 
 # ---- programs for arm64 -------------------------------------------------------------------------------------------------------------
-# The kernel opens the emulator when it is told of it (F), so it need not be in the root. It is told by a name for each cache while
-# anybody uses it: who comes first tells it anew, whatever one that was killed has left; who goes last takes it back. Since Linux 6.7 it
-# also forgets with the last mount of binfmt_misc, which is in a namespace of this run. All containers tell the same kernel, and each may
-# have a cache of its own at this path: the name is that of the file that counts who uses it.
+# The kernel opens the emulator when it is told of it (F), so it need not be in the root. The registration has a name for each cache. The
+# first user registers it again, whatever a killed one has left; the last one takes it back. Since Linux 6.7 it
+# also forgets with the last mount of binfmt_misc, which is in a namespace of this run. All containers share the kernel, and each may have a
+# cache of its own at this path: the name is that of the file that counts the users.
 MISC=/proc/sys/fs/binfmt_misc NAME='' LOCK=$BASE/arm64.lock USERS=$BASE/arm64-users.lock
 MAGIC='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
 MASK='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'

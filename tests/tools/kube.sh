@@ -3,12 +3,12 @@
 # usage: kube.sh VERSION[/PROGRAM]...          (1.33.13, the first with DRA on EKS; 1.37.0)
 # Builds a real Kubernetes from its public Go modules, once, and prints one directory a version. That holds kubelet, kube-apiserver,
 # kube-controller-manager and kubectl of VERSION, or PROGRAM alone of these, and etcd and aws-iam-authenticator (their versions are below).
-# What is there is not built again.
+# It builds only missing parts.
 #   --containerd   builds a real containerd, of the version below, in the same way, and prints its path
 #   --list      which VERSIONs the scripts of tests/cluster want, NODESTRAP_TEST_KUBE="VERSION..." limits these
 #   --deps      install what is needed on this machine      --clean     remove all of it      --help
 # Cost with empty caches: 4.5 CPU minutes a version, and 2 for the other two; meanwhile 1.5 GiB of modules and 6.5 GiB of build cache, which
-# go at the end (NODESTRAP_TEST_KEEP_BUILD=1 keeps them). What stays is 0.4 GiB a version, in kube/ of the cache of the tests.
+# go at the end (NODESTRAP_TEST_KEEP_BUILD=1 keeps them). 0.4 GiB a version stay in kube/ of the cache of the tests.
 # Go: the one on PATH if it is 1.26 or newer, else Debian's golang-1.26 of trixie-backports, unpacked (its programs are static). Where modules
 # come from is go's own business (GOPROXY). NODESTRAP_TEST_NO_BUILD=1 takes what is there.
 # From 1.35 on kubelet refuses a host with cgroup v1: it runs in a machine of vmboot.sh.
@@ -29,7 +29,7 @@ case ${1-} in
 -h|--help|'') usage; exit;;
 esac
 
-# What a program was built from stands beside it.
+# The sources of a program are named beside it.
 there() { [ -x "$1" ] && [ "$(cat "$1.version" 2>/dev/null)" = "$2" ]; }
 missing() {                             # VERSION[/PROGRAM]: its programs that are not there
         local v=${1%/*} p all=$KUBERNETES; [ "$v" = "$1" ] || all=${1#*/}

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: libcurl.sh
-# Prints a directory with a libcurl.so.4 that speaks HTTP and HTTPS and nothing else: less than Amazon Linux's libcurl-minimal has, which
-# keeps file, FTP, HTTP/2, GSS-API and IDN (Fedora's curl.spec, build-minimal). It is made of the sources of trixie's curl, 8.14, nearer to
+# Prints a directory with a libcurl.so.4 that speaks HTTP and HTTPS and nothing else. libcurl-minimal of Amazon Linux has more: file, FTP,
+# HTTP/2, GSS-API and IDN (curl.spec of Fedora, build-minimal). It is made of the sources of trixie's curl, 8.14, nearer to
 # Amazon Linux's than bookworm's, once: half a minute. NODESTRAP_TEST_NO_BUILD=1 takes what is there.
 set -eu; . "$(dirname "$(realpath "$0")")/lib.sh"
 case ${1-} in '') ;; *) usage; exit;; esac

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC1007,SC2034,SC2046,SC2054,SC2166 # A= B= clears; words are split on purpose
 # usage: nsboot.sh [OPTION...] SCRIPT [ARGUMENT...]
-# Like vmboot.sh, but systemd-nspawn on this machine's kernel: about 1 s. Boots the same image (made by vmboot.sh --build) through an
+# Like vmboot.sh, but systemd-nspawn on the kernel of this machine: about 1 s. Boots the same image (made by vmboot.sh --build) through an
 # overlay, runs SCRIPT in it as root once multi-user is reached, returns its exit status.
 #   -p TREE     directory unpacked over / of the container before systemd starts
 #   -d N        N loop devices named /dev/nvme1n1, ... with EC2's by-id links (default 2, sparse, 1 GiB)
@@ -12,8 +12,8 @@
 #   -o OUT      results: stdout, stderr, rc, journal, console, mdadm.calls, and all that SCRIPT leaves in /vmtest/out
 #   --deps      install what is needed on this machine      --help
 # Real: systemd as PID 1, D-Bus, units and their order, journald, mounts, xfs, containerd, an own network namespace, sysctl net.*.
-# Not real: md (mdadm is a stub that records its arguments and links /dev/md/NAME to the first member), udev, NVMe in /sys (there are
-# this machine's devices), modules, huge pages (/proc/sys/vm/nr_hugepages is a plain file). A reboot starts the
+# Not real: md (mdadm is a stub that records its arguments and links /dev/md/NAME to the first member), udev, and modules. /sys has the
+# devices of this machine, and /proc/sys/vm/nr_hugepages is a plain file. A reboot starts the
 # container again; SCRIPT runs in the boot that gets to multi-user, $VMTEST_BOOT counts.
 # Plain files stand for /proc/swaps, without swap, and for the kernel settings that kubelet wants of an image.
 # Exit status: SCRIPT's; 77 skipped (reason on stderr), 97 no result, 98 time limit, 99 no image.

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: qemu-ec2.sh QEMU-ARGUMENT...
-# Runs the copy of qemu-system-x86_64, or of -$QEMU_EC2, that patchq.py makes (0.3 s, kept in the cache, made anew when QEMU is updated), in which
-# -device nvme,serial= takes 20 characters of serial followed by the model: see patchq.py. Exit 77: this QEMU cannot be patched.
+# Runs the copy of qemu-system-x86_64, or of -$QEMU_EC2, that patchq.py makes (0.3 s, kept in the cache until QEMU changes). There -device
+# nvme,serial= takes 20 characters of serial followed by the model: see patchq.py. Exit 77: this QEMU cannot be patched.
 set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
 case ${1-} in --deps) deps; exit;; --help) usage; exit;; esac
 qemu=qemu-system-${QEMU_EC2:-x86_64}; need "$qemu" python3

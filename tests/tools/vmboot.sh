@@ -7,7 +7,7 @@
 #   -p TREE     directory unpacked over / of the guest BEFORE systemd starts, so its units are part of the boot (with -s: after)
 #   -d N        N emulated 1 GiB NVMe drives that look like EC2 instance stores (default 2): model, serial AWS..., by-id names
 #   -b BYTES    their logical blocks (default 512)
-#   -e          one more NVMe drive that looks like an EBS volume; OUT/ebs says "untouched" if nobody wrote to it
+#   -e          one more NVMe drive that looks like an EBS volume; OUT/ebs says "untouched" without a write to it
 #   -v NAME[:SIZE][:late]  one more EBS volume, which keeps what it holds: NAME from the launch template (/dev/sdb) in its identify
 #               page, serial volN with 17 digits for the Nth -v; SIZE 1G; late: it is attached when the guest says so
 #   -w MAC[:late]  one network card (virtio) with this MAC in a network of vpc.py's, may be given nine times; late: it comes when the guest
@@ -83,8 +83,8 @@ root_amd64() {
                 "$SUITE" rootfs "$SOURCES"
         cp "$(command -v busybox)" busybox
 }
-# Of another architecture nothing can run here, and nothing has to: packages are unpacked, and this is what their scripts would have
-# done that a guest is in want of.
+# Programs of another architecture cannot run here, and need not: packages are unpacked, and this does the parts of their scripts that a
+# guest needs.
 root_arm64() {
         local R=rootfs f; mkdir -p debs/partial $R
         apt-get "${APT[@]}" -qqy --no-install-recommends -o Dir::Cache::Archives="$PWD/debs/" --download-only install ${PKGS//,/ } busybox-static \
@@ -233,19 +233,19 @@ rm -f "$OUT"/console.*
 # ---- QEMU ------------------------------------------------------------------------------------------------------------------------
 if [ -n "$STOCK" ]; then QEMU=qemu-system-$MACHINE; else QEMU=$here/qemu-ec2.sh; export QEMU_EC2=$MACHINE; "$QEMU" --version >/dev/null || skip "no EC2 model strings (-q does without)"; fi
 VERSION=$("$QEMU" --version | sed -n '1s/.*version \([^ ]*\).*/\1/p')
-# All CPUs take turns in one thread: with a thread each, one may still meet the breakpoint of a jump label that another has patched already
+# All CPUs take turns in one thread. With a thread each, one may still meet the breakpoint of a jump label that another has patched already
 # ("Oops: int3", and the guest is dead). Two guests at once on two CPUs take as long either way.
-# Without what is slow to emulate: vectors and their place in each switch of tasks (xsave), string instructions that go byte by byte (erms),
-# a fifth level of page tables, and checks of each access of the kernel to the memory of a program.
+# Without features that are slow to emulate: vectors and their place in each switch of tasks (xsave), string instructions that go byte by
+# byte (erms), a fifth level of page tables. Checks of each access of the kernel to the memory of a program are slow, too.
 ACCEL=(-M pc -accel tcg,thread=single -cpu max,avx=off,avx2=off,xsave=off,erms=off,la57=off,smap=off,pku=off,pks=off)
 [ $ACCELERATOR != kvm ] || ACCEL=(-M pc -accel kvm -cpu host)
-# no_timer_check: beside other load the kernel may see no tick while it looks for one, and then leaves the timer's interrupt in service
-# for good, which holds back those of the disks (as under KVM, where the kernel does not look: arch/x86/kernel/kvm.c).
+# no_timer_check: beside other load the kernel may see no tick while it looks for one. It then leaves the timer interrupt in service for
+# good, which holds back those of the disks. Under KVM the kernel does not look (arch/x86/kernel/kvm.c).
 KARGS="console=ttyS0 no_timer_check"
 if [ $ARCH = arm64 ]; then              # pointer authentication and vectors are slow to emulate
         ACCEL=(-M virt,gic-version=3 -accel tcg,thread=single -cpu max,pauth=off,sve=off) KARGS="console=ttyAMA0 8250.nr_uarts=0"
 fi
-# norandmaps: TCG translates code for each address that it is mapped at; where all programs have libc at the same, half of it is left to do.
+# norandmaps: TCG translates code for each address that it is mapped at. With libc at one address in all programs, half of the work is left.
 # init_on_alloc=0: the kernel clears what must be clear and not, beside that, all that it hands out.
 KARGS+=" net.ifnames=0 mitigations=off random.trust_cpu=on panic=-1 quiet norandmaps init_on_alloc=0"
 # nvme_core.io_timeout: an emulated drive may lose an answer; the kernel looks for it after so many seconds.
@@ -310,7 +310,7 @@ volume() {      # INDEX: the line of a volume
         local n=$(($1 + 1)) name=${VOLUMES[$1]%%:*}
         printf 'nvme,id=volume%d,serial=vol%017d%-40s%-32s|%s\n' $n $n "$(model 'Amazon Elastic Block Store')" "$(model "$name")" "$W/v$n.raw"
 }
-# What every card ends in is there from the start: a card that comes or goes is the device alone. A place of its own on the bus has it
+# The network end of every card is there from the start: a card that comes or goes is the device alone. A place of its own on the bus has it
 # keep its name with net.ifnames=1.
 NET=(); [ ${#CARDS[@]} != 0 ] && [ -z "$IMDS$SNAP" ] || NET=("${OWN[@]}")
 if [ ${#CARDS[@]} != 0 ]; then
@@ -329,7 +329,7 @@ drives() {      # lines "device|file"; instance stores keep their serial until t
         for i in "${!ATTACHED[@]}"; do volume "$i"; done
         for i in RESULTS PAYLOAD; do echo "virtio-blk-pci,serial=$i,disable-legacy=on|$W/${i,,}"; done
 }
-# What the guest said to the world on the console of this boot, and was not done yet (ASKED lines are). A drive that comes while the
+# Requests of the guest on the console of this boot that are not done yet (ASKED lines are). A drive that comes while the
 # guest runs comes through the monitor.
 obey() {
         local what n size all; mapfile -t all < <(tr -d '\r' <"$C" | grep -aoE 'VMTEST (attach [0-9]|detach [0-9]|grow [0-9] [0-9]+[MG]|blank-drives|unplug [0-9]|plug [0-9] [0-9a-f:]{17})')
@@ -361,11 +361,11 @@ ATTACHED=() BLANKED=1; for i in "${!VOLUMES[@]}"; do
 drives > /dev/null; [ -z "$EBS" ] || cksum < "$W/ebs.raw" > "$W/ebs.before"
 fresh_root() { if [ -n "$SNAP" ]; then cp --reflink=auto "$SNAPFILE" "$W/root"; else qemu-img create -q -f qcow2 -b "$CACHE/root.img" -F raw "$W/root"; fi; }
 fresh_root
-# A guest that was restored may get no tick on one of its CPUs any more: its kernel says so, and nothing that waits there goes on. While
-# nobody has run in it yet it is restored once more.
+# A restored guest may get no tick on one of its CPUs any more: its kernel says so, and nothing that waits there goes on. Until a script has
+# run in it, it is restored once more.
 lost_tick() { [ -n "$SNAP" ] && [ $BOOT = 1 ] && [ $LOST -lt 3 ] && grep -aq "timer wakeup didn't happen" "$C" && ! grep -aq 'VMTEST start' "$C"; }
 
-# What its CPUs and interrupts were at: a guest that stands still says no more itself.
+# The state of its CPUs and interrupts: a guest that stands still says no more itself.
 state_of_guest() { printf 'info %s\n' 'registers -a' lapic pic irq block | hmp; cp "$W/said" "$OUT/standstill"; }
 
 # ---- one or more boots -----------------------------------------------------------------------------------------------------------

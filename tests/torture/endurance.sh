@@ -4,7 +4,7 @@
 # Before them what wants a systemd of its own, a container (endurance/container.sh), and what wants a kernel, a
 # machine that boots a dozen times (endurance/machine.sh).
 # INITS, RETRIES and FLAPPING (seconds) make it shorter; ENDURANCE="retries clocks" runs those parts alone.
-# In a network of its own, but for the guests: nothing here may ever ask a metadata service that is somebody's.
+# In a network of its own, but for the guests: nothing here may ever ask a real metadata service.
 export ENDURANCE=${ENDURANCE:-container machine inits retries flapping clocks}
 if [ -z "${OWN_NETWORK-}" ]; then
         unshare -n true 2>/dev/null || { echo '1..0 # SKIP no network namespaces here'; exit 0; }
@@ -45,7 +45,7 @@ told() { # GUEST
 part_container() { told container; }
 part_machine() { told machine; }
 
-# ---- a thousand inits: of each its peak of memory, and what it has open when it ends ----
+# ---- a thousand inits: of each its peak of memory, and its open files at the end ----
 # Every tenth has another configuration than the one before, every fiftieth one that is refused.
 part_inits() {
         local n begin files bytes early late

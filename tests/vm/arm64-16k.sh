@@ -8,7 +8,8 @@
 # spec: {instance: {hugePages: {mode: explicit, pages: [{size: 2Mi, count: 60}, {size: 32Mi, count: 2, numaNode: 1}]}}}
 # tree: enabled storage containerd_version
 # console: NODESTRAP verdict=ok
-# As arm64-4k.sh with Debian's kernel of 16 KiB pages, whose huge pages are of 32 MiB by default; those of 2 MiB are 128 pages beside each other.
+# As arm64-4k.sh with the Debian kernel of 16 KiB pages. Its huge pages have 32 MiB by default; those of 2 MiB are 128 pages beside each
+# other.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/arm64.sh
 check_arm64 16384 32768 "2048 32768 1048576" 2048 "30 30 0" 32768 "0 2 0" 1048576 "0 0 0"

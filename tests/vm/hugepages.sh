@@ -3,10 +3,10 @@
 # run: vmboot.sh -d 0 -n 2 -m 7G -t 900
 # kernel: init_on_alloc=0 nokaslr
 # tree: apply_tool
-# reserve-pages on a kernel with two NUMA nodes of 3.5 GiB each: what is read back, what does not fit, and in which order it does.
-# Memory that is not cleared when it is moved (init_on_alloc) spares this emulated machine minutes. A page of 1 GiB takes one of the
-# few ranges of a node that begin at a multiple of 1 GiB; the kernel keeps the start of a node for what cannot be moved, and the end
-# for struct page, and without nokaslr its own image is anywhere. Node 1 (4.5 to 8 GiB) has two ranges that nothing of that is in.
+# reserve-pages on a kernel with two NUMA nodes of 3.5 GiB each: the pages that it reads back, those that do not fit, and their order.
+# Memory that is not cleared when it is moved (init_on_alloc) spares this emulated machine minutes. A page of 1 GiB takes one of the few
+# ranges of a node that begin at a multiple of 1 GiB. The kernel keeps the start of a node for unmovable memory and the end for struct page.
+# Without nokaslr its own image is anywhere. Node 1 (4.5 to 8 GiB) has two ranges that nothing of that is in.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 

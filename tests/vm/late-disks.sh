@@ -83,7 +83,7 @@ try "one goes, and with it its controller" disconnect 3
 start 0 100s
 ends "what is gone is not waited for" 1
 
-# What udev does not know yet: a disk, and an array over disks that it knows.
+# udev does not yet know a disk, and an array over disks that it knows.
 forget() { rm "/run/udev/data/b$(cat /sys/block/"$1"/dev)"; }
 disks=(/dev/nvme*n1)
 try "an array is made of both" mdadm --create /dev/md/late --run --level=0 --raid-devices=2 "${disks[@]}"

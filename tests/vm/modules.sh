@@ -42,7 +42,7 @@ try "one that is kept out" applies 33 "^failed load-module:dummy: modprobe dummy
 rm /etc/modprobe.d/test.conf
 : >"/lib/modules/$(uname -r)/broken.ko"; depmod
 try "a module that is damaged" applies 33 "^failed load-module:broken: the kernel module broken cannot be loaded: modprobe exited with status 1, last said \"modprobe: ERROR: could not insert" <<<"load-module broken"
-# Several tools at once, as systemd-udevd and services do at boot: nobody sees a module that is not live.
+# Several tools at once, as systemd-udevd and services at boot: none sees a module that is not live.
 modprobe -r mlx5_ib mlx5_core; modprobe -r ib_umad; modprobe -r ib_uverbs
 at_once() { local i p=() bad=0; for i in 1 2 3 4 5; do /opt/apply-tool <<<"load-module mlx5_ib" >"once.$i" 2>&1 & p+=($!); done; for i in "${p[@]}"; do wait "$i" || bad=1; done; cat once.*; return $bad; }
 try "five at once" at_once
@@ -80,7 +80,7 @@ try "a value that the kernel refuses" applies 40 "^failed set-sysctl:vm.overcomm
 try "one that nobody can change" applies 40 "^failed set-sysctl:kernel.ostype: /proc/sys/kernel/ostype cannot be written \(Permission denied\)" <<<"set-sysctl kernel.ostype with=Minix"
 try "one that the kernel takes and does not make" applies 40 "^failed set-sysctl:kernel.hostname: the kernel took \"a{60}" <<<"set-sysctl kernel.hostname with=$(printf 'a%.0s' {1..80})"
 
-# Some of the kernel's settings ask for a capability each; of these NET_ADMIN, SYS_RESOURCE and SYS_ADMIN.
+# Some kernel settings need a capability each; of these NET_ADMIN, SYS_RESOURCE and SYS_ADMIN.
 tool=(as_devices); modprobe -r mlx5_ib mlx5_core; echo 0 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/kernel/dmesg_restrict
 try "modules are loaded by the unit" applies 0 "^done load-module:mlx5_ib" <<<"load-module mlx5_ib deadline=60s"
 try "settings are made by it" applies 0 "^done set-sysctl:net.ipv4.ip_forward" "^done set-sysctl:user.max_user_namespaces" "^done set-sysctl:kernel.dmesg_restrict" \

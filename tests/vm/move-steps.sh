@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: vmboot.sh -s -d 2 -e -t 600
 # tree: apply_tool
-# mount, move-files and bind on real xfs and ext4 on NVMe, by tests/helpers/apply-tool: the label that tells a finished file system,
-# what is refused, every kind of file from the root disk to the disks, and what systemd makes of it.
+# mount, move-files and bind on real xfs and ext4 on NVMe, by tests/helpers/apply-tool: the label of a finished file system, refusals, every
+# kind of file from the root disk to the disks, and the view of systemd.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -52,7 +52,7 @@ for top in sys.argv[1:]:
 for line in sorted(set(map(str, lines))): print(line)
 END
 cat >fill.py <<'END'
-import os, socket, stat, sys                    # every kind of file, as overlay's snapshots and kubelet's volumes have them
+import os, socket, stat, sys                    # every kind of file, as in snapshots of overlay and volumes of kubelet
 top = sys.argv[1]; os.makedirs(top + '/snapshots/1/fs/dir', exist_ok=True); os.chdir(top + '/snapshots/1/fs')
 for n, name in enumerate(['file', 'suid', 'hard', 'owned']):
     with open(name, 'w') as f: f.write(name * 1000)
@@ -70,7 +70,7 @@ END
 declare -A force=([xfs]="-f -L nodestrap-mk" [ext4]="-F -L nodestrap-mk")
 manifest() { python3 manifest.py "$@"; }
 systemctl stop containerd; before_all=$(writes "$ebs")
-for type in xfs ext4; do printf '#!/bin/sh\necho "a helper was called" >&2\nexit 1\n' >/sbin/mount.$type; chmod 755 /sbin/mount.$type; done       # nobody calls these
+for type in xfs ext4; do printf '#!/bin/sh\necho "a helper was called" >&2\nexit 1\n' >/sbin/mount.$type; chmod 755 /sbin/mount.$type; done       # not called
 
 for type in xfs ext4; do
         # ---- a new file system ----
@@ -142,7 +142,7 @@ mkdir aside; mv /usr/lib/x86_64-linux-gnu/libmount.so.1* aside
 try "without libmount" refuses "libmount.so.1, which mounts disks, cannot be loaded: .*; install libmount \(Amazon Linux\) or libmount1" < <(mount_line "uuid=$U $D0")
 mv aside/* /usr/lib/x86_64-linux-gnu/
 
-# ---- what is no file system, or not ours ----
+# ---- not a file system, or not ours ----
 wipe 1
 try "a blank disk" refuses "${disk[1]} \(${serial[1]}\) carries nothing" < <(mount_line "$D1")
 mkswap "/dev/${disk[1]}" >/dev/null

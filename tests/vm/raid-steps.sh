@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: vmboot.sh -s -d 4 -e -t 900
 # tree: apply_tool
-# create-raid and make-filesystem on real md and NVMe, in each state that a step can have, by tests/helpers/apply-tool: a plan is
-# taken as given here, also one that the disks no longer agree with.
+# create-raid and make-filesystem on real md and NVMe, in each state of a step, by tests/helpers/apply-tool. Each plan is taken as given,
+# also one that the disks no longer agree with.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin

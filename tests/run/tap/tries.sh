@@ -29,7 +29,7 @@ no_room() {     # says which disk is full, or what cannot be written: a test tha
                 elif [ "$(df -B1M --output=avail "$d" | tail -n 1)" -lt 8 ]; then echo "; the disk of $d is full"; fi
         done | head -n 1
 } 2>/dev/null
-keep() {        # OUTPUT NAME: a copy for whoever looks into it; REPLY is where
+keep() {        # OUTPUT NAME: keeps a copy for you; REPLY is its path
         [ -n "$tries" ] || {
                 mkdir -p "$cache" && tries=$(mktemp -d "$cache/tries.XXXXXX")
                 find "$cache" -maxdepth 1 \( -name 'tries.??????' -o -name 'proof.??????' \) -mtime +7 -exec rm -rf {} +

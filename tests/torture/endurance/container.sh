@@ -4,7 +4,7 @@
 # imds: imds-m5
 # tree: enabled endurance
 # Inits beside a systemd of their own: hundreds of them under account, signals in each phase, two at once, restarts of D-Bus and systemd in
-# the middle, and what is killed as by the kernel for want of memory. KEEP/…/figures tells what was done. PARTS="together killed" runs those
+# the middle, and kills as by the kernel for want of memory. KEEP/…/figures tells what was done. PARTS="together killed" runs those
 # parts alone, SIGNALS="TERM KILL" has these signals alone; tests/boot/endurance.sh is a short form.
 [ -d /vmtest ] || exec "$(dirname "$0")/../../run/boot.sh" "$0"
 . /vmtest/guest.sh
@@ -54,8 +54,7 @@ part_inits() {
         init 2>/run/err
 }
 
-# ---- signals, in each phase ----
-# The configuration phase is held by the lock of another init, what comes behind it by a unit that starts for ever.
+# ---- signals, in each phase ---- The lock of another init holds the configuration phase; a unit that starts for ever holds the others.
 hold_start() { mkdir -p $U/containerd.service.d; printf '[Service]\nExecStartPre=/bin/sh -c ": >/run/begun; exec sleep 1000"\nTimeoutStartSec=infinity\n' >$U/containerd.service.d/holds.conf; systemctl daemon-reload; systemctl stop kubelet containerd; rm -f /run/begun; }
 hold_end() { rm -f $U/containerd.service.d/holds.conf; systemctl daemon-reload; }
 until_is() { local _; for _ in {1..600}; do "$@" >/dev/null 2>&1 && return; sleep 0.05; done; echo "never: $*"; return 1; }
@@ -68,7 +67,7 @@ again() { # NAME: what comes behind a phase that was ended
         try "$1: the next init is well" sh -c "nodestrap init $(sources) 2>/run/err || { cat /run/err; false; }"
         try "$1: kubelet is active" until_is active kubelet
 }
-# What systemd has answered so far is in the hands of process PID, which waits for more: in between it would not know the job that it began, and leave it.
+# Process PID has read all answers of systemd and waits for more. In between it would not know the job that it began, and leave it.
 idle() { busctl get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager Version && [ "$(awk '{ print $3 }' "/proc/$1/stat")" = S ]; }
 typed() { # SIGNAL NAME UNTIL… : a typed init that is held gets it
         local signal=$1 name=$2 p rc; shift 2

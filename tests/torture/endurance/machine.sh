@@ -27,7 +27,8 @@ well() { # WHAT
         try "$1: no job is left" until_is no_jobs
         try "$1: no half file" is "$(find /etc /var/lib/kubelet /var/lib/nodestrap /run/nodestrap -name '.*.tmp')" ''
 }
-# /vmtest/next has a line for each boot that is left, from this one on: what disturbs it (disturb). What was found so far, for whoever waits outside
+# /vmtest/next has a line for each boot that is left, from this one on: what disturbs it (disturb). The findings so far, for the waiter
+# outside
 next() {
         sed -i 1d next; [ -s next ] || finish
         [ "$(head -n 1 next)" != oom ] || small_run

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by tests/vm/arm64-*.sh and tests/exhaustive/arm64-reboot.sh: a machine with an arm64 kernel from power-on, with two instance
-# stores, two NUMA nodes with a CPU each and one without, as the memory of a GB200's GPUs is one. What is said of huge pages is the kernel's
-# word, and no size that of x86 by chance.
+# Sourced by tests/vm/arm64-*.sh and tests/exhaustive/arm64-reboot.sh. A machine with an arm64 kernel from power-on, with two instance
+# stores, two NUMA nodes with a CPU each and one without, as for the GPU memory of a GB200. Sizes of huge pages come from the kernel, and
+# none is that of x86 by chance.
 . /vmtest/guest.sh
 NODES=/sys/devices/system/node/node STORES=/mnt/k8s-disks/0
 
 pages() { cat "$NODES"{0,1,2}/hugepages/hugepages-"$1"kB/nr_hugepages | xargs; }
 sizes() { basename -a /sys/kernel/mm/hugepages/* | sed 's/hugepages-\(.*\)kB/\1/' | sort -n | xargs; }
 plan_id() { plan | sed -n 's/^ *"planId": "\(.*\)",*$/\1/p' | head -1; }
-# The Node of the plan by the kernel's own figures: sizes, what is reserved, and what pods get of the rest, to the byte.
+# The Node of the plan by the figures of the kernel: sizes, reserves, and the rest for pods, to the byte.
 node_is_kernels() { python3 - <<'P'
 import glob, json
 def kib(text):

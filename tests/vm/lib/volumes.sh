@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034 # for those who source it
-# Sourced by tests of EBS volumes inside their guest, behind guest.sh. The volumes are NVMe over TCP within the guest, with EBS's model
-# and serial numbers: of any size, there whenever the test says, and gone in the middle of a write where it says that.
+# Sourced by tests of EBS volumes inside their guest, behind guest.sh. The volumes are NVMe over TCP within the guest, with model and serial
+# numbers of EBS. They have any size, come when the test says, and go in the middle of a write if it says so.
 NQN=nqn.2020-01.com.example:volume TARGET=/sys/kernel/config/nvmet P=/mnt/k8s-volumes
 target() {                              # a port on loopback
         modprobe -a nvmet nvmet_tcp nvme_tcp || return
