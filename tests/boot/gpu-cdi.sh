@@ -5,8 +5,8 @@
 # gpu: p5-48xlarge many
 # tree: gpu
 # console: nodestrap: failed \(33 ECDI\) at generate-cdi:/var/run/cdi/nvidia.yaml: .*/dev/nvidia-uvm
-# CDI: we alone make the device nodes; the generator leaves out missing ones and ends well; and a change of the GPUs or of the file makes
-# nodestrap write it again.
+# CDI: we alone make the device nodes. The generator leaves out missing ones and ends well. After a change of the GPUs or of the file
+# nodestrap writes it again.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -66,7 +66,7 @@ init
 ok 'a file at /run' same_word "$code" 40
 ok 'a file at /run: nothing is begun' unchanged
 
-# What must be known of the machine
+# Facts that nodestrap needs of the machine
 settled
 rm "$root"/etc/eks/*-version.txt
 init

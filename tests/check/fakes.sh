@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The table of the fakes (tests/fakes/README.md) against the fakes: it has each word that a test may give them, and no other, and each row
-# has its source and how sure that is.
+# The table of the fakes (tests/fakes/README.md) against the fakes: it has each word that a test may give them, and no other. Each row has
+# its source and how sure that is.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154  # tmp and here are its
 . "$(dirname "$0")/../mock/lib.sh"

@@ -2,7 +2,7 @@
  * Answers of the metadata service, the credential endpoint of a container, EC2 and STS → our structs.
  * The first byte chooses the request; the rest are the answers, with a line "==" between them. Those of the
  * first two are the bytes of a connection; the others are "STATUS DATE SECONDS" of Retry-After and the
- * body. Behind the last one there is no answer. */
+ * body. The last one has no answer behind it. */
 #include "fake-clock.h"
 
 #include "aws/internal.h"

@@ -126,7 +126,7 @@ tree_containerd17() {                   # Debian 13's in a guest of another suit
         root=$("$here/tools/vmboot.sh" --build -S trixie) || return
         mkdir -p "$tree/usr/bin"; cp "$root"/usr/bin/containerd* "$root/usr/bin/ctr" "$tree/usr/bin/"
 }
-tree_ec2_utils() {                      # AWS's udev rules; they ask for the vendor of its drives, which QEMU's have not
+tree_ec2_utils() {                      # the udev rules of AWS, which ask for the vendor of its drives; those of QEMU have another
         local cache
         cache=$("$here/tools/peers.sh" --cached amazon-ec2-utils trixie amazon-ec2-utils) || return
         mkdir -p "$tree"/usr/{sbin,lib/udev/rules.d}

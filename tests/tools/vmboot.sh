@@ -269,7 +269,7 @@ qemu() {        # CONSOLE ROOT HOTPLUG ARGUMENT...; runs in the background, so $
                 -append "$KARGS vmtest.hotplug=$plug vmtest.boot=$BOOT ${NODESTRAP_TEST_APPEND:-}" \
                 "$@" ${NODESTRAP_TEST_QEMU_ARGS:-}
 }
-# Commands for QEMU's monitor on stdin; ends when the last one is done. A connection that ends before QEMU had the time to take it is
+# Commands for the QEMU monitor on stdin; ends when the last one is done. A connection that ends before QEMU had the time to take it is
 # lost with all that was written to it.
 hmp() {
         while [ ! -S "$W/mon" ]; do sleep 0.02; kill -0 "$P" 2>/dev/null || return; done

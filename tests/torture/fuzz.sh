@@ -37,7 +37,7 @@ turn() {
 }
 spent() { cat "$W"/fuzz-* 2>/dev/null | awk 'NF == 3 && $1 ~ /^[0-9]+$/ { s += $2; n += $1 } END { printf "%d %d\n", s, n }'; }
 
-# Short turns first, so that each has had one when somebody ends it. One that found something has no more of them.
+# Short turns first, so that each has had one when you end it. One that found something has no more of them.
 slice=$((TOTAL / ${#all[@]} / 4)); slice=$((slice < 2 ? 2 : slice > 60 ? 60 : slice))
 while :; do
         running=0 any=''

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a CDI file must have in it, by the names and nodes of NVIDIA's toolkit; the file that takes its place;
- * and what is not asked again. */
+ * A CDI file must have the names and nodes of the NVIDIA toolkit; another file takes its place; some
+ * questions are not asked again. */
 #include "doc/doc.h"
 #include "nvidia/cdi.h"
 
@@ -70,7 +70,7 @@ TEST(nodes_of_devices_and_of_all) {
         /* a driver below another root: a container sees it where it always is */
         lacks_of(HEAD "devices:\n" DEVICE("gpu0", "{path: /dev/nvidia0, hostPath: /run/nvidia/driver/dev/nvidia0}") COMMON(CONTROL), two, 1, "");
         lacks_of(HEAD "devices:\n" DEVICE("gpu0", "{path: /dev/nvidia00, hostPath: /dev/nvidia0}") COMMON(CONTROL), two, 1, "/dev/nvidia0 in device 0");
-        /* one whose number nobody knows */
+        /* one with an unknown number */
         lacks_of(HEAD "devices:\n" DEVICE("gpu0", "") COMMON(CONTROL), &(CdiWanted){ "0", "GPU-a", NULL, false }, 1, "");
 }
 
@@ -185,7 +185,7 @@ TEST(what_it_lacks_is_a_failure) {
         put(&m, CDI, "old");
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("\"1\"", NODE("/dev/nvidia1")) COMMON(NODE("/dev/nvidiactl") NODE("/dev/nvidia-uvm-tools")));
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "what nvidia-ctk wrote lacks /dev/nvidia-uvm; it said \"Could not locate /dev/nvidia-uvm: pattern /dev/nvidia-uvm not found\". Containers");
-        /* only said in passing, which is no reason */
+        /* only said in passing, which is not a reason */
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("\"1\"", "") COMMON(CONTROL));
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "what nvidia-ctk wrote lacks /dev/nvidia1 in device 1. Containers");
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) COMMON(CONTROL));
@@ -198,7 +198,8 @@ TEST(what_it_lacks_is_a_failure) {
         assert_there(&m, "old");
 }
 
-/* 8 GPUs with 7 MIG devices each, by three names, with all that a toolkit can say of a node: more than a user's document may have. */
+/* 8 GPUs with 7 MIG devices each, by three names, with all fields of a node: more than the document of a
+ * user may have. */
 TEST(a_file_of_many_devices) {
         GPUS(m, "gpus 2\n");
         _cleanup_(text_done) Text t = {};

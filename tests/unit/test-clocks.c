@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a GPU's clocks become, and what is said where they cannot. */
+ * The clocks of a GPU, and the message where the driver refuses them. */
 #include "fake-nvml.h"
 
 #define CLOCKS(name, gpus, wish, script)                                                       \
@@ -51,7 +51,7 @@ TEST(what_a_model_has_not) {
         ASSERT_TRUE(!json_object_get(found(&m, 0), "graphics"));
 }
 
-/* R580 and later, on Blackwell: they are told, and nobody can set them. */
+/* R580 and later, on Blackwell: the driver reports clocks and refuses to set them. */
 TEST(what_a_driver_no_longer_does) {
         static const char *const wishes[] = { "max", "default" };
         for (size_t i = 0; i < ARRAY_SIZE(wishes); i++) {
@@ -75,7 +75,7 @@ TEST(divided_gpus_keep_theirs) {
 TEST(refusal) {
         CLOCKS(m, 2, "max", "gpus 2\nerror nvmlDeviceSetApplicationsClocks 4 0\n");
         ASSERT_FAILS(clocks_work(&m.work), CAUSE_NVML, "GPU 0 (0000:10:00.0): application clocks cannot be set: Insufficient Permissions (4)");
-        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetApplicationsClocks", 1), 1);       /* the others all the same */
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetApplicationsClocks", 1), 1);       /* the others anyway */
         ASSERT_EQ(json_array_size(json_object_get(m.work.found, "gpus")), 2);
 }
 

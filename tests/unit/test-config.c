@@ -10,7 +10,7 @@
 #define CLUSTER "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 10.100.0.0/16}\n"
 #define GOOD HEAD "spec:\n" CLUSTER
 
-/* What config_load() made of some texts, each a source of its own: "a", "b", … */
+/* The result of config_load() for some texts, each a source of its own: "a", "b", … */
 typedef struct Loaded { Documents documents; Config *config; Diag diag; int r; char *messages; } Loaded;
 
 static void loaded_done(Loaded *l) {
@@ -845,7 +845,8 @@ TEST(proxies_and_services) {
 }
 
 #define SETTING(text) "  kubelet:\n    config:\n      " text "\n"
-/* What kubelet 1.37 itself said of each: "failed to unmarshal merged JSON", "invalid configuration", "failed to parse quantity". */
+/* The message of kubelet 1.37 for each: "failed to unmarshal merged JSON", "invalid configuration", "failed
+ * to parse quantity". */
 TEST(settings_that_kubelet_refuses) {
         static const struct { const char *text, *said; } bad[] = {
                 { "maxPods: twenty", "a, line 7: spec.kubelet.config.maxPods: must be a whole number, without quotes; otherwise kubelet does not start" },
@@ -953,7 +954,7 @@ TEST(feature_gates_of_kubelet) {
         }
 }
 
-/* What kubelet reads by pflag, and cmd/kubelet/app/options:ValidateKubeletFlags of the labels. */
+/* As kubelet reads flags by pflag, and labels by cmd/kubelet/app/options:ValidateKubeletFlags. */
 TEST(flags_that_kubelet_exits_with) {
         static const struct { const char *flags, *said; bool taken; } bad[] = {
                 { "--v=high", "a, line 5: spec.kubelet.flags[0]: --v must be a whole number: kubelet exits\n" },

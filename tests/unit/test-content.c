@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What lies on a disk, told from images: made by mkfs where it is there, by hand where a device would be needed. */
+ * The content of a disk, by images: mkfs makes them where it is there, hand-written bytes where it would
+ * need a device. */
 #include "disk/disk.h"
 
 #include "superblock.h"
@@ -100,7 +101,7 @@ TEST(blank_and_small) {
         image_is(&i, CONTENT_BLANK, NULL, "nothing");
 }
 
-/* What no signature tells of: in each place that is looked at, in one block and between two. */
+/* Data without a signature: in each place of the look, in one block and between two. */
 TEST(data) {
         static const struct { uint64_t at; const char *described; } places[] = {
                 { 0,                     "data without a signature (byte 0 is not zero)"         },
@@ -111,7 +112,7 @@ TEST(data) {
                 { 960 * MIB,             "data without a signature (byte 1006632960 is not zero)" },
                 { 4096 * MIB - MIB,      "data without a signature (byte 4293918720 is not zero)" },
                 { 4096 * MIB - 1,        "data without a signature (byte 4294967295 is not zero)" },
-                { 960 * MIB + 4096,      "nothing" },           /* nobody reads all of a disk */
+                { 960 * MIB + 4096,      "nothing" },           /* nothing reads all of a disk */
         };
         for (size_t n = 0; n < ARRAY_SIZE(places); n++) {
                 IMAGE(i, 4096 * MIB);
@@ -516,7 +517,7 @@ TEST(raid_name_of_full_length) {
         ASSERT_EQ(strlen(i.content.raid.name), 32);
 }
 
-/* Each of these makes it a member of nobody knows which array, and still no blank disk. */
+/* Each of these makes it a member of an unknown array, and still not a blank disk. */
 TEST(raid_superblock_damaged) {
         uint8_t good[MD_SUPER_SIZE], block[MD_SUPER_SIZE];
         RaidMember m = {};

@@ -48,7 +48,7 @@ static int status_of(pid_t child) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* 0: nobody had it. */
+/* 0: it was free. */
 static int taken(Box *b) {
         int fd = ASSERT_OK(root_open(b->root, DEVICES_LOCK, O_RDWR));
         int r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the storage executors ask before they write, on a root of a few sysfs files; the same on real disks: tests/vm/raid-steps.sh. */
+ * The checks of the storage executors before they write, on a root of a few sysfs files; on real disks:
+ * tests/vm/raid-steps.sh. */
 #include "apply/storage.h"
 
 #include "base/str.h"

@@ -395,7 +395,7 @@ TEST(files_of_people) {
                 SKIP("files are given away by root alone");
         box_need(&b, NEED_PROGRAM, "tool", false);
         put_link(&b, "/usr/sbin/tool", "../bin/tool");
-        give(&b, "/usr/sbin/tool", 1000, 0);    /* a link is its directory's, whoever owns it */
+        give(&b, "/usr/sbin/tool", 1000, 0);    /* a link belongs to its directory, whatever owner it has */
         assert_look(&b, CHECK_OK, "program", NULL);
         give(&b, "/usr/bin/tool", 1000, 0);
         look(&b);
@@ -450,7 +450,7 @@ TEST(library) {
         assert_look(&b, CHECK_WARNING, "library", "libother.so.1");
 }
 
-/* What is no file is not opened: nobody writes to this pipe. */
+/* doctor opens files alone: this pipe has no writer. */
 TEST(library_that_is_a_pipe) {
         BOX(b);
         _free_ char *path = full(&b, "/usr/lib64/libx.so.1");
@@ -778,8 +778,8 @@ static bool set_label(const Box *b, const char *path, const char *label) {
         return setxattr(at, "security.selinux", label, strlen(label) + 1, 0) == 0;
 }
 
-/* Each "+" around a group doubles what glibc's regcomp(3) makes of it: none of these is compiled, whichever way
- * the repetition is written, and so the line that stands before them counts. */
+/* Each "+" around a group doubles the work of regcomp(3) in glibc. doctor compiles none of these, however
+ * the repetition is written, and so the line before them counts. */
 TEST(labels_by_hostile_expressions) {
         static const char *const shapes[][2] = { { "(", ")+" }, { "", "+" }, { "", "?+" }, { "([x)]?", ")+" } };
         for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
@@ -1028,7 +1028,7 @@ TEST(nothing_but_regular_files_is_opened) {
         image_search(&b.image, &b.checks);
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
                 char c;
-                if (read(pipes[i], &c, 1) != 1)         /* whoever opened it took what was in it */
+                if (read(pipes[i], &c, 1) != 1)         /* opening it took its content */
                         FAIL("%s was read", paths[i]);
                 close(pipes[i]);
         }
@@ -1085,7 +1085,7 @@ TEST(much_left) {
         assert_check(&b, CHECK_WARNING, "enabled", "kubelet.service", "waiting");
         b.image.running = true;
         checks_done(&b.checks);
-        image_search(&b.image, &b.checks);      /* what is a machine's own state */
+        image_search(&b.image, &b.checks);      /* the state of one machine */
         ASSERT_TRUE(!find(&b, "leftover-node", NULL) && !find(&b, "leftover-array", NULL));
         assert_check(&b, CHECK_WARNING, "leftover-cdi", NULL, "remove it");
 }

@@ -107,7 +107,7 @@ static void versions_init(Box *b) {
 
 TEST(one_version) {
         VERSIONS(b);
-        assert_works(&b, versions_work, 0);     /* a program that is not there is its unit's business */
+        assert_works(&b, versions_work, 0);     /* its unit deals with a missing program */
         ASSERT_STREQ(json_string_value(json_object_get(b.work.found, "nv-fabricmanager")), "580.95.05");
         ASSERT_STREQ(json_string_value(json_object_get(b.work.found, "driver")), "580.95.05");
 }
@@ -132,7 +132,7 @@ TEST(a_program_that_fails_over_the_question) {
         assert_works(&b, versions_work, 0);
         assert_warns(&b, "version-unknown", "the version of nvidia-imex is not known: nvidia-imex exited with status 127, last said \"no library\"");
         ASSERT_TRUE(!strchr(b.work.warnings.items[0].text, '\n'));
-        put(&b, "/sys/module/nvidia/version", "580.65.06\n");   /* of the other program it is known all the same */
+        put(&b, "/sys/module/nvidia/version", "580.65.06\n");   /* known of the other program anyway */
         assert_fails(&b, versions_work, CAUSE_VERSION, "but nv-fabricmanager is 580.95.05:");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is asked of a metadata service that answers from a table, how often, and what is made of it. */
+ * Requests of a metadata service that answers from a table: which, how often, and their result. */
 #include "nic/enis.h"
 
 #include "base/str.h"
@@ -423,7 +423,7 @@ TEST(ipv6_that_is_told_late) {
         say_of(&w, A, "vpc-ipv6-cidr-blocks", "2600::/56");
         say_of(&w, B, "ipv6s", "2600::1");
         forget_asked(&w);
-        /* nothing else is asked for: it is no reason of its own */
+        /* no other question: it is not a reason of its own */
         ask(&w, (EniQuestion){ .cards = 4, .older_usec = 1, .late_usec = now_usec() + 1 });
         ASSERT_EQ(count_asked(&w, NULL), 0);
         ask(&w, (EniQuestion){ .cards = 4, .older_usec = 1, .late_usec = 1, .again = again });
@@ -488,7 +488,7 @@ TEST(garbage_is_refused) {
                 secondary(&w, B, "0", "1", "10.0.0.2");
                 secondary(&w, C, "1", "1", "10.0.0.3");
                 say_of(&w, B, cases[i].key, cases[i].text);
-                /* somebody else's is no reason to fail */
+                /* a foreign one is not a reason to fail */
                 ask(&w, (EniQuestion){ .cards = 4 });
                 ASSERT_EQ(diag_count(&w.diag, true), 1);
                 ASSERT_EQ(w.diag.n, 1);

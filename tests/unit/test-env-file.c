@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * KEY=value as systemd and shells read it. The quoting is proved against systemd's own parsers in
- * tests/check/environment.sh; here is what it looks like. */
+ * KEY=value as systemd and shells read it. tests/check/environment.sh proves the quoting against the
+ * parsers of systemd; here is its form. */
 #include "base/str.h"
 #include "doc/env-file.h"
 #include "test.h"
@@ -106,7 +106,8 @@ TEST(assignments_for_units) {
         ASSERT_STREQ(hidden, "\"A=\\t\\a\\x1b\\x7f\\u00a0\u00e9\\u200b\\U000e0001\\xff\u4e2d\"");
 }
 
-/* And back, by the reader of such files above; in the container is systemd's own (tests/boot/canary.sh). */
+/* And back, by the reader of such files above; systemd itself reads them in the container of
+ * tests/boot/canary.sh. */
 TEST(lines_of_an_environment_file) {
         static const struct { const char *value, *line; } cases[] = {
                 { "", "A=\"\"\n" }, { "b c", "A=\"b c\"\n" }, { "$HOME ${X} `id` $", "A=\"\\$HOME \\${X} \\`id\\` \\$\"\n" },

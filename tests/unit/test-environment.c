@@ -76,7 +76,7 @@ TEST(drop_ins_as_nodeadm) {
         ASSERT_TRUE(!plan_find(s.plan, "write-file:" ENVIRONMENT_DIR "/kubelet.service"));
 }
 
-/* systemd would write such a line to the journal, or let it replace kubelet's own arguments */
+/* systemd would write such a line to the journal, or let it replace the kubelet arguments */
 TEST(variables_that_are_left_out) {
         _cleanup_(sample_done) Sample s = sample_new();
         Variable v[] = { { (char[]){"A-B"}, (char[]){"1"} }, { (char[]){"NODEADM_KUBELET_ARGS"}, (char[]){"--x"} }, { (char[]){"C"}, (char[]){"2"} } };

@@ -112,7 +112,7 @@ TEST(what_becomes_of_the_node) {
         json_decref(n);
 }
 
-/* Of a kubelet that runs nobody may say that it was not started: an init by hand, or a phase done again. */
+/* No Event may deny the start of a running kubelet: an init by hand, or a phase done again. */
 TEST(a_kubelet_that_runs) {
         BOX(b);
         static char file[] = KUBELET_TURN;
@@ -144,7 +144,7 @@ TEST(a_name_that_is_not_certain) {
         assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; kubelet was not started; EC2 may have another name for this node" TAIL);
 }
 
-/* Somebody else's words in the sentence are long, of many lines, or no text at all. */
+/* Foreign words in the sentence are long, of many lines, or not a text at all. */
 TEST(messages_fit) {
         BOX(b);
         _free_ char *text = xcalloc(5001, 1);
@@ -177,7 +177,8 @@ TEST(who_hears_of_it) {
         json_decref(n);
 }
 
-/* The configuration phase writes kubeconfig and the node's name: where it did not come to one of them, what is there is of another time. */
+/* The configuration phase writes kubeconfig and the name of the node. If it did not reach one of them, the
+ * file there is of another time. */
 TEST(a_kubeconfig_of_another_time) {
         for (size_t i = 1; i < 3; i++) {
                 BOX(b);
@@ -199,7 +200,21 @@ TEST(nobody_to_tell) {
         b.report = (Report){ .command = "init", .phases = "config,devices,run", .step = "source" };
         event_of_run(b.root, &b.report, &b.verdict, false);
         ASSERT_EQ(waiting(&b), 0);
-        b.report = (Report){ .command = "init", .phases = "config", .config = &b.config, .region = "us-west-2" };       /* nobody knows the name */
+        b.report = (Report){ .command = "init", .phases = "config", .config = &b.config, .region =
+                                                                                                                         * "us-west-2"
+                                                                                                                         * };
+                                                                                                                         * 
+                                                                                                                         * 
+                                                                                                                         * 
+                                                                                                                         * 
+                                                                                                                         * 
+                                                                                                                         * 
+                                                                                                                         * /*
+                                                                                                                         * the
+                                                                                                                         * name
+                                                                                                                         * is
+                                                                                                                         * unknown
+                                                                                                                         * */
         event_of_run(b.root, &b.report, &b.verdict, false);
         ASSERT_EQ(waiting(&b), 0);
         event_of_run(b.root, &b.report, &all_well, true);

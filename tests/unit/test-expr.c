@@ -152,7 +152,7 @@ TEST(comparison) {
                 check(text, 1);
         }
         check_refused("1.0 < 0.0 / 0.0 ? 1 : 2", "column 5: NaN cannot be compared");
-        /* as cel-go's checker without CrossTypeNumericComparisons, which nodeadm's environment does not ask for */
+        /* as the checker of cel-go without CrossTypeNumericComparisons, which nodeadm does not ask for */
         check_refused("1 == 1.0 ? 1 : 2", "column 3: no such overload: int == double");
         check_refused("true ? 1 : (1u < 2 ? 1 : 2)", "column 16: no such overload: uint < int");
         check_refused("2.5 >= size('a') ? 1 : 2", "column 5: no such overload: double >= int");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a fleet of ten thousand nodes, booted within a minute, makes of an EC2 API that answers twenty of them a
- * second: chance moves these figures by less than a hundredth. */
+ * A fleet of ten thousand nodes boots within a minute beside an EC2 API that answers twenty of them a
+ * second. Chance moves these figures by less than a hundredth. */
 #include "fleet.h"
 #include "test.h"
 
@@ -14,7 +14,7 @@ TEST(all_are_ready_in_two_minutes_with_three_requests_each) {
         ASSERT_TRUE(r.most <= 6);
 }
 
-/* Every answer that there was is a name that nobody had to assume. */
+/* Every answer is a name that no node had to assume. */
 TEST(no_answer_is_left) {
         FleetResult r = fleet_boot(fleet_ours, NODES);
         size_t answers = (size_t)(BUCKET + REFILL * (double)SPREAD / USEC_PER_SEC);
@@ -27,7 +27,7 @@ TEST(a_few_nodes_assume_nothing) {
         ASSERT_EQ(r.requests, 1000);
 }
 
-/* Who waits for EC2 waits for ten thousand answers; there are 2500 in two minutes. */
+/* A node that waits for EC2 waits for ten thousand answers; there are 2500 in two minutes. */
 TEST(all_that_wait_for_ec2_have_their_name_in_the_end) {
         FleetResult r = fleet_boot(fleet_strict, NODES);
         ASSERT_EQ(r.lost, 0);

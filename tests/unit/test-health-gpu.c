@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the library says of GPUs that are not well → words, sentences, and what becomes of the node. */
+ * Answers of the library about sick GPUs → words, sentences, and the fate of the node. */
 #include "health/health.h"
 
 #include "fake-nvml.h"
@@ -50,7 +50,7 @@ TEST(fabric_flags) {
         FINDS("health 1 0x10 1\n", SECOND "fabric-route");
         FINDS("health 1 0x40 1\n", SECOND "fabric-timeout-recovery");
         FINDS("health 1 0x55 2\n", SECOND "fabric-bandwidth; " SECOND "fabric-route-recovery; " SECOND "fabric-route; " SECOND "fabric-timeout-recovery");
-        FINDS("health 1 0xff 1\n", "");         /* 3 is no value that any header names */
+        FINDS("health 1 0xff 1\n", "");         /* no header has the value 3 */
 }
 
 TEST(fabric_configuration) {
@@ -78,7 +78,7 @@ TEST(a_fabric_that_does_not_count) {
         ASSERT_EQ(f.n, 0);
 }
 
-/* As the kernel's log would have it. */
+/* As in the kernel log. */
 static Findings look_after(const char *script) {
         MACHINE(m, script);
         NvmlGpus gpus = {};
@@ -346,7 +346,7 @@ TEST(one_that_never_answers) {
         ASSERT_STREQ(json_get_text(json_array_get(findings, 0), "word"), "ecc-uncorrected");
 }
 
-/* Of what is sick, something hangs: what is known of it by then is no less so. */
+/* A sick part hangs: the findings so far stay true. */
 TEST(unusable_and_then_silent) {
         CHECK(m, HEALTH_WARN, "ecc 0 1\nrecovery 0 2\nhang nvmlDeviceGetRemappedRows 1\n");
         _cleanup_(root_freep) Root *host = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What sysfs, procfs and the kernel's log say of the hardware, over made-up machines. */
+ * The hardware by sysfs, procfs and the kernel log, on made-up machines. */
 #include "health/health.h"
 #include "programs.h"
 
@@ -31,7 +31,7 @@ static const char *found(Machine *m) {
         return m->told;
 }
 
-/* What one finding says. */
+/* The words of one finding. */
 static const char *says(const Machine *m, size_t i) {
         ASSERT_TRUE(i < m->findings.n);
         return m->findings.items[i].text;
@@ -300,7 +300,7 @@ TEST(gdrcopy_by_its_library_alone) {
         assert_gpudirect(&m, true, "yes, by dma-buf", "gdrdrv ");
 }
 
-/* ---- the kernel's log ---- */
+/* ---- the kernel log ---- */
 
 #define LOADED "6,700,11000000,-;nvidia-nvlink: Nvlink Core is being initialized, major device number 235\n"
 #define XID(time, address, rest) "4,900," time ",-;NVRM: Xid (PCI:" address "): " rest "\n"
@@ -445,7 +445,7 @@ TEST(what_the_driver_says_must_be_done) {
 }
 
 TEST(only_what_the_kernel_wrote) {
-        MACHINE(m);                     /* facility 3 is a daemon's */
+        MACHINE(m);                     /* facility 3 belongs to daemons */
         ASSERT_LOG(&m, "30,9,5,-;NVRM: Xid (PCI:0000:64:00): 79, x\n", "");
         ASSERT_LOG(&m, " NVRM: Xid (PCI:0000:64:00): 79, x\nNVRM: Xid (PCI:0000:64:00): 79, x\n4;NVRM: Xid (PCI:0000:64:00): 79, x\n", "");
         ASSERT_LOG(&m, "4,9,5,-;audit: NVRM: Xid (PCI:0000:64:00): 79, x\n", "");
@@ -470,7 +470,7 @@ TEST(a_flood_is_bounded) {
         findings_done(&m.findings);
 }
 
-/* The kernel's own log, where it can be read: it ends, and says nothing of GPUs that are not there. */
+/* The real kernel log, where it can be read: reading ends, and finds no GPUs that are not there. */
 TEST(this_machines_log) {
         MACHINE(m);
         Root *host = NULL;

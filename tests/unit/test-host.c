@@ -696,7 +696,7 @@ TEST(names_of_the_regions_own_domain) {
         }
 }
 
-/* Runs anew on the status of the run before. */
+/* Runs again on the status of the run before. */
 static void run_next(Run *r) {
         json_t *status = host_status(r->host);
         json_decref(r->options.cached_status);
@@ -878,7 +878,8 @@ TEST(status_comes_back_and_ec2_is_not_asked_again) {
         again.options.imds = &imds;
         again.options.cached_status = status;
         run_ok(&again);
-        ASSERT_EQ(imds.requests, 2);            /* nodeadm's shape has no place for the address and the domain */
+        ASSERT_EQ(imds.requests, 2);            /* the format of nodeadm has no place for the address and
+                                                 * the domain */
         ASSERT_EQ(ec2_names + ec2_limits, 0);
         ASSERT_STREQ(again.host->instance.ipv4, "10.1.2.3");
         ASSERT_STREQ(again.host->instance.domain, "amazonaws.com");
@@ -1195,7 +1196,7 @@ TEST(model_of_a_type_whose_name_says_no_cpus) {
         run_ok(&r);
         ASSERT_EQ(r.host->cpus, 0);
         ASSERT_EQ(r.host->n_nodes, 1);
-        ASSERT_TRUE(r.host->nodes[0].cpus > 0);         /* it is no node of memory alone */
+        ASSERT_TRUE(r.host->nodes[0].cpus > 0);         /* it is not a node of memory alone */
 }
 
 TEST(unknown_type_names_the_nearest) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is decided for one network interface in every situation. What networkd makes of the files: tests/boot/network*.sh. */
+ * The decision for one network interface in every situation. networkd reads the files in
+ * tests/boot/network*.sh. */
 #include "nic/plan/interface.h"
 
 #include "base/str.h"
@@ -230,7 +231,7 @@ TEST(without_an_address_it_is_nobodys) {
         ASSERT_EQ(interface_judge(&s.facts, &none), JUDGEMENT_DECIDED);
 }
 
-/* It may get its address later, and what is behind the decision cni is nobody's to ask for. */
+/* It may get its address later, and behind the decision cni there is nothing to ask for. */
 TEST(of_the_primary_and_of_the_cnis_nothing_need_be_known) {
         SITUATION(s);
         _free_ char *why = NULL;
@@ -445,7 +446,7 @@ TEST(removal) {
         ASSERT_EQ(diag_first_error(&diag)->cause, CAUSE_INTERFACE);
 }
 
-/* They come and go for as long as the node runs. What others have is theirs. */
+/* They come and go for as long as the node runs. Settings of others stay. */
 TEST(removal_of_the_cnis) {
         static const char files[] = "remove-file 70-eks-eth1.network\n", reload[] = "reload-networkd systemd-networkd\n";
         _free_ char *with = xasprintf("%sremove-file MAC/" MAC_B "\nremove-file ETC/eth1\n%s", files, reload),

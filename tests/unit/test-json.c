@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * json_t → text as Go's encoding/json writes it: order, layout, escapes, numbers. What is wanted was written by Go 1.26. */
+ * json_t → text as Go's encoding/json writes it: order, layout, escapes, numbers. Go 1.26 wrote the
+ * wanted texts. */
 #include "base/json.h"
 
 #include "base/str.h"

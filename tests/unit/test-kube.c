@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Events of a watch → the Node's state, and replies → causes and sentences; what needs a real connection is in tests/check/wait.sh. */
+ * Events of a watch → the state of the Node, and replies → causes and sentences; tests/check/wait.sh
+ * has a real connection. */
 #include "base/time.h"
 #include "kube/internal.h"
 #include "test.h"
@@ -27,7 +28,9 @@ TEST(states) {
                 { "ADDED",    BOOT,    "\"Unknown\"", KUBE_NODE_REGISTERED },
                 { "ADDED",    BOOT,    "true",        KUBE_NODE_REGISTERED },
                 { "ADDED",    "other", "\"True\"",    KUBE_NODE_STALE      },
-                { "ADDED",    "",      "\"True\"",    KUBE_NODE_READY      },    /* kubelet could not say: nobody else reports Ready */
+                { "ADDED",    "",      "\"True\"",    KUBE_NODE_READY      },    /* kubelet could not say:
+                                                                                  * it alone reports Ready
+                                                                                  * */
                 { "DELETED",  BOOT,    "\"True\"",    KUBE_NODE_ABSENT     },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -130,7 +133,7 @@ TEST(a_look_at_the_taints) {
         ASSERT_STREQ(l.provider_id, "aws:///us-west-2a/i-1");
 }
 
-/* Only the API server itself may say that there is none: a proxy's 404 is no answer. */
+/* Only the API server itself may say that there is none: a 404 of a proxy is not an answer. */
 TEST(no_node_and_no_answer) {
         static const char missing[] = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404}";
         static const struct { const char *text; bool found; } bad[] = {

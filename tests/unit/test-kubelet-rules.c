@@ -189,7 +189,7 @@ TEST(ours_yields) {
         }
 }
 
-/* Under nodeadm's name the node has nodeadm's bytes. */
+/* Under the name of nodeadm the node has its bytes. */
 TEST(by_the_name_of_nodeadm) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.options.as_nodeadm = true;

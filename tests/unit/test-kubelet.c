@@ -349,7 +349,8 @@ TEST(expression) {
         }
 }
 
-/* It is the machine's from when the driver is loaded (memoryMode: numa): a later run has the same number. */
+/* It belongs to the machine as soon as the driver is loaded (memoryMode: numa): a later run has the same
+ * number. */
 TEST(memory_of_gpus_is_none_of_an_expression) {
         _cleanup_(sample_done) Sample s = sample_new();
         NumaNode nodes[] = { { 0, 4, s.host.memory_bytes }, { 2, 0, 100ULL << 30 } };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What networkd says of its links: read as Debian 12's and 13's say it (the files of the fuzzer's corpus are theirs), and held against
- * what was decided. */
+ * The links by networkd: read as those of Debian 12 and 13 print them (the corpus of the fuzzer has their
+ * files), and compared with the decisions. */
 #include "nic/plan/links.h"
 
 #include "test.h"

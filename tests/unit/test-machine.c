@@ -88,7 +88,7 @@ static void *let_them_come(void *userdata) {
         return NULL;
 }
 
-/* Whether they come before it looks, between that and the watch, or much later: there is no order that it may miss. */
+/* They come before it looks, between that and the watch, or much later: it must miss no order. */
 TEST(devices_that_come_while_it_waits) {
         DEVICES(b, 2);
         for (int i = 0; i < 100; i++) {

@@ -49,7 +49,7 @@ static void program(const Machine *m, const char *name, const char *script) {
         setenv("PATH", search, 1);
 }
 
-/* What was run; who is asked what runs (systemctl show) does not count. */
+/* The commands that ran; questions (systemctl show) do not count. */
 static void ran(const Machine *m, const char *wanted) {
         _free_ char *text = NULL;
         _cleanup_(text_done) Text t = {};
@@ -325,7 +325,7 @@ TEST(another_instance_of_the_same_image_has_one_too) {
 
 /* ---- the mode as a step of its own ---- */
 
-/* What `systemctl show` says, and that a stop lets go of the GPUs (script "attached …/attached"). */
+/* The output of `systemctl show`; and a stop releases the GPUs (script "attached …/attached"). */
 static void runs(const Machine *m, const char *units, const char *when_stopped) {
         _free_ char *script = xasprintf("case $1 in show) for u in %s; do printf 'Id=%%s.service\nActiveState=active\n\n' $u; done;"
                                         " printf 'Id=nvsm.service\nActiveState=inactive\n';; stop) %s;; esac", units, when_stopped);
@@ -448,7 +448,7 @@ TEST(modules_that_nobody_uses_are_taken_out) {
         ran(&m, "rmmod nvidia_drm\nrmmod nvidia_modeset\nnvidia-smi --gpu-reset\nmodprobe nvidia_modeset\nmodprobe nvidia_drm\n");
 }
 
-TEST(pending_is_never_undone) {         /* whoever holds them goes on doing so: one reboot, and its name is told */
+TEST(pending_is_never_undone) {         /* the holder goes on: one reboot, and a message names it */
         MIG(m, 2, "");
         say_attached(&m, "model a100-40\ngpus 2\n");
         want(&m, 0, "1g.5gb");
@@ -491,7 +491,8 @@ TEST(kubelet_may_run_and_the_mode_is_another) {
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
 }
 
-/* Refused at the first ask, pending at the second: that is no leave to reset a node with pods, either. */
+/* Refused at the first question, pending at the second: that does not allow a reset of a node with pods,
+ * either. */
 TEST(kubelet_may_run_and_the_mode_comes_late) {
         MIG(m, 1, "model a100-40\ngpus 1\nmig in-use 1x\n");
         want(&m, 0, "1g.5gb");

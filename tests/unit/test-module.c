@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Options of modules as modprobe.d(5) has them, and NVIDIA's driver that is loaded anew where they have changed since. */
+ * Options of modules as in modprobe.d(5); the NVIDIA driver loads again after a change of them. */
 #include "apply/device.h"
 #include "files.h"
 #include "programs.h"

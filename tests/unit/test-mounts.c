@@ -178,7 +178,8 @@ TEST(mounts_xfs) {
         assert_mounts(&b, "xfs", 0x58465342);
 }
 
-/* What the disk's label says now; the loop device shows what was written, not what the mount still holds back. */
+/* The label of the disk now; the loop device shows written blocks, not those that the mount still holds
+ * back. */
 static void assert_label(Box *b, const char *label) {
         Content c = {};
         Diag diag = {};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * move-files with a real cp, on a tmpfs for the root disk and another one for the disks. Where a run may be cut off is not guessed:
- * a run is stopped with ptrace(2) before each of its system calls that change anything, and then done again. */
+ * move-files with a real cp, on a tmpfs for the root disk and another one for the disks. No place for a cut
+ * is guessed: ptrace(2) stops a run before each of its system calls that change anything, and then the run
+ * is done again. */
 #include "apply/storage.h"
 #include "base/run.h"
 #include "mounts.h"
@@ -281,7 +282,7 @@ TEST(two_stores_are_not_mixed) {
         put(&b, TARGET "/kubelet/pods/volume", "of a pod");
         fill(&b);
         put(&b, "/var/lib/containerd/snapshots/1/b", "b");
-        assert_done(&b);                /* kubelet's directory is no store */
+        assert_done(&b);                /* the kubelet directory is not a store */
         assert_file(&b, TARGET "/containerd/db/meta", "of the disks");
         assert_entries(&b, TARGET "/containerd/db", "meta");
         assert_entries(&b, TARGET "/containerd/snapshots/1", "a");
@@ -526,7 +527,8 @@ static bool changes(uint64_t call) {
         }
 }
 
-/* In a process of its own: 0 if the run was killed before its nth change, 1 if it made fewer and ended well, 2 if it cannot be traced. */
+/* In a process of its own. 0: the run was killed before its nth change; 1: it made fewer and ended well; 2:
+ * it cannot be traced. */
 static int trace(Box *b, unsigned n) {
         int status = 0;
         pid_t child = fork();           /* the first of a pid namespace: with it ends what it started */
@@ -580,7 +582,7 @@ TEST(cut_off_anywhere_the_next_run_completes_it) {
                 DISKS(b);
                 fill_for_second_boot(&b);
                 int r = run_and_cut(&b, n);
-                if (r == 2 || TRANSLATED_BY(""))       /* whose system calls are not the program's */
+                if (r == 2 || TRANSLATED_BY(""))       /* whose system calls do not belong to the program */
                         SKIP("processes cannot be traced here");
                 ASSERT_TRUE(r == 0 || r == 1);
                 int again = run(&b);
@@ -684,7 +686,7 @@ TEST(cut_off_anywhere_a_shared_volume_is_completed) {
         volume_is_completed(SHARED);
 }
 
-/* All of the first machine's content or all of the other's, and never a mixture. */
+/* All content of the first machine or all of the other, and never a mixture. */
 static void assert_not_mixed(Box *b, int r, int n) {
         _free_ char *meta = xasprintf("%s/db/meta", on_volume(b)), *more = xasprintf("%s/db/more", on_volume(b)),
                     *other = xasprintf("%s/db/other", on_volume(b)), *data = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plans ask of an image, and how what was found is told. */
+/* The needs of plans in an image, and the messages about findings. */
 #include "sample.h"
 #include "doctor/checks.h"
 #include "host/tables.h"
@@ -16,7 +16,7 @@ static void box_done(Box *b) {
 }
 #define BOX(name) _cleanup_(box_done) Box name = { .s = sample_new() }
 
-/* An image's plan for a machine of this type, as the tables have it. */
+/* The plan of an image for a machine of this type, by the tables. */
 static void add_type(Box *b, const char *type, unsigned stores) {
         _cleanup_(root_freep) Root *root = NULL;
         HostOptions options = { .instance_type = type, .kubelet_version = "1.34.2", .containerd_version = "2.1.5",
@@ -57,7 +57,7 @@ TEST(a_plain_node) {
         LACKS(b, NEED_PROGRAM, "mdadm");
         LACKS(b, NEED_PROGRAM, "nvidia-smi");
         LACKS(b, NEED_LIBRARY, "libblkid.so.1");
-        for (size_t i = 0; i < b.needs.n; i++)          /* what each boot makes anew is nothing of the image's */
+        for (size_t i = 0; i < b.needs.n; i++)          /* files of each boot do not belong to the image */
                 if (startswith(b.needs.items[i].name, "/run") || startswith(b.needs.items[i].name, "/dev"))
                         FAIL("%s is needed", b.needs.items[i].name);
 }
@@ -127,7 +127,7 @@ TEST(each_class_of_machine_has_its_own) {
         find(&b, NEED_MODULE, "ib_umad");
         LACKS(b, NEED_PROGRAM, "nvidia-imex");
         add_type(&b, "p6e-gb200.36xlarge", 0);
-        ASSERT_TRUE(find(&b, NEED_PROGRAM, "nvidia-imex")->optional);   /* in the DRA driver's pod */
+        ASSERT_TRUE(find(&b, NEED_PROGRAM, "nvidia-imex")->optional);   /* in the pod of the DRA driver */
         add_type(&b, "trn1.32xlarge", 0);
         ASSERT_EQ(find(&b, NEED_MODULE, "neuron")->cause, CAUSE_NEURON);
         ASSERT_EQ(strv_length(find(&b, NEED_MODULE, "neuron")->types), 1);
@@ -135,7 +135,7 @@ TEST(each_class_of_machine_has_its_own) {
         ASSERT_EQ(strv_length(find(&b, NEED_PROGRAM, "kubelet")->types), 3);
 }
 
-/* Who could do without something is not told that a boot ends for want of it. */
+/* A boot that can do without a part does not end for want of it. */
 TEST(the_one_that_cannot_do_without_it_is_named) {
         BOX(b);
         b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
@@ -213,8 +213,8 @@ TEST(runtimes_of_the_users_are_needed_too) {
         find(&b, NEED_PROGRAM, "/usr/sbin/runc");
 }
 
-/* Every type of action that does something with the image's parts is in one of the tables: a plan of each type
- * of the table of instances is made, so that a new row there is looked at, too. */
+/* The tables have every type of action that uses parts of the image. Plans of all instance types are made,
+ * so that a new row there counts, too. */
 TEST(every_type_has_a_plan_and_needs) {
         BOX(b);
         b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
@@ -253,7 +253,7 @@ TEST(an_image_serves_its_own_architecture) {
         ASSERT_TRUE(!machine_name(EM_386));
 }
 
-/* What an image brings decides what it claims; modules.dep(5) names them. */
+/* The modules of an image decide, by modules.dep(5). */
 TEST(types_by_the_drivers_of_an_image) {
         char folder[] = "/tmp/test-needs-XXXXXX";
         ASSERT_TRUE(mkdtemp(folder));

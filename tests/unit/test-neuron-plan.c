@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is planned for Trainium and Inferentia, on the machines of the table. */
+/* Plans for Trainium and Inferentia, on the machines of the table. */
 #include "sample.h"
 
 static Plan *plan_of(Sample *s, const char *type, bool driver) {

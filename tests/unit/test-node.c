@@ -90,7 +90,7 @@ TEST(rights_are_what_the_driver_was_told) {
         ASSERT_EQ(look_at(&b, "/dev/nvidia0").st_uid, 0);
 }
 
-/* The driver's are left to whoever said so; those of nvidia_uvm have no such parameter. */
+/* Those of the driver stay as the parameter says; nvidia_uvm has no such parameter. */
 TEST(somebody_else_makes_the_drivers_nodes) {
         DRIVER(b);
         put(&b, "/proc/driver/nvidia/params", "ModifyDeviceFiles: 0\nDeviceFileMode: 384\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is planned for devices: orders, contradictions, and that the plan of a machine is one, whatever this boot has found. */
+/* Plans for devices: orders, contradictions, and one plan for a machine, whatever this boot has found. */
 #include "sample.h"
 #include "host/tables.h"
 
@@ -129,7 +129,7 @@ static void check_common(const Box *b) {
         ASSERT_TRUE(!has(b, "load-module:nvidia_drm") && !has(b, "load-module:nvidia_peermem") && !has(b, "load-module:nvidia-peermem"));
 }
 
-/* The last that is looked at: behind all else, however that ended, and right before kubelet's turn. */
+/* The last check: behind all else, however that ended, and right before kubelet. */
 static void check_watch(const Box *b) {
         const Action *watch = action(b, "check-unit:" FM);
         ASSERT_EQ(strv_length(watch->after), 1);
@@ -300,7 +300,7 @@ TEST(an_image_without_a_driver) {
         b.s.config.failure_policy = FAILURE_HOLD;
 }
 
-/* What nobody asked for may fail: the image's own units, and EFA that is merely there. */
+/* Units of the image, and EFA that the configuration does not ask for, may fail. */
 TEST(what_is_extra_is_only_told) {
         BOX(b, "p5.48xlarge");
         sample_plan(&b.s);
@@ -524,7 +524,8 @@ TEST(mig_comes_behind_the_fabric_and_before_cdi) {
         ASSERT_LAYOUT(b, 7, "1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb");
 }
 
-/* On Ampere a change of the mode takes a reset, before anything of ours holds the GPUs, and when what the image runs for itself is over. */
+/* On Ampere a change of the mode takes a reset, before our steps hold the GPUs, and after the steps of the
+ * image. */
 TEST(ampere_has_its_mig_mode_first) {
         BOX(b, "p4d.24xlarge");
         Wanted w;
@@ -762,7 +763,7 @@ TEST(pages_of_one_node) {
         refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 1048576 MiB on NUMA node 0");
 }
 
-/* Memory of GPUs is no place for them, nor is it the machine's to give. */
+/* They do not belong into GPU memory, which the machine cannot give away. */
 TEST(pages_on_nodes_that_have_cpus) {
         BOX(b, "p6e-gb200.36xlarge");
         NumaNode nodes[] = { { 0, 72, 1ULL << 30 }, { 1, 72, 1ULL << 30 }, { 2, 0, 100ULL << 30 }, { 3, 0, 0 } };
@@ -1025,7 +1026,7 @@ TEST(units_that_may_repeat_a_secret_are_quiet) {
         ASSERT_TRUE(plan_find(b.s.plan, "import-image:" SANDBOX_ARCHIVE)->quiet);
 }
 
-/* Under nodeadm's name by systemd itself; else by the drop-ins of those that it is for. */
+/* Under the name of nodeadm by systemd itself; otherwise by the drop-ins of their units. */
 TEST(what_is_for_all_services_makes_all_of_nodeadm_s_quiet) {
         Variable v[] = { { (char[]){"A"}, (char[]){"1"} } };
         ServiceEnvironment e[] = { { (char[]){"default"}, v, 1 } };

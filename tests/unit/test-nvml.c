@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the library's answers become, one by one; its versions and its errors. */
+ * Answers of the library one by one; its versions and its errors. */
 #include "nvidia/nvml.h"
 
 #include "fake-nvml.h"
@@ -167,7 +167,8 @@ static void profile_is(const char *said, const char *wanted) {
 
 #define LETTERS_45 "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrs"
 
-/* Behind it is no NUL then, and what lies there is no part of it: seen by the sanitizers' build. */
+/* Then it ends without a NUL, and the bytes behind it are not a part of it: the build with sanitizers sees
+ * that. */
 TEST(the_name_of_a_profile_may_fill_its_place) {
         profile_is("MIG 1g.10gb+me", "1g.10gb+me");
         profile_is("MIG " LETTERS_45 LETTERS_45 "1", LETTERS_45 LETTERS_45 "1");

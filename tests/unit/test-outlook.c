@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * When `wait` asks systemd whether an init is to come. A child process has a directory as its /, where the bus is a socket of ours, which
- * nobody answers; tests/check/wait.sh has what is said. */
+ * When `wait` asks systemd whether an init is to come. A child process has a directory as its /, where the
+ * bus is a socket of ours without an answer; tests/check/wait.sh has the messages. */
 #include "report/outlook.h"
 
 #include "base/paths.h"
@@ -25,7 +25,7 @@ static int remove_one(const char *path, _unused_ const struct stat *st, _unused_
         return remove(path);
 }
 
-/* Hangs up, so that nobody waits for an answer. */
+/* Hangs up, so that no client waits for an answer. */
 static void *serve_bus(void *listener) {
         for (int fd; (fd = accept(*(int *)listener, NULL, NULL)) >= 0; close(fd))
                 connections++;

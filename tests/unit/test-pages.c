@@ -35,8 +35,8 @@ static void assert_found(const Box *b, const char *text) {
 
 /* ---- a kernel with too little memory ----
  * The fixture's nr_hugepages takes every number, so the pages that are missing are those of surplus_hugepages.
- * Before each further try the executor writes to drop_caches: this write() replaces libc's, and then puts the
- * next number of `missing` there; the last one stays. */
+ * Before each further try the executor writes to drop_caches. This write() stands in for that of libc, and
+ * puts the next number of `missing` there; the last one stays. */
 static struct {
         const Box *box;
         const char *missing[10];
@@ -112,7 +112,7 @@ TEST(none_at_all) {
         assert_works(&b, pages_work, 1);
         assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "0");
         ASSERT_EQ(b.work.warnings.n, 0);
-        b.action.pages.size = 16 * MIB;         /* a size that nobody has is none already */
+        b.action.pages.size = 16 * MIB;         /* an unused size is free already */
         assert_works(&b, pages_work, 0);
 }
 
@@ -211,7 +211,7 @@ TEST(never_where_no_cpus_are) {
         assert_file(&b, NODE0 "/nr_hugepages", "2049");
         assert_file(&b, NODE1 "/nr_hugepages", "2048");
         assert_file(&b, NODE2 "/nr_hugepages", "0\n");
-        assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "10\n");         /* nobody asked for it */
+        assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "10\n");         /* not asked for */
         assert_found(&b, "{\"got\": 4097, \"node\": null, \"requested\": 4097, \"size\": 2097152}");
         assert_works(&b, pages_work, 0);
 }

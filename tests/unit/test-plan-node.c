@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The Node that a plan makes. What is wanted of capacity and reserves was computed by kubelet's own functions (nodestatus.MachineInfo and
- * eviction.ParseThresholdConfig of Kubernetes 1.37), its quantities written by the API server's; sizes of arrays that are still to be made follow from
- * the rules of the programs that make them. */
+ * The Node that a plan makes. Functions of kubelet computed the wanted capacity and reserves
+ * (nodestatus.MachineInfo and eviction.ParseThresholdConfig of Kubernetes 1.37), and the API server wrote
+ * their quantities. Sizes of arrays to be made follow from the rules of the programs that make them. */
 #include "plan/node.h"
 #include "base/quantity.h"
 #include "sample.h"
@@ -53,7 +53,7 @@ static const char *node_text(const Sample *s, const char *object, const char *na
         return json_get_text(json_object_get(s->plan->node, object), name);
 }
 
-/* A machine of EKS's: 8 CPUs, 83873772Ki of disk; memory that is no round number. */
+/* A machine of EKS: 8 CPUs, 83873772Ki of disk, an odd size of memory. */
 static Sample machine(const char *kubelet) {
         Sample s = sample_new();
         static char version[16];
@@ -168,8 +168,8 @@ TEST(what_kubelet_does_not_start_with) {
         }
 }
 
-/* Where the configuration itself asks for more than there is: what this program computes an image may change,
- * what is on an image's disk is not certain, and on the machine itself kubelet has the word. */
+/* The configuration itself asks for more than there is. An image may change our figures, the disk of an
+ * image is not certain, and on the machine itself kubelet decides. */
 TEST(more_than_there_is_cannot_be_planned) {
         static const struct { const char *settings, *flags[2]; bool certain, there; } cases[] = {
                 { "{'kubeReserved':{'cpu':'640'}}", {}, true },
@@ -253,7 +253,7 @@ TEST(pages_that_leave_no_memory) {
         ASSERT_STREQ(node_text(&s, "allocatable", "memory"), "26668Ki");
 }
 
-/* Of a Grace whose GPUs' memory is the kernel's. */
+/* Of a Grace where the kernel has the GPU memory. */
 TEST(a_topology_manager_takes_eight_nodes) {
         static const struct { const char *file, *flags[3]; size_t nodes; bool warned; } cases[] = {
                 { "{}", {}, 34, false },
@@ -375,7 +375,8 @@ TEST(settings_that_a_left_state_is_compared_with) {
 
 /* ---- storage ---- */
 
-/* What mkfs.xfs 6.1 and mke2fs 1.47 left of files of these sizes. Of a member it is mdadm's rule (super1.c), not a measurement: 129 MiB at the start. */
+/* The rest of files of these sizes after mkfs.xfs 6.1 and mke2fs 1.47. Of a member it is mdadm's rule
+ * (super1.c), not a measurement: 129 MiB at the start. */
 /* As kubelet 1.33.13 itself has it: tests/cluster/kernel.sh. */
 TEST(a_kernel_that_kubelet_does_not_start_on) {
         static const struct { const char *settings, *flag, *values, *swap, *said; } cases[] = {      /* said NULL: not a word */

@@ -200,7 +200,7 @@ TEST(both_phases_of_a_boot_are_kept_and_a_failure_of_the_first_stays) {
         b.report.phases = "config";
         free(captured(&b, STDERR_FILENO, do_write));
         status = status_of(&b);
-        ASSERT_STREQ(word(status, "verdict"), "unfinished");    /* nobody has done the devices */
+        ASSERT_STREQ(word(status, "verdict"), "unfinished");    /* no run has done the devices */
         json_decref(status);
         b.report.phases = "config,devices,run";                 /* by hand, everything at once: takes the place of both */
         free(captured(&b, STDERR_FILENO, do_write));
@@ -910,7 +910,7 @@ TEST(a_boot_without_a_path) {
         ASSERT_PATH(CONFIG_RUN, "", "");
         ASSERT_PATH("'run': {'actions': [{'id': 'start-unit:kubelet.service', 'after': ['await-fabric:fabric'], 'outcome': 'skipped', 'beginUsec': 0, 'endUsec': 0},"
                     "{'id': 'await-fabric:fabric', 'outcome': 'failed', 'beginUsec': 1, 'endUsec': 2}]}", "", "");
-        /* what no run writes comes to an end all the same */
+        /* an entry that no run writes ends anyway */
         ASSERT_PATH("'run': {'beginUsec': -9223372036854775807, 'actions': [3, {'id': 'start-unit:kubelet.service', 'after': ['x', 7], 'beginUsec': 9223372036854775807, 'endUsec': 2},"
                     "{'id': 'x', 'after': ['start-unit:kubelet.service'], 'endUsec': 2}]}", "run/x run/start-unit:kubelet.service",
                     "critical path (>): kubelet started 0.0 ms after power-on; 0.0 ms of x, 0.0 ms of start-unit:kubelet.service\n");

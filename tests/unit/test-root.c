@@ -172,7 +172,8 @@ TEST(lists_are_sorted_and_executables_known) {
         ASSERT_EQ(ASSERT_OK(root_executable(r, "/list/none")), 0);
 }
 
-/* Whoever renames or mounts anything anywhere makes openat2() give up on a path with ".." in it (EAGAIN): links of /sys have some. */
+/* A rename or mount anywhere makes openat2() give up on a path with ".." in it (EAGAIN): links of /sys have
+ * some. */
 TEST(renames_elsewhere_do_not_disturb_a_path_that_climbs) {
         _cleanup_(root_freep) Root *r = fixture();
         ASSERT_OK(root_replace(r, "/climb/a/b/file", "x", 1, 0644));

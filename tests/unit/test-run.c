@@ -39,9 +39,10 @@ long syscall(long number, ...) {         /* NOLINT(readability-inconsistent-decl
         return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* A process that does not end when it is killed, as one that waits for a disk (TASK_UNINTERRUPTIBLE): its tracer stops it on its way out
- * (ptrace(2), PTRACE_O_TRACEEXIT) and never lets it go on. Before main(): what this program is when it is started with "stuck" and the
- * number of a pipe, which the tracer writes to when it is there. */
+/* A killed process that does not end, as one that waits for a disk (TASK_UNINTERRUPTIBLE). Its tracer stops
+ * it on its way out (ptrace(2), PTRACE_O_TRACEEXIT) and never lets it go on. Before main(): with the
+ * argument "stuck" and the number of a pipe this program is that process; the tracer writes to the pipe
+ * when it is there. */
 __attribute__((constructor)) static void be_stuck(int argc, char **argv) {
         if (argc < 3 || !streq(argv[1], "stuck"))
                 return;
@@ -54,7 +55,7 @@ __attribute__((constructor)) static void be_stuck(int argc, char **argv) {
                 dprintf(STDOUT_FILENO, "%d", getpid());
                 (void)!write(atoi(argv[2]), "", 1);
                 close_range(STDIN_FILENO, ~0U, 0);
-                alarm(60);              /* should nobody end it */
+                alarm(60);              /* if no signal ends it */
                 for (;;)
                         pause();
         }
@@ -209,7 +210,7 @@ TEST(a_child_that_cannot_be_watched_is_killed_and_reaped) {
 
 TEST(stdin_is_empty_and_no_descriptor_leaks) {
         _cleanup_(child_result_done) ChildResult c = {};
-        /* What the test itself was started with is none of the child's business here. */
+        /* The child must not inherit the environment of the test here. */
         ASSERT_EQ(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC), 0);
         ASSERT_OK(child_run(SCRIPT("cat; ls /proc/self/fd | wc -l"), 60 * USEC_PER_SEC, 100, &c));
         ASSERT_EQ(atoi(c.output), 4);           /* 0, 1, 2, and the directory ls reads */

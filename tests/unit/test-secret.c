@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What of the user's settings makes their file one for root alone: keys, ends of names, passwords in URLs. */
+ * Settings of the user that make their file one for root alone: keys, ends of names, passwords in URLs. */
 #include "redact/secret.h"
 
 #include "base/str.h"

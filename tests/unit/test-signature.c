@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Signed configurations: what config sign makes is taken, and nothing else, whatever is changed of it; whom the
- * machine trusts; what a signature is bound to. That libcrypto's Ed25519 is everybody's, tests/check/signed.sh
+ * Signed configurations: the output of config sign counts, and no changed one; the trusted keys of a
+ * machine; the binding of a signature. That libcrypto's Ed25519 is everybody's, tests/check/signed.sh
  * asks openssl(1). */
 #include "source/binding.h"
 #include "source/source.h"
@@ -47,7 +47,7 @@ static char *sign(const Ed25519Key *key, const char *first, const char *second, 
         return signature_make(&blobs, key, &fields, &text, diag) < 0 ? NULL : text;
 }
 
-/* What becomes of this text where our key is trusted; *ret_word is the cause. */
+/* The verdict on this text with our key trusted; *ret_word is the cause. */
 static int judge_with(const Trust *trust, const char *text, size_t size, const char **ret_word) {
         _cleanup_(signatures_done) Signatures found = {};
         _cleanup_(blobs_done) Blobs blobs = {};
@@ -365,7 +365,7 @@ TEST(links_to_nothing) {
         ASSERT_OK(root_link(f.root, "/etc/nodestrap", "/mnt/conf"));
         ASSERT_DISTRUSTED(&f, "/etc/nodestrap is a symbolic link to where nothing is");
         ASSERT_OK(root_make_dirs(f.root, "/mnt/conf", 0755));
-        ASSERT_OK(trust_load(f.root, &f.trust, &f.diag));       /* it leads somewhere, and there is no key */
+        ASSERT_OK(trust_load(f.root, &f.trust, &f.diag));       /* it leads to a file without a key */
         ASSERT_TRUE(!f.trust);
 }
 

@@ -139,7 +139,8 @@ TEST(disks) {
         d = disk(r.host, "nvme0n1");
         ASSERT_TRUE(d->in_use);
         join_is(d->partitions, "nvme0n1p1");
-        ASSERT_EQ(d->content.kind, CONTENT_UNKNOWN);    /* of EBS volumes nobody wants to know; there is no dev/nvme0n1 */
+        ASSERT_EQ(d->content.kind, CONTENT_UNKNOWN);    /* EBS volumes do not count; there is no dev/nvme0n1
+                                                         * */
         ASSERT_EQ(waits, 0);
 }
 
@@ -226,7 +227,8 @@ TEST(model) {
 
 /* ---- a disk that does not answer ---- */
 
-/* The kernel holds up whoever opens the file until somebody allows it (fanotify(7)), which nobody does until *guard is closed. */
+/* The kernel holds up each open of the file until a listener allows it (fanotify(7)), which happens when
+ * *guard closes. */
 static bool silence(const Run *r, const char *path, int *guard) {
         _free_ char *file = xasprintf("%s%s", r->dir, path);
         *guard = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY);
@@ -243,7 +245,8 @@ TEST(disk_that_does_not_answer) {
         const Disk *d = disk(r.host, "nvme1n1");
         ASSERT_EQ(d->content.kind, CONTENT_UNREADABLE);
         ASSERT_STREQ(d->content.error, "it did not answer within 5 s");
-        ASSERT_EQ(disk(r.host, "nvme2n1")->content.kind, CONTENT_BLANK);        /* what the others carry is known all the same */
+        ASSERT_EQ(disk(r.host, "nvme2n1")->content.kind, CONTENT_BLANK);        /* the content of the others
+                                                                                 * is known anyway */
         ASSERT_STREQ(disk(r.host, "nvme3n1")->content.type, "dos");
         ASSERT_EQ(array(&r.host->storage, "md127")->content.kind, CONTENT_BLANK);
 }
@@ -592,7 +595,7 @@ TEST(mounts_are_seen_through_links) {
         ASSERT_STREQ(m->number, "9:127");
 }
 
-/* What another could change on the way to a place. */
+/* Parts of the way to a place that another user could change. */
 TEST(ways_that_are_not_roots_alone) {
         static const struct { const char *path, *foreign; bool itself; } cases[] = {
                 { "/srv/disks",            NULL,                                                            false },
@@ -638,7 +641,7 @@ TEST(ways_that_are_not_roots_alone) {
         }
 }
 
-/* What one user alone may do beside what the mode says of root's group. */
+/* The rights of one user beside those of the group root in the mode. */
 TEST(a_way_with_an_access_control_list) {
         static const struct { uint16_t tag, allowed; uint32_t id; } entries[] = {   /* linux/posix_acl_xattr.h */
                 { 1, 7, UINT32_MAX }, { 2, 7, 1000 }, { 4, 5, UINT32_MAX }, { 16, 7, UINT32_MAX }, { 32, 5, UINT32_MAX },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is decided for every situation that instance stores can be found in. A machine is written as one letter a disk. */
+/* The decision for every situation of instance stores. A machine is written as one letter a disk. */
 #include "disk/disk.h"
 #include "sample.h"
 
@@ -151,7 +151,7 @@ static Machine *machine_new(StorageStrategy strategy, const char *disks, unsigne
         Machine *m = xcalloc(1, sizeof *m);
         m->s = sample_new();
         Host *h = &m->s.host;
-        h->type = NULL;         /* nobody promises disks */
+        h->type = NULL;         /* nothing promises disks */
         h->disks = m->disks;
         h->storage = (Storage) { .looked = true, .arrays = m->arrays, .mounts = m->mounts, .directories = m->directories };
         h->storage.programs = keep_list(m, LIST("cp", "mdadm", "mkfs.ext4", "mkfs.xfs"));
@@ -273,7 +273,7 @@ static const Row rows[] = {
         { STORAGE_RAID0, "012", "r012:f", .cause = CAUSE_DISK_ERROR, .says = { "array md127", "Input/output error" } },
         { STORAGE_RAID0, "012", "r012:h", .cause = CAUSE_DISK_USED, .says = { "dm-3 is built on array md127" } },
         { STORAGE_RAID0, "bbb", "r012", .cause = CAUSE_DISK_USED, .says = { "nvme2n1", "carries no superblock", "md127" } },
-        /* RAID0: disks that are somebody's, or broken: each is named */
+        /* RAID0: foreign or broken disks: a message names each */
         { STORAGE_RAID0, "xbe", .cause = CAUSE_DISK_USED, .says = { "nvme1n1 (AWS00000000000000003, 1.9 TB) is not blank", "nvme3n1", "wipefs --all /dev/nvme1n1" } },
         { STORAGE_RAID0, "bop", .cause = CAUSE_DISK_USED, .says = { "nvme2n1", "has partitions (nvme3n1p1)" } },
         { STORAGE_RAID0, "bhm", .cause = CAUSE_DISK_USED, .says = { "nvme2n1 (AWS00000000000000002, 1.9 TB) is held by dm-0", "is mounted at /data" } },
@@ -294,7 +294,13 @@ static const Row rows[] = {
         { STORAGE_RAID0, "m", .cause = CAUSE_DISK_USED, .says = { "/data" } },
         { STORAGE_RAID0, "f", .cause = CAUSE_DISK_ERROR, .says = { "Input/output error" } },
         { STORAGE_RAID0, "r", .cause = CAUSE_DISK_ERROR, .says = { "read-only" } },
-        { STORAGE_RAID0, "0", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },      /* nodeadm's array of one */
+        { STORAGE_RAID0, "0", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },      /*
+                                                                                                         * the
+                                                                                                         * nodeadm
+                                                                                                         * array
+                                                                                                         * of
+                                                                                                         * one
+                                                                                                         * */
         { STORAGE_RAID0, "0", "r0:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID0, "F", .cause = CAUSE_DISK_USED, .says = { "data" } },
         { STORAGE_RAID0, "0", .of = 3, .cause = CAUSE_DISKS, .says = { "the members 1, 2" } },
@@ -495,7 +501,7 @@ TEST(what_is_found_is_handed_on) {
         ASSERT_STREQ(fs->with, "xfs");                  /* what is asked for stays the plan's name */
         ASSERT_STREQ(mount->storage.filesystem, "ext4");
         ASSERT_STREQ(mount->storage.uuid, "0f0e0d0c-1111-4222-8333-444455556666");
-        ASSERT_STREQ(fs->storage.uuid, mount->storage.uuid);    /* not one that nobody makes */
+        ASSERT_STREQ(fs->storage.uuid, mount->storage.uuid);    /* not an impossible one */
         ASSERT_TRUE(sample_warned(&m->s, "filesystem-kept"));
         m->s.config.instance.storage.filesystem = FILESYSTEM_EXT4;
         ASSERT_PLANNED(m);
@@ -612,7 +618,7 @@ TEST(the_id_does_not_depend_on_what_the_disks_say) {
         }
 }
 
-/* ---- nobody looked ---- */
+/* ---- no look ---- */
 
 TEST(a_plan_without_a_look_shows_the_whole_road) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "Fp", 0);     /* whatever is on them */
@@ -721,7 +727,7 @@ TEST(missing_disks_are_counted_and_named) {
         ASSERT_STREQ(planned(more, "create-raid:" RAID_DEVICE)->with, "raid0 3 disks");
 }
 
-/* Somebody else's array has the name: ours has one of its own, in the plan's state and not in its id. */
+/* A foreign array has the name: ours has one of its own, in the state of the plan and not in its id. */
 TEST(a_foreign_array_with_our_name_is_left_to_itself) {
         static const struct { const char *disks, *array; bool other; } cases[] = {
                 { "bbb", "rE", true }, { "012", "rE", true }, { "01b", "rE", true }, { "012", "r012:x", false },
@@ -976,7 +982,7 @@ TEST(the_time_to_move_follows_the_bytes) {
         static const struct { uint64_t kubelet, containerd, used; uint64_t seconds; } cases[] = {
                 { 0, 0, 0, 600 },                                       { 0, 10 << 20, 0, 601 },
                 { 10ULL << 30, 40ULL << 30, 60ULL << 30, 600 + 5120 },  { 0, 1ULL << 40, 0, 4 * 3600ULL },
-                { 0, 0, 30ULL << 30, 600 + 3072 },      /* one file system, of which nobody counted what lies where */
+                { 0, 0, 30ULL << 30, 600 + 3072 },      /* one file system, with uncounted content */
         };
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
         _free_ char *id = NULL;
@@ -1155,7 +1161,9 @@ static size_t files_below_binds(const Plan *plan, const char **ret) {
                 for (size_t k = 0; k < ARRAY_SIZE(storage_binds); k++) {
                         const char *target = plan->actions[i].target;
                         if (plan->actions[i].type == ACTION_WRITE_FILE && startswith(target, storage_binds[k].path)) {
-                                ASSERT_EQ(plan->actions[i].phase, PHASE_CONFIG);        /* anew at each boot: it wins over the disks' */
+                                ASSERT_EQ(plan->actions[i].phase, PHASE_CONFIG);        /* new at each boot:
+                                                                                         * it wins over that
+                                                                                         * of the disks */
                                 *ret = target;
                                 n++;
                         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tables of conf/: known rows, order, and names that nobody knows. */
+ * The tables of conf/: known rows, order, and unknown names. */
 #include "host/tables.h"
 
 #include "base/str.h"

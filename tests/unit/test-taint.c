@@ -206,7 +206,7 @@ TEST(a_node_that_had_no_label_is_told) {
         fabric_finds(&n, UUID, 1);
         ASSERT_STREQ(run(&n), "done");
         assert_tells_to(&n, "nvidia.com/gpu.clique=" UUID ".1");
-        n.results[0].action = n.tasks[0].action = &n.steps[1];          /* nobody looks, after a reboot */
+        n.results[0].action = n.tasks[0].action = &n.steps[1];          /* no look, after a reboot */
         ASSERT_OK(root_remove(n.box.root, TAINT_FILE));
         ASSERT_STREQ(run(&n), "unchanged");
         ASSERT_EQ(n.box.work.warnings.n, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What becomes of a job whose start nobody waits for any more. A child of the test speaks for systemd, where its private socket
- * is: it answers when the test wants it to, and tells what it was asked. (A real systemd: tests/check/units.sh.) */
+ * The fate of a job after its waiter has gone. A child of the test speaks for systemd at
+ * its private socket: it answers when the test wants it to, and reports each request. (A real systemd:
+ * tests/check/units.sh.) */
 #include "apply/units/unit.h"
 #include "mounts.h"
 
@@ -13,7 +14,7 @@
 
 #define JOB "/org/freedesktop/systemd1/job/7"
 
-/* What it does when it is asked for a job. */
+/* Its answer to a request for a job. */
 typedef enum Manners {
         STOPS_US,               /* SIGTERM, and then the answer */
         STOPS_US_AND_REFUSES,
@@ -37,7 +38,7 @@ static void must(int r) {
                 _exit(r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN ? 0 : 1);
 }
 
-/* Who does not want it may have hung up already. */
+/* A client that does not want it may have hung up already. */
 static void answer_with_job(sd_bus_message *call) {
         (void)!sd_bus_reply_method_return(call, "o", JOB);
 }
@@ -155,7 +156,7 @@ static int listen_as_systemd(void) {
         return fd;
 }
 
-/* What systemd was asked for, but for the state of units, into told. */
+/* The requests to systemd, but for those of the state of units, go into told. */
 static int apply(Run *r, Manners manners, const char *active) {
         char told[4096] = "";
         size_t n = 0;
@@ -230,7 +231,7 @@ TEST(a_job_that_is_told_of_after_the_deadline_is_withdrawn) {
         ASSERT_STREQ(r.told, "StartUnit a.service\nCancel " JOB "\n");
 }
 
-/* What the job waits for is asked when its time is over. */
+/* After the time of the job, a question finds its blocker. */
 static bool job_is_withdrawn(ActionType type, const char *active) {
         RUN(r);
         add(&r, type, "a.service");

@@ -49,7 +49,7 @@ static void assert_refused(const void *data, size_t size, int error, const char 
 TEST(e1_nothing_to_undo) {
         assert_unpacks("", 0, "");
         assert_unpacks("kind: x\n", 8, "kind: x\n");
-        assert_unpacks("YTog Yg==", 9, "YTog Yg==");    /* a blank is no line end */
+        assert_unpacks("YTog Yg==", 9, "YTog Yg==");    /* a blank is not a line end */
         assert_unpacks("YTogYg", 6, "YTogYg");          /* no padding */
         assert_unpacks("YTog-_==", 8, "YTog-_==");      /* another alphabet */
         assert_unpacks("\x1f", 1, "\x1f");

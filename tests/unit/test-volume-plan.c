@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is decided for every situation that EBS volumes can be found in. */
+ * The decision for every situation of EBS volumes. */
 #include "disk/disk.h"
 #include "sample.h"
 

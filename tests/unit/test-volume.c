@@ -30,12 +30,13 @@ int ioctl(_unused_ int fd, unsigned long request, ...) {
         ASSERT_EQ(command->opcode, 6);
         ASSERT_EQ(command->cdw10, 1);
         ASSERT_EQ(command->data_len, sizeof page);
-        ASSERT_EQ(command->timeout_ms, 0);                      /* the kernel's own: when another one is over it resets the controller */
+        ASSERT_EQ(command->timeout_ms, 0);                      /* of the kernel: when another one is over
+                                                                 * it resets the controller */
         if (ioctl_result < 0) {
                 errno = -ioctl_result;
                 return -1;
         }
-        /* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's own interface */
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): the interface of the kernel */
         memcpy((void *)(uintptr_t)command->addr, page, sizeof page);
         return ioctl_result;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the devices phase waited for in vain, and what of it the run phase of the same boot waits for again. Nothing is applied: the
+ * Vain waits of the devices phase, and those that the run phase of the same boot repeats. Nothing is
+ * applied: the
  * results are made here. */
 #include "apply/engine.h"
 
@@ -85,7 +86,7 @@ TEST(what_had_all_of_its_time_is_looked_at_once_more) {
         devices_phase(&b, OUTCOME_FAILED, false, 300);
         ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 10);
         ASSERT_EQ(b.apply.tasks[1].waited_usec, 300 * USEC_PER_SEC);
-        ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 300);       /* it was taken: somebody has mended something */
+        ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 300);       /* it was taken: a repair has happened */
 }
 
 TEST(what_was_only_warned_of_counts_as_well) {

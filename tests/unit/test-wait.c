@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What wait_for_disks() counts, on trees of sysfs, where it never waits; tests/vm/late-disks.sh has the waiting. */
+ * The counts of wait_for_disks(), on trees of sysfs, where it never waits; tests/vm/late-disks.sh has the
+ * waiting. */
 #include "host/wait.h"
 
 #include "test.h"

@@ -104,7 +104,8 @@ TEST(done_and_unchanged) {
 
 /* ---- what is left open ---- */
 
-static int kept[2];                     /* a pipe: its reader sees when nobody holds the other end any more */
+static int kept[2];                     /* a pipe: its reader sees when the other end has no holder any more
+                                         * */
 static bool is_kept(void) {
         struct pollfd p = { .fd = kept[0] };
         ASSERT_TRUE(poll(&p, 1, 0) >= 0);
@@ -371,7 +372,7 @@ TEST(the_deadline_kills_the_program) {
         fcntl(fd, F_SETFL, 0);
         while (seen(fd))
                 ;
-        close(fd);                      /* the end of file: nobody is left who could write */
+        close(fd);                      /* the end of file: no writer is left */
 }
 
 static int is_interrupted(Work *w) {
@@ -434,7 +435,7 @@ TEST(the_run_ends_without_a_thread_that_does_not) {
                 ASSERT_CONTAINS(b.results.items[0].text, "not done after 1 s; mounting 0; dmesg");
                 ASSERT_EQ(b.results.threads_left, 1);
         }
-        /* Nobody else has the plan any more; the thread comes back to it. */
+        /* Only this thread has the plan now, and comes back to it. */
         ASSERT_EQ(write(stuck[1], "x", 1), 1);
         ASSERT_TRUE(read(woken[0], text, sizeof text - 1) > 0);
         ASSERT_STREQ(text, "1 0 /");

@@ -57,7 +57,7 @@ static struct timespec timespec_of(long long nsec) {
         return (struct timespec){ nsec / 1000000000LL, nsec % 1000000000LL };
 }
 
-/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): stand-ins of the C library's */
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): stand-ins for the C library */
 int clock_gettime(clockid_t clock, struct timespec *t) {
         static int (*next)(clockid_t, struct timespec *);
         if (!next)
