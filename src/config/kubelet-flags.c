@@ -313,6 +313,14 @@ static const char *dns_fault(const char *address) {
         return kubelet_address_is_valid(address) ? NULL : "holds what is not an address";
 }
 
+/* k8s.io/component-base:logs/api/v1/pflags.go */
+static const char *verbosity_fault(const char *item) {
+        const char *level = strchr(item, '=');
+        uint64_t n;
+        bool known = level && level > item && parse_u64(level + 1, &n) >= 0 && n <= INT32_MAX;
+        return known ? NULL : "must be FILE=NUMBER, such as kubelet=4";
+}
+
 static const char *list_fault(const char *list, const char *(*fault)(const char *)) {
         const char *found = NULL;
         while (*list && !found) {
@@ -334,6 +342,8 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
                 return list_fault(value, taint_fault);
         if (streq(f->name, "feature-gates"))
                 return list_fault(value, gate_fault);
+        if (streq(f->name, "vmodule"))
+                return list_fault(value, verbosity_fault);
         if (streq(f->name, "address") || streq(f->name, "healthz-bind-address"))
                 return kubelet_address_is_valid(value) ? NULL : "must be an IP address";
         if (streq(f->name, "cluster-dns"))

@@ -68,6 +68,7 @@ LEFT_OUT = """apiVersion kind containerRuntimeEndpoint imageServiceEndpoint tlsC
 VALUES = {
     "address": (["0.0.0.0", "127.0.0.1", "::"], ["x", "10.0.0.300", 5]),
     "healthzBindAddress": (["127.0.0.1", "0.0.0.0"], ["x", "10.0.0.300"]),
+    "authentication.x509.clientCAFile": ([""], ["x"]),      # /a need not be on the machine of a plan
     "allowedUnsafeSysctls": (
         [["net.core.somaxconn"], ["net.*"], ["kernel.shm*"], ["kernel.msgmax", "fs.mqueue.*"], ["kernel.sem"]],
         [["fs.aio-max-nr"], ["vm.max_map_count"], ["kernel.*"], ["*"], [""], ["net..x"], "net.core.somaxconn"]),

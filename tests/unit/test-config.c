@@ -458,6 +458,8 @@ TEST(texts_that_leave_their_place) {
                 { "kubelet: {config: {clusterDNS: [10.100.10]}}", "clusterDNS[0]: is not one address" }, { "kubelet: {config: {clusterDNS: ['']}}", "clusterDNS[0]: is not one address" },
                 { "kubelet: {config: {clusterDNS: [10.100.0.10.1]}}", "clusterDNS[0]: is not one address" }, { "kubelet: {config: {clusterDNS: ['fe80::1%eth0']}}", "clusterDNS[0]: is not one address" },
                 { "kubelet: {config: {clusterDNS: [10.100.0.10, 010.100.000.011, 'fd00::a']}}", NULL }, { "kubelet: {config: {clusterDNS: []}}", NULL },
+                { "kubelet: {flags: ['--vmodule=kubelet=4,,a']}", "flags[0]: --vmodule must be FILE=NUMBER, such as kubelet=4" },
+                { "kubelet: {flags: ['--vmodule=a=2147483648']}", "flags[0]: --vmodule must be FILE=NUMBER" },
                 { "kubelet: {flags: ['--cluster-dns=10.100.0.10,10.100.0.300']}", "flags[0]: --cluster-dns holds what is not an address: kubelet passes over it, and pods look up no names" },
                 { "kubelet: {config: {clusterDomain: '{{ domain }}'}}", "a, line 5: spec.kubelet.config.clusterDomain: holds a placeholder" },
                 { "kubelet: {config: {clusterDNS: ['${DNS}'], tlsCipherSuites: ['${A}']}}", "spec.kubelet.config.clusterDNS[0]: holds a placeholder" },
