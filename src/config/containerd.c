@@ -177,10 +177,10 @@ static bool is_host_and_port(const char *text) {
         return !strpbrk(host, ": \t[]");
 }
 
-/* The fault of a text by what the table says of it, or NULL. */
-static const char *text_fault(const char *text, const char *limits, Text *room) {
+/* The fault of a text by its word in the table, or NULL. An empty text is the default, but not in a list. */
+static const char *text_fault(const char *text, const char *limits, bool listed, Text *room) {
         bool level = streq(limits, "@level");
-        if (!*text && !streq(limits, "@platform"))
+        if (!*text && !listed && !streq(limits, "@platform"))
                 return NULL;
         switch (limits[0] == '@' ? limits[1] : *limits ? '|' : 0) {
         case 0:
@@ -253,7 +253,7 @@ static const char *list_fault(char type, const json_t *value, const char *limits
                 if (!fault)
                         fault = type == 'U' ? number_fault('u', item, "", true, room)
                                 : !json_is_string(item) ? "must be a list of texts"
-                                : text_fault(json_string_value(item), limits, room);
+                                : text_fault(json_string_value(item), limits, true, room);
         return fault;
 }
 
@@ -261,7 +261,7 @@ static const char *value_fault(const ContainerdGiven *g, const Row *row, const j
                                Text *room) {
         switch (row->type) {
         case 's':
-                return json_is_string(value) ? text_fault(json_string_value(value), row->limits, room)
+                return json_is_string(value) ? text_fault(json_string_value(value), row->limits, false, room)
                                              : "must be text: put it in quotes";
         case 'b':
                 if (json_is_true(value) && *row->limits)

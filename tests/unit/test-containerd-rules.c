@@ -83,6 +83,7 @@ TEST(verdicts) {
                 GOOD("2.1.9", "[plugins.'io.containerd.runtime.v2.task']\nplatforms = ['linux/amd64', 'windows(10.0.17763)/amd64', 'linux/arm64/v8']"),
                 BAD("2.1.9", "[" P2 "]\nstream_server_port = '65536'", CRI "stream_server_port", "a port"), GOOD("2.1.9", "[" P2 "]\nstream_server_port = '10010'\n[" R3 "]\nenable_selinux = false"),
                 BAD("1.7.24", "[" P2 "]\nsystemd_cgroup = true", CRI "systemd_cgroup", "must be false"), GOOD("1.7.24", "[" P2 "]\nsystemd_cgroup = false"),
+                BAD("2.4.2", "[plugins.'io.containerd.snapshotter.v1.erofs']\nlayer_content_caches = ['/a', '']", "plugins.io.containerd.snapshotter.v1.erofs.layer_content_caches", "an absolute path"),
                 BAD("2.4.2", "[plugins.'io.containerd.shim.v1.manager']\nsocket_dir = 'x'", "plugins.io.containerd.shim.v1.manager.socket_dir", "an absolute path"),
                 /* registries */
                 GOOD("2.1.9", "[" I3 ".registry.mirrors.'docker.io']\nendpoint = ['https://m']"), GOOD("1.7.24", "[" P2 ".registry.configs.x.tls]\ninsecure_skip_verify = true"),
