@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files → tar → gzip, block by block: only the compressed form is kept. Plain ustar headers; a name that
- * does not fit into one gets a pax header in front. */
+ * Files → tar → gzip, block by block; only the compressed form stays in memory. Plain ustar headers, and
+ * a pax header for a longer name. */
 #include "base/archive.h"
 
 #include "base/str.h"
@@ -10,9 +10,9 @@
 #include <zlib.h>
 
 #define BLOCK       512U
-#define MEMBER_MAX  ((size_t)1 << 33)           /* what eleven octal digits can say */
+#define MEMBER_MAX  ((size_t)1 << 33)           /* eleven octal digits */
 
-/* POSIX's header block; numbers are octal text. */
+/* The POSIX header block; numbers are octal text. */
 typedef struct Header {
         char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100], magic[6],
                 version[2], user[32], group[32], major[8], minor[8], prefix[155], padding[12];
@@ -33,9 +33,9 @@ Archive *archive_new(int64_t mtime) {
         Archive *a = xcalloc(1, sizeof *a);
         a->mtime = mtime;
         a->z = (z_stream){ .zalloc = take_memory, .zfree = give_memory };
-        /* 15: the window's bits; 16: gzip's header and trailer around it */
+        /* 15: window bits; 16: with a gzip header and trailer */
         int r = deflateInit2(&a->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-        assert(r == Z_OK);              /* memory is had, and the rest is constant */
+        assert(r == Z_OK);              /* memory and constants cannot fail */
         (void)r;
         return a;
 }
@@ -76,7 +76,7 @@ static void put_entry(Archive *a, char type, const char *name, const void *data,
         (void)snprintf(h.size, sizeof h.size, "%011zo", size);
         (void)snprintf(h.mtime, sizeof h.mtime, "%011llo",
                        (unsigned long long)MAX(a->mtime, 0) & 077777777777ULL);
-        memset(h.checksum, ' ', sizeof h.checksum);     /* as which it counts in the sum */
+        memset(h.checksum, ' ', sizeof h.checksum);     /* which the checksum counts as blanks */
         for (size_t i = 0; i < sizeof h; i++)
                 sum += ((const unsigned char *)&h)[i];
         (void)snprintf(h.checksum, sizeof h.checksum, "%06o", sum);
@@ -86,7 +86,7 @@ static void put_entry(Archive *a, char type, const char *name, const void *data,
                 put(a, (const char[BLOCK]){}, BLOCK - size % BLOCK, Z_NO_FLUSH);
 }
 
-/* "26 path=a/rather/long/name\n": its length counts itself. */
+/* "26 path=a/rather/long/name\n"; the length counts itself. */
 static char *pax_record(const char *name) {
         size_t rest = strlen(" path=\n") + strlen(name), digits = 1;
         while ((size_t)snprintf(NULL, 0, "%zu", rest + digits) > digits)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How long to wait before the next attempt. Thousands of nodes may boot in the same second, and without
- * jitter over the full span they would all come back in the same second, too. */
+ * Waits with full jitter: thousands of nodes that boot in the same second must not retry in the same
+ * second. */
 #include "base/backoff.h"
 
 #include "base/stop.h"
@@ -11,11 +11,10 @@
 
 #define SLICE_USEC (250 * USEC_PER_MSEC)
 
-/* Anything from 0 to span. */
 static uint64_t random_usec(uint64_t span) {
         uint64_t random = 0;
         if (getrandom(&random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random)
-                /* The kernel has no entropy yet, early at boot: the clock has to serve. */
+                /* early boot without entropy: the clock must do */
                 random = now_usec() * 0x9e3779b97f4a7c15u;
         return random % (span + 1);
 }
@@ -32,7 +31,7 @@ uint64_t backoff_apart_usec(uint64_t last_usec, uint64_t base_usec, uint64_t cap
         return MIN(usec, cap_usec);
 }
 
-/* In slices: the signal may come between the look and the sleep, or to another thread. */
+/* In slices: the signal may arrive just before the sleep, or in another thread. */
 void sleep_usec(uint64_t usec) {
         uint64_t now = now_usec(), end = now + usec;
         for (; !stop_signal() && now < end; now = now_usec()) {

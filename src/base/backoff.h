@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The wait between two attempts, which ends early where a signal asks to stop. */
+/* The wait between two attempts. */
 #include "base/macro.h"
 
-/* How long to wait after failure number n (from 0): anything from 0 to MIN(cap, base * 2^n), "full jitter":
+/* The wait after failure n (from 0): 0 to MIN(cap, base * 2^n), "full jitter":
  * https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/ */
 uint64_t backoff_usec(unsigned n, uint64_t base_usec, uint64_t cap_usec);
-/* How long to wait when the last wait took last_usec (0: there was none): anything from base to three times
- * that, cap at most, "decorrelated jitter" of the same article. No wait is short: for who is told that too
- * many ask. */
+/* The wait after a wait of last_usec (0: none), from base to three times that, at most cap: "decorrelated
+ * jitter" of the same article. For a throttled client: never short. */
 uint64_t backoff_apart_usec(uint64_t last_usec, uint64_t base_usec, uint64_t cap_usec);
-/* Ends early where a signal asks to stop (base/stop.h), whichever thread had it. */
+/* Ends early when a signal asks to stop (base/stop.h), in any thread. */
 void sleep_usec(uint64_t usec);

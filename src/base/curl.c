@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The functions of libcurl.so.4, by dlopen: only a process that speaks TLS pays for the libraries behind
- * it. */
+ * libcurl.so.4 by dlopen: only a process that speaks TLS loads the libraries behind it. */
 #include "base/curl.h"
 
 #include <sys/single_threaded.h>
 
-/* Debian's libcurl brings GnuTLS for LDAP and RTMP, which starts itself when it is loaded: 0.7 MiB that no
- * request here uses. https://gnutls.org/manual/html_node/Initialization.html */
+/* Debian libcurl loads GnuTLS for LDAP and RTMP, which initialises itself with 0.7 MiB that no request here
+ * uses. https://gnutls.org/manual/html_node/Initialization.html */
 #define NO_GNUTLS "GNUTLS_NO_IMPLICIT_INIT"
 
 int curl_load(Curl *ret, char **ret_why) {
         library_settle_libcrypto();
-        /* the environment is all threads' */
+        /* threads share the environment */
         bool implicit = __libc_single_threaded && !getenv(NO_GNUTLS);
         if (implicit)
                 setenv(NO_GNUTLS, "1", 0);
         int r = library_load("libcurl.so.4", CURL_FUNCTIONS(LIBRARY_NAME), CURL_PACKAGE, ret, ret_why);
         if (implicit)
-                unsetenv(NO_GNUTLS);    /* programs that are started from here may depend on it */
+                unsetenv(NO_GNUTLS);    /* child programs may depend on it */
         return r;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* libcurl, loaded when it is really needed: it brings some thirty libraries into the process. */
+/* libcurl, loaded on demand: it brings thirty libraries. */
 #include "base/library.h"
 #include "base/package.h"
 #include <curl/curl.h>
@@ -17,13 +17,11 @@
         X(free_all, curl_slist_free_all)
 typedef struct Curl { CURL_FUNCTIONS(LIBRARY_POINTER) } Curl;
 
-/* Fills the table, and changes the environment for a moment; returns and *ret_why are those of
- * library_load(). */
+/* Fills the table; results as of library_load(). Changes the environment for a moment. */
 _must_check_ _nonnull_ int curl_load(Curl *ret, char **ret_why);
-/* Is it this machine itself, which is not asked through a proxy? */
+/* Local hosts bypass a proxy. */
 static inline bool curl_is_local(const char *host) {
         return streq(host, "localhost") || startswith(host, "127.") || streq(host, "::1");
 }
-/* Might this error text of libcurl quote the address of a proxy, as it does where it cannot read one? There
- * is a password in many: then it must not be shown. */
+/* libcurl quotes a proxy address that it cannot read, often with a password: do not show such an error. */
 _nonnull_ bool curl_may_quote_proxy(const char *error);

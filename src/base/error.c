@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of causes (the manual has the same one, with what each means) and the list of diagnostics. */
+ * The table of causes (explained in nodestrap-codes(7)) and the list of diagnostics. */
 #include "base/error.h"
 
 #include "base/str.h"
@@ -133,7 +133,7 @@ void diag_suggest_name(Diag *d, const char *before, const char *name) {
                 diag_suggest(d, "%s%s", before, name);
 }
 
-typedef struct Placed { Diagnostic item; size_t at; } Placed;   /* at: where it was before */
+typedef struct Placed { Diagnostic item; size_t at; } Placed;   /* its old index */
 
 static int by_place(const void *a, const void *b) {
         const Placed *x = a, *y = b;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A path, one component after the other → is anybody but root able to put something else there? Links are
- * not followed: who may make one chooses among all files, the old ones, too. Access control lists need no
- * look: what they allow others shows in the bits of the group (acl(5)). */
+ * Checks each component of a path. A symbolic link fails: its owner chooses among all files, old ones too.
+ * ACLs show in the group bits (acl(5)). */
 #include "base/guard.h"
 
 #include "base/str.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bytes → SHA-256, HMAC, by EVP_MD_fetch(3) and EVP_MAC_fetch(3): which provider computes is up to
- * openssl.cnf, and on an image in FIPS mode that is the validated one (fips_module(7)). Both are fetched once
- * and by the first who needs them: that takes 0.7 ms, most of it to read openssl.cnf. */
+ * SHA-256 and HMAC by EVP_MD_fetch(3) and EVP_MAC_fetch(3): openssl.cnf chooses the provider, in FIPS mode
+ * the validated one (fips_module(7)). The fetch takes 0.7 ms, so it happens once and on demand. */
 #include "base/hash.h"
 
 #include "base/library.h"
@@ -23,7 +22,7 @@ static void fetch(void) {
         hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
 }
 
-/* Others may sign in a thread of their own meanwhile. */
+/* Other threads may sign meanwhile. */
 static bool is_there(void) {
         static pthread_once_t once = PTHREAD_ONCE_INIT;
         pthread_once(&once, fetch);
@@ -44,7 +43,7 @@ int hash_load(Diag *diag) {
                           "openssl list -providers and openssl.cnf");
 }
 
-/* Where hash_load() has said nothing of it: nothing else may compute in its place. */
+/* No fallback may compute instead; hash_load() has reported it. */
 static _Noreturn void give_up(void) {
         fputs("nodestrap: libcrypto does not compute SHA-256\n", stderr);
         abort();
@@ -69,5 +68,5 @@ void hmac_sha256(const void *key, size_t key_size, const void *data, size_t size
         if (!context || EVP_MAC_init(context, key, key_size, parameters) != 1 ||
             EVP_MAC_update(context, data, size) != 1 || EVP_MAC_final(context, ret, &done, 32) != 1)
                 give_up();
-        EVP_MAC_CTX_free(context);              /* which erases the key */
+        EVP_MAC_CTX_free(context);              /* erases the key */
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a unit said last: journald is asked to write down what it holds (varlink,
- * io.systemd.Journal.Synchronize, which journalctl --sync uses too), then the journal is read backwards. Only
- * done for a unit that is in trouble. */
+ * The last messages of a unit. journald writes down its buffer first (varlink,
+ * io.systemd.Journal.Synchronize, as journalctl --sync). Only for a unit in trouble. */
 #include "base/journal.h"
 
 #include "base/str.h"
@@ -14,13 +13,13 @@
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 600     /* a reason stands behind a hundred of names and what failed before */
+#define LINE_MAX_BYTES 600     /* room for a hundred names before the reason */
 #define TRACE_LINES    64
 #define QUOTE_LINES    2048
 
-/* Half a second at most, and no matter if it fails: then the last lines may be missing. */
+/* Best effort, at most half a second; without it the last lines may be missing. */
 static void journal_sync(void) {
-        /* its NUL is the end mark */
+        /* its NUL is the varlink end mark */
         static const char request[] = "{\"method\":\"io.systemd.Journal.Synchronize\"}";
         struct sockaddr_un address = { .sun_family = AF_UNIX,
                                        .sun_path = "/run/systemd/journal/io.systemd.journal" };
@@ -37,7 +36,7 @@ static void journal_sync(void) {
         close(fd);
 }
 
-/* So that no part of a secret is left where what hides secrets does not know it any more: whole words. */
+/* Cuts at a word: the filter for secrets would not recognise a part of one. */
 static char *line_cut(const char *text, size_t size) {
         size_t n = MIN(size, (size_t)LINE_MAX_BYTES);
         while (n > 0 && n < size && !strchr(" \t\n", text[n]))
@@ -62,7 +61,7 @@ static char *line_clean(const char *text, size_t size) {
         return stripped;
 }
 
-/* The text of the entry there; "" where it has none. */
+/* "" without such a field. */
 static char *entry_field(sd_journal *j, const char *name, size_t *ret_size) {
         size_t n = strlen(name) + 1;            /* and the equals sign */
         const void *data;
@@ -86,7 +85,7 @@ char *log_error(const char *line) {
         size_t n = 0;
         while (begin[n] && begin[n] != '"')
                 n += begin[n] == '\\' && begin[n + 1] ? 2 : 1;
-        /* what JSON does not know of the escapes of Go stays as it is */
+        /* an escape of Go that JSON does not know stays as it is */
         _free_ char *quoted = xasprintf("\"%.*s\"", (int)n, begin);
         json_t *text = json_loads(quoted, JSON_DECODE_ANY, NULL);
         char *error = text ? line_clean(json_string_value(text), json_string_length(text))
@@ -108,16 +107,16 @@ static char **journal_last(sd_journal *j, const char *field, const char *unit, u
                 return NULL;
         while (strv_length(newest_first) < MAX(max, (size_t)TRACE_LINES) && sd_journal_previous(j) > 0) {
                 if (sd_journal_get_monotonic_usec(j, &usec, NULL) < 0 || usec < since_usec)
-                        break;                  /* of an earlier boot (-ESTALE), or before we began */
+                        break;                  /* an earlier boot (-ESTALE), or too early */
                 size_t size, unused;
                 _free_ char *message = entry_field(j, "MESSAGE", &size),
                             *line = line_clean(message, size),
                             *invocation = entry_field(j, "_SYSTEMD_INVOCATION_ID", &unused);
                 newest = newest ?: xstrdup(invocation);
-                /* of a process that is gone journald does not always know which start it was any more */
+                /* journald may not know the invocation of a process that has ended */
                 bool same = !*invocation || !*newest || streq(invocation, newest);
-                /* What a Go program says last before the trace of its stack, which is dozens of lines
-                 * (kubelet panics at a feature gate that it does not know). */
+                /* The last message before a stack trace of dozens of lines (kubelet panics at an unknown
+                 * feature gate). */
                 if (same && (startswith(line, "panic: ") || startswith(line, "fatal error: ")))
                         first = strv_length(newest_first);
                 if (*line)
@@ -134,7 +133,7 @@ char **journal_tail(const char *unit, uint64_t since_usec, size_t max) {
         if (sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM) < 0)
                 return NULL;
         char **lines = journal_last(j, "_SYSTEMD_UNIT", unit, since_usec, max);
-        /* it said nothing: systemd may have said something about it */
+        /* the unit was silent: messages of systemd about it */
         if (!lines)
                 lines = journal_last(j, "UNIT", unit, since_usec, max);
         sd_journal_close(j);

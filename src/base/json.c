@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Texts and lists of them ⇄ json_t; values set by path; json_t → the text that Go's encoding/json makes
- * of it (https://pkg.go.dev/encoding/json#Marshal), as the files of nodeadm are written. */
+ * Texts and lists ⇄ json_t; json_t → the text of Go encoding/json
+ * (https://pkg.go.dev/encoding/json#Marshal), for files of nodeadm. */
 #include "base/json.h"
 
 #include "base/str.h"
@@ -71,11 +71,11 @@ JsonMember *json_members(const json_t *object, bool sorted) {
 
 /* ---- numbers ---- */
 
-/* The digits of "-1.25e+03" → "-1250", without an exponent. */
+/* "-1.25e+03" → "-1250". */
 static char *plain_real(const char *scientific) {
         Text t = {};
         const char *p = scientific + (*scientific == '-'), *mark = strchr(p, 'e');
-        long point = strtol(mark + 1, NULL, 10) + 1;    /* digits before it */
+        long point = strtol(mark + 1, NULL, 10) + 1;
         if (p != scientific)
                 text_add(&t, "-");
         if (point <= 0)

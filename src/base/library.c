@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dlopen(3) and dlsym(3), for a whole table at once. */
+ * dlopen(3) and dlsym(3) for a table of functions */
 #include "base/library.h"
 
 #include "base/str.h"
@@ -16,7 +16,7 @@ int library_load(const char *name, const char *functions, const char *package, v
         for (const char *f = functions; whole && *f; f += strlen(f) + 1) {
                 bool optional = *f == '?';
                 void *address = dlsym(library, f + optional);
-                /* copied, since C has no cast from a pointer to data to one to a function */
+                /* C cannot cast a data pointer to a function pointer */
                 memcpy(slot, &address, sizeof address);
                 slot += sizeof address;
                 whole = address || optional;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The longest common subsequence of lines by the table that every textbook has, between the lines that both
- * texts begin and end with. Texts of which even that is too large are shown as all removed and all added. */
+ * The longest common subsequence by the textbook table, between the common first and last lines. Beyond
+ * TABLE_MAX all lines are removed and added. */
 #include "base/lines.h"
 
 #include <string.h>
 
 #define AROUND    3             /* lines of context */
 #define APART     (2 * AROUND + 1)
-#define TABLE_MAX (4 << 20)     /* its fields: 2048 changed lines on either side */
+#define TABLE_MAX (4 << 20)     /* 2048 changed lines on both sides */
 
-typedef struct Line { const char *text; size_t size; } Line;    /* with its end, where it has one */
+typedef struct Line { const char *text; size_t size; } Line;    /* with its newline */
 typedef struct Lines { Line *items; size_t n; } Lines;
-/* ' ', '-' or '+', and the line. */
+/* mark: ' ', '-' or '+' */
 typedef struct Edit { char mark; Line line; } Edit;
 typedef struct Edits { Edit *items; size_t n; } Edits;
 
@@ -37,7 +37,7 @@ static void add(Edits *e, char mark, const Line *lines, size_t n) {
                 e->items[e->n++] = (Edit){ mark, lines[i] };
 }
 
-/* length[i][j]: of the longest common subsequence of what is from a[i] and b[j] on. */
+/* length[i][j]: of the longest common subsequence behind a[i] and b[j]. */
 static void compare(Edits *e, const Line *a, size_t n, const Line *b, size_t m) {
         size_t width = m + 1, i = 0, j = 0;
         if (n > 0 && m > 0 && n + 1 <= TABLE_MAX / width) {
@@ -81,7 +81,7 @@ static size_t count(const Edit *e, size_t n, char mark) {
         return all;
 }
 
-/* Tabs stay: a terminal takes them, and a person reads what is to be aligned. */
+/* Keeps tabs, for alignment. */
 static void add_shown(Text *to, const char *text, size_t size) {
         for (const char *end = text + size, *p = text; p < end;) {
                 const char *tab = memchr(p, '\t', (size_t)(end - p)) ?: end;
@@ -102,7 +102,7 @@ static void add_hunk(Text *to, const Edits *e, size_t begin, size_t end, const c
                 text_add(to, "%s%c", indent, i->mark);
                 add_shown(to, i->line.text, i->line.size - ends);
                 text_add(to, "\n");
-                if (!ends)              /* as diff(1) says it */
+                if (!ends)              /* as in diff(1) */
                         text_add(to, "%s\\ No newline at end of file\n", indent);
         }
 }
@@ -115,7 +115,7 @@ void lines_diff(Text *to, const char *old, size_t old_size, const char *new, siz
                 size_t last = i;
                 if (e.items[i].mark == ' ')
                         continue;
-                /* as far as the next change is near enough to be in the same hunk */
+                /* extends the hunk to near changes */
                 for (size_t end = i; end < e.n && end - last <= APART; end++)
                         if (e.items[end].mark != ' ')
                                 last = end;

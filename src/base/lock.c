@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The lock is a file that only root can open, or anybody could hold up a boot. It is not waited for by
- * flock(2) itself: a signal that came a moment before would not end that, and it has no deadline. */
+ * Only root can open the lock file, so other users cannot hold up a boot. flock(2) itself does not wait: it
+ * has no deadline and would miss an earlier signal. */
 #include "base/lock.h"
 
 #include "base/log.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define PAUSE_USEC (50 * USEC_PER_MSEC)
-#define TELL_USEC  (1 * USEC_PER_SEC) /* a wait that is shorter is not worth a line */
+#define TELL_USEC  (1 * USEC_PER_SEC) /* a shorter wait is not worth a line */
 
 static int check_owner(const Root *root, Diag *diag) {
         struct stat st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Messages → lines on stderr, in one write each so that lines of several processes never mix. Where stderr
- * is the journal (JOURNAL_STREAM, systemd.exec(5)), the priority goes first as sd-daemon(3) spells it. */
+ * Messages → lines on stderr, one write each, so that lines of several processes do not mix. For the
+ * journal (JOURNAL_STREAM, systemd.exec(5)) each begins with its priority (sd-daemon(3)). */
 #include "base/log.h"
 
 #include "base/str.h"
@@ -22,7 +22,7 @@ bool log_to_journal(void) {
         if (!stream || fstat(STDERR_FILENO, &st) < 0)
                 return false;
         _free_ char *ours = xasprintf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-        /* else stderr was redirected since, as cloud-init does with the scripts that it runs */
+        /* stderr may be redirected meanwhile, as cloud-init does for its scripts */
         return streq(stream, ours);
 }
 
@@ -40,7 +40,7 @@ static void log_text(int level, const char *text, const char *reason) {
         for (size_t done = 0, size = strlen(line); done < size;) {
                 ssize_t n = write(STDERR_FILENO, line + done, size - done);
                 if (n < 0 && errno != EINTR)
-                        return;         /* nobody is left to tell */
+                        return;
                 if (n > 0)
                         done += (size_t)n;
         }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* One line on stderr for each message; below systemd each carries its priority as "<N>". Logged once, where
- * it is handled. */
+/* One line on stderr for each message. Log where an error is handled, and once. */
 #include "base/macro.h"
 #include <syslog.h>
 
-/* Does stderr lead to the journal, so that "<N>" in front of a line is its priority? */
+/* Is stderr the journal, where "<N>" is the priority of a line? */
 bool log_to_journal(void);
-/* LOG_DEBUG … LOG_ERR: what is less urgent is left out. The default is LOG_INFO. */
+/* LOG_DEBUG … LOG_ERR; the default is LOG_INFO */
 void log_set_level(int level);
 void log_line(int level, const char *format, ...) _printf_(2, 3);
-/* Logs with strerror(-r) behind ": " and returns r. */
+/* Logs with ": " and strerror(-r); returns r. */
 int log_line_errno(int level, int r, const char *format, ...) _printf_(3, 4);
 
 #define log_debug(...)   log_line(LOG_DEBUG, __VA_ARGS__)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Ownership, attributes and the enum <-> string table: what every file of this program uses. */
+/* Ownership, attributes, and enum <-> string tables. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@
 #define MIN(a, b)       ((a) < (b) ? (a) : (b))
 #define MAX(a, b)       ((a) > (b) ? (a) : (b))
 
-/* The first of n items for which the condition holds, NULL: none; in the condition, item points to each. */
+/* The first of n items that fits, or NULL; the condition sees each one as item. */
 #define FIND(item, items, n, condition)                                                        \
         ({ size_t item##_at = 0, item##_n = (n);                                               \
            for (; item##_at < item##_n; item##_at++) {                                         \
@@ -33,19 +33,19 @@
            }                                                                                   \
            item##_at < item##_n ? &(items)[item##_at] : NULL; })
 #define ANY(item, items, n, condition) (FIND(item, items, n, condition) != NULL)
-/* The value of that item; otherwise where there is none. */
+/* The value for that item, or otherwise. */
 #define PICK(item, items, n, condition, value, otherwise)                                      \
         ({ __auto_type item##_it = FIND(item, items, n, condition);                            \
            __auto_type item = item##_it;                                                       \
            item ? (value) : (otherwise); })
 
-/* Gives the pointer away: the variable is NULL afterwards, so its cleanup does nothing. */
+/* Returns the pointer and sets the variable to NULL, so that its cleanup does nothing. */
 #define TAKE_PTR(p) ({ __typeof__(p) *_p = &(p), _taken = *_p; *_p = NULL; _taken; })
-/* Frees what is there, once the other value is made. */
+/* Frees the old value after the new one is made. */
 #define RENEW(p, value) ({ __auto_type _new = (value); free(p); (p) = _new; })
 #define TAKE_FD(fd) ({ int *_p = &(fd), _taken = *_p; *_p = -1; _taken; })
 
-/* One more step of several, where those before it went well. */
+/* The next step, unless an earlier one failed. */
 #define THEN(r, step) ((r) = (r) < 0 ? (r) : (step))
 
 /* DEFINE_CLEANUP(Foo *, foo_free) makes foo_freep for _cleanup_(foo_freep). */
@@ -55,9 +55,8 @@
                         function(*p);                                                          \
         }
 
-/* STRING_TABLE(foo, Foo, "one", "two") makes foo_to_string() and foo_from_string(); the strings stand in the
- * enum's order. foo_from_string() answers -EINVAL for a name that is not in the table; foo_to_string() NULL
- * for a value outside it. */
+/* STRING_TABLE(foo, Foo, "one", "two") makes foo_to_string() (NULL: no such value) and foo_from_string()
+ * (-EINVAL: no such name); the order is that of the enum. */
 #define DECLARE_STRING_TABLE(name, type)                                                       \
         const char *name##_to_string(type value);                                              \
         int name##_from_string(const char *text)
@@ -83,19 +82,17 @@ static inline bool endswith(const char *s, const char *suffix) {
         size_t n = strlen(s), m = strlen(suffix);
         return n >= m && memcmp(s + n - m, suffix, m) == 0;
 }
-/* The text behind the last slash; all of it where there is none. */
 static inline const char *path_last(const char *path) {
         const char *slash = strrchr(path, '/');
         return slash ? slash + 1 : path;
 }
-/* For _cleanup_ and by hand: closes what is open and forgets it. */
 static inline void close_fd(int *fd) {
         if (*fd >= 0)
                 close(*fd);
         *fd = -1;
 }
-/* Inline even where code is to be small: called, it would have the address of the variable, which then lies
- * in memory and makes the compiler guard the stack of nearly every function. */
+/* Always inline: a call would need the address of the variable, so that the compiler guards the stack of
+ * nearly every function. */
 __attribute__((always_inline)) static inline void freep(void *p) {
         free(*(void **)p);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of programs → packages of Amazon Linux 2023, Debian and NVIDIA's repositories, which agree where
- * none of them is named. */
+ * Programs → packages of Amazon Linux 2023, Debian and NVIDIA; one name if they agree. */
 #include "base/package.h"
 
 #include "base/str.h"

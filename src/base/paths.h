@@ -1,44 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Paths that more than one file of src/ knows. What the kernel shows in /proc and /sys is not among them. */
+/* Paths that several files of src/ use, without those of the kernel in /proc and /sys. */
 
-/* ---- ours ---- */
+/* ---- nodestrap ---- */
 #define RUN_DIR             "/run/nodestrap"
-#define RUN_LOCK            RUN_DIR "/lock"         /* held by an init, but for one of the devices alone, */
-#define DEVICES_LOCK        RUN_DIR "/devices.lock" /* which holds this; others from take-turn on */
-#define BOOTSTRAPPER_LINK   "/run/eks-bootstrapper" /* → whose units have this boot: nodestrap, nodeadm */
-#define MOUNTS_READY        RUN_DIR "/mounts-ready"             /* units/containerd.service.d: until it is
-                                                                 * there, containerd does not start. A line
-                                                                 * for each mount: nodestrap-trim.service */
-#define KUBELET_TURN        RUN_DIR "/kubelet-may-start"        /* units/kubelet.service.d: the same for
-                                                                 * a kubelet that is enabled by itself */
+#define RUN_LOCK            RUN_DIR "/lock"         /* of init, but for */
+#define DEVICES_LOCK        RUN_DIR "/devices.lock" /* one of devices, from take-turn on this */
+#define BOOTSTRAPPER_LINK   "/run/eks-bootstrapper" /* → nodestrap or nodeadm: the owner of this boot */
+/* containerd waits for it (units/containerd.service.d); a line for each mount */
+#define MOUNTS_READY        RUN_DIR "/mounts-ready"
+/* an enabled kubelet waits for it (units/kubelet.service.d) */
+#define KUBELET_TURN        RUN_DIR "/kubelet-may-start"
 #define FABRIC_TURN         RUN_DIR "/fabric-may-start"         /* units/nvidia-fabricmanager.service.d */
 #define IMEX_BARRED         RUN_DIR "/imex-barred"              /* units/nvidia-imex.service.d */
 #define CDI_TURN            RUN_DIR "/cdi-may-refresh"          /* units/nvidia-cdi-refresh.service.d */
-#define TAINT_FILE          RUN_DIR "/kubelet-environment"      /* units/kubelet.service.d reads it
-                                                                 * behind KUBELET_ENVIRONMENT */
-#define POWER_FILE          RUN_DIR "/power"        /* units/nodestrap-power.service: "reboot 0 60", do it in
-                                                     * so many seconds, and when the cluster has heard why,
-                                                     * but in so many at the latest */
+/* units/kubelet.service.d, behind KUBELET_ENVIRONMENT */
+#define TAINT_FILE          RUN_DIR "/kubelet-environment"
+/* "reboot 0 60" for units/nodestrap-power.service: in 0 s and after the report to the cluster, in 60 s at the
+ * latest */
+#define POWER_FILE          RUN_DIR "/power"
 #define RUN_CONFIG_CACHE    "/run/eks/nodeadm/config.json"      /* --config-cache of our units */
-#define MANIFEST_FILE       "/var/lib/nodestrap/manifest.json"  /* of the files that this tool owns */
-#define ENVIRONMENT_DIR     "/etc/nodestrap/environment"        /* what the NodeConfig's environment says for
-                                                                 * a service, and for all: "default" */
-#define TRUSTED_DIR         "/etc/nodestrap/trusted.d"          /* keys of who may sign configurations */
-#define SERIALS_FILE        "/var/lib/nodestrap/serials.json"   /* of the signed ones applied last */
+#define MANIFEST_FILE       "/var/lib/nodestrap/manifest.json"  /* of the files that we own */
+/* from the NodeConfig, for a service, or for all: "default" */
+#define ENVIRONMENT_DIR     "/etc/nodestrap/environment"
+#define TRUSTED_DIR         "/etc/nodestrap/trusted.d"          /* keys that may sign configurations */
+#define SERIALS_FILE        "/var/lib/nodestrap/serials.json"   /* of the last signed configurations */
 
-/* ---- nodeadm's, which its udev helper looks for (nodeadm: internal/system/marker.go) ---- */
-#define INIT_MARKER         "/run/nodeadm/init"                 /* the run phase has begun: interfaces that
-                                                                 * come now are the CNI's */
-#define NO_MANAGE_MARKER    "/run/nodeadm/os-managed-no-manage-enis"    /* but for those that are tagged so
-                                                                 * (awslabs/amazon-eks-ami#2791) */
+/* ---- nodeadm: its udev helper looks for them (nodeadm: internal/system/marker.go) ---- */
+#define INIT_MARKER         "/run/nodeadm/init" /* the run phase has begun: the CNI owns new interfaces, */
+/* but not tagged ones (awslabs/amazon-eks-ami#2791) */
+#define NO_MANAGE_MARKER    "/run/nodeadm/os-managed-no-manage-enis"
 
-/* ---- systemd's ---- */
+/* ---- systemd ---- */
 #define UNIT_DIR            "/etc/systemd/system"
 #define SYSTEM_ENVIRONMENT  "/etc/systemd/system.conf.d/environment.conf"
-#define NETWORK_DIR         "/run/systemd/network"              /* where we put what networkd reads */
+#define NETWORK_DIR         "/run/systemd/network"              /* our files for networkd */
 
-/* ---- kubelet's ---- */
+/* ---- kubelet ---- */
 #define KUBELET_DIR         "/var/lib/kubelet"
 #define KUBELET_ENVIRONMENT "/etc/eks/kubelet/environment"
 #define KUBECONFIG          KUBELET_DIR "/kubeconfig"
@@ -46,29 +44,25 @@
 #define CLUSTER_CA          "/etc/kubernetes/pki/ca.crt"
 #define ECR_PROVIDER        "/etc/eks/image-credential-provider/ecr-credential-provider"
 
-/* ---- containerd's ---- */
+/* ---- containerd ---- */
 #define CONTAINERD_DIR      "/var/lib/containerd"
 #define CONTAINERD_SOCKET   "/run/containerd/containerd.sock"
 #define CONTAINERD_CONFIG   "/etc/containerd/config.toml"
 #define RUNTIME_SPEC        "/etc/containerd/base-runtime-spec.json"
-#define SANDBOX_IMAGE       "localhost/kubernetes/pause:latest"  /* of every EKS AMI, so that nothing is
-                                                                 * pulled (cache-pause-container in
-                                                                 * awslabs/amazon-eks-ami). With its
-                                                                 * tag: without it containerd 2.3 does
-                                                                 * not find the image and 2.2 does not
-                                                                 * pin it (#2729, #2730 there) */
-#define SANDBOX_ARCHIVE     "/etc/eks/pause.tar"                /* and the same, exported */
+/* In every EKS AMI, so it is not pulled (awslabs/amazon-eks-ami: cache-pause-container). Without the tag
+ * containerd 2.3 does not find it and 2.2 does not pin it (#2729, #2730). */
+#define SANDBOX_IMAGE       "localhost/kubernetes/pause:latest"
+#define SANDBOX_ARCHIVE     "/etc/eks/pause.tar"                /* the same, exported */
 #define SOCI_DIR            "/var/lib/soci-snapshotter-grpc"
 #define SOCI_SOCKET         "/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock"
 #define SOCI_CONFIG         "/etc/soci-snapshotter-grpc/config.toml"
 
-/* ---- NVIDIA's ---- */
+/* ---- NVIDIA ---- */
 #define NVIDIA_RUNTIME      "/usr/bin/nvidia-container-runtime"
-#define NVIDIA_OPTIONS      "/etc/modprobe.d/zz-nodestrap-nvidia.conf"  /* the last file wins, and AMIs
-                                                                         * have theirs */
+/* the last file wins over those of AMIs */
+#define NVIDIA_OPTIONS      "/etc/modprobe.d/zz-nodestrap-nvidia.conf"
 #define NVLSM_PROGRAM       "/opt/nvidia/nvlsm/sbin/nvlsm"
-#define NVLSM_CONFIG        "/usr/share/nvidia/nvlsm/nvlsm.conf"        /* of fabric manager's unit */
+#define NVLSM_CONFIG        "/usr/share/nvidia/nvlsm/nvlsm.conf"        /* of the fabric manager unit */
 #define FABRIC_CONFIG       "/usr/share/nvidia/nvswitch/fabricmanager.cfg"
 #define MIG_DEFAULTS        "/etc/default/mig"
-#define IMEX_CONFIG         "/etc/nvidia-imex/config.cfg"       /* says also where the daemon
-                                                                 * listens for nvidia-imex-ctl */
+#define IMEX_CONFIG         "/etc/nvidia-imex/config.cfg"       /* has the port for nvidia-imex-ctl, too */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * capabilities(7), no_new_privs and a filter of system calls by the kernel's own interfaces. libcap and
- * libseccomp would do the same with two more libraries to bring at every start of `token`; the list is short
- * enough to be written as the program that the kernel runs (seccomp(2), bpf(4)). It refuses and does not
- * allow, since what a later libc calls nobody knows: EPERM for what is on it, ENOSYS for clone3(2), whose
- * flags a filter cannot see, so that the C library takes clone(2), as where systemd restricts
- * namespaces. */
+ * capabilities(7), no_new_privs and a system call filter by the kernel interfaces (seccomp(2), bpf(4)).
+ * libcap and libseccomp would load two more libraries at every start of `token`. The filter is a deny list,
+ * since the calls of a later libc are unknown. It answers EPERM, but ENOSYS for clone3(2), whose flags a
+ * filter cannot see: then libc falls back to clone(2). */
 #include "base/power.h"
 
 #include "base/str.h"
@@ -59,23 +57,23 @@ void power_lower(void) {
         set_capabilities(all & 1ULL << CAP_SETPCAP, all);
 }
 
-/* By the effective capabilities; access(2) itself goes by the permitted ones. */
+/* By the effective capabilities; access(2) uses the permitted ones. */
 static int look(const char *path, int mode) {
         return faccessat(AT_FDCWD, path, mode, AT_EACCESS) < 0 ? errno : 0;
 }
 
-/* A whole path, since so it will be opened, whoever owns what is above the working directory. */
+/* Absolute, since an unreadable directory may be above the working directory. */
 uint64_t power_needed(const char *path, int mode) {
         _free_ char *here = *path == '/' ? NULL : getcwd(NULL, 0),
                     *place = *path == '/' ? xstrdup(path) : xasprintf("%s/%s", here ?: "", path);
         struct stat st;
         int e;
         if (mode == R_OK && stat(place, &st) == 0 && S_ISDIR(st.st_mode))
-                return POWER_READ;      /* for what is in it, which may be anybody's */
+                return POWER_READ;      /* its files may belong to other users */
         if (mode == R_OK)
                 return look(place, R_OK) == EACCES ? POWER_READ : 0;
         if (stat(place, &st) == 0 && !S_ISDIR(st.st_mode)) {
-                if (st.st_uid != geteuid())     /* which nobody else may replace in /tmp */
+                if (st.st_uid != geteuid())     /* a sticky directory lets only the owner replace it */
                         return POWER_WRITE;
                 *strrchr(place, '/') = 0;
         }
@@ -89,7 +87,7 @@ uint64_t power_needed(const char *path, int mode) {
 #define ANSWER(error)    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
 #define ALLOW            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define LOAD(field)      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define UNLESS(test, k)  BPF_JUMP(BPF_JMP | (test) | BPF_K, (k), 0, 1)          /* skips the next one */
+#define UNLESS(test, k)  BPF_JUMP(BPF_JMP | (test) | BPF_K, (k), 0, 1)          /* skips the next statement */
 #define REFUSE(call, error) UNLESS(BPF_JEQ, SYS_##call), ANSWER(error)
 
 static void filter_calls(bool executes) {
@@ -99,11 +97,11 @@ static void filter_calls(bool executes) {
                 ANSWER(EPERM),
                 LOAD(nr),
 #ifdef __x86_64__
-                UNLESS(BPF_JGE, 0x40000000), ANSWER(EPERM),     /* the numbers of x32 */
+                UNLESS(BPF_JGE, 0x40000000), ANSWER(EPERM),     /* x32 */
 #endif
                 REFUSE(clone3, ENOSYS),
                 REFUSE(unshare, EPERM), REFUSE(setns, EPERM),
-#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer) /* which look for leaks by it */
+#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer) /* leak detection needs it */
                 REFUSE(ptrace, EPERM),
 #endif
                 REFUSE(process_vm_readv, EPERM), REFUSE(process_vm_writev, EPERM),
@@ -121,8 +119,8 @@ static void filter_calls(bool executes) {
         (void)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
 }
 
-/* Out of the bounding set nothing comes back by execve(2) of root's; where we may not lessen that set,
- * no_new_privs says the same. */
+/* Capabilities outside the bounding set do not return by execve(2) of root. If we may not shrink that set,
+ * no_new_privs has the same effect. */
 void power_drop(uint64_t keep, bool executes) {
         uint64_t left = permitted() & keep;
         for (unsigned long c = 0; c < 64; c++)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lines at the end of a file, which several processes write: each write(2) with O_APPEND stays in one
- * piece. */
+ * Several processes append lines: each write(2) with O_APPEND stays in one piece. */
 #include "base/progress.h"
 
 #include "base/time.h"
@@ -9,8 +8,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define PROGRESS_MODE 0640              /* as status.json: for who may read the journal */
-#define PROGRESS_MAX  (64 << 10)        /* of many runs by hand the last ones are enough */
+#define PROGRESS_MODE 0640              /* as status.json: for readers of the journal */
+#define PROGRESS_MAX  (64 << 10)        /* runs by hand may be many */
 
 void progress_add(Text *t, uint64_t usec, const char *word, const char *what) {
         text_add(t, "%llu\t%d\t%s\t", (unsigned long long)usec, (int)getpid(), word);

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What an init is doing, as it does it, for who looks on (`nodestrap status`): lines of four fields, with
- * tabs between them:
- *     microseconds of CLOCK_MONOTONIC, process id, word, what
- * word is start (what: its phases), end (its verdict), begin (the id of a step) or, when that has ended, its
- * outcome. Nothing of it can hold a secret: ids name paths and units. What cannot be written is no
- * failure. */
+/* The steps of a running init, for `nodestrap status`. A line has four fields with tabs between: microseconds
+ * of CLOCK_MONOTONIC, process id, word, text. The word is start (text: the phases), end (its verdict), begin
+ * (a step id), or the outcome of that step. Ids name paths and units, never secrets. Write errors are
+ * ignored. */
 #include "base/paths.h"
 #include "base/root.h"
 #include "base/str.h"
 
 #define PROGRESS_FILE RUN_DIR "/progress"
 
-/* A line more of text. */
 _nonnull_ void progress_add(Text *t, uint64_t usec, const char *word, const char *what);
-/* Hands text over and empties it. *fd: -1 before the first time; the caller closes it. */
+/* Writes text and empties it. *fd: -1 at first; the caller closes it. */
 _nonnull_ void progress_write(const Root *root, int *fd, Text *t);
-/* One line by itself, of now. */
+/* Writes one line, of now. */
 _nonnull_ void progress_note(const Root *root, const char *word, const char *what);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text ⇄ quantity, in integers: what is reserved is compared with what kubelet reports, to the byte. */
+/* Text ⇄ quantity, in integers: reservations must match the numbers of kubelet to the byte. */
 #include "base/quantity.h"
 #include "base/str.h"
 #include <errno.h>
 
-#define EXPONENT_MAX 100        /* far beyond what fits */
+#define EXPONENT_MAX 100        /* far more than fits */
 
-/* Digits with at most one point: value × 10^exponent. What no longer fits of a fraction counts as one more
- * in the last place. -EINVAL without a digit. */
+/* Digits with at most one point: value × 10^exponent. Digits that do not fit round up. -EINVAL: no digit. */
 static int read_digits(const char **at, uint64_t *ret, int *ret_exponent) {
         bool point = false, digits = false, more = false;
         uint64_t value = 0;
@@ -33,7 +32,7 @@ static int read_digits(const char **at, uint64_t *ret, int *ret_exponent) {
         return digits ? 0 : -EINVAL;
 }
 
-/* "e3", "E-2" → 3, -2. false: no exponent. */
+/* "e3", "E-2" → 3, -2; false: not an exponent. */
 static bool read_exponent(const char *s, int *ret) {
         bool minus = s[0] && s[1] == '-';
         uint64_t value;
@@ -43,7 +42,7 @@ static bool read_exponent(const char *s, int *ret) {
         return true;
 }
 
-/* The rest of the text is a suffix: what it multiplies by, as 2^*ret_shift × 10^*ret_exponent. */
+/* A suffix multiplies by 2^*ret_shift × 10^*ret_exponent. */
 static int read_suffix(const char *s, unsigned *ret_shift, int *ret_exponent) {
         static const char letters[] = "numkMGTPE", binary[] = "KMGTPE";
         static const int exponents[] = { -9, -6, -3, 3, 6, 9, 12, 15, 18 };
@@ -61,7 +60,7 @@ static int read_suffix(const char *s, unsigned *ret_shift, int *ret_exponent) {
         return 0;
 }
 
-/* value × 2^shift × 10^exponent, rounded up. What would not fit is divided before it is doubled. */
+/* value × 2^shift × 10^exponent, rounded up. Divides before it would overflow. */
 static int64_t scale(uint64_t value, unsigned shift, int exponent) {
         bool more = false;
         while (value > 0 && (shift > 0 || exponent < 0)) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paths → files below one directory. Reading never leaves it, whatever links lie in it (openat2(2),
- * RESOLVE_IN_ROOT); writing goes to a temporary name beside the target, is synced, and then renamed over
- * it. */
+ * Paths → files below one directory. No link leads a read out of it (openat2(2), RESOLVE_IN_ROOT). A write
+ * goes to a temporary file beside the target, which is synced and renamed. */
 #include "base/root.h"
 
 #include "base/paths.h"
@@ -19,8 +18,8 @@
 
 struct Root { int fd; char *path; bool host; };
 
-/* Asked once, so that one sentence says it, and not every file that is read. EPERM is the word of filters
- * that do not know the call. */
+/* Asked once, for one error instead of one for each file. A seccomp filter that does not know the call
+ * answers EPERM. */
 static int root_probe(const Root *r) {
         _cleanup_(close_fd) int fd = root_open(r, ".", O_PATH);
         return fd == -EPERM ? -ENOSYS : MIN(fd, 0);
@@ -65,7 +64,7 @@ char *root_absolute(const Root *r, const char *path) {
         return here ? xasprintf("%s/%s", streq(here, "/") ? "" : here, path) : NULL;
 }
 
-/* Its owner could have root write, and remove, wherever links in it lead. */
+/* The owner of such a directory could redirect each write and remove of root by a link. */
 int root_check_run(const Root *r, struct stat *ret) {
         _cleanup_(close_fd) int fd = root_open(r, RUN_DIR, O_PATH | O_NOFOLLOW);
         return fd < 0 || fstat(fd, ret) < 0 || root_owner(r) != 0 ||
@@ -75,7 +74,6 @@ int root_check_run(const Root *r, struct stat *ret) {
                        : -EPERM;
 }
 
-/* Each change of a file goes through here, so that no caller can forget to ask. */
 static int check_change(const Root *r, const char *path) {
         struct stat st;
         return startswith(path, RUN_DIR "/") ? root_check_run(r, &st) : 0;
@@ -92,8 +90,8 @@ int root_open(const Root *r, const char *path, int flags) {
                 .resolve = RESOLVE_IN_ROOT,
         };
         long fd = -1;
-        /* While anything is mounted or renamed anywhere, a path that climbs (most links of /sys do) may get
-         * EAGAIN: openat2(2). */
+        /* A mount or rename anywhere can make a path that climbs (most links of /sys) fail with EAGAIN:
+         * openat2(2). */
         for (unsigned n = 0; fd < 0 && n < 100000 && (n == 0 || errno == EAGAIN); n++)
                 fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how);
         return fd < 0 ? -errno : (int)fd;
@@ -103,7 +101,7 @@ int fd_read(int fd, size_t limit, char **ret, size_t *ret_size) {
         _free_ char *data = NULL;
         size_t size = 0, room = 0;
 
-        for (;;) {                      /* files of /proc and /sys say size 0 or 4096: read to the end */
+        for (;;) {                      /* files of /proc and /sys have size 0 or 4096 */
                 if (room - size < 2) {
                         room = room ? 2 * room : 4096;
                         data = xrealloc(data, room, 1);
@@ -163,7 +161,7 @@ int root_list(const Root *r, const char *path, char ***ret) {
         for (const struct dirent *e; errno = 0, (e = readdir(dir));)
                 if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
                         strv_push_at(&names, n++, xstrdup(e->d_name));
-        int result = -errno;            /* half a list would look like a whole one */
+        int result = -errno;            /* half a list would look complete */
         closedir(dir);
         strv_sort(names);
         if (result == 0)
@@ -240,8 +238,7 @@ int root_program(const Root *r, const char *name) {
         return result;
 }
 
-/* Opens the directory that holds path, which is about to change or to be compared; missing ones are made with
- * make_mode, unless it is 0. */
+/* Opens the parent directory of path; make_mode (0: none) creates missing ones. */
 static int open_parent(const Root *r, const char *path, mode_t make_mode, const char **ret_name) {
         const char *slash = strrchr(path, '/');
         if (path[0] != '/' || !slash[1])
@@ -262,7 +259,7 @@ static int open_parent(const Root *r, const char *path, mode_t make_mode, const 
         return fd;
 }
 
-/* What stands in the way: 0 a directory, or a negative errno. */
+/* 0: path is a directory. */
 static int find_directory(const Root *r, const char *path) {
         _cleanup_(close_fd) int fd = root_open(r, path, O_PATH | O_DIRECTORY);
         return MIN(fd, 0);
@@ -291,11 +288,10 @@ int root_make_dirs(const Root *r, const char *path, mode_t mode) {
         if (parent < 0)
                 return parent;
         result = mkdirat(parent, name, mode) < 0 ? -errno : 1;
-        /* another process was faster, or a link leads nowhere */
+        /* another process was faster, or this is a dead link */
         return result == -EEXIST ? find_directory(r, plain) : result;
 }
 
-/* A directory that is not empty stays: only of one unlinkat(2) says so. */
 static int remove_entry(const Root *r, const char *path, int flags) {
         const char *name = NULL;
         _cleanup_(close_fd) int parent = open_parent(r, path, 0, &name);
@@ -321,11 +317,10 @@ static bool link_leads(int dir_fd, const char *name, const char *target) {
         return n >= 0 && (size_t)n == size && memcmp(there, target, size) == 0;
 }
 
-/* Free for what will be renamed to name in its directory. */
 static char *temporary_name(const char *name) {
         uint64_t salt = 0;
         if (getrandom(&salt, sizeof salt, GRND_NONBLOCK) < 0)
-                salt = (uint64_t)getpid();      /* early boot without entropy: the name need only be free */
+                salt = (uint64_t)getpid();      /* early boot without entropy; uniqueness is enough */
         return xasprintf(".%s.%016llx.tmp", name, (unsigned long long)salt);
 }
 
@@ -374,7 +369,7 @@ static int compare_at(int dir_fd, const char *name, const void *data, size_t siz
                 return ROOT_KIND;
         if (fd < 0 || fstat(fd, &st) < 0)
                 return errno == ENOENT ? ROOT_MISSING : -errno;
-        if (S_ISDIR(st.st_mode))        /* found now, before other files are renamed into their places */
+        if (S_ISDIR(st.st_mode))        /* fails before other files are renamed */
                 return -EISDIR;
         if (!S_ISREG(st.st_mode))
                 return ROOT_KIND;
@@ -432,7 +427,7 @@ int root_tmp_stage(const Root *r, const char *path, const void *data, size_t siz
                 root_tmp_release(ret);
                 return result;
         }
-        /* Start the write-back now: by the time of the sync much of it has happened. */
+        /* Starts the write-back, so that the sync waits less. */
         (void)sync_file_range(ret->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
         return 1;
 }
@@ -446,7 +441,7 @@ int root_tmp_publish(RootTmp *t) {
                 return 0;
         if (renameat(t->dir_fd, t->temporary, t->dir_fd, t->name) < 0)
                 return -errno;
-        t->temporary[0] = 0;            /* nothing is left to remove */
+        t->temporary[0] = 0;
         return 1;
 }
 

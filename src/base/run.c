@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Argument vector → exit status, output and last lines of stderr of a child. A pidfd (pidfd_open(2)) is
- * polled beside the two pipes, so that the child's end is seen at once, also where a grandchild keeps a pipe
- * open. */
+ * Argument vector → exit status, output and last lines of stderr. A pidfd (pidfd_open(2)) shows the end of
+ * the child even if a grandchild keeps a pipe open. */
 #include "base/run.h"
 
 #include "base/str.h"
@@ -18,7 +17,7 @@
 
 #define ERRORS_KEPT 2048U
 #define PIPE_HOLDS  (64U << 10)
-/* How long a killed process may take to end; one that waits for a disk that does not answer never does. */
+/* For a killed process; one that waits for a dead disk never ends. */
 #define END_USEC    (5 * USEC_PER_SEC)
 
 typedef struct Stream { int fd; Text text; size_t limit; bool keep_tail, cut; } Stream;
@@ -49,8 +48,8 @@ static void stream_add(Stream *s, const char *data, size_t n) {
         }
 }
 
-/* Takes what is there, without waiting; closes at the end of file. Never more than a pipe holds (pipe(7)): a
- * child that writes as fast as we read would otherwise keep us here past its deadline. */
+/* Reads without waiting, at most the capacity of a pipe (pipe(7)): a child that writes fast must not hold us
+ * past its deadline. */
 static void stream_read(Stream *s) {
         char buffer[4096];
         for (size_t taken = 0; s->fd >= 0 && taken < PIPE_HOLDS;) {
@@ -65,7 +64,7 @@ static void stream_read(Stream *s) {
         }
 }
 
-/* The child's end blocks as programs expect it; ours does not. */
+/* Only our end is non-blocking; programs expect a blocking stdout. */
 static int stream_open(Stream *s, int *ret_child_fd) {
         int fds[2];
         if (pipe2(fds, O_CLOEXEC) < 0)
@@ -99,8 +98,7 @@ static int spawn(char *const *argv, int out, int err, pid_t *ret) {
         return r;
 }
 
-/* Reads both streams until the child has ended; false if the deadline came first, or cancel_fd became
- * readable. */
+/* Reads both streams until the child ends. false: the deadline, or cancel_fd is readable. */
 static bool attend(int pidfd, int cancel_fd, Stream *out, Stream *err, uint64_t deadline) {
         for (;;) {
                 struct pollfd fds[] = {
@@ -124,8 +122,8 @@ static bool attend(int pidfd, int cancel_fd, Stream *out, Stream *err, uint64_t 
         }
 }
 
-/* In a copy of this process, with what a program would have on its stdout. The copy keeps no end that we read
- * from: if we die while it writes, it would wait for itself. */
+/* Runs call in a fork. The fork closes our end of the pipe: otherwise it would wait for itself after our
+ * death. */
 static int spawn_call(int (*call)(void *), void *argument, int out, Stream *ours, pid_t *ret) {
         *ret = fork();
         if (*ret < 0)
@@ -172,7 +170,7 @@ static int collect(pid_t pid, int cancel_fd, Stream *out, Stream *err, uint64_t 
         return 0;
 }
 
-/* Either argv or call. joined: both of its streams are the output. */
+/* Either argv or call; joined: stderr goes to the output. */
 static int run(char *const *argv, bool joined, int (*call)(void *), void *argument, uint64_t deadline,
                int cancel_fd, size_t limit, ChildResult *ret) {
         _cleanup_(stream_done) Stream out = { .fd = -1, .limit = limit };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * SIGTERM, SIGINT and SIGHUP → a number to look at. Without SA_RESTART, so that a wait ends with EINTR. */
+ * SIGTERM, SIGINT and SIGHUP → a number. Without SA_RESTART, so that a wait ends with EINTR. */
 #include "base/stop.h"
 
 #include "base/time.h"
@@ -18,8 +18,7 @@ static void remember_signal(int signal) {
                 caught = signal;
 }
 
-/* nohup(1) ignores SIGHUP for who must outlive a session. One that is held back would come all the same:
- * sigpending(2). */
+/* nohup(1) ignores SIGHUP. Blocking it would deliver it later anyway: sigpending(2). */
 void stop_signals(sigset_t *ret) {
         struct sigaction hangup = {};
         sigemptyset(ret);
@@ -50,7 +49,7 @@ const char *stop_name(int signal) {
         return "a signal";
 }
 
-/* Signals are blocked except while it sleeps, so that none arrives unseen between the check and the sleep. */
+/* Unblocks signals only in the sleep: one between check and sleep would be lost. */
 int stop_wait(int fd, uint64_t until_usec) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
         sigset_t held, before;

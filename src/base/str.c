@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that never fails, string vectors, growing text, and the few parsers of numbers that everything
- * shares. */
+ * Memory, string vectors, growing text, and parsers of numbers. */
 #include "base/str.h"
 
 #include <arpa/inet.h>
@@ -76,7 +75,7 @@ size_t strv_length(char *const *v) {
 }
 
 void strv_push_at(char ***v, size_t n, char *s) {
-        /* Room for as many more at every power of two: growth stays linear. */
+        /* Doubles at each power of two: linear growth. */
         if ((n & (n + 1)) == 0)
                 *v = xrealloc(*v, 2 * n + 2, sizeof(char *));
         (*v)[n] = s;
@@ -278,7 +277,7 @@ int parse_bool(const char *s) {
         return ONE_OF(s, "0", "f", "F", "false", "FALSE", "False") ? 0 : -EINVAL;
 }
 
-/* Letters that differ in case only count as near: "Name" for "name" is the commonest slip in user data. */
+/* Letters that differ only in case are near: "Name" for "name" is the commonest slip in user data. */
 static size_t edit_distance(const char *a, const char *b) {
         size_t n = strlen(b), row[64];
         if (n >= ARRAY_SIZE(row))
@@ -297,7 +296,7 @@ static size_t edit_distance(const char *a, const char *b) {
         return row[n];
 }
 
-/* How much of it are the first words of name, in camel case: 5 of mountPoint for mountTarget. */
+/* The length of the common first words in camel case: 5 for mountPoint and mountTarget. */
 static size_t shared_words(const char *text, const char *name) {
         size_t n = 0;
         while (text[n] && (text[n] | 0x20) == (name[n] | 0x20))
@@ -312,7 +311,7 @@ bool address_is_valid(const char *text) {
         return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
 }
 
-/* By its letters, or less so by its first words, where these are two fifths of both. */
+/* Near in its letters, or in first words that are two fifths of both names. */
 void nearest_try(Nearest *n, const char *name) {
         size_t length = strlen(n->text), d = length < 64 ? edit_distance(n->text, name) : SIZE_MAX,
                limit = length / 3 + 2;

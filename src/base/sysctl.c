@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The name of a kernel setting → the file that it is (sysctl.d(5)). */
+ * Names of kernel settings ⇄ files (sysctl.d(5)) */
 #include "base/sysctl.h"
 
 #include "base/str.h"
 
-/* Each setting has one name: a component "." would make others of it, which nobody recognises. */
+/* Each setting has one name: a component "." would make unrecognised aliases. */
 bool sysctl_name_is_valid(const char *name) {
         size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@");
         return n > 0 && !name[n] && !strstr(name, "..") && !strstr(name, "//") && !strstr(name, "/./") &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The steady clock, and time spans as people write them. */
+ * The steady clock, and time spans of people. */
 #include "base/time.h"
 
 #include "base/str.h"

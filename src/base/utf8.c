@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * UTF-8 as RFC 3629 has it: nothing overlong, no surrogates, nothing above U+10FFFF; and what of it may be
- * shown. */
+ * UTF-8 of RFC 3629: nothing overlong, no surrogates, nothing above U+10FFFF. */
 #include "base/str.h"
 
 size_t utf8_length(const char *s, size_t room) {
-        /* The range of the first byte, and that of the second, which alone keeps out what is overlong, a
-         * surrogate or too large. */
+        /* The range of the second byte excludes overlong forms, surrogates and too large characters. */
         static const struct { unsigned char n, first, last, low, high; } forms[] = {
                 { .n = 1, .first = 0x00, .last = 0x7f },
                 { .n = 2, .first = 0xc2, .last = 0xdf, .low = 0x80, .high = 0xbf },
@@ -81,7 +79,7 @@ bool utf8_is_for_systemd(const char *s) {
         return true;
 }
 
-/* C0, DEL and, as two bytes, C1. */
+/* C0, DEL, and C1 as two bytes */
 static bool is_control_at(const char *s, size_t n) {
         unsigned char c = (unsigned char)s[n - 1];
         return n == 1 ? c < 0x20 || c == 0x7f : n == 2 && (unsigned char)s[0] == 0xc2 && c < 0xa0;

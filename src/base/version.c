@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Versions of kubelet, containerd, drivers and kernels, compared. */
+/* Versions of kubelet, containerd, drivers and kernels */
 #include "base/version.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ int version_compare(const char *a, const char *b) {
                                 return r;
                         a += n;
                         b += m;
-                } else if (*a != *b) /* a number is more than none: 6.12 and 6 */
+                } else if (*a != *b) /* 6.12 is more than 6 */
                         return (unsigned char)*a > (unsigned char)*b ? 1 : -1;
                 else {
                         a++;

@@ -3,9 +3,9 @@
 /* Versions as text: "1.33.4", "6.12.46-66.121.amzn2023.x86_64". */
 #include "base/macro.h"
 
-/* Is a version like "1.33.4" this one or later? false for NULL. */
+/* Is "1.33.4" this version or later? false for NULL. */
 bool version_at_least(const char *version, unsigned major, unsigned minor);
-/* 33 of "1.33.4"; 0 where that is none. */
+/* 33 of "1.33.4"; 0: not a version */
 unsigned version_minor(const char *version);
-/* In the order of their numbers, as rpmvercmp and kernels have them: < 0, 0, > 0. */
+/* By their numbers, as rpmvercmp and kernels do: < 0, 0, > 0. */
 _nonnull_ int version_compare(const char *a, const char *b);
