@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The environment, a token file, a container's endpoint, or else the metadata service → the keys that sign
- * requests. No message has any part of them.
- * https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html
+ * The environment, a token file, a container endpoint or the metadata service → credentials. No message has
+ * any part of them. https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html */
 #include "aws/internal.h"
 
@@ -42,7 +41,7 @@ static char *copy_environment(const char *name) {
         return value ? str_strip(value) : NULL;
 }
 
-/* 1 there are credentials, 0 there are none here: for every source. */
+/* 1: found, 0: none here; the same for each source. */
 static int from_environment(Credentials *ret) {
         Credentials c = {
                 .key_id = copy_environment("AWS_ACCESS_KEY_ID"),
@@ -59,13 +58,13 @@ static int from_environment(Credentials *ret) {
 }
 
 /* ---- JSON ---- */
-/* A copy of the member, or NULL where there is none that could go into a request. */
+/* A copy, or NULL if it is missing or unfit for a request. */
 static char *copy_member(const json_t *object, const char *name) {
         const char *value = json_string_value(json_object_get(object, name));
         return value && *value && credentials_text_is_valid(value) ? xstrdup(value) : NULL;
 }
 
-/* NULL, or what is wrong with it. */
+/* NULL, or the fault. */
 static const char *parse_credentials(const char *text, size_t size, Credentials *ret) {
         json_t *o = json_loadb(text, size, 0, NULL);
         _free_ char *code = copy_member(o, "Code");
@@ -95,7 +94,7 @@ int environment_read(const char *path, size_t limit, char **ret) {
 }
 
 /* ---- token files ---- */
-/* The token in the file that the variable names. EKS renews it in place, so it is read each time. */
+/* EKS renews the file in place, so each call reads it. */
 static int read_token(const char *variable, const char *path, char **ret, Diag *diag) {
         _cleanup_(forget_secretp) char *text = NULL;
         int r = environment_read(path, MAX_TOKEN, &text);
@@ -131,12 +130,12 @@ static int from_web_identity(const char *region, uint64_t deadline, Credentials 
         return r < 0 ? r : 1;
 }
 
-/* ---- a container's endpoint: EKS Pod Identity, ECS ---- */
+/* ---- the endpoint of a container: EKS Pod Identity, ECS ---- */
 #define RELATIVE_URI "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
 #define FULL_URI     "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 
-/* Plain HTTP may carry secrets only where it does not leave the machine. The addresses of ECS (169.254.170.2)
- * and EKS Pod Identity (the two others that are not loopback) do not either:
+/* Plain HTTP may carry secrets only inside the machine. The addresses of ECS (169.254.170.2) and EKS Pod
+ * Identity (the two others besides loopback) stay inside, too:
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html */
 static bool is_local(const char *host) {
         struct in_addr address;
@@ -144,7 +143,6 @@ static bool is_local(const char *host) {
                (inet_pton(AF_INET, host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
 }
 
-/* Where to connect, and what to ask for there. */
 static int find_container(Url *ret, char **ret_target, Diag *diag) {
         const char *relative = environment_value(RELATIVE_URI), *full = environment_value(FULL_URI);
         _free_ char *text =
@@ -191,7 +189,7 @@ static int make_container_request(const Url *url, const char *target, Text *ret,
         return 0;
 }
 
-/* 1 there are credentials, 0 try again, else final. *why is one clause. */
+/* 1: credentials, 0: retry, else final. *why is a clause. */
 static int ask_container(const Url *url, int *fd, const Text *request, uint64_t deadline, Credentials *ret,
                          char **why) {
         _cleanup_(http_response_done) HttpResponse answer = {};
@@ -248,9 +246,9 @@ static int from_container(uint64_t deadline, Credentials *ret, Diag *diag) {
         return r;
 }
 
-/* ---- the instance's role ---- */
-/* The role of a new instance takes a moment to reach the metadata service, which says 404 until then. nodeadm
- * gives it 15 attempts (awslabs/amazon-eks-ami: nodeadm/internal/aws/imds), which takes about as long. */
+/* ---- the instance role ---- */
+/* IMDS says 404 until the role of a new instance arrives. nodeadm retries 15 times (awslabs/amazon-eks-ami:
+ * nodeadm/internal/aws/imds), for about as long. */
 static int get_patiently(Imds *imds, const char *path, uint64_t deadline, char **ret, size_t *ret_size,
                          Diag *diag) {
         for (unsigned n = 0;; n++) {

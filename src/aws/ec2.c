@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Three questions to the EC2 API → the private DNS name of an instance, the network limits of an instance
- * type, whether an interface is left to the system.
+ * Three questions to EC2: private DNS name, network limits of a type, tags of an interface.
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeNetworkInterfaces.html */
@@ -14,7 +13,7 @@
 
 #define CREDENTIALS_USEC (60 * USEC_PER_SEC)
 #define BACKOFF_USEC     (100 * USEC_PER_MSEC)
-#define BACKOFF_CAP      (20 * USEC_PER_SEC)    /* as the AWS SDKs have it */
+#define BACKOFF_CAP      (20 * USEC_PER_SEC)    /* as in the AWS SDKs */
 
 const QueryService ec2_api = {
         .service = AWS_EC2,
@@ -33,10 +32,9 @@ const QueryService ec2_api = {
         .strict = true,
 };
 
-/* No limit to the attempts but the time: of ten thousand nodes that boot within a minute, and have no other
- * way to a name, the last one needs most of these ten minutes (tests/bench/fleet.c). Three times the first
- * pause of one that is throttled is less than its patience: it asks twice at least before it goes on without
- * an answer, and hardly more often. */
+/* Only time limits the attempts: of ten thousand nodes that boot within a minute, the last one needs most of
+ * these ten minutes (tests/bench/fleet.c). Three times the first pause of a throttled node is below its
+ * patience, so it asks at least twice before it goes on. */
 const RetryPolicy ec2_retry_policy = {
         .attempts = UINT_MAX,
         .elastic = true,
@@ -47,8 +45,7 @@ const RetryPolicy ec2_retry_policy = {
         .throttled_cap_usec = 60 * USEC_PER_SEC,
         .patience_usec = 5 * USEC_PER_SEC,
 };
-/* kubelet waits for this one: a second request only where the first one did not get to EC2, or was refused
- * for the clock. */
+/* kubelet waits for it: a second request only if the first did not reach EC2 or failed by the clock. */
 const RetryPolicy ec2_again_policy = {
         .attempts = 2,
         .brief = true,
@@ -58,8 +55,8 @@ const RetryPolicy ec2_again_policy = {
         .throttled_base_usec = 3 * USEC_PER_SEC,
         .throttled_cap_usec = 3 * USEC_PER_SEC,
 };
-/* The number of pods has a fallback: it is not worth a long wait. And a unit that sets up an interface is
- * started again. */
+/* The number of pods has a default, and systemd restarts a unit that sets up an interface: do not wait
+ * long. */
 static const RetryPolicy short_retry_policy = {
         .attempts = 4,
         .total_usec = 20 * USEC_PER_SEC,
@@ -67,7 +64,7 @@ static const RetryPolicy short_retry_policy = {
         .cap_usec = BACKOFF_CAP,
 };
 
-static Credentials credentials;         /* one set for all questions of this process */
+static Credentials credentials;
 static unsigned requests;
 
 unsigned ec2_requests(void) {
@@ -94,7 +91,7 @@ static uint64_t left_of(const Ec2 *ec2, uint64_t span_usec) {
         return MIN(span_usec, left);
 }
 
-/* Completes the question with what is the same for all of them. policy: one that allows it. */
+/* policy: one that grants the permission. */
 static int ask_ec2(const Ec2 *ec2, Query *q, const char *policy, Diag *diag) {
         _free_ char *unauthorized =
                 xasprintf("the role of this instance lacks the permission ec2:%s (%s has it), or a service "
@@ -107,7 +104,7 @@ static int ask_ec2(const Ec2 *ec2, Query *q, const char *policy, Diag *diag) {
         q->expired = "the credentials have expired, also after they were fetched again";
         q->requests = &requests;
         if (!credentials.key_id) {
-                /* a mistake of the configuration is told before anybody is waited for */
+                /* shows a configuration error before any wait */
                 _cleanup_(query_endpoint_done) QueryEndpoint e = {};
                 int r = query_endpoint(q->service, q->region, q->domain, &e, diag);
                 if (r >= 0)
@@ -120,7 +117,7 @@ static int ask_ec2(const Ec2 *ec2, Query *q, const char *policy, Diag *diag) {
         return query_ask(q, diag);
 }
 
-/* May it go into a form as it is, without encoding? */
+/* Needs no encoding in a form. */
 static bool is_form_word(const char *s) {
         return *s && !s[strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-")];
 }
@@ -131,7 +128,7 @@ static bool is_form_word(const char *s) {
 static int accept_name(const Query *q, const Text *body) {
         _strv_ char **names = NULL;
         int r = xml_texts(body->data, body->size, PRIVATE_NAME, &names);
-        if (r < 0 || !names || !is_form_word(names[0]))     /* it will be a flag of kubelet's */
+        if (r < 0 || !names || !is_form_word(names[0]))     /* it becomes a kubelet flag */
                 return MIN(r, 0);
         *(char **)q->ret = xstrdup(names[0]);
         return 1;
@@ -139,7 +136,7 @@ static int accept_name(const Query *q, const Text *body) {
 
 int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag) {
         _free_ char *fields = xasprintf("&InstanceId.1=%s", instance_id);
-        const char *other = aws_region();       /* where the SDK that nodeadm uses has it from, too */
+        const char *other = aws_region();       /* as the SDK of nodeadm */
         Query q = {
                 .region = other ?: ec2->region,
                 .domain = other ? NULL : ec2->domain,
@@ -170,7 +167,7 @@ static int numbers_at(const Text *body, const char *path, uint64_t **ret, size_t
         *ret_n = strv_length(found);
         *ret = xcalloc(*ret_n, sizeof **ret);
         for (size_t i = 0; i < *ret_n; i++)
-                (void)!parse_u64(found[i], &(*ret)[i]);         /* 0 where it is no number */
+                (void)!parse_u64(found[i], &(*ret)[i]);         /* 0: not a number */
         return 0;
 }
 
@@ -234,7 +231,7 @@ static int accept_tags(const Query *q, const Text *body) {
         if (!ids)
                 return 0;
         bool tagged = false;
-        /* compared as the CNI does (aws/amazon-vpc-cni-k8s:pkg/ipamd/ipamd.go) */
+        /* as in the CNI (aws/amazon-vpc-cni-k8s:pkg/ipamd/ipamd.go) */
         for (size_t i = 0; keys && keys[i]; i++)
                 tagged = tagged || (streq(keys[i], NO_MANAGE) && streq(values[i], "true"));
         *(bool *)q->ret = tagged;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The environment, a region and its domain → where a service of AWS is asked. The rules are the AWS SDKs'
- * (boto/botocore: botocore/data/ec2 and sts, endpoint-rule-set-1.json), but regional endpoints alone,
- * which every VPC can reach through an interface endpoint, and with one thing more: which regions have FIPS
- * endpoints at all, from conf/partitions.csv.
+ * The environment, a region and its domain → the endpoint of a service. The rules are those of the AWS SDKs
+ * (boto/botocore: botocore/data/ec2 and sts, endpoint-rule-set-1.json). Endpoints are regional: interface
+ * endpoints of a VPC can reach those. conf/partitions.csv adds the regions with FIPS endpoints.
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-endpoints.html */
 #include "aws/internal.h"
 
@@ -34,7 +33,7 @@ static int read_wanted(const QueryService *service, EndpointKind *ret, Diag *dia
         return r;
 }
 
-/* The variable that names an endpoint, or NULL. */
+/* The variable with the endpoint, or NULL. */
 static const char *endpoint_variable(const QueryService *service, const EndpointKind *w) {
         if (w->ignore_urls)
                 return NULL;
@@ -43,7 +42,7 @@ static const char *endpoint_variable(const QueryService *service, const Endpoint
         return environment_value("AWS_ENDPOINT_URL") ? "AWS_ENDPOINT_URL" : NULL;
 }
 
-/* As far as the table knows. Whoever knows better names the endpoint, and that is never judged. */
+/* By the table; an endpoint in a variable is never judged. */
 static bool has_fips(const QueryService *service, const char *region) {
         const char *list = partition_find(region)->fips[service->service] ?: "";
         for (const char *p = list; *p; p += strspn(p, "|")) {
@@ -65,7 +64,7 @@ bool query_lacks_fips(const QueryService *service, const char *region) {
 static char *regional_endpoint(const QueryService *service, const EndpointKind *w, const char *region,
                                const char *domain) {
         const Partition *p = partition_find(region);
-        /* those of GovCloud are validated as they are */
+        /* usual endpoints of GovCloud are validated */
         bool usual = !w->fips || (!w->dual_stack && streq(p->fips[service->service] ?: "", "usual"));
         return xasprintf("https://%s%s.%s.%s", service->id, usual ? "" : "-fips", region,
                          w->dual_stack ? p->dual_stack : domain ?: p->domain);
@@ -78,7 +77,7 @@ static char *make_host(const Url *url) {
                          usual ? "" : url->port);
 }
 
-/* The address as text, and the variable that it comes from, or NULL. */
+/* *ret_variable: the variable of the address, or NULL. */
 static int find_endpoint(const QueryService *service, const char *region, const char *domain, char **ret,
                          const char **ret_variable, const char **ret_kind, Diag *diag) {
         EndpointKind w = {};

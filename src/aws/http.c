@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One HTTP/1.1 request and its response (RFC 9112) over a socket that is kept, within a time limit: what the
- * metadata service needs, without the thirty libraries of a general client. Literal addresses never touch the
- * resolver. */
+ * An HTTP/1.1 request and its response (RFC 9112) over a kept socket, with a deadline. It spares the metadata
+ * client the thirty libraries of libcurl. Literal addresses skip the resolver. */
 #include "aws/internal.h"
 
 #include "base/stop.h"
@@ -50,7 +49,7 @@ static const struct { const char *name; int (*take)(HttpResponse *p, const char 
 static int take_header_line(HttpResponse *p, char *line) {
         char *colon = strchr(line, ':');
         if (line[0] == ' ' || line[0] == '\t')
-                return 0;               /* continues the line before, which none of the headers above does */
+                return 0;               /* continues another header */
         if (!colon || colon == line)
                 return -EBADMSG;
         *colon = 0;
@@ -79,7 +78,7 @@ static int take_status(HttpResponse *p, const char *line) {
 
 static int take_end_of_head(HttpResponse *p) {
         if (p->status < 200)
-                p->state = HTTP_STATUS;         /* "100 Continue": the answer is still to come */
+                p->state = HTTP_STATUS;         /* "100 Continue": the answer follows */
         else if (p->status == 204 || p->status == 304)
                 p->state = HTTP_DONE;
         else if (p->chunked)
@@ -126,7 +125,7 @@ static int take_line(HttpResponse *p, char *line) {
         }
 }
 
-/* Returns how many of the bytes were used, or a negative errno. */
+/* The number of used bytes, or a negative errno. */
 static ssize_t feed_line(HttpResponse *p, const char *data, size_t size) {
         const char *end = memchr(data, '\n', size);
         size_t n = end ? (size_t)(end - data) + 1 : size;
@@ -262,7 +261,7 @@ static int receive_response(int fd, uint64_t deadline, HttpResponse *p) {
                 if (r != 0)
                         return r;
                 if (now_usec() >= deadline)
-                        return -ETIMEDOUT;      /* also where a byte comes now and then */
+                        return -ETIMEDOUT;      /* also for a slow trickle */
         }
 }
 
@@ -283,14 +282,12 @@ static int exchange_once(const Url *url, int *fd, const Text *request, uint64_t 
 
 int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadline, HttpResponse *ret) {
         HttpResponse p = {};
-        /* What a kept connection has to read before anything was asked is its end, or an answer to nothing:
-         * neither can be used. */
+        /* Input on a kept connection before a request is its end or a stray answer. */
         if (*fd >= 0 && poll(&(struct pollfd){ .fd = *fd, .events = POLLIN | POLLRDHUP }, 1, 0) != 0)
                 close_fd(fd);
         bool reused = *fd >= 0;
         int r = exchange_once(url, fd, request, deadline, &p);
-        /* A peer may close an idle connection in the moment in which it is used again. That is no failure:
-         * the request is sent again at once, on a new connection. */
+        /* A peer may close an idle connection just as we use it: send again on a new one. */
         if (reused && (r == -EPIPE || r == -ECONNRESET) && p.head == 0 && p.state == HTTP_STATUS) {
                 http_response_done(&p);
                 r = exchange_once(url, fd, request, deadline, &p);
@@ -306,7 +303,7 @@ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadlin
 /* ---- addresses ---- */
 static int split_authority(const char *authority, const char *default_port, char **ret_host,
                            char **ret_port) {
-        bool literal = *authority == '[';       /* an IPv6 address */
+        bool literal = *authority == '[';       /* IPv6 */
         const char *host = authority + literal, *end = host + strcspn(host, literal ? "]" : ":");
         if (literal && !*end)
                 return -EINVAL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A form → the response to it, over TLS and through a proxy where the environment names one, by libcurl. It
- * is loaded by the first process that needs it, with the thirty libraries that it brings. */
+ * A form → its response, over TLS and through a proxy of the environment, by libcurl (loaded on demand). */
 #include "aws/internal.h"
 
 #include "base/curl.h"
@@ -15,10 +14,10 @@
 #define SET(option, value) curl.setopt(easy, CURLOPT_##option, value)
 
 static Curl curl;
-static CURL *easy;              /* kept: the connection stays open between requests */
-static char *bundle;            /* the file of the certificates that are trusted; NULL: the machine's */
+static CURL *easy;              /* kept, with its connection */
+static char *bundle;            /* trusted certificates; NULL: of the machine */
 
-/* NULL, or what is wrong with it. libcurl itself says that of each attempt, and not why. */
+/* NULL, or the fault, which libcurl reports late and without a reason. */
 static char *judge_bundle(const char *path) {
         _free_ char *text = NULL;
         int r = environment_read(path, MAX_BUNDLE, &text);
@@ -39,7 +38,7 @@ static int choose_bundle(Cause cause, const char *other, Diag *diag) {
         if (wrong)
                 return diag_error(diag, -EINVAL, cause, "%s, which %s names, %s", path, variable, wrong);
         if (easy)
-                curl.cleanup(easy);     /* a connection was made with what was trusted then */
+                curl.cleanup(easy);     /* its connection trusts the old bundle */
         easy = NULL;
         free(bundle);
         bundle = xstrdup_or_null(path);
@@ -63,12 +62,12 @@ int https_load(Cause cause, const char *other_bundle, Diag *diag) {
 static size_t collect_body(char *data, size_t one, size_t size, void *user) {
         Text *body = user;
         if (body->size + one * size > HTTP_MAX_BODY)
-                return 0;               /* ends the transfer with an error */
+                return 0;               /* an error ends the transfer */
         text_add_bytes(body, data, one * size);
         return one * size;
 }
 
-/* Retry-After as a date (RFC 9110) is taken for none: no service of AWS is known to write one. */
+/* Ignores Retry-After as a date (RFC 9110): no AWS service is known to send one. */
 static size_t note_header(char *data, size_t one, size_t size, void *user) {
         HttpsReply *reply = user;
         _free_ char *line = xstrndup(data, one * size);
@@ -84,19 +83,19 @@ static size_t note_header(char *data, size_t one, size_t size, void *user) {
         return one * size;
 }
 
-/* Called about once a second; anything but 0 ends the transfer. */
+/* Called about once a second; true ends the transfer. */
 static int look_for_stop(_unused_ void *user, _unused_ curl_off_t to_get, _unused_ curl_off_t got,
                          _unused_ curl_off_t to_put, _unused_ curl_off_t put) {
         return stop_signal() != 0;
 }
 
-/* libcurl reads HTTPS_PROXY in both spellings, but http_proxy in small letters alone, since a CGI program has
- * the other one from its caller (https://curl.se/docs/manpage.html#HTTPPROXY). What runs on this machine is
- * not asked through a proxy, as by the AWS SDK for Go (https://pkg.go.dev/net/http#ProxyFromEnvironment). */
+/* libcurl reads HTTPS_PROXY in both spellings, but only http_proxy in small letters, since a caller can set
+ * the other for a CGI program (https://curl.se/docs/manpage.html#HTTPPROXY). Local hosts bypass a proxy, as
+ * in the AWS SDK for Go (https://pkg.go.dev/net/http#ProxyFromEnvironment). */
 static void set_proxy(const Url *url) {
         bool here = curl_is_local(url->host);
         const char *proxy = url->https || getenv("http_proxy") ? NULL : environment_value("HTTP_PROXY");
-        /* NULL: what the environment says, and not what the question before this one was sent with */
+        /* NULL: resets the previous request to the environment */
         SET(NOPROXY, here ? "*" : NULL);
         SET(PROXY, proxy);
 }
@@ -124,7 +123,7 @@ static void set_options(const Url *url, const char *form, uint64_t limit_usec, c
         SET(XFERINFOFUNCTION, look_for_stop);
         if (bundle) {
                 SET(CAINFO, bundle);
-                SET(CAPATH, NULL);        /* these alone, as for the AWS SDKs */
+                SET(CAPATH, NULL);        /* no others, as in the AWS SDKs */
         }
         set_proxy(url);
 }
@@ -134,7 +133,7 @@ static struct curl_slist *make_list(const char *const (*headers)[2], size_t n) {
         for (size_t i = 0; i < n; i++) {
                 _free_ char *line = xasprintf("%s: %s", headers[i][0], headers[i][1]);
                 struct curl_slist *longer = curl.append(list, line);
-                /* else memory ran out: an unsigned request is refused, and tried again */
+                /* out of memory: the server refuses the request, and we retry */
                 if (longer)
                         list = longer;
                 explicit_bzero(line, strlen(line));
@@ -150,7 +149,7 @@ static char *describe_failure(CURLcode code, const char *error) {
                                  curl.strerror(code));
         const char *text = *error ? error : curl.strerror(code);
         sigv4_date(time(NULL), today);
-        /* before NTP, every certificate may seem to be of the future */
+        /* before NTP, certificates may lie in the future */
         if (code == CURLE_PEER_FAILED_VERIFICATION)
                 return xasprintf("%s (is this machine's clock right? It says %.8s)", text, today);
         return xstrdup(text);
@@ -162,13 +161,13 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         struct curl_slist *list = make_list(headers, n_headers);
         HttpsReply reply = {};
 
-        /* One of many servers behind a balancer may be ill; a connection that is kept leads to it again. */
+        /* A kept connection would lead back to an ill server behind a balancer. */
         static bool ill;
         set_options(url, form, limit_usec, error, &reply);
         SET(FRESH_CONNECT, (long)ill);
         SET(MAXCONNECTS, 1L);
         SET(HTTPHEADER, list);
-        long proxy_status = 0;          /* of the answer to CONNECT */
+        long proxy_status = 0;          /* the answer to CONNECT */
         CURLcode code = curl.perform(easy);
         curl.getinfo(easy, CURLINFO_RESPONSE_CODE, &reply.status);
         curl.getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
@@ -179,7 +178,7 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         if (code != CURLE_OK) {
                 text_done(&reply.body);
                 *ret_why = describe_failure(code, error);
-                /* a proxy that finds no way to the host; with 403 and 407 it does not look for one */
+                /* a proxy finds no way to the host; for 403 and 407 it does not look */
                 bool no_way = proxy_status >= 502 && proxy_status <= 504,
                      no_host = code == CURLE_COULDNT_RESOLVE_HOST || no_way;
                 return no_host ? -EADDRNOTAVAIL : code == CURLE_SSL_CACERT_BADFILE ? -EKEYREJECTED : -EIO;

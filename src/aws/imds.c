@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paths → what the instance metadata service says of them, version 2 only: a session token first, then one
- * GET after the other on one connection.
- * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
- * While a machine boots the service may be unreachable, slow or busy, so everything but 200 and 404 is tried
- * again. */
+ * A client of the instance metadata service, version 2: a session token, then GETs on one connection.
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html The service
+ * may be unreachable, slow or busy during boot, so all but 200 and 404 is retried. */
 #include "aws/internal.h"
 
 #include "base/log.h"
@@ -19,16 +17,16 @@
 #define ATTEMPT_USEC (5 * USEC_PER_SEC)
 #define BACKOFF_USEC (50 * USEC_PER_MSEC)
 #define BACKOFF_CAP  (5 * USEC_PER_SEC)
-#define TOKEN_TTL    "21600"            /* six hours, the longest there is */
+#define TOKEN_TTL    "21600"            /* six hours, the maximum */
 
 struct Imds {
-        Url url;                        /* host is NULL until the first get */
+        Url url;                        /* host is NULL before the first get */
         int fd;
         char *token;
         uint64_t budget_usec, spent_usec;
         unsigned requests;
-        bool takes_refusal;             /* a 403 is final */
-        bool refused;                   /* the last answer was one */
+        bool takes_refusal;
+        bool refused;                   /* the last answer was a 403 */
         json_t *answers;                /* path → base64, or null for 404 */
 };
 
@@ -77,8 +75,7 @@ void imds_forget(Imds *i, const char *path) {
                 json_object_del(i->answers, path);
 }
 
-/* What this path was answered before: 1 with those bytes, -ENOENT for a 404, 0 where it was not
- * asked for. */
+/* 1: an earlier answer, -ENOENT: an earlier 404, 0: none. */
 static int find_answer(const Imds *i, const char *path, char **ret, size_t *ret_size) {
         const json_t *answer = json_object_get(i->answers, path);
         size_t size = 0;
@@ -93,7 +90,7 @@ static int find_answer(const Imds *i, const char *path, char **ret, size_t *ret_
         return 1;
 }
 
-/* Credentials are short-lived and secret: they are never kept. */
+/* Credentials are secret and short-lived: not kept. */
 static void keep_answer(Imds *i, const char *path, const Text *body) {
         if (startswith(path, "meta-data/iam/"))
                 return;
@@ -114,7 +111,7 @@ static int find_imds_endpoint(Imds *i, Diag *diag) {
                    *disabled = environment_value("AWS_EC2_METADATA_DISABLED");
         if (i->url.host)
                 return 0;
-        /* as of the AWS SDKs and the AWS CLI, to which only this word counts */
+        /* as in the AWS SDKs and CLI */
         if (disabled && strcasecmp(disabled, "true") == 0)
                 return diag_error(diag, -EPERM, CAUSE_IMDS,
                                   "AWS_EC2_METADATA_DISABLED is true in the environment, so that the "
@@ -136,7 +133,7 @@ static int find_imds_endpoint(Imds *i, Diag *diag) {
                 "AWS_EC2_METADATA_SERVICE_ENDPOINT in the environment is not of the form http://HOST[:PORT]");
 }
 
-/* One request that carries one header, within the limit for one attempt. */
+/* A request with one header. */
 static int imds_request(Imds *i, const char *method, const char *path, const char *header, const char *value,
                         uint64_t deadline, HttpResponse *ret) {
         _cleanup_(text_done) Text request = {};
@@ -147,7 +144,7 @@ static int imds_request(Imds *i, const char *method, const char *path, const cha
         text_add(&request, "User-Agent: nodestrap/" VERSION "\r\nAccept: */*\r\n%s: %s\r\n%s\r\n", header,
                  value, streq(method, "PUT") ? "Content-Length: 0\r\n" : "");
         i->requests++;
-        /* The last attempt, at the end of the budget, gets a second too. */
+        /* The last attempt gets at least a second. */
         int r = http_exchange(&i->url, &i->fd, &request, now + MIN(MAX(left, USEC_PER_SEC), ATTEMPT_USEC),
                               ret);
         i->refused = r >= 0 && ret->status == 403;
@@ -182,14 +179,14 @@ static char *describe_status(unsigned status) {
         return xasprintf("HTTP %u", status);
 }
 
-/* Takes the text of what went wrong; 0 always: try again. */
+/* Takes text; 0: retry. */
 static int note_failure(char **why, char *text) {
         free(*why);
         *why = text;
         return 0;
 }
 
-/* 1 when there is a token. */
+/* 1: there is a token. */
 static int fetch_token(Imds *i, uint64_t deadline, char **why) {
         _cleanup_(http_response_done) HttpResponse answer = {};
         if (i->token)
@@ -215,8 +212,7 @@ static int fetch_token(Imds *i, uint64_t deadline, char **why) {
         return 1;
 }
 
-/* 1 there is an answer, 0 try again, else final. A session token may expire at any time: after a 401 one more
- * is asked for at once. */
+/* 1: an answer, 0: retry, else final. A session token may expire at any time: a 401 gets one new token. */
 static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *ret, char **why) {
         for (unsigned n = 0; n < 2; n++) {
                 _cleanup_(http_response_done) HttpResponse answer = {};
@@ -236,7 +232,7 @@ static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *
                         return 1;
                 }
                 note_failure(why, describe_status(answer.status));
-                close_fd(&i->fd);       /* who answers so on this connection may go on with it */
+                close_fd(&i->fd);       /* such a server may stay on this connection */
                 if (answer.status != 401)
                         return answer.status == 403 && i->takes_refusal ? -EACCES : 0;
                 forget_secret(TAKE_PTR(i->token));
@@ -244,7 +240,7 @@ static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *
         return 0;
 }
 
-/* Who reads user data may be somebody with a file. */
+/* Outside EC2, user data may be a file. */
 static const char *elsewhere(const char *path) {
         return streq(path, "user-data") ? "; a machine outside EC2 needs a file: -c file://PATH" : "";
 }
@@ -302,7 +298,7 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
                 return r;
         r = imds_try_until(i, path, begin + i->budget_usec - MIN(i->spent_usec, i->budget_usec), &answer,
                            &why);
-        /* The budget is for this service alone: what passes between two gets does not count. */
+        /* Time between two gets does not count. */
         uint64_t spent = now_usec() - begin;
         i->spent_usec += spent;
         log_debug("Instance metadata, %s: %s after %u requests, %llu ms.", path,

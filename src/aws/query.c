@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A form → the XML that a Query API of AWS (EC2, STS) answers to it. What the service itself refuses is
- * final; everything else, and what the service calls temporary, is tried again. A clock that is off by more
- * than the service allows is corrected for the signature alone, and credentials that expired are fetched once
- * more.
+ * A form → the XML answer of a Query API of AWS (EC2, STS). A refusal of the service is final; temporary
+ * ones and all other failures are retried. A wrong clock is corrected for signatures only; expired
+ * credentials are fetched once more.
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/Query-Requests.html
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html */
@@ -18,11 +17,10 @@
 #include <time.h>
 
 #define ATTEMPT_USEC (5 * USEC_PER_SEC)
-#define CORRECTIONS  3                  /* chrony may set the clock between two attempts */
-#define CLOCK_SKEW   240                /* seconds; AWS itself accepts about five minutes */
+#define CORRECTIONS  3                  /* chrony may set the clock between attempts */
+#define CLOCK_SKEW   240                /* seconds; AWS accepts about five minutes */
 
-/* Seconds by which AWS's clock is ahead of this machine's, once a refusal has shown that it matters: for all
- * signatures of this process. */
+/* In seconds, for all signatures of this process, after a refusal has shown it. */
 static int64_t clock_ahead;
 
 int64_t query_clock(int64_t seconds) {
@@ -38,23 +36,22 @@ typedef enum QueryStep {
         QUERY_AGAIN_AT_ONCE,
 } QueryStep;
 
-/* A question on its way. */
 typedef struct Asking {
         const Query *query;
         QueryEndpoint endpoint;
         char *form;
         uint64_t deadline_usec;
-        unsigned clock_corrected;       /* so many times */
-        int64_t signed_at;              /* seconds since 1970, as the last signature says */
-        bool credentials_renewed;       /* which is tried once */
-        bool reached;                   /* something has answered */
-        bool missing;                   /* the service itself, at last, that there is nothing (yet), */
-        bool throttled;                 /* or that too many ask */
-        uint64_t wait_usec;             /* what it asked for then; 0: nothing */
+        unsigned clock_corrected;
+        int64_t signed_at;              /* seconds since 1970 */
+        bool credentials_renewed;       /* once */
+        bool reached;                   /* a server has answered */
+        bool missing;                   /* the last answer: nothing there (yet), */
+        bool throttled;                 /* or a throttle */
+        uint64_t wait_usec;             /* the wait that it demands, or 0 */
         uint64_t begin_usec;
-        bool settled;                   /* who asks was offered to do without */
-        bool hopeless;                  /* the next attempt would end as the last one did */
-        char *why, *advice;             /* the last failure, and what to do about it */
+        bool settled;                   /* q->settle was called */
+        bool hopeless;                  /* a retry would fail again */
+        char *why, *advice;             /* the last failure, and advice */
 } Asking;
 
 /* Takes both texts. */
@@ -81,7 +78,7 @@ static char *sign(const Asking *a, const char *const (*headers)[2], size_t n_hea
         return sigv4_authorization(&request, a->query->credentials);
 }
 
-/* QUERY_DONE for any HTTP response at all. */
+/* QUERY_DONE: any HTTP response. */
 static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
         const Query *q = a->query;
         char date[17] = "", *why = NULL;
@@ -139,9 +136,9 @@ static QueryStep judge_answer(Asking *a, const HttpsReply *reply) {
                                                      : advise_interception(q->service, ""));
 }
 
-/* ---- what the service refuses ---- */
-/* Signs with the service's time from now on, where that can be why it refused: by what the signature said, as
- * the clock may have been set since. */
+/* ---- refusals ---- */
+/* Signs by the clock of the service if that may be the cause. It compares with the signature, as chrony may
+ * have set the clock since. */
 static bool correct_clock(Asking *a, const HttpsReply *reply) {
         const char *name = a->query->service->name;
         int64_t ahead = reply->date - (int64_t)time(NULL), wrong = reply->date - a->signed_at;
@@ -205,7 +202,7 @@ static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
                                                       reply->status),
                                  advise_interception(s, " and the VPC endpoint"));
         }
-        /* Only an error of the service itself is final; one of a proxy or a load balancer may pass. */
+        /* The service itself is final; an error of a proxy or load balancer may pass. */
         RefusalKind kind = refusal_kind(code);
         bool is_signed = a->query->credentials, expired = kind == REFUSAL_EXPIRED,
              temporary = kind == REFUSAL_TEMPORARY || kind == REFUSAL_THROTTLED || reply->status >= 500,
@@ -220,9 +217,9 @@ static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
         return at_once ? QUERY_AGAIN_AT_ONCE : QUERY_AGAIN;
 }
 
-/* ---- one after the other ---- */
+/* ---- retries ---- */
 
-/* Until then nobody wants to know whether there is another way. */
+/* The first instant for q->settle. */
 static uint64_t patience_end(const Asking *a) {
         const Query *q = a->query;
         return q->settle && q->retry.patience_usec > 0 && !a->settled
@@ -244,14 +241,13 @@ static QueryStep attempt_query(Asking *a, Diag *diag) {
         if (step == QUERY_DONE)
                 step = reply.status == 200 ? judge_answer(a, &reply) : judge_error(a, &reply, diag);
         if (reply.body.data)
-                explicit_bzero(reply.body.data, reply.body.size);       /* STS answers with secrets */
+                explicit_bzero(reply.body.data, reply.body.size);       /* STS answers have secrets */
         text_done(&reply.body);
         return step;
 }
 
-/* What the AWS SDKs read; a mistake in it is no reason to stay without an answer. 0 and less are no limit.
- * The modes differ in what happens between many requests of one process; here they are all tried again
- * alike.
+/* Settings of the AWS SDKs. A mistake in them must not end the boot; 0 and less mean no limit. The modes
+ * differ only between many requests of a process.
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html */
 static void apply_retry_settings(RetryPolicy *policy) {
         const char *text = environment_value("AWS_MAX_ATTEMPTS"), *mode = environment_value("AWS_RETRY_MODE");
@@ -299,7 +295,7 @@ static int report_stop(const Asking *a, Diag *diag) {
                           s->if_stopped);
 }
 
-/* Is there no need to ask on, as more attempts would? Told once, when that becomes a question. */
+/* Calls q->settle once. */
 static bool settles(Asking *a, bool more) {
         const Query *q = a->query;
         if (!q->settle || a->settled || a->missing || a->hopeless)
@@ -308,7 +304,7 @@ static bool settles(Asking *a, bool more) {
         return q->settle(q->user, a->why, more);
 }
 
-/* Sleeps until the next attempt; with a look up where patience ends on the way there. 1: no more attempts. */
+/* 1: no more attempts. */
 static int pause_query(Asking *a, uint64_t until) {
         uint64_t now = now_usec(), end = patience_end(a);
         sleep_usec(MIN(until, end) - MIN(now, MIN(until, end)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Error answers of AWS's query APIs → what they mean for who asked. The codes of EC2 and STS are one
- * family: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+ * Error codes of AWS query APIs → kinds. EC2 and STS share them:
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
  * https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html */
 #include "aws/internal.h"
 
@@ -21,8 +21,8 @@ static const struct { const char *code; RefusalKind kind; } codes[] = {
         { "InternalFailure",            REFUSAL_TEMPORARY    },
         { "Unavailable",                REFUSAL_TEMPORARY    },
         { "ServiceUnavailable",         REFUSAL_TEMPORARY    },
-        { "IDPCommunicationError",      REFUSAL_TEMPORARY    }, /* STS did not reach the identity provider */
-        /* a young instance is not known everywhere yet */
+        { "IDPCommunicationError",      REFUSAL_TEMPORARY    }, /* by STS */
+        /* a young instance is not known everywhere */
         { "InvalidInstanceID.NotFound", REFUSAL_TEMPORARY    },
         { "AuthFailure",                REFUSAL_SIGNATURE    },
         { "SignatureDoesNotMatch",      REFUSAL_SIGNATURE    },
@@ -30,7 +30,7 @@ static const struct { const char *code; RefusalKind kind; } codes[] = {
         { "InvalidClientTokenId",       REFUSAL_SIGNATURE    },
         { "RequestTimeTooSkewed",       REFUSAL_SIGNATURE    },
         { "RequestInTheFuture",         REFUSAL_SIGNATURE    },
-        /* said of an old date and of old credentials alike */
+        /* an old date, or old credentials */
         { "RequestExpired",             REFUSAL_EXPIRED      },
         { "ExpiredToken",               REFUSAL_EXPIRED      },
         { "ExpiredTokenException",      REFUSAL_EXPIRED      },

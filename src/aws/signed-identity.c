@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dynamic/instance-identity/rsa2048 → the document inside, if its PKCS #7 signature (RFC 2315) is by one of
- * the certificates that AWS publishes and the image holds.
- * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/regions-certs.html */
+ * dynamic/instance-identity/rsa2048 → its document, if the image has the certificate of its PKCS #7
+ * signature (RFC 2315). https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/regions-certs.html */
 #include "aws/aws.h"
 
 #include "base/json.h"
@@ -18,8 +17,8 @@
 #define SIGNED   "dynamic/instance-identity/rsa2048"
 #define DOCUMENT "dynamic/instance-identity/document"
 
-/* Not by the certificates that it brings along (PKCS7_NOINTERN): the signer is this one, which needs nobody
- * else to vouch for it (PKCS7_NOVERIFY). NULL where it is not. */
+/* Ignores certificates in the signature (PKCS7_NOINTERN) and needs no chain above this one (PKCS7_NOVERIFY).
+ * NULL: not the signer. */
 static char *verify_by(PKCS7 *signature, X509 *certificate) {
         STACK_OF(X509) *only = sk_X509_new_null();
         BIO *out = BIO_new(BIO_s_mem());
@@ -35,8 +34,8 @@ static char *verify_by(PKCS7 *signature, X509 *certificate) {
         return document;
 }
 
-/* One certificate after the other: libcrypto finds the signer by issuer and number, which several may have in
- * common. ret_n: of those that can be read. */
+/* One certificate at a time: libcrypto finds a signer by issuer and number, which several may share. *ret_n:
+ * readable certificates. */
 static char *find_document(const char *text, size_t size, const char *certificates, unsigned *ret_n) {
         _free_ char *der = NULL;
         char *document = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A request → its AWS Signature Version 4, in a header or in the query. libcurl can sign too, but not by
- * another clock than this machine's, and not for a presigned URL.
+ * A request → its AWS Signature Version 4, in a header or a query. libcurl can neither sign by another
+ * clock nor presign URLs.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html */
 #include "aws/internal.h"
 
@@ -29,7 +29,7 @@ void sigv4_signature(const SignedRequest *q, const char *secret, const char *can
         unsigned char key[32], next[32];
         char digest[65];
 
-        /* The key is derived for one date, region and service: it is good for nothing else. */
+        /* The key is good for one date, region and service. */
         hmac_sha256(first, strlen(first), parts[0], strlen(parts[0]), key);
         for (size_t i = 1; i < ARRAY_SIZE(parts); i++) {
                 hmac_sha256(key, sizeof key, parts[i], strlen(parts[i]), next);
@@ -44,7 +44,7 @@ void sigv4_signature(const SignedRequest *q, const char *secret, const char *can
         explicit_bzero(key, sizeof key);
 }
 
-/* Without the blanks at its ends, and with one in place of several inside. */
+/* Strips the value, and makes inner blanks one. */
 static void add_header_value(Text *t, const char *value) {
         const char *word = value + strspn(value, " \t");
         for (const char *separator = ""; *word; separator = " ") {
@@ -84,8 +84,7 @@ static void push_parameter(char ***v, const char *name, const char *value) {
         strv_push(v, text_take(&t));
 }
 
-/* The parameters as they are signed: sorted by name. Whole texts sort as their names do as long as no name is
- * the beginning of another. */
+/* Sorted by name. Whole texts sort alike if no name is the prefix of another. */
 static char *sort_query(const char *query) {
         _strv_ char **all = NULL;
         while (*query)
@@ -93,7 +92,7 @@ static char *sort_query(const char *query) {
         strv_sort(all);
         char *sorted = strv_join(all, "&");
         STRV_FOREACH(s, all)
-                explicit_bzero(*s, strlen(*s));         /* the session token is among them */
+                explicit_bzero(*s, strlen(*s));         /* the session token */
         return sorted;
 }
 
@@ -126,7 +125,7 @@ char *sigv4_authorization(const SignedRequest *q, const Credentials *credentials
                     *canonical = make_canonical(q, names);
         char signature[65];
         sigv4_signature(q, credentials->secret, canonical, signature);
-        explicit_bzero(canonical, strlen(canonical));   /* the session token is a header */
+        explicit_bzero(canonical, strlen(canonical));   /* a header has the session token */
         return xasprintf("AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s",
                          credentials->key_id, scope, names, signature);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The Security Token Service: a role → credentials, credentials → a presigned question who they belong
- * to. https://docs.aws.amazon.com/STS/latest/APIReference/ */
+ * The Security Token Service: a role → credentials, credentials → a presigned URL.
+ * https://docs.aws.amazon.com/STS/latest/APIReference/ */
 #include "aws/internal.h"
 
 #include "base/time.h"
@@ -12,8 +12,7 @@
 #define API_VERSION  "2011-06-15"
 #define BACKOFF_USEC (100 * USEC_PER_MSEC)
 #define BACKOFF_CAP  (2 * USEC_PER_SEC)
-/* In seconds, as the AWS CLI writes it; STS itself goes by the date of the signature and gives it 15
- * minutes. */
+/* In seconds, as the AWS CLI; STS itself accepts 15 minutes from the date of the signature. */
 #define URL_EXPIRES  60u
 
 const QueryService sts_api = {
@@ -60,7 +59,7 @@ int sts_presign_identity(const char *region, const char *cluster, const Credenti
 }
 
 /* ---- a role ---- */
-/* 1 with a text of the answer that may go into a request, 0 where it has none, or what xml_texts() says. */
+/* 1: a text fit for a request, 0: none, or an error of xml_texts(). */
 static int read_credential(const Query *q, const Text *body, const char *name, char **ret) {
         _free_ char *path =
                 xasprintf("%sResponse/%sResult/Credentials/%s", q->action, q->action, name);
@@ -91,8 +90,7 @@ static void add_field(Text *fields, const char *name, const char *value) {
         text_add_encoded(fields, value);
 }
 
-/* Completes the question with what is the same for both of them. The fields, which it takes, may hold a
- * secret. */
+/* Takes and erases the fields, which may hold a secret. */
 static int assume_role(Query *q, Text *fields, uint64_t deadline_usec, Diag *diag) {
         _free_ char *text = text_take(fields);
         q->service = &sts_api;
@@ -128,7 +126,7 @@ int sts_assume_role(Imds *imds, const char *region, const char *role_arn, uint64
         if (r < 0)
                 return r;
         add_field(&fields, "RoleArn", role_arn);
-        /* the CLI's, which access entries and trust policies may name */
+        /* as the CLI: access entries and trust policies may name it */
         add_field(&fields, "RoleSessionName", "EKSGetTokenAuth");
         return assume_role(&q, &fields, deadline_usec, diag);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The name of a cluster → a token that says who asks: a presigned URL of STS, which the cluster's API
- * server has resolved.
- * https://github.com/kubernetes-sigs/aws-iam-authenticator#api-authorization-from-outside-a-cluster Byte for
- * byte what the AWS CLI makes at the same second of the same credentials (tests/boot/token-equality.sh). */
+ * A cluster name → a token: a presigned STS URL, which the API server resolves.
+ * https://github.com/kubernetes-sigs/aws-iam-authenticator#api-authorization-from-outside-a-cluster It equals
+ * the token of the AWS CLI at the same second byte for byte (tests/boot/token-equality.sh). */
 #include "aws/internal.h"
 
 #include "base/hash.h"
@@ -12,9 +11,9 @@
 #include <errno.h>
 #include <time.h>
 
-#define LAST_USEC USEC_PER_SEC  /* what the metadata client's last attempt may take beyond its budget */
+#define LAST_USEC USEC_PER_SEC  /* the last attempt of IMDS may exceed its budget by this */
 
-/* As given, or of this environment, or the instance's. */
+/* Given, of the environment, or of the instance. */
 static int find_token_region(const TokenRequest *q, Imds *imds, char **ret, Diag *diag) {
         const char *given = q->region && *q->region ? q->region : aws_region();
         if (given) {
@@ -28,7 +27,7 @@ static int find_token_region(const TokenRequest *q, Imds *imds, char **ret, Diag
         return r;
 }
 
-/* RFC 4648's alphabet for URLs, without padding. */
+/* The URL alphabet of RFC 4648, without padding. */
 static char *encode_token(const char *url) {
         _free_ char *text = base64_encode(url, strlen(url));
         for (char *c = text; *c; c++)
@@ -53,7 +52,7 @@ int token_make(const TokenRequest *q, char **ret, int64_t *ret_seconds, Diag *di
                 r = credentials_get(imds, region, q->deadline_usec, &credentials, diag);
         if (r < 0)
                 return r;
-        int64_t seconds = time(NULL);           /* after all waiting: the signature counts from here */
+        int64_t seconds = time(NULL);           /* after all waits */
         r = sts_presign_identity(region, q->cluster, &credentials, seconds, &url, diag);
         if (r < 0)
                 return r;
