@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /sys/block/md* → Arrays, by name. What they are made of is told by their slaves, in any state: an array
- * that udev has put together in part is inactive and holds its members all the same (kernel:
- * Documentation/admin-guide/md.rst). */
+ * /sys/block/md* → Arrays, by name. Members are the slaves in any state: a partly assembled array is
+ * inactive and holds them (kernel: Documentation/admin-guide/md.rst). */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -13,7 +12,7 @@ static int read_attribute(const Root *root, const char *array, const char *name,
         return read_optional(root, path, ret, "the state of this array is not known", diag);
 }
 
-/* "4 (3)" while it is reshaped: from three, and four will be wanted. */
+/* "4 (3)" during a reshape from three to four. */
 static unsigned leading_number(const char *text) {
         unsigned long n = text ? strtoul(text, NULL, 10) : 0;
         return n <= UINT16_MAX ? (unsigned)n : 0;
@@ -27,7 +26,7 @@ static int read_state(const Root *root, Array *a, const char *state, Diag *diag)
                 read_attribute(root, a->name, "md/raid_disks", &disks, diag) ?:
                 read_attribute(root, a->name, "md/degraded", &degraded, diag);
         a->disks = leading_number(disks);
-        /* a raid0 that lost a member */
+        /* "broken": a raid0 that lost a member */
         a->degraded = leading_number(degraded) > 0 || streq(state, "broken");
         return r;
 }
@@ -60,7 +59,7 @@ int detect_arrays(const Root *root, Storage *s, Diag *diag) {
                 r = read_attribute(root, *name, "md/array_state", &state, diag);
                 if (r < 0)
                         return r;
-                if (!state || streq(state, "clear"))    /* a node that an array has left behind */
+                if (!state || streq(state, "clear"))    /* left behind by a stopped array */
                         continue;
                 Array *a = APPEND(s->arrays, s->n_arrays);
                 *a = (Array){};

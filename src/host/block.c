@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /sys/block → Disks, by name. Disks are told apart by the model their controller reports, never by kernel
- * name: names change from boot to boot. Loop, RAM, md and dm devices have no device behind them and are left
- * out. */
+ * /sys/block → Disks, by name. The model tells disks apart; kernel names change from boot to boot. Loop,
+ * RAM, md and dm have no device and are left out. */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -42,7 +41,7 @@ int block_bytes(const Root *root, const char *name, uint64_t *ret, Diag *diag) {
         _free_ char *path = xasprintf("/sys/block/%s/size", name);
         uint64_t sectors = 0;
         int r = root_read_u64(root, path, &sectors);
-        /* always of 512 bytes, whatever the disk's own */
+        /* sectors of 512 bytes for any disk */
         if (r >= 0 && __builtin_mul_overflow(sectors, 512, ret))
                 r = -ERANGE;
         return r < 0 ? fact_error(diag, r, path, "the size of this disk is not known") : 0;
@@ -78,8 +77,7 @@ static int read_disk(const Root *root, const char *name, const char *path, Disk 
         return r;
 }
 
-/* 1 for a disk that programs can use: a device is behind it, and it is no path of a multipath NVMe
- * namespace. */
+/* 1: has a device and is not a path of a multipath NVMe namespace. */
 static int is_disk(const Root *root, const char *path) {
         _free_ char *device = xasprintf("%s/device", path), *hidden = xasprintf("%s/hidden", path);
         uint64_t value = 0;
@@ -99,8 +97,7 @@ static void disk_clear(Disk *d) {
         *d = (Disk){};
 }
 
-/* The next of them. Volumes are detached while they are looked at, and controllers give up: such a disk is
- * not there. */
+/* Ignores a disk that vanishes meanwhile: a detached volume, a failed controller. */
 static int add_disk(const Root *root, const char *name, const char *path, Host *h, Diag *diag) {
         _cleanup_(diag_done) Diag found = {};
         int r = read_disk(root, name, path, &h->disks[h->n_disks], &found);

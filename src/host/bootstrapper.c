@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Links in /etc/systemd/system → the units of nodeadm that are enabled although ours are: EKS's image has
- * them so (awslabs/amazon-eks-ami: templates/al2023/provisioners/install-nodeadm.sh). The drop-ins in
- * units/nodeadm-*.service.d keep them from running; that they are enabled is somebody's mistake. */
+ * Links in /etc/systemd/system → enabled units of nodeadm beside ours, as in the EKS image
+ * (awslabs/amazon-eks-ami: templates/al2023/provisioners/install-nodeadm.sh). Drop-ins in
+ * units/nodeadm-*.service.d keep them from running, but it is a mistake. */
 #include "host/detect.h"
 
 #include "base/paths.h"
 #include "base/str.h"
 
 #define WANTS           UNIT_DIR "/multi-user.target.wants"
-#define UNIT_FILE_LIMIT 65536           /* it matters only whether there is anything in it */
+#define UNIT_FILE_LIMIT 65536           /* only empty or not matters */
 
-/* A mask is a link to /dev/null or an empty file (systemd.unit(5)). */
+/* A mask: a link to /dev/null, or an empty file (systemd.unit(5)) */
 static bool is_masked(const Root *root, const char *unit) {
         _free_ char *path = xasprintf(UNIT_DIR "/%s", unit), *target = NULL,
                     *text = NULL;

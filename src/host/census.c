@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the machine should have by its instance type or the configuration, and has not → Host.shortfalls,
- * each a sentence that names it. Counted from the bus alone: whether a device that is there works is the
- * drivers' to say, later. */
+ * Missing parts by the instance type or the configuration → Host.shortfalls, a sentence for each. Counts
+ * devices on the bus; later steps check whether they work. */
 #include "host/detect.h"
 #include "host/tables.h"
 
 #include "base/str.h"
 
-/* Nothing on a node brings back a device that the bus does not show. */
+/* A node cannot bring back a device that its bus does not show. */
 #define ADVICE "stop and start the instance, which gives it another machine, or replace it"
 
 typedef enum PartKind { PART_GPU, PART_NVSWITCH, PART_CONNECTX, PART_NEURON, PART_EFA } PartKind;
 static const struct CountedPart {
-        const char *layout;             /* its name in conf/pci-layout */
+        const char *layout;             /* in conf/pci-layout.csv */
         bool (*is)(const PciDevice *);
         Cause cause;
-        const char *one, *many, *advice;        /* for sentences */
+        const char *one, *many, *advice;
 } counted_parts[] = {
         [PART_GPU]      = { "gpu",    pci_is_gpu,      CAUSE_GPU_MISSING, "GPU", "GPUs", ADVICE },
         [PART_NVSWITCH] = { "switch", pci_is_nvswitch, CAUSE_NVSWITCH, "NVSwitch", "NVSwitches", ADVICE },
@@ -44,8 +43,8 @@ static char **addresses_of(const Host *h, bool (*is)(const PciDevice *)) {
         return list;
 }
 
-/* "10:1c.0|10:1d.0" → those that are not in there; NULL where that has an address which is not in the list,
- * so that the list is not of this machine. */
+/* "10:1c.0|10:1d.0" → those that are not there. NULL: there are others, so the list is of another
+ * machine. */
 static char **missing_from(const char *list, char *const *there) {
         char **missing = NULL;
         size_t known = 0;
@@ -70,7 +69,7 @@ static void count_part(Host *h, PartKind kind, unsigned expected, const char *by
         for (size_t i = 0; t && !missing && i < n_pci_layout; i++)
                 if (streq(pci_layout[i].type, t->name) && streq(pci_layout[i].part, part->layout))
                         missing = missing_from(pci_layout[i].addresses, there);
-        /* not where the configuration expects fewer than there can be */
+        /* the configuration may expect fewer than the maximum */
         bool named = strv_length(missing) == lack;
         _free_ char *list = strv_join(named ? missing : there, ", ");
         add(h, part->cause,
@@ -84,7 +83,7 @@ static void count_part(Host *h, PartKind kind, unsigned expected, const char *by
 
 /* ---- all of it ---- */
 
-/* Of a type that is not known it is only known that eight are a whole board. */
+/* Of an unknown type: eight are a whole board. */
 static void count_switches(Host *h, const InstanceType *t, const char *by) {
         const GpuModel *m = h->gpus.model;
         if (!m || m->board != h->gpus.class || (!t && h->gpus.count < BOARD))
@@ -95,7 +94,7 @@ static void count_switches(Host *h, const InstanceType *t, const char *by) {
                 count_part(h, PART_CONNECTX, m->switches, by);
 }
 
-/* Where a strategy is set, storage waits for the disks and judges for itself. */
+/* With a strategy, the storage planner reports missing disks. */
 static void count_stores(const Config *config, Host *h) {
         unsigned expected = host_expected_stores(config, h), have = 0;
         Text t = {};
@@ -115,7 +114,7 @@ static void count_stores(const Config *config, Host *h) {
                       have ? "only there are " : "none is there", list));
 }
 
-/* Nodes without CPUs are GPUs' memory. Without any node the kernel does not tell. */
+/* Nodes without CPUs are GPU memory; a kernel without nodes tells nothing. */
 static void count_numa_nodes(Host *h, const InstanceType *t) {
         unsigned have = 0;
         Text ids = {};

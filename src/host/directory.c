@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A path that something is to be mounted on or moved from → Directory. Links in it are followed, as
- * mount(2) will. */
+ * A mount point or a source of moved files → Directory. Follows links, as mount(2) does. */
 #include "host/detect.h"
 
 #include "base/paths.h"
@@ -14,7 +13,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* The directory at path or the nearest above it that exists, as a descriptor. */
+/* The directory at path, or its nearest existing parent. */
 static int open_nearest_directory(const Root *root, const char *path) {
         _free_ char *part = xstrdup(path);
         for (;;) {
@@ -34,8 +33,7 @@ static char *descriptor_path(int fd) {
         return xstrdup(target);
 }
 
-/* The path that a descriptor was opened by, as seen from the root and without links: what mountinfo calls
- * it. */
+/* The path of a descriptor below root without links, as mountinfo has it. */
 static char *path_below_root(const Root *root, int fd) {
         _cleanup_(close_fd) int top = root_open(root, "/", O_PATH | O_DIRECTORY);
         if (top < 0)
@@ -45,7 +43,7 @@ static char *path_below_root(const Root *root, int fd) {
         return xasprintf("%s%s", *rest == '/' ? "" : "/", rest);
 }
 
-/* File systems that are no place for data. */
+/* Not for data. */
 static bool is_virtual(const char *type) {
         return ONE_OF(type, "proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "securityfs",
                       "debugfs", "tracefs", "configfs", "pstore", "bpf", "efivarfs", "mqueue", "hugetlbfs",
@@ -64,8 +62,8 @@ static int look_around(const Root *root, const Storage *s, Directory *d) {
         return 0;
 }
 
-/* What the files below it take up, without what is mounted there. What vanishes meanwhile is not missed, nor
- * what no path can name any more: containers may nest directories as deep as they like. */
+/* The size of all files below, without mounts. Ignores files that vanish meanwhile, and paths that are too
+ * long: containers may nest directories without limit. */
 static int count_bytes(int fd, uint64_t *ret) {
         _free_ char *path = xasprintf("/proc/self/fd/%d", fd);
         uint64_t sum = 0;
@@ -111,13 +109,13 @@ static int look_inside(const Root *root, uint64_t from, Directory *d) {
         return names && d->used >= from ? count_bytes(fd, &d->bytes) : 0;
 }
 
-/* A list that gives somebody more than the mode says shows in the bits of the group (acl(5)). */
+/* An ACL that grants more than the mode shows in the group bits (acl(5)). */
 static bool has_acl(int fd) {
         _free_ char *path = xasprintf("/proc/self/fd/%d", fd);
         return getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
 }
 
-/* Whom the top of the tree belongs to stands for root: a machine's own has no other. */
+/* The owner of / stands for root: below another root a user may own all. */
 static char *why_foreign(int fd, const struct stat *top, const struct stat *st) {
         if (st->st_uid != 0 && st->st_uid != top->st_uid)
                 return xasprintf("belongs to user %u", (unsigned)st->st_uid);
@@ -129,7 +127,7 @@ static char *why_foreign(int fd, const struct stat *top, const struct stat *st) 
                        : NULL;
 }
 
-/* Goes on from the directory `at` by the next component of *way, through a link if it is one. */
+/* Goes from directory `at` to the next component of *way, through links. */
 static char *step_on(const Root *root, char *at, char **way) {
         _free_ char *rest = TAKE_PTR(*way), *from = at, *target = NULL;
         const char *name = rest + strspn(rest, "/");
@@ -149,7 +147,7 @@ static char *step_on(const Root *root, char *at, char **way) {
         return *target == '/' ? xstrdup("") : TAKE_PTR(from);
 }
 
-/* A way that ends before the path does is one that root will make. */
+/* Root will make missing components. */
 static void look_at_way(const Root *root, Directory *d) {
         _free_ char *at = xstrdup(""), *way = xstrdup(d->path);
         struct stat top, st;
@@ -172,7 +170,7 @@ static int directory_read(const Root *root, const Storage *s, uint64_t from, Dir
         _cleanup_(close_fd) int fd = root_open(root, d->path, O_PATH);
 
         if (fd == -ENOENT)
-                fd = root_open(root, d->path, O_PATH | O_NOFOLLOW);     /* a link that leads nowhere */
+                fd = root_open(root, d->path, O_PATH | O_NOFOLLOW);     /* a dead link */
         if (fd >= 0) {
                 if (fstat(fd, &st) < 0)
                         return -errno;
@@ -187,7 +185,7 @@ static int directory_read(const Root *root, const Storage *s, uint64_t from, Dir
         return r >= 0 && d->kind == DIRECTORY_THERE ? look_inside(root, from, d) : r;
 }
 
-/* A statfs(2) of a fixture would tell of the machine that the fixture lies on. */
+/* statfs(2) below another root would describe this machine. */
 void detect_places(const Root *root, const Config *config, Host *h) {
         struct statvfs fs;
         _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The PCI bus and the instance type → what class of GPU machine this is. The devices decide, in AWS's order
- * (awslabs/amazon-eks-ami, nvidia-fabricmanager-condition.sh); a GPU's id alone does not: an H100 may be one
- * of eight behind NVSwitches, or the only one. That nothing was found where something must be is never taken
- * for the simple case: then the type says which class it is, with a doubt. */
+ * PCI bus and instance type → the class of GPU machine. Devices decide in the order of AWS
+ * (awslabs/amazon-eks-ami, nvidia-fabricmanager-condition.sh). A GPU id alone does not: an H100 may be alone
+ * or behind NVSwitches. If devices are missing, the type decides, with a doubt. */
 #include "host/detect.h"
 #include "host/tables.h"
 
@@ -13,11 +12,11 @@
 
 #include <errno.h>
 
-#define VPD_TIMEOUT (5 * USEC_PER_SEC)  /* for all of them: answering takes milliseconds */
+#define VPD_TIMEOUT (5 * USEC_PER_SEC)  /* for all; an answer takes milliseconds */
 
 DEFINE_STRING_TABLE(gpu_class, GpuClass, "none", "tray", "nvswitch", "nvlink5", "single")
 
-/* For sentences: "its devices show …". */
+/* For "its devices show …". */
 static const char *const class_shows[] = {
         [GPU_CLASS_NONE]     = "no NVIDIA GPU",
         [GPU_CLASS_TRAY]     = "GPUs whose NVLink switches are the rack's",
@@ -37,7 +36,7 @@ const GpuModel *gpu_model_find(unsigned device) {
         return bsearch(&device, gpu_models, n_gpu_models, sizeof *gpu_models, compare_model);
 }
 
-/* "10de:31c2|10de:31c3": the first. */
+/* The first of "10de:31c2|10de:31c3". */
 static const GpuModel *model_of_type(const InstanceType *t) {
         unsigned vendor, device;
         return t && t->gpu_pci && sscanf(t->gpu_pci, "%x:%x", &vendor, &device) == 2 ? gpu_model_find(device)
@@ -68,7 +67,7 @@ static bool manages_switches(const PciDevice *d) {
         return d->switch_management;
 }
 
-/* ConnectX-7 as InfiniBand: what EC2 shows of NVLink 5 switches (NVIDIA/gpu-driver-container#606). */
+/* ConnectX-7 as InfiniBand, the face of NVLink 5 switches on EC2 (NVIDIA/gpu-driver-container#606). */
 static bool is_bridge(const PciDevice *d) {
         return pci_is_connectx(d) && d->device == 0x1021 && d->class >> 8 == 0x0207;
 }
@@ -101,15 +100,14 @@ static GpuClass class_of_type(const InstanceType *t) {
         return GPU_CLASS_SINGLE;
 }
 
-/* What the search for the switches could not read: the first such function, and how many of them may lead to
- * the switches. */
+/* text: the first unreadable function; bridges: how many may lead to switches. */
 typedef struct Unread { char *text; unsigned bridges; } Unread;
 
 static void unread_done(Unread *u) {
         free(u->text);
 }
 
-/* Marks the functions that lead to NVLink 5 switches. */
+/* Marks functions that lead to NVLink 5 switches. */
 static void find_switch_management(const Root *root, Host *h, Unread *u) {
         uint64_t until = now_usec() + VPD_TIMEOUT;
         for (size_t i = 0; i < h->n_pci; i++) {
@@ -125,8 +123,7 @@ static void find_switch_management(const Root *root, Host *h, Unread *u) {
         }
 }
 
-/* Who says which class the machine should have: its type, or where nobody knows that, a whole board of
- * GPUs. NULL: nobody. */
+/* The class of the type, or of a whole board of GPUs, and its name; NULL: not known. */
 static char *class_wanted(const Host *h, GpuClass *ret) {
         const InstanceType *t = machine_type(h);
         const Gpus *g = &h->gpus;
@@ -141,7 +138,7 @@ static char *class_wanted(const Host *h, GpuClass *ret) {
         return xasprintf("a machine of %u %s", g->count, g->model->name);
 }
 
-/* What the devices do not show, as far as it is known why. */
+/* The missing devices, if known. */
 static void add_absence(Text *t, const Host *h, GpuClass wanted, const char *unread) {
         if (wanted == GPU_CLASS_NVSWITCH)
                 text_add(t, "no NVIDIA bridge of class 0680 is there");
@@ -165,8 +162,7 @@ static void take_doubt(Host *h, GpuClass wanted, const char *who, const char *un
         g->doubt = text_take(&t);
 }
 
-/* Not every image can read what tells the ways to the switches from other ConnectX: then the machine's kind
- * and their number decide, and the fabric gate proves it. */
+/* Some images cannot read vital product data: then type and number decide, and the fabric gate proves it. */
 static bool takes_for_bridges(Host *h, GpuClass wanted, const char *who, const Unread *unread) {
         Gpus *g = &h->gpus;
         if (wanted != GPU_CLASS_NVLINK5 || g->class != GPU_CLASS_SINGLE || !g->model ||
@@ -178,8 +174,7 @@ static bool takes_for_bridges(Host *h, GpuClass wanted, const char *who, const U
         return true;
 }
 
-/* Holds what the devices show against what they should. That every GPU is missing says nothing against the
- * class: the census names them. */
+/* Compares devices with the wanted class. Without any GPU the census reports, not this. */
 static void cross_check(Host *h, const Unread *unread) {
         const InstanceType *t = machine_type(h);
         Gpus *g = &h->gpus;
@@ -210,10 +205,9 @@ bool image_has_unit(const Root *root, const char *const *names) {
         return false;
 }
 
-/* Does the image bring it? By what the image has, never by what is loaded: where a pod of NVIDIA's operator
- * brings the driver, the next plan must be the same plan. The units are those of EKS's images
- * (awslabs/amazon-eks-ami: nvidia-kmod-load.service, later nvidia-setup.service), whose program comes later
- * in the boot. */
+/* Ignores loaded modules: if a pod of the NVIDIA operator loads the driver, the next plan must be the same.
+ * The units are those of EKS images (awslabs/amazon-eks-ami: nvidia-kmod-load.service, later
+ * nvidia-setup.service), whose program comes later in the boot. */
 bool image_has_nvidia(const Root *root, const char *kernel) {
         static const char *const loaders[] = { "nvidia-setup.service", "nvidia-kmod-load.service", NULL };
         return root_exists(root, "/usr/bin/nvidia-smi") > 0 || image_has_unit(root, loaders) ||
@@ -222,7 +216,7 @@ bool image_has_nvidia(const Root *root, const char *kernel) {
 
 /* ---- parts of a GPU ---- */
 
-/* By its subsystem; where no GPU is there, or in a model, by the type's. */
+/* By the subsystem of the GPU, or of the type in a model. */
 static bool is_part(const PciDevice *d) {
         for (size_t i = 0; i < n_instance_types; i++) {
                 const InstanceType *t = &instance_types[i];
@@ -235,7 +229,7 @@ static bool is_part(const PciDevice *d) {
         return false;
 }
 
-/* On newer images of EKS the unit comes with the driver, at boot. */
+/* On newer EKS images the driver brings the unit at boot. */
 static void find_parts(const Root *root, Host *h) {
         static const char *const units[] = { "nvidia-gridd.service", "nvidia-setup.service", NULL };
         const InstanceType *t = machine_type(h);
@@ -246,7 +240,7 @@ static void find_parts(const Root *root, Host *h) {
         g->license_daemon = g->part && (image_assumed(h) || image_has_unit(root, units));
 }
 
-/* ---- MIG, as AWS's recipe for P4d asks for it ---- */
+/* ---- MIG by the AWS recipe for P4d ---- */
 
 static int read_mig_default(const Root *root, const Config *config, Gpus *g, Diag *diag) {
         _free_ char *text = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Configuration and machine → Host. The local facts come first, because they cost microseconds and a
- * missing one should be told before EC2 is waited for; then the identity, and what only the network knows. */
+ * Configuration and machine → Host. Local facts come first: they take microseconds and should fail before a
+ * wait for EC2. */
 #include "host/host.h"
 
 #include "base/str.h"
@@ -17,7 +17,7 @@ int fact_error(Diag *diag, int r, const char *path, const char *meaning) {
                              nonsense ? "what it says makes no sense" : strerror(-r), meaning);
 }
 
-/* Free-form names that nothing depends on; a machine that does not tell them is fine. */
+/* No plan depends on these names, so they may be missing. */
 static void detect_names(const Root *root, Host *h) {
         struct utsname names;
         if (root_is_host(root) && uname(&names) == 0) {
@@ -36,8 +36,8 @@ static void detect_ptrace_scope(const Root *root, Host *h) {
         h->ptrace_scope = r >= 0 && scope <= 3 ? (int)scope : -1;
 }
 
-/* Nobody waits for disks that are neither here nor expected: the name is not asked for meanwhile, and a
- * process that reads disks is started only if one shows up after all. */
+/* Without disks, here or expected, nothing is there to wait for: the name is asked for at once, and no
+ * process reads disks. */
 static bool has_stores(const Config *config, const HostOptions *options, const Host *h) {
         bool stores = config->instance.storage.strategy != STORAGE_NONE &&
                       (host_instance_stores(h) > 0 || host_expected_stores(config, h) > 0);
@@ -53,7 +53,7 @@ static int read_machine(const Root *root, const Config *config, const HostOption
         detect_names(root, h);
         detect_ptrace_scope(root, h);
         detect_places(root, config, h);
-        if (options->storage)           /* before, files in sysctl.d may still wait for their turn */
+        if (options->storage)           /* before the run phase, sysctl.d may not be applied */
                 kernel_read(root, &h->kernel_state);
         h->bootstrappers = detect_bootstrappers(root);
         r = detect_memory(root, h, diag) ?: detect_pci(root, h, diag) ?: detect_disks(root, h, diag) ?:
@@ -74,8 +74,8 @@ static int read_machine(const Root *root, const Config *config, const HostOption
         return r < 0 ? r : answered;
 }
 
-/* The two inputs of maxPods: the table, else EC2, else the planner takes kubelet's own default. Never an
- * error: a node with 110 pods is better than none (nodeadm/internal/kubelet/eni_max_pods.go). */
+/* The inputs of maxPods: of the table, of EC2, or the default of kubelet. Never an error: 110 pods are better
+ * than no node (nodeadm/internal/kubelet/eni_max_pods.go). */
 static void find_eni_limits(const HostOptions *options, Host *h) {
         _cleanup_(diag_done) Diag tried = {};
         const char *why = "the table does not know it and EC2 was not asked";
@@ -107,8 +107,8 @@ static void add_address(char ***addresses, const struct sockaddr *a) {
                 strv_add(addresses, text);
 }
 
-/* Outposts: the node must reach its API server when the link to the region is down, so the addresses go to
- * /etc/hosts. */
+/* A node on an Outpost must find its API server without the link to the region: /etc/hosts gets the
+ * addresses. */
 static int find_api_servers(const Config *config, const HostOptions *options, Host *h, Diag *diag) {
         struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM }, *list = NULL;
 

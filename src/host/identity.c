@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who this instance is: the cache of an earlier phase, else the metadata service's identity document and two
- * more values (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html). A value
- * that is known is not asked for. Without a metadata service everything is assumed, and said to be. */
+ * The identity of the instance: of the cache of an earlier phase, else of the identity document and two more
+ * values of IMDS (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html).
+ * Without IMDS all is assumed and listed as such. */
 #include "host/detect.h"
 
 #include "base/stop.h"
@@ -14,8 +14,8 @@
 #define DOCUMENT "dynamic/instance-identity/document"
 #define NOT_EC2  "the metadata service says it is not there (404); is this an EC2 instance?"
 
-/* Where each fact stands: in Instance, in the identity document, in the .instance of nodeadm's cache; and
- * what is assumed where nobody may be asked. NULL: not there. */
+/* The place of each fact in Instance, in the document, in .instance of the nodeadm cache; and its assumed
+ * value. NULL: none. */
 typedef struct Fact { size_t offset; const char *name, *document, *cache, *assumed; } Fact;
 static const Fact facts[] = {
         { .offset = offsetof(Instance, id), .name = "instance.id", .document = "instanceId",
@@ -70,7 +70,7 @@ void assume_identity(const Config *config, Host *h) {
                              xasprintf("ip-10-0-0-10.%s.compute.internal", i->region));
 }
 
-/* A string of an object, if it is one that can stand in a file: no control characters, not empty. */
+/* A string without blanks and control characters, safe in files; or NULL. */
 static const char *fact_string(const json_t *object, const char *key) {
         const char *s = key ? json_string_value(json_object_get(object, key)) : NULL;
         for (const char *p = s; p && *p; p++)
@@ -79,9 +79,8 @@ static const char *fact_string(const json_t *object, const char *key) {
         return s && *s ? s : NULL;
 }
 
-/* Is the cache from this very instance? An AMI made from a running node carries the cache of that node. On
- * Nitro the DMI asset tag is the instance's id; where there is none the cache is believed, as nodeadm
- * does. */
+/* An AMI of a running node has the cache of that node. On Nitro the DMI asset tag is the instance id; without
+ * one the cache counts, as in nodeadm. */
 static bool cache_is_ours(const Root *root, const json_t *status, Diag *diag) {
         _free_ char *tag = NULL;
         const char *id = fact_string(json_object_get(status, "instance"), "id");
@@ -113,7 +112,7 @@ static void take_cache(const Config *config, const HostOptions *options, Host *h
                 h->eni_limits_known = true;
         }
         h->name_assumed = h->instance.private_dns_name && json_is_true(json_object_get(own, "nameAssumed"));
-        /* the configuration may have changed since */
+        /* the configuration may be another now */
         if (config->gates.instance_id_node_name || (h->name_assumed && name_is_strict(config, options))) {
                 free(h->instance.private_dns_name);
                 h->instance.private_dns_name = NULL;
@@ -121,8 +120,7 @@ static void take_cache(const Config *config, const HostOptions *options, Host *h
         }
 }
 
-/* The identity document → those facts it has; all of them must be there but the address, which is asked for
- * where it is needed. */
+/* The document must have all facts but the address, which has other sources. */
 static int ask_document(Imds *imds, Host *h, Diag *diag) {
         static const Position at = { .source = "instance identity document" };
         _free_ char *text = NULL;
@@ -167,7 +165,7 @@ int metadata_line(Imds *imds, const char *path, char **ret, Diag *diag) {
         return 0;
 }
 
-/* The same where a 404 is a failure: of what, and why. */
+/* The same, but a 404 is an error. */
 static int ask_line(Imds *imds, const char *path, char **ret, Cause cause, const char *of, const char *why,
                     Diag *diag) {
         int r = metadata_line(imds, path, ret, diag);
@@ -228,7 +226,7 @@ int detect_identity(const Root *root, const Config *config, const HostOptions *o
                 move_facts(diag, &found);
                 return r;
         }
-        const char *name = h->product_name;     /* EC2's own firmware has the type there */
+        const char *name = h->product_name;     /* the type, in EC2 firmware */
         if (!h->instance.type && name && instance_type_is_known(name))
                 h->instance.type = xstrdup(name);
         assume_identity(config, h);
@@ -241,7 +239,7 @@ Host *host_recall(const Config *config, Imds *imds) {
         Instance *i = &h->instance;
         bool known = ask_document(imds, h, &ignored) >= 0 && !config->gates.instance_id_node_name;
         if (known && imds_get(imds, "meta-data/local-hostname", &i->private_dns_name, NULL, &ignored) >= 0) {
-                /* several domains, where DHCP options give them */
+                /* DHCP options may add domains */
                 i->private_dns_name[strcspn(i->private_dns_name, " \t\r\n")] = 0;
                 h->name_assumed = !name_is_regional(i, i->private_dns_name);
         }

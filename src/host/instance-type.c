@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The name of an EC2 instance type or region → what the compiled-in tables of conf/ know of it. Nothing
- * here looks at the machine: the tables say what to expect, never what is there. */
+ * Instance types → rows of the compiled tables in conf/. */
 #include "host/tables.h"
 
 #include "base/str.h"
@@ -59,7 +58,7 @@ bool instance_type_is_known(const char *name) {
         return instance_type_find(name) || find_limit(name);
 }
 
-/* Near is one of its family, where there is one: who writes p5.99xlarge does not mean c5.9xlarge. */
+/* The nearest of the same family first: p5.99xlarge does not mean c5.9xlarge. */
 static int refuse_type(const char *type, const char *where, Diag *diag) {
         _strv_ char **names = eni_limits_types();
         Nearest any = { .text = type }, family = { .text = type };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Host → the facts section of a plan, and the .status that nodeadm's cache keeps. Nothing of the
- * configuration is in either. */
+ * Host → the facts section of a plan, and .status in the nodeadm cache, both without configuration. */
 #include "host/host.h"
 
 #include "base/json.h"
@@ -10,7 +9,7 @@
 
 #include <jansson.h>
 
-/* What stands on a disk may be anything at all, and JSON is UTF-8. */
+/* Disks may hold any bytes; JSON is UTF-8. */
 static json_t *string_shown(const char *value) {
         Text t = {};
         text_add_shown(&t, value, strlen(value), 4096, 0);
@@ -36,9 +35,8 @@ static void set_content(json_t *object, const Content *c) {
                 set_shown(object, "content", text);
 }
 
-/* The shape: NodeConfigStatus in awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. One key is our own:
- * the limits of a type so new that EC2 had to be asked for them, so that it is asked once, and whether the
- * name is assumed, so that it is asked again. */
+/* NodeConfigStatus of awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. One key is ours: limits of a new
+ * type and an assumed name, so that EC2 is asked once and again. */
 json_t *host_status(const Host *host) {
         json_t *instance = json_object(), *status = json_object();
         _cleanup_(json_decrefp) json_t *own = json_object();
@@ -100,8 +98,8 @@ static json_t *pci_kind(const PciDevice *d) {
         return o;
 }
 
-/* A row a kind, in the order of their first ones: a machine with 32 EFA devices has two of them, one a NUMA
- * node. The addresses stand in one text, with blanks between. */
+/* A row for each kind, in the order of first devices, with all addresses in one text. 32 EFA devices are two
+ * kinds, one for each NUMA node. */
 static json_t *pci_json(const Host *h) {
         json_t *rows = json_array();
         _cleanup_(json_decrefp) json_t *kinds = json_array();
@@ -209,7 +207,7 @@ static json_t *arrays_json(const Storage *s) {
         return list;
 }
 
-/* Of an instance store, a volume or an array, or at a place where something is to be mounted. */
+/* Is the mount of an instance store, a volume or an array, or at a planned place? */
 static bool concerns_storage(const Host *h, const Mount *m) {
         bool concerns = storage_directory(&h->storage, m->target) != NULL;
         for (size_t i = 0; i < h->n_disks; i++)
@@ -238,7 +236,7 @@ static json_t *mounts_json(const Host *h) {
         return list;
 }
 
-/* Those that decide something: with files in them, or no place for any. */
+/* Only those that matter to a plan. */
 static json_t *directories_json(const Storage *s) {
         json_t *list = json_array();
         for (const Directory *d = s->directories; d < s->directories + s->n_directories; d++) {
@@ -299,7 +297,7 @@ static json_t *nodes_json(const Host *h) {
         return list;
 }
 
-/* What the table promises of the type; a key that is absent is not known. */
+/* A missing key is not known. */
 static json_t *expected_json(const InstanceType *t) {
         json_t *o = json_object();
         if (t->vcpus)

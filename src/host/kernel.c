@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kubelet looks at the kernel before it starts anything. It ends where there is swap and failSwapOn is true,
- * or where settings are not those that protectKernelDefaults wants (kubernetes/kubernetes
- * pkg/kubelet/cm/container_manager_linux.go: NewContainerManager(), setupKernelTunables()). */
+ * kubelet ends at its start if there is swap and failSwapOn is true, or if settings differ from those of
+ * protectKernelDefaults (kubernetes/kubernetes pkg/kubelet/cm/container_manager_linux.go:
+ * NewContainerManager(), setupKernelTunables()). */
 #include "host/host.h"
 
 #include "base/str.h"
@@ -10,7 +10,7 @@
 
 #define SWAPS_MAX (64 << 10)
 
-/* proc_swaps(5): a line of titles, and one for each. kubelet takes any second line for swap
+/* proc_swaps(5) has a header line. kubelet takes any second line for swap
  * (pkg/kubelet/util/swap/swap_util.go: isSwapOnAccordingToProcSwaps()). */
 char *kernel_swap(const Root *root) {
         _free_ char *text = NULL;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CPUs, memory, NUMA nodes and huge pages from sysfs and procfs. CPUs are counted as nodeadm does
- * (nodeadm/internal/system/resources.go): those of all nodes that are online, or without nodes those of the
- * machine; CPU_DIR and NODE_DIR move the two directories. */
+ * CPUs, memory, NUMA nodes and huge pages of sysfs and procfs. Counts CPUs like nodeadm
+ * (nodeadm/internal/system/resources.go): those of online nodes, or without nodes all; CPU_DIR and NODE_DIR
+ * move the directories. */
 #include "host/detect.h"
 
 #include "base/str.h"
 
 #include <errno.h>
 
-/* The number behind prefix, or -EINVAL: "cpu12" but not "cpufreq". */
+/* "cpu12" → 12; -EINVAL: "cpufreq". */
 static int parse_suffix(const char *name, const char *prefix, unsigned *ret) {
         uint64_t value = 0;
         if (!startswith(name, prefix) || parse_u64(name + strlen(prefix), &value) < 0 || value > INT32_MAX)
@@ -17,7 +17,7 @@ static int parse_suffix(const char *name, const char *prefix, unsigned *ret) {
         return 0;
 }
 
-/* A list such as "0-3,8,10-11": is n in it? -EINVAL if it is no such list. NULL: every CPU is online. */
+/* Is n in a list like "0-3,8,10-11" (NULL: all)? -EINVAL: not a list. */
 static int cpulist_has(const char *list, unsigned n) {
         bool found = !list;
         for (const char *p = list; p && *p;) {
@@ -39,7 +39,7 @@ static int cpulist_has(const char *list, unsigned n) {
         return found;
 }
 
-/* How many directories cpuN below path are online. */
+/* Counts online cpuN directories. */
 static int count_cpus(const Root *root, const char *path, const char *online, unsigned *ret) {
         _strv_ char **names = NULL;
         unsigned count = 0, cpu;
@@ -59,7 +59,7 @@ static int count_cpus(const Root *root, const char *path, const char *online, un
         return 0;
 }
 
-/* "MemTotal:       24684084 kB" anywhere in text → bytes; the same for other keys of meminfo. */
+/* "MemTotal: 24684084 kB" in text → bytes */
 static int parse_meminfo(const char *text, const char *key, uint64_t *ret) {
         const char *p = strstr(text, key);
         uint64_t kib = 0;
@@ -108,7 +108,7 @@ static int read_nodes(const Root *root, const char *online, Host *h, Diag *diag)
         int r = root_list(root, dir, &names);
 
         if (r == -ENOENT)
-                return 0;       /* a kernel without NUMA, or a container */
+                return 0;       /* without NUMA, or in a container */
         if (r < 0)
                 return fact_error(diag, r, dir, "NUMA nodes cannot be found");
         h->nodes = xcalloc(strv_length(names), sizeof *h->nodes);
@@ -152,7 +152,7 @@ static int read_cpus(const Root *root, Host *h, Diag *diag) {
 
 /* ---- huge pages (https://docs.kernel.org/admin-guide/mm/hugetlbpage.html) ---- */
 
-/* "hugepages-2048kB" → bytes; -EINVAL for another name. */
+/* "hugepages-2048kB" → bytes; else -EINVAL */
 static int parse_pool(const char *name, uint64_t *ret) {
         if (!startswith(name, "hugepages-") || !endswith(name, "kB"))
                 return -EINVAL;
@@ -164,13 +164,13 @@ static int parse_pool(const char *name, uint64_t *ret) {
         return r;
 }
 
-/* The pools below a directory such as /sys/devices/system/node/node0/hugepages, if there is one. */
+/* dir: such as /sys/devices/system/node/node0/hugepages */
 static int read_pools(const Root *root, const char *dir, int node, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
         int r = root_list(root, dir, &names);
 
         if (r == -ENOENT)
-                return 0;       /* a kernel without huge pages, or a container */
+                return 0;       /* without huge pages, or in a container */
         if (r < 0)
                 return fact_error(diag, r, dir, "how many huge pages are reserved is not known");
         STRV_FOREACH(name, names) {
@@ -191,7 +191,7 @@ static int compare_pools(const void *a, const void *b) {
         return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : x->node - y->node;
 }
 
-/* Of each NUMA node; a kernel without NUMA has them in one place. */
+/* A kernel without NUMA has one place. */
 static int detect_pools(const Root *root, Host *h, Diag *diag) {
         int r = 0;
         for (size_t i = 0; i < h->n_nodes && r >= 0; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is known of MIG's profiles (conf/mig-profiles.csv). */
+ * MIG profiles (conf/mig-profiles.csv) */
 #include "host/tables.h"
 
 const MigProfile *mig_profiles_of(const char *gpu, size_t *ret_n) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An instance type's row of the table → a Host such as that machine would be, so that a plan can be made
- * and read before the machine exists. Whatever the table does not say is assumed and listed in Host.assumed:
- * a reader must be able to tell. */
+ * A row of the table of instance types → the Host of such a machine, so that a plan exists before the
+ * machine. Host.assumed names what the table does not know. */
 #include "host/tables.h"
 
 #include "base/paths.h"
@@ -11,7 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 
-/* A recent EKS AMI's. */
+/* of a recent EKS AMI */
 #define KUBELET_VERSION    "1.35.0"
 #define CONTAINERD_VERSION "2.1.5"
 
@@ -27,7 +26,7 @@ static void add_pci(Host *h, const PciDevice *like, unsigned count) {
         }
 }
 
-/* Devices of conf/pci-devices. */
+/* of conf/pci-devices.csv */
 static void add_devices(Host *h, const char *name, unsigned count) {
         const PciId *id = pci_devices;
         while (id < pci_devices + n_pci_devices && !streq(id->name, name))
@@ -47,14 +46,14 @@ static void add_gpus(Host *h, const InstanceType *t) {
         if (t->gpu_model && startswith(t->gpu_model, "aws-"))
                 add_devices(h, t->gpu_model, t->gpus);
         if (!t->gpu_pci || sscanf(t->gpu_pci, "%x:%x", &gpu.vendor, &gpu.device) != 2)
-                return;         /* of accelerators that are neither NVIDIA's nor AWS's no ids are known */
+                return;         /* ids of other accelerators are unknown */
         gpu.subsystem_device = t->gpu_subsystem;
         gpu.subsystem_vendor = t->gpu_subsystem ? gpu.vendor : 0;
         if (t->gpus == 0)
-                assume(h, "gpus");      /* at least one, the type's name says */
+                assume(h, "gpus");      /* at least one, by the name of the type */
         add_pci(h, &gpu, t->gpus ?: 1);
         const GpuModel *m = gpu_model_find(gpu.device);
-        /* NVLink 5 boards show the ConnectX functions of their switches in the place of bridges. */
+        /* NVLink 5 boards show ConnectX functions of switches instead of bridges. */
         _free_ char *bridge = m ? xasprintf("nvswitch-%s", m->generation) : NULL;
         if (m && streq(t->nvswitch, "pci"))
                 add_devices(h, bridge, m->switches);
@@ -71,12 +70,12 @@ static void add_network(Host *h, const InstanceType *t) {
         add_devices(h, "ena", 1);
         if (t && t->max_efa > 0)
                 add_devices(h, "efa", (unsigned)t->max_efa);
-        /* GB200's guide attaches one EFA a GPU: awsdocs/amazon-eks-user-guide,
+        /* The GB200 guide attaches an EFA for each GPU: awsdocs/amazon-eks-user-guide,
          * ml-eks-nvidia-ultraserver.adoc */
         if (t && t->max_efa < 0 && t->network_cards != 1 && t->gpu_pci)
                 add_devices(h, "efa", t->gpus ?: 1);
         if (t && t->max_efa != 0)
-                assume(h, "efa");       /* how many are attached is the launch template's choice */
+                assume(h, "efa");       /* the launch template decides */
 }
 
 static void add_disk(Host *h, DiskKind kind, const char *model, const char *serial_prefix, uint64_t bytes) {
@@ -94,7 +93,7 @@ static void add_disk(Host *h, DiskKind kind, const char *model, const char *seri
 
 static void add_disks(Host *h, const InstanceType *t, unsigned otherwise) {
         int stores = t ? t->disks : (int)otherwise;
-        if (stores < 0) {               /* one of unknown size stands for however many there are */
+        if (stores < 0) {               /* one stands for any number */
                 assume(h, "disks");
                 stores = 1;
         }
@@ -105,8 +104,7 @@ static void add_disks(Host *h, const InstanceType *t, unsigned otherwise) {
                          t ? t->disk_gb * 1000000000ULL : 0);
 }
 
-/* vCPUs by the size in a type's name, where the table has no row: "large" 2, "xlarge" 4, "12xlarge" 48; 0,
- * not known, if it does not say, as "metal" does not. */
+/* vCPUs by the size in the name: "large" 2, "xlarge" 4, "12xlarge" 48; 0: not known, as for "metal". */
 static unsigned size_cpus(const char *type) {
         const char *size = strchr(type, '.');
         char *end = NULL;
@@ -125,7 +123,7 @@ static void add_processors(Host *h, const InstanceType *t) {
         if (!t || !t->vcpus)
                 assume(h, "cpus");
         h->memory_bytes = t ? (uint64_t)t->memory_gib << 30 : 0;
-        assume(h, "memoryBytes");       /* what the kernel keeps for itself is not taken off */
+        assume(h, "memoryBytes");       /* includes kernel memory */
         unsigned nodes = t && t->numa_nodes > 0 ? (unsigned)t->numa_nodes : 1;
         if (!t || t->numa_nodes < 0)
                 assume(h, "numaNodes");
@@ -139,7 +137,7 @@ static void add_processors(Host *h, const InstanceType *t) {
                 assume(h, "arch");
 }
 
-/* What a kernel's base pages make of huge ones: the sizes, largest first, and the default one. */
+/* The huge pages of a kernel, largest first, and the default. */
 typedef struct PageSizes { uint64_t sizes[4], usual; } PageSizes;
 
 static bool has_sizes(const PageSizes *p, const HugePages *want) {
@@ -153,10 +151,10 @@ static bool has_sizes(const PageSizes *p, const HugePages *want) {
         return true;
 }
 
-/* Amazon Linux's kernels have base pages of 4 KiB on both architectures (aws/aws-graviton-getting-started,
- * os.md), but Grace is often run with 64 KiB, as NVIDIA recommends
- * (https://docs.nvidia.com/grace-perf-tuning-guide/os-settings.html): the first kernel that has all sizes
- * that are asked for, else Amazon Linux's. https://docs.kernel.org/arch/arm64/hugetlbpage.html */
+/* The first kernel with all configured sizes, else that of Amazon Linux: 4 KiB base pages on both
+ * architectures (aws/aws-graviton-getting-started, os.md). On Grace, NVIDIA recommends 64 KiB
+ * (https://docs.nvidia.com/grace-perf-tuning-guide/os-settings.html).
+ * https://docs.kernel.org/arch/arm64/hugetlbpage.html */
 static const PageSizes *page_sizes(const Config *config, bool arm) {
         static const PageSizes x86 = { { 1ULL << 30, 2ULL << 20 }, 2ULL << 20 },
                                arms[] = {
@@ -169,7 +167,7 @@ static const PageSizes *page_sizes(const Config *config, bool arm) {
         return arm ? arms : &x86;
 }
 
-/* Nothing is reserved. */
+/* Without reserved pages. */
 static void add_pools(const Config *config, Host *h) {
         const PageSizes *p = page_sizes(config, streq(h->arch, "aarch64"));
         h->page_size = p->usual;
@@ -180,7 +178,7 @@ static void add_pools(const Config *config, Host *h) {
         assume(h, "hugePages");
 }
 
-/* What an image says that is mounted somewhere; of this machine it is nothing to the model. */
+/* The version in a mounted image; this machine says nothing about the model. */
 static char *image_version(const Root *root, const char *program) {
         _cleanup_(diag_done) Diag tried = {};
         char *version = NULL;
@@ -188,8 +186,7 @@ static char *image_version(const Root *root, const char *program) {
                        ? version : NULL;
 }
 
-/* The versions given, or the image's; else one is assumed, but for the driver: a machine may well have none
- * yet. */
+/* Given versions, or of the image, or assumed; a machine may lack the driver. */
 static int add_versions(const Root *root, Host *h, const HostOptions *o, Diag *diag) {
         const struct { const char *option, *given, *program, *fact, *assumed; char **slot;
         } versions[] = {
@@ -231,9 +228,9 @@ static int add_programs(const Root *root, Host *h, const HostOptions *o, Diag *d
         h->imaged = o->image_kernel;
         if (h->imaged) {
                 h->kernel = *o->image_kernel ? xstrdup(o->image_kernel) : NULL;
-                return 0;               /* host_detect() looks for them */
+                return 0;               /* host_detect() finds them */
         }
-        /* As on EKS's own AMI for such a type. */
+        /* As on the EKS AMI for such a type. */
         h->nvidia_runtime = h->type && h->type->gpu_pci;
         h->soci_snapshotter = true;
         h->image_credential_provider = xstrdup(ECR_PROVIDER);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /proc/self/mountinfo (proc(5)) → Mounts, by libmount; and which of them is seen at a path. */
+ * /proc/self/mountinfo (proc(5)) → Mounts, by libmount; and the visible mount at a path. */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -12,15 +12,15 @@
 
 #define MOUNTINFO "/proc/self/mountinfo"
 
-/* A line that libmount cannot read; nothing is read after it. The main thread alone detects. */
+/* The first line that libmount cannot read, where it stops. Only the main thread detects. */
 static int bad_line;
 static int on_bad_line(_unused_ struct libmnt_table *table, _unused_ const char *file, int line) {
         bad_line = line;
         return -1;
 }
 
-/* Libmount also accepts what the kernel never prints, such as a line of fstab or a relative target. For
- * /dev/root, which is no device, it says which one that is on the running machine. */
+/* libmount also accepts lines that the kernel never prints (of fstab, or with a relative target). It replaces
+ * /dev/root, which does not exist, by a device of the running machine. */
 static bool take_mount(struct libmnt_fs *fs, Mount *ret) {
         const char *target = libmount.get_target(fs), *root = libmount.get_root(fs),
                    *type = libmount.get_fstype(fs), *source = libmount.get_source(fs);
@@ -34,7 +34,7 @@ static bool take_mount(struct libmnt_fs *fs, Mount *ret) {
                 .number = xasprintf("%u:%u", major(number), minor(number)),
                 .root = xstrdup(root),
                 .type = xstrdup(type),
-                /* of the mount, or of the file system */
+                /* of the mount or the file system */
                 .read_only = libmount.get_option(fs, "ro", NULL, NULL) == 0,
                 .id = (unsigned)id,
                 .parent = (unsigned)parent,
@@ -107,8 +107,7 @@ int detect_mounts(const Root *root, Storage *s, Diag *diag) {
         return r;
 }
 
-/* The rest of path below dir ("" where they are the same), NULL if it lies elsewhere; "//", "/./" and a slash
- * at the end say nothing. */
+/* The rest of path below dir, or NULL; ignores "//", "/./" and a slash at the end. */
 static const char *path_below(const char *path, const char *dir) {
         for (;;) {
                 while (*dir == '/' || (dir[0] == '.' && (dir[1] == '/' || dir[1] == 0)))
@@ -136,7 +135,7 @@ static const Mount *mount_number(const Storage *s, size_t n) {
         return n > 0 ? &s->mounts[n - 1] : NULL;
 }
 
-/* The last one at the path; behind m (not NULL), the one before that. */
+/* The last mount at path, or the one before m. */
 static const Mount *mount_before(const Storage *s, const char *path, const Mount *m) {
         if (s->seen && m)
                 return mount_number(s, m->before);
@@ -160,7 +159,7 @@ static const Mount *mount_by_id(const Storage *s, unsigned id) {
         return NULL;
 }
 
-/* "/a/b" → "/a" → "" (which is "/") → false. */
+/* "/a/b" → "/a" → "" (which is "/") → false */
 static bool go_up(char *path) {
         char *slash = strrchr(path, '/');
         if (slash)
@@ -168,8 +167,7 @@ static bool go_up(char *path) {
         return slash;
 }
 
-/* Was something else mounted on the same file system at a directory above m's, so that no path leads to m any
- * more? */
+/* Does a mount of the same file system on a parent directory hide m? */
 static bool is_hidden(const Storage *s, const Mount *m) {
         _free_ char *above = path_normalise(m->target);
         while (m->id && go_up(above))
@@ -180,7 +178,7 @@ static bool is_hidden(const Storage *s, const Mount *m) {
 }
 
 static bool is_reachable(const Storage *s, const Mount *m) {
-        /* ids that go in a circle are nonsense, but no trap */
+        /* ends also for circular ids */
         for (size_t steps = 0; m && steps < s->n_mounts; steps++) {
                 if (is_hidden(s, m))
                         return false;
@@ -189,7 +187,7 @@ static bool is_reachable(const Storage *s, const Mount *m) {
         return true;
 }
 
-/* Is something mounted on top of m, at the same directory? */
+/* Is another mount on top of m? */
 static bool is_covered(const Storage *s, const Mount *m) {
         for (const Mount *n = NULL; m->id && (n = mount_before(s, m->target, n));)
                 if (n != m && n->parent == m->id)

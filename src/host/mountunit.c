@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /etc/systemd/system/NAME.mount → MountUnits (systemd.mount(5)). Such units stay when the disks that they
- * were written for do not: systemd then waits for the device at each boot, and whatever needs the directory
- * waits with it. */
+ * /etc/systemd/system/NAME.mount → MountUnits (systemd.mount(5)). Such a unit may outlive its disk: then
+ * systemd waits for the device at each boot, and so does all that needs the directory. */
 #include "host/detect.h"
 
 #include "base/paths.h"
@@ -10,7 +9,7 @@
 
 #define UNIT_MAX (1 << 20)
 
-/* The device's node, as far as it can be told; NULL for what is none, such as the source of a bind. */
+/* The device node, or NULL (the source of a bind). */
 static char *device_of(const char *what) {
         if (startswith(what, "UUID="))
                 return xasprintf("/dev/disk/by-uuid/%s", what + strlen("UUID="));
@@ -22,7 +21,7 @@ static void unit_clear(MountUnit *u) {
         *u = (MountUnit){};
 }
 
-/* One that cannot be read, or does not say what is mounted where, is left out: nothing is decided by it. */
+/* Ignores unreadable units: no decision needs them. */
 static bool read_unit(const Root *root, const char *name, MountUnit *u) {
         _free_ char *path = xasprintf(UNIT_DIR "/%s", name), *text = NULL;
         if (root_read(root, path, UNIT_MAX, &text, NULL) < 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The private DNS name of this instance, which kubelet has and the cluster knows the node by: EC2's word. EC2
- * may not answer for minutes where many nodes boot at once. The metadata service has the name, too, but with
- * the domain of the VPC's DHCP options behind it; where that is the region's own one, both names are the same
+ * The private DNS name of the instance, which EC2 defines, is its Node name. EC2 may not answer for minutes
+ * if many nodes boot at once. The metadata service adds the domain of the VPC DHCP options; with the domain
+ * of the region both names are equal
  * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html). Then the node goes on with
- * it, and EC2 is asked once more before kubelet starts. */
+ * it, and asks EC2 again before kubelet starts. */
 #include "host/detect.h"
 
 #include "base/log.h"
@@ -15,13 +15,13 @@
 #include <errno.h>
 #include <signal.h>
 
-#define AGAIN_USEC (3 * USEC_PER_SEC)   /* for another answer, credentials included */
+#define AGAIN_USEC (3 * USEC_PER_SEC)   /* with credentials */
 
 bool name_is_strict(const Config *config, const HostOptions *options) {
         return options->strict_node_name || config->instance.strict_node_name;
 }
 
-/* "ip-10-0-2-15", of this instance's IPv4 address; of any where that is not known, as in IPv6 clusters. */
+/* "ip-10-0-2-15" of this address, or of any if it is unknown (IPv6 clusters). */
 static bool label_is_address(const char *label, const char *ipv4) {
         _free_ char *address = xstrdup(startswith(label, "ip-") ? label + 3 : "");
         struct in_addr any;
@@ -31,9 +31,8 @@ static bool label_is_address(const char *label, const char *ipv4) {
         return ipv4 ? streq(address, ipv4) : inet_pton(AF_INET, address, &any) == 1;
 }
 
-/* The regions of China have no domain of their own there
- * (https://github.com/kubernetes-sigs/kubespray/issues/4345); where a partition has one, its instances wait
- * for EC2. */
+/* Regions of China have no domain of their own (https://github.com/kubernetes-sigs/kubespray/issues/4345); in
+ * a partition with one, instances wait for EC2. */
 bool name_is_regional(const Instance *instance, const char *name) {
         bool first = streq(instance->region, "us-east-1");
         _free_ char *domain = first ? xstrdup(".ec2.internal")
@@ -43,7 +42,7 @@ bool name_is_regional(const Instance *instance, const char *name) {
                (label_is_address(label, instance->ipv4) || streq(label, instance->id));
 }
 
-/* Query.settle, in the thread that asks EC2. */
+/* Query.settle; runs in the thread that asks EC2. */
 static bool settle_name(void *user, const char *why, bool more) {
         NameQuestion *q = user;
         _cleanup_(diag_done) Diag unknown = {};
@@ -69,7 +68,7 @@ static bool keep_name(void *user, const char *why, _unused_ bool more) {
         return true;
 }
 
-/* No answer changes nothing; a refusal is one. */
+/* Without an answer nothing changes; a refusal is an answer. */
 static int ask_again(NameQuestion *q) {
         _cleanup_(diag_done) Diag found = {};
         q->ec2.wish = (NameWish){ .again = true, .settle = keep_name, .user = q };
@@ -100,7 +99,7 @@ static void *ask_name(void *userdata) {
 static bool ask_aside(NameQuestion *q) {
         sigset_t held, before;
 
-        stop_signals(&held);    /* they are left to the main thread, which waits for the disks */
+        stop_signals(&held);    /* the main thread gets them in its wait for disks */
         if (pthread_sigmask(SIG_BLOCK, &held, &before) != 0)
                 return false;
         bool running = pthread_create(&q->thread, NULL, ask_name, q) == 0;

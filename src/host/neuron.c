@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Trainium and Inferentia on the PCI bus, how many there should be, and whether the image brings their
- * driver. */
+ * Neuron devices: Trainium and Inferentia */
 #include "host/detect.h"
 
 #include "base/str.h"
 
-/* By what the image has, as with NVIDIA's. The units are those of EKS's images, which choose between two
- * versions of the driver at boot: inf1 wants an older one (awslabs/amazon-eks-ami#2486, #2579). */
+/* Units of EKS images, which choose a driver version at boot: inf1 needs an older one
+ * (awslabs/amazon-eks-ami#2486, #2579). */
 bool image_has_neuron(const Root *root, const char *kernel) {
         static const char *const loaders[] = { "neuron-kmod-load.service", "neuron-package-install.service",
                                                NULL };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /sys/class/net → Nics that have hardware behind them, by name. Loopback, bridges and the veth pairs of
- * pods have none. */
+ * /sys/class/net → Nics with hardware, unlike loopback, bridges and veth pairs */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -41,7 +40,7 @@ void nics_clear(Host *h) {
         h->n_nics = 0;
 }
 
-/* -EAGAIN: one of them is not there any more. */
+/* -EAGAIN: an interface vanished. */
 static int list_nics(const Root *root, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
         int r = root_list(root, NET, &names);
@@ -57,7 +56,7 @@ static int list_nics(const Root *root, Host *h, Diag *diag) {
                 r = root_link_name(root, device, &address);
                 if (r == -ENOENT && root_exists(root, path) == 0)
                         return -EAGAIN;
-                /* no hardware; or a plain file such as bonding_masters */
+                /* no hardware, or a file like bonding_masters */
                 if (r == -ENOENT || r == -ENOTDIR)
                         continue;
                 if (r < 0)
@@ -71,8 +70,8 @@ static int list_nics(const Root *root, Host *h, Diag *diag) {
         return 0;
 }
 
-/* udev gives interfaces their names as they come up, dozens of them on the largest types, while the first is
- * in use already: what has another name by now is looked for again. */
+/* udev renames interfaces as they come up, dozens on large types, while the first is in use already:
+ * retry. */
 int detect_nics(const Root *root, Host *h, Diag *diag) {
         for (unsigned attempt = 1;; attempt++) {
                 _cleanup_(diag_done) Diag found = {};

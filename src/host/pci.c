@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /sys/bus/pci/devices → PciDevices, by address. The uevent file of a function tells class, ids, subsystem
- * and driver at once (drivers/pci/pci-driver.c, pci_uevent), so that a machine with hundreds of them is read
- * with two small files each. */
+ * /sys/bus/pci/devices → PciDevices, by address. A uevent file has class, ids, subsystem and driver
+ * (drivers/pci/pci-driver.c, pci_uevent): two small files for each function. */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -15,7 +14,7 @@
 #define MELLANOX 0x15b3
 #define AMAZON   0x1d0f
 
-/* Hexadecimal digits up to the end of the text or to one of stop; -EINVAL for anything else. */
+/* Hexadecimal digits before stop; else -EINVAL. */
 static int parse_hex(const char **text, char stop, unsigned *ret) {
         size_t n = strspn(*text, "0123456789abcdefABCDEF");
         if (n == 0 || n > 8 || (*text)[n] != stop)
@@ -89,14 +88,14 @@ static int read_device(const Root *root, const char *address, PciDevice *d, Diag
         return r < 0 ? fact_error(diag, r, node, "the NUMA node of this device is not known") : 0;
 }
 
-/* Volumes and interfaces are detached on nodes that have pods, and a function that left the bus while it was
- * listed is simply not there: if it should be, the census says so. */
+/* Ignores a function that leaves the bus meanwhile, as detached volumes and interfaces do; the census reports
+ * missing ones. */
 int detect_pci(const Root *root, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
         int r = root_list(root, PCI_DEVICES, &names);
 
         if (r == -ENOENT)
-                return 0;       /* a container, or a machine without PCI */
+                return 0;       /* in a container, or without PCI */
         if (r < 0)
                 return fact_error(diag, r, PCI_DEVICES, "accelerators and network devices cannot be found");
         h->pci = xcalloc(strv_length(names), sizeof *h->pci);
@@ -105,8 +104,7 @@ int detect_pci(const Root *root, Host *h, Diag *diag) {
                 _free_ char *path = xasprintf(PCI_DEVICES "/%s", *name);
                 PciDevice *d = &h->pci[h->n_pci];
                 r = read_device(root, *name, d, &found);
-                /* ENODEV: its files are being taken away right now (linux, fs/kernfs/file.c,
-                 * kernfs_seq_start) */
+                /* ENODEV: the kernel just removes its files (linux, fs/kernfs/file.c, kernfs_seq_start) */
                 if (r == -ENODEV || (r < 0 && root_exists(root, path) == 0)) {
                         FREE_ALL(d->address, d->driver);
                         *d = (PciDevice){};
@@ -120,14 +118,13 @@ int detect_pci(const Root *root, Host *h, Diag *diag) {
         return 0;
 }
 
-/* ---- what a function is ---- */
+/* ---- kinds ---- */
 
 bool pci_is_gpu(const PciDevice *d) {
         return d->vendor == NVIDIA && (d->class >> 8 == 0x0300 || d->class >> 8 == 0x0302);
 }
 
-/* The driver takes every NVIDIA bridge of this class for one (NVIDIA/open-gpu-kernel-modules,
- * linux_nvswitch.c). */
+/* As in the driver (NVIDIA/open-gpu-kernel-modules, linux_nvswitch.c). */
 bool pci_is_nvswitch(const PciDevice *d) {
         return d->vendor == NVIDIA && d->class >> 8 == 0x0680;
 }
@@ -136,21 +133,20 @@ bool pci_is_connectx(const PciDevice *d) {
         return d->vendor == MELLANOX;
 }
 
-/* rdma-core lists efa4 while Amazon's own driver stops at efa3: no closed list (linux-rdma/rdma-core,
+/* An open list: rdma-core knows efa4, the driver of Amazon ends at efa3 (linux-rdma/rdma-core,
  * providers/efa/efa.c; amzn/amzn-drivers, kernel/linux/efa/src/efa_main.c). */
 bool pci_is_efa(const PciDevice *d) {
         return d->vendor == AMAZON && d->device >> 4 == 0xefa;
 }
 
-/* System peripherals, of which each generation has a number of its own: 7064 to 7067, 7164, 7264, 7364, 7564
- * (aws-neuron/aws-neuron-driver, neuron_device.h; bottlerocket-os/bottlerocket-core-kit#800). */
+/* Each generation has its number: 7064 to 7067, 7164, 7264, 7364, 7564 (aws-neuron/aws-neuron-driver,
+ * neuron_device.h; bottlerocket-os/bottlerocket-core-kit#800). */
 bool pci_is_neuron(const PciDevice *d) {
         return d->vendor == AMAZON && d->class >> 8 == 0x0880 && (d->device & 0xf0fc) == 0x7064;
 }
 
-/* NVMe of Amazon's: 0061, 0065 and 8061 are EBS volumes, and cd00, cd01 and cd02 are the disks of a type that
- * has instance stores, i4i, i3en or m6id as well as p5 (linux, drivers/nvme/host/pci.c, nvme_id_table;
- * https://pci-ids.ucw.cz/read/PC/1d0f). */
+/* NVMe of Amazon: 0061, 0065 and 8061 are EBS volumes; cd00, cd01 and cd02 are instance stores (linux,
+ * drivers/nvme/host/pci.c, nvme_id_table; https://pci-ids.ucw.cz/read/PC/1d0f). */
 bool pci_is_store(const PciDevice *d) {
         return d->vendor == AMAZON && d->device >> 4 == 0xcd0 && d->class >> 8 == 0x0108;
 }
@@ -172,9 +168,8 @@ unsigned host_efa(const Host *host) {
 
 /* ---- vital product data ---- */
 
-/* The device hands it out four bytes at a time, and the kernel waits up to 125 ms for each of them
- * (drivers/pci/vpd.c): small pieces, so that one that answers slowly is left at the deadline and not long
- * behind it. */
+/* A device gives four bytes at a time, and the kernel waits up to 125 ms for each (drivers/pci/vpd.c): small
+ * reads keep the deadline. */
 #define VPD_LIMIT (32 << 10)
 #define VPD_PIECE 64
 
@@ -187,7 +182,7 @@ static int find_word(int fd, const char *word, uint64_t until) {
                 if (n < 0)
                         return -errno;
                 if (n == 0)
-                        return size > 0 ? 0 : -ENODATA; /* it has said nothing */
+                        return size > 0 ? 0 : -ENODATA; /* no data at all */
                 size_t from = size < strlen(word) ? 0 : size - strlen(word);
                 size += (size_t)n;
                 if (memmem(vpd + from, size - from, word, strlen(word)))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paths → child → thread for each device → Contents, over a socket. A thread may end long after anybody
- * waits for it, or never, so it owns all it uses; the thread or its waiter, whichever is last, frees it. The
- * child is there because a process cannot end while the kernel keeps one of its threads: closing a disk waits
- * for what was asked of it, whatever signal comes. */
+ * Paths → child → a thread for each device → Contents, over a socket. A thread may never end, so it
+ * owns its data; the last of thread and waiter frees it. A process with a thread in the kernel cannot end
+ * (closing a disk waits for its requests), hence the child. */
 #include "host/probe.h"
 
 #include "base/stop.h"
@@ -19,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GRACE_USEC (3 * USEC_PER_SEC)   /* for the child, past the time that the devices have */
+#define GRACE_USEC (3 * USEC_PER_SEC)   /* for the child, beyond the time of the devices */
 
 typedef struct Probe {
         Root *root;
@@ -29,7 +28,7 @@ typedef struct Probe {
         Diag diag;
         int ended_fd;
         pthread_mutex_t lock;
-        bool ended, left;               /* under the lock: the thread has its answer; nobody waits for it */
+        bool ended, left;               /* under the lock: has its answer; is abandoned */
         pthread_t thread;
         bool running;
         uint64_t begin_usec;
@@ -59,7 +58,7 @@ static void *probe_run(void *userdata) {
         return NULL;
 }
 
-/* Signals are for who waits. */
+/* Signals go to the waiter. */
 static int thread_start(Probe *p) {
         sigset_t all, before;
         sigfillset(&all);
@@ -85,7 +84,7 @@ static Probe *probe_start(const Root *root, const char *path) {
         return p;
 }
 
-/* 1: it has ended, 0: the time is up, -EINTR. */
+/* 1: ended, 0: time is up, -EINTR */
 static int probe_wait(const Probe *p, uint64_t deadline_usec) {
         int r = stop_wait(p->ended_fd, deadline_usec);
         while (r == 0 && now_usec() < deadline_usec)
@@ -93,7 +92,7 @@ static int probe_wait(const Probe *p, uint64_t deadline_usec) {
         return r;
 }
 
-/* From here on it is the thread's, unless that has ended just now. */
+/* Leaves it to the thread, unless that has just ended. */
 static bool probe_leave(Probe *p) {
         pthread_t thread = p->thread;
         pthread_mutex_lock(&p->lock);
@@ -111,8 +110,7 @@ static int probe_give_up(int r, unsigned long long seconds, Content *ret) {
         return r;
 }
 
-/* What content_probe() said, and frees the probe. One that has said nothing until the instant is left to
- * itself. */
+/* Takes the result and frees the probe; abandons it at the deadline. */
 static int probe_take(Probe *p, uint64_t deadline_usec, Content *ret, Diag *diag) {
         uint64_t usec = deadline_usec > p->begin_usec ? deadline_usec - p->begin_usec : 0;
         int r = p->running ? probe_wait(p, deadline_usec) : 1;
@@ -130,7 +128,7 @@ static int probe_take(Probe *p, uint64_t deadline_usec, Content *ret, Diag *diag
         return r;
 }
 
-/* ---- messages: their size, then what was added ---- */
+/* ---- messages: a size, then the content ---- */
 
 static void message_add_string(Text *t, const char *s) {
         size_t size = s ? strlen(s) + 1 : 0;    /* 0: NULL */
@@ -145,7 +143,7 @@ static Text message_new(void) {
         return t;
 }
 
-/* Errors are ignored here: whoever reads the answer then finds the socket closed. */
+/* A failed write shows as a closed socket at the reader. */
 static void message_send(int fd, Text *t) {
         memcpy(t->data, &t->size, sizeof t->size);
         for (size_t done = 0; done < t->size;) {
@@ -157,9 +155,9 @@ static void message_send(int fd, Text *t) {
         text_done(t);
 }
 
-#define NO_DEADLINE 0           /* and signals do not end the wait */
+#define NO_DEADLINE 0           /* and no signals */
 
-/* A whole message. 1, 0 if the time is up, or a negative errno. */
+/* 1: a whole message, 0: time is up, or a negative errno. */
 static int message_read(int fd, uint64_t deadline_usec, Text *t) {
         char part[4096];
         for (size_t size = SIZE_MAX; t->size < size;) {
@@ -199,9 +197,9 @@ static bool take_string(Rest *r, char **ret) {
         return true;
 }
 
-/* ---- from the child to us ---- */
+/* ---- answers ---- */
 
-/* the strings follow: the content's, then the error's */
+/* behind it: strings of content, and the error */
 typedef struct Answer { int result; Content content; Cause cause; } Answer;
 
 static char **answer_string(Content *c, size_t i) {
@@ -240,8 +238,7 @@ static bool take_answer(Rest *r, Probed *p, Diag *diag) {
 
 /* ---- the child ---- */
 
-/* A child that the kernel keeps must hold nothing that others wait for: the lock of this run, a pipe to who
- * reads our messages. */
+/* A child that hangs in the kernel must not hold the lock of this run or a pipe to a reader of messages. */
 static void let_go(int *fd) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         for (int i = STDIN_FILENO; null >= 0 && i <= STDERR_FILENO; i++)
@@ -263,7 +260,7 @@ static void probe_devices(const Root *root, char **paths, uint64_t timeout_usec,
         }
 }
 
-/* Takes its one order, unless we end before there is one. */
+/* Takes one order, unless the parent ends first. */
 static void probe_in_child(const Root *root, int fd) {
         Text order = {}, answers = message_new();
         char **paths = NULL, *path;
@@ -335,7 +332,7 @@ int prober_take(Prober *p, Probed *all, size_t n, Diag *diag) {
                                     strerror(-r));
 }
 
-/* One that the kernel keeps is left to it. */
+/* Abandons a child that hangs in the kernel. */
 void prober_end(Prober *p) {
         if (p->child <= 0)
                 return;

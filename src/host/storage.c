@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a plan for instance stores and volumes is made from → Host.storage and the contents of the disks. It
- * is looked at where the configuration wants them used, and read anew at each boot: nothing that an earlier
- * boot noted is believed. */
+ * The inputs of storage plans → Host.storage and contents of disks. Reads all again at each boot: no
+ * earlier note counts. */
 #include "host/detect.h"
 
 #include "base/paths.h"
@@ -13,11 +12,11 @@
 
 #include <errno.h>
 
-/* A disk that is well says in milliseconds what lies on it. Where an answer was lost, the kernel looks for it
- * after 30 s (nvme_core.io_timeout, drivers/nvme/host/core.c), and it has to have the time to. */
+/* A healthy disk answers in milliseconds. The kernel finds a lost answer after 30 s (nvme_core.io_timeout,
+ * drivers/nvme/host/core.c). */
 #define ANSWER_TIMEOUT (40 * USEC_PER_SEC)
 
-/* Names and units: awslabs/amazon-eks-ami, templates/al2023/runtime/bin/setup-local-disks. */
+/* awslabs/amazon-eks-ami, templates/al2023/runtime/bin/setup-local-disks */
 const StorageBind storage_binds[4] = {
         { .path = KUBELET_DIR, .name = "kubelet", .unit = "kubelet.service", .word = "Kubelet" },
         { .path = CONTAINERD_DIR, .name = "containerd", .unit = "containerd.service",
@@ -27,7 +26,7 @@ const StorageBind storage_binds[4] = {
           .unit = "soci-snapshotter.service", .word = "SOCI" },
 };
 
-/* ---- where the daemons keep it ---- */
+/* ---- places of daemon data ---- */
 
 #define TOML "spec.containerd.config"
 
@@ -48,9 +47,8 @@ static void place_add(StoragePlaces *p, const char *path, const char *name) {
 }
 
 /* containerd 1.7.24 and 2.4.2: root_path of Config in plugins/snapshots/NAME/plugin/plugin.go (1.x:
- * snapshots/…). btrfs and zfs want a file system of their own there, and devmapper keeps only numbers. The
- * content store has no path of its own (plugins/content/local/plugin/plugin.go). A state in /run lies on
- * no disk. */
+ * snapshots/…). btrfs and zfs need their own file system there, devmapper keeps only numbers. The content
+ * store has no path of its own (plugins/content/local/plugin/plugin.go). A state in /run is not on a disk. */
 StoragePlaces storage_binds_of(const Config *config) {
         static const char *const snapshotters[] = { "overlayfs", "native", "erofs", "blockfile" };
         _cleanup_(json_decrefp) json_t *flags = json_object();
@@ -82,7 +80,7 @@ static unsigned stores_by_table(const Host *host) {
         return host->type && host->type->disks > 0 ? (unsigned)host->type->disks : 0;
 }
 
-/* Those of a model stand for however many there are. */
+/* Those of a model stand for any number. */
 static unsigned store_controllers(const Host *host) {
         return host->modelled ? 0 : count_devices(host, pci_is_store);
 }
@@ -100,8 +98,8 @@ const char *host_expected_by(const Config *config, const Host *host) {
                                                                  : "the table of instance types";
 }
 
-/* Has the controller a disk? /sys/bus/pci/devices/0000:00:1f.0/nvme/nvme1/nvme1n1, or nvme1c1n1 of one with
- * several paths. */
+/* Has the controller no disk? /sys/bus/pci/devices/0000:00:1f.0/nvme/nvme1/nvme1n1, or nvme1c1n1 with several
+ * paths. */
 static bool is_idle(const Root *root, const char *address) {
         _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/nvme", address);
         _strv_ char **controllers = NULL, **entries = NULL;
@@ -122,7 +120,7 @@ size_t host_instance_stores(const Host *host) {
         return n;
 }
 
-/* A volume may have thousands of targets, and each is asked for several times. */
+/* A volume may have thousands of targets. */
 const Directory *storage_directory(const Storage *s, const char *path) {
         const json_t *at = json_object_get(s->index, path);
         if (at)
@@ -138,7 +136,7 @@ bool storage_wanted(const Config *config, const HostOptions *options) {
                (config->instance.storage.strategy != STORAGE_NONE || config->instance.n_volumes > 0);
 }
 
-/* Notes why nobody could look, and ends the looking without an error: a plan can be read by anybody. */
+/* Not an error: any user can read a plan. */
 static int cannot_look(Storage *s, int r, const char *path) {
         if (r == -ENOENT)
                 s->not_looked = xasprintf("there is no %s", path);
@@ -166,7 +164,7 @@ static bool is_configured(const Config *config, const Host *h, const Disk *d) {
         return false;
 }
 
-/* Is it to be used: an instance store where there is a strategy, or a volume of the configuration? */
+/* An instance store with a strategy, or a configured volume. */
 static bool is_used(const Config *config, const Host *h, const Disk *d) {
         return (d->kind == DISK_INSTANCE_STORE && config->instance.storage.strategy != STORAGE_NONE) ||
                is_configured(config, h, d);
@@ -197,8 +195,8 @@ static int look_failed(Storage *s, int r, const char *path, Diag *diag) {
         return fact_error(diag, r, path, "what lies on this disk is not known");
 }
 
-/* All at once, and one deadline for all: a disk that does not answer takes nothing from the others. Meanwhile
- * we read what is mounted. */
+/* Reads all disks in parallel with one deadline, so that a dead disk does not hide others, and mounts
+ * meanwhile. */
 static int look_at_contents(const Root *root, const Config *config, const HostOptions *options,
                             Prober *prober, Host *h, Diag *diag) {
         size_t room = h->n_disks + h->storage.n_arrays + 1;
@@ -222,8 +220,7 @@ static int look_at_contents(const Root *root, const Config *config, const HostOp
         return result;
 }
 
-/* Only what is larger than the smallest disk might not fit. UINT64_MAX without disks: nothing is counted
- * then. */
+/* Smaller directories fit on any disk. UINT64_MAX without disks: no counting. */
 static uint64_t smallest_disk(const Config *config, const Host *h) {
         uint64_t smallest = UINT64_MAX;
         for (size_t i = 0; i < h->n_disks; i++)
@@ -248,7 +245,7 @@ static void store_targets(const Config *config, const Host *h, char ***paths) {
                         strv_add(paths, places.all[i].path);
 }
 
-/* The targets of volumes are none of each other, only one of the others. */
+/* Targets are unique among volumes, but may repeat others. */
 static char **targets(const Config *config, const Host *h) {
         char **paths = NULL;
         if (config->instance.storage.strategy != STORAGE_NONE)
@@ -305,8 +302,8 @@ static int wait_and_read(const Root *root, const Config *config, const HostOptio
         return detect_disks(root, h, diag);
 }
 
-/* Of / itself, or of one of its partitions; where the kernel shows a number of no device (btrfs, overlayfs),
- * the mount's source says. What LVM or LUKS is between is told as their holder. */
+/* By number, or by the source of the mount if the kernel shows no device (btrfs, overlayfs). LVM and LUKS
+ * show as holders. */
 static void find_root_disk(const Root *root, Host *h) {
         const Mount *m = storage_mount_at(&h->storage, "/");
         for (Disk *d = h->disks; m && d < h->disks + h->n_disks; d++) {

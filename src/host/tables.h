@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What conf/tables.awk makes of conf/. The long table holds no pointers, which would be relocated at every
- * start, and no name twice. */
+/* The tables that conf/tables.awk makes of conf/. The long table has no pointers, which each start would
+ * relocate, and each name once. */
 #include "host/host.h"
 
 typedef struct EniShape { char size[11]; uint8_t enis, addresses, cards; } EniShape;
@@ -10,7 +10,7 @@ extern const char eni_families[][13];
 extern const EniShape eni_shapes[];
 extern const EniLimit eni_limits[];             /* sorted by type */
 extern const size_t n_eni_limits;
-/* The names of all of them, in a new list. */
+/* The caller frees the list. */
 _must_check_ char **eni_limits_types(void);
 
 extern const InstanceType instance_types[];     /* sorted by name */
@@ -22,13 +22,12 @@ extern const size_t n_mig_profiles;
 extern const GpuModel gpu_models[];             /* sorted by device */
 extern const size_t n_gpu_models;
 
-/* Where an instance type has its devices on the PCI bus: "10:1c.0|10:1d.0", all in domain 0. Sorted by type
- * and part. */
+/* Device places on the PCI bus in domain 0: "10:1c.0|10:1d.0". Sorted by type and part. */
 typedef struct PciLayout { const char *type, *part, *addresses; } PciLayout;
 extern const PciLayout pci_layout[];
 extern const size_t n_pci_layout;
 
-/* A device as models have it. Sorted by name. */
+/* A device of a model, sorted by name. */
 typedef struct PciId { const char *name; unsigned vendor, device, class; const char *driver; } PciId;
 extern const PciId pci_devices[];
 extern const size_t n_pci_devices;

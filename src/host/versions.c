@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which kubelet, containerd and driver: the AMI's version files first, because starting a program costs 50
- * ms; else the program itself is asked, if this is the running system. The files: awslabs/amazon-eks-ami,
+ * Versions of kubelet, containerd and driver. Version files of the AMI come first, as a program takes 50 ms
+ * to start; only on this machine it is asked itself. The files: awslabs/amazon-eks-ami,
  * nodeadm/internal/{kubelet,containerd}/version.go */
 #include "host/detect.h"
 
@@ -19,7 +19,7 @@ static size_t count_digits(const char *s) {
         return strspn(s, "0123456789");
 }
 
-/* The length of "1.33.4" at s, 0 if it is something else; with patch_optional also of "1.33". */
+/* The length of "1.33.4" at s (patch_optional: also "1.33"), or 0. */
 static size_t version_length(const char *s, bool patch_optional) {
         size_t n = 0;
         for (int part = 0; part < 3; part++) {
@@ -34,7 +34,7 @@ static size_t version_length(const char *s, bool patch_optional) {
         return n;
 }
 
-/* The first "1.33.4" in text; NULL if there is none. */
+/* The first "1.33.4" in text, or NULL. */
 static char *version_find(const char *text) {
         for (const char *p = text; *p; p += MAX(count_digits(p), 1U)) {
                 size_t n = version_length(p, false);
@@ -52,7 +52,7 @@ static const char *sample_version(const char *option) {
 int version_option(const char *option, const char *text, char **ret, Diag *diag) {
         const char *digits = text + (*text == 'v');
         size_t n = version_length(digits, true);
-        /* Behind it a build may be named, as in 1.33.4-eks-99d6cc0 or 2.1.5~1. */
+        /* A build may follow: 1.33.4-eks-99d6cc0, 2.1.5~1. */
         if (n == 0 || (digits[n] && !strchr("-+~", digits[n])) || digits[strcspn(digits, " \t\r\n")])
                 return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, option,
                                      "\"%s\" is not a version such as %s", text, sample_version(option));
@@ -61,7 +61,7 @@ int version_option(const char *option, const char *text, char **ret, Diag *diag)
         return 0;
 }
 
-/* Its first start reads tens of MB from a root disk that may stall for a minute, as EBS volumes do. */
+/* The first start reads tens of MB; an EBS volume may stall for a minute. */
 #define PROGRAM_SEC 120
 
 static int ask_program(const Program *p, char **ret, Diag *diag) {
@@ -114,7 +114,7 @@ int host_program_version(const Root *root, const char *program, const char *give
         return detect_version(root, streq(program, kubelet.name) ? &kubelet : &containerd, given, ret, diag);
 }
 
-/* The NVIDIA driver, once its module is loaded; a machine without it is the common case. */
+/* Of the loaded module; most machines have none. */
 static int detect_driver(const Root *root, const char *given, Host *h, Diag *diag) {
         if (given)
                 return version_option("--driver-version", given, &h->driver_version, diag);
@@ -125,13 +125,13 @@ static int detect_driver(const Root *root, const char *given, Host *h, Diag *dia
         return 0;
 }
 
-/* 1 or 0: is the program there? A path that cannot be looked at is an error. */
+/* 1, 0 or an error. */
 static int program_exists(const Root *root, const char *path, Diag *diag) {
         int r = root_executable(root, path);
         return r < 0 ? fact_error(diag, r, path, "whether this program is there is not known") : r;
 }
 
-/* The same of what nodeadm writes settings for as soon as a file has that name (os.Stat in its
+/* The same for files that nodeadm configures as soon as they exist (os.Stat in
  * internal/containerd/runtime_config_nvidia.go and internal/kubelet/image-credential-provider.go). */
 static int file_exists(const Root *root, const char *path, const char *consequence, Diag *diag) {
         int runs = program_exists(root, path, diag), there = runs == 0 ? root_exists(root, path) : runs;
@@ -180,7 +180,7 @@ int detect_programs(const Root *root, Host *h, Diag *diag) {
 }
 
 int detect_versions(const Root *root, const HostOptions *options, Host *h, Diag *diag) {
-        /* Both are looked for before the first failure counts: one boot, one list of what is missing. */
+        /* Looks for both before it fails: one list of what is missing. */
         int r = detect_version(root, &kubelet, options->kubelet_version, &h->kubelet_version, diag);
         int q = detect_version(root, &containerd, options->containerd_version, &h->containerd_version, diag);
         if (r < 0 || q < 0)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which disk the configuration means by "/dev/xvdb", "vol-0123" or "/dev/nvme1n1". On Nitro a volume's
- * kernel name says nothing of the name in its launch template; that stands in the vendor's part of the NVMe
- * identify page, from where amazon-ec2-utils' udev rules make links (https://docs.aws.amazon.com/ebs/latest/
- * userguide/nvme-ebs-volumes.html; amazonlinux/amazon-ec2-utils, ebsnvme-id). The page itself is asked, too,
- * since an image may lack these rules, and a disk that udev has not seen yet has no links. */
+ * The disk of "/dev/xvdb", "vol-0123" or "/dev/nvme1n1" in a configuration. On Nitro the vendor part of the
+ * NVMe identify page has the launch template name, and amazon-ec2-utils makes a udev link of it.
+ * https://docs.aws.amazon.com/ebs/latest/userguide/nvme-ebs-volumes.html, amazonlinux/amazon-ec2-utils,
+ * ebsnvme-id. We read the page, too: an image may lack the rules, and udev may be late. */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -22,7 +21,7 @@
 char *volume_name_parse(const void *page) {
         const char *name = (const char *)page + VENDOR_OFFSET;
         size_t n = 0;
-        /* padded with blanks, or with zeros; what is not the name of a device is none */
+        /* padded with blanks or zeros; other bytes: not a name */
         while (n < VENDOR_NAME_SIZE && name[n] > ' ' && name[n] < 0x7f)
                 n++;
         for (size_t i = 0; i < n; i++)
@@ -34,7 +33,7 @@ char *volume_name_parse(const void *page) {
         return *bare && !streq(bare, "none") && !strchr(bare, '/') ? xstrdup(text) : NULL;
 }
 
-/* Without a timeout of our own: when one is over, Linux resets the controller, under a root disk, too. */
+/* Without a timeout of our own, at which Linux would reset the controller, even of a root disk. */
 int volume_name_read(int fd, char **ret) {
         _free_ char *page = xcalloc(NVME_IDENTIFY_SIZE, 1);
         struct nvme_admin_cmd command = {
@@ -44,7 +43,7 @@ int volume_name_read(int fd, char **ret) {
                 .cdw10 = NVME_CONTROLLER,
         };
         int r = ioctl(fd, NVME_IOCTL_ADMIN_CMD, &command);
-        if (r != 0) /* a status of the controller is positive */
+        if (r != 0) /* controller errors are positive */
                 return r < 0 ? -errno : -EIO;
         *ret = volume_name_parse(page);
         return 0;
@@ -62,8 +61,7 @@ static void add_name(Disk *d, const char *name) {
                 strv_push(&d->names, canonical);
 }
 
-/* Answers stay while this program runs: it looks at the disks again and again while it waits for one. A disk
- * that comes by the same name has another serial number. */
+/* Kept, since a wait looks at the disks many times. A new disk of the same name has another serial number. */
 typedef struct Answer { char *disk, *name; } Answer;
 static Answer *answers;
 static size_t n_answers;
@@ -75,7 +73,7 @@ static const Answer *answer_find(const char *disk) {
         return NULL;
 }
 
-/* Only root may ask, and only a controller that is there: no name is then known from here. */
+/* Needs root. */
 static void add_vendor_name(const Root *root, Disk *d) {
         _free_ char *path = xasprintf("/dev/%s", d->name), *name = NULL,
                     *disk = xasprintf("%s %s", d->name, d->serial ?: "");
@@ -117,7 +115,7 @@ static void add_link(const Root *root, const char *path, const char *device, Hos
                         add_name(d, device);
 }
 
-/* Links that udev made for a name of the configuration, "/dev/xvdb" as well as "/dev/sdb". */
+/* udev links for a configured name, "/dev/xvdb" as well as "/dev/sdb". */
 static void add_links(const Root *root, const char *device, Host *h) {
         _free_ char *canonical = volume_canonical(device);
         char *const paths[] = {
@@ -134,7 +132,7 @@ static void add_links(const Root *root, const char *device, Host *h) {
         }
 }
 
-/* What udev made of the names of all the others, so that their controllers need not be asked. */
+/* udev links for all other names spare their controllers the question. */
 static void add_all_links(const Root *root, Host *h) {
         _strv_ char **names = NULL;
         if (root_list(root, "/dev", &names) < 0)
@@ -164,7 +162,7 @@ void detect_volume_names(const Root *root, const Config *config, Host *h) {
 void volume_names_remember(const Root *root) {
         _cleanup_(diag_done) Diag diag = {};
         Host h = {};
-        if (detect_disks(root, &h, &diag) >= 0)         /* if not, detection says why */
+        if (detect_disks(root, &h, &diag) >= 0)         /* otherwise detection reports */
                 add_all_links(root, &h);
         for (Disk *d = h.disks; d < h.disks + h.n_disks; d++)
                 if (volume_to_ask(d))

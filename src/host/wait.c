@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Only the end of udev's queue is watched: /run/udev/queue is there as long as udev has events in hand
- * (libudev's udev_queue_get_fd() looks at the same file). Whatever is waited for, a namespace, a controller
- * that gives up, an array that udev puts together, comes with an event and is done when the queue ends; and
- * an inotify watch on a file loses nothing, as a socket of events does when it is full. */
+ * Watches the end of the udev queue: /run/udev/queue exists while udev has events (libudev
+ * udev_queue_get_fd() uses the same file). Each awaited change (namespace, failing controller, array) comes
+ * with an event. An inotify watch loses nothing, unlike a full event socket. */
 #include "host/wait.h"
 
 #include "base/log.h"
@@ -19,23 +18,20 @@
 #define UDEV_DIR     "/run/udev"
 #define UDEV_CONTROL UDEV_DIR "/control"
 #define UDEV_QUEUE   UDEV_DIR "/queue"
-#define TELL_FIRST_USEC (1 * USEC_PER_SEC)      /* a machine with all its disks shall
-                                                 * boot without a word about them */
+#define TELL_FIRST_USEC (1 * USEC_PER_SEC)      /* a complete machine boots without a line */
 #define TELL_AGAIN_USEC (10 * USEC_PER_SEC)
 
 typedef struct Look {
-        char **stores;          /* kernel names of the instance stores that are there */
-        size_t wanted;          /* how many there should be: what was promised,
-                                 * or what the controllers will bring */
-        char **missing;         /* volumes, as the configuration calls them */
-        bool udev_busy;         /* with one of them, with an array over them,
-                                 * or with anything that may become one */
+        char **stores;          /* kernel names of present instance stores */
+        size_t wanted;          /* promised, or announced by controllers */
+        char **missing;         /* volumes, by configured names */
+        bool udev_busy;         /* with a disk or an array on it */
 } Look;
 
 typedef struct Wanted {
         const Config *config;
-        unsigned stores;        /* how many instance stores were promised; 0: nobody did */
-        bool udev;              /* is it there to be asked? */
+        unsigned stores;        /* promised instance stores; 0: unknown */
+        bool udev;              /* udev is here */
 } Wanted;
 
 static void look_done(Look *l) {
@@ -44,8 +40,8 @@ static void look_done(Look *l) {
         *l = (Look){};
 }
 
-/* Will the controller bring an instance store that is not there yet? The model of one that is being set up is
- * not known; the kernel prints nothing for it, or the null pointer that stands for it. */
+/* Will the controller get an instance store? During its setup the model is unknown: the kernel prints
+ * nothing, or a null pointer. */
 static bool is_pending(const Root *root, const char *controller) {
         _free_ char *path = xasprintf("/sys/class/nvme/%s", controller),
                     *model_path = xasprintf("%s/model", path);
@@ -55,7 +51,7 @@ static bool is_pending(const Root *root, const char *controller) {
         if (root_read_line(root, model_path, &model) < 0 || root_list(root, path, &entries) < 0)
                 return false;           /* gone again */
         STRV_FOREACH(e, entries)
-                if (startswith(*e, "nvme"))     /* nvme0n1, or nvme0c1n1 of a namespace with several paths */
+                if (startswith(*e, "nvme"))     /* nvme0n1, or nvme0c1n1 with several paths */
                         return false;
         return !*model || streq(model, "(null)") || disk_kind(model) == DISK_INSTANCE_STORE;
 }
@@ -70,7 +66,7 @@ static int count_pending(const Root *root, size_t *count, Diag *diag) {
         return 0;
 }
 
-/* Has udev gone through its rules for it once? */
+/* Has udev run its rules? */
 static bool udev_knows(const char *name) {
         sd_device *device = NULL;
         bool knows = sd_device_new_from_subsystem_sysname(&device, "block", name) >= 0 &&
@@ -79,9 +75,8 @@ static bool udev_knows(const char *name) {
         return knows;
 }
 
-/* The rules of mdadm put arrays together as the disks come, so an array is waited for, too. That the queue
- * has ended says nothing of an event that udev has not read yet; that a device is known does not say that the
- * programs of its rules have ended. */
+/* mdadm rules assemble arrays, so wait for these, too. An empty queue may not have the next event yet; a
+ * known device may still have running programs. */
 static bool udev_knows_all(const Root *root, const Disk *d) {
         STRV_FOREACH(holder, d->holders)
                 if (!udev_knows(*holder))
@@ -101,7 +96,7 @@ static int look_for_stores(const Root *root, const Wanted *w, const Host *h, Loo
         return r;
 }
 
-/* A name that leads to something else than a volume is there, too: the planner says what is wrong with it. */
+/* The planner reports a name of something else than a volume. */
 static void look_for_volumes(const Root *root, const Wanted *w, Host *h, Look *l) {
         detect_volume_names(root, w->config, h);
         for (size_t i = 0; i < w->config->instance.n_volumes; i++) {
@@ -144,7 +139,7 @@ static void tell(const Look *l, uint64_t left_usec) {
                          open, names, close, seconds);
 }
 
-/* Until something happens, an instant, or a signal: 0 or a negative errno. */
+/* 0 at an event or the instant, or a negative errno. */
 static int sleep_until(int fd, uint64_t until) {
         char events[4096];
         int r = stop_wait(fd, until);
