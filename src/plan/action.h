@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a plan consists of. Each type is a row of the table in action.c, which says what others know of it;
- * apply/table.c has its functions. */
+/* The actions of a plan. action.c has a row for each type; apply/table.c has its functions. */
 #include "base/error.h"
 #include "base/json.h"
 #include "host/host.h"
@@ -12,232 +11,207 @@ DECLARE_STRING_TABLE(phase, Phase);
 
 typedef enum ActionType {
         ACTION_WRITE_FILE,      /* target: path; file */
-        ACTION_WRITE_BLOCK,     /* target: path; file.content between markers inside
-                                 * a file that others own too; empty: no block */
-        ACTION_PRUNE_FILES,     /* target: the manifest; removes files that an
-                                 * earlier plan wrote and this one does not */
+        ACTION_WRITE_BLOCK,     /* target: path; file.content between markers in a file that others own too;
+                                 * empty: no block */
+        ACTION_PRUNE_FILES,     /* target: the manifest; removes files of an earlier plan that this one does
+                                 * not write */
         ACTION_RELOAD_MANAGER,  /* target: "systemd"; daemon-reload when units or drop-ins changed */
-        ACTION_RESTART_UNIT,    /* target: unit that must take up changed settings
-                                 * (unit.inputs) but is only restarted if it runs (resolved) */
-        ACTION_START_UNIT,      /* target: unit; started, or restarted when
-                                 * unit.inputs is not what it was last started with;
-                                 * with: where containerd listens, if that is not CONTAINERD_SOCKET */
+        ACTION_RESTART_UNIT,    /* target: unit; restarted if it runs and unit.inputs changed (resolved) */
+        ACTION_START_UNIT,      /* target: unit; restarted when unit.inputs changed since its start; with:
+                                 * containerd socket, if not CONTAINERD_SOCKET */
         ACTION_STOP_UNIT,       /* target: unit that must not run while its state moves to another disk;
-                                 * storage.state; unchanged where it does not run, and with
-                                 * STEP_KEEP: nothing of what it writes moves */
+                                 * storage.state; STEP_KEEP: nothing moves */
         ACTION_CREATE_RAID,     /* target: "/dev/md/kubernetes"; storage */
-        ACTION_MAKE_FILESYSTEM, /* target: "/dev/md/kubernetes", or where the
-                                 * one disk will be mounted; storage */
+        ACTION_MAKE_FILESYSTEM, /* target: "/dev/md/kubernetes", or the mount point of the one disk;
+                                 * storage */
         ACTION_MOUNT,           /* target: directory; storage */
-        ACTION_GROW_FILESYSTEM, /* target: where it is mounted; storage; unchanged
-                                 * where the file system fills its device */
+        ACTION_GROW_FILESYSTEM, /* target: mount point; storage; unchanged where the file system fills its
+                                 * device */
         ACTION_MOVE_FILES,      /* target: directory on the disks; storage.moves */
         ACTION_BIND,            /* target: directory that storage.source is bound over, shared */
-        ACTION_IMPORT_IMAGE,    /* target: archive, if the AMI has one; with: the name that
-                                 * containerd should know from it, pinned; image */
-        ACTION_MASK_UNIT,       /* target: unit that must not run here: stopped, and masked
-                                 * until the next boot; unchanged where there is none */
-        ACTION_UNMASK_UNIT,     /* target: unit that an earlier run of this
-                                 * boot masked and that may run now */
-        ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work: waited
-                                 * for, never started; unchanged where there is none or it
-                                 * has no job and failed nothing; a failed one fails it */
-        ACTION_CHECK_UNIT,      /* target: a daemon's unit that was started before: it and its processes are
-                                 * still there, and stay for a moment */
+        ACTION_IMPORT_IMAGE,    /* target: archive, if the AMI has one; with: the image name, which containerd
+                                 * pins; image */
+        ACTION_MASK_UNIT,       /* target: unit; stopped, and masked until the next boot; unchanged where it
+                                 * does not exist */
+        ACTION_UNMASK_UNIT,     /* target: unit that an earlier run of this boot masked */
+        ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work; waits for it, never starts
+                                 * it; fails if it failed */
+        ACTION_CHECK_UNIT,      /* target: unit that runs; it and its processes stay for a moment */
         ACTION_SET_SYSCTL,      /* target: "vm.max_map_count"; with: its value */
         ACTION_RESERVE_PAGES,   /* target: "1Gi", "2Mi on node 0"; pages */
         ACTION_LOAD_MODULE,     /* target: kernel module */
-        ACTION_CHECK_MACHINE,   /* target: "devices"; census: what is missing;
-                                 * the first one's cause is the failure's */
-        ACTION_CHECK_EFA,       /* target: "efa"; every EFA function of device.seen is bound
-                                 * to the driver, and there are device.count of them */
-        ACTION_CHECK_DRIVER,    /* target: "nvidia"; loaded with device.parameters,
-                                 * and bound to every GPU of device.seen */
-        ACTION_CHECK_VERSIONS,  /* target: "nvidia"; those of programs that are there are the driver's
-                                 * version; nvlsm counts its own and only has to be there */
-        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*": a directory and the beginning of
-                                 * names; device.count of them; whether fewer are a failure is the target's
-                                 * own, none always is */
-        ACTION_AWAIT_FABRIC,    /* target: "fabric"; every one of device.count GPUs
-                                 * has joined it, by NVML; class: what that means */
-        ACTION_AWAIT_LICENSE,   /* target: "grid"; every one of device.count GPUs, which are parts of
-                                 * one, has a licence, by NVML */
-        ACTION_CHECK_HEALTH,    /* target: "gpus"; what device.parameters names (HealthLook) of
-                                 * device.seen and device.efa finds nothing wrong; lenient: it is
-                                 * only told, but for what its vendor calls unusable */
-        ACTION_SET_MIG_MODE,    /* target: "mig"; device.layouts; where a change takes a reset, which
-                                 * nobody who holds the GPUs allows, before what holds them is started */
-        ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts, and MIG mode where it changes at once */
+        ACTION_CHECK_MACHINE,   /* target: "devices"; census; fails with the cause of the first missing
+                                 * device */
+        ACTION_CHECK_EFA,       /* target: "efa"; the driver has each EFA function of device.seen and
+                                 * device.count of them */
+        ACTION_CHECK_DRIVER,    /* target: "nvidia"; loaded with device.parameters and bound to each GPU of
+                                 * device.seen */
+        ACTION_CHECK_VERSIONS,  /* target: "nvidia"; programs in words match the driver version; nvlsm only
+                                 * has to exist */
+        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*"; device.count nodes of that prefix; none is
+                                 * always a failure */
+        ACTION_AWAIT_FABRIC,    /* target: "fabric"; NVML: all device.count GPUs have joined; class */
+        ACTION_AWAIT_LICENSE,   /* target: "grid"; NVML: all device.count GPUs, which are vGPUs, have a
+                                 * licence */
+        ACTION_CHECK_HEALTH,    /* target: "gpus"; device.parameters (HealthLook) on device.seen and
+                                 * device.efa; lenient: only what the vendor calls unusable fails */
+        ACTION_SET_MIG_MODE,    /* target: "mig"; device.layouts; for GPUs that need a reset to change mode,
+                                 * so before anything opens them */
+        ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts, and MIG mode where it changes without a
+                                 * reset */
         ACTION_LIST_GPUS,       /* target: "nvidia-smi"; -L names device.count GPUs */
-        ACTION_SET_CLOCKS,      /* target: "clocks"; with: "max" (persistence on, no
-                                 * auto-boost, highest application clocks) or "default" */
+        ACTION_SET_CLOCKS,      /* target: "clocks"; with: "max" (persistence on, no auto-boost, highest
+                                 * application clocks) or "default" */
         ACTION_GENERATE_CDI,    /* target: "/var/run/cdi/nvidia.yaml" */
-        ACTION_MAKE_NODES,      /* target: "/dev/nvidia*": the driver's and those of nvidia_uvm, which
-                                 * no kernel makes */
-        ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0";
-                                 * its major is in /proc/devices */
+        ACTION_MAKE_NODES,      /* target: "/dev/nvidia*": of the driver and of nvidia_uvm; the kernel makes
+                                 * none of them */
+        ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0"; its major is in
+                                 * /proc/devices */
         ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
-        ACTION_CHECK_NODE,      /* target: TAINT_KEY; with: this instance's id; where any of after_any
-                                 * failed: the cluster has no Node of this machine's name, or it is this
-                                 * instance's and has the taint */
-        ACTION_TAINT_NODE,      /* target: TAINT_FILE; written when any of after_any failed, or the clique
-                                 * is to be a label and known; else removed; node */
-        ACTION_REMOVE_FILE,     /* target: path, also of a link or of a directory, which stays while
-                                 * something is in it; unchanged where there is none */
-        ACTION_LINK_FILE,       /* target: path; with: where the symbolic link there leads */
-        ACTION_RELOAD_NETWORKD, /* target: "systemd-networkd"; reads its files again; unchanged
-                                 * where nothing that it comes after changed anything */
-        ACTION_TAKE_TURN,       /* target: "devices"; waits for another process that works on them,
-                                 * and keeps others from them until this one ends */
-        ACTION_FORGET_STATE,    /* target: the directory of kubelet; words: its settings; removes state
-                                 * files of an earlier boot that kubelet refuses. Unchanged where kubelet
-                                 * may have run in this boot */
+        ACTION_CHECK_NODE,      /* target: TAINT_KEY; with: instance id; if any of after_any failed: the
+                                 * cluster has no Node of this name, or this one with the taint */
+        ACTION_TAINT_NODE,      /* target: TAINT_FILE; written when any of after_any failed, or for the clique
+                                 * label; else removed; node */
+        ACTION_REMOVE_FILE,     /* target: path of a file, link or empty directory */
+        ACTION_LINK_FILE,       /* target: path; with: where the symbolic link leads */
+        ACTION_RELOAD_NETWORKD, /* target: "systemd-networkd"; reloads where an action before it changed
+                                 * something */
+        ACTION_TAKE_TURN,       /* target: "devices"; lock against other processes that work on them */
+        ACTION_FORGET_STATE,    /* target: kubelet directory; words: its settings; removes state of an earlier
+                                 * boot that kubelet refuses, unless kubelet ran in this boot */
         _ACTION_MAX, _ACTION_INVALID = -22,
 } ActionType;
 DECLARE_STRING_TABLE(action_type, ActionType);
 
-/* What the disks say about a step, found out before anything is touched. Not part of the plan's id, nor are
- * the names of disks: the plan of a second run, of the next boot and of the first one is the same plan. */
+/* What the disks say about a step. Like the names of disks it is not in the plan id, so that every boot and
+ * run has the same id. */
 typedef enum StepState {
-        STEP_UNKNOWN,   /* the disks were not looked at (model, config phase, not root): nothing may be done
-                         * */
+        STEP_UNKNOWN,   /* the disks were not examined (model, config phase, not root): change nothing */
         STEP_KEEP,      /* is so already */
-        STEP_MAKE,      /* there is nothing yet: create, make, mount, move, bind */
-        STEP_REMAKE,    /* create-raid: remains of an array that cannot be had again are wiped first;
-                         * make-filesystem: one whose making was cut off, or what lay below such an array */
+        STEP_MAKE,      /* nothing is there yet */
+        STEP_REMAKE,    /* create-raid: wipe the remains of a lost array first; make-filesystem: an
+                         * interrupted one, or one below such an array */
         STEP_ASSEMBLE,  /* create-raid: all members are there, the array does not run; make-filesystem:
-                         * decided when the array runs: made only where it is blank or unfinished then (with
-                         * storage.uuid), else left as it is; mount: whatever xfs or ext4 lies there then,
-                         * uuid is NULL */
-        STEP_REPAIR,    /* create-raid: raid10 runs or can run with the members it has; storage.blank joins it
-                         * again; mount: is mounted already, only the mark that the file system is finished is
-                         * missing */
+                         * decided when the array runs: only where it is blank or unfinished (storage.uuid);
+                         * mount: mounts the xfs or ext4 found then, uuid is NULL */
+        STEP_REPAIR,    /* create-raid: raid10 can run degraded, storage.blank joins it again; mount: mounted,
+                         * but the file system is not marked as finished */
         _STEP_MAX, _STEP_INVALID = -22,
 } StepState;
 DECLARE_STRING_TABLE(step_state, StepState);
 
-/* What carrying out an action would change, as far as that is seen without touching anything (apply/look.h):
- * no part of the plan's id. */
+/* What an action would change on this machine, read-only (apply/look.h); not in the plan id. */
 typedef enum Live {
-        LIVE_NONE,              /* nobody looked, or it changes nothing by itself: a check, a wait */
+        LIVE_NONE,              /* not examined, or a check or wait that changes nothing */
         LIVE_KEEP,              /* is so already */
-        LIVE_CREATE,            /* is not there */
-        LIVE_CHANGE,            /* is something else, or in another state */
-        LIVE_REMOVE,            /* is there and must not be */
-        LIVE_UNKNOWN,           /* cannot be seen by who looks */
+        LIVE_CREATE,
+        LIVE_CHANGE,
+        LIVE_REMOVE,
+        LIVE_UNKNOWN,           /* this user cannot see it */
         _LIVE_MAX, _LIVE_INVALID = -22,
 } Live;
 DECLARE_STRING_TABLE(live, Live);
 
-/* Instances that the GPU at a place is divided into, in an order in which they fit. Places count from 0, by
- * PCI address; a profile is "1g.10gb" or an id; none at all: MIG is switched off. */
+/* The MIG instances of a GPU, in an order in which they fit. gpu: its place by PCI address, from 0. A profile
+ * is "1g.10gb" or an id; none: MIG is off. */
 typedef struct MigLayout { unsigned gpu; char **profiles; } MigLayout;
-/* What lies in the directory from goes to the directory name below the target; "": to the target itself. */
+/* Moves the content of from to the directory name below the target; "": to the target itself. */
 typedef struct Move { char *from, *name; } Move;
 
 typedef struct Action {
         char *id;                       /* unique, stable: "write-file:/etc/…" */
         ActionType type;
         Phase phase;
-        char *group;                    /* what a reader sorts by: "system", "containerd", "kubelet", …; also
-                                         * what --daemon filters */
+        char *group;                    /* "system", "containerd", "kubelet", …; --daemon filters by it */
         char *target;
-        char *with;                     /* in what form, part of the id: "raid0 3 disks", "xfs", "noatime"; or
+        char *with;                     /* variant, part of the plan id: "raid0 3 disks", "xfs", "noatime"; or
                                          * NULL */
-        char *why;                      /* one clause for the reader: what was decided and from what */
-        char **after;                   /* ids that must have ended well before */
-        char **after_any;               /* ids that must have ended before, well or not */
-        uint64_t deadline_usec;         /* for this action alone */
-        char *timed_from;               /* id of another one: the deadline counts from the end of that one
-                                         * where it is still to come; or NULL */
-        bool optional;                  /* start-unit: an image without this unit is warned of, not failed;
-                                         * await-unit: one that is ordered behind this run is not waited for
-                                         * */
-        bool retry;                     /* start-unit: a start that fails is tried again, with back-off, until
-                                         * the deadline */
-        bool lenient;                   /* what does not come true is a warning, not a failure (onShortfall:
-                                         * warn, gate: warn, persistenced) */
-        bool secret;                    /* what the user wrote as he liked stands in the file, in with, or in
-                                         * a file that the unit reads: nobody is shown it, or a digest to
-                                         * guess it from, who does not ask for it */
-        bool revealed;                  /* it would be secret, and somebody asked */
-        bool quiet;                     /* what its unit or program says is not repeated: it reads such files,
-                                         * and may quote them */
-        GpuClass class;                 /* of the machine, in steps that its GPUs need */
+        char *why;                      /* the reason, for people; not in the plan id */
+        char **after;                   /* ids that must succeed before */
+        char **after_any;               /* ids that must end before, well or not */
+        uint64_t deadline_usec;
+        char *timed_from;               /* id; the deadline starts when that action ends; or NULL */
+        bool optional;                  /* start-unit: a missing unit is only a warning; await-unit: does not
+                                         * wait for a unit ordered after this run */
+        bool retry;                     /* start-unit: retried with back-off until the deadline */
+        bool lenient;                   /* a failure is only a warning (onShortfall: warn, gate: warn,
+                                         * persistenced) */
+        bool secret;                    /* free-form user data stands in the file, in with, or in a file that
+                                         * the unit reads: without --reveal no output has it, nor a digest to
+                                         * guess it from */
+        bool revealed;                  /* secret, but the user asked to see it */
+        bool quiet;                     /* its unit or program reads secret files and may quote them: its
+                                         * output is not repeated */
+        GpuClass class;                 /* for steps of GPUs */
         Live live;
-        char *live_why;                 /* in which it differs, why it is not known, what goes; or NULL */
-        char *diff;                     /* of a file: unified, where it was asked for; or NULL */
-        union {                         /* the one that the type's row names; all zero for a type without one
-                                         * */
+        char *live_why;                 /* the difference, or why it is unknown; or NULL */
+        char *diff;                     /* of a file, unified, if asked for; or NULL */
+        union {                         /* the member that the row of the type names; zero where it names
+                                         * none */
                 struct {
                         char *content; size_t size;
                         mode_t mode;
                 } file;
                 struct {
-                        char inputs[65]; /* SHA-256 over the files of this plan that the unit reads at start;
-                                          * may be empty */
-                        char **reads;   /* these files */
-                        bool no_swap, defaults; /* kubelet ends where there is swap, or where kernel settings
-                                                 * are not its defaults; not part of the id */
+                        char inputs[65]; /* SHA-256 over reads; may be empty */
+                        char **reads;   /* files of this plan that the unit reads at start */
+                        bool no_swap, defaults; /* kubelet exits if there is swap, or if kernel settings
+                                                 * differ from its defaults; not in the plan id */
                 } unit;
                 struct {
                         StepState state;
-                        char **disks;   /* kernel names of this boot, in order of serial: members, or the one
-                                         * disk */
-                        char **serials; /* of the same disks, so that apply can tell that they still are */
-                        char **blank;   /* STEP_REPAIR: those of disks that are to join again: blank, or
-                                         * members that stayed behind */
+                        char **disks;   /* kernel names of this boot, in order of serial */
+                        char **serials; /* of the same disks; apply compares them before it writes */
+                        char **blank;   /* STEP_REPAIR: those of disks that join again */
                         char *running;  /* create-raid: the array that holds members now ("md127"), or NULL.
-                                         * STEP_KEEP: it runs. STEP_ASSEMBLE, STEP_REMAKE: it does not, and is
-                                         * stopped first. STEP_REPAIR: stopped first if it is inactive */
-                        char *array_uuid; /* STEP_ASSEMBLE, STEP_REPAIR, STEP_KEEP: md's */
-                        char *device;   /* create-raid: what its node is called where somebody else's array
-                                         * has the target's name; or NULL */
-                        bool array;     /* the device is the array over disks, not disks[0] itself */
+                                         * apply stops it in STEP_ASSEMBLE and STEP_REMAKE, in STEP_REPAIR if
+                                         * it is inactive */
+                        char *array_uuid; /* of md, in STEP_ASSEMBLE, STEP_REPAIR, STEP_KEEP */
+                        char *device;   /* create-raid: the device node, if a foreign array has the name of
+                                         * the target; or NULL */
+                        bool array;     /* the device is the array over disks, not disks[0] */
                         char *level;    /* create-raid: "raid0", "raid10" */
-                        char *filesystem; /* make-filesystem, mount: "xfs", "ext4" (mount: what is there may
-                                           * differ from what is asked for) */
-                        char *uuid;     /* make-filesystem: the new one's, or STEP_KEEP: the one's that is
-                                         * there; mount: of what is expected; NULL: not known, as in
-                                         * STEP_UNKNOWN */
-                        char *source;   /* bind: directory on the disks; grow-filesystem: where it is mounted
-                                         * */
-                        bool volume;    /* disks is an EBS volume; move-files: only where the volume has
-                                         * nothing for the directory yet; else files alone */
-                        char **files;   /* move-files, volume: of this plan, below the directories: written
-                                         * anew at each boot before it is mounted */
+                        char *filesystem; /* make-filesystem, mount: "xfs", "ext4"; mount: the one found,
+                                           * which may not be the wanted one */
+                        char *uuid;     /* make-filesystem: of the new one, or STEP_KEEP: of the one found;
+                                         * mount: the expected one; NULL: not known */
+                        char *source;   /* bind: directory on the disks; grow-filesystem: mount point */
+                        bool volume;    /* disks is an EBS volume; move-files: moves a directory only while
+                                         * the volume has nothing for it, else files alone */
+                        char **files;   /* move-files, volume: files of this plan below the directories,
+                                         * written at each boot before the mount */
                         Move *moves; size_t n_moves;
-                        uint64_t bytes; /* move-files: that they hold, at most; 0: nobody looked */
+                        uint64_t bytes; /* move-files: their content, at most; 0: not counted */
                 } storage;
                 struct {
-                        char *socket;   /* where containerd listens; NULL: CONTAINERD_SOCKET */
-                        char *snapshotter; /* where it is unpacked; NULL: containerd's own default */
-                        char **options; /* of `ctr images import` for that */
+                        char *socket;   /* NULL: CONTAINERD_SOCKET */
+                        char *snapshotter; /* NULL: default of containerd */
+                        char **options; /* of `ctr images import` */
                 } image;
                 struct {
-                        uint64_t size, count; /* size: bytes of one page */
+                        uint64_t size, count; /* size: bytes of a page */
                         int node;       /* -1: over all NUMA nodes that have CPUs */
-                        bool if_none;   /* what is reserved already wins */
-                        bool by_node;   /* node -1: memory of GPUs may come online meanwhile, and one number
-                                         * for all nodes would take from it */
+                        bool if_none;   /* pages that are reserved already stay */
+                        bool by_node;   /* node -1: one number for all nodes would also take GPU memory that
+                                         * comes online meanwhile */
                 } pages;
                 struct {
-                        unsigned count; /* how many there must be */
-                        char **seen;    /* PCI addresses of this boot; not part of the plan's id */
-                        char **efa;     /* check-health: the same of EFA functions */
-                        unsigned nvlinks; /* check-health: how many each GPU has; 0: not looked at */
-                        char **parameters; /* check-driver: "ImexChannelCount=2048", as
-                                            * /proc/driver/nvidia/params names them; with a "?" behind it
-                                            * nobody asked for just this, and a driver that does not know it
-                                            * is only a warning */
-                        MigLayout *layouts; size_t n_layouts; /* set-mig-mode, partition-gpus */
+                        unsigned count;
+                        char **seen;    /* PCI addresses of this boot; not in the plan id */
+                        char **efa;     /* check-health: of EFA functions */
+                        unsigned nvlinks; /* check-health: of each GPU; 0: not checked */
+                        char **parameters; /* check-driver: "ImexChannelCount=2048", as in
+                                            * /proc/driver/nvidia/params; a "?" behind it: a driver that does
+                                            * not know it is only a warning */
+                        MigLayout *layouts; size_t n_layouts;
                 } device;
-                struct { Shortfall *missing; size_t n; } census; /* not part of the plan's id */
-                char **words;           /* check-versions: "nv-fabricmanager", "nvlsm", …; forget-state:
+                struct { Shortfall *missing; size_t n; } census; /* not in the plan id */
+                char **words;           /* check-versions: "nv-fabricmanager", …; forget-state:
                                          * "cpuManagerPolicy=static", … */
                 struct {
-                        char **taints;  /* the user's own, which the flag --register-with-taints must keep */
-                        bool clique;    /* the node is to have the label CLIQUE_KEY */
+                        char **taints;  /* of the user: --register-with-taints replaces them, so it must
+                                         * repeat them */
+                        bool clique;    /* set the label CLIQUE_KEY */
                 } node;
         };
 } Action;
@@ -245,86 +219,81 @@ typedef struct Action {
 /* ---- the rows ---- */
 
 typedef enum NeedKind {
-        NEED_PROGRAM,           /* a name in systemd's PATH, or an absolute path: may be executed, is of
-                                 * this architecture, and its interpreter and libraries are there */
-        NEED_UNIT,              /* "containerd.service": one of systemd's directories has it, it is not
-                                 * masked, and what it starts is there */
-        NEED_MODULE,            /* "raid0": of every kernel of the image, as a file or built in */
-        NEED_LIBRARY,           /* "libmount.so.1", which is loaded when it is needed */
-        NEED_DIRECTORY,         /* where something is written: a directory, or one can be made, which
-                                 * nobody but root may write to */
-        NEED_FILE,              /* something that is read: the archive of the sandbox image */
-        NEED_FEATURE,           /* "CONFIG_HUGETLBFS": =y or =m in every kernel's configuration */
-        NEED_SYSCTL,            /* "vm.overcommit_memory=1": what a boot has it be before init runs */
-        NEED_NO_SWAP,           /* nothing has a boot swap; the name is for people */
+        NEED_PROGRAM,           /* a name in the PATH of systemd, or an absolute path: executable, for this
+                                 * architecture, with its interpreter and libraries */
+        NEED_UNIT,              /* "containerd.service": found, not masked, and its program exists */
+        NEED_MODULE,            /* "raid0": in every kernel of the image, as a file or built in */
+        NEED_LIBRARY,           /* "libmount.so.1", loaded on demand */
+        NEED_DIRECTORY,         /* a directory, or can be made; only root may write there */
+        NEED_FILE,              /* to read: the archive of the sandbox image */
+        NEED_FEATURE,           /* "CONFIG_HUGETLBFS": =y or =m in the configuration of every kernel */
+        NEED_SYSCTL,            /* "vm.overcommit_memory=1": the value that a boot sets */
+        NEED_NO_SWAP,           /* no boot has swap; the name is for people */
         _NEED_KIND_MAX, _NEED_KIND_INVALID = -22,
 } NeedKind;
 
-/* An action asks this of an image by its own words, behind its needs: a function of doctor/needs.c each. */
+/* What else an action needs of an image, from its own members: a function of doctor/needs.c each. */
 typedef enum Asking {
-        ASKS_KERNEL = 1,        /* and no needs: the kernel has it all (sysfs, ioctl(2), mount(2)) */
-        ASKS_NEEDS,             /* its needs are all */
-        ASKS_FOLDER,            /* the directory that the target is in */
-        ASKS_RUNTIMES,          /* that, and the programs that containerd's configuration names */
+        ASKS_KERNEL = 1,        /* nothing, and no needs: the kernel has it all (sysfs, ioctl(2), mount(2)) */
+        ASKS_NEEDS,             /* nothing but its needs */
+        ASKS_FOLDER,            /* the directory of the target */
+        ASKS_RUNTIMES,          /* ASKS_FOLDER, and the programs in the containerd configuration */
         ASKS_UNIT,              /* the target */
-        ASKS_OLD_UNIT,          /* the same, where there is one */
-        ASKS_ARRAY,             /* modules for the level */
-        ASKS_FILESYSTEM,        /* what makes it, and its module */
+        ASKS_OLD_UNIT,          /* the target, where it exists */
+        ASKS_ARRAY,             /* the module of the level */
+        ASKS_FILESYSTEM,        /* mkfs and the module */
         ASKS_PLACE,             /* the target is a directory */
         ASKS_MODULE,            /* the target */
         ASKS_PROGRAMS,          /* its words */
-        ASKS_NUMA,              /* NUMA, where it is for one node */
+        ASKS_NUMA,              /* NUMA, where it names a node */
         ASKS_ARCHIVE,           /* the target, if there is one */
         _ASKING_MAX,
 } Asking;
 
-/* By which function of apply/look.c an action is compared with the machine. NOT: a check, a wait, or it looks
- * when it is its turn. STEP: of storage. RERUN: of a unit that may not run. */
+/* The function of apply/look.c that compares an action with the machine. NOT: a check, a wait, or it compares
+ * when it runs. STEP: storage. RERUN: a unit that may not run. */
 typedef enum Compare {
         COMPARE_NOT,
         COMPARE_FILE, COMPARE_BLOCK, COMPARE_LINK, COMPARE_REMOVAL, COMPARE_MANIFEST, COMPARE_STATE,
         COMPARE_SYSCTL, COMPARE_PAGES, COMPARE_MODULE, COMPARE_STEP, COMPARE_UNIT, COMPARE_RERUN,
 } Compare;
 
-/* report/device-report.c takes this of Result.found, beside the values of tells. GPUS: all that is known of
+/* What report/device-report.c takes of Result.found beside the values of tells. GPUS: all that is known of
  * each. */
 enum { REPORTS_GPUS = 1 << 0, REPORTS_HEALTH = 1 << 1, REPORTS_PAGES = 1 << 2 };
 
-/* A list ends with an empty one. */
+/* Lists end with an empty item. */
 typedef struct ActionNeed { NeedKind kind; const char *name; Cause cause; } ActionNeed;
 typedef struct ActionUsual { const char *target; unsigned msec; } ActionUsual;  /* target NULL: any */
-typedef struct ActionTold { const char *from, *to; } ActionTold;        /* a value, among those of the node */
+typedef struct ActionTold { const char *from, *to; } ActionTold;
 
-/* Data alone. NULL and 0: nothing of it. */
 typedef struct ActionRow {
         const char *name;
-        const struct Family *family;    /* action.c has them */
-        unsigned seconds;               /* the deadline that it begins with */
+        const struct Family *family;
+        unsigned seconds;               /* deadline before action_more_usec() */
         Asking asks;
         Compare compare;
-        bool lenient;                   /* a plan may let it fail: codes(7) has the word for that */
+        bool lenient;                   /* a plan may set Action.lenient: codes(7) has the word for that */
         unsigned reports;
         const ActionTold *tells;
         const ActionNeed *needs;        /* of a lenient action they are optional */
-        const ActionUsual *usual;       /* how long it takes, where that is long */
+        const ActionUsual *usual;       /* where it takes long */
 } ActionRow;
 _must_check_ const ActionRow *action_row(ActionType type);
 
-/* What an action counts as, for those who treat several types alike. */
 typedef enum ActionKind {
-        ACTION_OF_FILES = 1,    /* write-file, write-block: file is its part of the union */
-        ACTION_OF_UNITS,        /* systemd is asked for it */
-        ACTION_OF_STORAGE,      /* a step from the disks to what is bound to them */
+        ACTION_OF_FILES = 1,    /* write-file, write-block: Action.file is set */
+        ACTION_OF_UNITS,        /* through systemd */
+        ACTION_OF_STORAGE,      /* from the disks to the binds */
 } ActionKind;
 _nonnull_ bool action_is(const Action *a, ActionKind kind);
-/* What this action needs beyond that for what it has to do on this boot; 0 for most. */
+/* Added to the deadline for the work of this boot; 0 for most. */
 _nonnull_ uint64_t action_more_usec(const Action *a);
-/* For a machine that reads the plan, without what is in a secret file; a new reference. */
+/* For programs, without the content of secret files; a new reference. */
 _nonnull_ json_t *action_to_json(const Action *a);
-/* What apply will do, and nothing that only explains it: what the plan's id is made of; a new reference. */
+/* What the plan id is made of: what apply will do, without explanations; a new reference. */
 _nonnull_ json_t *action_canonical(const Action *a);
-/* The file of a write-file, with its content; where that is no UTF-8 with its digest, where it is a secret
- * with neither; a new reference. */
+/* A write-file with its content; only a digest where that is not UTF-8, neither where it is secret; a new
+ * reference. */
 _nonnull_ json_t *action_file_to_json(const Action *a);
-/* frees what it holds, whatever of it is set */
 _nonnull_ void action_done(Action *a);
