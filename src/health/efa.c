@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ports of EFA functions. The driver itself answers ACTIVE as long as it serves the function
- * (amzn/amzn-drivers:kernel/linux/efa/src/efa_verbs.c, efa_query_port), so what this finds is a function
- * whose driver has made no RDMA device of it, or one whose driver is newer and says otherwise. Security
- * groups and the network behind the port are not seen from here. */
+ * Ports of EFA functions. The driver says ACTIVE while it serves the function
+ * (amzn/amzn-drivers:kernel/linux/efa/src/efa_verbs.c, efa_query_port), so this finds functions without an
+ * RDMA device, or newer drivers that say otherwise. It cannot see security groups or the network. */
 #include "health/health.h"
 
 #include "base/str.h"
 
 #define RDMA_DEVICES "/sys/class/infiniband"
 
-/* The RDMA device of this PCI function; NULL: it has none. */
+/* NULL: none */
 static const char *rdma_device_of(const Root *root, char *const *devices, const char *address) {
         for (char *const *d = devices; d && *d; d++) {
                 _free_ char *path = xasprintf(RDMA_DEVICES "/%s/device", *d), *name = NULL;
@@ -31,7 +30,7 @@ static void check_port(const Root *root, const char *device, const char *address
                 device, state);
 }
 
-/* Where it has none, a check of its own has said so. */
+/* check-efa reports a function without a driver. */
 static bool has_driver(const Root *root, const char *address) {
         _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL;
         return root_link_name(root, path, &name) >= 0;

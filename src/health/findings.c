@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The list of findings, and the names of looks. */
+ * The list of findings. */
 #include "health/health.h"
 
 #include "base/str.h"

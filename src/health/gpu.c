@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What NVIDIA's management library says of each GPU → findings. A code like "not supported" says nothing:
- * most questions have an answer on some models, in some modes and with newer drivers alone. What they mean:
- * nvml.h; for memory and the recovery action docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt. */
+ * The NVIDIA management library → findings. A code like "not supported" is not a fault: models, modes and
+ * drivers differ. Sources: nvml.h; for memory and recovery docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt. */
 #include "health/health.h"
 
 #include "base/str.h"
@@ -23,7 +22,7 @@ typedef struct Look {
 
 /* ---- fabric ---- */
 
-/* Two bits each of NVML_GPU_FABRIC_HEALTH_MASK: 0 is not known, 1 is so, 2 is not so. */
+/* Two bits each of NVML_GPU_FABRIC_HEALTH_MASK: 0 unknown, 1 yes, 2 no. */
 static const struct { unsigned shift; const char *word, *text; } flags[] = {
         { 0, "fabric-bandwidth", "it has less than its bandwidth in the NVLink fabric" },
         { 2, "fabric-route-recovery", "its routes in the NVLink fabric are being recovered" },
@@ -54,7 +53,7 @@ static int look_at_fabric(Look *l) {
                       "the NVLink fabric is not configured as it must be for it: %s; fabric manager's "
                       "journal, on a rack its NMX controller, tells more",
                       fabric.misconfigured);
-        if (l->f->n > before || fabric.state != NVML_FABRIC_COMPLETED)  /* the summary is of these */
+        if (l->f->n > before || fabric.state != NVML_FABRIC_COMPLETED)  /* the summary repeats these */
                 return code;
         if (fabric.summary == 2)
                 FOUND(l, "fabric-unhealthy", false,
@@ -67,8 +66,8 @@ static int look_at_fabric(Look *l) {
 
 /* ---- what the driver wants ---- */
 
-/* Each wish says that the GPU cannot be used, save that for the IMEX domain: all GPUs of all its trays have
- * that one, each can be used, and nodes that stay out would not let the domain form anew
+/* Each action makes the GPU unusable, except that for the IMEX domain: all GPUs of all its trays have it and
+ * work, and nodes that stay out would keep the domain from forming
  * (kubernetes-sigs/dra-driver-nvidia-gpu#1441). */
 static int look_at_recovery(Look *l) {
         static const struct { const char *word, *text; } actions[] = {
@@ -85,7 +84,7 @@ static int look_at_recovery(Look *l) {
         };
         unsigned action = NVML_RECOVERY_NONE;
         int code = nvml_recovery(l->gpu->device, &action);
-        /* The kernel's log tells of what was before a reset, and a reset does not stand in it. */
+        /* The kernel log has errors from before a reset, but not the reset. */
         if (code == NVML_OK && action == NVML_RECOVERY_NONE)
                 findings_excuse(l->f, l->gpu->address);
         if (action >= ARRAY_SIZE(actions))
@@ -141,7 +140,7 @@ static int look_at_memory(Look *l) {
 
 /* ---- NVLink ---- */
 
-/* In MIG mode no instance uses them, and on A100 they are off
+/* MIG instances do not use NVLink, and on A100 it is off
  * (docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide). */
 static bool is_divided(const Look *l) {
         bool current = false, pending = false;
@@ -170,7 +169,7 @@ static int look_at_links(Look *l) {
 
 /* ---- clocks ---- */
 
-/* Hardware slowdown is also seen for a moment while clocks change (nvml.h): what is so each time. */
+/* Changing clocks show hardware slowdown for a moment (nvml.h), so a reason must stay. */
 static int look_at_clocks(Look *l) {
         static const struct { unsigned bit; const char *word, *text; } reasons[] = {
                 { NVML_CLOCKS_HW_THERMAL, "hw-thermal-slowdown",
@@ -195,7 +194,7 @@ static int look_at_clocks(Look *l) {
         if (code != NVML_OK)
                 return code;
         if (all & (NVML_CLOCKS_HW_THERMAL | NVML_CLOCKS_HW_POWER_BRAKE))
-                all &= ~(uint64_t)NVML_CLOCKS_HW_SLOWDOWN;      /* which is these and others */
+                all &= ~(uint64_t)NVML_CLOCKS_HW_SLOWDOWN;      /* includes these */
         for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
                 if (all & reasons[i].bit)
                         FOUND(l, reasons[i].word, false, "%s; " REPLACE, reasons[i].text);
@@ -204,7 +203,7 @@ static int look_at_clocks(Look *l) {
 
 /* ---- all of them ---- */
 
-/* One that is lost answers nothing more; one that must be reset may. */
+/* A lost GPU does not answer any more. */
 static bool is_gone(const Look *l, int code) {
         if (code == NVML_RESET_REQUIRED &&
             !ANY(f, l->f->items, l->f->n, streq(f->word, "gpu-reset") && streq(f->address, l->gpu->address)))

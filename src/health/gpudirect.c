@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPUDirect RDMA over EFA, by either of two ways, and GDRCopy:
- * - dma-buf: the kernel's RDMA core takes such memory since 5.12 and NVIDIA's open kernel modules give it;
- *   the proprietary ones do not (https://docs.nvidia.com/cuda/gpudirect-rdma). aws-ofi-nccl before 1.19.2
- *   does not use it on the first three generations of EFA (google/gvisor#13882), so the second way stays
- *   worth having.
- * - the EFA driver's own: attribute p2p of the function says who gives it memory, "NVIDIA peermem" by
- *   efa_nv_peermem, "NVIDIA" by the GPU's driver directly, "NEURON", or nobody
- *   (amzn/amzn-drivers:kernel/linux/efa/src/{efa_sysfs.c,efa_nvmem_impl.h}). The kernel's own EFA driver has
+ * GPUDirect RDMA over EFA, in one of two ways, and GDRCopy:
+ * - dma-buf: RDMA core since 5.12 with the open NVIDIA kernel modules, not the proprietary ones
+ *   (https://docs.nvidia.com/cuda/gpudirect-rdma). aws-ofi-nccl before 1.19.2 does not use it on the first
+ *   three generations of EFA (google/gvisor#13882).
+ * - by the EFA driver: attribute p2p of the function names the memory provider, "NVIDIA peermem"
+ *   (efa_nv_peermem), "NVIDIA" (the GPU driver), "NEURON" or none
+ *   (amzn/amzn-drivers:kernel/linux/efa/src/{efa_sysfs.c,efa_nvmem_impl.h}). The EFA driver of the kernel has
  *   no such attribute.
- * nvidia_peermem is not a third one: it serves Mellanox's adapters. */
+ * nvidia_peermem only serves Mellanox adapters. */
 #include "health/health.h"
 
 #include "base/str.h"
@@ -25,7 +24,7 @@ static bool there(const Root *root, const char *path) {
         return root_exists(root, path) > 0;
 }
 
-/* What the EFA driver says gives it the memory of GPUs, "" where nobody does or nothing is said. */
+/* "": none, or not known */
 static char *memory_provider(const Root *root) {
         _strv_ char **devices = root_names(root, RDMA_DEVICES);
         for (char **d = devices; d && *d; d++) {
@@ -57,7 +56,7 @@ static bool gdrcopy_installed(const Root *root) {
         return root_read(root, path, TEXT_MAX, &modules, NULL) >= 0 && strstr(modules, "/gdrdrv.ko");
 }
 
-/* The number of its character devices in /proc/devices, 0: not there. */
+/* 0: not in /proc/devices */
 static unsigned gdrdrv_major(const Root *root) {
         _free_ char *text = NULL;
         unsigned major = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What NVIDIA's driver has said in the kernel's log since the kernel started, by the forms of messages in
- * NVIDIA/open-gpu-kernel-modules (OGKM below). Each number counts once for each device.
+ * Messages of the NVIDIA driver in the kernel log, by their forms in NVIDIA/open-gpu-kernel-modules (OGKM
+ * below). Each number counts once per device.
  *
- * A message does not go away when what it tells of does: a GPU may have been reset since, of which the log
- * says nothing, and on A100 bring-up resets GPUs itself for MIG. So
- * - where the driver still knows what must be done with a GPU, its answer counts and not the log (gpu.c);
- * - "GPU recovery action changed … to 0x0 (None)" (Xid 154) ends what was said of that GPU before;
- * - what a driver said that was unloaded since is told, but is no failure, for the next one has initialised
- *   the GPUs anew; and where it could not start a GPU is not told at all: images try several drivers;
- * - SXid is never one: a switch tells of fatal errors of links whenever the GPU behind them is reset. */
+ * A message stays after its cause is gone: the log does not show a reset of a GPU, and on A100 bring-up
+ * resets GPUs for MIG. So
+ * - if the driver knows the recovery action of a GPU, that counts, not the log (gpu.c);
+ * - "GPU recovery action changed … to 0x0 (None)" (Xid 154) clears earlier messages of that GPU;
+ * - a message of a driver that was unloaded since is not a failure: the next one initialised the GPUs again.
+ *   If that driver could not start a GPU, this is ignored: images try several drivers;
+ * - SXid is never a failure: a switch reports fatal link errors at each reset of a GPU. */
 #include "health/health.h"
 
 #include "base/str.h"
@@ -24,14 +24,14 @@
 
 typedef struct Event {
         const char *word;
-        char address[24]; /* "": not said */
+        char address[24]; /* or "" */
         unsigned number, count, life;
         uint64_t first; /* µs since the kernel started */
         bool reset, fatal;
         char what[64];
 } Event;
 
-/* life: how many drivers were loaded before; gpu: which one the first line of a message of several named. */
+/* life: drivers loaded before; gpu: named in the first line of a message. */
 typedef struct Log {
         Event events[EVENTS_MAX];
         size_t n;
@@ -43,19 +43,19 @@ typedef struct Log {
 
 /* ---- addresses ---- */
 
-/* Hexadecimal digits, least to most of them, and then stop; NULL: not so. */
+/* least to most hexadecimal digits, then stop; else NULL. */
 static const char *hex_field(const char *s, size_t least, size_t most, char stop, unsigned *ret) {
         size_t n = strspn(s, "0123456789abcdefABCDEF");
         if (n < least || n > most || (stop && s[n] != stop))
                 return NULL;
         *ret = 0;
-        for (size_t i = 0; i < n; i++) /* strtoul() would read on in "0x140004" */
+        for (size_t i = 0; i < n; i++) /* strtoul() accepts "0x" */
                 *ret = *ret << 4 | (unsigned)hex_digit(s[i]);
         return s + n + (stop != 0);
 }
 
-/* "0000:86:00", "00000000:86:00.0", with "PCI:" before it or not → as sysfs has it. A function that is not
- * named is that of the GPU there, or 0. */
+/* "0000:86:00", "00000000:86:00.0", also after "PCI:" → as in sysfs. A missing function is that of the GPU
+ * there, or 0. */
 static bool parse_address(const Log *l, const char *s, char *to, size_t room) {
         unsigned domain = 0, bus = 0, device = 0, function = 0;
         if (startswith(s, "PCI:"))
@@ -74,7 +74,7 @@ static bool parse_address(const Log *l, const char *s, char *to, size_t room) {
         return true;
 }
 
-/* The first address behind a word GPU: "NVRM: GPU 0000:86:00.0: …", "The NVIDIA GPU 0000:86:00.0". */
+/* The first address after a word GPU: "NVRM: GPU 0000:86:00.0: …", "The NVIDIA GPU 0000:86:00.0". */
 static bool find_gpu(const Log *l, const char *text, char *to, size_t room) {
         for (const char *p = strstr(text, "GPU "); p; p = strstr(p + 1, "GPU ")) {
                 const char *at = p + strlen("GPU ");
@@ -110,8 +110,8 @@ static Event *add_event(Log *l, const char *word, const char *address, unsigned 
 }
 
 /* OGKM src/nvidia/src/kernel/gpu/gpu.c: "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset
- * Required)". All but 0 keep new work from the GPU (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, "Error
- * Recovery and Response Flags"). */
+ * Required)". Any other than 0 bars new work (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, "Error Recovery
+ * and Response Flags"). */
 static void recovery_changed(Log *l, const char *address, const char *text) {
         const char *to = strstr(text, ") to 0x"), *name = NULL;
         unsigned action = 0;
@@ -138,9 +138,8 @@ static void recovery_changed(Log *l, const char *address, const char *text) {
 }
 
 /* "NVRM: Xid (PCI:0000:86:00): 79, pid=…", with MIG "Xid (PCI:0000:86:00 GPU-I:05): 94, …" (OGKM
- * kern_gpu_error_cont_ga100.c). NVLink of Blackwell says itself how bad it is: "149, NETIR_LINK_EVT Fatal
- * XC0 i0 Link 09 (0x…)" wants a reset, of "Nonfatal" NVIDIA's catalogue makes nothing, or what Xid 154 then
- * says (leptonai/gpud#1160). */
+ * kern_gpu_error_cont_ga100.c). NVLink of Blackwell grades itself: "149, NETIR_LINK_EVT Fatal XC0 i0 Link 09
+ * (0x…)" needs a reset, "Nonfatal" only what Xid 154 then says (leptonai/gpud#1160). */
 static void add_xid(Log *l, const char *text) {
         char address[24];
         const char *end = strstr(text, "): ");
@@ -163,7 +162,7 @@ static void add_xid(Log *l, const char *text) {
 }
 
 /* OGKM src/common/nvswitch/kernel/inc/common_nvswitch.h: "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034,
- * Fatal, Link 30 LTSSM"; "Severity 0" and "Data {0x0" with the same number are the rest of one before. */
+ * Fatal, Link 30 LTSSM"; lines with "Severity 0" or "Data {0x0" continue one. */
 static void add_sxid(Log *l, const char *text) {
         char address[24];
         const char *end = strstr(text, "): ");
@@ -181,9 +180,8 @@ static void add_sxid(Log *l, const char *text) {
                 e->fatal = true;
 }
 
-/* "NVRM: …" without a number; events that have one stand for these, too. One line quotes a process, its
- * name and what it says its version is: "NVRM: API mismatch: the client 'GSP timeout' has the version
- * …". */
+/* "NVRM: …" without a number; numbered events replace these. One form quotes a process, which could fake a
+ * message: "NVRM: API mismatch: the client 'GSP timeout' has the version …". */
 static void add_driver_message(Log *l, const char *text) {
         char address[24] = "";
         if (startswith(text, "NVRM: API mismatch: "))
@@ -192,7 +190,7 @@ static void add_driver_message(Log *l, const char *text) {
         if (named)
                 snprintf(l->gpu, sizeof l->gpu, "%s", address);
         if (strstr(text, "fallen off the bus")) {
-                /* OGKM osapi.c, at the start of the driver: the address stands two lines above */
+                /* OGKM osapi.c, at driver start: the address stands two lines above */
                 Event *e = event_at(l, "off-the-bus", named ? address : l->gpu, 79);
                 if (!e)
                         return;
@@ -230,12 +228,12 @@ static void add_message(Log *l, const char *text) {
         else if (startswith(text, "nvidia: probe of ") || startswith(text, "nvidia 0"))
                 add_probe(l, text);
         else if (startswith(text, "nvidia-nvlink: Nvlink Core is being initialized"))
-                l->life++; /* OGKM nvlink_linux.c: the first that the driver does */
+                l->life++; /* OGKM nvlink_linux.c: the first message of a driver */
 }
 
 /* ---- records ---- */
 
-/* "\x0a" in a record stands for a line's end inside of the message. */
+/* A record escapes a line end as "\x0a". */
 static void unescape(char *text) {
         char *to = text;
         for (const char *p = text; *p; p++) {
@@ -286,7 +284,7 @@ static void add_finding(const Log *l, const Event *e, Findings *f) {
                 add_xid_finding(e, when, unusable, f);
 }
 
-/* Told by another one, or by nobody who counts any more. */
+/* Another event covers it, or it does not count any more. */
 static bool is_told(const Log *l, const Event *e) {
         if (e->count == 0 || (streq(e->word, "gpu-init") && e->life < l->life))
                 return true;
@@ -301,10 +299,10 @@ void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f
         for (char *line = text, *end; line < text + size; line = end + 1) {
                 end = memchr(line, '\n', (size_t)(text + size - line));
                 if (!end)
-                        break; /* a record that is not whole */
+                        break; /* an incomplete record */
                 *end = 0;
-                /* "4,1234,12345678,-;message": level and facility, number, µs, flags. Only what the kernel
-                 * itself wrote: its facility is 0, and it lets nobody else have that. */
+                /* "4,1234,12345678,-;message": level and facility, number, µs, flags. Only facility 0, which
+                 * the kernel reserves for itself. */
                 char *said = strchr(line, ';'), *at = NULL;
                 if (!said || !is_digit(*line) || strtoul(line, &at, 10) > 7 || *at != ',')
                         continue;
@@ -319,8 +317,8 @@ void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f
                         add_finding(l, &l->events[i], f);
 }
 
-/* A read gives one record; EPIPE: older ones were overwritten meanwhile, the next read goes on. A file, which
- * a dump of a machine has in that place, gives many at once. */
+/* A read returns one record, or several from a file in a dump of a machine. EPIPE: lost records; the next
+ * read continues. */
 static void read_records(int fd, Text *text) {
         _free_ char *buffer = xcalloc(1, 64 << 10);
         while (text->size < LOG_MAX) {
@@ -328,7 +326,7 @@ static void read_records(int fd, Text *text) {
                 if (n > 0)
                         text_add_bytes(text, buffer, (size_t)n);
                 else if (n == 0 || (errno != EPIPE && errno != EINTR))
-                        return; /* EAGAIN: that was the last */
+                        return; /* EAGAIN: end */
         }
 }
 

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * PCIe links, by what the kernel shows of both their ends (torvalds/linux:Documentation/ABI/testing/
- * sysfs-bus-pci, current_link_* and max_link_*).
- *
- * What is a fault and what is not:
- * - The lesser end decides: a GPU for Gen5 behind a port of Gen4 is as it was built. As NCCL does it
- *   (NVIDIA/nccl:src/graph/xml.cc), the port is the directory above the device's. On most instances none is
- *   seen, for the hypervisor has put the device on a root bus: then only its siblings tell what it should be.
- * - Virtual functions and functions on a root bus of a hypervisor's say "Unknown", 0 or 255 (no capability);
- *   some have no such files. Nothing is said of these then.
- * - A GPU that idles may lower its link's generation (nvidia-smi(1), "PCIe generation", current). So speed is
- *   compared only with that of siblings, and 2.5 GT/s, where a GPU rests, counts only for models that do not
- *   rest there. */
+ * PCIe links, by current_link_* and max_link_* of both ends
+ * (torvalds/linux:Documentation/ABI/testing/sysfs-bus-pci).
+ * - The lesser end decides: a Gen5 GPU behind a Gen4 port is as built. The port is the directory above the
+ *   device (NVIDIA/nccl:src/graph/xml.cc). Most hypervisors put the device on a root bus without a port: then
+ *   only siblings tell what it should be.
+ * - "Unknown", 0, 255 or missing files of virtual functions and root buses are not a fault.
+ * - An idle GPU may lower its generation (nvidia-smi(1), "PCIe generation", current). So speed is compared
+ *   with siblings only, and 2.5 GT/s, the speed of rest, counts only for models that never rest there. */
 #include "health/health.h"
 
 #include "base/str.h"
@@ -18,7 +14,7 @@
 
 #define RESTING_SPEED 25 /* in tenths of GT/s */
 
-/* 0: not known. Speeds are in tenths of GT/s. */
+/* 0: not known. Speeds in tenths of GT/s. */
 typedef struct Link {
         const char *address;
         unsigned id, width, width_limit, speed, speed_limit;
@@ -28,7 +24,7 @@ static unsigned parse_width(const char *text) {
         uint64_t n = 0;
         if (parse_u64(text, &n) < 0)
                 return 0;
-        /* PCIe base specification, link capabilities: these and no others */
+        /* PCIe base specification, link capabilities */
         return n == 1 || n == 2 || n == 4 || n == 8 || n == 12 || n == 16 || n == 32 ? (unsigned)n : 0;
 }
 
@@ -52,7 +48,7 @@ static unsigned read_link(const Root *root, const char *address, const char *nam
         return root_read_line(root, path, &line) < 0 ? 0 : parse(line);
 }
 
-/* 0 where either is not known. */
+/* 0: not known. */
 static unsigned limit_at(const Root *root, const char *address, const char *name,
                          unsigned (*parse)(const char *text)) {
         _free_ char *port = xasprintf("../%s", name);
@@ -68,9 +64,9 @@ static unsigned speed_of(const Link *l) {
         return l->speed;
 }
 
-/* What three quarters of all devices of this model have at least, where that is more than this one has; else
- * 0. Not half of them: cards of one model may be wired in two ways (on p6e-gb200 every other one carries half
- * the rate: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html). */
+/* The least value of three quarters of the devices of this model, if more than this one; else 0. Not half of
+ * them: cards of a model may be wired in two ways (on p6e-gb200 every other one has half the rate:
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html). */
 static unsigned most_have(const Link *links, size_t n, const Link *l, unsigned (*value)(const Link *l)) {
         unsigned all = 0, more = 0, least = 0;
         for (size_t i = 0; i < n; i++)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The numbers of NVIDIA's driver for its errors (Xid) that speak against the hardware. Meaning and what must
- * be done at once are those of its catalogue (https://docs.nvidia.com/deploy/xid-errors, "Analyzing Xid
- * Errors with the Xid Catalog"), names those of
- * NVIDIA/open-gpu-kernel-modules:src/common/sdk/nvidia/inc/nverror.h. What a program brings about itself (13,
- * 31, 43, 45, 68 …) is not among them. */
+ * NVIDIA error numbers (Xid) that mean a hardware fault. Meaning and reset as in the catalogue
+ * (https://docs.nvidia.com/deploy/xid-errors, "Analyzing Xid Errors with the Xid Catalog"), names as in
+ * NVIDIA/open-gpu-kernel-modules:src/common/sdk/nvidia/inc/nverror.h. Errors that a program causes (13, 31,
+ * 43, 45, 68 …) are left out. */
 #include "health/health.h"
 
 static const Xid xids[] = {
@@ -45,9 +44,9 @@ const Xid *xid_find(unsigned number) {
         return FIND(x, xids, ARRAY_SIZE(xids), x->number == number);
 }
 
-/* DU-09883, NVIDIA's guide for fabric manager, "Non-Fatal NVSwitch SXid Errors": those without an impact of
- * which nothing follows: errors of one bit, which are corrected, and 22013, which comes on well machines
- * while links are trained (NVIDIA/nvtrust#124). */
+/* DU-09883, NVIDIA fabric manager guide, "Non-Fatal NVSwitch SXid Errors": without impact and without
+ * consequence, as corrected one-bit errors, and 22013, which occurs on healthy machines while links train
+ * (NVIDIA/nvtrust#124). */
 bool sxid_is_harmless(unsigned number) {
         static const unsigned harmless[] = { 11012, 11021, 11022, 11023, 12021, 12023, 15008,
                                              15011, 19049, 19055, 19057, 19059, 19062, 19065,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A CDI file against what the machine has. nvidia-ctk leaves out what it cannot find and ends well
- * (NVIDIA/nvidia-container-toolkit:internal/discover/mounts.go), so that its exit status proves nothing. */
+ * Compares a CDI file with the machine: nvidia-ctk omits what it cannot find and still exits 0
+ * (NVIDIA/nvidia-container-toolkit:internal/discover/mounts.go). */
 #include "nvidia/cdi.h"
 
 #include "base/str.h"
 
 #define CAPABILITIES      "/dev/nvidia-caps/"
-#define CAPABILITIES_EACH 2     /* of a MIG device: its GPU instance and its compute instance */
+#define CAPABILITIES_EACH 2     /* of a MIG device: GPU instance and compute instance */
 
-/* By the path that a container sees: where the driver lies below another root the host's differs. */
+/* By the path in the container; the host path differs if the driver has another root. */
 static size_t count_nodes(const json_t *edited, const char *path, bool below) {
         size_t n = 0, i;
         json_t *node;
@@ -30,7 +30,7 @@ const char *cdi_fault(const json_t *spec) {
         return json_is_array(json_object_get(spec, "devices")) ? NULL : "it has no list of devices";
 }
 
-/* As each of the toolkit's ways names it: index, type-index, uuid (pkg/nvcdi/namer.go). */
+/* Every naming of the toolkit: index, type-index, uuid (pkg/nvcdi/namer.go). */
 static bool is_name_of(const char *name, const CdiWanted *w) {
         const char *index = startswith(name, w->mig ? "mig" : "gpu") ? name + strlen("gpu") : name;
         return streq(index, w->index) || (*w->uuid && streq(name, w->uuid));
@@ -43,7 +43,7 @@ static void add_missing(const json_t *spec, const CdiWanted *w, char ***to) {
                 const char *name = json_string_value(json_object_get(device, "name"));
                 if (!name || !is_name_of(name, w))
                         continue;
-                /* What all devices have in common the toolkit may take out of them. */
+                /* The toolkit may move common nodes out of the devices. */
                 if (w->node && count_nodes(device, w->node, false) == 0 &&
                     count_nodes(spec, w->node, false) == 0)
                         strv_push(to, xasprintf("%s in device %s", w->node, w->index));
@@ -51,7 +51,7 @@ static void add_missing(const json_t *spec, const CdiWanted *w, char ***to) {
                     count_nodes(device, CAPABILITIES, true) + count_nodes(spec, CAPABILITIES, true) <
                             CAPABILITIES_EACH)
                         strv_push(to, xasprintf(CAPABILITIES "… in device %s", w->index));
-                return;         /* by its other names it is the same */
+                return;         /* its other names are equal */
         }
         strv_push(to, xasprintf("device %s", w->index));
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * More functions of libnvidia-ml.so.1, in a table of their own. Numbers and layouts: nvml.h as
- * NVIDIA/go-nvml:gen/nvml/nvml.h has it. */
+ * Health functions of libnvidia-ml.so.1. Numbers and layouts: nvml.h (NVIDIA/go-nvml:gen/nvml/nvml.h). */
 #include "nvidia/nvml.h"
 
 #include "base/library.h"
 
 #include <pthread.h>
 
-/* NVML_FI_DEV_GET_GPU_RECOVERY_ACTION; NVML_VALUE_TYPE_UNSIGNED_INT, …_LONG, …_LONG_LONG: which of them a
- * field has is the driver's to say */
+/* NVML_FI_DEV_GET_GPU_RECOVERY_ACTION; NVML_VALUE_TYPE_UNSIGNED_INT, …_LONG, …_LONG_LONG: the driver
+ * chooses */
 enum { FIELD_RECOVERY = 230, TYPE_UINT = 1, TYPE_ULONG, TYPE_ULLONG };
 /* nvmlMemoryErrorType_t, nvmlEccCounterType_t */
 enum { ERROR_UNCORRECTED = 1, COUNTER_VOLATILE = 0 };
@@ -22,7 +21,7 @@ typedef struct FieldValue {
 } FieldValue;
 _Static_assert(sizeof(FieldValue) == 40, "as nvml.h has it");
 
-/* as in nvml.c */
+/* columns as in nvml.c */
 #define HEALTH_FUNCTIONS(X)                                                                               \
         X(unsigned, fields, "?nvmlDeviceGetFieldValues", (NvmlDevice device, int n, FieldValue *values))  \
         X(unsigned, rows, "?nvmlDeviceGetRemappedRows",                                                   \
@@ -41,8 +40,7 @@ _Static_assert(sizeof(FieldValue) == 40, "as nvml.h has it");
 static struct { HEALTH_FUNCTIONS(POINTER) } nvml;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The library is there, since nvml_open() has loaded it; all of its functions here are ones that it may
- * lack. */
+/* nvml_open() has loaded the library, and it may lack each of these functions. */
 static void load(void) {
         char *why = NULL;
         (void)!library_load("libnvidia-ml.so.1", HEALTH_FUNCTIONS(NAME), NULL, &nvml, &why);
@@ -101,7 +99,7 @@ int nvml_link_is_up(NvmlDevice device, unsigned link, bool *ret) {
         return code;
 }
 
-/* Before R535 under another name. */
+/* Drivers before R535 have the old name. */
 int nvml_clock_reasons(NvmlDevice device, uint64_t *ret) {
         unsigned long long reasons = 0;
         int code = CALL(reasons, device, &reasons);

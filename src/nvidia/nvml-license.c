@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * nvmlDeviceGetGridLicensableFeatures, whose layout is that of version 4
- * (https://docs.nvidia.com/deploy/nvml-api, nvmlGridLicensableFeatures_t; NVIDIA/go-nvml:gen/nvml/nvml.h). */
+ * nvmlDeviceGetGridLicensableFeatures, layout of version 4 (https://docs.nvidia.com/deploy/nvml-api,
+ * nvmlGridLicensableFeatures_t; NVIDIA/go-nvml:gen/nvml/nvml.h). */
 #include "nvidia/nvml.h"
 
 #include "base/library.h"
@@ -27,12 +27,12 @@ typedef struct Features {               /* nvmlGridLicensableFeatures_t */
 } Features;
 _Static_assert(sizeof(Feature) == 284 && sizeof(Features) == 860, "as nvml.h has them");
 
-/* A device has several features that can be licensed, and one licence is for one of them. */
+/* One of several features has the licence. */
 int nvml_license(NvmlDevice device, NvmlLicense *ret) {
         struct { unsigned (*features)(NvmlDevice, Features *); } nvml = {};
         _free_ char *why = NULL;
         Features all = {};
-        /* the library is there, since nvml_open() has loaded it */
+        /* nvml_open() has loaded the library */
         int r = library_load("libnvidia-ml.so.1", "?nvmlDeviceGetGridLicensableFeatures_v4\0", NULL, &nvml,
                              &why),
             code = r >= 0 && nvml.features ? (int)nvml.features(device, &all) : NVML_FUNCTION_NOT_FOUND;

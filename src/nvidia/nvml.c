@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The functions of libnvidia-ml.so.1, by dlopen: it belongs to the driver's version, and most nodes have
- * none. Layouts, numbers and versions are those that NVIDIA documents
- * (https://docs.nvidia.com/deploy/nvml-api, nvml.h) and, for what that leaves open, those that its Python
- * bindings send (nvidia-ml-py: pynvml.py); a struct's version is its size and its number in the highest
+ * libnvidia-ml.so.1 by dlopen: it belongs to the driver, and most nodes lack it. Layouts, numbers and
+ * versions as NVIDIA documents them (https://docs.nvidia.com/deploy/nvml-api, nvml.h) or as its Python
+ * bindings send them (nvidia-ml-py: pynvml.py). A struct version is its size, with its number in the highest
  * byte. */
 #include "nvidia/nvml.h"
 
@@ -14,9 +13,9 @@
 #include <stdio.h>
 
 #define STRUCT_VERSION(type, number) ((unsigned)sizeof(type) | (unsigned)(number) << 24)
-#define PROFILES_MAX 32                 /* indexes of profiles that are asked for; 17 had a name in R580 */
+#define PROFILES_MAX 32                 /* profile indexes to try; R580 names 17 */
 #define CLOCKS_MAX 1024
-/* More are no answer: machines have 16 GPUs, and each of those seven instances in one of eight places. */
+/* More is an error: machines have 16 GPUs with seven instances each. */
 #define GPUS_MAX 256
 #define LIST_MAX 256
 
@@ -64,7 +63,7 @@ _Static_assert(STRUCT_VERSION(FabricInfo2, 2) == 0x02000024 && STRUCT_VERSION(Fa
                "as pynvml.py has them");
 _Static_assert(STRUCT_VERSION(ProfileInfo2, 2) == 0x02000098, "as pynvml.py has it");
 
-/* return type, member, name (after a '?' where older libraries lack it), parameters */
+/* return type, member, name ('?': old libraries lack it), parameters */
 #define NVML_FUNCTIONS(X)                                                                                \
         X(unsigned, init, "nvmlInit_v2", (void))                                                         \
         X(unsigned, shutdown, "nvmlShutdown", (void))                                                    \
@@ -128,8 +127,7 @@ static struct { NVML_FUNCTIONS(POINTER) } nvml;
 enum { CLOCK_GRAPHICS = 0, CLOCK_MEMORY = 2 };  /* nvmlClockType_t */
 #define CALL(member, ...) (nvml.member ? (int)nvml.member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND)
 
-/* A library that finds more than there is room for says so by its code. Where one does so by the count alone,
- * what would lie behind is not looked at. */
+/* A library reports too little room by its code; if only by the count, this adds the code. */
 static int list_code(int code, unsigned count, unsigned room) {
         return code == NVML_OK && count > room ? NVML_INSUFFICIENT_SIZE : code;
 }
@@ -137,7 +135,7 @@ static int list_code(int code, unsigned count, unsigned room) {
 /* ---- loading ---- */
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;   /* executors run on threads */
-/* else the next attempt may: a driver may come late */
+/* retried until it loads: a driver may come late */
 static bool loaded;
 
 void nvml_trouble_done(NvmlTrouble *t) {
@@ -160,7 +158,7 @@ static int by_address(const void *a, const void *b) {
         return strcmp(x->address, y->address);
 }
 
-/* The library's text has eight digits of the domain, sysfs has four. */
+/* sysfs has four digits of the domain, the text of the library eight. */
 static int gpus_take(NvmlGpus *g, unsigned count, const char **ret_call, unsigned *ret_index) {
         g->items = xcalloc(count + 1, sizeof *g->items);
         for (unsigned i = 0; i < count; i++) {
@@ -248,7 +246,7 @@ const char *nvml_fabric_state_to_string(NvmlFabricState state) {
         return (size_t)state < ARRAY_SIZE(names) ? names[state] : NULL;
 }
 
-/* NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*: bits 8 to 11 of the mask. */
+/* NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*: bits 8 to 11. */
 static const char *health_fault(unsigned mask) {
         static const char *const words[] = { [2] = "incorrect system GUID",
                                              [3] = "incorrect chassis serial number",
@@ -261,7 +259,7 @@ static const char *health_fault(unsigned mask) {
         return word < ARRAY_SIZE(words) ? words[word] : NULL;
 }
 
-/* Old libraries know version 2 alone, or only the function that has no versions. */
+/* Old libraries have version 2 only, or the function without versions. */
 int nvml_fabric(NvmlDevice device, NvmlFabric *ret) {
         FabricInfo3 info = { .v2.version = STRUCT_VERSION(FabricInfo3, 3) };
         int code = CALL(fabric_v, device, &info.v2);
@@ -326,8 +324,7 @@ static int profile_at(NvmlDevice device, unsigned index, NvmlProfile *ret) {
         return NVML_OK;
 }
 
-/* An index that this GPU has no profile for is answered with "not supported", one that nobody knows with
- * "invalid argument". */
+/* A missing profile answers "not supported", an unknown index "invalid argument". */
 int nvml_mig_profiles(NvmlDevice device, NvmlProfile **ret, size_t *ret_n) {
         _free_ NvmlProfile *profiles = xcalloc(PROFILES_MAX, sizeof *profiles);
         size_t n = 0;
@@ -402,8 +399,7 @@ int nvml_mig_places(NvmlDevice device, unsigned profile, NvmlInstances *ret) {
         return NVML_OK;
 }
 
-/* The compute profile that takes all slices of the GPU instance: the first, since later ones with as many
- * differ in engines. */
+/* The first compute profile over all slices; later ones differ in engines. */
 static int whole_profile(void *instance, unsigned slices, unsigned *ret) {
         for (unsigned i = 0; i < PROFILES_MAX; i++) {
                 ComputeProfileInfo info = {};
@@ -476,7 +472,7 @@ int nvml_mig_most(NvmlDevice device, unsigned *ret) {
         return code;
 }
 
-/* Of numbers in between that nobody has R450 said "invalid argument". */
+/* For gaps in the numbers R450 says "invalid argument". */
 int nvml_mig_device(NvmlDevice device, unsigned number, NvmlDevice *ret) {
         int code = CALL(mig_device, device, number, ret);
         return code == NVML_INVALID_ARGUMENT ? NVML_NOT_FOUND : code;

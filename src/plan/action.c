@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types of actions, one row each. The family says which member of the union is the action's own: how it
- * is freed, how a reader of the plan sees it, what of it the plan's id is made of; and what its actions count
- * as. */
+/* The action types, a row each. The family says how its member of the union is freed, printed and named in
+ * the plan id. */
 #include "plan/action.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -11,9 +10,9 @@
 #include <stdio.h>
 
 #define MOVE_SEC       600
-/* A network volume may pause for a minute and then answer again, and nothing runs a phase a second time. */
+/* A network volume may pause for a minute, and a phase does not run twice. */
 #define DISK_SEC       120
-#define MOVE_RATE      (10ULL << 20)    /* bytes a second, see move_more_usec() */
+#define MOVE_RATE      (10ULL << 20)    /* bytes a second */
 #define MOVE_MORE_MAX  ((4 * 3600 - MOVE_SEC) * USEC_PER_SEC)
 
 DEFINE_STRING_TABLE(phase, Phase, "config", "devices", "run")
@@ -21,13 +20,12 @@ DEFINE_STRING_TABLE(step_state, StepState, "unknown", "keep", "make", "remake", 
 DEFINE_STRING_TABLE(live, Live, "none", "keep", "create", "change", "remove", "unknown")
 
 typedef struct Family {
-        ActionKind kind;                                /* 0: none that anybody asks for */
-        void (*done)(Action *a);                        /* NULL: nothing to free */
-        void (*put)(json_t *into, const Action *a);     /* JSON for a reader */
-        /* Adds what of the member belongs to the plan's id, to the action's object (all) or to the object
-         * `device` in it. NULL: nothing does. */
+        ActionKind kind;                                /* 0: other */
+        void (*done)(Action *a);
+        void (*put)(json_t *into, const Action *a);
+        /* Adds its part of the plan id to the action (all) or to `device` in it; or NULL. */
         void (*name)(json_t *all, json_t *device, const Action *a);
-        uint64_t (*more_usec)(const Action *a);         /* see action_more_usec(); NULL: none */
+        uint64_t (*more_usec)(const Action *a);         /* or NULL */
 } Family;
 
 static void put_flag(json_t *into, const char *key, bool flag) {
@@ -35,7 +33,7 @@ static void put_flag(json_t *into, const char *key, bool flag) {
                 json_object_set_new(into, key, json_true());
 }
 
-/* What is not so is not there: a reader of a plan for one machine looks at what is special about it. */
+/* False flags are left out, so that a reader sees what is special about an action. */
 static void put_common(json_t *into, const Action *a) {
         json_set_text(into, "with", a->secret ? NULL : a->with);
         put_flag(into, "secret", a->secret);
@@ -70,13 +68,13 @@ static void put_digest(json_t *into, const char *key, const Action *a) {
         json_set_text(into, key, digest);
 }
 
-/* null where it is secret, or no UTF-8 */
+/* null if it is secret or not UTF-8 */
 static json_t *content_json(const Action *a) {
         json_t *text = a->secret ? NULL : json_stringn(a->file.content, a->file.size);
         return text ?: json_null();
 }
 
-/* Of a secret neither digest nor size: a short one is soon guessed from them. */
+/* No digest or size of a secret: a short one can be guessed from them. */
 static void put_file(json_t *into, const Action *a) {
         put_mode(into, a);
         if (!a->secret) {
@@ -133,7 +131,7 @@ static const Family units = {
         .kind = ACTION_OF_UNITS, .done = unit_done, .put = put_unit, .name = name_unit,
 };
 
-/* ---- storage: what the disks say is not part of the plan's id ---- */
+/* ---- storage: the state of disks is not in the plan id ---- */
 
 static void storage_done(Action *a) {
         char *strings[] = { a->storage.running,    a->storage.array_uuid, a->storage.level,
@@ -177,10 +175,9 @@ static void put_moves(json_t *into, const Action *a) {
         json_set_list(into, "files", a->storage.files);
 }
 
-/* Bytes of an image are fetched from its snapshot when they are first read, at a rate that AWS calls
- * unpredictable (https://docs.aws.amazon.com/ebs/latest/userguide/initalize-volume.html); a volume that is
- * there reads 125 MiB/s and more. A move that stands still is given up after some hours, whatever its
- * size. */
+/* The first read of a snapshot block comes from S3, at a rate that AWS calls unpredictable
+ * (https://docs.aws.amazon.com/ebs/latest/userguide/initalize-volume.html); later reads reach 125 MiB/s. A
+ * stuck move ends after hours, whatever its size. */
 static uint64_t move_more_usec(const Action *a) {
         return MIN(a->storage.bytes / MOVE_RATE * USEC_PER_SEC, MOVE_MORE_MAX);
 }
@@ -188,7 +185,6 @@ static uint64_t move_more_usec(const Action *a) {
 static const Family storage = { .kind = ACTION_OF_STORAGE, .done = storage_done, .put = put_storage };
 static const Family moving = { .kind = ACTION_OF_STORAGE, .done = storage_done, .put = put_moves,
                                .more_usec = move_more_usec };
-/* What must stand still or be there again because of such a step. */
 static const Family stops = { .kind = ACTION_OF_UNITS, .done = storage_done, .put = put_storage };
 
 /* ---- images ---- */
@@ -327,9 +323,9 @@ static const Family taints = { .done = taints_done, .put = put_taints, .name = n
 
 /* ---- the types ---- */
 
-/* The usual time, for a machine with eight GPUs, rounded. Fabric manager waits up to 30 s for GPUs
- * (pytorch/ci-infra#552) and sleeps 5 s behind NVLSM; the rest is what the fakes of tests/bench/boot.py take.
- * Only what is much longer than the others matters here. */
+/* The usual time with eight GPUs. Fabric manager waits up to 30 s for GPUs (pytorch/ci-infra#552) and sleeps
+ * 5 s after NVLSM starts; the rest comes from the fakes of tests/bench/boot.py. Only large differences
+ * matter. */
 #define USUAL(...) .usual = (const ActionUsual[]){ __VA_ARGS__, {} }
 #define TAKES(msec) USUAL({ NULL, msec })
 #define NEEDS(...) .needs = (const ActionNeed[]){ __VA_ARGS__, {} }
@@ -461,7 +457,7 @@ json_t *action_to_json(const Action *a) {
         return j;
 }
 
-/* Every key is there in every action, so that no two plans have the same text. */
+/* Every action has every key, so that different plans have different texts. */
 json_t *action_canonical(const Action *a) {
         const Family *family = action_row(a->type)->family;
         json_t *own = json_pack("{so sb sb sb s[iiib] si si s[] s[]}", "afterAny", json_list(a->after_any),

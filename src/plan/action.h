@@ -35,7 +35,7 @@ typedef enum ActionType {
                                  * does not exist */
         ACTION_UNMASK_UNIT,     /* target: unit that an earlier run of this boot masked */
         ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work; waits for it, never starts
-                                 * it; fails if it failed */
+                                 * it; fails if it failed; unchanged if it does not exist or has no job */
         ACTION_CHECK_UNIT,      /* target: unit that runs; it and its processes stay for a moment */
         ACTION_SET_SYSCTL,      /* target: "vm.max_map_count"; with: its value */
         ACTION_RESERVE_PAGES,   /* target: "1Gi", "2Mi on node 0"; pages */
@@ -83,7 +83,7 @@ typedef enum ActionType {
 } ActionType;
 DECLARE_STRING_TABLE(action_type, ActionType);
 
-/* What the disks say about a step. Like the names of disks it is not in the plan id, so that every boot and
+/* The state of the disks for a step. Like the names of disks it is not in the plan id, so that every boot and
  * run has the same id. */
 typedef enum StepState {
         STEP_UNKNOWN,   /* the disks were not examined (model, config phase, not root): change nothing */
@@ -100,7 +100,7 @@ typedef enum StepState {
 } StepState;
 DECLARE_STRING_TABLE(step_state, StepState);
 
-/* What an action would change on this machine, read-only (apply/look.h); not in the plan id. */
+/* Effect of an action on this machine (apply/look.h); not in the plan id. */
 typedef enum Live {
         LIVE_NONE,              /* not examined, or a check or wait that changes nothing */
         LIVE_KEEP,              /* is so already */
@@ -137,8 +137,8 @@ typedef struct Action {
         bool lenient;                   /* a failure is only a warning (onShortfall: warn, gate: warn,
                                          * persistenced) */
         bool secret;                    /* free-form user data stands in the file, in with, or in a file that
-                                         * the unit reads: without --reveal no output has it, nor a digest to
-                                         * guess it from */
+                                         * the unit reads. No output has it, nor a digest, without
+                                         * --show-secrets */
         bool revealed;                  /* secret, but the user asked to see it */
         bool quiet;                     /* its unit or program reads secret files and may quote them: its
                                          * output is not repeated */
@@ -232,7 +232,7 @@ typedef enum NeedKind {
         _NEED_KIND_MAX, _NEED_KIND_INVALID = -22,
 } NeedKind;
 
-/* What else an action needs of an image, from its own members: a function of doctor/needs.c each. */
+/* Further needs of an action, from its own members: a function of doctor/needs.c each. */
 typedef enum Asking {
         ASKS_KERNEL = 1,        /* nothing, and no needs: the kernel has it all (sysfs, ioctl(2), mount(2)) */
         ASKS_NEEDS,             /* nothing but its needs */
@@ -258,7 +258,7 @@ typedef enum Compare {
         COMPARE_SYSCTL, COMPARE_PAGES, COMPARE_MODULE, COMPARE_STEP, COMPARE_UNIT, COMPARE_RERUN,
 } Compare;
 
-/* What report/device-report.c takes of Result.found beside the values of tells. GPUS: all that is known of
+/* Taken by report/device-report.c from Result.found beside the values of tells. GPUS: all that is known of
  * each. */
 enum { REPORTS_GPUS = 1 << 0, REPORTS_HEALTH = 1 << 1, REPORTS_PAGES = 1 << 2 };
 
@@ -291,7 +291,7 @@ _nonnull_ bool action_is(const Action *a, ActionKind kind);
 _nonnull_ uint64_t action_more_usec(const Action *a);
 /* For programs, without the content of secret files; a new reference. */
 _nonnull_ json_t *action_to_json(const Action *a);
-/* What the plan id is made of: what apply will do, without explanations; a new reference. */
+/* For the plan id: the work of apply, without explanations; a new reference. */
 _nonnull_ json_t *action_canonical(const Action *a);
 /* A write-file with its content; only a digest where that is not UTF-8, neither where it is secret; a new
  * reference. */

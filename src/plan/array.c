@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the disks say about arrays: superblocks say what belongs together, sysfs says what runs. Names of
- * devices say nothing: udev assembles the same array as md127, kubernetes_0 or host:kubernetes (mdadm(8),
- * --homehost). */
+/* Arrays on the disks: superblocks tell what belongs together, sysfs what runs. Device names prove nothing:
+ * udev assembles the same array as md127, kubernetes_0 or host:kubernetes (mdadm(8), --homehost). */
 #include "plan/storage.h"
 #include "base/str.h"
 #include "disk/disk.h"
 
-#define ROLES_MAX 1024  /* that a message lists; a superblock may say any number */
+#define ROLES_MAX 1024  /* limit for a message: a superblock may claim any number */
 
 void array_found_done(ArrayFound *f) {
         strv_free(f->blank);
@@ -64,7 +63,7 @@ const char *array_name_taken(const Stores *s) {
         return NULL;
 }
 
-/* The one array that holds disks of ours; it may run or not. */
+/* The array that holds our disks, running or not. */
 static const Array *holding_array(Stores *s) {
         const Array *found = NULL;
         for (size_t i = 0; i < s->seen->n_arrays; i++) {
@@ -87,7 +86,7 @@ static const Array *holding_array(Stores *s) {
 
 /* ---- what the superblocks say ---- */
 
-/* "nvme1n1 (…): member 0 of md array data (raid0 of 3), …": all of the array that like is a member of. */
+/* "nvme1n1 (…): member 0 of md array data (raid0 of 3), …": all members of the array of like. */
 static char *members_text(const Stores *s, const Disk *like) {
         Text t = {};
         for (size_t i = 0; i < s->n; i++)
@@ -103,8 +102,7 @@ static bool is_first_of_its_array(const Stores *s, size_t i) {
         return !ANY(d, s->disks, i, same_array(*d, s->disks[i]));
 }
 
-/* A member of the one array of ours that the disks tell of, the one that knows most; NULL where there is
- * none, or it was refused. */
+/* The member with the most events of the array that is ours; NULL if there is none, or if it is refused. */
 static const Disk *find_ours(Stores *s) {
         const Disk *ours = NULL;
         for (size_t i = 0; i < s->n; i++) {
@@ -132,14 +130,14 @@ static const Disk *find_ours(Stores *s) {
         return ours;
 }
 
-/* mdadm, too, takes a member that is one event behind: the power failed while superblocks were written. */
+/* mdadm accepts a member one event behind, too: a power failure while superblocks were written. */
 static bool is_current(const Disk *d, const Disk *ours) {
         return same_array(d, ours) && d->content.raid.role >= 0 &&
                (unsigned)d->content.raid.role < ours->content.raid.disks &&
                d->content.raid.events + 1 >= ours->content.raid.events;
 }
 
-/* Which roles of the array are filled by a current member. */
+/* Per role: does a current member have it? */
 static bool *roles_filled(const Stores *s, const Disk *ours) {
         bool *filled = xcalloc((size_t)ours->content.raid.disks + 1, sizeof(bool));
         for (size_t i = 0; i < s->n; i++)
@@ -174,10 +172,10 @@ char *array_missing(const Stores *s) {
                                    roles.data);
 }
 
-#define NEAR_2 0x102    /* mdadm's default */
+#define NEAR_2 0x102    /* default of mdadm */
 
-/* raid10 in its layout "near 2": each chunk lies on two members, one beside the other; with an odd number of
- * members each of them shares with both of its neighbours (md(4)). */
+/* raid10, layout "near 2": each chunk lies on two neighbours; with an odd number of members each shares with
+ * both sides (md(4)). */
 static bool has_every_chunk(const bool *filled, unsigned disks) {
         for (unsigned i = 0; i < disks; i += disks % 2 == 0 ? 2 : 1)
                 if (!filled[i] && !filled[(i + 1) % disks])
@@ -187,14 +185,13 @@ static bool has_every_chunk(const bool *filled, unsigned disks) {
 
 /* ---- what follows ---- */
 
-/* Is this disk in the array that runs, or can it be when the array is assembled? One that has failed since,
- * or is a spare whose turn comes, is in there as well: md alone can let it go, and an array that is read and
- * written is not taken apart. */
+/* Is this disk in the running array, or can it be assembled? A failed member or a spare counts as well: only
+ * md can release it, and an array in use is not taken apart. */
 static bool takes_part(const Disk *d, const Disk *ours, const Array *running) {
         return running ? strv_contains(running->members, d->name) : is_current(d, ours);
 }
 
-/* Members that stayed behind count here: what they hold is old, but may be all there is. */
+/* Old members count here: their data may be the only copy. */
 static bool is_lost(const Stores *s, const Disk *ours) {
         _free_ bool *filled = xcalloc((size_t)ours->content.raid.disks + 1, sizeof(bool));
         for (size_t i = 0; i < s->n; i++) {
@@ -246,7 +243,7 @@ static void decide_raid0(Stores *s, const Disk *ours, const Array *running, Arra
                 if (!same_array(s->disks[i], ours))
                         list_add(&lost, s->disks[i]->name);
         }
-        if (running)    /* it cannot run without all of them, whatever lies on one by now */
+        if (running)    /* raid0 runs only with all members */
                 f->state = STEP_KEEP;
         else if (members < s->n) {
                 f->state = STEP_REMAKE;
@@ -263,7 +260,7 @@ static void decide_raid0(Stores *s, const Disk *ours, const Array *running, Arra
         }
 }
 
-/* An array of ours that is of another shape than what is asked for. */
+/* An array of ours whose shape is not the wanted one. */
 static bool refuse_shape(Stores *s, const Disk *ours, int level) {
         const RaidMember *raid = &ours->content.raid;
         _free_ char *text = members_text(s, ours), *missing = array_missing(s);
@@ -324,7 +321,7 @@ static char *why_simple(const Stores *s, const ArrayFound *f) {
         }
 }
 
-/* Running in part: a raid0 of which a member is gone while it runs shows fewer. */
+/* A raid0 that lost a member while it runs shows fewer. */
 static bool refuse_partial(Stores *s, const Array *running, int level) {
         size_t n = running ? stores_in(s, running) : 0;
         if (!running || level != 0 || n == s->n)
@@ -358,7 +355,7 @@ void array_find(Stores *s, int level, ArrayFound *ret) {
                 else
                         decide_raid0(s, ours, running, &f);
         }
-        /* One that fills no role, and that is to be written to, carries nothing that could be missed. */
+        /* apply writes to disks without a role, so they must not hold data. */
         bool runs = f.array && f.array->active;
         for (size_t i = 0; !runs && i < s->n; i++)
                 (void)stores_check_blank(s, s->disks[i], NULL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a machine of this type has and this one has not: found by the devices, and a failure of the step that
- * looks at them, not of the plan, so that the plan and its id are those of a whole machine. */
+/* Devices that this machine lacks for its type. A step finds them, not the plan, so that the plan id is that
+ * of a whole machine. */
 #include "plan/devices.h"
 #include "base/str.h"
 
-/* Is it of something that this configuration uses? What it does not is only told. */
+/* Does this configuration use it? Else it is only a warning. */
 static bool is_needed(const Config *config, const Host *host, Cause cause) {
         switch (cause) {
         case CAUSE_GPU_CLASS:
@@ -17,7 +17,7 @@ static bool is_needed(const Config *config, const Host *host, Cause cause) {
                 return config->instance.efa != EFA_OFF;
         case CAUSE_DISKS:
                 return config->instance.storage.strategy != STORAGE_NONE;
-        /* else it may be wanted so: numa=off, or CPU options of the launch template */
+        /* otherwise it may be intended: numa=off, CPU options of the launch template */
         case CAUSE_NUMA:
                 return ANY(p, config->instance.hugepages.pages, config->instance.hugepages.n_pages,
                            p->numa_node >= 0);

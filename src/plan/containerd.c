@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* containerd's configuration: schema 2 for 1.x, 3 for 2.x, the user's TOML merged over it; the SOCI
- * snapshotter where FastImagePull asks for it and the machine is large enough. Settings as nodeadm's
- * (internal/containerd); names as in containerd's docs/cri/config.md. The files' effect is checked against
- * `containerd config dump`, since containerd ignores what it does not know. */
+/* The containerd configuration: schema 2 for 1.x, 3 for 2.x, merged with the TOML of the user; SOCI for
+ * FastImagePull on a large machine. Settings as in nodeadm (internal/containerd), names as in containerd
+ * docs/cri/config.md. Tests check them with `containerd config dump`, since containerd ignores unknown
+ * keys. */
 #include "plan/planner.h"
 #include "base/str.h"
 #include "config/containerd.h"
@@ -20,12 +20,12 @@
 #define R3        "plugins/'" RUNTIME_3 "'"
 #define I3        "plugins/'" IMAGES_3 "'"
 
-/* When it is written: with SOCI, and from which version of containerd on, or up to which. */
+/* Condition: with SOCI, and by containerd version. */
 typedef enum Need { NEED_NOTHING, NEED_SOCI = 1, NEED_2_1 = 2, NEED_UP_TO_2_0 = 4 } Need;
-/* In the order and with the quotes of nodeadm's own file, which people compare, grep and patch. value is
- * TOML and JSON alike, or one of the $words below; '%' in a path is the runtime's name. */
+/* Order and quotes of the nodeadm file, which people compare, grep and patch. value is TOML and JSON alike,
+ * or one of the $words below; '%' in a path is the runtime. */
 typedef struct Row { const char *path, *value; Need need; } Row;
-static const Row top[] = {      /* in schema 2 and 3 alike, as is the bottom */
+static const Row top[] = {      /* top and bottom are the same in schema 2 and 3 */
         { "version",                                         "$version" },
         { "root",                                            "\"" CONTAINERD_DIR "\"" },
         { "state",                                           "\"/run/containerd\"" },
@@ -61,7 +61,7 @@ static const Row schema_3[] = {
         { R3 "/containerd/runtimes/%/options/BinaryName",    "$binary" },
         { R3 "/containerd/runtimes/%/options/SystemdCgroup", "true" },
         { R3 "/cni/bin_dir",                                 "\"/opt/cni/bin\"", NEED_UP_TO_2_0 },
-        /* 2.1 calls the other one deprecated, and warns at each start */
+        /* 2.1 warns of bin_dir at each start */
         { R3 "/cni/bin_dirs",                                "[\"/opt/cni/bin\"]", NEED_2_1 },
         { R3 "/cni/conf_dir",                                "\"/etc/cni/net.d\"" },
         { NULL }
@@ -72,7 +72,7 @@ static const Row bottom[] = {
         { "proxy_plugins/soci/exports/root",                 "\"" SOCI_DIR "\"", NEED_SOCI },
         { NULL }
 };
-static const Row soci_settings[] = {    /* of the snapshotter's own file; TOML alone */
+static const Row soci_settings[] = {    /* of the snapshotter; TOML only */
         { "debug",                                                              "false" },
         { "content_store/type",                                                 "'containerd'" },
         { "cri_keychain/enable_keychain",                                       "true" },
@@ -93,7 +93,7 @@ typedef struct Choice {
         unsigned schema;
         Need has;
         const char *runtime, *binary, *socket;
-        bool cdi, soci, modern;         /* modern: 1.7 or later, which knows CDI and exports */
+        bool cdi, soci, modern;         /* modern: 1.7 or later, with CDI and exports */
 } Choice;
 
 static char *row_value(const Row *row, const Choice *c) {
@@ -111,7 +111,7 @@ static char *row_value(const Row *row, const Choice *c) {
                     xstrdup(row->value));
 }
 
-/* With the runtime's name in it; without quotes, unless they are kept. */
+/* Replaces '%'; drops quotes unless they are kept. */
 static char *row_path(const Row *row, const Choice *c, bool quotes) {
         Text t = {};
         for (const char *p = row->path; *p; p++)
@@ -130,7 +130,7 @@ static void put_rows(json_t *into, const Row *rows, const Choice *c) {
         }
 }
 
-/* A header where the table changes, with an empty line above. */
+/* Starts each table with an empty line and a header. */
 static void add_rows(Text *t, const Row *rows, const Choice *c) {
         _free_ char *table = xstrdup("");
         for (const Row *row = rows; row->path; row++) {
@@ -157,10 +157,9 @@ static json_t *find_plugin(const json_t *settings, const char *name) {
         return json_object_get(json_object_get(settings, "plugins"), name);
 }
 
-/* The user may have written TOML for the other schema. containerd 2 converts schema 2 as it reads it, so
- * that is then what the whole file is written in; nodeadm has `containerd config migrate` convert it once,
- * which fixes all of that build's defaults in the file. containerd 1 knows no schema 3 and would ignore
- * those tables without a word. */
+/* The user may have TOML for the other schema. containerd 2 converts schema 2 when it reads it, so the whole
+ * file is then schema 2. nodeadm runs `containerd config migrate`, which freezes all defaults of that build.
+ * containerd 1 silently ignores the tables of schema 3. */
 static int choose_schema(const json_t *user, const Host *host, unsigned *ret, Diag *warnings, Diag *diag) {
         bool two = find_plugin(user, CRI_2),
              three = find_plugin(user, RUNTIME_3) || find_plugin(user, IMAGES_3);
@@ -202,7 +201,7 @@ bool plan_sandbox_is_users(const Config *config) {
 /* ---- SOCI ---- */
 
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason) {
-        /* 0: not known */
+        /* 0 in a model: not known */
         bool small = host->memory_bytes < 7 * GIBIBYTE && !(host->modelled && host->memory_bytes == 0),
              few = host->cpus < 4 && !(host->modelled && host->cpus == 0);
         const char *why_not = few ? "it needs 4 CPUs" : small ? "it needs 7 GiB of memory"
@@ -218,7 +217,7 @@ static void plan_soci(Plan *plan, const Choice *c) {
         add_rows(&t, soci_settings, c);
         plan_file(plan, PHASE_CONFIG, "containerd", SOCI_CONFIG,
                   "FastImagePull: images are fetched and unpacked in parallel", t.data, 0644);
-        /* SOCI says that it is ready (Type=notify) before containerd asks it for the first time. */
+        /* SOCI reports that it is ready (Type=notify) before containerd uses it. */
         plan_file(plan, PHASE_CONFIG, "containerd", SOCI_DROP_IN, "containerd starts behind SOCI",
                   "[Unit]\nRequires=soci-snapshotter.service\nAfter=soci-snapshotter.service\n", 0644);
 }
@@ -250,8 +249,7 @@ static int choose(Plan *plan, const Config *config, const Host *host, Choice *re
         return r;
 }
 
-/* Without TOML of the user's: nodeadm's layout, the empty line at its end and the missing one behind SOCI
- * included. */
+/* Without TOML of the user: the layout of nodeadm, to the byte. */
 static char *own_text(const Choice *c) {
         Text t = {};
         add_rows(&t, top, c);
@@ -267,8 +265,8 @@ static json_t *images_of(const json_t *settings, const Choice *c, const char *ke
         return json_object_get(find_plugin(settings, c->schema == 2 ? CRI_2 : IMAGES_3), key);
 }
 
-/* From 2.1 on containerd pulls by its transfer service where no setting says otherwise (internal/cri/config/
- * config.go: CheckLocalImagePullConfigs()). */
+/* From 2.1 on containerd pulls by the transfer service unless a setting prevents it
+ * (internal/cri/config/config.go: CheckLocalImagePullConfigs()). */
 static bool uses_transfer(const json_t *all, const Choice *c) {
         static const char *const tables[] = { "mirrors", "configs", "auths" };
         const json_t *images = find_plugin(all, c->schema == 2 ? CRI_2 : IMAGES_3),
@@ -280,16 +278,16 @@ static bool uses_transfer(const json_t *all, const Choice *c) {
         return c->has & NEED_2_1 && !json_is_true(json_object_get(snapshots, "discard_unpacked_layers")) &&
                !json_is_false(json_object_get(snapshots, "disable_snapshot_annotations")) &&
                !json_is_true(json_object_get(images, "image_pull_with_sync_fs")) &&
-               /* which no schema 2 has (plugins/cri/images/plugin.go: migrateConfig()) */
+               /* only in schema 3 (plugins/cri/images/plugin.go: migrateConfig()) */
                !(c->schema == 3 && json_is_true(json_object_get(images, "use_local_image_pull"))) &&
                (!downloads || json_integer_value(downloads) == 3);
 }
 
-/* Settings of ours with which containerd has no CRI beside the user's: they yield; said gets why. */
+/* Drops our settings that disable CRI beside those of the user; said gets the reasons. */
 static void yield_to_user(const Plan *plan, json_t *all, const json_t *user, const Choice *c, Text *said) {
         static const char *const tables[] = { "mirrors", "configs" };
         const json_t *registry = images_of(user, c, "registry");
-        /* two names for one from 2.1 on; in schema 2 the older one wins */
+        /* from 2.1 on a setting has two names; in schema 2 the older wins */
         const char *plugin = c->schema == 2 ? CRI_2 : RUNTIME_3,
                    *theirs = c->schema == 2 ? "bin_dirs" : "bin_dir",
                    *ours = c->schema == 2 ? "bin_dir" : "bin_dirs";
@@ -298,14 +296,14 @@ static void yield_to_user(const Plan *plan, json_t *all, const json_t *user, con
             json_object_del(json_object_get(find_plugin(all, plugin), "cni"), ours) == 0)
                 text_add(said, "; without cni.%s, beside cni.%s", ours, theirs);
         if (plan->as_nodeadm || json_object_get(registry, "config_path"))
-                return;                 /* the node has those bytes, and a warning */
+                return;                 /* and there is a warning */
         for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
                 if (json_object_size(json_object_get(registry, tables[i])) > 0 &&
                     json_object_del(images_of(all, c, "registry"), "config_path") == 0)
                         text_add(said, "; without registry.config_path, beside registry.%s", tables[i]);
 }
 
-/* containerd/containerd#12415, #12808: that service takes a list of folders for one. */
+/* containerd/containerd#12415, #12808: the transfer service takes a list of folders for one folder. */
 static void yield_to_transfer(json_t *all, const json_t *user, const Choice *c, Text *said) {
         json_t *registry = images_of(all, c, "registry");
         if (!json_object_get(registry, "config_path") ||
@@ -315,8 +313,8 @@ static void yield_to_transfer(json_t *all, const json_t *user, const Choice *c, 
         json_set_text(registry, "config_path", "/etc/containerd/certs.d");
 }
 
-/* From 2.3 on the server has a plugin, and where its table is there, [grpc] is passed over (cmd/containerd/
- * server/config/config.go: serviceMigrate()). Called nodeadm, the plan gives kubelet what nodeadm writes. */
+/* From 2.3 on the table of the server plugin replaces [grpc] (cmd/containerd/server/config/config.go:
+ * serviceMigrate()). As nodeadm, kubelet gets the path that nodeadm writes. */
 const char *plan_containerd_socket(const Config *config, const Host *host, bool as_nodeadm) {
         const json_t *user = as_nodeadm ? NULL : config->containerd.config;
         const json_t *server = version_at_least(host->containerd_version, 2, 3)
@@ -345,7 +343,7 @@ static void foretell(void *context, const char *path, const char *fault, bool ce
         Plan *plan = context;
         diag_warn_at(&plan->warnings, "containerd-setting", NULL, path, "%s%s", fault,
                      containerd_consequence(fault));
-        if (certain && !plan->as_nodeadm)       /* which writes it, and the node has its bytes */
+        if (certain && !plan->as_nodeadm)       /* nodeadm writes it anyway */
                 diag_foretell(&plan->warnings, CAUSE_INVALID);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which chain of steps kubelet waits for longest, by what steps usually take: what is worth making faster. An
- * estimate for the reader; what it was on a boot, status.json knows. */
+/* The critical path to kubelet by usual times: what is worth making faster. status.json has the times of a
+ * boot. */
 #include "plan/plan.h"
 #include "base/str.h"
 
 #define KUBELET "start-unit:kubelet.service"
-#define ANY_STEP_USEC (10 * USEC_PER_MSEC)      /* so that of two chains the one with more steps is longer */
+#define ANY_STEP_USEC (10 * USEC_PER_MSEC)
 
 static uint64_t usual_usec(const Action *a) {
         for (const ActionUsual *u = action_row(a->type)->usual; u && u->msec > 0; u++)
@@ -14,7 +14,7 @@ static uint64_t usual_usec(const Action *a) {
         return ANY_STEP_USEC;
 }
 
-typedef struct Reach { uint64_t usec; size_t from; } Reach;     /* from: the step before it, or SIZE_MAX */
+typedef struct Reach { uint64_t usec; size_t from; } Reach;     /* from: index, or SIZE_MAX */
 
 static void reach_behind(const json_t *index, const Reach *all, Reach *own, char *const *ids) {
         for (; ids && *ids; ids++) {
@@ -29,7 +29,7 @@ size_t plan_critical_path(const Plan *plan, size_t **ret, uint64_t *ret_usec) {
         _free_ Reach *all = xcalloc(plan->n + 1, sizeof *all);
         _cleanup_(json_decrefp) json_t *index = plan_index(plan);
         size_t last = SIZE_MAX, n = 0;
-        for (size_t i = 0; i < plan->n; i++) {          /* each stands behind those that it waits for */
+        for (size_t i = 0; i < plan->n; i++) {          /* in order of dependencies */
                 const Action *a = &plan->actions[i];
                 Reach own = { .from = SIZE_MAX };
                 reach_behind(index, all, &own, a->after);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the devices phase is beside: take-turn, before all its steps, for there may be the process of the run
- * phase, or somebody's own; and sysinit.target, before what is started. */
+/* The devices phase waits for the lock (take-turn), since another nodestrap may work on devices, and starts
+ * units after sysinit.target. */
 #include "plan/planner.h"
 #include "base/str.h"
 
-/* Of the process that has the turn, before its first step: interfaces, disks and GPUs are looked at. */
+/* Detection in the process that has the lock: interfaces, disks, GPUs. */
 #define DETECT_USEC (300 * USEC_PER_SEC)
-#define SYSTEM_USEC (900 * USEC_PER_SEC)        /* cloud-init asks for its metadata for minutes */
+#define SYSTEM_USEC (900 * USEC_PER_SEC)        /* cloud-init may ask for metadata for minutes */
 
 static bool has_phase_before(const Plan *plan, const Action *a) {
         for (char **id = a->after; id && *id; id++) {
@@ -26,7 +26,7 @@ static uint64_t longest_before(const Plan *plan, const uint64_t *until, char *co
         return longest;
 }
 
-/* false: nothing of it is new. */
+/* false: no change */
 static bool paths_grow(const Plan *plan, uint64_t *until) {
         bool grown = false;
         for (size_t i = 0; i < plan->n; i++) {
@@ -43,8 +43,7 @@ static bool paths_grow(const Plan *plan, uint64_t *until) {
         return grown;
 }
 
-/* How long the steps may take at most where each that waits for others has all of its time, and settings are
- * made one after the other. */
+/* The longest time of all steps, if each uses its whole deadline and sysctls run one by one. */
 static uint64_t longest_path(const Plan *plan) {
         _free_ uint64_t *until = xcalloc(plan->n, sizeof *until);
         uint64_t longest = 0, settings = 0;
@@ -58,9 +57,9 @@ static uint64_t longest_path(const Plan *plan) {
         return MAX(longest, settings);
 }
 
-/* Units of the image wait for sysinit.target, which waits for cloud-init's network stage and for disks: that
- * is none of the time in which they must start, or end what they are at. Some have no default dependencies
- * and may be over long before, so what waits for the end of one begins at once. */
+/* Units of the image wait for sysinit.target, which waits for the network stage of cloud-init and for disks:
+ * their deadlines start after it. A unit without default dependencies may end before, so waiting for its end
+ * starts at once. */
 static void plan_await_system(Plan *plan) {
         _free_ char *id = NULL;
         for (size_t i = 0, n = plan->n; i < n; i++) {

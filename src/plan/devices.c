@@ -9,10 +9,10 @@ void devices_seen(Action *a, const Host *host, bool (*is)(const PciDevice *)) {
                         strv_add(&a->device.seen, host->pci[i].address);
 }
 
-#define NUMBERS "-0123456789 \t\n"        /* a value that is made of these alone is no secret */
+#define NUMBERS "-0123456789 \t\n"        /* a value of these characters cannot be a secret */
 
 int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag) {
-        /* As config/sysctl.c has found them good. */
+        /* config/sysctl.c has checked them. */
         const InstanceOptions *instance = &config->instance;
         for (size_t i = 0; i < instance->n_sysctl; i++) {
                 const Variable *v = &instance->sysctl[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elastic Fabric Adapters: their modules, and that the driver runs every one of them. */
+/* Elastic Fabric Adapters: modules, and a driver on each. */
 #include "plan/devices.h"
 #include "base/str.h"
 #include <errno.h>
@@ -14,8 +14,8 @@ bool plan_uses_efa(const Config *config, const Host *host) {
         return o->efa == EFA_REQUIRE || (o->efa == EFA_AUTO && (o->expected_efa > 0 || host_efa(host) > 0));
 }
 
-/* More than the table of types knows of cannot come, and then kubelet's turn does not, unless it may join
- * with a taint; on the machine itself the census counts. */
+/* A type cannot have more than its table says, so kubelet would not start, unless it may join with a taint.
+ * On the machine itself the census counts. */
 static int check_promise(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const InstanceType *type = host->type;
         const InstanceOptions *o = &config->instance;
@@ -41,7 +41,7 @@ static int check_promise(Plan *plan, const Config *config, const Host *host, Dia
         return 0;
 }
 
-/* Nobody asked for EFA and its devices are here: a node without it is as good as it was. */
+/* EFA that the user did not ask for: without it the node is still usable. */
 static bool is_extra(const InstanceOptions *o) {
         return o->efa == EFA_AUTO && o->expected_efa == 0;
 }

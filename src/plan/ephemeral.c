@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The storage of the plan → how large the file system below kubelet's directory will be. What is mounted
- * was measured; of what is not, it follows from the disks: md takes some at the start of each
- * (md-raid-utilities/mdadm:super1.c), xfs its log (mkfs.xfs(8), -l size), ext4 inode tables and a journal
- * (mke2fs(8), mke2fs.conf(5)). */
+/* The planned storage → the size of the file system below the kubelet directory: measured if mounted, else
+ * computed. md takes some space at the start (md-raid-utilities/mdadm:super1.c), xfs its log (mkfs.xfs(8), -l
+ * size), ext4 inode tables and a journal (mke2fs(8), mke2fs.conf(5)). */
 #include "plan/node.h"
 #include "base/str.h"
 #include "plan/storage.h"
@@ -15,14 +14,14 @@
 #define BLOCK    (4 * KIBIBYTE)
 
 uint64_t member_bytes(uint64_t disk) {
-        uint64_t headroom = 128 * MEBIBYTE;     /* for reshaping: at most a thousandth */
+        uint64_t headroom = 128 * MEBIBYTE;     /* for reshaping */
         while (headroom > disk / KIBIBYTE && headroom > 2 * CHUNK)
                 headroom /= 2;
         uint64_t start = headroom + MEBIBYTE;   /* superblock and bitmap, in whole mebibytes */
         return disk > start ? (disk - start) / CHUNK * CHUNK : 0;
 }
 
-/* In steps by size; the smallest ones differ a little. */
+/* By size; small ones differ slightly. */
 static uint64_t journal_bytes(uint64_t device) {
         uint64_t journal = GIBIBYTE, from = 128 * GIBIBYTE;
         for (; device < from && journal > 64 * MEBIBYTE; from /= 2)
@@ -32,17 +31,17 @@ static uint64_t journal_bytes(uint64_t device) {
 
 uint64_t filesystem_bytes(uint64_t device, Filesystem filesystem) {
         uint64_t taken;
-        if (filesystem == FILESYSTEM_XFS)       /* no less than 64 MiB, no more than what its format allows */
+        if (filesystem == FILESYSTEM_XFS)       /* 64 MiB to the limit of the format */
                 taken = MIN(MAX(device / 2048, 64 * MEBIBYTE), 2038 * MEBIBYTE);
         else {
                 uint64_t inode = device < 4 * TEBIBYTE ? 16384 : device < 16 * TEBIBYTE ? 32768 : 65536;
-                /* 256 bytes an inode; the rest are bitmaps, group descriptors and copies of the superblock */
+                /* 256 bytes an inode; bitmaps, group descriptors, superblock copies */
                 taken = device / inode * 256 + journal_bytes(device) + device / 12000;
         }
         return device > taken ? (device - taken) / BLOCK * BLOCK : 0;
 }
 
-/* The bind that kubelet's directory, or one above it, comes from. */
+/* The bind of the kubelet directory or of a parent. */
 static const Action *bind_of(const Plan *plan, const char *directory) {
         const Action *found = NULL;
         for (size_t i = 0; i < plan->n; i++) {
@@ -60,8 +59,7 @@ static uint64_t running_bytes(const Host *host, const char *name) {
                     : 0;
 }
 
-/* Of an array or of a disk alone; those that are still to come are like the smallest that is here. 0: the
- * size of a disk is not known. */
+/* Of the array or the disk; missing disks count as the smallest found. 0: not known. */
 static uint64_t device_bytes(const Plan *plan, const Config *config, const Host *host, const Action *mount) {
         const Action *raid = mount->storage.array ? plan_find(plan, "create-raid:" RAID_DEVICE) : NULL;
         size_t n = strv_length(mount->storage.disks);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a machine with NVIDIA GPUs is looked at to see whether it is well: by its class, its model and its
- * EFA devices. */
+/* Which health checks a machine with NVIDIA GPUs gets: by class, model and EFA devices. */
 #include "plan/devices.h"
 #include "base/str.h"
 #include "health/health.h"
@@ -9,9 +8,8 @@ bool stack_looks_at_health(const Stack *s) {
         return s->want->health != HEALTH_OFF;
 }
 
-/* Links lead to switches, or on boards without any from GPU to GPU, where all eight of a board are this
- * machine's: those to GPUs of others are down. Nothing on this host brings them up where fabric manager is
- * somebody else's. */
+/* NVLinks lead to switches, or from GPU to GPU on a board: links to GPUs of other instances are down, so all
+ * eight must be here. Without fabric manager on this host the links may be down, too. */
 static unsigned nvlinks_of(const Stack *s) {
         const GpuModel *m = s->host->gpus.model;
         if (!m || (stack_has_switches(s) && !s->manager))
@@ -61,7 +59,7 @@ void stack_fill_health(Stack *s, Action *a) {
                 if (is_looked_at(s, a, (HealthLook)look))
                         strv_add(&a->device.parameters, health_look_to_string((HealthLook)look));
         describe(s, a);
-        /* It looks also where they have failed: what is wrong with the hardware may be why. */
+        /* Also after their failure: broken hardware may be the cause. */
         static const char *const before[] = { "start-unit:nvidia-fabricmanager.service",
                                               "await-fabric:fabric", "check-efa:efa" };
         for (size_t i = 0; i < ARRAY_SIZE(before); i++)

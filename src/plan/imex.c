@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of an IMEX service that this host runs itself: keys that differ from NVIDIA's defaults, or that
- * others build on. The command socket is what the DRA driver asks in its host-managed mode
+/* The files of an IMEX service on this host: keys that differ from the defaults, or that others rely on. The
+ * DRA driver uses the command socket in its host-managed mode
  * (https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/config.html;
  * kubernetes-sigs/dra-driver-nvidia-gpu, pkg/imex/imex.go). */
 #include "plan/devices.h"
@@ -12,8 +12,7 @@ static const char settings[] =
         "IMEX_NODE_CONFIG_FILE=" IMEX_NODES "\n" "IMEX_WAIT_FOR_QUORUM=RECOVERY\n" "IMEX_CMD_ENABLED=1\n"
         "IMEX_CMD_PORT=50005\n" "IMEX_CMD_UNIX_DOMAIN_PATH=/etc/nvidia-imex/imex_ctrl.sock\n";
 
-/* The service compares its list with those of the others and looks for itself in it. Names may well mean this
- * host. */
+/* IMEX looks for its own host in the list. A name may be this host. */
 static bool may_name_host(char *const *nodes, const Instance *i) {
         const char *const own[] = { i->ipv4, i->ipv6 };
         for (; nodes && *nodes; nodes++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How kubelet reaches the API server and the image registries: kubeconfig with its exec plugin, the cluster's
+/* Access of kubelet to the API server and to image registries: kubeconfig with its exec plugin, the cluster
  * CA, and the configuration of ecr-credential-provider. */
 #include "plan/planner.h"
 #include "base/str.h"
 
 #define PROVIDER_CONFIG "/etc/eks/image-credential-provider/config.json"
 
-/* JSON's quoting is YAML's double quoting. */
+/* JSON quoting is valid YAML. */
 static char *quoted(const char *text) {
         json_t *s = json_string(text);
         char *r = json_dumps(s, JSON_ENCODE_ANY);
@@ -14,7 +14,7 @@ static char *quoted(const char *text) {
         return r;
 }
 
-/* The CLI of some images is older than its --cluster-id, which means the same as --cluster-name. */
+/* Old AWS CLIs lack --cluster-id, a synonym of --cluster-name. */
 static const struct { const char *command, *id_flag; } plugins[] = {
         [PLUGIN_AWS] = {
                 "        command: aws\n        args:\n          - \"eks\"\n          - \"get-token\"\n",
@@ -26,14 +26,14 @@ static const struct { const char *command, *id_flag; } plugins[] = {
         },
 };
 
-/* A plain scalar as in nodeadm's file where YAML takes it for the text that it is; blanks, which begin
- * comments, are in no address. */
+/* Plain as in the nodeadm file, if YAML reads it back as this text; addresses have no blanks, which begin
+ * comments. */
 static char *plain_or_quoted(const char *address) {
         return *address && !endswith(address, ":") && !strpbrk(address, " \t\"'{}") ? xstrdup(address)
                                                                                 : quoted(address);
 }
 
-/* YAML, because people read and patch this file: nodeadm's, line by line. */
+/* YAML, line by line as nodeadm writes it: people read and patch this file. */
 static char *kubeconfig(const Config *config, const Host *host, CredentialPlugin plugin) {
         const Cluster *c = &config->cluster;
         _free_ char *server = plain_or_quoted(c->endpoint ?: ""), *region = quoted(host->instance.region),
@@ -55,8 +55,8 @@ static char *kubeconfig(const Config *config, const Host *host, CredentialPlugin
         return text_take(&t);
 }
 
-/* On Outposts kubelet uses the plugin once, to have a client certificate signed, and writes the kubeconfig
- * itself (kubelet TLS bootstrapping): the certificate still works while the link to the region is down. */
+/* On Outposts kubelet uses the plugin once, to get a client certificate, and writes the kubeconfig itself
+ * (TLS bootstrapping): the certificate works while the link to the region is down. */
 static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, CredentialPlugin plugin,
                             char ***flags) {
         bool outpost = config->cluster.outpost;
@@ -72,8 +72,8 @@ static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, 
                 strv_add(flags, "--bootstrap-kubeconfig=" KUBECONFIG_BOOTSTRAP);
 }
 
-/* Registries that hand out ECR's credentials: all partitions, IPv4 and dual-stack names, FIPS. The last one
- * needs a provider of 1.32 (kubernetes/cloud-provider-aws#1332). */
+/* Registries with ECR credentials: all partitions, IPv4, dual-stack, FIPS. The last needs a provider of 1.32
+ * (kubernetes/cloud-provider-aws#1332). */
 static const struct { const char *pattern; unsigned from; } registries[] = {
         { "*.dkr.ecr.*.amazonaws.com", 0 },             { "*.dkr-ecr.*.on.aws", 0 },
         { "*.dkr.ecr.*.amazonaws.com.cn", 0 },          { "*.dkr-ecr.*.on.amazonwebservices.com.cn", 0 },

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kubelet's command line, as EKS's kubelet.service reads it: EnvironmentFile=/etc/eks/kubelet/environment,
+/* The kubelet command line, as kubelet.service of EKS reads it: EnvironmentFile=/etc/eks/kubelet/environment,
  * ExecStart=kubelet $NODEADM_KUBELET_ARGS.
  *
- * nodeadm joins the flags with blanks and lets systemd split and unquote the line. What it means by that
- * keeps its meaning (config/kubelet-flags.c). What systemd would damage survives: backslashes, quotes inside
- * a value, and blanks in a value, where kubelet would refuse the rest as a command. */
+ * nodeadm joins the flags with blanks and systemd splits and unquotes the line. Words keep their meaning for
+ * nodeadm (config/kubelet-flags.c), and also what systemd would damage: backslashes, inner quotes, and blanks
+ * in a value, after which kubelet would see a command. */
 #include "plan/planner.h"
 #include "base/str.h"
 #include "config/kubelet.h"
@@ -13,8 +13,8 @@
 
 #define ARGUMENTS "NODEADM_KUBELET_ARGS"
 
-/* The line as nodeadm writes it, flags and the user's text joined with blanks, where systemd makes the words
- * of it that are meant; people know, grep and patch that one. NULL where it does not. */
+/* The line as nodeadm writes it, which people grep and patch: joined with blanks. NULL if systemd would not
+ * split it into words. */
 static char *plain_line(char *const *flags, char *const *user, char *const *words) {
         _strv_ char **all = strv_copy(flags);
         strv_extend(&all, user);
@@ -30,7 +30,7 @@ static char *plain_line(char *const *flags, char *const *user, char *const *word
         return TAKE_PTR(line);
 }
 
-/* systemd hands the line to kubelet as one variable too, beside the words. */
+/* systemd also passes the line as one variable, with a limit of the kernel. */
 static void check_length(Plan *plan, const char *text) {
         _free_ char *value = assignment_in_environment(text, ARGUMENTS);
         if (strlen(ARGUMENTS "=") + strlen(value ?: "") < VARIABLE_MAX)
@@ -49,7 +49,7 @@ void kubelet_arguments(Plan *plan, const Config *config, const Host *host, char 
         _cleanup_(text_done) Text t = {};
         text_add(&t, plain ? "%s\n" : ARGUMENTS "=%s\n", plain ?: value);
         check_length(plan, t.data);
-        /* kubernetes KEP-3983: --config-dir was alpha in 1.28 and 1.29, and only read with this set */
+        /* kubernetes KEP-3983: in 1.28 and 1.29 --config-dir is alpha and needs this */
         if (!version_at_least(host->kubelet_version, 1, 30) &&
             plan_find(plan, "write-file:/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"))
                 text_add(&t, "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kubelet's own configuration file: a table of settings by kubelet version, what the machine decides (pods,
- * reservations, addresses), and the user's configuration beside it, as a drop-in from 1.28 on. Values as in
- * nodeadm (awslabs/amazon-eks-ami:nodeadm/internal/kubelet). */
+/* The kubelet configuration: a table of settings by version, what the machine decides (pods, reservations,
+ * addresses), and the settings of the user, as a drop-in from 1.28 on. Values as in nodeadm
+ * (awslabs/amazon-eks-ami:nodeadm/internal/kubelet). */
 #include "plan/node.h"
 #include "base/str.h"
 #include "config/kubelet.h"
@@ -16,8 +16,8 @@
 #define CONFIG_USER  CONFIG_DIR "/40-nodeadm.conf"
 #define DROP_IN_FROM 28         /* --config-dir is new in 1.28 (kubernetes KEP-3983) */
 
-/* One setting for kubelets 1.from up to, not including, 1.until (0: no end). The value is JSON, or NULL:
- * what the machine decides. In the order of nodeadm's file, which people compare and patch. */
+/* A setting for kubelet 1.from to below 1.until (0: no end). value is JSON; NULL: the machine decides. In the
+ * order of the nodeadm file, which people compare and patch. */
 typedef struct Setting { const char *path; unsigned from, until; const char *value; } Setting;
 #define KIND        "\"KubeletConfiguration\""
 #define API_VERSION "\"kubelet.config.k8s.io/v1beta1\""
@@ -44,7 +44,7 @@ static const Setting settings[] = {
         { "featureGates/MutableCSINodeAllocatableCount",    34, 38, "true" }, /* eks-ami#2389 */
         { "featureGates/RotateKubeletServerCertificate",     0,  0, "true" },
         { "hairpinMode",                                     0,  0, "\"hairpin-veth\"" },
-        /* kubelet's own default is higher from 1.27 on */
+        /* the default of kubelet is higher from 1.27 on */
         { "kubeAPIBurst",                                   22, 27, "20" },
         { "kubeAPIQPS",                                     22, 27, "10" },
         { "kubeReserved/cpu",                                0,  0, NULL },
@@ -54,7 +54,7 @@ static const Setting settings[] = {
         { "logging/verbosity",                               0,  0, "2" },
         { "maxPods",                                         0,  0, NULL },
         { "protectKernelDefaults",                           0,  0, "true" },
-        /* the external cloud provider needs it: kubernetes#121367 */
+        /* for the external cloud provider: kubernetes#121367 */
         { "providerID",                                     26,  0, NULL },
         { "readOnlyPort",                                    0,  0, "0" },
         { "serializeImagePulls",                             0,  0, "false" },
@@ -73,9 +73,9 @@ static const Setting settings[] = {
         { "apiVersion",                                      0,  0, API_VERSION },
 };
 
-/* Gates that are generally available and on from 1.from on. kubelet warns of every one that is set, and with
- * one that it knows no more ("unrecognized feature gate") it does not start: the table above ends where
- * kubernetes removes them (kubernetes:pkg/features/kube_features.go). */
+/* Gates that are GA from 1.from on. kubelet warns of each that is set, and does not start with one that it no
+ * longer knows ("unrecognized feature gate"): the table above ends there
+ * (kubernetes:pkg/features/kube_features.go). */
 static const struct { const char *path; unsigned from; } stable_gates[] = {
         { "featureGates/DynamicResourceAllocation", 34 },
         { "featureGates/KubeletCredentialProviders", 26 },
@@ -94,7 +94,7 @@ int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6) {
         _free_ char *network = xstrndup(cidr, (size_t)(slash - cidr));
         int family = strchr(network, ':') ? AF_INET6 : AF_INET;
         size_t bits = family == AF_INET6 ? 128 : 32;
-        /* 2^4 is the first range with a tenth address */
+        /* 2^4 addresses hold a tenth */
         if (inet_pton(family, network, address) != 1 || prefix > bits - 4)
                 return -EINVAL;
         for (size_t bit = prefix; bit < bits; bit++)
@@ -107,7 +107,7 @@ int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6) {
 
 /* ---- settings ---- */
 
-/* 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of all others. */
+/* 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest. */
 unsigned cpu_reserved_millicores(unsigned cpus) {
         static const struct {
                 unsigned upto, per_10000;
@@ -118,7 +118,7 @@ unsigned cpu_reserved_millicores(unsigned cpus) {
         return sum;
 }
 
-/* What the machine decides; "" where it decides against the setting. */
+/* "": leave the setting out */
 typedef struct Decided { const char *path; char *json; } Decided;
 
 static bool is_stable_gate(const char *path, const char *version) {
@@ -153,8 +153,8 @@ static bool has_no_server_certificate(const json_t *user, unsigned minor) {
         return is_gate_off(user, "RotateKubeletServerCertificate", minor);
 }
 
-/* Settings of ours with which kubelet does not start beside the user's: they yield
- * (awslabs/amazon-eks-ami#1334, #2794; kubernetes/kubernetes:pkg/kubelet/apis/config/validation). */
+/* Our settings yield where kubelet would not start with both (awslabs/amazon-eks-ami#1334, #2794;
+ * kubernetes/kubernetes:pkg/kubelet/apis/config/validation). */
 static const struct Yielding {
         const char *key;
         bool (*yields)(const json_t *user, unsigned minor);
@@ -167,7 +167,7 @@ static const struct Yielding {
         { "systemReservedCgroup", has_reserved_cpus, "reservedSystemCPUs" },
 };
 
-/* Takes out of ours what yields; said gets why, for the plan. */
+/* Removes what yields; said gets the reasons. */
 static void yield(json_t *ours, const Config *config, unsigned minor, Text *said) {
         _strv_ char **words = kubelet_words(config->kubelet.flags);
         _cleanup_(json_decrefp) json_t *user =
@@ -180,7 +180,7 @@ static void yield(json_t *ours, const Config *config, unsigned minor, Text *said
                 text_add(said, "; without %s, beside %s", key, yielding[i].to);
                 json_object_del(ours, key);
         }
-        /* The shutdown of critical pods is a part of the whole, which is at least as long, then. */
+        /* shutdownGracePeriod includes that of critical pods. */
         const char *whole = json_get_text(ours, "shutdownGracePeriod"),
                    *end = json_get_text(user, "shutdownGracePeriodCriticalPods");
         double has, wants;
@@ -216,7 +216,7 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Pl
                         if (streq(decided[k].path, s->path))
                                 json = decided[k].json;
                 json_t *value = json && *json ? json_loads(json, JSON_DECODE_ANY, NULL) : NULL;
-                /* Is it written for this kubelet? As by nodeadm, or without what kubelet would warn of. */
+                /* kubelet warns of stable gates; nodeadm writes them anyway */
                 if (value && version_at_least(host->kubelet_version, 1, s->from) &&
                     !(s->until && version_at_least(host->kubelet_version, 1, s->until)) &&
                     (options->as_nodeadm || !is_stable_gate(s->path, host->kubelet_version)))
@@ -228,7 +228,7 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Pl
                 free(decided[i].json);
         yield(all, config, version_minor(host->kubelet_version), said);
         if (!version_at_least(host->kubelet_version, 1, DROP_IN_FROM) && config->kubelet.config)
-                json_merge_deep(all, config->kubelet.config);   /* before --config-dir */
+                json_merge_deep(all, config->kubelet.config);   /* no --config-dir yet */
         return all;
 }
 
@@ -246,7 +246,7 @@ static void plan_settings(Plan *plan, const Config *config, const Host *host, co
         json_decref(all);
 }
 
-/* kubelet merges it over config.json itself. A drop-in must say what kind it is; the user need not. */
+/* kubelet merges it over config.json. A drop-in needs its kind; the user may omit it. */
 static void plan_user_settings(Plan *plan, const json_t *user, const char *version) {
         json_t *all = json_object(), *unused;
         const char *key;
@@ -299,22 +299,22 @@ static int add_node_flags(char ***flags, const Config *config, const Host *host,
 
 static void add_version_flags(char ***flags, const Host *host, const char *socket) {
         const char *version = host->kubelet_version;
-        /* so that the metrics of containers have containerd's: eks-ami#1667 */
+        /* for container metrics of containerd: eks-ami#1667 */
         add_flag(flags, "runtime-cgroups", "/runtime.slice/containerd.service");
         if (!version_at_least(version, 1, 27)) {
                 add_flag(flags, "container-runtime", "remote");
                 _free_ char *endpoint = xasprintf("unix://%s", socket);
                 add_flag(flags, "container-runtime-endpoint", endpoint);
         }
-        /* later the image is pinned by containerd alone: kubernetes#118544 */
+        /* later only containerd pins the image: kubernetes#118544 */
         if (!version_at_least(version, 1, 28))
                 add_flag(flags, "pod-infra-container-image", SANDBOX_IMAGE);
-        /* eks-ami#2607: what NVIDIA's DRA driver selects nodes by; the devices say it, not the type */
+        /* eks-ami#2607: node selector of the NVIDIA DRA driver; by devices, not by type */
         if (version_at_least(version, 1, 35) && ANY(p, host->pci, host->n_pci, p->vendor == 0x10de))
                 add_flag(flags, "node-labels", "nvidia.com/gpu.present=true");
 }
 
-/* With a flag that it does not know kubelet exits. What is newer than the table may know more. */
+/* kubelet exits if it does not know a flag. Versions outside the tables may know more. */
 static bool knows_flag(const char *version, const char *word, KubeletFlag *ret) {
         if (kubelet_flag_find(word, ret))
                 return version_at_least(version, 1, ret->from) &&
@@ -371,7 +371,7 @@ static void warn_of_versions(Plan *plan, const Host *host) {
                           "kubelet %s is older than those whose settings and flags this nodestrap knows "
                           "(1.%d and newer): what it takes, and refuses, may differ",
                           version, KUBELET_TABLES_FROM);
-        /* kubernetes/kubernetes#139121: it asks containerd for the cgroup driver, which 1.x does not tell */
+        /* kubernetes/kubernetes#139121: kubelet asks containerd for the cgroup driver; 1.x cannot answer */
         if (version_at_least(version, 1, 38) && host->containerd_version &&
             !version_at_least(host->containerd_version, 2, 0))
                 diag_warn(&plan->warnings, "containerd-too-old",
@@ -385,22 +385,22 @@ static void foretell(void *context, const char *path, const char *fault) {
         Plan *plan = context;
         diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path, "%s; otherwise kubelet does not start",
                      fault);
-        if (!plan->as_nodeadm)          /* which writes it, and the node has its bytes */
+        if (!plan->as_nodeadm)          /* nodeadm writes it anyway */
                 diag_foretell(&plan->warnings, CAUSE_INVALID);
 }
 
-/* Of what is written, ours and the user's together. */
+/* Checks all written settings together. */
 static void judge_settings(Plan *plan, const Config *config, const Host *host) {
         _cleanup_(json_decrefp) json_t *all = node_settings(plan, host);
         unsigned minor = version_minor(host->kubelet_version);
-        bool known = host->type || !host->modelled;     /* a model of another type says one node of each */
+        bool known = host->type || !host->modelled;     /* a model of an unknown type has one NUMA node */
         KubeletSetting s;
         const char *key;
         void *next;
         json_t *unused;
         json_object_foreach_safe(all, next, key, unused)
                 if (kubelet_setting_find(key, &s) && s.since > minor)
-                        json_object_del(all, key);      /* kubelet passes over it */
+                        json_object_del(all, key);      /* kubelet ignores it */
         KubeletGiven given = { .all = all, .user = config->kubelet.config, .flags = config->kubelet.flags,
                                .minor = minor, .cpus = host->cpus,
                                .nodes = known ? (unsigned)kubelet_numa_nodes(config, host) : 0,

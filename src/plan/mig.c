@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MIG: which instances every GPU is divided into, and in which order they are made. A GPU has memory slices,
- * which an instance takes side by side from one of a few places, and compute slices, of which all together
- * may not take more than there are; where the places are documented, what does not fit is refused here, else
- * the driver has the last word. The larger ones are made first: on A100 a 3g that comes behind smaller ones
- * finds no place (MIG user guide, "Creating GPU Instances"). */
+/* MIG: the instances of each GPU and the order to make them. An instance takes adjacent memory slices at one
+ * of a few places, and compute slices up to the total. Where the places are documented, a misfit is refused
+ * here; else the driver decides. Large ones come first: on A100 a 3g after smaller ones finds no place (MIG
+ * user guide, "Creating GPU Instances"). */
 #include "plan/devices.h"
 #include "base/str.h"
 #include <errno.h>
 
 #define PATH         NVIDIA_PATH ".mig"
-#define MOST         16                 /* instances of one GPU that are tried; NVIDIA's largest hold eight */
+#define MOST         16                 /* instances of one GPU to try; the largest GPUs hold eight */
 
-/* profile NULL: the table does not know it */
+/* profile NULL: not in the table */
 typedef struct Wish { const char *word; const MigProfile *profile; } Wish;
 typedef struct Mig {
         const Host *host;
-        const char *where;              /* configuration path, or the file */
+        const char *where;              /* configuration path or file */
         const MigProfile *known; size_t n_known;
         Diag *warnings, *diag;
 } Mig;
 
 /* ---- profiles ---- */
 
-/* "3g.20gb", or 9 */
 static const MigProfile *profile_find(const Mig *m, const char *word) {
         uint64_t id = 0;
         bool by_id = parse_u64(word, &id) >= 0;
@@ -34,7 +32,7 @@ static bool is_documented(const Mig *m) {
         return m->n_known > 0 && m->known[0].documented;
 }
 
-/* "1g.10gb+me.all" is a kind of 1g.10gb that newer drivers may have and the table does not. */
+/* "1g.10gb+me.all": a newer driver may have more variants than the table. */
 static bool is_variant(const Mig *m, const char *word) {
         _free_ char *plain = xstrndup(word, strcspn(word, "+-"));
         return word[strlen(plain)] && profile_find(m, plain);
@@ -61,14 +59,14 @@ static int check_known(const Mig *m, const char *word) {
 
 /* ---- order ---- */
 
-/* "3g.20gb" → 3 and 20: what can be said of a profile by its name alone. */
+/* "3g.20gb" → 3 and 20 */
 static void name_size(const char *word, unsigned *ret_slices, unsigned *ret_memory) {
         const char *dot = strstr(word, "g.");
         *ret_slices = dot ? (unsigned)strtoul(word, NULL, 10) : 0;
         *ret_memory = dot ? (unsigned)strtoul(dot + 2, NULL, 10) : 0;
 }
 
-/* Memory decides before compute: a 1g with two memory slices is harder to place than one with one. */
+/* Memory before compute: a 1g with two memory slices is harder to place than with one. */
 static int compare_wishes(const void *a, const void *b) {
         const Wish *x = a, *y = b;
         unsigned slices[2], memory[2];
@@ -83,8 +81,8 @@ static int compare_wishes(const void *a, const void *b) {
 
 /* ---- fit ---- */
 
-/* Is there a place for each of wishes[i…] beside what is taken? Few of them have more than four places, so
- * all are tried. */
+/* Is there a place for each of wishes[i…] beside what is taken? Profiles have about four places, so it
+ * tries all. */
 static bool places_found(const Wish *wishes, size_t n, size_t i, unsigned taken) {
         if (i == n)
                 return true;
@@ -113,7 +111,7 @@ static bool fits(const Mig *m, const Wish *wishes, size_t n) {
         return compute <= most && places_found(wishes, n, 0, 0);
 }
 
-/* "2 x 3g.20gb, 1g.5gb", of what stands in order */
+/* "2 x 3g.20gb, 1g.5gb", of sorted wishes */
 static char *wishes_text(const Wish *wishes, size_t n) {
         Text t = {};
         for (size_t i = 0, k; i < n; i = k) {
@@ -134,7 +132,7 @@ static int check_fit(const Mig *m, const Wish *wishes, size_t n, const char *gpu
         size_t held = 0;
         for (size_t i = 0; i < n; i++)
                 if (!wishes[i].profile)
-                        return 0;       /* one that only the driver knows */
+                        return 0;       /* only the driver can tell */
         if (n <= MOST && fits(m, wishes, n))
                 return 0;
         for (size_t i = 0; i < n && held < MOST; i++) {
@@ -159,7 +157,7 @@ static size_t wishes_make(const Mig *m, const MigRequest *request, Wish **ret) {
         *ret = NULL;
         for (size_t i = 0; i < request->n_profiles; i++) {
                 uint64_t count = 0;
-                /* the field table says that it is one */
+                /* the field table has checked it */
                 (void)!parse_u64(request->profiles[i].value, &count);
                 *ret = xrealloc(*ret, n + count + 1, sizeof **ret);
                 for (; count > 0; count--)
@@ -218,12 +216,12 @@ static int compare_layouts(const void *a, const void *b) {
         return (x->gpu > y->gpu) - (x->gpu < y->gpu);
 }
 
-/* Can the GPUs of this machine be divided at all? What an image says is meant for those of its machines where
- * they can, and on all others MIG is off already. */
+/* Can these GPUs use MIG? A default file of an image is for its machines that can; on others MIG is off
+ * anyway. 1: yes, 0: no effect. */
 static int check_machine(const Mig *m, const Config *config, bool file) {
         const GpuModel *model = m->host->gpus.model;
-        /* MIG and memory that the driver manages coherently exclude each other (NVIDIA/cloud-native-docs:
-         * gpu-operator/release-notes.rst). */
+        /* MIG and driver-managed coherent memory exclude each other
+         * (NVIDIA/cloud-native-docs:gpu-operator/release-notes.rst). */
         const Gpus *g = &m->host->gpus;
         bool driver = (g->class == GPU_CLASS_TRAY || (g->model && g->model->coherent)) &&
                       config->nvidia.memory != MEMORY_NUMA;
@@ -247,7 +245,7 @@ static int check_machine(const Mig *m, const Config *config, bool file) {
                              "this GPU (%s) has no MIG; leave it out", model->name);
 }
 
-/* "19,19,19": as many requests as there are words, each for all GPUs, become one. */
+/* "19,19,19": profiles of all GPUs */
 static MigRequest *request_from_text(const char *text) {
         MigRequest *request = xcalloc(1, sizeof *request);
         for (const char *s = text; *s; s += strspn(s, ", \t")) {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trainium and Inferentia: their driver, and the node below /dev that it makes for each of them. A device
- * that its driver cannot start gets none, and nothing else shows it: the device plugin would tell the
- * cluster of fewer. */
+/* Trainium and Inferentia: the driver, and its node below /dev for each device. A device that the driver
+ * cannot start gets no node, and nothing else shows it. */
 #include "plan/devices.h"
 #include "base/str.h"
 
 #define GROUP "accelerator"
-/* The driver is loaded, and has made what it makes. */
+/* The driver makes the nodes while it loads. */
 #define NODES_TIMEOUT (10 * USEC_PER_SEC)
 
-/* On inf1 the one takes away the driver that is there and puts an older one in its place, and the other
- * builds it (awslabs/amazon-eks-ami#2579, #2486): what is loaded meanwhile is the wrong one. */
+/* On inf1 one unit replaces the driver by an older one, and the other builds it (awslabs/amazon-eks-ami#2579,
+ * #2486). Before that the wrong driver would be loaded. */
 static const char *const loaders[] = { "neuron-package-install.service", "neuron-kmod-load.service" };
 
 void plan_neuron(Plan *plan, const Host *host) {

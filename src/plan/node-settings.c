@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kubelet's files and arguments in the plan → its settings, as kubelet merges them: the drop-in over the
- * file by RFC 7386, flags over both (kubernetes/kubernetes:cmd/kubelet/app/server.go). Read from what will
- * be written, and not decided once more. */
+/* Planned kubelet files and arguments → settings, merged as kubelet does: drop-in over file by RFC 7386,
+ * flags over both (kubernetes/kubernetes:cmd/kubelet/app/server.go). */
 #include "plan/node.h"
 #include "base/str.h"
 #include "config/kubelet.h"

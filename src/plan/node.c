@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan → the Node that it makes: capacity, and what of it pods get, as kubelet computes both
+/* The plan → the expected Node: capacity and allocatable, computed as in kubelet
  * (kubernetes/kubernetes:pkg/kubelet/nodestatus/setters.go:MachineInfo,
- * pkg/kubelet/cm/node_container_manager_linux.go:GetNodeAllocatableReservation). Devices are not in it:
- * their plugins report them, later. */
+ * pkg/kubelet/cm/node_container_manager_linux.go:GetNodeAllocatableReservation). Device plugins report their
+ * devices later. */
 #include "plan/node.h"
 #include "base/quantity.h"
 #include "base/str.h"
 #include "base/sysctl.h"
 #include "config/kubelet.h"
 
-/* In thousandths, as quantities are; capacity -1: not known. */
+/* In thousandths; capacity -1: not known. */
 typedef struct Resource {
-        char *name;                     /* as in a Node: "memory", "hugepages-2Mi" */
+        char *name;
         int64_t capacity, reserved;
-        bool binary;                    /* how it is written; kubelet's own choice */
-        bool is_most;                   /* the machine has no more than that */
-        const char *doubt;              /* why the machine may say something else; NULL: it will say this */
+        bool binary;                    /* format, as in kubelet */
+        bool is_most;                   /* upper limit */
+        const char *doubt;              /* why the machine may differ; NULL: exact */
 } Resource;
 #define RESOURCES_MAX 32
 typedef struct Expected {
         Resource items[RESOURCES_MAX];
         size_t n;
         json_t *settings;
-        const char *users;      /* where the configuration itself says what is kept from pods; or NULL */
-        bool modelled;          /* what it comes to is known before there is a node */
+        const char *users;      /* the configuration path that sets reservations; or NULL */
+        bool modelled;          /* no machine yet */
         Diag *warnings;
 } Expected;
 
@@ -51,7 +51,7 @@ static int64_t sum(int64_t a, int64_t b) {
         return __builtin_add_overflow(a, b, &result) ? INT64_MAX : result;
 }
 
-/* 0 where nothing is said, or nothing that kubelet takes. */
+/* 0: not set, or not valid */
 static int64_t reserved_in(const Expected *e, const char *map, const char *name) {
         const char *text = json_get_text(json_object_get(e->settings, map), name);
         int64_t amount = 0;
@@ -66,19 +66,18 @@ static int64_t threshold(const Expected *e, const char *signal, int64_t capacity
                 return 0;
         bool percent = text && endswith(text, "%");
         if (percent && (streq(text, "0%") || streq(text, "100%")))
-                return 0;       /* switched off */
+                return 0;       /* off */
         _free_ char *number = xstrndup(text ?: "", strlen(text ?: "") - percent);
         if (quantity_parse(number, &amount) < 0 || amount < 0 || (percent && amount > 100000))
                 return 0;
-        /* Of a part of capacity, in the precision in which kubelet computes it
-         * (pkg/kubelet/eviction/api/types.go:GetThresholdQuantity). */
+        /* In float, as kubelet computes it (pkg/kubelet/eviction/api/types.go:GetThresholdQuantity). */
         float part = (float)((double)amount / 1000) / 100;
         int64_t whole = capacity > 0 ? capacity / 1000 : 0;
         return percent ? (int64_t)((double)whole * (double)part) * 1000 : amount;
 }
 
-/* Of its settings, or of its flags in any of their forms. Where it does not, the amounts are this program's,
- * and an image may have a file with others behind them. */
+/* Where the user sets reservations. Elsewhere the amounts are ours, and a file of the image may change
+ * them. */
 static const char *config_reserves(const Config *config) {
         static const char *const keys[] = { "kubeReserved", "systemReserved", "evictionHard",
                                             "reservedSystemCPUs" };
@@ -91,7 +90,7 @@ static const char *config_reserves(const Config *config) {
         return NULL;
 }
 
-/* signal: of eviction, or NULL. A list of CPUs that are set apart counts in the place of both numbers. */
+/* signal: of eviction, or NULL. reservedSystemCPUs replaces both CPU numbers. */
 static void reserve_of(Expected *e, Resource *r, const char *signal) {
         const char *cpus = json_get_text(e->settings, "reservedSystemCPUs");
         if (streq(r->name, "cpu") && cpu_list_count(cpus) > 0)
@@ -109,7 +108,7 @@ static void reserve_of(Expected *e, Resource *r, const char *signal) {
                      "kubelet will not start: of %s it is to keep %s from pods (kubeReserved, "
                      "systemReserved, evictionHard), and the machine has %s%s",
                      r->name, keeps, r->doubt ? "about " : "", has);
-        if (e->users && r->is_most && e->modelled)      /* of the machine itself kubelet says so */
+        if (e->users && r->is_most && e->modelled)      /* on a machine kubelet itself reports it */
                 diag_foretell(e->warnings, CAUSE_INVALID);
 }
 
@@ -129,7 +128,7 @@ static void add_memory(Expected *e, const Config *config, const Host *host) {
         reserve_of(e, r, "memory.available");
 }
 
-/* Of one size, on all nodes, when the plan is applied. */
+/* Of one size, on all NUMA nodes, after the plan. */
 static uint64_t pages_after(const Plan *plan, const Host *host, uint64_t size, const char **ret_doubt) {
         uint64_t count = 0;
         bool assumed = strv_contains(host->assumed, "hugePages");
@@ -153,7 +152,7 @@ static uint64_t pages_after(const Plan *plan, const Host *host, uint64_t size, c
         return count;
 }
 
-/* Of each size that the kernel has. They are memory's, too, in what pods get. */
+/* Of each page size of the kernel; pods cannot use them as memory. */
 static void add_pages(Expected *e, const Plan *plan, const Host *host) {
         Resource *memory = &e->items[e->n - 1];
         int64_t taken = 0;
@@ -185,7 +184,7 @@ static void add_pages(Expected *e, const Plan *plan, const Host *host) {
 static void add_storage(Expected *e, const Plan *plan, const Config *config, const Host *host) {
         const char *doubt;
         if (node_setting_flag(e->settings, "localStorageCapacityIsolation") == 0)
-                return;         /* kubelet does not report it then */
+                return;
         uint64_t bytes = ephemeral_bytes(plan, config, host, &doubt);
         Resource *r = add(e, xstrdup("ephemeral-storage"), bytes > 0 ? bytes : UINT64_MAX,
                           /* kubernetes/kubernetes#137652 */
@@ -207,7 +206,7 @@ bool plan_sets(const Plan *plan, const char *path) {
         return false;
 }
 
-/* The run phase looks again, right before it starts kubelet (apply/units/unit.c). */
+/* The run phase checks again right before it starts kubelet (apply/units/unit.c). */
 static void check_kernel(Plan *plan, const Host *host) {
         const Action *kubelet = plan_find(plan, "start-unit:kubelet.service");
         _free_ bool *given = xcalloc(n_kubelet_tunables, sizeof *given);
@@ -253,13 +252,12 @@ static json_t *taints_json(const Config *config) {
         return list;
 }
 
-/* May its value be shown? Numbers, times and words of a list, but not free text: the user may have put a
- * secret there. */
+/* Numbers, times and words of a list; free text may be a secret. */
 static bool is_shown(const KubeletSetting *s) {
         return strchr("bifdgqez", s->type) || (strchr("sl", s->type) && *s->limits);
 }
 
-/* The settings that kubelet will show the cluster at /configz, but for free text. */
+/* The settings that kubelet shows at /configz, without free text. */
 static void put_settings(const char *path, json_t *settings, json_t *shown) {
         const char *key;
         json_t *value;

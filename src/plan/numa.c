@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NUMA nodes as kubelet will count them, with those of the GPUs of a Grace. The driver makes these when it
- * brings their memory online, which is after the config phase of a first boot. */
+/* NUMA nodes as kubelet counts them, with the GPU memory of a Grace. The driver adds these nodes when it
+ * loads, after the config phase of a first boot. */
 #include "plan/node.h"
 #include "base/str.h"
 #include "base/version.h"
 
-/* One has the memory, the others are for instances of MIG. Four GH200 have 4 + 4 x 8
- * (NVIDIA/mlperf-common#16), a tray of GB200 2 + 4 x 8 (kubernetes/kubernetes#135541). */
+/* One for the memory, the others for MIG instances. Four GH200 have 4 + 4 x 8 (NVIDIA/mlperf-common#16), a
+ * GB200 tray 2 + 4 x 8 (kubernetes/kubernetes#135541). */
 #define NODES_OF_GPU 8
-/* The first that can keep the memory to itself (NVIDIA/open-gpu-kernel-modules:kernel-open/nvidia/nv-reg.h,
+/* The first that can keep the memory out of NUMA (NVIDIA/open-gpu-kernel-modules:kernel-open/nvidia/nv-reg.h,
  * NVreg_CoherentGPUMemoryMode). */
 #define CDMM_DRIVER "580.65.06"
 /* kubernetes/kubernetes:pkg/kubelet/cm/topologymanager/topology_manager.go:NewManager */
 #define TOPOLOGY_MANAGER_NODES 8
-/* From here on each set of nodes is too many: 2^17 take a moment, 2^34 hours. */
+/* kubelet tries all sets of nodes: 2^17 take a moment, 2^34 hours. */
 #define NODES_TO_COMBINE 16
 
 bool gpus_share_memory(const Config *config, const Host *host) {
@@ -31,7 +31,7 @@ static size_t nodes_with_cpus(const Host *host) {
         return MAX(n, 1U);
 }
 
-/* google/cadvisor:utils/sysinfo/sysinfo.go:GetNodesInfo counts nodes without CPUs or memory, too. */
+/* google/cadvisor:utils/sysinfo/sysinfo.go:GetNodesInfo also counts nodes without CPUs or memory. */
 size_t kubelet_numa_nodes(const Config *config, const Host *host) {
         size_t gpus = MAX(host->gpus.count, host->gpus.expected);
         return gpus_share_memory(config, host)
@@ -49,7 +49,7 @@ typedef struct Numa {
         size_t nodes;
 } Numa;
 
-/* Where the user says it: a flag wins. */
+/* Where the user sets it; a flag wins. */
 static const char *path_of(const Numa *n, const char *flag, const char *path) {
         for (char **f = n->config->kubelet.flags; f && *f; f++) {
                 const char *name = *f + strspn(*f, "-");
@@ -59,7 +59,7 @@ static const char *path_of(const Numa *n, const char *flag, const char *path) {
         return json_object_get(n->config->kubelet.config, strrchr(path, '.') + 1) ? path : NULL;
 }
 
-/* How there come to be fewer nodes: "Set memoryMode driver, or ". */
+/* How to get fewer nodes: "Set memoryMode driver, or ". */
 static const char *advice(const Numa *n) {
         if (!gpus_share_memory(n->config, n->host))
                 return "Set ";
@@ -68,8 +68,8 @@ static const char *advice(const Numa *n) {
                        : "Take a driver of " CDMM_DRIVER " or later, which keeps their memory, or set ";
 }
 
-/* The option is there from 1.31 on (pkg/kubelet/cm/topologymanager/policy_options.go), and pods with devices
- * are of any use beside it from 1.36 on (kubernetes/kubernetes#138244). */
+/* The option exists from 1.31 on (pkg/kubelet/cm/topologymanager/policy_options.go); pods with devices work
+ * beside it from 1.36 on (kubernetes/kubernetes#138244). */
 static char *option_text(const Numa *n) {
         const char *version = n->host->kubelet_version;
         bool known = version_at_least(version, 1, 31), slow = n->nodes > NODES_TO_COMBINE;
@@ -112,7 +112,7 @@ void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t 
         if (gpus_share_memory(config, host))
                 json_object_set_new(plan->facts, "kubeletNumaNodes", json_integer((json_int_t)n.nodes));
         check_topology_manager(&n);
-        /* With any policy of the topology manager, in all versions until now
+        /* With any topology manager policy, in all versions so far
          * (pkg/kubelet/cm/memorymanager/policy_static.go:calculateHints, kubernetes/kubernetes#135541). */
         if (n.nodes > NODES_TO_COMBINE && streq(json_get_text(n.settings, "memoryManagerPolicy"), "Static"))
                 diag_warn_at(n.warnings, "numa-stall", NULL,

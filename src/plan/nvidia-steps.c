@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's stack in the order that the machine's class wants: one table of steps, each behind those that it
- * needs. Another order breaks: fabric manager before umad takes the machine for an older one, CDI before the
- * instances of MIG fails, kubelet before the fabric gives pods that end in CUDA error 802
- * (https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/). */
+/* The NVIDIA stack, ordered by class: a table of steps with dependencies. Fabric manager before umad assumes
+ * an older machine. CDI before the MIG instances fails. kubelet before the fabric gives pods that end in CUDA
+ * error 802 (https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/). */
 #include "plan/devices.h"
 #include "base/str.h"
 
 #define MANAGER  "nvidia-fabricmanager.service"
 #define IMEX     "nvidia-imex.service"
 #define CHANNEL  "/dev/nvidia-caps-imex-channels/channel0"
-#define MANAGER_TIMEOUT (180 * USEC_PER_SEC)    /* it gives up after 30 s where GPUs are
-                                                 * not there yet, and is started again */
-#define LOAD_TIMEOUT    (300 * USEC_PER_SEC)    /* anew: behind three daemons that may
-                                                 * each take 90 s to stop */
+#define MANAGER_TIMEOUT (180 * USEC_PER_SEC)    /* it gives up after 30 s without GPUs; then it restarts */
+#define LOAD_TIMEOUT    (300 * USEC_PER_SEC)    /* after three daemons with 90 s each to stop */
 #define HELPER_TIMEOUT  (60 * USEC_PER_SEC)     /* nvidia-smi, a few times */
 
 /* ---- what the class decides ---- */
@@ -25,7 +22,7 @@ bool stack_is_tray(const Stack *s) {
         return s->class == GPU_CLASS_TRAY;
 }
 
-/* Newer GPUs do (conf/gpus.csv, fabric), and so does one that the table does not know. */
+/* Newer GPUs do (conf/gpus.csv, fabric), and those not in the table. */
 bool stack_registers(const Stack *s) {
         const GpuModel *model = s->host->gpus.model;
         return stack_is_tray(s) || (stack_has_switches(s) && (!model || model->fabric));
@@ -67,7 +64,7 @@ bool stack_wants_channel(const Stack *s) {
         return stack_runs_imex(s) || s->want->imex_channel0;
 }
 
-/* On trays also the DRA driver's daemon is the image's program. */
+/* On trays the daemon of the DRA driver runs the program of the image. */
 static bool uses_imex(const Stack *s) {
         return stack_runs_imex(s) || (stack_is_tray(s) && s->imex != IMEX_OFF);
 }
@@ -76,14 +73,14 @@ static bool has_programs(const Stack *s) {
         return s->manager || uses_imex(s);
 }
 
-/* ---- what a step needs beside its target ---- */
+/* ---- more for a step ---- */
 
 static void put_count(const Stack *s, Action *a) {
         a->device.count = s->gpus;
         a->with = xasprintf("%u GPU%s", s->gpus, s->gpus == 1 ? "" : "s");
 }
 
-/* One that failed is told of; whether the driver is there all the same, the next steps find out. */
+/* A failure is a warning: the next steps find out if the driver is there. */
 static void fill_loader(_unused_ Stack *s, Action *a) {
         a->lenient = true;
 }
@@ -110,7 +107,7 @@ static void fill_versions(Stack *s, Action *a) {
         a->with = strv_join(a->words, ", ");
 }
 
-/* It keeps GPUs initialised that nobody uses; without it the first user of each waits a moment. */
+/* It keeps idle GPUs initialised; without it the first user of each waits a moment. */
 static void fill_persistenced(_unused_ Stack *s, Action *a) {
         a->optional = a->lenient = true;
 }
@@ -121,8 +118,7 @@ static void fill_umad(Stack *s, Action *a) {
         a->with = xasprintf("x %u", a->device.count);
 }
 
-/* No file of this plan is among its inputs: it would be restarted when one changes, and CUDA jobs die with
- * it. */
+/* No unit.inputs: a changed file would restart it, and CUDA jobs die with it. */
 static void fill_manager(_unused_ Stack *s, Action *a) {
         a->retry = true;
         a->deadline_usec = MANAGER_TIMEOUT;
@@ -150,8 +146,7 @@ static void fill_fabric(Stack *s, Action *a) {
                         a->lenient ? "; if not, the gate only warns" : ", or CUDA fails with 802"));
 }
 
-/* Layouts name GPUs by their place among all: with one missing the others would be taken for their
- * neighbours. */
+/* Layouts name GPUs by their place, so with one missing they would mean others. */
 static void fill_mig(Stack *s, Action *a) {
         a->device.count = s->gpus;
         devices_seen(a, s->host, pci_is_gpu);
@@ -161,8 +156,8 @@ static void fill_mig(Stack *s, Action *a) {
         s->n_layouts = 0;
 }
 
-/* Whether each shall be in MIG mode follows from the same layouts. The image's own units are over before:
- * what they look at holds the GPUs meanwhile. Others do not wait for them. */
+/* The same layouts decide the MIG mode. It waits for the units of the image that open the GPUs; other steps
+ * do not. */
 static void fill_mig_mode(Stack *s, Action *a) {
         a->device.count = s->gpus;
         devices_seen(a, s->host, pci_is_gpu);
@@ -176,7 +171,7 @@ static void fill_mig_mode(Stack *s, Action *a) {
         action_after(a, "await-unit:nvidia-cdi-refresh.service");
 }
 
-/* A node works for a day without. */
+/* A vGPU works for a day without a licence. */
 static bool is_part(const Stack *s) {
         return s->host->gpus.part;
 }
@@ -202,12 +197,11 @@ static void fill_list(Stack *s, Action *a) {
 
 static void fill_clocks(Stack *s, Action *a) {
         a->with = xstrdup(s->want->clocks == CLOCKS_DEFAULT ? "default" : "max");
-        a->lenient = s->want->clocks == CLOCKS_AUTO;    /* what newer GPUs make of it is not documented */
+        a->lenient = s->want->clocks == CLOCKS_AUTO;    /* not documented for newer GPUs */
 }
 
-/* So long that nvidia-smi has come to an end, and not so long that one which never does would be noticed
- * late. What the unit did not do, a later step does, or says why not. One that comes behind this run is not
- * waited for. */
+/* Time for nvidia-smi, but a hang is noticed soon. A later step does what the unit did not. It does not wait
+ * for a unit ordered after this run. */
 static void fill_helper(_unused_ Stack *s, Action *a) {
         a->deadline_usec = HELPER_TIMEOUT;
         a->optional = a->lenient = true;
@@ -240,15 +234,14 @@ _Static_assert(_STEPS_MAX <= 64, "a set of steps is a uint64_t");
 typedef struct Step {
         ActionType type;
         const char *target;
-        uint64_t after;                         /* AFTER() of the steps that come before it */
-        uint64_t behind;                        /* and of those that do so only where they are planned */
-        bool (*wanted)(const Stack *s);         /* NULL: on every machine that has NVIDIA GPUs */
+        uint64_t after;                         /* AFTER() of its dependencies */
+        uint64_t behind;                        /* dependencies that count only if planned */
+        bool (*wanted)(const Stack *s);         /* NULL: always */
         void (*fill)(Stack *s, Action *a);
         const char *why;
 } Step;
 
-/* In an order in which each comes behind those that it is after. What is not after another one goes on beside
- * it. */
+/* In order of dependencies. Independent steps run in parallel. */
 static const Step steps[_STEPS_MAX] = {
         [STEP_RESOLVE] = { ACTION_AWAIT_UNIT, "nvidia-driver-resolve.service", .fill = fill_loader,
                 .why = "if the image chooses its driver at boot" },
@@ -272,7 +265,7 @@ static const Step steps[_STEPS_MAX] = {
         /* never nvidia_drm (a reset would fail) or nvidia_peermem (EFA) */
         [STEP_UVM] = { ACTION_LOAD_MODULE, "nvidia_uvm", .after = AFTER(LOAD),
                 .why = "CUDA's unified memory" },
-        /* What comes behind it opens the driver's libraries. */
+        /* The steps after it open the driver libraries. */
         [STEP_DRIVER] = { ACTION_CHECK_DRIVER, "nvidia", .after = AFTER(UVM) | AFTER(LDCACHE),
                 .fill = fill_driver, .why = "loaded, and at every GPU" },
         [STEP_NODES] = { ACTION_MAKE_NODES, "/dev/nvidia*", .after = AFTER(DRIVER),
@@ -280,23 +273,23 @@ static const Step steps[_STEPS_MAX] = {
         [STEP_VERSIONS] = { ACTION_CHECK_VERSIONS, "nvidia", .after = AFTER(DRIVER),
                 .wanted = has_programs, .fill = fill_versions,
                 .why = "of the driver's own version, or they would give up" },
-        /* A mask not before the image has installed what it enables, for enabling a masked unit fails; and so
-         * what lifts one waits for nobody. */
+        /* Enabling a masked unit fails, so masks come after the image installs its units. A step that unmasks
+         * waits for nothing. */
         [STEP_MASK_MANAGER] = { ACTION_MASK_UNIT, MANAGER, .after = AFTER(KMOD), .wanted = lacks_manager },
         [STEP_UNMASK_MANAGER] = { ACTION_UNMASK_UNIT, MANAGER, .wanted = runs_manager,
                 .why = "if an earlier run of this boot masked it" },
         [STEP_MASK_IMEX] = { ACTION_MASK_UNIT, IMEX, .after = AFTER(KMOD), .wanted = stack_bars_imex },
         [STEP_UNMASK_IMEX] = { ACTION_UNMASK_UNIT, IMEX, .wanted = stack_runs_imex,
                 .why = "if an earlier run of this boot masked it" },
-        /* Both hold GPUs, whose MIG mode cannot be changed then: NVIDIA/mig-parted, known issues. So do all
-         * steps that are behind MIG. */
+        /* Both open GPUs, which blocks a change of MIG mode (NVIDIA/mig-parted, known issues), as do all
+         * steps after MIG. */
         [STEP_SET_CLOCKS] = { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", .after = AFTER(DRIVER),
                 .fill = fill_helper,
                 .why = "if the image sets clocks by itself; it holds the GPUs meanwhile" },
         [STEP_CDI_REFRESH] = { ACTION_AWAIT_UNIT, "nvidia-cdi-refresh.service", .after = AFTER(DRIVER),
                 .fill = fill_helper,
                 .why = "if the toolkit writes the CDI file by itself; it holds the GPUs meanwhile" },
-        /* persistenced, fabric manager and nvidia_drm hold them for good (NVIDIA/gpu-operator#118) */
+        /* persistenced, fabric manager and nvidia_drm never close them (NVIDIA/gpu-operator#118) */
         [STEP_MIG_MODE] = { ACTION_SET_MIG_MODE, "mig", .after = AFTER(DRIVER), .wanted = resets_for_mig,
                 .fill = fill_mig_mode, .why = "a change takes a reset, which nothing that runs may hold up" },
         [STEP_PERSISTENCED] = { ACTION_START_UNIT, "nvidia-persistenced.service",
@@ -318,7 +311,7 @@ static const Step steps[_STEPS_MAX] = {
                 .why = "what fabric manager waits for is there" },
         [STEP_MANAGER] = { ACTION_START_UNIT, MANAGER, .after = AFTER(FABRIC_TURN),
                 .wanted = runs_manager, .fill = fill_manager },
-        /* Without persistenced each look would initialise the GPUs anew
+        /* Without persistenced each query would initialise the GPUs again
          * (https://docs.nvidia.com/deploy/driver-persistence/). */
         [STEP_FABRIC] = { ACTION_AWAIT_FABRIC, "fabric", .after = AFTER(PERSISTENCED) | AFTER(MANAGER),
                 .wanted = stack_gates_fabric, .fill = fill_fabric, .why = "every GPU joins" },
@@ -334,7 +327,7 @@ static const Step steps[_STEPS_MAX] = {
                 .after = AFTER(FABRIC) | AFTER(HEALTH) | AFTER(SET_CLOCKS) |
                          AFTER(CDI_REFRESH),
                 .wanted = divides, .fill = fill_mig },
-        /* Neither waits for the fabric, as the images' own units do not: awslabs/amazon-eks-ami
+        /* Neither waits for the fabric, like the units of images: awslabs/amazon-eks-ami
          * set-nvidia-clocks.service, NVIDIA/nvidia-container-toolkit deployments/systemd. */
         [STEP_LIST] = { ACTION_LIST_GPUS, "nvidia-smi", .after = AFTER(PERSISTENCED) | AFTER(NODES),
                 .behind = AFTER(MIG), .fill = fill_list,
@@ -343,9 +336,9 @@ static const Step steps[_STEPS_MAX] = {
                 .behind = AFTER(MIG), .fill = fill_clocks },
         [STEP_CHANNEL] = { ACTION_MAKE_CHANNEL, CHANNEL, .after = AFTER(DRIVER),
                 .wanted = stack_wants_channel, .why = "what pods share memory between nodes through" },
-        /* The sockets of persistenced and of fabric manager are in it where they are there
-         * (NVIDIA/nvidia-container-toolkit:internal/discover/ipc.go), and the toolkit's unit has the same
-         * file to write. */
+        /* The file lists the sockets of persistenced and fabric manager if they exist
+         * (NVIDIA/nvidia-container-toolkit:internal/discover/ipc.go). The unit of the toolkit writes the same
+         * file. */
         [STEP_CDI] = { ACTION_GENERATE_CDI, "/var/run/cdi/nvidia.yaml",
                 .after = AFTER(LIST) | AFTER(CHANNEL) | AFTER(PERSISTENCED) | AFTER(MANAGER) |
                          AFTER(CDI_REFRESH),
@@ -360,7 +353,7 @@ static const Step steps[_STEPS_MAX] = {
                 .why = "nvidia-imex-ctl says READY" },
 };
 
-/* Where the reason is another on another machine. */
+/* Reasons that depend on the machine. */
 static const char *why(const Stack *s, const Step *step) {
         if (step->why)
                 return step->why;
@@ -385,8 +378,7 @@ static const char *why(const Stack *s, const Step *step) {
         }
 }
 
-/* One that this machine has not stands for those that it comes after itself, but for what is only behind
- * it. */
+/* A step that is not planned passes its dependencies on, but not to `behind`. */
 static void come_after(const Stack *s, Action *a, uint64_t after, uint64_t behind) {
         for (size_t i = 0; i < _STEPS_MAX; i++) {
                 if (!((after | behind) >> i & 1))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's GPUs: what is asked for against what the machine is, the options of the driver, and the steps of
- * nvidia-steps.c. */
+/* NVIDIA GPUs: contradictions between configuration and machine, and driver options. nvidia-steps.c has the
+ * steps. */
 #include "plan/devices.h"
 #include "base/str.h"
 #include "base/version.h"
@@ -18,10 +18,10 @@ static void stack_done(Stack *s) {
 
 /* ---- options of the module ---- */
 
-/* What is checked of an option where the module is loaded already. */
+/* How check-driver treats an option if the module is loaded already. */
 typedef enum Must {
         MUST_NOTHING,
-        /* the driver may be too old to know it */
+        /* the driver may not know it */
         MUST_IF_KNOWN,
         MUST_BE_SO
 } Must;
@@ -35,23 +35,22 @@ static void add_option(Stack *s, Must must, const char *name, const char *value)
 
 static void plan_options(Stack *s) {
         bool coherent = stack_is_tray(s) || (s->host->gpus.model && s->host->gpus.model->coherent);
-        if (coherent) /* or kubelet would count the GPUs' memory as its own */
+        if (coherent) /* or kubelet counts GPU memory as its own */
                 add_option(s, s->want->memory == MEMORY_AUTO ? MUST_IF_KNOWN : MUST_BE_SO,
                            "CoherentGPUMemoryMode", s->want->memory == MEMORY_NUMA ? "numa" : "driver");
         else if (s->want->memory != MEMORY_AUTO)
                 diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".memoryMode",
                              "has no effect here: no CPU shares memory with these GPUs");
-        /* Channel 0 that the driver makes by itself gets in the way of the DRA driver's own, so on trays it
-         * is said that it shall not. */
+        /* On trays the DRA driver makes channel 0, and one of the kernel driver gets in its way. */
         _free_ char *count = xasprintf("%u", s->want->imex_channels);
         if (stack_is_tray(s) || s->want->imex_channels != IMEX_CHANNELS)
                 add_option(s, s->want->imex_channels == IMEX_CHANNELS ? MUST_IF_KNOWN : MUST_BE_SO,
                            "ImexChannelCount", count);
-        /* one that is missing is made later, so it need not be so already */
+        /* a later step makes a missing channel, so it is not checked */
         if (stack_is_tray(s) || stack_wants_channel(s))
                 add_option(s, stack_wants_channel(s) ? MUST_NOTHING : MUST_IF_KNOWN, "CreateImexChannel0",
                            stack_wants_channel(s) ? "1" : "0");
-        /* The open module has no GSP to switch off and ignores it (NVIDIA/open-gpu-kernel-modules#820). */
+        /* The open module ignores it (NVIDIA/open-gpu-kernel-modules#820). */
         if (s->host->gpus.model && s->host->gpus.model->no_gsp)
                 add_option(s, MUST_NOTHING, "EnableGpuFirmware", "0");
         if (!s->options)
@@ -66,9 +65,8 @@ static void plan_options(Stack *s) {
 
 /* ---- contradictions ---- */
 
-/* Of a model, which has just what is planned for it; on the machine itself a step finds it out, and
- * somebody's own unit may have seen to it. A step of the devices that fails is no end where the node joins
- * with a taint. */
+/* Only in a model: on a machine a step finds it out, and a unit of the user may prevent it. With a taint the
+ * node joins anyway. */
 static void foretell(const Stack *s, Cause cause) {
         if (s->host->modelled && s->policy != FAILURE_JOIN_TAINTED)
                 diag_foretell(&s->plan->warnings, cause);
@@ -125,7 +123,7 @@ static bool asks_for_something(const Config *config) {
                n->fabric_manager == FABRIC_MANAGER_ON || n->clocks != CLOCKS_AUTO || n->imex_label;
 }
 
-/* A key that says require, so that a node without a driver must not join; or NULL. */
+/* A key with the value require, which keeps a node without a driver from joining; or NULL. */
 static const char *required(const Config *config) {
         static const char *const health = NVIDIA_PATH ".health", *const gate = NVIDIA_PATH ".fabric.gate";
         if (config->nvidia.health == HEALTH_REQUIRE && config_says(config, health))
@@ -133,7 +131,7 @@ static const char *required(const Config *config) {
         return config->nvidia.fabric_gate == FABRIC_GATE_REQUIRE && config_says(config, gate) ? gate : NULL;
 }
 
-/* GPUs without a fabric have no gate to wait at. */
+/* GPUs without a fabric have no gate. */
 static void warn_of_gate(const Stack *s, const Config *config) {
         static const char *const keys[] = { NVIDIA_PATH ".fabric.gate", NVIDIA_PATH ".fabric.timeout" };
         for (size_t i = 0; i < ARRAY_SIZE(keys) && !stack_registers(s); i++)
@@ -144,7 +142,7 @@ static void warn_of_gate(const Stack *s, const Config *config) {
                                      gpu_class_to_string(s->class));
 }
 
-/* At boot the step of the driver fails, unless a user script brings one before; a plan can tell now. */
+/* At boot load-module fails, unless a user script installs the driver before. */
 static void warn_of_requirement(const Stack *s, const char *key) {
         diag_warn_at(&s->plan->warnings, "require-unmet", NULL, key,
                      "is require, and this image brings no NVIDIA driver: kubelet does not start; install "
@@ -154,7 +152,7 @@ static void warn_of_requirement(const Stack *s, const char *key) {
 
 /* ---- the whole ---- */
 
-/* The image's own units do as they like, or a pod brings all of it, for which kubelet must run. */
+/* Units of the image or a pod bring the driver, and a pod needs kubelet. */
 static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
         const char *are = gpus == 1 ? " is" : "s are",
                    *more = asks_for_something(config) ? "; what else is set there has no effect"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Huge pages: the larger ones first, because they need the longer stretches of free memory; all before
- * kubelet counts them, once. */
+/* Huge pages, the largest first: they need longer stretches of free memory. kubelet counts them once, at its
+ * start. */
 #include "plan/devices.h"
 #include "base/str.h"
 #include <errno.h>
@@ -8,13 +8,12 @@
 #define GROUP    "hugepages"
 #define PATH     "spec.instance.hugePages"
 #define MEBIBYTE (1ULL << 20)
-/* What the installer of EFA reserves: 110 MB for each of two endpoints; and none where pages are larger by
- * default than this (bottlerocket-os/bottlerocket-core-kit#141). */
+/* As the EFA installer: 110 MB for each of two endpoints; none if the default page is larger than this
+ * (bottlerocket-os/bottlerocket-core-kit#141). */
 #define EFA_PER_CPU  (220 * MEBIBYTE)
 #define EFA_LARGEST  (16 * MEBIBYTE)
 
-/* Each behind the one before it, also where that fell short: what the smaller ones come to is worth knowing,
- * too. */
+/* Each after the one before it, even if that fell short: the others are still useful. */
 static Action *reserve(Plan *plan, const Config *config, const Host *host, const PageRequest *want,
                        const char *reason) {
         bool lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
@@ -73,7 +72,7 @@ uint64_t memory_of_cpus(const Host *host) {
         return others > 0 ? bytes : host->memory_bytes;
 }
 
-/* Also of a node that the driver has yet to bring. */
+/* Also of a node that the driver brings later. */
 static int check_node(const Config *config, const Host *host, int id, Diag *diag) {
         const NumaNode *node = FIND(n, host->nodes, host->n_nodes, (int)n->id == id);
         bool later = !node && id >= 0 && gpus_share_memory(config, host) &&
@@ -90,11 +89,10 @@ static int check_node(const Config *config, const Host *host, int id, Diag *diag
         return 0;
 }
 
-/* "2Mi, 512Mi, 16Gi": they depend on the size of the kernel's base pages
- * (https://docs.kernel.org/arch/arm64/hugetlbpage.html). */
+/* "2Mi, 512Mi, 16Gi": depends on the base page size (https://docs.kernel.org/arch/arm64/hugetlbpage.html). */
 static char *sizes_text(const Host *host) {
         _strv_ char **sizes = NULL;
-        for (size_t i = host->n_pools; i > 0; i--)      /* which begin with the largest */
+        for (size_t i = host->n_pools; i > 0; i--)      /* sorted, largest first */
                 if (i == host->n_pools || host->pools[i - 1].size != host->pools[i].size)
                         strv_push(&sizes, bytes_text(host->pools[i - 1].size));
         return strv_join(sizes, ", ");
@@ -111,7 +109,7 @@ static int refuse_size(const Host *host, uint64_t size, Diag *diag) {
                                      : "");
 }
 
-/* Of the pages of all sizes that are to lie on one node. */
+/* Pages of all sizes on one node. */
 static int check_share(const NumaNode *node, const PageRequest *pages, size_t n, Diag *diag) {
         uint64_t all = 0;
         for (size_t i = 0; i < n; i++)
@@ -152,8 +150,8 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
         _free_ PageRequest *pages = (void *)xmemdup(h->pages, h->n_pages * sizeof *pages);
         qsort(pages, h->n_pages, sizeof *pages, compare_requests);
         int r = check_requests(config, host, pages, h->n_pages, diag);
-        /* A model has the sizes that are asked for, if any kernel has them. The one of the image has to,
-         * then. */
+        /* A model has the wanted sizes, if any kernel has them; then the kernel of the image must have
+         * them. */
         _free_ char *there = sizes_text(host);
         if (host->modelled && host->page_size > 2 * MEBIBYTE)
                 diag_warn_at(&plan->warnings, "page-size", NULL, PATH ".pages",

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instance type + number of network interfaces → the network card, device, metric and route table of each,
- * for who writes a launch template. They are placed as AWS's guide has it
- * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html): the primary one is device 0
- * of card 0, each further one device 1 of the next card, where device 0 is left to an EFA-only one; what the
- * launch template says instead counts on the node. The plan and its id do not depend on it. */
+/* Instance type + number of network interfaces → card, device, metric and route table of each, for a launch
+ * template. AWS places the primary one as device 0 of card 0 and each further one as device 1 of the next
+ * card, with device 0 for an EFA-only one
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html). A launch template may
+ * differ. Not part of the plan id. */
 #include "base/str.h"
 #include "plan/planner.h"
 
 #include <errno.h>
 
-/* Room for interfaces with addresses. */
+/* Room for interfaces with IP addresses. */
 typedef struct Cards {
-        unsigned n, step;               /* cards that take them; cards 0, step, 2 step, … */
-        unsigned limit;                 /* of each; 0: not known */
-        bool known;                     /* false: how many cards there are */
+        unsigned n, step;               /* cards 0, step, 2 step, … take them */
+        unsigned limit;                 /* per card; 0: not known */
+        bool known;                     /* the number of cards is known */
 } Cards;
 
-/* EC2 tells the limit of the default card alone. With one that differs (P6e-GB200) it is in no table. */
+/* EC2 gives the limit of the default card only; a type whose cards differ (P6e-GB200) is in no table. */
 static Cards cards_of(const Host *host) {
         const InstanceType *t = host->type;
         unsigned n = network_cards_find(host->instance.type),
@@ -64,7 +64,7 @@ static void show_all(Plan *plan, const Cards *cards, const char *type, unsigned 
         json_t *places = json_array();
         text_add(&text, "%sinterfaces %u of %s, on network cards as AWS's guide places them\n",
                  plan->machine, n, type);
-        /* round by round over the cards; of cards beyond the first one, device 0 comes second */
+        /* round by round over the cards; device 0 of cards beyond the first comes second */
         for (unsigned i = 0; i < n; i++) {
                 unsigned at = i % cards->n, round = i / cards->n;
                 show(places, &text, at * cards->step,

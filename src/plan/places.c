@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies where something is to be mounted: never is anything hidden below a mount, nor moved away below
- * somebody's feet. */
+/* Checks of mount points: a mount must not hide data, and data in use must not move. */
 #include "plan/storage.h"
 #include "base/str.h"
 #include <errno.h>
 
-/* The source is what somebody wrote. */
+/* The source is free text. */
 char *mount_label(const Mount *m) {
         Text t = {};
         text_add(&t, "%s of ", m->type);
@@ -28,7 +27,7 @@ char *why_unfit(const Directory *d) {
         return NULL;
 }
 
-/* What can be told without a look at the machine, so that already the configuration phase does. */
+/* Needs no machine, so the config phase can refuse it. */
 static bool refuse_kernels(Stores *s, const char *path) {
         static const char *const kernels[] = { "/proc", "/sys" };
         for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
@@ -70,7 +69,7 @@ void place_check(Stores *s, const char *path) {
                         *top = storage_directory(s->seen, s->config->instance.storage.mount_path);
         const Mount *m = storage_mount_at(s->seen, path);
         _free_ char *unfit = d ? why_unfit(d) : NULL, *top_unfit = top ? why_unfit(top) : NULL;
-        if (top_unfit || (top && top->foreign))         /* and was told */
+        if (top_unfit || (top && top->foreign))         /* reported already */
                 return;
         if (m) {
                 _free_ char *label = mount_label(m);
@@ -92,7 +91,7 @@ void place_check(Stores *s, const char *path) {
                               "%s cannot be made, its file system is read-only: make it in the image, or set "
                               "another mountPath",
                               path);
-        /* a disk that is mounted alone may be anybody's; an array holds what root's daemons keep */
+        /* a single disk may belong to any user; an array holds data of root daemons */
         else if (d && d->foreign && s->config->instance.storage.strategy != STORAGE_MOUNT)
                 refuse_foreign_way(s, path, d->foreign);
 }
@@ -114,8 +113,8 @@ static void warn_of_units(Plan *plan, const char *names, const char *missing) {
                           names);
 }
 
-/* nodeadm's script writes such units, and an image made of such a node has them (awslabs/amazon-eks-ami,
- * setup-local-disks). They are not ours to remove. */
+/* The nodeadm script setup-local-disks (awslabs/amazon-eks-ami) writes such units, and an image of such a
+ * node has them. nodestrap must not remove them. */
 void places_check_units(Plan *plan, const Stores *s) {
         _cleanup_(text_done) Text idle = {};
         for (const MountUnit *u = s->seen->units; u < s->seen->units + s->seen->n_units; u++) {
@@ -184,14 +183,14 @@ StepState bind_state(const Storage *seen, const char *path, const char *number, 
                      const Mount **ret_mount) {
         const Mount *m = storage_mount_at(seen, path);
         *ret_mount = m;
-        /* Is the mount that is seen at the directory our bind of /NAME on the device with this number? */
+        /* is the mount our bind of /NAME on the device with this number? */
         return !m ? STEP_MAKE
                : number && streq(m->number, number) && m->root[0] == '/' && streq(m->root + 1, name)
                        ? STEP_KEEP
                        : STEP_UNKNOWN;
 }
 
-/* A volume was named for just this directory, and disabledMounts need not say so, too. */
+/* A volume for this directory wins without disabledMounts. */
 static bool goes_to_volume(Stores *s, Diag *warnings, const StorageBind *bind) {
         const Volume *v = volume_for(s->config, bind->path);
         for (size_t i = 0; bind->given && !v && i < s->config->instance.n_volumes; i++)
@@ -206,7 +205,7 @@ static bool goes_to_volume(Stores *s, Diag *warnings, const StorageBind *bind) {
         return v != NULL;
 }
 
-/* Of a place that the user has chosen: an error that stands where that was done. */
+/* The error stands at the setting of the user. */
 static bool is_refused(Stores *s, const StorageBind *bind) {
         _free_ char *fault = bind->given ? mount_target_fault(bind->path) : NULL;
         if (!fault)
@@ -218,8 +217,8 @@ static bool is_refused(Stores *s, const StorageBind *bind) {
         return s->refused = true;
 }
 
-/* It lies on the disks already, or in another directory that moves there. Where that is of another daemon,
- * the one would write while the other stands still. */
+/* It is on the disks already, or inside another directory that moves. If that belongs to another daemon, that
+ * daemon would write while this one stops. */
 static bool goes_along(Stores *s, const StorageBind *bind) {
         _free_ char *disks = xasprintf("%s/0", s->config->instance.storage.mount_path);
         if (path_in(bind->path, disks))
@@ -249,7 +248,7 @@ size_t binds_find(Stores *s, Diag *warnings, const char *number,
                 if (!store_bind_wanted(&s->config->instance.storage, bind) ||
                     goes_to_volume(s, warnings, bind) || is_refused(s, bind) || goes_along(s, bind))
                         continue;
-                /* A place for disks that would be moved to itself, and hidden by its own bind. */
+                /* The mount point of the disks would move to itself, below its own bind. */
                 const char *path = s->config->instance.storage.mount_path;
                 if (path_in(path, bind->path))
                         stores_refuse(s, CAUSE_MOUNT,

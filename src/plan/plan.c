@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan as a container: actions are added by the planners, put into an order that respects what each waits
- * for, and named by one digest. plan_make() is the list of planners. Nothing here or beside this file may
- * look at a machine (`make pure`). */
+/* The plan as a container: planners add actions, plan_finish() orders them and computes the id. plan_make()
+ * lists the planners. `make pure` checks that no file here reaches a machine. */
 #include "plan/planner.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -124,10 +123,10 @@ bool plan_is_done(const Plan *plan) {
 /* ---- order ---- */
 
 typedef struct Order {
-        size_t **waits_for;     /* for each action, the indexes of what it waits for; ends with SIZE_MAX */
+        size_t **waits_for;     /* per action the indexes of its dependencies, then SIZE_MAX */
         bool *done;
         size_t n;
-        size_t from[_PHASE_MAX];        /* before it all of the phase are done */
+        size_t from[_PHASE_MAX];        /* all before it are done */
 } Order;
 
 static void order_done(Order *o) {
@@ -136,7 +135,7 @@ static void order_done(Order *o) {
         FREE_ALL(o->waits_for, o->done);
 }
 
-/* false: something waits for an action that does not exist, or two have the same name. */
+/* false: a dependency does not exist, or an id is not unique. */
 static bool order_init(Order *o, const Plan *plan) {
         *o = (Order) { xcalloc(plan->n + 1, sizeof(size_t *)), xcalloc(plan->n + 1, sizeof(bool)), plan->n,
                        {} };
@@ -164,7 +163,7 @@ static size_t next_of(Order *o, const Plan *plan, int phase) {
         return o->from[phase] = i;
 }
 
-/* The first of the actions that wait for nothing more: by phase, then as the planners added them. */
+/* The first action without open dependencies, by phase, then in the order of planners. */
 static size_t next_ready(Order *o, const Plan *plan) {
         for (int phase = 0; phase < _PHASE_MAX; phase++)
                 for (size_t i = next_of(o, plan, phase); i < plan->n; i++) {
@@ -210,7 +209,7 @@ int plan_finish(Plan *plan, Diag *diag) {
         char digest[65];
         sha256_hex(text, strlen(text), digest);
         snprintf(plan->id, sizeof(plan->id), "sha256:%s", digest);
-        /* Behind the name: on the next boot there is something else to move, and the plan is the same. */
+        /* Not in the id: the next boot may have other data to move. */
         for (size_t i = 0; i < plan->n; i++)
                 plan->actions[i].deadline_usec += action_more_usec(&plan->actions[i]);
         return 0;
@@ -218,8 +217,7 @@ int plan_finish(Plan *plan, Diag *diag) {
 
 /* ---- filter ---- */
 
-/* Groups that --daemon selects from; everything else belongs to the machine and is always kept, as nodeadm
- * does. */
+/* Groups that --daemon selects from; as in nodeadm all others stay. */
 static const char *const daemons_known[] = { "containerd", "kubelet", NULL };
 
 static bool is_kept(const Action *a, const bool skip[_PHASE_MAX], char *const *daemons) {
@@ -227,7 +225,7 @@ static bool is_kept(const Action *a, const bool skip[_PHASE_MAX], char *const *d
                 return false;
         if (!daemons || !*daemons)
                 return true;
-        if (a->type == ACTION_PRUNE_FILES)      /* the other daemons' files are not stale, only left out */
+        if (a->type == ACTION_PRUNE_FILES)      /* files of other daemons are not stale */
                 return false;
         return !strv_contains((char *const *)daemons_known, a->group) || strv_contains(daemons, a->group);
 }
@@ -314,7 +312,7 @@ static int check_facts(const Host *host, Diag *diag) {
         return r;
 }
 
-/* By their codes; nodestrap-codes(7) says of each what is to be done. */
+/* nodestrap-codes(7) says what to do for each. */
 bool plan_warning_fails(const Diagnostic *warning) {
         static const char *const codes[] = {
                 "containerd-too-old",  "driver-version",   "environment-name",  "expected-disks",
@@ -339,9 +337,9 @@ static bool reads_secret(const Plan *plan, const Action *a) {
         return plan_find(plan, id) || plan_find(plan, "write-file:" SYSTEM_ENVIRONMENT);
 }
 
-/* NVIDIA's daemons read what the image has, and what this program writes of it; so they may be quoted, unless
- * they were given variables: their own or, under nodeadm's name, those of all services. Others read more than
- * is known here: certificates, credentials, imports. ctr repeats what containerd answers. */
+/* Output of NVIDIA daemons may be quoted: they read files of the image and of this program, unless they got
+ * variables of the user. Others also read certificates, credentials and imports. ctr repeats what containerd
+ * says. */
 static void quieten(Plan *plan) {
         const Action *config = plan_find(plan, "write-file:" CONTAINERD_CONFIG);
         for (size_t i = 0; i < plan->n; i++) {
@@ -383,7 +381,7 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
         r = plan_finish(plan, diag);
         if (r >= 0 && !options->foretell) {
                 r = diag_judge(&plan->warnings);
-                if (r < 0)      /* what is known of the rest is said beside it */
+                if (r < 0)
                         diag_move(diag, &plan->warnings);
         }
         if (r >= 0)
@@ -394,7 +392,7 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
 int plan_make(const Config *config, const Host *host, const PlanOptions *options, Plan **ret, Diag *diag) {
         size_t before = diag->n;
         int r = make(config, host, options, ret, diag);
-        /* The planners name a field of the configuration alone: here is where it stands. */
+        /* Planners name only the field; this adds its position. */
         for (size_t i = before; i < diag->n; i++) {
                 const char *path = diag->items[i].path;
                 const Position *at = path && startswith(path, "spec.") ? config_position(config, path) : NULL;

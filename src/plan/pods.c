@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many pods: what the user says, else what the network interfaces can address, changed by an expression
- * (maxPodsExpression). As nodeadm (internal/kubelet/eni_max_pods.go, maxpods/), except that a number the user
- * gives counts for the reservations too. */
+/* maxPods: of the user, else the addresses of the network interfaces, changed by maxPodsExpression. As
+ * nodeadm (internal/kubelet/eni_max_pods.go, maxpods/), except that reservations also use a number of the
+ * user. */
 #include "plan/planner.h"
 #include "base/str.h"
 #include "config/kubelet.h"
 #include <limits.h>
 
 #define EXPRESSION       "spec.kubelet.maxPodsExpression"
-#define DEFAULT_MAX_PODS 110    /* kubelet's own default */
+#define DEFAULT_MAX_PODS 110    /* default of kubelet */
 
-/* The last --max-pods wins, as it does in kubelet, and flags win over files. */
+/* As in kubelet: flags win over files, the last flag wins. */
 static bool from_user(const Config *config, unsigned *ret, const char **ret_source) {
         bool found = false;
         json_t *setting = json_object_get(config->kubelet.config, "maxPods");
@@ -49,7 +49,7 @@ static unsigned standard(const Host *host, const char **ret_source, Diag *warnin
                 return DEFAULT_MAX_PODS;
         }
         *ret_source = "one for each address its interfaces can hold";
-        /* 2: kube-proxy and the CNI use the node's own */
+        /* 2: kube-proxy and the CNI use the address of the node */
         return host->max_enis * (host->addresses_per_eni - 1) + 2;
 }
 
@@ -60,7 +60,7 @@ static void apply_expression(MaxPods *pods, const Config *config, const Host *ho
                 { "ips_per_eni", host->addresses_per_eni },
                 { "max_pods", pods->pods },
                 { "vcpus", host->type && host->type->vcpus ? host->type->vcpus : host->cpus },
-                { "physical_memory_mib", mib }, { "memory_mib", mib },  /* its first name in nodeadm */
+                { "physical_memory_mib", mib }, { "memory_mib", mib },  /* the older name in nodeadm */
         };
         _free_ char *why = NULL;
         int64_t value = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plan → text for people, and → JSON for machines. Neither holds what is in a secret file. */
+/* Plan → text for people, JSON for programs, both without secret content. */
 #include "plan/planner.h"
 #include "base/str.h"
 
-#define COLUMN 54       /* where reasons stand; behind a longer target on a line of their own */
+#define COLUMN 54       /* column of reasons; after a longer target on their own line */
 
 /* ---- lines ---- */
 
@@ -18,7 +18,7 @@ static void add_count(Text *t, size_t n, const char *what) {
                 text_add(t, ", %zu %s%s", n, what, n == 1 ? "" : "s");
 }
 
-/* Those without CPUs are places for GPUs' memory. */
+/* Nodes without CPUs hold GPU memory. */
 static void describe_nodes(Text *t, const Config *config, const Host *host) {
         size_t with_cpus = 0, later = kubelet_numa_nodes(config, host);
         for (size_t i = 0; i < host->n_nodes; i++)
@@ -35,7 +35,7 @@ static void describe_machine(Text *t, const Config *config, const Host *host) {
         unsigned gpus = host->gpus.count;
         text_add(t, "%s%s: ", host->instance.type ?: "unknown type", host->modelled ? ", as modelled" : "");
         text_add(t, host->cpus > 0 ? "%u CPUs" : "CPUs not known", host->cpus);
-        if (host->memory_bytes > 0)     /* the table of types does not have it for all */
+        if (host->memory_bytes > 0)     /* not all instance types have it in the table */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
         describe_nodes(t, config, host);
         add_count(t, gpus, "GPU");
@@ -78,14 +78,14 @@ char *plan_describe_host(const Config *config, const Host *host) {
 
 /* ---- text ---- */
 
-/* critical: on the longest chain to kubelet's start. */
+/* critical: on the critical path to kubelet. */
 static void add_action(Text *t, const Action *a, bool critical) {
         const char *with = a->secret ? NULL : a->with;
         _free_ char *type = xasprintf("  %c %-14s ", critical ? '>' : ' ', action_type_to_string(a->type)),
                     *what = xasprintf("%s%s%s", a->target, with ? " " : "", with ?: ""),
                     *head = xasprintf("%s%s", type, what);
         _cleanup_(text_done) Text why = {};
-        /* In brackets before the reason: what is not shown, and what the machine says. */
+        /* In brackets before the reason: hidden, and state on the machine. */
         if (a->secret && action_is(a, ACTION_OF_FILES))
                 text_add(&why, "[%04o, not shown] ", (unsigned)a->file.mode);
         else if (a->secret && a->with)
@@ -146,7 +146,7 @@ static void add_marks(Text *t, const json_t *node) {
                          json_get_text(value, "value"), json_get_text(value, "effect"));
 }
 
-/* As `kubectl describe node` names and writes them. */
+/* Names and values as in `kubectl describe node`. */
 static void add_node(Text *t, const json_t *node) {
         const char *columns[] = { "capacity", "allocatable", "approximate" }, *name;
         json_t *value;

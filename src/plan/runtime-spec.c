@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OCI runtime spec that containerd starts every container from (base_runtime_spec): what containerd
- * itself would use (containerd pkg/oci/spec.go), with a higher limit of open files, and the user's spec
- * merged over it. */
+/* The OCI runtime spec of every container (base_runtime_spec): the default of containerd (pkg/oci/spec.go)
+ * with a higher limit of open files, merged with the spec of the user. */
 #include "plan/planner.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "redact/secret.h"
 
-/* 2^64 - 1 (RLIM_INFINITY) is no JSON integer of jansson's: a real stands for it, which is that plus one. */
+/* A jansson integer cannot hold 2^64 - 1 (RLIM_INFINITY), so a real stands for it, which is one more. */
 #define UNLIMITED       18446744073709551616.0
-#define UNLIMITED_WORDS "18446744073709552000"  /* what that real becomes in Go's JSON and ours */
+#define UNLIMITED_WORDS "18446744073709552000"  /* that real in JSON of Go and of this program */
 
 static const char *const capabilities[] = {
         "AUDIT_WRITE", "CHOWN",   "DAC_OVERRIDE",     "FOWNER",     "FSETID",
@@ -53,7 +52,7 @@ static void put_process(json_t *spec) {
         json_put(spec, "process/user", json_pack("{si si}", "gid", 0, "uid", 0));
 }
 
-/* In the order of nodeadm's file. */
+/* In the order of the nodeadm file. */
 static json_t *default_spec(void) {
         json_t *spec = json_object(), *list = json_array();
         json_t *types = json_array();
@@ -74,9 +73,9 @@ static json_t *default_spec(void) {
         return spec;
 }
 
-/* Memory that EFA and RDMA are to reach must be locked, and a container has the limit of this spec, whatever
- * limits.d says; what the user's spec says of it holds (awslabs/amazon-eks-ami#595; Bottlerocket does the
- * same: bottlerocket-core-kit, generate_oci_resource_limits). */
+/* EFA and RDMA need locked memory, and limits.d does not apply to containers. A limit of the user wins
+ * (awslabs/amazon-eks-ami#595; Bottlerocket does the same: bottlerocket-core-kit,
+ * generate_oci_resource_limits). */
 static void allow_memlock(json_t *spec) {
         json_t *limits = json_object_get(json_object_get(spec, "process"), "rlimits"), *limit;
         size_t i;
@@ -87,7 +86,7 @@ static void allow_memlock(json_t *spec) {
                                                 "hard", UNLIMITED));
 }
 
-/* Of a string, a number, or one byte of anything else. */
+/* Of a string or a number; else 1. */
 static size_t token_size(const char *json) {
         size_t n = 1;
         if (*json != '"')
@@ -97,9 +96,8 @@ static size_t token_size(const char *json) {
         return n + 1;
 }
 
-/* As nodeadm does: its own is a file, with two blanks a level; with the user's it is written anew. But the
- * number that means "no limit" stays what it is: YAML's reader has made a real of it, which no 64 bits hold,
- * and no container would start. */
+/* As in nodeadm: indented by two, merged by four and sorted. The YAML reader turned "no limit" into a real,
+ * which does not fit 64 bits; with it no container would start. */
 static char *spec_text(const json_t *spec, bool merged) {
         _free_ char *text = json_text(spec, merged ? 4 : 2, merged);
         Text t = {};

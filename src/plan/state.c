@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of kubelet → what apply/state.c compares its state files of an earlier boot with. Everybody
- * may read the plan, so only policies that kubelet has and lists of CPUs go into it. */
+/* kubelet settings → what apply/state.c compares old state files with. Everybody may read the plan, so it
+ * has only known policies and lists of CPUs. */
 #include "plan/node.h"
 #include "base/str.h"
 
-/* The first policy is the default; kubelet on Linux has no others. */
+/* The first policy is the default; Linux has no others. */
 static const struct { const char *name, *policies[2]; } managers[] = {
         { "cpuManagerPolicy",    { "none", "static" } },
         { "memoryManagerPolicy", { "None", "Static" } },
 };
 
-/* Before 1.31 the state of DRA is alpha and has another form
- * (kubernetes/kubernetes:pkg/kubelet/cm/dra/state/checkpoint.go). A file that cannot be removed is a
- * warning: kubelet says itself whether it ends. */
+/* Before 1.31 the DRA state is alpha and has another form
+ * (kubernetes/kubernetes:pkg/kubelet/cm/dra/state/checkpoint.go). A file that stays is a warning: kubelet
+ * itself reports if it exits. */
 const char *plan_state(Plan *plan, const Config *config, const Host *host) {
         _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);
         _cleanup_(json_decrefp) json_t *settings = node_settings(plan, host);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instance stores and volumes → an array, file systems, mounts, and what lives on them. Every boot decides
- * anew from the disks: what they say is the state of a step, and what is asked for alone makes the plan's id.
- * Order, and why it is so: daemons stop when the disks are there, their files move while they stand still,
- * and only then do the binds hide the root disk's directories. */
+/* Instance stores and volumes → an array, file systems, mounts, binds. Each boot decides from the disks:
+ * their state is the state of a step, and only the configuration makes the plan id. Daemons stop once the
+ * disks are mounted, their files move while they are stopped, then binds hide the directories of the root
+ * disk. */
 #include "plan/storage.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -13,22 +13,20 @@
 
 /* ---- text ---- */
 
-/* For the steps that depend on what lies on the disks. */
 static char *why_unknown(const Stores *s, const char *purpose) {
         return xasprintf("%s; the disks were not looked at: %s", purpose,
                          s->seen->not_looked ?: "the run phase does");
 }
 
-/* A UUID of version 8 (RFC 9562), made before anything is touched. A file system must not be made with one
- * that the disks have seen before: nothing is discarded, and xfs and ext4 tell by the UUID whether a block or
- * a journal's record is their own or was left by the one before. With the old one, a power cut would bring
- * old blocks back to life. */
+/* A UUID of version 8 (RFC 9562). The disks must not have seen it before: nothing is discarded, and xfs and
+ * ext4 tell old blocks and journal records by the UUID. With the old one a power failure would revive
+ * them. */
 static void choose_uuid(const Stores *s, Device *d) {
         _cleanup_(text_done) Text input = {};
         char hex[65];
         text_add(&input, "nodestrap %s %s", s->seen->chance ?: "", s->host->instance.id);
         for (size_t i = 0; i < d->n; i++)
-                /* namespaces of one controller share its serial */
+                /* namespaces of a controller share its serial */
                 text_add(&input, " %s %s", d->disks[i]->serial ?: "", d->disks[i]->name);
         sha256_hex(input.data, input.size, hex);
         hex[12] = '8';
@@ -53,7 +51,6 @@ static char *device_label(const Device *d) {
                           : xstrdup("the disk");
 }
 
-/* Without its signature alone it would be refused as what has lost that. */
 static void refuse_content(Stores *s, const Device *d) {
         _free_ char *holds = content_describe(d->content), *label = device_label(d),
                     *free_it = xasprintf(d->array ? "`mdadm --stop /dev/%s`, and `blkdiscard "
@@ -84,7 +81,7 @@ bool is_mountable(const Content *c) {
 
 static StepState filesystem_state(Stores *s, const Device *d) {
         if (d->made != STEP_KEEP && d->made != STEP_REPAIR)
-                /* unknown, make and remake as the array; assemble: seen when it runs */
+                /* assemble: known when the array runs */
                 return d->made;
         if (!d->content)
                 return STEP_ASSEMBLE;
@@ -94,7 +91,7 @@ static StepState filesystem_state(Stores *s, const Device *d) {
                 return STEP_REMAKE;
         if (is_mountable(d->content))
                 return STEP_KEEP;
-        /* of a disk's other contents stores_check_disk() told */
+        /* stores_check_disk() reports other contents of a disk */
         if (d->array || d->content->kind == CONTENT_FILESYSTEM)
                 refuse_content(s, d);
         return STEP_UNKNOWN;
@@ -169,7 +166,7 @@ static void add_array(Plan *plan, const Stores *s, const Device *d, int level, c
 static void add_filesystem(Plan *plan, const Stores *s, const Device *d) {
         _free_ char *why = why_filled(s, d);
         Action *a = add_step(plan, ACTION_MAKE_FILESYSTEM, d, device_target(d), why);
-        /* nothing is made of the chosen one where a file system is kept, and it changes from boot to boot */
+        /* a kept file system does not use the chosen one, which differs at each boot */
         const char *uuid = d->content && d->filled == STEP_KEEP ? d->content->uuid : d->uuid;
         a->with = xstrdup(wanted_filesystem(s, d));
         a->storage.state = d->filled;
@@ -179,8 +176,7 @@ static void add_filesystem(Plan *plan, const Stores *s, const Device *d) {
                 action_after(a, "create-raid:" RAID_DEVICE);
 }
 
-/* One that is mounted while it is not marked as finished was cut off between both: only the mark is
- * missing. */
+/* A mounted file system without the mark was interrupted in between: only the mark is missing. */
 static StepState mount_state(const Device *d) {
         if (d->content && d->mounted)
                 return content_unfinished(d->content) ? STEP_REPAIR : STEP_KEEP;
@@ -223,7 +219,7 @@ static void add_mount(Plan *plan, const Stores *s, const Device *d) {
 static void device_mounted(Stores *s, Device *d) {
         const Mount *here = storage_mount_at(s->seen, d->place),
                     *elsewhere = mounted_elsewhere(s->seen, d->number, d->place);
-        if (elsewhere && d->array)      /* of a disk stores_check_disk() says so */
+        if (elsewhere && d->array)      /* for a disk stores_check_disk() reports it */
                 stores_refuse(s, CAUSE_DISK_USED,
                               "the array runs as %s and is mounted at %s: unmount it there, or set mountPath "
                               "so that it belongs there",
@@ -240,7 +236,7 @@ static void device_mounted(Stores *s, Device *d) {
 }
 
 static Device disk_device(const Stores *s, size_t i, const char *place) {
-        if (i >= s->n)          /* it may be on its way */
+        if (i >= s->n)          /* it may appear later */
                 return (Device) { .place = place };
         const Disk *disk = s->disks[i];
         bool looked = s->seen->looked;
@@ -292,7 +288,7 @@ static const char *why_stopped(StepState state) {
                                   : "while what it writes moves";
 }
 
-/* The step is there once, whoever needs it: what moves to a volume may stop whom the instance stores stop. */
+/* One step per unit: instance stores and volumes may stop the same. */
 static Action *stop_of(Plan *plan, const char *unit, StepState state) {
         for (size_t i = 0; i < plan->n; i++) {
                 Action *a = &plan->actions[i];
@@ -309,7 +305,7 @@ static Action *stop_of(Plan *plan, const char *unit, StepState state) {
         return a;
 }
 
-/* Must it stand still while the directory moves? A volume may hold the places of several units. */
+/* Must this unit stop while the directory moves? A volume may hold places of several units. */
 static bool is_user(const Stores *s, const StorageBind *bind, const char *unit) {
         for (const StorageBind *b = s->places.all; !bind->unit && b < s->places.all + s->places.n; b++)
                 if (streq(b->unit, unit) && (path_in(bind->path, b->path) || path_in(b->path, bind->path)))
@@ -319,7 +315,7 @@ static bool is_user(const Stores *s, const StorageBind *bind, const char *unit) 
 
 static void add_stops(Plan *plan, const Stores *s, const char *mounted, const BindStep *binds, size_t n,
                       char ***ret_ids) {
-        /* who uses whom */
+        /* each uses the next */
         static const char *const units[] = { "kubelet.service", "containerd.service",
                                              "soci-snapshotter.service" };
         _free_ char *before = xasprintf("mount:%s", mounted);
@@ -340,7 +336,7 @@ static void add_stops(Plan *plan, const Stores *s, const char *mounted, const Bi
         }
 }
 
-/* Files of this plan that are written below path, and the removal of old ones, come before it moves. */
+/* Files of this plan below path, and the removal of old ones, come before the move. */
 static void after_files_below(const Plan *plan, size_t n, Action *a, const char *path) {
         _free_ char *prefix = xasprintf("%s/", path);
         for (size_t i = 0; i < n; i++) {
@@ -351,7 +347,7 @@ static void after_files_below(const Plan *plan, size_t n, Action *a, const char 
                 if (a->storage.volume)
                         strv_add(&a->storage.files, file->target);
         }
-        action_after(a, PLAN_PRUNE_ID);         /* planned behind all files, and so not yet */
+        action_after(a, PLAN_PRUNE_ID);         /* not planned yet */
 }
 
 static char *why_moved(const Device *d, StepState state, uint64_t bytes, bool full) {
@@ -372,10 +368,10 @@ static uint64_t room(const Stores *s, const Device *d) {
                 bytes += d->disks[i]->bytes;
         if (!d->volume && s->config->instance.storage.strategy == STORAGE_RAID10)
                 bytes /= 2;
-        return bytes - bytes / 20;      /* what the file system itself takes */
+        return bytes - bytes / 20;      /* for the file system itself */
 }
 
-/* "/var/lib/kubelet 1.2 MB, /var/lib/containerd 63.4 MB": which of them is the large one? */
+/* "/var/lib/kubelet 1.2 MB, /var/lib/containerd 63.4 MB" */
 static char *moves_text(const BindStep *binds, size_t n) {
         Text t = {};
         for (size_t i = 0; i < n; i++)
@@ -422,7 +418,7 @@ static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *bi
                         (Move){ xstrdup(binds[i].bind->path), xstrdup(binds[i].bind->name) };
                 full = full || (dir && !dir->empty);
                 bytes += dir ? dir->bytes : 0;
-                if (dir && !dir->empty && dir->bytes == 0)      /* most often all are on one file system */
+                if (dir && !dir->empty && dir->bytes == 0)      /* they share a file system most often */
                         uncounted = MAX(uncounted, dir->used);
         }
         for (char *const *stop = stops; stop && *stop; stop++)
@@ -434,7 +430,7 @@ static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *bi
         if (a->storage.state != STEP_MAKE)
                 return;
         check_room(s, d, binds, n, bytes);
-        /* empty directories, too */
+        /* also for empty directories */
         need_program(s, "cp", "coreutils",
                      d->volume ? "what the directory holds has to be copied to the volume"
                                : "what the node writes to has to move to the instance stores");
@@ -509,10 +505,10 @@ void add_device_steps(Plan *plan, Stores *s, const Device *d) {
         action_after(a, mounted);
 }
 
-/* RAID0, RAID10: all disks make one place, and the node's state moves there. */
+/* RAID0, RAID10: all disks become one place for the state of the node. */
 static void plan_one(Plan *plan, Stores *s) {
         _free_ char *place = xasprintf("%s/0", s->config->instance.storage.mount_path);
-        /* RAID0 of one disk is that disk; but an array of one member, as nodeadm makes it, is an array. */
+        /* One disk needs no array, but nodeadm makes an array of one member. */
         Device d = (s->count > 1 || s->config->instance.storage.strategy == STORAGE_RAID10 ||
                     (s->seen->looked && s->n == 1 && s->disks[0]->content.kind == CONTENT_RAID_MEMBER))
                            ? one_array(plan, s, place)
@@ -525,7 +521,7 @@ static void plan_one(Plan *plan, Stores *s) {
         add_state(plan, s, &d, binds, n);
 }
 
-/* Mount: each disk is a place of its own, counted from one in the order of serials. */
+/* Mount: a place per disk, numbered from one by serial. */
 static void plan_each(Plan *plan, Stores *s) {
         bool make = false;
         for (size_t i = 0; i < s->count; i++) {
@@ -538,9 +534,8 @@ static void plan_each(Plan *plan, Stores *s) {
                 need_mkfs(s, s->config->instance.storage.filesystem);
 }
 
-/* Where the table of types knows better than the configuration, before an instance is paid for; on the
- * machine itself its own disks count. A node may join with a taint for them only where nothing is made of
- * them. */
+/* Checks expectedDisks against the table of types, before the user pays for an instance; on a machine its
+ * disks count. A node may join with a taint if nothing is made of its disks. */
 static void check_promise(Plan *plan, Stores *s) {
         const InstanceType *type = s->host->type;
         const char *path = "spec.instance.localStorage.expectedDisks";
@@ -569,14 +564,13 @@ static void check_promise(Plan *plan, Stores *s) {
 
 static void plan_stores(Plan *plan, Stores *s) {
         stores_find(s);
-        /* The table has accelerated types alone: of another one the model has no disk, and without a word the
-         * plan would have none either. */
+        /* For other than accelerated types the table has no disks, so a model would silently plan none. */
         if (s->host->modelled && !s->host->type && s->count == 0)
                 diag_warn_at(&plan->warnings, "disks-unknown", NULL, "spec.instance.localStorage.strategy",
                              "how many instance stores a %s has is not known here, and this is the plan "
                              "without any; expectedDisks says how many",
                              s->host->instance.type);
-        /* nodeadm's script goes on without a word. */
+        /* nodeadm says nothing here. */
         if (!s->host->modelled && s->seen->looked && s->count == 0 && s->expected == 0)
                 diag_warn_at(&plan->warnings, "no-instance-stores", NULL,
                              "spec.instance.localStorage.strategy",

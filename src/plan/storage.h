@@ -19,7 +19,7 @@ typedef struct Stores {
         size_t n_files;         /* actions before ours: they write the files */
         bool refused;
 } Stores;
-/* What a file system lies on: the array, or one disk. */
+/* An array or a disk for a file system. */
 typedef struct Device {
         bool array;
         const Disk *const *disks; size_t n;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instance stores there are, whether they are as many as were promised, and whether each of them may be
- * used. */
+/* Which instance stores exist, if they are enough, and if each is free. */
 #include "plan/storage.h"
 #include "base/str.h"
 #include "disk/disk.h"
 #include <errno.h>
 
-#define RAID10_DISKS 4U         /* that it takes at least */
+#define RAID10_DISKS 4U         /* minimum */
 #define STRATEGY "spec.instance.localStorage.strategy"
 
 void stores_done(Stores *s) {
@@ -26,7 +25,7 @@ void stores_refuse(Stores *s, Cause cause, const char *format, ...) {
 
 /* ---- text ---- */
 
-/* As disks are sold: 600 GB, 3.84 TB. */
+/* As sold: 600 GB, 3.84 TB. */
 char *size_text(uint64_t bytes) {
         static const struct {
                 uint64_t size;
@@ -60,8 +59,8 @@ static int compare_disks(const void *a, const void *b) {
         return by_serial ?: strcmp(x->name, y->name);
 }
 
-/* Where nobody looked yet and nobody says how many there will be, the run phase will know; of a model's disk
- * that stands for however many there are, the node. */
+/* Without an examination and an expected number the run phase will know; in a model one disk may stand for
+ * several. */
 static bool number_is_known(const Stores *s) {
         return s->seen->looked || s->expected > 0 ||
                (s->seen->not_looked && !strv_contains(s->host->assumed, "disks"));
@@ -74,7 +73,7 @@ void stores_find(Stores *s) {
                         s->disks[s->n++] = &s->host->disks[i];
         qsort(s->disks, s->n, sizeof(Disk *), compare_disks);
         s->expected = host_expected_stores(s->config, s->host);
-        /* early in a boot some may be on their way */
+        /* early in a boot some may appear later */
         s->count = s->seen->looked ? s->n : MAX(s->n, (size_t)s->expected);
         if (s->count > 0 && s->config->instance.storage.strategy == STORAGE_RAID10 && !number_is_known(s))
                 s->count = MAX(s->count, RAID10_DISKS);
@@ -129,7 +128,7 @@ static bool is_array(const Storage *seen, const char *name) {
         return ANY(a, seen->arrays, seen->n_arrays, streq(a->name, name));
 }
 
-/* Somebody else than md that holds the disk; NULL: nobody. */
+/* A holder of the disk, other than md; or NULL. */
 static const char *foreign_holder(const Storage *seen, const Disk *d, bool md_too) {
         for (char **holder = d->holders; holder && *holder; holder++)
                 if (md_too || !is_array(seen, *holder))
@@ -137,7 +136,7 @@ static const char *foreign_holder(const Storage *seen, const Disk *d, bool md_to
         return NULL;
 }
 
-/* Why this disk is not to be touched: one clause, or NULL. */
+/* Why this disk must not change: a clause, or NULL. */
 static char *why_used(const Stores *s, const Disk *d, const char *place) {
         const Mount *mount = mounted_elsewhere(s->seen, d->number, place);
         const char *holder = foreign_holder(s->seen, d, place != NULL);
@@ -194,6 +193,6 @@ void stores_check_disk(Stores *s, const Disk *d, const char *place) {
                               "`wipefs --all /dev/%s` and `blkdiscard /dev/%s`",
                               label, used, holds, d->name, d->name);
         else if (place || !(d->holders && is_array(s->seen, d->holders[0])))
-                /* of a member array_find() knows more */
+                /* array_find() knows more of a member */
                 (void)stores_check_blank(s, d, NULL);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What belongs to the machine and not to a daemon: environments of services, the resolver's servers,
- * names in /etc/hosts. */
+/* Settings of the machine, not of a daemon: environments of services, the resolver, /etc/hosts. */
 #include "plan/planner.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -12,7 +11,7 @@
 
 /* ---- environment ---- */
 
-/* systemd reads these behind what it has of us for kubelet, which nobody means to replace. */
+/* systemd would read these after ours and replace the kubelet flags. */
 static bool is_kubelets(const char *name) {
         return streq(name, "NODEADM_KUBELET_ARGS") || streq(name, "KUBELET_CONFIG_DROPIN_DIR_ALPHA");
 }
@@ -27,7 +26,7 @@ static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) 
                                           "a line break cannot stand in a unit's environment; write the text "
                                           "to a file and name the file here");
                 if (!variable_name_is_valid(name))
-                        continue;               /* conflict.c says it */
+                        continue;               /* conflict.c reports it */
                 if (strlen(name) + strlen("=") + strlen(e->variables[i].value) >= VARIABLE_MAX)
                         r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
                                           "is longer than 128 KiB with its name: the kernel starts no "
@@ -39,7 +38,7 @@ static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) 
         return r;
 }
 
-/* As nodeadm has it. Anybody who asks systemd for a unit's Environment=, or for that of PID 1, gets it. */
+/* As in nodeadm. Every user can ask systemd for Environment= of a unit or of PID 1. */
 static void add_setting(Text *t, const ServiceEnvironment *e, const char *setting) {
         for (size_t i = 0; e && i < e->n; i++) {
                 _free_ char *assignment = assignment_quote(e->variables[i].name, e->variables[i].value);
@@ -47,8 +46,8 @@ static void add_setting(Text *t, const ServiceEnvironment *e, const char *settin
         }
 }
 
-/* For root alone: PID 1 reads it when it starts a service, and hands it to that one alone. systemd writes a
- * value that it does not take to the journal: validate.c refuses those. */
+/* For root alone: PID 1 reads it at the start of a service and passes it to that one only. systemd writes
+ * invalid values to the journal, so validate.c refuses them. */
 static void plan_variables(Plan *plan, const ServiceEnvironment *e, const char *file, const char *why) {
         _cleanup_(text_done) Text t = {};
         for (size_t i = 0; i < e->n; i++) {
@@ -60,7 +59,7 @@ static void plan_variables(Plan *plan, const ServiceEnvironment *e, const char *
         plan_file(plan, PHASE_CONFIG, "system", file, why, t.data ?: "", 0600)->secret = true;
 }
 
-/* With a percent sign that is no specifier (systemd.unit(5)). */
+/* Doubles percent signs (systemd.unit(5)). */
 static void add_file(Text *t, const char *name) {
         text_add(t, "EnvironmentFile=-" ENVIRONMENT_DIR "/");
         for (const char *p = name; *p; p++)
@@ -68,7 +67,7 @@ static void add_file(Text *t, const char *name) {
         text_add(t, "\n");
 }
 
-/* all: what is for all services is there. own: its own, or NULL. */
+/* all: add the variables for all services. own: those of the unit, or NULL. */
 static void plan_drop_in(Plan *plan, const char *unit, bool all, const ServiceEnvironment *own) {
         _free_ char *path = xasprintf(UNIT_DIR "/%s.d/environment.conf", unit),
                     *file = xasprintf(ENVIRONMENT_DIR "/%s", unit),
@@ -133,8 +132,8 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
                         r = plan_service(plan, e, all, diag);
         }
         if (r >= 0 && all && !plan->as_nodeadm) {
-                /* What is for all services the daemons get that this program starts, and those that are
-                 * named. */
+                /* Variables for all services go to the daemons that this program starts and to named
+                 * services. */
                 const char *reason, *const units[] = { "containerd.service", "kubelet.service", SOCI_UNIT };
                 for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
                         _free_ char *id =
@@ -148,14 +147,14 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
 
 /* ---- resolver ---- */
 
-/* resolved.conf(5). Domains and addresses hold no blanks: validated. */
+/* resolved.conf(5). Validation keeps blanks out of domains and addresses. */
 static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
         size_t servers = strv_length(instance->nameservers), domains = strv_length(instance->domains);
         if (servers + domains == 0)
                 return;
         _cleanup_(text_done) Text t = {};
         _free_ char *dns = strv_join(instance->nameservers, " "), *search = strv_join(instance->domains, " ");
-        /* an empty line for the one that is not set, as in nodeadm's */
+        /* an empty line for an unset one, as in nodeadm */
         text_add(&t, "[Resolve]\n%s%s\n%s%s\n", servers > 0 ? "DNS=" : "", servers > 0 ? dns : "",
                  domains > 0 ? "Domains=" : "", domains > 0 ? search : "");
         _free_ char *why = xasprintf("name servers: %zu, search domains: %zu", servers, domains);
@@ -169,8 +168,8 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
 
 /* ---- names ---- */
 
-/* On Outposts kubelet must find the API server while the link to the region is down, so its addresses stand
- * in /etc/hosts (nodeadm: internal/kubelet/config.go, which appends them at each start). */
+/* On Outposts kubelet needs the API server while the link to the region is down, so its addresses are in
+ * /etc/hosts (nodeadm: internal/kubelet/config.go). */
 static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const char *path = "spec.cluster.apiServerEndpoint";
         if (!config->cluster.outpost)
@@ -202,7 +201,7 @@ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag) 
         if (r < 0)
                 return r;
         plan_resolver(plan, instance);
-        /* Before the run phase begins: until then all interfaces are networkd's. */
+        /* Before the run phase: until then networkd has all interfaces. */
         if (config->gates.no_manage_enis)
                 plan_file(plan, PHASE_CONFIG, "system", NO_MANAGE_MARKER,
                           "interfaces tagged no_manage are networkd's, whenever they come", "", 0644);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which taints the node would register with anyhow: the flag --register-with-taints of a tainted node
- * replaces them, so it must name them, too. kubelet takes the last flag, and any flag before
- * registerWithTaints (kubernetes/kubernetes pkg/util/taints: taintsVar). */
+/* Taints that the node would register with anyway: --register-with-taints of a tainted node replaces them, so
+ * it repeats them. In kubelet the last flag wins, and flags win over registerWithTaints
+ * (kubernetes/kubernetes pkg/util/taints: taintsVar). */
 #include "plan/planner.h"
 #include "base/json.h"
 #include "base/str.h"

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done with the files: the marker that hands later interfaces to the CNI, the reload of systemd, the
- * units in their order, and what a failed step of the devices means to kubelet: that it stays down, or that
- * it registers a node with a taint, where it can. */
+/* Reload of systemd, start of units, the marker that leaves later interfaces to the CNI, and failurePolicy: a
+ * failed step of devices keeps kubelet down or taints the node. */
 #include "plan/planner.h"
 #include "base/str.h"
 
 #define FABRIC_MANAGER "nvidia-fabricmanager.service"
 
-/* Drop-ins of units and PID 1's own settings: what daemon-reload reads. */
+/* Drop-ins and settings of PID 1, for daemon-reload. */
 static bool is_read_by_manager(const Action *a) {
         return a->type == ACTION_WRITE_FILE &&
                (startswith(a->target, UNIT_DIR "/") || streq(a->target, SYSTEM_ENVIRONMENT));
 }
 
-/* What a daemon reads when it starts: its group's files, its drop-ins, its environment and everybody's.
- * SOCI's file is SOCI's. */
+/* Files that a daemon reads at start: of its group, drop-ins, environments. SOCI_CONFIG is for SOCI. */
 static bool is_read_by_unit(const Action *a, const char *unit) {
         _free_ char *drop_ins = xasprintf(UNIT_DIR "/%s.d/", unit),
                     *own = xasprintf(ENVIRONMENT_DIR "/%s", unit),
@@ -29,7 +27,7 @@ static bool is_read_by_unit(const Action *a, const char *unit) {
         return streq(a->group, group) && !startswith(a->target, UNIT_DIR "/");
 }
 
-/* The action is good until the next is added. */
+/* The pointer is valid until the next plan_add(). */
 static Action *plan_unit(Plan *plan, const char *group, const char *unit, const char *why,
                          const char *after) {
         Action *start = plan_add(plan, ACTION_START_UNIT, PHASE_RUN, group, unit, why);
@@ -39,8 +37,8 @@ static Action *plan_unit(Plan *plan, const char *group, const char *unit, const 
         return start;
 }
 
-/* After it a daemon may start that is enabled by itself, so it comes last of what concerns disks, and before
- * our own starts. What was mounted is its content, a line each: units/nodestrap-trim.service reads it. */
+/* Enabled daemons may start after it, so it comes last of the disks and before our own starts. Its content
+ * are the mount points, a line each, for units/nodestrap-trim.service. */
 static void plan_ready(Plan *plan, bool storage) {
         _cleanup_(text_done) Text mounts = {};
         for (size_t i = 0; i < plan->n; i++)
@@ -53,15 +51,14 @@ static void plan_ready(Plan *plan, bool storage) {
                                   mounts.data ?: "", 0644);
         if (!storage)
                 action_after(ready, PLAN_RELOAD_ID);    /* and so after all files */
-        for (size_t i = 0, n = strv_length(ready->after); i + 1 < plan->n; i++)      /* each once: many */
+        for (size_t i = 0, n = strv_length(ready->after); i + 1 < plan->n; i++)      /* many, each once */
                 if (plan->actions[i].type == ACTION_MOUNT || plan->actions[i].type == ACTION_BIND)
                         strv_push_at(&ready->after, n++, xstrdup(plan->actions[i].id));
 }
 
-/* containerd's store has moved to disks that a stop and start of the instance blanks, and the AMI's sandbox
- * image with it. And SOCI unpacks nothing that lies in another snapshotter's store, as what the AMI has
- * brought does (nodeadm: internal/containerd/sandbox_image.go). And in AMIs of before May 2026 it has no tag
- * and is not pinned (awslabs/amazon-eks-ami#2729, #2730). kubelet waits for it, containerd does not. */
+/* Import the sandbox image: a stop and start blanks instance stores and the image. SOCI needs it in its own
+ * snapshotter (nodeadm: internal/containerd/sandbox_image.go). AMIs before May 2026 have it without tag and
+ * pin (awslabs/amazon-eks-ami#2729, #2730). kubelet waits for it, containerd does not. */
 static void plan_sandbox_image(Plan *plan, const Config *config, const Host *host, bool soci) {
         _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);
         const StorageBind *store = &places.all[PLACE_CONTAINERD];
@@ -92,23 +89,22 @@ bool plan_is_device_step(const Action *a) {
 
 #define FABRIC_ID "await-fabric:fabric"
 
-/* Behind all that is done to devices: where they must be well, or just over. */
+/* well: all steps of devices must succeed; else only end. */
 static void after_devices(const Plan *plan, Action *a, bool well) {
         for (size_t i = 0; i < plan->n; i++)
                 if (plan_is_device_step(&plan->actions[i]))
                         (well ? action_after : action_after_any)(a, plan->actions[i].id);
 }
 
-/* It may have died since it was started, in which case CUDA fails on GPUs that look well
- * (Azure/AgentBaker#1269). The last thing that is looked at before kubelet's turn; also where a step failed,
- * for this may be why. */
+/* Fabric manager may die after its start, and then CUDA fails on GPUs that look well (Azure/AgentBaker#1269).
+ * The last check before kubelet, also after a failed step: this may be the cause. */
 static void plan_watch(Plan *plan) {
         if (!plan_find(plan, "start-unit:" FABRIC_MANAGER))
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_UNIT, PHASE_DEVICES, "accelerator", FABRIC_MANAGER,
                              "it is still there, whatever its type");
         const char *const others[] = { "start-unit:containerd.service", "import-image:" SANDBOX_ARCHIVE };
-        action_after(a, "start-unit:" FABRIC_MANAGER);  /* one that never was up has said so */
+        action_after(a, "start-unit:" FABRIC_MANAGER);  /* a failed start is reported already */
         for (size_t i = 0; i < ARRAY_SIZE(others); i++)
                 if (plan_find(plan, others[i]))
                         action_after_any(a, others[i]);
@@ -117,10 +113,10 @@ static void plan_watch(Plan *plan) {
                         action_after_any(a, plan->actions[i].id);
 }
 
-/* Also where a failure keeps kubelet down: an earlier run of this boot may have left a taint. The clique is
- * known when the fabric has come. */
+/* Also if a failure keeps kubelet down: an earlier run of this boot may have left a taint. The fabric tells
+ * the clique. */
 static void plan_taint(Plan *plan, const Config *config, const Host *host) {
-        /* Only racks have cliques, and only the fabric gate sees which. */
+        /* Only racks have cliques, and only the fabric gate finds them. */
         bool taint = config->failure_policy == FAILURE_JOIN_TAINTED,
              label = config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY &&
                      plan_find(plan, FABRIC_ID);
@@ -151,7 +147,7 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
         after_devices(plan, a, false);
 }
 
-/* kubelet's files say how the cluster is asked. */
+/* It needs the kubelet files to reach the cluster. */
 static void plan_check_node(Plan *plan, const Config *config, const Host *host) {
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return;
@@ -174,13 +170,12 @@ static void plan_turn(Plan *plan, const char *forget, bool tainted) {
         if (plan_find(plan, "import-image:" SANDBOX_ARCHIVE))
                 action_after(turn, "import-image:" SANDBOX_ARCHIVE);
         action_after(turn, "start-unit:containerd.service");
-        /* also where --daemon leaves containerd out */
+        /* also if --daemon leaves containerd out */
         action_after(turn, "write-file:" MOUNTS_READY);
         action_after(turn, "taint-node:" TAINT_FILE);
         action_after(turn, forget);
         after_devices(plan, turn, !tainted);
-        /* Only what devices lack is tolerated: a file that fails leaves the steps that need it without a
-         * verdict of their own. */
+        /* A taint tolerates failed devices, not failed files: steps that need such a file have no result. */
         for (size_t i = 0; i < plan->n; i++)
                 for (char **id = plan_is_device_step(&plan->actions[i]) ? plan->actions[i].after : NULL;
                      id && *id; id++) {
@@ -190,9 +185,9 @@ static void plan_turn(Plan *plan, const char *forget, bool tainted) {
                 }
 }
 
-/* SOCI and containerd wait for disks and files, not for devices: the file of CDI is read when a container
- * asks for a device, by a cache that also finds a directory that was not there when it began
- * (cncf-tags/container-device-interface:pkg/cdi/cache.go), and NVIDIA's runtime starts with the container. */
+/* SOCI and containerd do not wait for devices. The CDI cache reads the file when a container asks for a
+ * device, even from a new directory (cncf-tags/container-device-interface:pkg/cdi/cache.go). The NVIDIA
+ * runtime starts with the container. */
 static void plan_daemons(Plan *plan, const Config *config, const Host *host, bool soci) {
         const char *socket = plan_containerd_socket(config, host, false);
         if (soci)
@@ -213,7 +208,7 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
         plan_turn(plan, forget, config->failure_policy == FAILURE_JOIN_TAINTED);
         Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",
                                     "start-unit:containerd.service");
-        strv_add(&kubelet->unit.reads, TAINT_FILE);    /* restarted when it appears, changes or goes */
+        strv_add(&kubelet->unit.reads, TAINT_FILE);    /* restarts kubelet when it changes */
         kubelet->unit.no_swap = plan_kubelet_switch(plan, "failSwapOn", true);
         kubelet->unit.defaults = plan_kubelet_switch(plan, "protectKernelDefaults", false);
         action_after(kubelet, "write-file:" KUBELET_TURN);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EBS volumes → file systems, mounts, and the directories that they become. A volume outlives the machine
- * that it is attached to, so nothing on it is ever made anew but what this program began and did not finish;
- * and what it holds wins over what lies in its directory. The plan's id goes by what the configuration calls
- * the volume; which disk that is, its state says. */
+/* EBS volumes → file systems, mounts and binds. A volume outlives its machine, so nothing on it is made
+ * again unless this program was interrupted, and its content wins over that of the directory. The plan id has
+ * the configured name of the volume; the state has its disk. */
 #include "plan/storage.h"
 #include "base/str.h"
 
@@ -12,7 +11,7 @@ const Volume *volume_for(const Config *config, const char *path) {
 
 /* ---- which disk ---- */
 
-/* "nvme0n1 (vol0123…, 21.5 GB, also called xvda), …": those that could have been meant. */
+/* "nvme0n1 (vol0123…, 21.5 GB) called xvda, …": the candidates. */
 static char *volumes_text(const Stores *s) {
         Text t = {};
         for (size_t i = 0; i < s->host->n_disks; i++) {
@@ -45,7 +44,7 @@ static void refuse_kind(Stores *s, const Volume *v, const Disk *d) {
         text_done(&model);
 }
 
-/* Does an entry before this one mean the same disk by another name? */
+/* Does an earlier entry mean the same disk? */
 static bool refuse_again(Stores *s, size_t i, const Disk *d) {
         const Volume *all = s->config->instance.volumes;
         for (size_t k = 0; k < i; k++) {
@@ -90,14 +89,14 @@ static bool is_target(const Volume *v, const char *number, const Mount *m) {
         const json_t *at = json_object_get(v->index, m->target);
         if (!streq(m->number, number) || m->root[0] != '/' || (v->index && !at))
                 return false;
-        size_t i = (size_t)json_integer_value(at);      /* there may be thousands, each a mount */
+        size_t i = (size_t)json_integer_value(at);      /* there may be thousands */
         while (!at && v->targets[i] && !streq(v->targets[i], m->target))
                 i++;
         return v->targets[i] && streq(m->root + 1, v->folders[i]);
 }
 
-/* Mounted somewhere that is not ours. Where the whole of it is seen at its one target, by /etc/fstab or a
- * unit of nodeadm's, there is nothing left to be done, and not here. */
+/* A mount that is not ours. If /etc/fstab or a unit of nodeadm shows the whole volume at its one target,
+ * nothing is left to do. */
 static const Mount *mount_elsewhere(const Stores *s, const Device *d) {
         if (!mounted_elsewhere(s->seen, d->number, d->place))
                 return NULL;
@@ -109,7 +108,7 @@ static const Mount *mount_elsewhere(const Stores *s, const Device *d) {
         return NULL;
 }
 
-/* Why this disk is not to be touched: one clause, or NULL. */
+/* Why this disk must not change: a clause, or NULL. */
 static char *why_used(const Stores *s, const Device *d) {
         const Disk *disk = d->disks[0];
         const Mount *mount = mount_elsewhere(s, d);
@@ -134,7 +133,7 @@ static void check_disk(Stores *s, const Device *d) {
         const Disk *disk = d->disks[0];
         _free_ char *label = disk_label(disk), *used = why_used(s, d);
         const char *device = d->volume->device;
-        /* Its folders are seen at their targets, and it itself is not where it was mounted for that. */
+        /* Its folders are at their targets, but its own mount is gone. */
         const Mount *m = mount_elsewhere(s, d),
                     *seen = m && !d->volume->whole && is_target(d->volume, d->number, m) ? m : NULL;
         if (seen && !disk->root)
@@ -183,7 +182,7 @@ static void check_place(Stores *s, const Device *d) {
                 refuse_foreign_way(s, d->place, dir->foreign);
 }
 
-/* Where instance stores are mounted, or what is bound to them. */
+/* Conflicts with places of instance stores. */
 static void check_stores(Stores *s, const char *target) {
         const LocalStorage *o = &s->config->instance.storage;
         if (path_in(target, VOLUMES_PLACE))
@@ -228,7 +227,8 @@ static void check_target(Stores *s, const Volume *v, const BindStep *step, const
                               "%s is on a read-only file system, so that nothing can be made or moved there: "
                               "make it in the image, and empty",
                               path);
-        else if (dir && dir->foreign && !dir->foreign_itself)   /* a target of a volume may be somebody's */
+        else if (dir && dir->foreign && !dir->foreign_itself)   /* a target of a volume may belong to a
+                                                                 * user */
                 refuse_foreign_way(s, path, dir->foreign);
 }
 
@@ -253,7 +253,7 @@ static void add_targets(Plan *plan, Stores *s, const Device *d) {
         for (size_t i = 0; i < n; i++) {
                 binds[i] = (StorageBind){ .path = d->volume->targets[i], .name = d->volume->folders[i] };
                 find_bind(s, d, &binds[i], &steps[i]);
-                /* The volume would hold an empty directory. */
+                /* Else the volume would hold an empty directory. */
                 for (size_t k = 0; k < ARRAY_SIZE(storage_binds); k++)
                         if (s->places.all[k].given && streq(storage_binds[k].path, binds[i].path))
                                 diag_warn_at(&plan->warnings, "no-effect", NULL, s->path,
@@ -263,7 +263,7 @@ static void add_targets(Plan *plan, Stores *s, const Device *d) {
         add_state(plan, s, d, steps, n);
 }
 
-/* Is the volume where it is mounted first, or, by somebody else, where it is to be seen? */
+/* Is the volume at its place, or did something else mount it at its target? */
 static void find_mount(const Stores *s, Device *d) {
         const char *target = d->volume->targets[0];
         const Mount *here = storage_mount_at(s->seen, d->place), *there = storage_mount_at(s->seen, target);
@@ -286,7 +286,7 @@ static void check_read_only(Stores *s, const Device *d) {
                 }
 }
 
-/* What it means at the next boot nobody knows. Disks of Xen keep theirs: that of the launch template. */
+/* Kernel names change between boots, but those of Xen come from the launch template. */
 static void warn_kernel_name(Plan *plan, const Stores *s, const Volume *v, const Disk *d) {
         _free_ char *canonical = volume_canonical(v->device);
         Text t = {};
@@ -328,7 +328,7 @@ static void add_volume(Plan *plan, Stores *s, size_t i) {
 }
 
 void plan_volumes(Plan *plan, Stores *s) {
-        /* Each would be mounted over the other's mounts, or be hidden by them. */
+        /* Each would hide the mounts of the other. */
         const LocalStorage *o = &s->config->instance.storage;
         if (s->config->instance.n_volumes > 0 && o->strategy != STORAGE_NONE &&
             (path_in(o->mount_path, VOLUMES_PLACE) || path_in(VOLUMES_PLACE, o->mount_path)))
