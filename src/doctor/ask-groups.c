@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The control groups of the daemons that doctor asks: made in each hierarchy, shown to them as those of the
- * machine, removed at the end. */
+ * The control groups of the daemons that doctor starts. */
 #include "doctor/ask.h"
 
 #include "base/str.h"
@@ -27,7 +26,7 @@ static const char *kind_name(const char *kind) {
         return startswith(kind, "name=") ? kind + strlen("name=") : kind;
 }
 
-/* A group of cgroup v1 has no CPUs and no memory until it is given some. */
+/* A new group of cgroup v1 has neither CPUs nor memory. */
 static void copy_cpuset(const char *from, const char *to) {
         static const char *const files[] = { "cpuset.cpus", "cpuset.mems" };
         for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
@@ -39,7 +38,6 @@ static void copy_cpuset(const char *from, const char *to) {
         }
 }
 
-/* Where no process is in it. */
 static bool group_remove(const char *path) {
         FTS *tree = fts_open((char *[]){ (char *)path, NULL }, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
         for (FTSENT *e = tree ? fts_read(tree) : NULL; e; e = fts_read(tree))
@@ -50,8 +48,8 @@ static bool group_remove(const char *path) {
         return access(path, F_OK) < 0;
 }
 
-/* Of one that was killed. A number of a process is its own only within a namespace, and in a lock there is no
- * such doubt. */
+/* Groups of a killed doctor. A lock tells, where a process number means something else in another
+ * namespace. */
 static void stale_remove(const Root *root, const char *base) {
         _strv_ char **names = NULL;
         int r = root_list(root, base, &names);
@@ -64,8 +62,8 @@ static void stale_remove(const Root *root, const char *base) {
         }
 }
 
-/* In cgroup v1 below our own group, which a container may confine us to. In v2 the root alone may have both
- * processes and groups that have controllers. */
+/* v1: below our own group, which a container may confine us to. v2: only the root may have both processes
+ * and groups with controllers. */
 static int group_make(Ask *a, const char *kind, const char *path) {
         const Root *root = a->image->root;
         bool two = !*kind, pure = root_exists(root, CGROUPS "/cgroup.controllers") > 0;
@@ -113,7 +111,6 @@ int ask_groups_make(Ask *a) {
         return a->why && r >= 0 ? -ENOENT : r;
 }
 
-/* The kernel has ended every process of the namespace by then. */
 void ask_groups_remove(const Ask *a) {
         uint64_t end = now_usec() + ASK_CLEAN_USEC;
         for (size_t i = 0; i < a->n_groups; i++)
@@ -121,7 +118,7 @@ void ask_groups_remove(const Ask *a) {
                         usleep(10 * USEC_PER_MSEC);
 }
 
-/* The first process is in each group, whose root it is then. */
+/* The new cgroup namespace has these groups as its roots. */
 int ask_groups_enter(Ask *a) {
         for (size_t i = 0; i < a->n_groups; i++) {
                 _free_ char *procs = xasprintf("%s/cgroup.procs", a->groups[i].own);
@@ -132,7 +129,6 @@ int ask_groups_enter(Ask *a) {
         return unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0;
 }
 
-/* v2 alone */
 static bool groups_are_pure(const Ask *a) {
         return a->n_groups == 1 && !*a->groups[0].kind;
 }
@@ -153,7 +149,7 @@ int ask_groups_show(Ask *a) {
                 (void)!mkdir(top, 0755);
                 if (mount("nodestrap", top, *kind ? "cgroup" : "cgroup2", 0, *kind ? data : NULL) < 0)
                         return -errno;
-                /* in v2 a group that gives controllers away has no process */
+                /* in v2 a group that delegates controllers may not have processes */
                 _free_ char *daemons = xasprintf("%s/daemons", top),
                             *procs = xasprintf("%s/cgroup.procs", daemons);
                 if (!*kind && (mkdir(daemons, 0755) < 0 || put_value(procs, "0") < 0))
@@ -162,7 +158,7 @@ int ask_groups_show(Ask *a) {
         return 0;
 }
 
-/* In v2 what is below has those controllers alone that it is given. */
+/* In v2 a child has only the controllers that its parent delegates. */
 static void give_controllers(const char *group) {
         _free_ char *from = xasprintf("%s/cgroup.controllers", group), *text = NULL,
                     *to = xasprintf("%s/cgroup.subtree_control", group);
@@ -176,7 +172,7 @@ static void give_controllers(const char *group) {
         }
 }
 
-/* Where it cannot be made, kubelet tells of it. */
+/* kubelet reports a group that is missing. */
 static void group_name(const Ask *a, const char *name) {
         name += strspn(name, "/");
         for (size_t i = 0; *name && !strstr(name, "..") && i < a->n_groups; i++) {
@@ -193,8 +189,8 @@ static void group_name(const Ask *a, const char *name) {
         }
 }
 
-/* A boot has them from systemd, and kubelet ends where one is missing (kubernetes: pkg/kubelet/cm/
- * container_manager_linux.go and node_container_manager_linux.go). */
+/* systemd makes these on a node; kubelet ends where one is missing (kubernetes:
+ * pkg/kubelet/cm/container_manager_linux.go and node_container_manager_linux.go). */
 static const char *const named_groups[][2] = {
         { "cgroupRoot", "--cgroup-root" },
         { "kubeReservedCgroup", "--kube-reserved-cgroup" },
@@ -207,7 +203,6 @@ static void name_in_file(const Ask *a, const char *path) {
                 group_name(a, json_get_text(json, named_groups[i][0]));
 }
 
-/* "" where it is not among them */
 static const char *flag_value(char *const *words, const char *flag) {
         const char *value = "";
         for (char *const *w = words; *w; w++)
@@ -218,7 +213,7 @@ static const char *flag_value(char *const *words, const char *flag) {
         return value;
 }
 
-/* As it is going to read them, with drop-ins of the image. */
+/* With drop-ins of the image, as kubelet reads them. */
 int ask_groups_name(Ask *a) {
         const char *dir = flag_value(a->kubelet, "--config-dir");
         DIR *all = *dir ? opendir(dir) : NULL;

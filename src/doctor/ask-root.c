@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The root of the daemons that doctor asks: that of the machine read-only, memory wherever they write, the
- * planned files in their places. */
+ * The root of the daemons that doctor starts: the machine read-only, memory where they write, the planned
+ * files. */
 #include "doctor/ask.h"
 
 #include "base/paths.h"
@@ -18,8 +18,8 @@
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
 #endif
-#define SPACE     "/tmp"                /* where the new root is made */
-/* For the sentence that a program in the way has not ended. */
+#define SPACE     "/tmp"
+/* Left for the message that cp has not ended. */
 #define TELL_USEC (2 * USEC_PER_SEC)
 
 static int put(const char *path, const void *data, size_t size, mode_t mode) {
@@ -27,7 +27,7 @@ static int put(const char *path, const void *data, size_t size, mode_t mode) {
         return fd >= 0 && write(fd, data, size) == (ssize_t)size && fchmod(fd, mode) == 0 ? 0 : -errno;
 }
 
-/* A directory that can be written: where that of the machine is in the way, memory covers it. */
+/* Makes a writable directory; covers a read-only one with a tmpfs. */
 static int cover(const char *path) {
         _free_ char *part = xstrdup(path);
         for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
@@ -65,7 +65,7 @@ static int show_entry(const char *name) {
                                                                                                    : 0;
 }
 
-/* Other checks are about swap and settings of the kernel. kubelet sees what it wants, and writes there. */
+/* Other checks look at swap and kernel settings. kubelet sees the values it wants, and may write there. */
 static int show_kernel(_unused_ Ask *a) {
         static const char none[] = "Filename Type Size Used Priority\n";
         int r = put(SPACE "/swaps", none, strlen(none), 0644);
@@ -81,8 +81,7 @@ static int show_kernel(_unused_ Ask *a) {
         return r;
 }
 
-/* Both daemons have systemd make their cgroups, and here is none. So those of containerd are plain, as
- * --cgroup-driver makes those of kubelet. */
+/* Here systemd does not make cgroups: containerd uses plain ones, as --cgroup-driver makes kubelet do. */
 static int write_planned(Ask *a) {
         static const char by_systemd[] = "SystemdCgroup = true";
         int r = 0;
@@ -94,7 +93,7 @@ static int write_planned(Ask *a) {
                             *parent = xstrndup(file->target,
                                                (size_t)(strrchr(file->target, '/') - file->target));
                 char *at = streq(file->target, CONTAINERD_CONFIG) ? content : NULL;
-                while (at && (at = strstr(at, by_systemd)))     /* by as many characters */
+                while (at && (at = strstr(at, by_systemd)))     /* of the same length */
                         memcpy(at, "SystemdCgroup=false ", strlen(by_systemd));
                 r = cover(parent);
                 (void)!unlink(file->target);
@@ -107,7 +106,7 @@ static int cover_places(Ask *a) {
         static const char *const places[] = { "/var/lib", "/var/log", "/var/tmp" };
         _cleanup_(storage_places_done) StoragePlaces theirs = storage_binds_of(a->config);
         int r = 0;
-        (void)!cover("/usr/libexec/kubernetes");        /* for plugins: kubelet goes on without */
+        (void)!cover("/usr/libexec/kubernetes");        /* for plugins; kubelet runs without it */
         for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(places); i++)
                 r = cover(places[i]);
         for (size_t i = 0; r >= 0 && i < theirs.n; i++)

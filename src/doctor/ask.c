@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The planned files → what containerd and kubelet of this machine say of them. Both start in namespaces of
- * their own, on a root that shows that of the machine read-only, with memory wherever they write. They see
- * no network but a loopback, no socket of a daemon that runs, and of control groups only what is made for
- * them. Their first process ends with us, and all others with it. tests/oracles/kubelet.py asks likewise. */
+ * Starts containerd and kubelet of this machine with the planned files, in namespaces of their own. Their
+ * root is that of the machine, read-only, with memory where they write. They see a loopback, no socket of
+ * a running daemon, and only the control groups made for them. The first process dies with us, and the
+ * others with it. tests/oracles/kubelet.py does the same. */
 #include "doctor/ask.h"
 #include "doctor/look.h"
 
@@ -26,13 +26,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Until both have answered, and then until what they had is gone: 20 s together. */
+/* Plus ASK_CLEAN_USEC: 20 s together. */
 #define LIMIT_USEC  (18 * USEC_PER_SEC)
 /* kubelet listens before it has looked at all settings of TLS. */
 #define GRACE_USEC  USEC_PER_SEC
-/* A containerd that may only log errors does not say that it has booted. */
+/* With log level error, containerd does not log that it has booted. */
 #define SILENT_USEC (5 * USEC_PER_SEC)
-/* It listens before it answers. */
+/* containerd listens before it answers. */
 #define BOOT_USEC   (300 * USEC_PER_MSEC)
 
 static void ask_done(Ask *a) {
@@ -77,7 +77,7 @@ static void start(char *const *argv, int out) {
         _exit(127);
 }
 
-/* The first process of the namespace. A pipe without a writer tells that a daemon has ended. */
+/* The first process of the namespace. A pipe without a writer shows that a daemon has ended. */
 _noreturn_ static void first_process(Ask *a) {
         char byte;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -109,7 +109,7 @@ _noreturn_ static void first_process(Ask *a) {
 typedef struct Daemon {
         int *fd;                        /* -1: it has ended */
         Text line;
-        char *said;                     /* the last line that may say why it ends, or just the last */
+        char *said;                     /* the last line that may say why it ends, else the last */
         bool fatal, stands, refuses;
         uint64_t stands_usec;
 } Daemon;
@@ -119,7 +119,7 @@ static void daemon_done(Daemon *d) {
         free(d->said);
 }
 
-/* The letter and date of klog, or JSON; then words of the main function of kubelet, or of its managers. */
+/* A line of klog or JSON with words of the main function of kubelet, or of its managers. */
 static bool is_fatal(const char *line) {
         static const char *const begins[] = { "panic:", "fatal error:", "Error:", "containerd: " },
                                  *const words[] = { "\"command failed\"", "run.go:", "\"Failed to " };
@@ -172,8 +172,8 @@ static bool waits_for_containerd(const Daemon *kubelet) {
         return kubelet->said && strstr(kubelet->said, "validate service connection");
 }
 
-/* Until both are known to stand or refuse. kubelet looks at its settings while containerd starts, and where
- * it ends for want of that, it starts once more. */
+/* kubelet checks its settings while containerd starts. If it ends because containerd is missing, it starts
+ * once more. */
 static void listen_to(Ask *a, Daemon *containerd, Daemon *kubelet) {
         uint64_t begin = now_usec();
         bool again = false;
@@ -230,7 +230,7 @@ static int open_pipes(Ask *a) {
         return pipe2(a->again, O_CLOEXEC) < 0 || pipe2(a->fault, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
-/* The caller's; NULL: there is none, and a->why says so. */
+/* NULL, with a->why: not found. The caller frees it. */
 static char *find_daemon(Ask *a, const char *name) {
         _free_ char *odd = NULL, *path = program_find(a->image->root, name, &odd);
         if (!path && !a->why)
@@ -241,7 +241,7 @@ static char *find_daemon(Ask *a, const char *name) {
         return TAKE_PTR(path);
 }
 
-/* --v=2: with less it does not say that it has started. */
+/* Below --v=2 kubelet does not log that it has started. */
 static int command_lines(Ask *a) {
         const Action *environment = plan_find(a->plan, "write-file:" KUBELET_ENVIRONMENT);
         const char *driver = json_get_text(a->config->kubelet.config, "cgroupDriver");
@@ -265,7 +265,7 @@ static int command_lines(Ask *a) {
         return 0;
 }
 
-/* The reason why its root cannot be made, else NULL; the caller's. */
+/* Why its root could not be made, else NULL; the caller frees it. */
 static char *read_fault(Ask *a) {
         _cleanup_(text_done) Text why = {};
         char buffer[512];
@@ -284,7 +284,7 @@ static char *read_fault(Ask *a) {
         return why.data ? text_take(&why) : xstrdup("its first process was killed; look for want of memory");
 }
 
-/* A process that waits for a disk ends with the disk alone. */
+/* SIGKILL does not end a process that waits for a disk. */
 static void end(pid_t pid) {
         uint64_t until = now_usec() + ASK_CLEAN_USEC;
         kill(pid, SIGKILL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The lists of needs and of checks: how they are filled, searched and freed. */
+ * The lists of needs and of checks. */
 #include "doctor/checks.h"
 
 #include "base/str.h"

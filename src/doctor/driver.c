@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Image → NVIDIA's drivers that it has: of the modules of its kernels, or one of each tree that a boot
- * chooses from. Modules say their version and license themselves; where they are compressed, or are built at
- * boot, names of files beside them do. */
+ * Image → its NVIDIA drivers: from modules of its kernels, or from each tree. Compressed modules, and
+ * those built at boot, do not show a version; names of files beside them do. */
 #include "doctor/look.h"
 
 #include "base/str.h"
@@ -21,7 +20,6 @@ void drivers_done(Image *i) {
         i->driver = NULL;
 }
 
-/* Takes over what it is given. */
 static void add_driver(Image *i, Driver driver) {
         *APPEND(i->drivers, i->n_drivers) = driver;
 }
@@ -45,7 +43,7 @@ static bool find_in_kernels(const Image *i, Driver *ret) {
         size_t rest = MODULES_MAX;
         if (i->kernel && find_in_kernel(i->root, i->kernel, &rest, ret))
                 return true;
-        for (size_t k = strv_length(i->kernels); k > 0; k--) /* the newest first */
+        for (size_t k = strv_length(i->kernels); k > 0; k--) /* newest first */
                 if (!(i->kernel && streq(i->kernels[k - 1], i->kernel)) &&
                     find_in_kernel(i->root, i->kernels[k - 1], &rest, ret))
                         return true;
@@ -69,8 +67,8 @@ char *tree_module(const Root *root, const char *tree, const char *kernel, const 
 
 /* ---- names ---- */
 
-/* The version among the parts of a name: "580.126.09", "nvidia-open-580.126.09-kernel6.12.46-x86_64…", but
- * not "nvidia-fs-2.24.3". The caller's. */
+/* "580.126.09" and "nvidia-open-580.126.09-kernel6.12.46-x86_64…" have one, "nvidia-fs-2.24.3" does not. The
+ * caller frees it. */
 static char *version_in_name(const char *name) {
         for (const char *part = name;; part++) {
                 size_t n = strcspn(part, "-");
@@ -82,7 +80,7 @@ static char *version_in_name(const char *name) {
         }
 }
 
-/* The newest of the entries that begin so. */
+/* The newest version among the names with this prefix. */
 static bool find_in_names(const Root *root, const char *folder, const char *prefix, Driver *ret) {
         _free_ char *newest = NULL, *where = NULL;
         _strv_ char **names = root_names(root, folder);
@@ -101,7 +99,7 @@ static bool find_in_names(const Root *root, const char *folder, const char *pref
         return true;
 }
 
-/* Where sources, archives and libraries of the driver lie that have its version in their names. */
+/* Sources, archives and libraries with the driver version in their names. */
 static bool find_in_places(const Root *root, Driver *ret) {
         static const char *const places[][2] = {
                 { "/usr/src", "nvidia-" },
@@ -118,7 +116,8 @@ static bool find_in_places(const Root *root, Driver *ret) {
 
 /* ---- trees ---- */
 
-/* Its flavors are of one version, which its build notes (awslabs/amazon-eks-ami: setup-nvidia.sh). */
+/* All flavors have one version, which the build writes to .version (awslabs/amazon-eks-ami:
+ * setup-nvidia.sh). */
 static bool find_in_tree(const Image *i, const char *tree, Driver *ret) {
         _free_ char *noted = xasprintf("%s/.version", tree), *folder = NULL, *version = NULL;
         for (size_t k = strv_length(i->kernels); k > 0; k--) {
@@ -151,7 +150,6 @@ static bool find_running(const Image *i, Driver *ret) {
         return true;
 }
 
-/* The version that all of them have. */
 static void settle(Image *i) {
         const char *version = i->n_drivers > 0 ? i->drivers[0].version : NULL;
         for (size_t k = 1; k < i->n_drivers && version; k++)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An ELF file → what it needs to run. Offsets and sizes are those of somebody else's file: every read says
- * where it ends, every loop how often. */
+ * An ELF file → what it needs to run. The file may be hostile: every offset, size and count has a limit. */
 #include "doctor/elf.h"
 
 #include "base/str.h"
@@ -8,11 +7,11 @@
 #include <elf.h>
 #include <errno.h>
 
-#define MAX_HEADERS  256u  /* of programs; the most that linkers make is about 15 */
-#define MAX_SECTIONS 4096u /* of NVIDIA's modules some hundred */
+#define MAX_HEADERS  256u  /* of programs; linkers make about 15 at most */
+#define MAX_SECTIONS 4096u /* NVIDIA modules have some hundred */
 #define MAX_DYNAMIC  4096u
 #define MAX_NEEDED   256u
-#define MAX_VERSIONS 1024u /* of libstdc++ some hundred */
+#define MAX_VERSIONS 1024u /* libstdc++ has some hundred */
 #define MAX_STRING   4096u
 
 void elf_done(Elf *e) {
@@ -34,7 +33,7 @@ char *elf_machine_text(unsigned machine) {
                                         : xasprintf("machine %u of elf(5)", machine);
 }
 
-/* All of it, or -EBADMSG: the file ends before. */
+/* -EBADMSG: the file ends before. */
 static int read_at(int fd, uint64_t at, void *to, size_t size) {
         if (at > INT64_MAX - size)
                 return -EBADMSG;
@@ -51,7 +50,7 @@ static int read_at(int fd, uint64_t at, void *to, size_t size) {
         return 0;
 }
 
-/* A string that a NUL ends; one that the end of the file cuts is none. */
+/* -EBADMSG: the file ends before a NUL. */
 static int read_string(int fd, uint64_t at, char **ret) {
         char text[MAX_STRING];
         size_t size = 0;
@@ -99,7 +98,7 @@ static bool is_readable(const Elf64_Ehdr *h) {
 
 typedef struct Segments { Elf64_Phdr *items; size_t n; } Segments;
 
-/* Where in the file the memory at this address comes from. */
+/* The offset in the file of a memory address. */
 static int file_offset(const Segments *s, uint64_t address, uint64_t *ret) {
         for (size_t i = 0; i < s->n; i++) {
                 const Elf64_Phdr *p = &s->items[i];
@@ -127,14 +126,13 @@ static const Elf64_Dyn *dynamic_find(const Dynamic *d, int64_t tag) {
         return FIND(one, d->items, d->n, one->d_tag == tag);
 }
 
-/* Where the strings of the dynamic section lie in the file. */
+/* The string table of the dynamic section. */
 typedef struct Strings { uint64_t at, size; } Strings;
 
 static int read_name(int fd, const Strings *strings, uint64_t at, char **ret) {
         return at < strings->size ? read_string(fd, strings->at + at, ret) : -EBADMSG;
 }
 
-/* The strings of the dynamic section that are names. */
 static int read_names(int fd, const Strings *strings, const Dynamic *d, Elf *e) {
         bool runpath = dynamic_find(d, DT_RUNPATH);
         size_t n = 0;
@@ -159,8 +157,8 @@ static int read_names(int fd, const Strings *strings, const Dynamic *d, Elf *e) 
 
 /* ---- versions of symbols ---- */
 
-/* A list of entries, each of which says how far on the next one begins; 0 ends it. Numbers of entries stand
- * beside such lists, and ld.so(8) does not look at them either. */
+/* Each entry has the distance to the next; 0 ends the list. Like ld.so(8), this ignores the counts beside
+ * such lists. */
 typedef struct Chain { uint64_t at; size_t n; bool end; } Chain;
 
 static void chain_go_on(Chain *c, uint32_t next) {
@@ -168,7 +166,7 @@ static void chain_go_on(Chain *c, uint32_t next) {
         c->at += next;
 }
 
-/* 0: entry was read; it counts against the limit that the whole section has. */
+/* Each read counts against the limit of the whole section. */
 static int chain_read(int fd, Chain *c, size_t *total, void *entry, size_t size) {
         return ++*total > MAX_VERSIONS ? -EBADMSG : read_at(fd, c->at, entry, size);
 }
@@ -207,7 +205,7 @@ static int read_wants(int fd, const Strings *strings, uint64_t at, Elf *e) {
         return 0;
 }
 
-/* Of each its own name, which comes first; the others are those that it inherits from. */
+/* The first name is its own; the others are those that it inherits from. */
 static int read_defines(int fd, const Strings *strings, uint64_t at, Elf *e) {
         size_t total = 0;
         for (Chain c = { .at = at }; !c.end;) {
@@ -263,7 +261,7 @@ static int read_dynamic(int fd, const Segments *s, const Elf64_Phdr *p, Elf *e) 
 
 static int read_segments(int fd, const Elf64_Ehdr *h, Elf *e) {
         if (h->e_phnum == 0)
-                return 0; /* a module of the kernel */
+                return 0; /* a kernel module */
         if (h->e_phnum > MAX_HEADERS || h->e_phentsize != sizeof(Elf64_Phdr))
                 return -EBADMSG;
         _free_ Elf64_Phdr *items = xcalloc(h->e_phnum, sizeof *items);

@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What an ELF file says of itself, as far as it decides whether it can run here: elf(5), "System V ABI,
- * gABI" (refspecs.linuxfoundation.org/elf/gabi4+/contents.html), versions of symbols as in the Linux Standard
- * Base (refspecs.linuxfoundation.org/LSB_5.0.0/LSB-Core-generic/LSB-Core-generic/symversion.html). The file
- * may be anybody's: no size or offset of it is believed, and it is read in pieces of a limited number. */
+/* ELF headers that decide if a file can run: elf(5), "System V ABI, gABI"
+ * (refspecs.linuxfoundation.org/elf/gabi4+/contents.html), Linux Standard Base
+ * (refspecs.linuxfoundation.org/LSB_5.0.0/LSB-Core-generic/LSB-Core-generic/symversion.html). The file may
+ * be hostile: sizes and offsets are checked. */
 #include "base/macro.h"
 
 #define ELF_X86_64  62u                 /* EM_X86_64, EM_AARCH64 */
 #define ELF_AARCH64 183u
 
-/* A version of symbols, and the library that has to define it. */
+/* A version of symbols, and the library that must define it. */
 typedef struct ElfVersion { char *name, *library; } ElfVersion;         /* "GLIBC_2.38", "libc.so.6" */
 
 typedef struct Elf {
         bool wide;              /* of 64 bits */
         unsigned machine;       /* e_machine */
-        char *interpreter;      /* what loads it: "/lib64/ld-linux-x86-64.so.2"; NULL: it is static, or a
-                                 * library */
+        char *interpreter;      /* "/lib64/ld-linux-x86-64.so.2"; NULL: static, or a library */
         char *soname;           /* or NULL */
         char **needed;          /* "libc.so.6" */
-        char **search;          /* of DT_RUNPATH, else DT_RPATH: directories, $ORIGIN still in them */
-        ElfVersion *wants;      /* of DT_VERNEED, without those that are weak */
+        char **search;          /* of DT_RUNPATH, else DT_RPATH, with $ORIGIN */
+        ElfVersion *wants;      /* of DT_VERNEED, without weak ones */
         size_t n_wants;
-        char **defines;         /* of DT_VERDEF; NULL: it has no versions, and ld.so(8) then asks for none */
+        char **defines;         /* of DT_VERDEF; NULL: no versions */
 } Elf;
-/* -ENOEXEC: no ELF file; -EBADMSG: one that says of itself what cannot be. Of files of 32 bits or of the
- * other byte order there is the machine and no more. */
+/* -ENOEXEC: not an ELF file; -EBADMSG: damaged. A file of 32 bits or the other byte order has a machine
+ * only. */
 _must_check_ _nonnull_ int elf_read(int fd, Elf *ret);
 _nonnull_ void elf_done(Elf *e);
-/* The content of the first section of that name, a NUL behind it; -ENOENT: there is none; -EFBIG: it is
- * longer than limit. The caller's. */
+/* The first section of that name, with a NUL behind it. -ENOENT: none; -EFBIG: longer than limit. The caller
+ * frees it. */
 _must_check_ _nonnull_ int elf_section(int fd, const char *name, size_t limit, char **ret, size_t *ret_size);
-/* "x86_64", "aarch64", or "machine 243 of elf(5)"; the caller's. */
+/* "x86_64", "aarch64", "machine 243 of elf(5)"; the caller frees it. */
 _malloc_ char *elf_machine_text(unsigned machine);

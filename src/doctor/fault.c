@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What all looks at needs say alike: all is well, a fault, and what cannot be told from here. */
+ * The checks that all looks at needs share. */
 #include "doctor/look.h"
 
 #include "base/str.h"
@@ -24,7 +24,7 @@ static bool begins_with(const char *name, const char *const *prefixes) {
 }
 
 bool look_is_later(Look *l, const Need *need, const char *code) {
-        /* The container toolkit has versions of its own, so the image itself brings it. */
+        /* The container toolkit is versioned apart from the driver, so the image itself has it. */
         static const char *const driver[] = { "nvidia",      "nv-",    "libnvidia",
                                               "libcuda",     "nvlsm",  "neuron",
                                               "set-nvidia-", "gdrdrv", "fabricmanager.cfg",

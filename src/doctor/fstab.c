@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fstab(5) and mount units → what mounts disks that another machine does not have, and swap, with which
- * kubelet does not start. */
+ * fstab(5) and mount units → mounts of disks that other machines lack, and swap, with which kubelet does
+ * not start. */
 #include "doctor/look.h"
 
 #include "base/paths.h"
@@ -9,8 +9,8 @@
 
 #define MAX_ENTRIES 1024u
 
-/* A disk that other machines of the image do not have: an array, or what is not the first NVMe device, which
- * is the root volume's. Partitions of that have a "p" behind "n1". */
+/* An array, or an NVMe device other than the first, which is the root volume. Partitions have a "p" behind
+ * "n1". */
 static bool is_of_a_machine(const char *device) {
         if (startswith(device, "/dev/nvme"))
                 return !startswith(device, "/dev/nvme0n1");
@@ -35,10 +35,9 @@ static void tell_mount(Checks *checks, const char *path, const char *device, boo
         c->cause = lenient ? CAUSE_NONE : CAUSE_MOUNT;
 }
 
-/* "device place type options dump pass": fstab(5). */
 typedef struct Entry { char *device, *place, *type, *options; } Entry;
 
-/* The next entry of the text, which it cuts up. */
+/* Writes NULs into the text. */
 static bool next_entry(char **rest, Entry *ret) {
         for (char *line = strsep(rest, "\n"); line; line = strsep(rest, "\n")) {
                 char *words[4] = { NULL };
@@ -63,7 +62,7 @@ static bool is_lenient(const Entry *e) {
         return e->options && (has_option(e->options, "nofail") || has_option(e->options, "noauto"));
 }
 
-/* By its name it may be on any disk. What a root volume is divided into is no data of another machine. */
+/* A name that may be on any disk, and a place that a root volume is not divided into. */
 static bool is_doubtful(const Entry *e) {
         static const char *const devices[] = { "UUID=",         "LABEL=",   "PARTUUID=", "PARTLABEL=",
                                                "/dev/disk/by-", "/dev/xvd", "/dev/sd" };
@@ -82,7 +81,7 @@ static bool is_doubtful(const Entry *e) {
         return any;
 }
 
-/* systemd waits for swap, and boots without it: look_swap() has that. */
+/* look_swap() handles swap: systemd boots without it. */
 static void search_fstab(const Look *l) {
         _free_ char *text = NULL;
         if (image_read(l->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
@@ -102,7 +101,7 @@ static void search_fstab(const Look *l) {
                                 e.place);
 }
 
-/* The caller's. */
+/* The caller frees it. */
 static char *swap_in_fstab(const Look *l) {
         _free_ char *text = NULL;
         if (image_read(l->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
@@ -115,7 +114,7 @@ static char *swap_in_fstab(const Look *l) {
         return NULL;
 }
 
-/* Where it is another machine's disk, a boot has none in the end. */
+/* Swap on a disk of another machine: a boot goes on without it. */
 void look_swap(Look *l, const Need *need) {
         _free_ char *device = l->image->running ? kernel_swap(l->root) : swap_in_fstab(l);
         if (!device) {
@@ -131,7 +130,7 @@ void look_swap(Look *l, const Need *need) {
                            : "remove it from /etc/fstab");
 }
 
-/* Those that somebody wrote there; their packages' are in /usr. */
+/* Only units in /etc: packages put theirs in /usr. */
 static void search_mount_units(const Look *l) {
         _strv_ char **names = root_names(l->root, UNIT_DIR);
         for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A root directory → Image: the architecture of its programs, its kernels and which of them boots, what
- * comes at boot. Of an image that does not run everything is read from files. */
+ * A root directory → Image: architecture, kernels, the one that boots, and trees. An image that does not
+ * run is read from its files only. */
 #include "doctor/look.h"
 
 #include "base/str.h"
@@ -36,7 +36,7 @@ static unsigned machine_of(const Root *root, const char *path) {
 }
 
 static unsigned image_machine(const Root *root) {
-        /* What boots first; kubelet last, because it is fetched by hand, and so is the one that is wrong. */
+        /* kubelet last: people download it by hand, so it may have the wrong architecture. */
         static const char *const programs[] = { "/usr/lib/systemd/systemd",
                                                 "/lib/systemd/systemd",
                                                 "/sbin/init",
@@ -63,7 +63,7 @@ static bool has_programs(const Root *root) {
 
 /* ---- kernels ---- */
 
-/* What a removed kernel leaves behind, modules of others that nobody's package knows, is none. */
+/* A removed kernel leaves a directory with modules that no package owns. */
 static bool is_kernel(const Root *root, const char *name) {
         static const char *const marks[] = { "modules.builtin", "modules.order", "kernel" };
         bool is = false;
@@ -90,8 +90,9 @@ static char **find_kernels(const Root *root) {
         return found;
 }
 
-/* The value of "key value" or "key=value" lines, as entries of the Boot Loader Specification
- * (uapi-group.org/specifications/specs/boot_loader_specification) and grubenv have them. The caller's. */
+/* "key value" of the Boot Loader Specification
+ * (uapi-group.org/specifications/specs/boot_loader_specification), "key=value" of grubenv. The caller frees
+ * it. */
 static char *line_value(const char *text, const char *key, const char *separators) {
         size_t n = strlen(key);
         for (const char *line = text; *line;) {
@@ -111,7 +112,7 @@ static char *entry_version(const Root *root, const char *file) {
                                                                       : line_value(text, "version", " \t");
 }
 
-/* The entry that was chosen, as grub2-set-default and grubby keep it; else the newest. */
+/* The entry set by grub2-set-default or grubby; else the newest. */
 static char *loader_kernel(const Root *root, char *const *kernels) {
         static const char *const environments[] = { "/boot/grub2/grubenv", "/boot/grub/grubenv" };
         _free_ char *text = NULL, *saved = NULL, *newest = NULL;
@@ -135,7 +136,7 @@ static char *loader_kernel(const Root *root, char *const *kernels) {
         return TAKE_PTR(newest);
 }
 
-/* Debian's /vmlinuz, and where there is no choice. */
+/* /vmlinuz of Debian, or the only kernel. */
 static char *only_kernel(const Root *root, char *const *kernels) {
         _free_ char *name = NULL;
         const char *only = NULL;
@@ -170,7 +171,7 @@ static char *boot_kernel(const Image *image) {
 
 /* ---- what comes at boot ---- */
 
-/* Where a boot has chosen one it removes the others (awslabs/amazon-eks-ami: resolve-nvidia-driver.sh). */
+/* A boot that has chosen one removes the others (awslabs/amazon-eks-ami: resolve-nvidia-driver.sh). */
 static char **find_trees(const Root *root) {
         static const char *const trees[] = { "/opt/nvidia/current", "/opt/nvidia/lts", "/opt/nvidia/pb" };
         char **found = NULL;
@@ -193,24 +194,23 @@ const char *image_loader(const Image *image, const char *name) {
         bool neuron = startswith(name, "neuron"), library = strstr(name, ".so"),
              unit = strchr(name, '.') && !library;
         if (!neuron && image->trees)
-                return NULL; /* what comes at boot is in there, and can be looked for */
+                return NULL; /* the tree has it already */
         if (image_has_unit(image->root, setups[neuron]))
                 return setups[neuron][0];
-        /* It builds modules, and brings no program. */
+        /* This one builds modules and installs no program. */
         return !library && !unit && *name != '/' && image_has_unit(image->root, builders[neuron])
                        ? builders[neuron][0]
                        : NULL;
 }
 
-/* A file system's own root is mounted somewhere; any other directory is "/" by chroot(2) alone. */
+/* A mount root; a plain directory is "/" only by chroot(2). */
 static bool is_mounted(void) {
         struct statx st;
         return statx(AT_FDCWD, "/", AT_NO_AUTOMOUNT, 0, &st) == 0 &&
                st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
-/* In a chroot as builders of images use it "/" is the image's: not what init of this machine has. Not
- * everybody may look at that, and without /proc there is no machine to be. */
+/* In a chroot, as image builders use it, "/" differs from that of init. Not every user may compare them. */
 bool image_is_running(const Root *root) {
         struct stat first, own;
         if (!root_is_host(root) || !streq(root_path(root), "/") || stat("/", &own) < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Security contexts of files against what the image's own SELinux policy says (selabel_file(5): regular
- * expressions, of which the last that matches counts, but for those without any, which come before; prefixes
- * that stand for others). As restorecon(8) does, only types are compared, and customizable ones are left
- * alone. All differences make one check: a tree that was unpacked without labels has none at all. */
+ * Compares security contexts of files with the SELinux policy of the image (selabel_file(5)): the last
+ * matching expression counts, but plain paths win; prefixes replace others. Like restorecon(8), it
+ * compares types only, and leaves customizable ones alone. A tree unpacked without labels has no label at
+ * all, so all differences make one check. */
 #include "doctor/look.h"
 
 #include "base/str.h"
@@ -16,18 +16,18 @@
 
 #define POLICY_MAX (4U << 20)
 #define LABEL_MAX  512u
-#define SHOWN      3u    /* paths that a sentence names */
-#define REGEX_MAX  1024u /* a longer one is none that a policy has */
-#define COPIES_MAX 3u    /* groups that are repeated by "+" */
+#define SHOWN      3u    /* paths in a message */
+#define REGEX_MAX  1024u /* no policy has a longer one */
+#define COPIES_MAX 3u    /* groups repeated by "+" */
 
 struct Labels {
         bool enforcing;
-        char *contexts;                      /* file_contexts, .homedirs, .local, in this order */
+        char *contexts;                      /* file_contexts, .homedirs, .local */
         char *prefixes;                      /* file_contexts.subs_dist: "/lib64 /usr/lib" */
-        char *customizable;                  /* types, a line each */
+        char *customizable;                  /* types, one a line */
         char *base;                          /* the real path of the root */
-        size_t seen, missing, other, silent; /* silent: file systems without labels, or not to be read */
-        Text without, with;                  /* the first paths of either kind */
+        size_t seen, missing, other, silent; /* silent: label not readable, or a file system without labels */
+        Text without, with;                  /* the first paths of each kind */
 };
 
 Labels *labels_free(Labels *labels) {
@@ -40,7 +40,7 @@ Labels *labels_free(Labels *labels) {
         return NULL;
 }
 
-/* "targeted" of SELINUXTYPE=, "permissive" of SELINUX= in /etc/selinux/config. The caller's. */
+/* "targeted" of SELINUXTYPE=, "permissive" of SELINUX=. The caller frees it. */
 static char *configured(const char *text, const char *key) {
         char *value = NULL;
         size_t n = strlen(key);
@@ -85,7 +85,7 @@ Labels *labels_open(const Root *root) {
         mode = configured(text, "SELINUX=");
         type = configured(text, "SELINUXTYPE=");
         if (!mode || streq(mode, "disabled") || root_exists(root, "/.autorelabel") > 0)
-                return NULL; /* the last: all is labelled anew when it boots */
+                return NULL; /* .autorelabel: the next boot labels everything again */
         l->enforcing = streq(mode, "enforcing");
         folder = xasprintf("/etc/selinux/%s/contexts", type && !strchr(type, '/') ? type : "targeted");
         append_file(root, folder, "files/file_contexts", &contexts);
@@ -102,7 +102,7 @@ Labels *labels_open(const Root *root) {
         return *l->contexts && l->base ? TAKE_PTR(l) : NULL;
 }
 
-/* The next three words of a line; how many there are. */
+/* Returns the number of words, at most three. */
 static size_t split_line(const char *line, size_t size, const char *words[static 3], size_t sizes[static 3]) {
         size_t n = 0;
         for (size_t at = 0; n < 3; n++) {
@@ -116,7 +116,7 @@ static size_t split_line(const char *line, size_t size, const char *words[static
         return n;
 }
 
-/* The path under which the policy knows it. The caller's. */
+/* The path that the policy uses for it. The caller frees it. */
 static char *policy_path(const Labels *l, const char *path) {
         for (const char *line = l->prefixes; *line;) {
                 const char *words[3];
@@ -129,7 +129,7 @@ static char *policy_path(const Labels *l, const char *path) {
         return xstrdup(path);
 }
 
-/* What of an expression is a plain prefix; whether it is plain to its end. */
+/* The size of the plain prefix of an expression; *ret_whole: all of it is plain. */
 static size_t plain_size(const char *regex, size_t size, bool *ret_whole) {
         size_t n = 0;
         while (n < size && !strchr(".^$?*+|[({\\", regex[n]))
@@ -139,9 +139,9 @@ static size_t plain_size(const char *regex, size_t size, bool *ret_whole) {
         return n < size && n > 0 && strchr("?*{", regex[n]) ? n - 1 : n;
 }
 
-/* No policy repeats by number or refers back, and expressions that do can take all time and memory.
- * regcomp(3) copies what a "+" repeats: "((x+)+)+" has eight of it. What "+" follows a whole group or another
- * repetition is counted wherever it stands, in brackets too: so no nesting can hide. */
+/* Policies use neither counted repeats nor back references, which can take all time and memory. regcomp(3)
+ * copies what a "+" repeats: "((x+)+)+" makes eight copies. This counts each "+" behind a group or a
+ * repetition, even in brackets, so that no nesting hides. */
 static bool is_bounded(const char *regex, size_t size) {
         unsigned copies = 0;
         for (size_t i = 0; i < size; i++) {
@@ -172,7 +172,7 @@ static bool is_kind(const char *word, size_t size, mode_t mode) {
                                  : false);
 }
 
-/* What the policy says of a path; NULL: nothing, or "<<none>>". The caller's. */
+/* NULL: the policy has no label for it. The caller frees it. */
 static char *wanted_label(const Labels *l, const char *real, mode_t mode) {
         _free_ char *path = policy_path(l, real), *found = NULL;
         bool exact = false;
@@ -191,7 +191,7 @@ static char *wanted_label(const Labels *l, const char *real, mode_t mode) {
         return found && !streq(found, "<<none>>") ? TAKE_PTR(found) : NULL;
 }
 
-/* "bin_t" of "system_u:object_r:bin_t:s0"; "" where it is no context. The caller's. */
+/* "bin_t" of "system_u:object_r:bin_t:s0"; "" if it is not a context. The caller frees it. */
 static char *type_of(const char *label) {
         const char *at = label;
         for (int i = 0; i < 2; i++) {
@@ -243,7 +243,7 @@ void labels_look(Labels *l, const Root *root, const char *path) {
 
 static void report(const Labels *l, Checks *checks, size_t n, const Text *paths, bool missing) {
         _free_ char *found = xasprintf("%zu of %zu files", n, l->seen);
-        /* What systemd starts of a file without a label runs as nobody that the policy knows. */
+        /* systemd runs an unlabelled program in a domain that the policy does not know. */
         bool failed = missing && l->enforcing;
         Check *c = checks_add(checks, failed ? CHECK_FAILED : CHECK_WARNING, "label",
                               missing ? "files without a label" : "files with another label", found);

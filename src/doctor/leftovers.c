@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What an image has of the machine that it was made on, and of others who would set up the node. On a machine
- * that runs most of it is simply its state, and not looked for. */
+ * Leftovers of the machine that the image was made on, and of other bootstrappers. On a running machine
+ * most of them are its proper state, so this does not look for them. */
 #include "doctor/look.h"
 
 #include "base/paths.h"
@@ -9,7 +9,7 @@
 
 
 #define MAX_ENTRIES 1024u
-#define SHOWN       4u /* paths that a sentence names */
+#define SHOWN       4u /* paths in a message */
 
 /* ---- who starts what ---- */
 
@@ -34,7 +34,7 @@ static bool is_enabled(const Look *l, const char *unit) {
         return unit_exists(l, unit) && unit_is_enabled(l, unit) && !unit_is_masked(l, unit, &mask);
 }
 
-/* All of nodeadm's, or of ours; one without the other makes no node. */
+/* One of the two units makes no node. */
 static bool are_enabled(const Look *l, const char *const units[static 2]) {
         return is_enabled(l, units[0]) && is_enabled(l, units[1]);
 }
@@ -58,7 +58,7 @@ void image_settle(const Image *image, Needs *needs) {
         }
 }
 
-/* What look_unit() says of ours does not say why nodeadm's are no help. */
+/* look_unit() reports our units, but not that those of nodeadm do not call us. */
 static void search_others(const Look *l) {
         _free_ char *closed = unit_closed(l, ours[0]);
         if (closed || are_enabled(l, ours) || !unit_exists(l, theirs[1]) || they_call_us(l))
@@ -81,7 +81,7 @@ static void search_others(const Look *l) {
         c->cause = CAUSE_INIT;
 }
 
-/* By nodeadm's units that call this program only one boot comes of it, too: the drop-ins are ours. */
+/* Our drop-ins keep one of the two back, so only one sets up the node. */
 static void search_bootstrappers(const Look *l) {
         _strv_ char **others = detect_bootstrappers(l->root);
         _free_ char *list = others ? strv_join(others, " ") : NULL;
@@ -104,7 +104,7 @@ static void search_bootstrappers(const Look *l) {
         c->cause = held ? CAUSE_NONE : CAUSE_INIT;
 }
 
-/* One that is enabled starts when systemd likes; only our drop-in has it wait for init. */
+/* Without our drop-in an enabled unit does not wait for init. */
 static void search_enabled(const Look *l, const char *unit, const char *early) {
         if (!unit_exists(l, unit))
                 return;
@@ -127,7 +127,7 @@ static void search_enabled(const Look *l, const char *unit, const char *early) {
 
 /* ---- files ---- */
 
-/* Files of this list that are there, as one check. */
+/* One check for all files of this list. */
 static void search_state(const Image *image, Checks *checks, const char *code, const char *subject,
                          const char *const *paths, size_t n, const char *text) {
         Text found = {};
@@ -176,7 +176,6 @@ static void search_node(const Image *image, Checks *checks) {
                      "machine without GPUs, or remove the file and what was moved to /opt/nvidia/current");
 }
 
-/* All machines of the image would be one to whoever goes by it. */
 static void search_machine_id(const Image *image, Checks *checks) {
         _free_ char *line = NULL;
         if (image_read_line(image->root, "/etc/machine-id", &line) < 0 || !*line ||
@@ -187,7 +186,7 @@ static void search_machine_id(const Image *image, Checks *checks) {
                    "apart by: truncate -s 0 /etc/machine-id");
 }
 
-/* Devices of GPUs that other machines have not; nodestrap writes /var/run/cdi, which no reboot outlives. */
+/* nodestrap writes to /var/run/cdi, which a reboot clears. */
 static void search_cdi(const Image *image, Checks *checks) {
         _strv_ char **names = root_names(image->root, "/etc/cdi");
         for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
@@ -203,7 +202,7 @@ static void search_cdi(const Image *image, Checks *checks) {
 
 /* ---- arrays ---- */
 
-/* The first line that begins with the word, behind blanks. */
+/* Does a line begin with the word? */
 static bool has_line(const char *text, const char *word) {
         for (const char *line = text; *line;) {
                 line += strspn(line, " \t");

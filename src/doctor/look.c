@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Needs → Checks: each kind is looked for in its own way, by the file that has its name. */
+ * Needs → Checks: a function for each kind. */
 #include "doctor/look.h"
 
 #include "base/str.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * modules.dep(5) → where a module of a kernel lies, and what its file says of itself. */
+ * modules.dep(5) → the file of a module, and its .modinfo. */
 #include "doctor/look.h"
 
 #include "base/str.h"
 
 #define MODULES     "/lib/modules"
 #define MODINFO_MAX (1U << 20)
-#define DEP_MAX     (16U << 20) /* of Debian 13 about one MiB */
+#define DEP_MAX     (16U << 20) /* about 1 MiB on Debian 13 */
 
 int modules_list(const Root *root, const char *kernel, size_t *rest, char **ret) {
         _free_ char *path = xasprintf(MODULES "/%s/modules.dep", kernel);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Modules and features of every kernel of the image. Which kernel boots decides how bad it is: what only
- * others lack is a warning. modprobe finds what depmod(8) has listed, and nothing else (modules.dep(5)). */
+ * Modules and features of every kernel of the image. If only kernels that do not boot lack one, that is a
+ * warning. modprobe finds only what depmod(8) has listed (modules.dep(5)). */
 #include "doctor/look.h"
 
 #include "base/str.h"
@@ -9,7 +9,7 @@
 
 #define BUILTIN_MAX (2U << 20)
 #define MAX_FILES   256u
-#define RULES_MAX   (8U << 20) /* of all of them together */
+#define RULES_MAX   (8U << 20) /* bytes of all of them together */
 
 static char *read_of(const Root *root, const char *prefix, const char *kernel, size_t limit) {
         _free_ char *path = xasprintf("%s%s", prefix, kernel);
@@ -17,7 +17,7 @@ static char *read_of(const Root *root, const char *prefix, const char *kernel, s
         return image_read(root, path, limit, &text, NULL) < 0 ? NULL : text;
 }
 
-/* The kernel's own boot is what counts; where it is not known, what all of them lack. */
+/* If the kernel that boots is not known: all of them lack it. */
 static bool decides(const Look *l, const KernelLook *k, size_t lacking) {
         return l->image->kernel ? streq(l->image->kernel, k->version) : lacking == l->n_kernels;
 }
@@ -26,8 +26,7 @@ static bool decides(const Look *l, const KernelLook *k, size_t lacking) {
 
 typedef struct Rule { char *file; bool never; } Rule;
 
-/* "install X /bin/false" keeps it from being loaded at all; "blacklist X" only from being loaded for a
- * device. */
+/* "install X /bin/false" blocks every load; "blacklist X" only the load for a device. */
 static void read_rules(const char *text, const char *path, const char *module, Rule *r) {
         for (const char *line = text; *line;) {
                 size_t size = strcspn(line, "\n"), skip = strspn(line, " \t");
@@ -52,7 +51,6 @@ static void read_rules(const char *text, const char *path, const char *module, R
         }
 }
 
-/* Of files of the same name the one of the first directory. */
 static void rules_read(Look *l) {
         static const char *const folders[] = { "/etc/modprobe.d", "/usr/local/lib/modprobe.d",
                                                "/usr/lib/modprobe.d", "/lib/modprobe.d" };
@@ -111,17 +109,17 @@ void kernels_done(Look *l) {
 
 typedef struct Finding {
         bool builtin;
-        bool listed;    /* in modules.dep, whether the file is there or not */
-        bool unlisted;  /* there, and depmod does not know it */
-        char *path;     /* of the file; NULL: it is not there */
-        char *made_for; /* another kernel, by its vermagic */
+        bool listed;    /* in modules.dep, with or without its file */
+        bool unlisted;  /* the file exists, but not in modules.dep */
+        char *path;     /* NULL: no file */
+        char *made_for; /* another kernel, of its vermagic */
 } Finding;
 
 static void finding_done(Finding *f) {
         FREE_ALL(f->path, f->made_for);
 }
 
-/* Where installers put modules, which depmod lists; which of them there are without it. */
+/* A file in the directories of installers that depmod has not listed. */
 static bool lies_unlisted(const Look *l, const char *kernel, const char *name) {
         static const char *const folders[] = { "extra", "updates", "updates/dkms", "weak-updates" };
         static const char *const ends[] = { "", ".xz", ".zst", ".gz" };
@@ -189,7 +187,6 @@ static void tell_fault(Look *l, const Need *need, const KernelLook *k, const Fin
                                    : "the package with the rest of its modules, or another kernel");
 }
 
-/* Of a machine that runs the kernel itself knows. */
 static bool is_loaded(const Look *l, const char *name) {
         _free_ char *path = xasprintf("/sys/module/%s", name);
         for (char *p = path + strlen("/sys/module/"); *p; p++)
@@ -198,7 +195,7 @@ static bool is_loaded(const Look *l, const char *name) {
         return l->image->running && root_exists(l->root, path) > 0;
 }
 
-/* Of trees, one flavor is enough: which is chosen at boot. The caller's. */
+/* One flavor of a tree is enough: the boot chooses. The caller frees it. */
 static char *find_in_trees(const Look *l, const char *name) {
         char *path = NULL;
         for (size_t i = 0; i < l->n_kernels && !path; i++)
@@ -208,7 +205,7 @@ static char *find_in_trees(const Look *l, const char *name) {
         return path;
 }
 
-/* true: it is never loaded, and a check says so. */
+/* true, and a check: it is never loaded. */
 static bool look_rule(Look *l, const Need *need) {
         Rule rule = {};
         for (size_t i = 0; i < l->n_rules && !rule.never; i++)
@@ -243,7 +240,7 @@ static void tell_no_kernels(Look *l, const Need *need) {
         l->no_kernels = true;
 }
 
-/* Lists of modules that are there and cannot be read say nothing of what they lack. Told once. */
+/* An unreadable list does not say what is missing. Reported once. */
 static bool look_unread(Look *l, const Need *need) {
         for (size_t i = 0; i < l->n_kernels; i++) {
                 const KernelLook *k = &l->kernels[i];
@@ -272,7 +269,7 @@ void look_module(Look *l, const Need *need) {
                         RENEW(found, all[i].builtin ? xstrdup("built in") : xstrdup(all[i].path));
                 }
         }
-        /* None of them is for what is part of the kernel. */
+        /* modprobe.d does not apply to built-in modules. */
         bool never = !(found && streq(found, "built in") && lacking == 0) && look_rule(l, need);
         if (lacking > 0)
                 tree = find_in_trees(l, need->name);
@@ -296,7 +293,7 @@ void look_module(Look *l, const Need *need) {
 
 /* ---- features ---- */
 
-/* What stands behind "CONFIG_X=", up to the end of the line and more; "" where it is not set. */
+/* The text behind "CONFIG_X=", with the following lines; "" if not set. */
 static const char *feature_line(const char *text, const char *name) {
         _free_ char *begin = xasprintf("%s=", name);
         size_t n = strlen(begin);
@@ -309,7 +306,6 @@ static const char *feature_line(const char *text, const char *name) {
         return "";
 }
 
-/* 'y', 'm', or 0. */
 static char feature_value(const char *text, const char *name) {
         char value = *feature_line(text, name);
         return value == 'y' || value == 'm' ? value : 0;

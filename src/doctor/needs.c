@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plan → Needs: what its actions will ask of the image. The row of a type of action says it
- * (plan/action.c), and a table here what the daemons need that a plan starts. The causes are those that the
- * actions in apply/ end with. */
+ * Plan → Needs, from the rows of plan/action.c, and from the table below for the daemons that a plan
+ * starts. The causes are those of the actions in apply/. */
 #include "doctor/checks.h"
 
 #include "apply/device.h"
@@ -16,10 +15,10 @@ typedef struct Question {
         Needs *needs;
         const Plan *plan;
         const char *type;
-        const Action *action;           /* NULL: the program itself */
+        const Action *action;           /* NULL: nodestrap itself */
 } Question;
 
-/* Who cannot do without it says how a boot ends, and of which types: those that can are not named beside. */
+/* A mandatory need replaces an optional one, with its cause and its types only. */
 static void want(const Question *q, NeedKind kind, const char *name, Cause cause, bool optional) {
         Need *n = (Need *)needs_find(q->needs, kind, name);
         if (n && optional && !n->optional)
@@ -41,7 +40,7 @@ static void want(const Question *q, NeedKind kind, const char *name, Cause cause
 
 /* ---- what a row cannot say ---- */
 
-/* The kernel and systemd make these anew at each boot. */
+/* The kernel and systemd make these at each boot. */
 static bool is_volatile(const char *path) {
         static const char *const folders[] = { "/run/", "/var/run/", "/dev/", "/proc/", "/sys/", "/tmp/" };
         return ANY(f, folders, ARRAY_SIZE(folders), startswith(path, *f));
@@ -59,8 +58,8 @@ static void want_folder(const Question *q) {
                 want_directory(q, folder, CAUSE_FILE);
 }
 
-/* containerd names each runtime's program by its path: options.BinaryName, docs/cri/config.md there. NVIDIA's
- * only edits the container's configuration, and has one of its PATH make the container:
+/* containerd runs the program at options.BinaryName (docs/cri/config.md there). The NVIDIA runtime edits the
+ * configuration of the container and needs runc:
  * https://github.com/NVIDIA/nvidia-container-toolkit/blob/main/cmd/nvidia-container-runtime/README.md */
 static void want_runtimes(const Question *q) {
         static const char key[] = "BinaryName = ";
@@ -82,7 +81,6 @@ static void want_runtimes(const Question *q) {
         }
 }
 
-/* A unit that a plan restarts only if it runs may be missing. */
 static void want_unit(const Question *q) {
         const Action *a = q->action;
         want(q, NEED_UNIT, a->target, CAUSE_UNIT_MISSING,
@@ -116,7 +114,7 @@ static void want_module(const Question *q) {
         want(q, NEED_MODULE, name, module_cause(name), q->action->lenient);
 }
 
-/* The DRA driver's daemon in its pod is the image's program, too, but no boot looks at it then. */
+/* nvidia-imex without await-imex: the DRA driver starts it in a pod, and a boot does not wait for it. */
 static void want_programs(const Question *q) {
         for (char **program = q->action->words; program && *program; program++) {
                 if (streq(*program, "nvlsm")) {
@@ -149,30 +147,30 @@ static void (*const asks[_ASKING_MAX])(const Question *q) = {
 /* ---- of the daemons ---- */
 
 typedef struct Daemon {
-        const char *step;               /* that a plan starts it with; NULL: our own, of every plan */
+        const char *step;               /* of the plan that starts it; NULL: every plan */
         const char *name;
         NeedKind kind;
-        Cause cause;                    /* CAUSE_NONE: a boot does without */
+        Cause cause;                    /* CAUSE_NONE: optional */
 } Daemon;
 
 static const Daemon daemons[] = {
-        /* what the kubeconfig names, and our units start */
+        /* kubeconfig and our units name this path */
         { NULL, "/usr/bin/nodestrap", NEED_PROGRAM, CAUSE_INIT },
-        /* where nodeadm's units call it by that name, it has none of its own */
+        /* image_settle() makes these mandatory */
         { NULL, "nodestrap-config.service", NEED_UNIT, CAUSE_NONE },
         { NULL, "nodestrap-devices.service", NEED_UNIT, CAUSE_NONE },
         { NULL, "nodestrap-run.service", NEED_UNIT, CAUSE_NONE },
-        /* TLS: EC2 says the node's name, the cluster hears of failures */
+        /* for the node name of EC2, and for Events */
         { NULL, "libcurl.so.4", NEED_LIBRARY, CAUSE_NONE },
         /* every Nitro instance: docs.aws.amazon.com/ec2/latest/instancetypes/ec2-nitro-instances.html */
         { NULL, "ena", NEED_MODULE, CAUSE_IMDS },
         { NULL, "nvme", NEED_MODULE, CAUSE_DISKS },
-        /* its default snapshotter, and what runs a container: containerd, docs/getting-started.md */
+        /* its default snapshotter and runtime: containerd, docs/getting-started.md */
         { "start-unit:containerd.service", "containerd", NEED_PROGRAM, CAUSE_UNIT },
         { "start-unit:containerd.service", "containerd-shim-runc-v2", NEED_PROGRAM, CAUSE_NOT_READY },
         { "start-unit:containerd.service", "overlay", NEED_MODULE, CAUSE_UNIT },
         { "start-unit:containerd.service", "CONFIG_CGROUPS", NEED_FEATURE, CAUSE_UNIT },
-        /* namespaces of each container, and its devices with cgroup v2: opencontainers/runc,
+        /* namespaces of a container, its devices with cgroup v2: opencontainers/runc,
          * script/check-config.sh */
         { "start-unit:containerd.service", "CONFIG_NAMESPACES", NEED_FEATURE, CAUSE_NOT_READY },
         { "start-unit:containerd.service", "CONFIG_UTS_NS", NEED_FEATURE, CAUSE_NOT_READY },
@@ -182,7 +180,7 @@ static const Daemon daemons[] = {
         { "start-unit:containerd.service", "CONFIG_CGROUP_BPF", NEED_FEATURE, CAUSE_NOT_READY },
         /* RuntimeDefault of a pod's seccompProfile: https://kubernetes.io/docs/tutorials/security/seccomp/ */
         { "start-unit:containerd.service", "CONFIG_SECCOMP_FILTER", NEED_FEATURE, CAUSE_NOT_READY },
-        /* the controllers that kubelet asks for: kubernetes, pkg/kubelet/cm/cgroup_manager_linux.go */
+        /* the controllers that kubelet needs: kubernetes, pkg/kubelet/cm/cgroup_manager_linux.go */
         { "start-unit:kubelet.service", "CONFIG_MEMCG", NEED_FEATURE, CAUSE_UNIT },
         { "start-unit:kubelet.service", "CONFIG_CPUSETS", NEED_FEATURE, CAUSE_UNIT },
         { "start-unit:kubelet.service", "CONFIG_FAIR_GROUP_SCHED", NEED_FEATURE, CAUSE_UNIT },
@@ -191,15 +189,14 @@ static const Daemon daemons[] = {
         { "start-unit:kubelet.service", "kubelet", NEED_PROGRAM, CAUSE_UNIT },
         { "start-unit:kubelet.service", "mount", NEED_PROGRAM, CAUSE_NOT_READY },
         { "start-unit:kubelet.service", "umount", NEED_PROGRAM, CAUSE_NOT_READY },
-        /* where FastImagePull has it unpack gzip */
+        /* with FastImagePull, to unpack gzip */
         { "start-unit:soci-snapshotter.service", "unpigz", NEED_PROGRAM, CAUSE_NONE },
         { "start-unit:nvidia-fabricmanager.service", "nv-fabricmanager", NEED_PROGRAM, CAUSE_FABRIC_MANAGER },
         { "start-unit:nvidia-fabricmanager.service", FABRIC_CONFIG, NEED_FILE, CAUSE_FABRIC_MANAGER },
         { "start-unit:nvidia-imex.service", "nvidia-imex", NEED_PROGRAM, CAUSE_IMEX },
 };
 
-/* What kubelet reads of the kernel before it starts anything: kubernetes/kubernetes,
- * pkg/kubelet/cm/container_manager_linux.go. */
+/* kubelet checks these first: kubernetes/kubernetes, pkg/kubelet/cm/container_manager_linux.go. */
 static void want_settings(Question *q) {
         q->action = plan_find(q->plan, "start-unit:kubelet.service");
         if (!q->action)
@@ -223,7 +220,7 @@ void needs_of_plan(const Plan *plan, const char *type, Needs *needs) {
                 if (!d->step || q.action)
                         want(&q, d->kind, d->name, d->cause, d->cause == CAUSE_NONE);
         }
-        /* kubelet calls it for each pull from ECR; a plan for an image that has none warns of that. */
+        /* kubelet runs it for each pull from ECR. Without it the plan warns. */
         static const char words[] = "--image-credential-provider-bin-dir=/etc/eks/image-credential-provider ";
         q.action = plan_find(q.plan, "write-file:" KUBELET_ENVIRONMENT);
         if (q.action && q.action->file.content && strstr(q.action->file.content, words))

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files that root trusts → those that somebody else may change. What is copied into an image often keeps
- * the owner that it had where it was built, and that is the first user of the machine. What lies in a
- * directory is that directory's owner's as well, so all that a path leads through counts. */
+ * Files that root trusts → those that other users may change. Files copied into an image often keep the
+ * owner of the build machine, which is the first user here. The owner of a directory can replace what is
+ * in it, so every directory on the path counts. */
 #include "doctor/look.h"
 
 #include "base/str.h"
 
 #include <fcntl.h>
 
-#define FIRST_GROUP 1000u               /* of people: login.defs(5), GID_MIN. Distributions let groups of
-                                         * their own write to /var/log (syslog) and /usr/local (staff) */
+#define FIRST_GROUP 1000u               /* of people: login.defs(5), GID_MIN. Groups of the system may
+                                         * write to /var/log (syslog) and /usr/local (staff) */
 #define MAX_SEEN    4096u
-#define SHOWN       3u                  /* paths that a sentence names */
+#define SHOWN       3u                  /* paths in a message */
 
 struct Owners {
         char **seen;
@@ -39,12 +39,12 @@ Owners *owners_free(Owners *o) {
 bool is_foreign(const Look *l, const struct stat *st) {
         bool people = st->st_gid >= FIRST_GROUP && st->st_gid != l->group,
              open = st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && people),
-             sticky = S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX; /* what lies there is its own owner's */
+             sticky = S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX; /* entries belong to their own owners */
         return (st->st_uid != 0 && st->st_uid != l->owner) || (open && !sticky);
 }
 
-/* A file, and the directories that it is in, from below to the first that is known. Owners of links do not
- * matter: what they lead to is on a way of its own. */
+/* From the file up to the first directory that is known. The owner of a link does not matter: its target is
+ * checked with its own path. */
 static void look_at(const Look *l, const char *path, bool real) {
         Owners *o = l->owners;
         for (size_t n = strlen(path);; n -= n > 0) {

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which version of a program the image has, without running it: what dpkg wrote of its package
- * (deb-control(5)), what rpm did (a header in a table of SQLite: its name, version and release stand in its
- * data one behind the other, rpm:docs/manual/format_header.md), or the one string of its file that looks like
- * a version of NVIDIA's driver. */
+ * Versions of programs in an image, without running them: from dpkg (deb-control(5)), from rpm (a header
+ * in an SQLite table has name, version and release in sequence, rpm:docs/manual/format_header.md), or
+ * from the one string in the file that looks like an NVIDIA driver version. */
 #include "doctor/look.h"
 
 #include "base/str.h"
 
 #include <errno.h>
 
-#define STATUS_MAX   (32U << 20)    /* of /var/lib/dpkg/status: some MiB */
-#define DATABASE_MAX (512ULL << 20) /* that much of rpm's is looked at; it has 30 MiB on an image of EKS */
+#define STATUS_MAX   (32U << 20)    /* /var/lib/dpkg/status has some MiB */
+#define DATABASE_MAX (512ULL << 20) /* of the rpm database, which has 30 MiB on an EKS image */
 #define PROGRAM_MAX  (64ULL << 20)
 #define WINDOW       (1U << 20)
 #define OVERLAP      512U
 #define VERSION_SIZE 64U
 
-/* A version without the distribution's own part: "3:580.126.09-1.amzn2023" → "580.126.09". */
+/* "3:580.126.09-1.amzn2023" → "580.126.09". */
 static char *upstream_version(const char *text, size_t size) {
         const char *colon = memchr(text, ':', size);
         if (colon) {
@@ -27,7 +26,7 @@ static char *upstream_version(const char *text, size_t size) {
         return xstrndup(text, dash ? (size_t)(dash - text) : size);
 }
 
-/* What of a name is behind the one that is asked for: nothing, or a branch ("-580"). */
+/* The rest of a package name: nothing, or a branch ("-580"). */
 static bool is_branch(const char *s, size_t size) {
         if (size == 0)
                 return true;
@@ -39,7 +38,7 @@ static bool is_branch(const char *s, size_t size) {
 
 /* ---- dpkg ---- */
 
-/* The field of a paragraph that ends before end; NULL: it has none. */
+/* NULL: not in this paragraph. */
 static const char *find_field(const char *paragraph, const char *end, const char *field, size_t *ret_size) {
         size_t n = strlen(field);
         for (const char *line = paragraph; line < end; line++) {
@@ -75,7 +74,7 @@ static char *dpkg_version(const char *status, const char *name) {
 
 typedef bool (*WindowSeen)(const char *data, size_t size, void *to);
 
-/* Hands it over piece by piece, each with the end of the one before; ends early where that returns false. */
+/* Each piece begins with the end of the one before. Ends when seen returns false. */
 static void read_windows(const Root *root, const char *path, uint64_t limit, WindowSeen seen, void *to) {
         _cleanup_(close_fd) int fd = image_file(root, path);
         _free_ char *data = fd >= 0 ? xcalloc(OVERLAP + WINDOW + 1, 1) : NULL;
@@ -108,8 +107,8 @@ static bool version_is_plausible(const char *s, size_t size) {
         return true;
 }
 
-/* "C", the header's only language, stands before the name. Of a package that was replaced a copy may lie in
- * what SQLite no longer uses: then it is several, and nobody can tell which one counts. */
+/* "C", the only language of the header, stands before the name. SQLite may keep a copy of a replaced package
+ * in a free page; then there are several, and the version is not known. */
 static bool rpm_seen(const char *data, size_t size, void *to) {
         RpmSearch *s = to;
         char begin[80] = "C";

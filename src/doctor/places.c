@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Directories that are written to, and files that are read → Checks. */
+ * Directories that steps write to, and files that they read → Checks. */
 #include "doctor/look.h"
 
 #include "base/str.h"
@@ -69,7 +69,7 @@ void look_directory(Look *l, const Need *need) {
         }
 }
 
-/* Where it is, or a tree will bring it from. */
+/* In the image, or in a tree. */
 static char *find_file(const Look *l, const char *name) {
         char *path = xstrdup(name);
         for (char **tree = l->image->trees; tree && *tree && root_exists(l->root, path) == 0; tree++) {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks → a table for people, worst first, and JSON for pipelines in the same order. What an image holds
- * is shown so that it cannot garble a terminal. */
+ * Checks → a table for people, worst first, and JSON in the same order. Names from an image are escaped
+ * for the terminal. */
 #include "doctor/checks.h"
 
 #include "base/str.h"
 
-#define WIDTH     100U          /* of the table, as far as words allow */
-#define INDENT    9U            /* of what stands below a row: the column of the verdict */
-#define CODE      18U /* its column, unless a code is longer: the planner's warnings have long ones */
+#define WIDTH     100U          /* columns of the table, as far as words allow */
+#define INDENT    9U            /* of lines below a row: the column of the verdict */
+#define CODE      18U /* its column, unless a code is longer, as those of planner warnings are */
 #define SUBJECT   36U
-#define FACT      12U           /* of the values above the table */
-#define SHOWN_MAX 200           /* bytes of a name out of the image */
-#define FACT_MAX  1000          /* of what stands above the table */
-#define TEXT_MAX  2000          /* and of a sentence that may hold some */
+#define FACT      12U           /* column of the values above the table */
+#define SHOWN_MAX 200           /* bytes of a name from the image */
+#define FACT_MAX  1000          /* bytes of a value above the table */
+#define TEXT_MAX  2000          /* bytes of a sentence */
 
-/* Those of a boot that ends come first, those of nothing to do last; else in the order of the looks. */
+/* Within a verdict, the order of the looks. */
 static const CheckVerdict order[] = { CHECK_FAILED, CHECK_WARNING, CHECK_UNKNOWN, CHECK_OK };
 
 /* ---- words ---- */
@@ -26,7 +26,7 @@ static size_t column(const Text *t) {
         return n;
 }
 
-/* Goes on where the text is; a word that no longer fits begins a line of its own, so far in. */
+/* A word that no longer fits begins a new line, with this indent. */
 static void add_words(Text *t, const char *words, size_t indent) {
         for (const char *p = words; *p;) {
                 size_t n = strcspn(p, " \n");
@@ -58,7 +58,6 @@ void facts_add(Text *t, const char *name, const char *value) {
         text_add(t, "\n");
 }
 
-/* At least so wide. */
 static void add_shown(Text *t, const char *s, size_t width) {
         size_t begin = column(t);
         text_add_shown(t, s, strlen(s), SHOWN_MAX, 0);
@@ -89,7 +88,7 @@ static void add_row(Text *t, const Check *c, size_t width) {
         text_add(t, "\n");
 }
 
-/* Who wants it, and what a boot would say. */
+/* The step that needs it, and how a boot without it fails. */
 static void add_reason(Text *t, const Check *c) {
         _cleanup_(text_done) Text line = {};
         _free_ char *types = types_text(c->types);

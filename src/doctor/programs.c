@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A name → the program or library of the image, and whether it can run there: its architecture, what loads
- * it, the libraries that it and they need, found as ld.so(8) finds them (without its cache, which is made
- * from the same directories). */
+ * A name → the program or library of the image, and can it run? Checks architecture, interpreter and
+ * libraries, in the search order of ld.so(8) (without its cache, which is made from the same
+ * directories). */
 #include "doctor/look.h"
 
 #include "base/package.h"
@@ -13,9 +13,9 @@
 #include <fnmatch.h>
 #include <sys/stat.h>
 
-#define MAX_LIBRARIES 256u /* that one program needs, in all */
+#define MAX_LIBRARIES 256u /* of one program, with their own needs */
 #define MAX_FOLDERS   64u
-#define MAX_FILES     256u /* of ld.so.conf.d */
+#define MAX_FILES     256u /* in ld.so.conf.d */
 
 /* ---- programs by name ---- */
 
@@ -65,7 +65,7 @@ static void add_directory(char ***to, const char *path) {
 
 static void read_configuration(const Root *root, const char *path, bool include, char ***to);
 
-/* "include ld.so.conf.d/" and a pattern: names in one directory, by itself or from /etc on. */
+/* "include ld.so.conf.d/" and a pattern for names in one directory, relative to /etc. */
 static void read_included(const Root *root, const char *word, char ***to) {
         _free_ char *pattern = xasprintf("%s%s", *word == '/' ? "" : "/etc/", word);
         const char *slash = strrchr(pattern, '/');
@@ -80,7 +80,7 @@ static void read_included(const Root *root, const char *word, char ***to) {
         }
 }
 
-/* ld.so.conf, as ldconfig(8) reads it. */
+/* As ldconfig(8) reads it. */
 static void read_configuration(const Root *root, const char *path, bool include, char ***to) {
         _free_ char *text = NULL;
         if (image_read(root, path, IMAGE_TEXT_MAX, &text, NULL) < 0)
@@ -136,7 +136,7 @@ static bool try_library(const Look *l, const char *directory, const char *name, 
         return true;
 }
 
-/* Where ld.so(8) finds this library for an object. */
+/* As ld.so(8) searches a library for an object, and then in trees. */
 static bool find_library(const Look *l, const char *name, const char *object, char *const *search,
                          unsigned machine, char **ret_path, Elf *ret) {
         if (strchr(name, '/'))
@@ -158,12 +158,11 @@ static bool find_library(const Look *l, const char *name, const char *object, ch
 }
 
 typedef struct Object {
-        char *name;     /* by which another needs it; NULL: the first */
+        char *name;     /* as another object needs it; NULL: the first */
         char *path;
         Elf elf;
 } Object;
 
-/* All that are loaded with the first. */
 typedef struct Objects { Object *items; size_t n; } Objects;
 
 static void objects_done(Objects *o) {
@@ -181,7 +180,7 @@ static const Object *objects_find(const Objects *o, const char *name) {
         return NULL;
 }
 
-/* Adds what an object needs; the sentence where a library is missing. */
+/* Adds what an object needs; a message if a library is missing. */
 static char *load_needed(const Look *l, Objects *all, size_t which) {
         const Object *o = &all->items[which];
         for (char **name = o->elf.needed; name && *name && all->n < MAX_LIBRARIES; name++) {
@@ -199,7 +198,7 @@ static char *load_needed(const Look *l, Objects *all, size_t which) {
         return NULL;
 }
 
-/* Of those that differ from it in their numbers only: "GLIBC_2.36" for "GLIBC_2.38"; NULL: it has none. */
+/* The newest that differs in its numbers only: "GLIBC_2.36" for "GLIBC_2.38"; NULL: none. */
 static const char *newest_of_family(char *const *defines, const char *version) {
         const char *end = strrchr(version, '_'), *newest = NULL;
         size_t n = end ? (size_t)(end + 1 - version) : 0;
@@ -210,9 +209,8 @@ static const char *newest_of_family(char *const *defines, const char *version) {
         return newest;
 }
 
-/* Who was built with newer libraries than the image has is not started: ld.so(8) ends with "version
- * `GLIBC_2.38' not found". A library without any versions it takes as it is
- * (sourceware.org/git/?p=glibc.git;f=elf/dl-version.c). */
+/* ld.so(8) refuses a program built with newer libraries: "version `GLIBC_2.38' not found". It accepts a
+ * library without versions (sourceware.org/git/?p=glibc.git;f=elf/dl-version.c). */
 static char *version_fault(const Objects *all, const Object *o) {
         for (size_t i = 0; i < o->elf.n_wants; i++) {
                 const ElfVersion *v = &o->elf.wants[i];
@@ -227,8 +225,8 @@ static char *version_fault(const Objects *all, const Object *o) {
         return NULL;
 }
 
-/* Why an object cannot be loaded: a library that it, or one that it needs, does not find, or finds too old.
- * Takes what is in first. NULL: it can; the caller's. */
+/* Why an object cannot be loaded: a library is missing or too old, for it or for one that it needs. Takes
+ * over first. NULL: it can; the caller frees it. */
 static char *loading_fault(const Look *l, Object first) {
         _cleanup_(objects_done) Objects all = { xcalloc(MAX_LIBRARIES, sizeof(Object)), 1 };
         char *fault = NULL;
@@ -242,7 +240,7 @@ static char *loading_fault(const Look *l, Object first) {
 
 /* ---- can it run? ---- */
 
-/* Of a script: what its first line names (execve(2)). */
+/* A script, by its first line (execve(2)). */
 static char *script_fault(const Root *root, char *line, const char **ret_code) {
         char *rest = line;
         const char *interpreter = strsep(&rest, " \t\r");
@@ -279,7 +277,7 @@ char *program_fault(const Look *l, const char *path, const char **ret_code) {
         _cleanup_(close_fd) int fd = image_file(l->root, path);
         owners_look(l, path);
         if (fd < 0)
-                return NULL; /* only root may read it: who may not, cannot tell */
+                return NULL; /* this user may not read it, so this says nothing */
         ssize_t n = pread(fd, start, sizeof start - 1, 0);
         if (n < 0)
                 return NULL;

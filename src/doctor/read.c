@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files of an image are read if they are regular ones. */
+ * Reads regular files of an image, and nothing else. */
 #include "doctor/look.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A kernel setting → what it is when init runs: on the machine what /proc/sys says; of an image what its
- * sysctl.d(5) says, whose files count in the order of their names, and else the kernel's own. What only the
- * kernel's command line sets is not seen. */
+ * A kernel setting → its value when init runs: from /proc/sys on the machine; of an image from
+ * sysctl.d(5), in the order of file names, else the kernel default. The kernel command line is ignored. */
 #include "doctor/look.h"
 
 #include "base/str.h"
@@ -9,13 +8,11 @@
 
 #define MAX_FILES 256u
 
-/* Of two files of the same name that of the first directory counts. /run of an image is of no boot to come.
- */
+/* Of two files of one name the first directory wins. /run of an image does not survive a boot. */
 static const char *const folders[] = { "/etc/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
                                        "/lib/sysctl.d" };
 
-/* https://docs.kernel.org/admin-guide/sysctl/: what they are where nobody sets them, and the option that a
- * kernel is built with to have it otherwise. */
+/* Defaults, and the build option that changes them: https://docs.kernel.org/admin-guide/sysctl/ */
 static const struct { const char *name, *option, *value; } defaults[] = {
         { "vm.overcommit_memory", NULL, "0" },
         { "vm.panic_on_oom", NULL, "0" },
@@ -25,7 +22,7 @@ static const struct { const char *name, *option, *value; } defaults[] = {
         { "kernel.keys.root_maxbytes", NULL, "25000000" },
 };
 
-/* The kernel's own. NULL: not known. The caller's. */
+/* NULL: not known. The caller frees it. */
 static char *default_value(const Look *l, const char *name) {
         for (size_t i = 0; i < ARRAY_SIZE(defaults); i++) {
                 if (!streq(defaults[i].name, name))
@@ -41,7 +38,7 @@ static char *default_value(const Look *l, const char *name) {
         return NULL;
 }
 
-/* "-kernel.panic = 10": the value of the last line of a file that sets it; a "-" is for what may fail. */
+/* The last line that sets it wins. "-kernel.panic = 10": the "-" means that it may fail. */
 static void read_file(const char *text, const char *path, const char *file, char **value, char **from) {
         for (const char *line = text; *line;) {
                 size_t size = strcspn(line, "\n");
@@ -62,7 +59,7 @@ static void read_file(const char *text, const char *path, const char *file, char
         }
 }
 
-/* The text of the file that counts of those of this name: a link to /dev/null hides the others. */
+/* A link to /dev/null hides the files of this name in later directories. */
 static void read_name(const Look *l, const char *name, const char *path, char **value, char **from) {
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
                 _free_ char *file = xasprintf("%s/%s", folders[i], name), *target = NULL, *text = NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Image → the instance types that it claims to serve: those of its architecture whose accelerators it
- * brings the driver of, and two that have none. */
+ * Image → the instance types that it serves: those of its architecture and drivers, and two plain ones. */
 #include "doctor/checks.h"
 
 #include "base/str.h"
@@ -11,7 +10,7 @@
 
 #define PRODUCT_NAME "/sys/devices/virtual/dmi/id/product_name"
 
-/* Without instance stores and with: what stands for the general purpose types, which no table lists. */
+/* Without and with instance stores: examples of general purpose types, which no table lists. */
 static const char *const plain_x86[] = { "m6i.4xlarge", "m6id.8xlarge" };
 static const char *const plain_arm[] = { "m6g.4xlarge", "m6gd.8xlarge" };
 
@@ -39,7 +38,7 @@ static bool brings(const Image *image, bool (*has)(const Root *root, const char 
         return found;
 }
 
-/* Only what tables know of, so that a laptop's name is none. */
+/* Only types in our tables: a laptop has a product name, too. */
 static char *own_type(const Image *image) {
         _free_ char *name = NULL;
         if (!image->running || root_read_line(image->root, PRODUCT_NAME, &name) < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The name of a unit → what systemd would make of it in this image (systemd.unit(5), "Load path"): the
- * first directory that has it counts, a mask is a link to /dev/null or an empty file, drop-ins are read
- * in the order of their names, and an empty assignment takes back those before it. */
+ * A unit as systemd would load it from this image (systemd.unit(5), "Load path"). The first directory
+ * that has it wins; a link to /dev/null or an empty file masks it; drop-ins apply in the order of their
+ * names; an empty assignment resets a list. */
 #include "doctor/look.h"
 
 #include "base/package.h"
@@ -15,19 +15,19 @@
 #define MAX_DROP_INS 128u
 #define MAX_COMMANDS 64u
 
-/* Beside those that are made anew at each boot. */
+/* Without generated units. */
 static const char *const folders[] = { "/etc/systemd/system", "/run/systemd/system",
                                        "/usr/local/lib/systemd/system", "/usr/lib/systemd/system",
                                        "/lib/systemd/system" };
 
-/* /run of an image is of no boot to come. */
+/* /run of an image does not survive a boot. */
 static bool counts(const Look *l, const char *folder) {
         return l->image->running || !startswith(folder, "/run/");
 }
 
 typedef enum UnitState { UNIT_NONE, UNIT_MASKED, UNIT_DANGLING, UNIT_ODD, UNIT_READ } UnitState;
 
-/* One file of it. *ret_text is set where it was read. */
+/* Sets *ret_text if UNIT_READ. */
 static UnitState unit_read(const Look *l, const char *path, char **ret_text) {
         _free_ char *target = NULL;
         size_t size = 0;
@@ -42,7 +42,7 @@ static UnitState unit_read(const Look *l, const char *path, char **ret_text) {
         return size == 0 ? UNIT_MASKED : UNIT_READ;
 }
 
-/* It is there, and a start of it fails: that is not the cause of one that is missing. */
+/* The unit exists and fails: CAUSE_UNIT, not CAUSE_UNIT_MISSING. */
 static void fails_to_start(Check *c) {
         if (c->verdict == CHECK_FAILED)
                 c->cause = CAUSE_UNIT;
@@ -51,13 +51,13 @@ static void fails_to_start(Check *c) {
 /* ---- its settings ---- */
 
 static const char *const starters[] = { "ExecCondition", "ExecStartPre", "ExecStart", "EnvironmentFile" };
-#define MAIN_STARTER 2u                 /* of these the one that a service must have, and the last command */
+#define MAIN_STARTER 2u                 /* ExecStart=, the last command of these */
 #define ENVIRONMENTS 3u
 
-/* Of unit and drop-ins: the later setting counts, and commands add up until an empty one. */
+/* Unit and drop-ins merged: commands add up, other settings are replaced. */
 typedef struct Service {
         char **commands[ARRAY_SIZE(starters)];
-        char *type, *from;              /* the file that its ExecStart= is from */
+        char *type, *from;              /* from: the file with its ExecStart= */
         bool stops, remains, acts;      /* ExecStop=, RemainAfterExit=, SuccessAction= */
 } Service;
 
@@ -99,7 +99,7 @@ static void service_add(Service *s, const char *path, const char *text) {
                 s->acts = *action && !streq(action, "none");
 }
 
-/* systemd loads no service that does nothing: systemd:src/core/service.c:service_verify(). */
+/* systemd refuses a service without a command: systemd:src/core/service.c:service_verify(). */
 static const char *service_fault(const Service *s) {
         bool once = !s->type || streq(s->type, "oneshot");
         size_t n = strv_length(s->commands[MAIN_STARTER]);
@@ -111,7 +111,7 @@ static const char *service_fault(const Service *s) {
         return NULL;
 }
 
-/* The drop-ins of this name: of files of the same name the one of the first directory. */
+/* Of drop-ins of one name the first directory wins. */
 static void add_drop_ins(const Look *l, const char *name, Service *s) {
         _strv_ char **files = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
@@ -137,8 +137,8 @@ static void add_drop_ins(const Look *l, const char *name, Service *s) {
                 }
 }
 
-/* The program of a command line (systemd.service(5), "Command lines"): prefixes and quotes taken off. NULL:
- * its failure does not matter, or only systemd knows what "%i" and "$X" are. The caller's. */
+/* The program of a command line (systemd.service(5), "Command lines"), without prefixes and quotes. NULL: it
+ * may fail, or has "%i" or "$X". The caller frees it. */
 static char *command_program(const char *command) {
         static const char *const quotes = "\"'";
         bool lenient = false;
@@ -154,7 +154,7 @@ static char *command_program(const char *command) {
         return xstrndup(command, n);
 }
 
-/* The programs that a start of it runs; new. */
+/* A new list. */
 static char **started_programs(const Service *s) {
         char **all = NULL;
         for (size_t i = 0; i <= MAIN_STARTER; i++)
@@ -166,7 +166,7 @@ static char **started_programs(const Service *s) {
         return all;
 }
 
-/* false, and a check that says so: something that it starts cannot be run. */
+/* false, and a check: a program cannot run. */
 static bool look_commands(Look *l, const Need *need, const char *path, const Service *service) {
         _strv_ char **all = started_programs(service);
         for (char **name = all; name && *name; name++) {
@@ -191,7 +191,6 @@ static bool look_commands(Look *l, const Need *need, const char *path, const Ser
         return true;
 }
 
-/* Likewise: systemd refuses it. */
 static bool look_service(Look *l, const Need *need, const char *path, const Service *service) {
         const char *fault = endswith(need->name, ".service") ? service_fault(service) : NULL;
         if (!fault)
@@ -205,8 +204,7 @@ static bool look_service(Look *l, const Need *need, const char *path, const Serv
 
 #define ARGUMENTS "$NODEADM_KUBELET_ARGS"
 
-/* The file of another --config; only systemd knows what "%i" and "$X" are. ret_ours: of kubelet, are our
- * arguments there, and before it? NULL: it has none. */
+/* The file of another --config; NULL: none, or it has "%i" or "$X". ret_ours: our arguments follow it. */
 static const char *other_config(char *const *words, bool kubelet, bool *ret_ours) {
         const char *file = NULL;
         for (char *const *w = words; w && *w; w++) {
@@ -215,7 +213,7 @@ static const char *other_config(char *const *words, bool kubelet, bool *ret_ours
                         value = w[1];
                 if (kubelet && streq(*w, ARGUMENTS)) {
                         *ret_ours = true;
-                        file = NULL;            /* the last one counts */
+                        file = NULL;            /* the last one wins */
                 } else if (value)
                         file = strpbrk(value, "$%") || (!kubelet && streq(value, CONTAINERD_CONFIG)) ? NULL
                                                                                                      : value;
@@ -223,9 +221,8 @@ static const char *other_config(char *const *words, bool kubelet, bool *ret_ours
         return file;
 }
 
-/* Why a daemon starts with other settings than those that are written for it; NULL: it does not, or a program
- * in between knows. EKS's unit: awslabs/amazon-eks-ami, templates/al2023/runtime/rootfs/etc/systemd/system/
- * kubelet.service. */
+/* Why a daemon reads other settings than the planned ones; NULL: it does not, or a wrapper decides. Unit of
+ * EKS: awslabs/amazon-eks-ami, templates/al2023/runtime/rootfs/etc/systemd/system/kubelet.service. */
 static char *reading_fault(const char *unit, const Service *s) {
         char **commands = s->commands[MAIN_STARTER], **files = s->commands[ENVIRONMENTS];
         _free_ char *program = commands ? command_program(commands[0]) : NULL;
@@ -294,7 +291,7 @@ char *unit_closed(const Look *l, const char *unit) {
         return closed;
 }
 
-/* Units that nothing else starts. A first boot applies presets (machine-id(5)), and ours enables none. */
+/* For units that nothing else starts. A first boot applies presets (machine-id(5)), and ours enables none. */
 static bool look_enabled(Look *l, const Need *need, const char *path, const char *text) {
         if (need->step || !startswith(need->name, "nodestrap-") || !strstr(text, "\n[Install]") ||
             unit_is_enabled(l, need->name))
@@ -410,7 +407,7 @@ static bool is_closed(Look *l, const Need *need) {
 }
 
 void look_unit(Look *l, const Need *need) {
-        /* "foo@bar.service" → "foo@.service"; NULL: no instance. */
+        /* "foo@bar.service" → "foo@.service"; NULL: not an instance. */
         const char *at = strchr(need->name, '@'), *dot = strrchr(need->name, '.');
         _free_ char *template = at && dot && dot > at + 1
                                         ? xasprintf("%.*s%s", (int)(at + 1 - need->name), need->name, dot)

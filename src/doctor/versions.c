@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Versions that contradict each other, as their makers say: NVIDIA's programs and libraries work with no
- * other driver than that of their own version (docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide,
- * docs.nvidia.com/multi-node-nvlink-systems/imex-guide), GPUs need drivers that know them, and what the plans
- * ask of kubelet and containerd came with some version of them. What is not known contradicts nothing. */
+ * Versions that contradict each other. NVIDIA programs and libraries need the driver of their own version
+ * (docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide,
+ * docs.nvidia.com/multi-node-nvlink-systems/imex-guide). GPUs need a driver that supports them. Plans use
+ * features that came with some version of kubelet or containerd. An unknown version contradicts nothing. */
 #include "doctor/look.h"
 
 #include "base/paths.h"
@@ -14,7 +14,7 @@ typedef struct Comparison {
         const Image *image;
         const Needs *needs;
         Checks *checks;
-        const Driver *driver; /* whose parts are compared; NULL: none is known */
+        const Driver *driver; /* to compare with; NULL: none is known */
 } Comparison;
 
 static bool is_before(const char *version, unsigned major, unsigned minor) {
@@ -45,7 +45,7 @@ static const char *linux_of(unsigned device) {
         return m ? m->kernel : NULL;
 }
 
-/* Of several a boot chooses the first that knows its GPUs; NULL: none does, or none is known. */
+/* The first that supports the GPU, as a boot chooses; NULL: none does, or none is known. */
 static const Driver *driver_for(const Image *image, unsigned device) {
         const char *m = minimum_of(device);
         return FIND(d, image->drivers, image->n_drivers,
@@ -56,16 +56,15 @@ static bool drivers_are_old(const Comparison *c, unsigned device) {
         return c->image->n_drivers > 0 && !driver_for(c->image, device);
 }
 
-/* Of the proprietary modules? */
 static bool is_closed(const char *license) {
         return streq(license, "NVIDIA");
 }
 
-/* ---- parts of the driver's own version ---- */
+/* ---- parts that must match the driver ---- */
 
 typedef struct Part {
         const char *name;       /* a program */
-        Cause cause;            /* where it differs; CAUSE_NONE: a boot goes on */
+        Cause cause;            /* if it differs; CAUSE_NONE: a boot works */
         const char *packages[3];
 } Part;
 static const Part parts[] = {
@@ -74,7 +73,7 @@ static const Part parts[] = {
         { "nvidia-persistenced", CAUSE_NONE,    { "nvidia-persistenced" } },
 };
 
-/* The types that get this driver, of those that need something: a new list. */
+/* Types of the need that get this driver: a new list. */
 static char **types_of_driver(const Comparison *c, const Need *need) {
         char **types = NULL;
         for (char **type = need->types; type && *type; type++) {
@@ -85,14 +84,13 @@ static char **types_of_driver(const Comparison *c, const Need *need) {
         return types;
 }
 
-/* Is the version of this part, which may be NULL, the driver's? What cannot be told is said where somebody
- * needs it. */
+/* Compares a part with the driver. An unknown version (NULL) is reported only if a plan needs the part. */
 static void tell_part(const Comparison *c, const Need *need, const char *subject, const char *path,
                       const char *version, Cause cause, const char *why) {
         const Driver *d = c->driver;
         _strv_ char **types = need ? types_of_driver(c, need) : NULL;
         if (need && need->types && !types)
-                need = NULL; /* of these types nobody gets this driver */
+                need = NULL; /* none of these types gets this driver */
         if (version && d && streq(version, d->version)) {
                 add_of(c, CHECK_OK, "version", subject, version);
                 return;
@@ -117,7 +115,7 @@ static void tell_part(const Comparison *c, const Need *need, const char *subject
         check->types = TAKE_PTR(types);
 }
 
-/* What a boot makes of a driver's tree has the tree's programs, and for the rest the image's own. */
+/* A boot adds the programs of the tree to those of the image. */
 static char *find_program(const Comparison *c, const char *name) {
         const Image *i = c->image;
         _free_ char *odd = NULL;
@@ -127,7 +125,7 @@ static char *find_program(const Comparison *c, const char *name) {
         return path ?: program_find(i->root, name, &odd);
 }
 
-/* The look at needs has found it, in another tree than the one that some types get. */
+/* look_program() has found it, but in another tree than these types get. */
 static void tell_missing(const Comparison *c, const Need *need) {
         _free_ char *odd = NULL, *other = image_program(c->image, need->name, &odd);
         _strv_ char **types = types_of_driver(c, need);
@@ -141,7 +139,7 @@ static void tell_missing(const Comparison *c, const Need *need) {
         check->types = TAKE_PTR(types);
 }
 
-/* Packages of a tree are registered when it is chosen. */
+/* Only the boot that chooses a tree registers its packages. */
 static void compare_part(const Comparison *c, const Part *p) {
         const Root *root = c->image->root;
         const Need *need = needs_find(c->needs, NEED_PROGRAM, p->name);
@@ -158,8 +156,7 @@ static void compare_part(const Comparison *c, const Part *p) {
 }
 
 #define NVML "libnvidia-ml.so."
-/* In the name of the file that the link of this directory leads to, or in the file. *ret_path is set where it
- * is there at all. */
+/* From the target of the link, or from the file. Sets *ret_path if it exists. */
 static char *nvml_version(const Comparison *c, const char *folder, char **ret_path) {
         const Root *root = c->image->root;
         _free_ char *path = xasprintf("%s/" NVML "1", folder), *target = NULL;
@@ -173,8 +170,8 @@ static char *nvml_version(const Comparison *c, const char *folder, char **ret_pa
         return version;
 }
 
-/* NVML answers with NVML_ERROR_LIB_RM_VERSION_MISMATCH where it and the driver differ:
- * docs.nvidia.com/deploy/nvml-api, nvmlReturn_t. */
+/* NVML returns NVML_ERROR_LIB_RM_VERSION_MISMATCH for another driver: docs.nvidia.com/deploy/nvml-api,
+ * nvmlReturn_t. */
 static void compare_nvml(const Comparison *c) {
         const Need *need = needs_find(c->needs, NEED_LIBRARY, NVML "1");
         _strv_ char **folders = library_directories(c->image);
@@ -192,14 +189,13 @@ static void compare_nvml(const Comparison *c) {
 
 /* ---- modules and firmware ---- */
 
-/* The other modules of the driver, for the kernel that its version is of: they take no other's symbols. */
+/* Modules of the driver load only with symbols of their own version. */
 static void compare_modules(const Comparison *c) {
         static const char *const modules[] = { "nvidia_uvm", "nvidia_modeset", "nvidia_drm" };
         const Root *root = c->image->root;
         const Driver *d = c->driver;
         size_t rest = MODULES_MAX;
-        /* "/lib/modules/6.12.46/extra/nvidia.ko" → "6.12.46", NULL: the driver's version is not a module's.
-         * The caller's. */
+        /* "/lib/modules/6.12.46/extra/nvidia.ko" → "6.12.46"; NULL: the version is not from a module. */
         static const char folder[] = "/lib/modules/";
         const char *at = d->where ? strstr(d->where, folder) : NULL;
         _free_ char *kernel = at ? xstrndup(at + strlen(folder), strcspn(at + strlen(folder), "/")) : NULL,
@@ -226,8 +222,8 @@ static bool has_firmware(const Root *root, const char *folder) {
         return has;
 }
 
-/* The open modules start no GPU without the firmware of their own version, which they load by that name
- * (NVIDIA/open-gpu-kernel-modules: README.md, "Firmware"); a boot stops where a tree has none to copy. */
+/* The open modules need firmware of exactly their version (NVIDIA/open-gpu-kernel-modules: README.md,
+ * "Firmware"). A boot fails where a tree has none to copy. */
 static void compare_firmware(const Comparison *c, const Need *nvidia) {
         static const char *const folders[] = { "/usr/lib/firmware", "/lib/firmware" };
         const Driver *d = c->driver;
@@ -268,7 +264,7 @@ static void tell_driver(const Comparison *c) {
 
 /* ---- what GPUs want ---- */
 
-/* Which of the types a rule is broken for. */
+/* A new list. */
 static char **types_where(const Comparison *c, const Need *need,
                           bool (*broken)(const Comparison *, unsigned)) {
         char **types = NULL;
@@ -280,7 +276,7 @@ static char **types_where(const Comparison *c, const Need *need,
         return types;
 }
 
-/* Of the modules for the kernels of the image; NULL: not known, or chosen at boot. */
+/* NULL: not known, or chosen at boot. */
 static const char *license_of(const Image *image) {
         return image->n_drivers == 1 ? image->drivers[0].license : NULL;
 }
@@ -296,7 +292,7 @@ static bool wants_new_kernel(const Comparison *c, unsigned device) {
         return first && is_before(c->image->kernel, (unsigned)strtoul(first, NULL, 10), version_minor(first));
 }
 
-/* Of what the GPUs of some types want; NULL: of none of them it is known. */
+/* The highest version that the GPUs of these types need; NULL: not known. */
 static const char *highest_of(char **types, const char *(*of)(unsigned device)) {
         const char *highest = NULL;
         for (char **type = types; type && *type; type++) {
@@ -364,7 +360,7 @@ static void compare_kubelet(const Comparison *c) {
         const Image *i = c->image;
         const Need *imex = needs_find(c->needs, NEED_PROGRAM, "nvidia-imex"),
                    *kubelet = needs_find(c->needs, NEED_PROGRAM, "kubelet");
-        /* Amazon EKS user guide, "device-management-nvidia": DRA's gates are there from 1.33 on. */
+        /* Amazon EKS user guide, "device-management-nvidia": DRA from 1.33. */
         if (imex && i->kubelet && is_before(i->kubelet, 1, 33))
                 warn(c, imex, "kubelet", i->kubelet,
                      "it has no DRA that ComputeDomains could use: 1.33 or newer has");
@@ -372,8 +368,8 @@ static void compare_kubelet(const Comparison *c) {
         if (imex && i->n_drivers > 0 && is_before(i->drivers[0].version, 570, 158))
                 warn(c, imex, "NVIDIA's driver", i->drivers[0].version,
                      "the DRA driver's ComputeDomains want 570.158.01 or newer");
-        /* kubernetes/kubernetes#139121: it asks containerd for the cgroup driver, which 1.x does not answer.
-         */
+        /* kubernetes/kubernetes#139121: kubelet asks containerd for the cgroup driver; 1.x does not
+         * answer. */
         if (kubelet && i->kubelet && i->containerd && !is_before(i->kubelet, 1, 38) &&
             is_before(i->containerd, 2, 0))
                 check_tell(add_of(c, CHECK_FAILED, "version", "containerd", i->containerd), kubelet,
@@ -430,7 +426,7 @@ void image_compare(const Image *image, const Needs *needs, Checks *checks) {
         }
         compare_kubelet(&c);
         compare_toolkit(&c);
-        /* It has versions of its own, and nobody says which of them go with which driver. */
+        /* NVIDIA does not document which nvlsm goes with which driver. */
         static const char *const names[] = { "nvlsm", NULL };
         const Need *need = needs_find(c.needs, NEED_PROGRAM, NVLSM_PROGRAM);
         _free_ char *version = need ? package_version(c.image->root, names) : NULL;
