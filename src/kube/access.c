@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kubeconfig (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/) and kubelet's environment file
- * → KubeAccess. Not from the NodeConfig: what counts is what kubelet reads, and scripts may have changed
- * that since init wrote it. */
+ * kubeconfig (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/) and the environment file of
+ * kubelet → KubeAccess. It reads what kubelet reads, not the NodeConfig: scripts may have changed the
+ * files since init wrote them. */
 #include "base/json.h"
 #include "base/paths.h"
 #include "base/str.h"
@@ -16,7 +16,7 @@
 #define OVERRIDE    "--hostname-override"
 #define FILE_MAX    (1u << 20)
 
-/* On Outposts kubelet makes the first one itself, with a certificate in it; the other one has the plugin. */
+/* On Outposts kubelet makes the first one, with a certificate; the second one has the plugin. */
 static const char *const kubeconfigs[] = { KUBECONFIG, KUBECONFIG_BOOTSTRAP };
 
 void kube_access_done(KubeAccess *a) {
@@ -36,7 +36,7 @@ static const json_t *find_named(const json_t *config, const char *list, const ch
         return NULL;
 }
 
-/* "--NAME", "VALUE" or "--NAME=VALUE" → VALUE; NULL where it is not there. */
+/* "--NAME", "VALUE" or "--NAME=VALUE" → VALUE; NULL: not there. */
 static char *find_argument(const json_t *arguments, const char *name) {
         size_t n = strlen(name), i;
         const json_t *item;
@@ -51,7 +51,7 @@ static char *find_argument(const json_t *arguments, const char *name) {
         return NULL;
 }
 
-/* The first one of several spellings: of aws, of nodestrap, of aws-iam-authenticator. */
+/* Spellings of aws, nodestrap, aws-iam-authenticator. */
 static char *find_any(const json_t *arguments, const char *const *names) {
         char *value = NULL;
         for (; *names && !value; names++)
@@ -88,7 +88,7 @@ static int take_authority(const Root *root, const json_t *cluster, const char *p
                           a->ca_path, r < 0 ? strerror(-r) : "holds no certificate in PEM form");
 }
 
-/* kubelet also speaks http to a server, and validation lets that pass; schemes are in any case. */
+/* kubelet also uses http, and validation accepts it. Schemes ignore case. */
 static int take_server(const json_t *cluster, const char *path, KubeAccess *a, Diag *diag) {
         a->server = json_copy_text(cluster, "server");
         const char *server = a->server ?: "";
@@ -120,7 +120,7 @@ static json_t *parse_file(const char *path, char *text, size_t size) {
         return json;
 }
 
-/* 1 when this file says all that is needed, 0 when another one may. */
+/* 1: the file has everything; 0: another one may. */
 static int try_kubeconfig(const Root *root, const char *path, KubeAccess *a, Diag *diag) {
         _free_ char *text = NULL;
         size_t size = 0;
@@ -160,8 +160,7 @@ static int take_kubeconfig(const Root *root, KubeAccess *a, Diag *diag) {
                           kubeconfigs[0]);
 }
 
-/* The last --hostname-override of kubelet's arguments, as systemd reads them; NULL where there is none, or an
- * empty one. */
+/* The last --hostname-override, as systemd splits the arguments; NULL: none, or empty. */
 static char *find_override(const char *text) {
         _free_ char *value = assignment_in_environment(text, ARGUMENTS);
         _strv_ char **words = assignment_split(value ?: "");
@@ -208,7 +207,7 @@ int kube_access_read(const Root *root, KubeAccess *ret, Diag *diag) {
                 return r;
         }
         if (root_boot_id(root, &a.boot_id) < 0)
-                a.boot_id = xstrdup("");        /* then a Node of any boot is taken for ours */
+                a.boot_id = xstrdup("");        /* then a Node of any boot counts as ours */
         *ret = a;
         return 0;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requests to the API server, above all a watch of one Node, over one TLS connection that is kept: libcurl
- * carries them, through the proxy of the environment if there is one. Only the cluster's CA may vouch for the
- * server, never the system's.
+ * Requests to the API server by libcurl, over one TLS connection that stays open, through the proxy of the
+ * environment. Only the CA of the cluster may vouch for the server.
  *
- * A node may watch its own Node by name, also before there is one (kubernetes:
- * plugin/pkg/auth/authorizer/node, authorizeNode()). Without a resourceVersion the watch begins with what is
- * there now. */
+ * A node may watch its own Node by name, even before it exists (kubernetes:
+ * plugin/pkg/auth/authorizer/node, authorizeNode()). Without a resourceVersion the watch begins with the
+ * current state. */
 #include "kube/internal.h"
 
 #include "base/curl.h"
@@ -19,32 +18,31 @@
 #include <unistd.h>
 
 #define CONNECT_USEC (10 * USEC_PER_SEC)        /* TCP and TLS */
-#define ANSWER_USEC  (10 * USEC_PER_SEC)        /* until the first line of an answer,
-                                                 * all of the above included */
+#define ANSWER_USEC  (10 * USEC_PER_SEC)        /* until the first line of an answer, CONNECT_USEC included */
 #define QUIET_USEC   (1 * USEC_PER_SEC)
-#define WATCH_SEC    60                         /* the server ends the watch then, so that a dead connection
-                                                 * is noticed */
+#define WATCH_SEC    60                         /* the server ends the watch then; this finds dead
+                                                 * connections */
 #define LINE_LIMIT   (4u << 20)
-#define BODY_LIMIT   (1u << 20)                 /* a Node lists the images that it has */
+#define BODY_LIMIT   (1u << 20)                 /* a Node lists its images */
 
-/* An option of a handle of the KubeApi a. */
+/* Of a handle of the KubeApi a. */
 #define SET(easy, option, value) a->curl.setopt(easy, CURLOPT_##option, value)
 
 struct KubeApi {
         Curl curl;
-        CURL *easy;             /* kept: so is the connection */
+        CURL *easy;             /* keeps the connection */
         const KubeAccess *access;
-        bool connected;         /* a connection of the request that runs has come about, TLS or not */
+        bool connected;         /* this request has a connection, with TLS or without */
 };
 
 typedef struct Transfer {
         KubeApi *api;
         KubeReply *reply;
-        bool (*on_line)(void *user, const char *line, size_t size);     /* of a watch; else NULL */
+        bool (*on_line)(void *user, const char *line, size_t size);     /* NULL: not a watch */
         void *user;
-        Text line;              /* as far as it has come */
+        Text line;              /* incomplete */
         uint64_t begin_usec, answer_usec;
-        uint64_t tick_usec;             /* when on_line is called next without a line */
+        uint64_t tick_usec;             /* of the next call of on_line without a line */
         bool answered, enough;
 } Transfer;
 
@@ -61,7 +59,7 @@ KubeApi *kube_api_free(KubeApi *a) {
         return NULL;
 }
 
-/* Lines as they are complete. Anything but size ends the transfer with an error. */
+/* Hands over complete lines. A return other than size ends the transfer. */
 static size_t take_data(char *data, size_t one, size_t size, void *user) {
         Transfer *t = user;
         const char *end;
@@ -102,7 +100,7 @@ static size_t on_header(char *data, size_t one, size_t size, void *user) {
         _free_ char *raw = xstrndup(data, one * size), *line = str_strip(raw);
         const char *value;
         uint64_t seconds;
-        if (!t->answered)       /* an answer that comes late, comes with what there is */
+        if (!t->answered)       /* a late answer comes with the current state */
                 t->tick_usec = now_usec() + QUIET_USEC;
         t->answered = true;
         t->api->curl.getinfo(t->api->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
@@ -114,8 +112,7 @@ static size_t on_header(char *data, size_t one, size_t size, void *user) {
         return one * size;
 }
 
-/* libcurl does not tell a peer that takes no connection from one that takes it and never speaks TLS; the
- * socket does. */
+/* libcurl does not tell a refused connection from one that never speaks TLS; the socket does. */
 static int close_socket(void *user, curl_socket_t fd) {
         KubeApi *a = user;
         struct sockaddr_storage peer;
@@ -124,7 +121,7 @@ static int close_socket(void *user, curl_socket_t fd) {
         return close(fd);
 }
 
-/* Called about once a second; anything but 0 ends the transfer. */
+/* libcurl calls it about once a second; a return other than 0 ends the transfer. */
 static int look_for_end(void *user, _unused_ curl_off_t to_get, _unused_ curl_off_t got,
                         _unused_ curl_off_t to_put, _unused_ curl_off_t put) {
         Transfer *t = user;
@@ -136,8 +133,7 @@ static int look_for_end(void *user, _unused_ curl_off_t to_get, _unused_ curl_of
         return t->enough || stop_signal() != 0 || (!t->answered && now > t->begin_usec + t->answer_usec);
 }
 
-/* What holds for every request. As with the Go programs of Kubernetes, nothing on this machine itself is
- * asked through a proxy. */
+/* As Go programs of Kubernetes do, requests to this machine itself bypass the proxy. */
 static void set_common(KubeApi *a, CURL *easy) {
         SET(easy, NOSIGNAL, 1L);
         SET(easy, FOLLOWLOCATION, 0L);
@@ -164,14 +160,14 @@ int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why) {
                 return -ELIBACC;
         }
         set_common(a, a->easy);
-        /* an older one would go on with the authorities of the system, which do not know a cluster's */
+        /* an older libcurl would use the authorities of the system, which do not know the cluster */
         code = SET(a->easy, CAINFO_BLOB, &ca);
         if (code != CURLE_OK) {
                 *ret_why = xasprintf("it takes no certificate authority from memory (%s); install %s",
                                      a->curl.strerror(code), CURL_PACKAGE);
                 return -ELIBACC;
         }
-        SET(a->easy, CAPATH, NULL);  /* or the system's directory would count as well */
+        SET(a->easy, CAPATH, NULL);  /* else the directory of the system counts, too */
         SET(a->easy, WRITEFUNCTION, take_data);
         SET(a->easy, HEADERFUNCTION, on_header);
         SET(a->easy, CLOSESOCKETFUNCTION, close_socket);
@@ -183,7 +179,7 @@ int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why) {
 }
 
 static long milliseconds(uint64_t usec) {
-        /* never 0, which is no limit; nor before a deadline, which would allow one more */
+        /* never 0, which means no limit, and not before the deadline */
         return (long)(usec / USEC_PER_MSEC) + 1;
 }
 
@@ -197,8 +193,7 @@ static bool proxy_is_set(void) {
         return false;
 }
 
-/* libcurl does not say whom it could not reach, but for its text: the host itself, or a proxy, alone or
- * behind a "via". */
+/* Only the text of libcurl names what it could not reach: the host, or a proxy, alone or behind a "via". */
 static bool failed_at_proxy(const KubeApi *a, const KubeReply *r, const char *error) {
         if (r->curl == CURLE_COULDNT_RESOLVE_PROXY || r->proxy_status >= 300)
                 return true;
@@ -215,7 +210,7 @@ static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t 
         r->usec = now_usec() - t->begin_usec;
         curl->getinfo(easy, CURLINFO_RESPONSE_CODE, &r->status);
         r->cut_by_deadline = code == CURLE_OPERATION_TIMEDOUT && now_usec() >= deadline_usec;
-        /* a watch may be ended from here */
+        /* this process may end a watch */
         if (code == CURLE_OK || t->enough ||
             (t->on_line && code == CURLE_OPERATION_TIMEDOUT && r->status == 200))
                 return;
@@ -233,7 +228,7 @@ static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t 
         r->at_proxy = failed_at_proxy(t->api, r, error);
 }
 
-/* Where memory is short the list stays without it. */
+/* Without memory the list stays as it is. */
 static struct curl_slist *add_header(const Curl *curl, struct curl_slist *list, const char *line) {
         struct curl_slist *longer = curl->append(list, line);
         return longer ?: list;
@@ -250,7 +245,6 @@ static struct curl_slist *make_headers(const Curl *curl, const char *token, cons
         return list;
 }
 
-/* What is set for this request is taken back behind it. */
 static void perform(Transfer *t, const KubeRequest *request, const char *token, uint64_t deadline_usec,
                     uint64_t limit_usec) {
         KubeApi *a = t->api;

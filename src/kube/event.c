@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One Event, made or counted. It is about the Node as kubelet's own are, whose uid is the Node's name
- * (kubernetes: pkg/kubelet/kubelet.go, nodeRef), so that kubectl describe node finds it, also where there is
- * no Node. A node may create and patch Events and read none (kubernetes: plugin/pkg/auth/authorizer/rbac/
- * bootstrappolicy, NodeRules()); so they are made first, and patched where they are there already. They are
- * forgotten after an hour (--event-ttl of the API server). */
+ * Creates one Event, or increases its count. As with Events of kubelet, the uid of its Node is the name
+ * (kubernetes: pkg/kubelet/kubelet.go, nodeRef): kubectl describe node shows it, even without a Node. A
+ * node may create and patch Events but not read them (kubernetes:
+ * plugin/pkg/auth/authorizer/rbac/bootstrappolicy, NodeRules()), so this creates first and patches what
+ * exists. The API server forgets them after an hour (--event-ttl). */
 #include "kube/internal.h"
 
 #include "base/hash.h"
@@ -12,7 +12,7 @@
 
 
 #define EVENTS      "/api/v1/namespaces/default/events"
-/* A webhook may take 30 s by its configuration, and where its caller has gone, it was for nothing. */
+/* A webhook may take 30 s; a shorter wait would lose its work. */
 #define ANSWER_USEC (35 * USEC_PER_SEC)
 
 void kube_event_name(const KubeAccess *access, const char *reason, const char *key, char ret[static 65]) {
@@ -25,7 +25,7 @@ void kube_event_name(const KubeAccess *access, const char *reason, const char *k
         ret[sizeof prefix - 1 + 24] = 0;
 }
 
-/* What may change when it happens again. */
+/* The parts that change with each repeat. */
 static json_t *make_patch(const KubeEvent *e) {
         return json_pack("{sI ss ss ss}", "count", (json_int_t)e->count, "firstTimestamp", e->first,
                          "lastTimestamp", e->last, "message", e->message);
@@ -51,7 +51,7 @@ typedef struct Sender {
         const KubeAccess *access;
         const KubeIdentity *identity;
         const char *token;
-        uint64_t deadline_usec;         /* of all requests together */
+        uint64_t deadline_usec;         /* of all requests */
         KubeSent *sent;
 } Sender;
 
@@ -76,13 +76,12 @@ static void judge(const Sender *s, const KubeReply *reply) {
                 sent->cause = CAUSE_INTERRUPTED;
         else if (!answered || reply->status < 200 || reply->status >= 300)
                 sent->cause = explain(s, reply, &sent->text);
-        /* what is wrong with it stays wrong with it */
+        /* a retry sends the same and fails again */
         sent->refused = answered && (reply->status == 400 || reply->status == 413 || reply->status == 422);
         sent->retry_after = reply->retry_after;
 }
 
-/* The status of the answer; 0: there was none. Where another is expected than that of success, it stands for
- * no failure. */
+/* Returns the status, 0 without an answer. expected: a status other than success that is not a failure. */
 static long ask(const Sender *s, const char *method, const char *path, const char *type, const json_t *json,
                 long expected) {
         _free_ char *body = json_dumps(json, JSON_COMPACT);
@@ -98,7 +97,7 @@ static long ask(const Sender *s, const char *method, const char *path, const cha
         return status;
 }
 
-/* It may come, and go, in between. */
+/* The Event may appear and expire in between. */
 static void make_or_count(const Sender *s, const KubeEvent *e) {
         _cleanup_(json_decrefp) json_t *event = make_event(s->access, e), *patch = make_patch(e);
         _free_ char *path = xasprintf(EVENTS "/%s", e->name);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How a request ended → its cause and the sentence for the person who wants to know why this node does not
- * join: what, where, why, and what to do next. */
+ * How a request ended → its cause, and a message with what failed, where, why, and what to do. */
 #include "kube/internal.h"
 
 #include "base/paths.h"
@@ -11,11 +10,11 @@
 #include <openssl/x509_vfy.h>
 #include <time.h>
 
-#define SKEW_SEC 300            /* STS takes no signature that is further ahead than
-                                 * this; an authenticator gives 15 minutes behind */
+#define SKEW_SEC 300            /* STS refuses a signature further ahead; an authenticator allows 15
+                                 * minutes behind */
 #define MESSAGE_MAX 300
 
-/* Somebody else's words: one line, and not too long. */
+/* Foreign text: one line, with a limit. */
 static void add_message(Text *t, const char *message) {
         text_add_shown(t, message, strlen(message), MESSAGE_MAX, 0);
 }
@@ -35,7 +34,7 @@ static bool clock_is_wrong(const KubeMoment *m) {
         return skew(m) >= SKEW_SEC || skew(m) <= -SKEW_SEC;
 }
 
-/* "this machine's clock says … and the server's …: it is 7200 s behind" */
+/* "the clock of this machine says …, that of the server …: this one is 2 h behind" */
 static void add_clocks(Text *t, const KubeMoment *m) {
         _free_ char *ours = time_text(m->now), *theirs = time_text(m->server),
                     *span = span_text(llabs(skew(m)));
@@ -144,7 +143,7 @@ static Cause explain_break(const KubeMoment *m, Text *t) {
         return CAUSE_API_ERROR;
 }
 
-/* Behind a load balancer an API server that is down is a connection that ends at once. */
+/* Behind a load balancer, a stopped API server closes the connection at once. */
 static Cause explain_handshake(const KubeMoment *m, Text *t) {
         static const char *const ends[] = { "reset by peer", "SSL_ERROR_SYSCALL", "unexpected eof" };
         for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
@@ -222,7 +221,7 @@ static void add_status_message(Text *t, const Text *body) {
         text_add(t, message ? ")" : "");
 }
 
-/* 'User "system:node:NAME" cannot watch …' → NAME; NULL for a user who is no node. */
+/* 'User "system:node:NAME" cannot watch …' → NAME; NULL: another kind of user. */
 static char *node_that_asks(const Text *body) {
         static const char prefix[] = "User \"system:node:";
         _free_ char *message = kube_status_message(body);
@@ -230,8 +229,8 @@ static char *node_that_asks(const Text *body) {
         return at ? xstrndup(at + strlen(prefix), strcspn(at + strlen(prefix), "\"")) : NULL;
 }
 
-/* The Node authorizer lets a node see its own Node alone, and only who is in the group is a node
- * (kubernetes: plugin/pkg/auth/authorizer/node, pkg/auth/nodeidentifier). */
+/* The Node authorizer shows a node only its own Node, and only members of the group are nodes (kubernetes:
+ * plugin/pkg/auth/authorizer/node, pkg/auth/nodeidentifier). */
 static Cause explain_forbidden(const KubeMoment *m, Text *t) {
         const char *node = m->access->node;
         _free_ char *asks = node_that_asks(&m->reply->body);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Watches the Node until it is registered, or Ready. The outcome tells what stood in the way last; each new
- * obstacle is logged at once, for a deadline of minutes is long for somebody who looks on. */
+ * Watches the Node until it is registered, or Ready. The outcome has the last obstacle. Each new obstacle
+ * goes to the log at once, since the deadline may be minutes away. */
 #include "kube/internal.h"
 
 #include "base/backoff.h"
@@ -14,27 +14,27 @@
 
 #define BACKOFF_USEC   (1 * USEC_PER_SEC)
 #define BACKOFF_CAP    (5 * USEC_PER_SEC)
-#define RETRY_CAP      (30 * USEC_PER_SEC)      /* of what the server asks for */
-#define TOKEN_USEC     (300 * USEC_PER_SEC)     /* it is good for 14 minutes */
-#define CONDITION_MAX  400                      /* characters of what a condition says */
-#define SHORT_USEC     (2 * USEC_PER_SEC)       /* a watch that ends so soon counts as a failure */
-#define LOOK_USEC      (5 * USEC_PER_SEC)       /* systemd restarts kubelet so often, as EKS has it */
+#define RETRY_CAP      (30 * USEC_PER_SEC)      /* limit of Retry-After */
+#define TOKEN_USEC     (300 * USEC_PER_SEC)     /* a token is valid for 14 minutes */
+#define CONDITION_MAX  400                      /* characters of a condition */
+#define SHORT_USEC     (2 * USEC_PER_SEC)       /* a shorter watch counts as a failure */
+#define LOOK_USEC      (5 * USEC_PER_SEC)       /* systemd restarts kubelet this often on EKS */
 
 DEFINE_STRING_TABLE(join_goal, JoinGoal, "registered", "ready")
 
 typedef struct Watch {
         const JoinTask *task;
-        const KubeAccess *access;       /* the task's */
+        const KubeAccess *access;
         JoinOutcome *outcome;
-        bool lost;                      /* it has said why in outcome */
-        uint64_t look_usec;             /* when kubelet is looked at next */
+        bool lost;                      /* outcome has the reason */
+        uint64_t look_usec;             /* of the next look at kubelet */
         KubeApi *api;
         char *token;
-        uint64_t token_usec;            /* when it was made */
+        uint64_t token_usec;
         KubeNode node;
-        bool seen;                      /* an event of this watch has come */
-        const KubeReply *reply;         /* of the watch that runs */
-        char *event_error;              /* what an event of type ERROR says, or what was wrong with one */
+        bool seen;                      /* this watch has had an event */
+        const KubeReply *reply;         /* of the current watch */
+        char *event_error;              /* of an ERROR event, or of a malformed one */
 } Watch;
 
 void join_outcome_done(JoinOutcome *o) {
@@ -62,7 +62,7 @@ static void obstacle(Watch *w, Cause cause, char *text) {
                 log_info("Not yet (%s): %s", cause_word(cause), text);
 }
 
-/* What the cluster says, between these; nothing where it says nothing. */
+/* NULL adds nothing. */
 static void add_words(Text *t, const char *words, const char *before, const char *behind) {
         if (!words)
                 return;
@@ -71,7 +71,7 @@ static void add_words(Text *t, const char *words, const char *before, const char
         text_add(t, "%s", behind);
 }
 
-/* kubelet registers once, when it starts (kubernetes: pkg/kubelet/kubelet_node_status.go,
+/* kubelet registers only when it starts (kubernetes: pkg/kubelet/kubelet_node_status.go,
  * registerWithAPIServer()). */
 static void add_absence(const Watch *w, Text *t) {
         const KubeAccess *a = w->access;
@@ -112,8 +112,8 @@ static bool is_reached(const Watch *w) {
         return w->seen && w->node.state >= goal;
 }
 
-/* When did a state begin that our first look has found? As long ago as the clock says that wrote it, counted
- * back from now; where that leads to before the boot, nothing is known but that it is so now. */
+/* The beginning of a state that the first event shows, by its age on the clock that wrote it. Before the
+ * boot that means nothing, so it counts from now. */
 static uint64_t since_usec(int64_t then, int64_t clock) {
         uint64_t now = now_usec();
         if (then <= 0 || clock < then)
@@ -138,13 +138,12 @@ static void note_times(Watch *w, bool first) {
         }
 }
 
-/* A watch begins with an event for what is there already: where none comes, there is no Node. */
+/* A watch begins with an event for an existing Node: without one, there is none. */
 static void no_node(Watch *w) {
         kube_node_done(&w->node);
         obstacle_node(w);
 }
 
-/* It ends by itself, each time. */
 static bool kubelet_is_lost(Watch *w) {
         Kubelet k = {};
         uint64_t now = now_usec();
@@ -162,7 +161,7 @@ static bool kubelet_is_lost(Watch *w) {
         return lost;
 }
 
-/* Nothing starts kubelet, or it does not stay, and it has not reported either. */
+/* kubelet has not reported, and nothing starts it or it does not stay. */
 static bool is_lost(Watch *w) {
         bool reports = w->seen && w->node.state >= KUBE_NODE_REGISTERED;
         w->lost = !reports && (w->task->is_lost(w->task->root, w->outcome) || kubelet_is_lost(w));
@@ -218,16 +217,16 @@ static void judge(Watch *w, const KubeReply *reply) {
         char *text = NULL;
         Cause cause = kube_explain(w->api, w->access, reply, w->task->identity, w->task->deadline_usec,
                                    &text);
-        /* A request that was cut off by the deadline has found out nothing: what is known stays. */
+        /* The deadline cut this request off, so the older reason stays. */
         if (cause == CAUSE_NONE || (reply->cut_by_deadline && w->outcome->text))
                 free(text);
         else
                 obstacle(w, cause, text);
         if (reply->status == 401)
-                forget_secret(TAKE_PTR(w->token));      /* the keys behind it may have expired */
+                forget_secret(TAKE_PTR(w->token));      /* its keys may have expired */
 }
 
-/* 0: try again at once, 1: after a pause. */
+/* 0: retry at once, 1: after a pause. */
 static int watch_once(Watch *w, unsigned *ret_retry_after) {
         KubeReply reply = {};
         if (make_token(w) < 0)
@@ -275,7 +274,6 @@ static void try_until(Watch *w) {
 
 /* ---- the end ---- */
 
-/* What systemd says of kubelet, where it is kubelet's turn. */
 static void add_kubelet(Watch *w, Text *t) {
         Kubelet k = {};
         kubelet_look(w->task->root, &k);

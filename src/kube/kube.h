@@ -1,54 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The cluster, as this node finds it: how the API server is reached, what it says about the Node, and why not
- * where it does not. Knows nothing of AWS: tokens come from a function. */
+/* The cluster as this node sees it: access to the API server, the Node, and failures. Knows nothing of AWS:
+ * a function gives the tokens. */
 #include "base/error.h"
 #include "base/root.h"
 
 #include <jansson.h>
 
-/* What kubelet was told: read from the files that it reads, since people patch them. */
+/* From the files that kubelet reads, since people patch them. */
 typedef struct KubeAccess {
         char *server;                   /* "https://….eks.amazonaws.com" */
-        char *host;                     /* of it */
-        char *ca; size_t ca_size;       /* PEM: the CA that alone may vouch for it */
-        char *ca_path;                  /* where that stands */
-        char *cluster;                  /* what the token is made for: the name of
-                                         * a cluster, or the id of a local one */
-        char *region, *role;            /* of the exec plugin's arguments; NULL where they do not name one */
-        char *node;                     /* the name that kubelet registers with */
-        char *boot_id;                  /* of this boot, as kubelet reports it */
+        char *host;                     /* of server */
+        char *ca; size_t ca_size;       /* PEM; the only CA for the server */
+        char *ca_path;                  /* its file */
+        char *cluster;                  /* of the token: the name of a cluster, or the id of a local one */
+        char *region, *role;            /* from the exec plugin arguments; NULL: not given */
+        char *node;                     /* the name that kubelet registers */
+        char *boot_id;                  /* as kubelet reports it */
 } KubeAccess;
 void kube_access_done(KubeAccess *a);
-/* From kubelet's kubeconfig and its environment file. A negative errno, and in diag what to do about it,
- * where they do not say how the cluster is reached or what this node is called. */
+/* From kubeconfig and environment file of kubelet. A negative errno, and in diag what to do, if they do not
+ * name the server and this node. */
 _must_check_ _nonnull_ int kube_access_read(const Root *root, KubeAccess *ret, Diag *diag);
-/* The same from {server, certificate-authority-data, args, node}, as a kubeconfig has the first three: for
- * what is to be told before there is one. */
+/* The same from {server, certificate-authority-data, args, node}, the first three as in a kubeconfig: for
+ * failures before that exists. */
 _must_check_ _nonnull_ int kube_access_take(const Root *root, const json_t *given, KubeAccess *ret,
                                             Diag *diag);
 
-/* Whose tokens these are. Both functions are called again where an attempt failed. */
+/* Called again for each attempt. */
 typedef struct KubeIdentity {
         void *user;
-        int (*token)(void *user, char **ret, Diag *diag);       /* a bearer token, the caller's */
-        char *(*principal)(void *user);                         /* the ARN of the role behind it,
-                                                                 * for a message; NULL: not known */
+        int (*token)(void *user, char **ret, Diag *diag);       /* a bearer token; the caller frees it */
+        char *(*principal)(void *user);                         /* the ARN of its role; NULL: not known */
 } KubeIdentity;
 
-/* What the cluster has under this machine's name. */
+/* The Node with the name of this machine. */
 typedef struct NodeLook {
-        bool there;                     /* a Node; else nothing of it is set */
-        char *provider_id;              /* "aws:///us-west-2a/i-…", for good that of the instance that has
-                                         * made it; NULL: none */
-        char *taint;                    /* the value of the taint that keeps pods away; "": it has none;
-                                         * NULL: no such taint */
-        Cause cause;                    /* CAUSE_NONE: this is so; else nobody could be asked, */
-        char *text;                     /* and why */
-        unsigned retry_after;           /* seconds that the server asks for */
+        bool there;                     /* false: the rest is not set */
+        char *provider_id;              /* "aws:///us-west-2a/i-…", of the instance that created it; NULL:
+                                         * none */
+        char *taint;                    /* the value of the taint that keeps pods away, "": empty; NULL:
+                                         * no taint */
+        Cause cause;                    /* CAUSE_NONE: success; else the request failed, */
+        char *text;                     /* and the reason */
+        unsigned retry_after;           /* in seconds; of the server */
 } NodeLook;
 void node_look_done(NodeLook *l);
-/* One request for the Node, and for its taint of this key, until the deadline (now_usec()) at most. */
+/* One request for the Node and its taint of this key, until the deadline (now_usec()). */
 _nonnull_ void kube_node_look(const KubeAccess *access, const KubeIdentity *identity, const char *taint_key,
                               uint64_t deadline_usec, NodeLook *ret);
 
@@ -56,9 +54,9 @@ typedef enum JoinGoal { JOIN_REGISTERED, JOIN_READY, _JOIN_GOAL_MAX, _JOIN_GOAL_
 DECLARE_STRING_TABLE(join_goal, JoinGoal);
 
 typedef struct JoinOutcome {
-        Cause cause;                    /* CAUSE_NONE: the goal is reached */
-        char *text;                     /* else one sentence: what, where, why, what next */
-        uint64_t registered_usec, ready_usec;   /* since the kernel started (CLOCK_MONOTONIC); 0: not known */
+        Cause cause;                    /* CAUSE_NONE: goal reached */
+        char *text;                     /* else a message */
+        uint64_t registered_usec, ready_usec;   /* CLOCK_MONOTONIC; 0: not known */
         unsigned requests;
 } JoinOutcome;
 void join_outcome_done(JoinOutcome *o);
@@ -68,36 +66,35 @@ typedef struct JoinTask {
         const KubeIdentity *identity;
         JoinGoal goal;
         uint64_t deadline_usec;         /* now_usec() */
-        /* Asked about once a second while kubelet of this boot has not reported yet: will it never do so?
-         * Then cause and text of ret say why; what it was is its to free. */
+        /* Called about once a second until kubelet reports. true: it never will; cause and text of ret have
+         * the reason, and it frees the old text. */
         bool (*is_lost)(const Root *root, JoinOutcome *ret);
 } JoinTask;
-/* Until the goal is reached, the deadline passes, all is lost, or a signal asks to stop. The API server is
- * not polled: one request watches the Node. Progress goes to the log, one line whenever something changed. */
+/* Until the goal, the deadline, a lost kubelet or a signal. One request watches the Node, without polling.
+ * Each change is a line in the log. */
 _nonnull_ void join_wait(const JoinTask *task, JoinOutcome *ret);
 
-/* What happened to this node, for those who look at the cluster: an Event (core/v1) about its Node, whether
- * that one exists or not. */
+/* An Event (core/v1) about the Node of this machine, which need not exist. */
 typedef struct KubeEvent {
-        char name[65];                  /* by kube_event_name(): the same for what is the same,
-                                         * so that it counts */
+        char name[65];                  /* by kube_event_name(): equal for the same event, so that it
+                                         * counts */
         bool warning;
         const char *reason;             /* "NodestrapFailed" */
         const char *message;
-        const char *first, *last;       /* when, "2026-01-02T03:04:05Z" */
+        const char *first, *last;       /* "2026-01-02T03:04:05Z" */
         int64_t count;
 } KubeEvent;
-/* Of an Event about this node; key tells those of a reason apart. */
+/* key distinguishes Events of one reason. */
 _nonnull_ void kube_event_name(const KubeAccess *access, const char *reason, const char *key,
                                char ret[static 65]);
 typedef struct KubeSent {
-        Cause cause;                    /* CAUSE_NONE: the cluster has it */
-        char *text;                     /* else one sentence; the caller's */
-        bool refused;                   /* it will not be taken another time either */
-        bool away;                      /* nor would any other one be taken now */
-        unsigned retry_after;           /* seconds that the server asks to wait for */
+        Cause cause;                    /* CAUSE_NONE: success */
+        char *text;                     /* else a message; the caller frees it */
+        bool refused;                   /* a retry fails, too */
+        bool away;                      /* others would fail now, too */
+        unsigned retry_after;           /* in seconds; of the server */
 } KubeSent;
-/* One attempt, of 40 s at most beside those of the token: made, or where the Event is there already, its
- * count, its time and its message are set. May be repeated. */
+/* One attempt, 40 s at most without the token. Creates the Event, or sets count, time and message of an
+ * existing one. May be repeated. */
 _nonnull_ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
                                KubeSent *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What systemd says about kubelet.service. What kubelet itself says may hold what its files do, and is for
- * who may read its journal. The sentence that it ends with is quoted, and secrets are hidden in it. */
+ * The state of kubelet.service in systemd, with the last message of kubelet, secrets hidden. Its other
+ * output stays in the journal, since it may quote its files. */
 #include "kube/internal.h"
 
 #include "base/journal.h"
@@ -10,7 +10,7 @@
 
 #define UNIT "kubelet.service"
 #define PATH "/org/freedesktop/systemd1/unit/kubelet_2eservice"
-#define ENDS 3                          /* so often it may wait for something that is still to come */
+#define ENDS 3                          /* kubelet may end this often while something is still missing */
 
 void kubelet_done(Kubelet *k) {
         free(k->state);
@@ -52,7 +52,7 @@ static void take_state(sd_bus *bus, Kubelet *k) {
         if (restarts > 0)
                 text_add(&t, ", restarted %u time%s", restarts, restarts > 1 ? "s" : "");
         k->runs = streq(active, "active") && restarts == 0;
-        /* it may have been stopped; and what an earlier process said is not why this one has ended */
+        /* not if it was stopped; an earlier process is not why this one ended */
         bool stopped = streq(active, "inactive") && (!result || streq(result, "success"));
         k->said = !streq(active, "active") && !stopped && journal_quote_kubelet(&t, id ?: UNIT, since);
         k->lost = k->said && (streq(active, "failed") ||

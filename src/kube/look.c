@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One look at this machine's own Node: is it there, whose is it, and does a taint keep pods from it? A node
- * may get its own Node by name, also where there is none (kubernetes: plugin/pkg/auth/authorizer/node,
+ * One look at the Node of this machine: does it exist, who made it, and does a taint keep pods away? A
+ * node may get its own Node by name, even before it exists (kubernetes: plugin/pkg/auth/authorizer/node,
  * authorizeNode()). */
 #include "kube/internal.h"
 
@@ -13,7 +13,7 @@ void node_look_done(NodeLook *l) {
         *l = (NodeLook){};
 }
 
-/* PreferNoSchedule keeps nobody away. */
+/* PreferNoSchedule does not keep pods away. */
 static char *find_taint(const json_t *taints, const char *key) {
         const json_t *taint;
         size_t i;

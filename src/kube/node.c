@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a watch sends, one JSON object a line (https://kubernetes.io/docs/reference/using-api/api-concepts/),
- * → the state of the Node.
+ * Lines of a watch, each a JSON object (https://kubernetes.io/docs/reference/using-api/api-concepts/) → the
+ * state of the Node.
  *
- * A Node outlives the machine behind it: after a reboot it may still say Ready for most of a minute, and EC2
- * gives private names to other instances again. Only kubelet of this boot puts this boot's id into it, with
- * its first report. */
+ * A Node outlives its machine: after a reboot it may say Ready for most of a minute, and EC2 reuses
+ * private names. Only kubelet of this boot reports the id of this boot. */
 #include "kube/internal.h"
 
 #include "base/json.h"
@@ -17,7 +16,7 @@ void kube_node_done(KubeNode *n) {
         *n = (KubeNode){};
 }
 
-/* "2026-01-02T03:04:05Z" → seconds since 1970; 0 for anything else. */
+/* "2026-01-02T03:04:05Z" → seconds since 1970; 0: malformed. */
 static int64_t parse_time(const char *text) {
         struct tm tm = {};
         const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A node that must not join costs money until a person looks. Where its hardware has failed, another start
- * may help, once, and then an end. In doubt the machine stays as it is: a loop of reboots is worse. */
+ * A node that must not join costs money until a person looks. A restart may repair failed hardware once.
+ * In doubt the machine stays as it is: a loop of reboots is worse. */
 #include "report/aftermath.h"
 
 #include "base/str.h"
@@ -11,10 +11,10 @@
 #include <sys/vfs.h>
 
 #define LEDGER_MAX   128
-#define EVENT_SEC    60         /* a reboot waits so long for the Event, */
-#define EVENTS_SEC   1800       /* and the end until send-events gives up */
-#define POWEROFF_SEC 600        /* time to log in; and up to so much more, */
-#define SPREAD_SEC   300        /* that a rack does not go at once */
+#define EVENT_SEC    60         /* a reboot waits this long for the Event, */
+#define EVENTS_SEC   1800       /* a power-off until send-events gives up */
+#define POWEROFF_SEC 600        /* time to log in; plus up to SPREAD_SEC, */
+#define SPREAD_SEC   300        /* so that a rack does not go at once */
 
 FailurePolicy aftermath_decide(const AftermathFacts *f) {
         bool asked = f->policy == FAILURE_REBOOT || f->policy == FAILURE_POWER_OFF;
@@ -25,7 +25,7 @@ FailurePolicy aftermath_decide(const AftermathFacts *f) {
 
 /* ---- the one reboot ---- */
 
-/* An image may have been made of an instance that has had its own. */
+/* An image may carry the ledger of the instance that it was made from. */
 char *aftermath_ledger_look(const Root *root, const char *instance_id) {
         _free_ char *text = NULL;
         size_t size = 0;
@@ -44,7 +44,7 @@ char *aftermath_ledger_look(const Root *root, const char *instance_id) {
                                         : NULL;
 }
 
-/* Why none is made, or NULL: it is noted. In memory the note would be lost with that reboot. */
+/* NULL: noted. A note in memory would be lost with the reboot. */
 static char *ledger_take(const Root *root, const char *instance_id) {
         struct statfs fs = {};
         char *why = aftermath_ledger_look(root, instance_id);
@@ -62,7 +62,7 @@ static char *ledger_take(const Root *root, const char *instance_id) {
 
 /* ---- the whole ---- */
 
-/* FNV-1a: of each instance another one, and of this one always the same. */
+/* FNV-1a: differs by instance, but stays the same for one. */
 static unsigned poweroff_sec(const char *instance_id) {
         uint32_t hash = 2166136261;
         for (const char *c = instance_id ?: ""; *c; c++)
@@ -70,7 +70,7 @@ static unsigned poweroff_sec(const char *instance_id) {
         return POWEROFF_SEC + hash % (SPREAD_SEC + 1);
 }
 
-/* A stop is asked for by a person, or by a machine that goes down: neither wants another start. */
+/* A person or a shutdown has stopped this run: neither wants a restart. */
 static bool is_interrupted(const Report *report) {
         const Results *r = report->results;
         const Diag *d = report->diag;
@@ -91,7 +91,7 @@ static AftermathFacts facts_of(const Root *root, const Report *report, bool unit
                                 .kubelet = root_exists(root, KUBELET_TURN) != 0 };
 }
 
-/* Why it will not be done, or NULL; the caller frees it. */
+/* Why not, or NULL; the caller frees it. */
 static char *ask(const Root *root, FailurePolicy what, const char *instance_id, unsigned sec) {
         bool reboot = what == FAILURE_REBOOT;
         char *why = reboot ? ledger_take(root, instance_id) : NULL;

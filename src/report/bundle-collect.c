@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What goes into a support bundle, row by row. A new file, program or journal is a row of one of these
- * tables. What is not on this machine becomes a line of errors.txt, as does a program that fails or
- * hangs. */
+ * The contents of a support bundle, as tables of files, programs and journals. A missing file, or a
+ * program that fails or hangs, is a line in errors.txt. */
 #include "report/bundle.h"
 
 #include "base/json.h"
@@ -21,8 +20,8 @@
 #define PROGRAM_USEC (10 * USEC_PER_SEC)
 #define FILE_USEC    (3 * USEC_PER_SEC)
 
-/* Below files/ in the bundle. A '*' stands for part of a name, as in a shell. What the manifest names is
- * added. optional: its absence is not told. */
+/* Below files/ in the bundle, with the files of the manifest. '*' works as in a shell. optional: may be
+ * missing. */
 static const struct FileRow { const char *path; bool optional; } files[] = {
         { "/etc/kubernetes/kubelet/config.json" },
         { "/etc/kubernetes/kubelet/config.json.d/*", true },
@@ -75,7 +74,7 @@ static const struct FileRow { const char *path; bool optional; } files[] = {
         { "/var/log/fabricmanager.log", true },
 };
 
-/* At the top, under their own names. */
+/* At the top of the bundle. */
 static const struct FileRow own_files[] = {
         { RUN_DIR "/status.json" },         { RUN_DIR "/metrics.prom" },
         { RUN_DIR "/joined.json", true },   { RUN_DIR "/joined.prom", true },
@@ -85,7 +84,7 @@ static const struct FileRow own_files[] = {
         { "/var/lib/nodestrap/events.json", true }, { RUN_DIR "/progress", true },
 };
 
-/* Names, modes, sizes and times, not contents: all in listing.txt. */
+/* Names, modes, sizes and times for listing.txt, without contents. */
 static const char *const directories[] = {
         RUN_DIR, "/run/nodestrap/started", "/run/nodestrap/events", "/run/eks/nodeadm", "/run/nodeadm",
         "/var/lib/nodestrap", "/etc/eks", "/etc/eks/nodeadm.d", "/etc/eks/image-credential-provider",
@@ -96,7 +95,7 @@ static const char *const directories[] = {
         "/dev/infiniband", "/sys/class/infiniband",
 };
 
-/* A line an entry of the directory: its name, then what these files below it hold. */
+/* A line for each entry of the directory: its name, and the contents of these files below it. */
 static const struct ListRow { const char *name, *directory, *attributes; } lists[] = {
         { "machine/block.txt", "/sys/block",
           "size ro removable queue/rotational device/model device/serial device/state md/array_state "
@@ -108,7 +107,7 @@ static const struct ListRow { const char *name, *directory, *attributes; } lists
         { "machine/numa.txt", "/sys/devices/system/node", "cpulist" },
 };
 
-/* Argument vectors, split at blanks; never a shell. What takes longest comes last. */
+/* Argument vectors, split at blanks; never a shell. The slowest come last. */
 static const struct ProgramRow { const char *name, *command; } programs[] = {
         { "systemd/units.txt", "systemctl --no-pager --full --all list-units" },
         { "systemd/failed.txt", "systemctl --no-pager --full --failed list-units" },
@@ -158,10 +157,9 @@ static const struct JournalRow { const char *name, *matches; unsigned lines; } j
         { "journal/kubelet.txt", "-u kubelet", 20000 },
         { "journal/soci.txt", "-u soci-snapshotter", 5000 },
         { "journal/nvidia.txt", "-u nvidia-* -u set-nvidia-clocks", 10000 },
-        /* Not what the user's scripts print, "set -x" of a login among it, which comes as lines of the same
-         * units and programs: only lines that begin as those of PID 1 and of cloud-init's own log do, but
-         * for __init__.py, which shows the first bytes of user data that it does not know
-         * (canonical/cloud-init:cloudinit/handlers/__init__.py). */
+        /* Without output of user scripts, such as "set -x" of a login, which comes from the same units. Only
+         * lines that begin like those of PID 1 and cloud-init itself match. __init__.py does not: it shows
+         * the first bytes of unknown user data (canonical/cloud-init:cloudinit/handlers/__init__.py). */
         { "journal/cloud-init.txt",
           "-u cloud-init* -u cloud-config -u cloud-final "
           "--grep=^(Cloud-init.v|cloud-[a-z-]+[.]service:|"
@@ -192,8 +190,8 @@ static MaskFormat format_of(const char *path, const char *text) {
                        : MASK_TEXT;
 }
 
-/* Files of a driver are answered under its locks, and a disk may not answer at all: whatever reads is a
- * process that may be killed, or left. */
+/* A driver answers under its locks, and a disk may hang, so a child process reads, which this can kill or
+ * leave. */
 typedef struct Reading {
         int (*read)(const Root *root, const void *row, Text *out);      /* 0 or a negative errno */
         const Root *root; const void *row;
@@ -212,7 +210,7 @@ static int read_row(void *argument) {
         return -r;
 }
 
-/* ret is the caller's. -ETIME, or what read gave. */
+/* -ETIME, or the result of read. The caller frees *ret. */
 static int read_apart(const Bundle *b, int (*read)(const Root *, const void *, Text *), const void *row,
                       char **ret, size_t *ret_size) {
         Reading reading = { .read = read, .root = b->root, .row = row };
@@ -227,16 +225,17 @@ static int read_apart(const Bundle *b, int (*read)(const Root *, const void *, T
         return -result.status;
 }
 
-/* Of a log its last MiB, and a byte before that, which tells that there is more. */
+/* Of a log the last MiB and one byte, which shows that there is more. */
 static int read_file(const Root *root, const void *path, Text *out) {
         _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
         bool is_log = endswith(path, ".log");
         if (fd >= 0 && is_log)
-                (void)lseek(fd, -(off_t)(FILE_MAX + 1), SEEK_END);      /* one that is shorter stays whole */
+                (void)lseek(fd, -(off_t)(FILE_MAX + 1), SEEK_END);      /* fails for a shorter one, which
+                                                                         * stays whole */
         return fd < 0 ? fd : fd_read(fd, is_log ? 2 * FILE_MAX : FILE_MAX, &out->data, &out->size);
 }
 
-/* From the start of a line. */
+/* Cuts at the start of a line. */
 static void cut_log(Bundle *b, const char *name, char *text, size_t *size) {
         const char *end = memchr(text, '\n', *size);
         size_t skip = end ? (size_t)(end + 1 - text) : 0;
@@ -245,7 +244,7 @@ static void cut_log(Bundle *b, const char *name, char *text, size_t *size) {
         bundle_miss(b, name, "only its last %u MiB", FILE_MAX >> 20);
 }
 
-/* -EACCES: by root alone. */
+/* -EACCES: only root may read it. */
 static int mode_of_all(const Root *root, const void *path, Text *out) {
         _cleanup_(close_fd) int fd = root_open(root, path, O_PATH | O_NOFOLLOW);
         struct stat st;
@@ -253,7 +252,7 @@ static int mode_of_all(const Root *root, const void *path, Text *out) {
         return fd < 0 ? fd : fstat(fd, &st) == 0 && st.st_mode & 0044 ? 0 : -EACCES;
 }
 
-/* 0, -EACCES if by root alone, or why nothing can be told of it. */
+/* 0, -EACCES: only root may read it, or another error. */
 static int is_readable(const Bundle *b, const char *path) {
         _free_ char *nothing = NULL;
         size_t size = 0;
@@ -294,7 +293,7 @@ static void add_below_files(Bundle *b, const char *path, bool optional) {
         add_file(b, name, path, optional);
 }
 
-/* Expands the first '*' and, by calling itself, the next ones. */
+/* Recursive: expands the first '*'. */
 static void add_matching(Bundle *b, const char *pattern, bool optional) {
         const char *star = strchr(pattern, '*');
         if (!star) {
@@ -316,13 +315,12 @@ static void add_matching(Bundle *b, const char *pattern, bool optional) {
                 }
 }
 
-/* The digest of a file that only root may read could be guessed from: what is short has few values. */
+/* The digest of a short file would reveal its content. */
 static void mask_digest(const Bundle *b, json_t *entry) {
         if (is_readable(b, json_get_text(entry, "path")) < 0)
                 json_object_set_new(entry, "sha256", json_string(HIDDEN));
 }
 
-/* The manifest, and all files that it names. */
 static void add_manifest(Bundle *b) {
         _free_ char *text = NULL;
         size_t size = 0, i;
@@ -431,7 +429,7 @@ static char **words_of(const char *command) {
         return words;
 }
 
-/* What was cut off in the middle of a line might be half of a secret. */
+/* Half a line might be half a secret. */
 static size_t whole_lines(const ChildResult *result) {
         if (!result->cut && !result->timed_out)
                 return result->size;
@@ -455,7 +453,7 @@ static void add_output(Bundle *b, const char *name, const char *command) {
         }
         if (result.timed_out)
                 bundle_miss(b, name, "%s gave no answer in time and was killed", argv[0]);
-        else if (strstr(result.errors, "No data available"))    /* journalctl of a pattern that no unit has */
+        else if (strstr(result.errors, "No data available"))    /* journalctl, if no unit matches */
                 bundle_miss(b, name, "no entries");
         else if (result.status != 0)
                 bundle_miss(b, name, "%s: exit status %d%s%s", argv[0], result.status,
@@ -470,7 +468,7 @@ static void add_output(Bundle *b, const char *name, const char *command) {
 static void add_journal(Bundle *b, const struct JournalRow *row) {
         const char *root = root_is_host(b->root) ? "" : root_path(b->root);
         _free_ char *command =
-                /* what is cut off is old */
+                /* the oldest lines are cut off */
                 xasprintf("journalctl --no-pager --quiet --utc --reverse -b -n %u%s%s %s%s", row->lines,
                           *root ? " --root=" : "", root,
                           strstr(row->matches, "-o ") ? "" : "-o short-iso-precise ", row->matches);
@@ -480,14 +478,13 @@ static void add_journal(Bundle *b, const struct JournalRow *row) {
                 add_output(b, row->name, command);
 }
 
-/* And the directories, which may lie on a disk that does not answer. */
+/* The listing, too, may hang on a disk that does not answer. */
 static void add_journals(Bundle *b) {
         add_listing(b);
         for (size_t i = 0; i < ARRAY_SIZE(journals); i++)
                 add_journal(b, &journals[i]);
 }
 
-/* Those of the driver, or the others. */
 static void add_files(Bundle *b, bool driver) {
         for (size_t i = 0; i < ARRAY_SIZE(files); i++)
                 if (driver == !!startswith(files[i].path, "/proc/driver/"))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Members in memory → a .tar.gz. Every byte of it goes through secrets_scrub(), whatever it was masked by
- * before: one place to trust. */
+ * Members in memory → a .tar.gz. Every byte goes through secrets_scrub(), even if masked before: one
+ * place to trust. */
 #include "report/bundle.h"
 
 #include "base/archive.h"
@@ -62,7 +62,7 @@ void bundle_miss(Bundle *b, const char *name, const char *format, ...) {
         if (vasprintf(&text, format, ap) < 0)
                 text = NULL;
         va_end(ap);
-        for (char *p = text ?: (char *)""; *p; p++)     /* what a program said may have several lines */
+        for (char *p = text ?: (char *)""; *p; p++)     /* output of a program may have several lines */
                 *p = *p == '\n' ? ' ' : *p;
         text_add(&b->missing, "%s: %s\n", name, text ?: "");
         b->n_missing++;
@@ -84,7 +84,7 @@ void bundle_add(Bundle *b, const char *name, char *data, size_t size) {
 }
 
 static void pack(Bundle *b, Archive *archive, const char *name, const char *data, size_t size) {
-        _cleanup_(secrets_done) Secrets patterns = {};  /* a name like "kubelet" may be a value, too */
+        _cleanup_(secrets_done) Secrets patterns = {};  /* a name like "kubelet" may be a secret value, too */
         size_t name_size, text_size;
         _free_ char *whole = xasprintf("%s/%s", b->top, name),
                     *shown = secrets_scrub(&patterns, whole, strlen(whole), &name_size),

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The times of status.json → the chain of actions that kubelet's start really waited for, and the longest of
- * all. The chain leads from one process into another: the run phase's steps of the devices wait for those of
- * the devices phase (take-turn), and its process for cloud-init, which begins when the configuration phase
- * has ended. */
+ * Times in status.json → the chain of actions that the start of kubelet waited for, and the longest
+ * actions. The chain crosses processes: steps of the run phase wait for the devices phase (take-turn),
+ * and its process for cloud-init, which begins after the config phase. */
 #include "report/status.h"
 
 #include "base/json.h"
@@ -12,11 +11,10 @@
 #define KUBELET "start-unit:kubelet.service"
 #define TURN    "take-turn:devices"
 #define GAP     "cloud-init"
-#define DEPTH   8U                      /* of actions that never began, one behind the other */
+#define DEPTH   8U                      /* of a chain of actions that never began */
 #define SHOWN   3U
 #define LONGEST 5U
 
-/* run NULL: no such run. */
 typedef struct Place { StatusRun *run; StatusAction *action; } Place;
 
 static StatusAction *action_find(const StatusRun *run, const char *id) {
@@ -30,8 +28,7 @@ static StatusAction *later(StatusAction *a, StatusAction *b) {
         return !b || a->end_usec > b->end_usec ? a : b;
 }
 
-/* Of what it comes after the one that ended last. One that never began stands for what it comes after
- * itself. */
+/* The predecessor that ended last. One that never began is replaced by its own predecessors. */
 static StatusAction *last_before(const StatusRun *run, const StatusAction *action, unsigned depth) {
         StatusAction *last = NULL;
         for (const StatusWord *id = action->after; id && id->text; id++) {
@@ -52,7 +49,7 @@ static StatusAction *last_of(const StatusRun *run) {
         return last;
 }
 
-/* Another run that did this phase, and ended between these times. */
+/* Another run with this phase that ended between these times. */
 static Place run_find(const Status *s, const Place *own, const char *phase, int64_t from, int64_t to) {
         for (StatusRun *run = s->runs; run && run->phases; run++)
                 if (run != own->run && strstr(run->phases, phase) && run->end_usec > from &&
@@ -69,8 +66,8 @@ static void path_push(json_t *path, const char *run, const char *id, const char 
         json_array_insert_new(path, 0, step);
 }
 
-/* What it waited for in its own process or in the one beside it; and where it was the first of its process,
- * what that one waited for. */
+/* The step that this one waited for, in its process or in another. For the first step of a process: what
+ * that process waited for. */
 static Place step_back(json_t *path, const Status *s, const Place *at) {
         Place before = {};
         if (streq(at->action->id, TURN))
@@ -105,12 +102,12 @@ void critical_put(json_t *status, const Status *s) {
         json_decref(path);
 }
 
-/* From the end of the step before it to its own: only then was it the one that was waited for. */
+/* From the end of the previous step: only since then kubelet waited for this one. */
 static int64_t share_of(const Status *s, const StatusStep *step) {
         return MAX(step->end_usec - (step > s->path ? step[-1].end_usec : step->begin_usec), 0);
 }
 
-/* Which part of a boot the step belongs to: of a run of several phases to the one that it is a step of. */
+/* In a run of several phases, the phase of the step. */
 static const char *part_of(const StatusStep *step) {
         return streq(step->id, GAP) ? GAP : *step->phase ? step->phase : step->run;
 }
@@ -131,7 +128,7 @@ int64_t critical_end(const Status *s) {
 
 /* ---- those that took longest ---- */
 
-/* Among the n longest, the first of them first; those that took as long stay in their order. */
+/* Sorted, longest first; equal ones keep their order. */
 static void step_insert(StatusStep *longest, size_t n, StatusStep step) {
         size_t at = n;
         while (at > 0 && (!longest[at - 1].id || longest[at - 1].usec < step.usec))
@@ -165,7 +162,7 @@ void longest_put(Status *s) {
         for (const StatusRun *run = s->runs; run && run->phases; run++)
                 for (const StatusAction *a = run->actions; a && a->id; a++) {
                         int64_t usec = a->begin_usec > 0 ? a->end_usec - a->begin_usec : 0;
-                        /* taking turns is waiting for other steps, which are listed themselves */
+                        /* take-turn waits for other steps, which are in the list themselves */
                         if (usec > 0 && !startswith(a->id, "take-turn:"))
                                 step_insert(longest, LONGEST,
                                             (StatusStep){ a->id, run->phases, .usec = usec });

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the actions of a boot found out about GPUs and huge pages (Result.found), put together for
- * status.json: "accelerator", with all that is known of each GPU in one place, and "hugepages"; and from
- * there for people. */
+ * Results (Result.found) about GPUs and huge pages → "accelerator", with all about each GPU in one place,
+ * and "hugepages" of status.json; and from there text for people. */
 #include "report/status.h"
 
 #include "apply/apply.h"
 #include "base/json.h"
 #include "base/str.h"
 
-/* NULL: a type of another version of this program */
+/* NULL: a type of another version of nodestrap */
 static const ActionRow *row_of(const char *id) {
         _free_ char *name = xstrndup(id, strcspn(id, ":"));
         int type = action_type_from_string(name);
@@ -31,7 +30,6 @@ static json_t *gpu_of(json_t *gpus, json_int_t index) {
         return gpu;
 }
 
-/* Each action names those GPUs that it was about, and what it knows of them. */
 static void gpus_merge(json_t *accelerator, const json_t *found) {
         const json_t *list = json_object_get(found, "gpus"), *one;
         json_t *gpus = json_object_get(accelerator, "gpus");
@@ -63,8 +61,8 @@ static void states_count(json_t *accelerator) {
         json_decref(states);
 }
 
-/* All but the words of each GPU, which stand at it. A later run has looked again, or should have: what an
- * earlier one has found holds no more, least of all that a GPU is well which does not answer now. */
+/* Without the words of each GPU, which gpus_merge() adds. A later check replaces an earlier one even if it
+ * failed: a GPU that does not answer is not healthy. */
 static void health_take(json_t *accelerator, const json_t *found) {
         json_t *health = json_copy((json_t *)found) ?: json_pack("{sb s[]}", "complete", 0, "findings"), *gpu;
         size_t i;
@@ -74,7 +72,7 @@ static void health_take(json_t *accelerator, const json_t *found) {
                 json_object_del(gpu, "health");
 }
 
-/* In the place of what an earlier phase found. */
+/* Replaces the result of an earlier phase. */
 static void pages_put(json_t *pages, json_t *found) {
         json_t *one;
         size_t i;
@@ -129,7 +127,7 @@ static void accelerator_text(Text *t, const Status *s) {
         text_add(t, "GPUs: ");
         if (s->accelerator.listed >= 0)
                 text_add(t, "%lld listed, ", (long long)s->accelerator.listed);
-        /* none: NVIDIA's library answered nothing, which is no count */
+        /* 0: NVML gave no answer, so the number is not known */
         else if (gpus > 0)
                 text_add(t, "%zu, ", gpus);
         if (s->accelerator.mig_devices > 0)

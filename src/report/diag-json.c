@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Diagnostics → the findings of nodestrap(8), FINDINGS, and SARIF, as far as those who show it need it: the
- * forge that a pipeline runs at wants a rule for each result, and of each place a file and a line
- * (https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support). What others
- * wrote (names of files, keys) is shown as it is on the console: what is no UTF-8, and what could garble a
- * terminal that the JSON is printed on by its reader, as \x1b. */
+ * Diagnostics → FINDINGS of nodestrap(8), and SARIF as forges need it: a rule for each result, a file and
+ * a line for each place
+ * (https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support). Foreign
+ * names and keys are escaped as on the console, since JSON may be printed on a terminal. */
 #include "report/diag-json.h"
 
 #include "base/json.h"
@@ -12,7 +11,7 @@
 
 #include <ctype.h>
 
-/* A warning that --strict has made an error keeps its own word, which says more than ESTRICT. */
+/* With --strict a warning becomes an error but keeps its word, which says more than ESTRICT. */
 const char *finding_code(const Diagnostic *item) {
         return item->code ?: cause_word(item->cause);
 }
@@ -57,8 +56,8 @@ json_t *findings_to_json(const Diag *diag) {
 #define SARIF_SCHEMA \
         "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-/* A path as a reference (RFC 3986, 4.2): relative ones stay relative to where the check was made, which is
- * the top of the clone in a pipeline. */
+/* A path as a reference (RFC 3986, 4.2). Relative paths stay relative to the working directory, in a
+ * pipeline the top of the clone. */
 static json_t *uri_of(const char *path) {
         _cleanup_(text_done) Text t = {};
         while (startswith(path, "./"))
@@ -87,7 +86,7 @@ static json_t *location_of(const Diagnostic *i) {
         return location;
 }
 
-/* The number of the rule in rules, where it is put if it is not there yet, with its entry of the manual. */
+/* Returns the index of the rule; adds it, with its entry of the manual, if it is missing. */
 static size_t rule_of(json_t *rules, const char *code, const char *manual) {
         const json_t *rule;
         size_t n;
@@ -107,7 +106,7 @@ static size_t rule_of(json_t *rules, const char *code, const char *manual) {
         return n;
 }
 
-/* Whoever shows it shows the message alone, so the key that it speaks of stands in it. */
+/* Viewers show only the message, so it includes the key. */
 static json_t *result_of(const Diagnostic *i, json_t *rules, const char *manual) {
         _cleanup_(json_decrefp) json_t *finding = finding_to_json(i), *message = json_object();
         _free_ char *text = xasprintf("%s%s%s", i->path ?: "", i->path ? ": " : "", i->text);
@@ -128,7 +127,7 @@ static json_t *result_of(const Diagnostic *i, json_t *rules, const char *manual)
 
 json_t *findings_to_sarif(const Diag *diag, ExitCode code, const char *manual) {
         json_t *rules = json_array(), *results = json_array();
-        /* as opposed to: could not */
+        /* false: the check could not run */
         bool looked = code == EXIT_DONE || code == EXIT_CONFIG_INVALID || code == EXIT_NO_CONFIG;
         for (size_t i = 0; i < diag->n; i++)
                 json_array_append_new(results, result_of(&diag->items[i], rules, manual));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the cluster is to hear of this node. The same failure of two phases, or of two boots, is one Event
- * that counts, with the words of the last one. */
+ * Events about this node. The same failure in two phases or boots is one Event with a count and the
+ * latest message. */
 #include "report/event.h"
 
 #include "base/json.h"
@@ -11,13 +11,13 @@
 
 #include <errno.h>
 
-#define UNWELL_FILE "/var/lib/nodestrap/unwell.json"    /* of what the cluster has heard, and not yet that it
-                                                         * is well again */
+#define UNWELL_FILE "/var/lib/nodestrap/unwell.json"    /* the failure in the cluster that has not been
+                                                         * followed by a recovery */
 #define UNWELL_MAX  4096
-#define SENTENCE_MAX 760                                /* characters: an Event's message has 1024 at most */
+#define SENTENCE_MAX 760                                /* characters; the message of an Event has 1024 at
+                                                         * most */
 
-/* Which machine this is, as its firmware says: the instance's id on Nitro. Other instances may have had the
- * node's name. */
+/* From the firmware, on Nitro the instance id: other instances may have had the node name. */
 static char *find_machine(const Root *root) {
         char *id = NULL;
         if (root_read_line(root, "/sys/devices/virtual/dmi/id/board_asset_tag", &id) >= 0 &&
@@ -41,7 +41,7 @@ static void make_room(const Root *root) {
         }
 }
 
-/* In the order of their names; only root may read them, since a proxy's password may be in one. */
+/* Names sort by time. Only root may read them: a proxy variable may hold a password. */
 static void notice_write(const Root *root, const json_t *notice) {
         _free_ char *text = json_dumps(notice, JSON_INDENT(1));
         _free_ char *path =
@@ -91,7 +91,7 @@ static json_t *notice_new(const Root *root, bool warning, const char *reason, co
         return notice;
 }
 
-/* "EFABRIC at await-fabric: the sentence" */
+/* "EFABRIC at await-fabric: message" */
 static void add_verdict(Text *t, const char *code, const char *step, const char *text) {
         text_add(t, "%s at %s: ", code, step);
         text_add_shown(t, text, strcspn(text, "\n"), SENTENCE_MAX, 0);
@@ -99,7 +99,7 @@ static void add_verdict(Text *t, const char *code, const char *step, const char 
 
 /* ---- init ---- */
 
-/* No node may change the taint of a Node that is there. */
+/* A node may not change the taint of its existing Node. */
 static void add_taint(Text *t, const Report *report, const char *code) {
         const Result *check = report_result(report, ACTION_CHECK_NODE, TAINT_KEY);
         const char *before = json_get_text(check ? check->found : NULL, "taint");
@@ -109,13 +109,13 @@ static void add_taint(Text *t, const Report *report, const char *code) {
                 text_add(t, "; kubelet registers the node with the taint " TAINT_KEY "=%s:NoSchedule", code);
 }
 
-/* It may have had the devices before their own phase. */
+/* The run phase may do the devices first. */
 static bool run_is_over(const Root *root) {
         _cleanup_(status_done) Status status = {};
         return status_read(root, &status) >= 0 && status_last(&status, "run");
 }
 
-/* What becomes of the node now. */
+/* The next thing that happens to the node. */
 static void add_outlook(Text *t, const Root *root, const Report *report, const Verdict *v) {
         bool turn = report_did(report, ACTION_WRITE_FILE, KUBELET_TURN);
         if (v->tolerated)
@@ -148,9 +148,8 @@ static void remember(const Root *root, const Verdict *v) {
                 log_debug(UNWELL_FILE " cannot be written: %s", strerror(-r));
 }
 
-/* kubeconfig and what names the node are what kubelet reads, people's changes with them; but where this run
- * should have written them and did not, they are of another time, or of another node that the image was made
- * of. */
+/* kubeconfig and node name count as kubelet reads them, with changes by people. If this run failed to write
+ * them, they are from another time, or from the node that the image was made of. */
 static void tell_failure(const Root *root, const Report *report, const Verdict *v) {
         bool outpost = report->config && report->config->cluster.outpost;
         bool here = !strstr(report->phases, "config") ||
@@ -159,7 +158,7 @@ static void tell_failure(const Root *root, const Report *report, const Verdict *
         json_t *access = access_json(report);
         Text t = {};
         if (!here && !access)
-                return;                 /* nothing says whom to tell */
+                return;                 /* no access to a cluster */
         add_verdict(&t, v->code, v->step, v->text ?: "");
         add_outlook(&t, root, report, v);
         const char *reason = v->tolerated ? "NodestrapTainted" : "NodestrapFailed";
@@ -172,7 +171,7 @@ static void tell_failure(const Root *root, const Report *report, const Verdict *
         remember(root, v);
 }
 
-/* An image may be made of a machine that was unwell. */
+/* An image may carry the file of another machine. */
 static void tell_recovery(const Root *root) {
         _free_ char *text = NULL, *machine = NULL;
         if (root_read(root, UNWELL_FILE, UNWELL_MAX, &text, NULL) < 0)
@@ -204,7 +203,7 @@ void event_of_join(const Root *root, const Verdict *v) {
         bool ours = v->exit_code == EXIT_NOT_JOINED || streq(v->code, cause_word(CAUSE_KUBELET));
         if (!ours || streq(v->code, cause_word(CAUSE_INIT)) ||
             streq(v->code, cause_word(CAUSE_NO_KUBECONFIG)))
-                return;                 /* init has told it, or there is nobody to tell */
+                return;                 /* init has sent it, or no cluster is known */
         add_verdict(&t, v->code, v->step, v->text ?: "");
         _cleanup_(json_decrefp) json_t *notice =
                 notice_new(root, true, "NodestrapNotJoined", v->code, v->step, t.data);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The entries of the manual as text: a term, a line for each paragraph, an empty line. */
+ * An entry is a term, a line for each paragraph, and an empty line. */
 #include "report/explain.h"
 
 #include "base/str.h"

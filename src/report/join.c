@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What became of the join → joined.json, joined.prom, journal, console and the last line on stderr. Files
- * of its own, not parts of status.json and metrics.prom: init may be run again while this waits, and each
- * process replaces its files whole. */
+ * The result of a join → joined.json, joined.prom, journal, console and stderr. The files are apart from
+ * status.json and metrics.prom, because init may run while this waits, and each process replaces whole
+ * files. */
 #include "report/join.h"
 
 #include "base/json.h"
@@ -37,7 +37,7 @@ json_t *join_read(const Root *root) {
         return NULL;
 }
 
-/* What an earlier wait of this boot has seen, counts: it was there first. */
+/* The earlier of this wait and those before it in this boot. */
 static void put_first(json_t *joined, const json_t *before, const char *key, uint64_t usec) {
         uint64_t earlier = (uint64_t)json_integer_value(json_object_get(before, key));
         uint64_t first = usec == 0 ? earlier : earlier == 0 ? usec : MIN(usec, earlier);
@@ -125,7 +125,7 @@ static void files_write(const Root *root, const json_t *joined, const char *metr
         int r = root_replace_volatile(root, JOINED_FILE, text, strlen(text), REPORT_MODE);
         if (r >= 0)
                 r = root_replace_volatile(root, JOINED_METRICS, metrics, strlen(metrics), 0644);
-        if (r == -EACCES || r == -EPERM)        /* anybody may ask, but not everybody writes for all */
+        if (r == -EACCES || r == -EPERM)        /* any user may wait, but only root writes the files */
                 log_debug(JOINED_FILE " is left as it is: %s", strerror(-r));
         else if (r < 0)
                 (void)log_line_errno(
@@ -149,7 +149,7 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
         _free_ char *console = xasprintf("NODESTRAP verdict=%s code=%s step=join t=%.1fs plan=%s%s",
                                          v.word, v.code, seconds, plan_id ?: "-", times);
 
-        bool by_unit = verdict_is_of_unit();    /* what somebody types is no business of the console's */
+        bool by_unit = verdict_is_of_unit();    /* not for a command that you type */
         files_write(root, joined, metrics);
         if (by_unit)
                 event_of_join(root, &v);

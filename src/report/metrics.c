@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json → metrics.prom, in the text format of Prometheus
+ * status.json → metrics.prom, the text format of Prometheus
  * (prometheus.io/docs/instrumenting/exposition_formats). */
 #include "report/status.h"
 
@@ -70,7 +70,7 @@ static void metrics_runs(Text *t, const StatusRun *runs) {
         }
 }
 
-/* One that is not over is told by its verdict alone: who scrapes comes again. */
+/* A phase that has not ended has only a verdict. */
 static void metrics_phases(Text *t, const StatusPhase *phase) {
         metric_head(t, "phase_verdict", "1 for what became of each phase of this boot");
         for (; phase && phase->phase; phase++)
@@ -96,7 +96,7 @@ static void metrics_times(Text *t, const Status *s) {
         metrics_time(t, "last_run_timestamp_seconds", "when init ended last, seconds since 1970", last);
 }
 
-/* The chain of steps that kubelet waited for, summed up by who had it in hand. */
+/* The critical path of kubelet, by part of the boot. */
 static void metrics_chain(Text *t, const Status *s) {
         static const char *const links[] = { "config", "devices", "run", "cloud-init" };
         if (!s->path || !s->path->id)
@@ -130,7 +130,7 @@ static void metrics_outcomes(Text *t, const Status *s) {
                          counts[i]);
 }
 
-/* ---- what was found; GPU states, NVIDIA's words, need no escapes ---- */
+/* results; GPU states are words of NVML that need no escapes */
 
 static void metrics_accelerator(Text *t, const Status *s) {
         if (s->accelerator.clique_id >= 0) {
@@ -150,7 +150,7 @@ static void metrics_accelerator(Text *t, const Status *s) {
         }
 }
 
-/* Nobody may see the same labels twice, and the kernel may have said one thing of a GPU twice. */
+/* Labels must be unique, and the kernel may report one thing twice. */
 static void metrics_findings(Text *t, const StatusFinding *f) {
         _strv_ char **lines = NULL;
         metric_head(t, "gpu_health", "1 for each word that was found for a GPU or another device");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json, locks and systemd's jobs → what goes on, and is there anything left to wait for? A devices
- * phase that failed is done again by the run phase, a failed boot by whoever calls init by hand: what init
- * said last counts only when nobody is at it. A kubelet that runs all the same was started by somebody else,
- * and may well join. */
+ * status.json, locks and systemd jobs → current work, and can a wait still succeed? The run phase repeats
+ * a failed devices phase, and a person may repeat a failed boot. So the last verdict counts only when no
+ * init runs. A kubelet that runs anyway may still join. */
 #include "report/outlook.h"
 
 #include "base/json.h"
@@ -18,12 +17,11 @@
 #define SYSTEMD "org.freedesktop.systemd1"
 #define BUS_USEC (2 * USEC_PER_SEC)
 
-/* Those that run init, ours and those of EKS's image (which may be this program); and kubelet at the end. */
+/* Units that run init: ours and those of the EKS image (which may call nodestrap); and kubelet last. */
 static const char *const units[] = { "nodestrap-config.service", "nodestrap-devices.service",
                                      "nodestrap-run.service",    "nodeadm-config.service",
                                      "nodeadm-run.service",      "kubelet.service" };
 #define N_UNITS ((int)ARRAY_SIZE(units))
-/* Of each phase those that do it, ours first. */
 static const struct { const char *unit; int phase; } phase_units[] = {
         { "nodestrap-config.service", ONGOING_CONFIG }, { "nodestrap-devices.service", ONGOING_DEVICES },
         { "nodestrap-run.service", ONGOING_RUN },       { "nodestrap-joined.service", ONGOING_JOIN },
@@ -46,8 +44,8 @@ static int call_list(sd_bus *bus, const char *const *names, size_t n, sd_bus_mes
         return r;
 }
 
-/* Has one of them a job, or is it at work? Those that run init are while they start, kubelet also when it is
- * up. They come in the order in which they were asked for; an alias has another name there. */
+/* Has one of them a job, or does it work? Units of init work while they start, kubelet also when it is up.
+ * The reply has the order of the request, since an alias has another name. */
 static bool reply_has_work(sd_bus_message *reply, bool with_kubelet) {
         const char *active;
         uint32_t job;
@@ -78,7 +76,7 @@ static bool units_have_work(const Root *root, bool with_kubelet) {
 
 /* ---- phase by phase ---- */
 
-/* nodestrap-joined's start is over when it has begun to wait. */
+/* nodestrap-joined is active while it waits. */
 static UnitWork unit_work(int phase, const char *active, uint32_t job) {
         if (streq(active, "activating") || (phase == ONGOING_JOIN && streq(active, "active")))
                 return UNIT_WORKS;
@@ -129,7 +127,7 @@ bool outlook_has_init(const Root *root) {
         return locks_are_held(root) || units_have_work(root, false);
 }
 
-/* status.json says that this boot has failed, and kubelet has had no turn. */
+/* This boot has failed, and kubelet has had no turn. */
 static bool failure_read(const Root *root, Status *ret) {
         _free_ char *boot_id = NULL;
         return root_exists(root, KUBELET_TURN) <= 0 && status_read(root, ret) >= 0 &&
@@ -137,7 +135,7 @@ static bool failure_read(const Root *root, Status *ret) {
                streq(ret->verdict, "failed");
 }
 
-/* The sentence is init's; a unit's last words stand on lines of their own behind it, and stay there. */
+/* Only the first line: output of a unit follows it. */
 static void take_failure(const Status *s, JoinOutcome *ret) {
         free(ret->text);
         ret->cause = CAUSE_INIT;
@@ -147,12 +145,12 @@ static void take_failure(const Status *s, JoinOutcome *ret) {
                               (long long)s->exit, s->code, s->step, (int)strcspn(s->text, "\n"), s->text);
 }
 
-/* Asked once a second, also where all is well: systemd is asked only where there is reason to. */
+/* Called once a second, so it asks systemd only after a failure. */
 bool outlook_is_lost(const Root *root, JoinOutcome *ret) {
         _cleanup_(status_done) Status before = {}, failure = {};
         if (!failure_read(root, &before) || locks_are_held(root) || units_have_work(root, true))
                 return false;
-        /* once more: whoever was at work before has left its word */
+        /* again: init may have ended and written in between */
         if (!failure_read(root, &failure))
                 return false;
         take_failure(&failure, ret);
@@ -168,7 +166,6 @@ static bool is_idle(const Ongoing *ongoing) {
         return json_array_size(ongoing->processes) == 0;
 }
 
-/* Another boot's phases say nothing of this one's. */
 static bool is_of_this_boot(const Root *root, const Status *s) {
         _free_ char *boot_id = NULL;
         return !root_is_host(root) || root_boot_id(root, &boot_id) < 0 || streq(s->boot_id, boot_id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * "runs" of status.json, and what is at work now → a verdict for each phase. One process may have done
- * several phases, and two processes one: then the later one counts, but how long it took, the one tells that
- * did the phase alone. */
+ * "runs" of status.json and current work → a verdict for each phase. One process may do several phases,
+ * and two processes one phase. Then the later one decides, but the time is that of the process that did
+ * only this phase. */
 #include "report/status.h"
 
 #include "base/json.h"
@@ -27,20 +27,20 @@ static bool has_action(const StatusRun *run, const char *phase, const char *outc
         return false;
 }
 
-/* Did it fail before its first step, and not at this phase? */
+/* It failed before its first step, in another phase. */
 static bool came_to_nothing(const StatusRun *run, const char *phase) {
         return !streq(run->verdict, "ok") && !streq(run->phase, phase) &&
                (!run->actions || !run->actions->id);
 }
 
-/* Its own part of a run that did not end well, which may have had others. */
+/* The verdict of one phase in a run of several. */
 static const char *part_verdict(const StatusRun *run, const char *phase) {
         if (streq(run->verdict, "ok") || streq(run->phase, phase) || has_action(run, phase, "failed"))
                 return run->verdict;
         return came_to_nothing(run, phase) || has_action(run, phase, "skipped") ? "held" : "ok";
 }
 
-/* The last that did it, or tried to; one that came to nothing takes no word from the phase's own. */
+/* The last run with this phase; one that came to nothing does not replace a run of this phase alone. */
 static const StatusRun *judge_of(const Status *s, const char *phase) {
         const StatusRun *last = status_last(s, phase), *own = status_run(s, phase);
         return own && came_to_nothing(last, phase) ? own : last;
@@ -56,15 +56,14 @@ static const json_t *process_of(const Ongoing *ongoing, const char *phase) {
         return NULL;
 }
 
-/* The devices have a unit of their own, which may be disabled: then the run phase's will do them. */
+/* The unit of the devices phase may be disabled: then the run phase does its steps. */
 static UnitWork unit_work(const Ongoing *ongoing, int phase) {
         UnitWork own = ongoing ? ongoing->units[phase] : UNIT_IDLE;
         bool later = phase == ONGOING_DEVICES && ongoing && ongoing->units[ONGOING_RUN] == UNIT_WAITS;
         return own == UNIT_IDLE && later ? UNIT_WAITS : own;
 }
 
-/* The run phase does the devices' steps again, most of which are done: that is no reason to call them
- * running. */
+/* The run phase repeats the devices steps, mostly without work: the phase stays ok. */
 static bool is_at_work(const Ongoing *ongoing, int phase, const char *verdict) {
         const json_t *process = process_of(ongoing, phase_name(phase));
         bool again = phase == ONGOING_DEVICES && is_in("run", json_get_text(process, "phases"));
@@ -99,7 +98,7 @@ static json_t *running_entry(const char *phase, const json_t *process) {
         return entry;
 }
 
-/* Its times are those of its own run; else from the first to the last of its steps in another one. */
+/* The times of its own run, else from its first to its last step in another one. */
 static json_t *phase_entry(const Status *s, int phase, bool failed, const Ongoing *ongoing) {
         const char *name = phase_name(phase);
         const StatusRun *run = judge_of(s, name), *own = status_run(s, name);
@@ -125,7 +124,7 @@ static bool any_is(const json_t *phases, const char *verdict) {
         return false;
 }
 
-/* What the runs say stands, once nobody is at work; but it is not ok before all phases are. */
+/* The verdict of the runs counts when no process works; ok needs all phases. */
 static const char *boot_verdict(const Status *s, const json_t *phases) {
         return any_is(phases, "running")                 ? "running"
                : any_is(phases, "waiting")               ? "waiting"
@@ -141,7 +140,7 @@ void phases_put(Status *s, const Ongoing *ongoing) {
         for (int i = ONGOING_CONFIG; i <= ONGOING_RUN; i++)
                 json_array_append_new(phases, phase_entry(s, i, any_is(phases, "failed"), ongoing));
         json_object_set_new(s->json, "verdict", json_string(boot_verdict(s, phases)));
-        if (joined || join != UNIT_IDLE)        /* only where a wait goes on, or has ended */
+        if (joined || join != UNIT_IDLE)        /* only during or after a wait */
                 json_array_append_new(phases, entry_new(JOIN, join == UNIT_WORKS ? "running"
                                                               : joined           ? joined->verdict
                                                                                  : "waiting",
@@ -155,7 +154,7 @@ void phases_put(Status *s, const Ongoing *ongoing) {
 
 /* ---- what to look at ---- */
 
-/* Of a step that is about a unit: it has said why itself. */
+/* The unit of a step: its own log has the reason. */
 static const char *unit_of(const char *step) {
         static const char types[][14] = { "start-unit:", "restart-unit:", "await-unit:", "check-unit:" };
         for (size_t i = 0; i < ARRAY_SIZE(types); i++)
@@ -170,7 +169,6 @@ static char *next_of_failure(const char *step, const char *code) {
                     : xasprintf("nodestrap explain %s", *code ? code : "EINTERNAL");
 }
 
-/* The first phase that has yet to begin, and that nothing is in the way of. */
 static char *next_unit(const StatusPhase *phase) {
         for (; phase && phase->phase; phase++)
                 if (streq(phase->verdict, "not begun"))
@@ -191,7 +189,7 @@ void next_put(Status *s) {
         else if (!streq(verdict, "ok"))
                 next = next_of_failure(s->step, s->code);
         else if (joined && streq(joined->verdict, "failed"))
-                next = xstrdup("nodestrap wait --timeout 10s");  /* it may have joined since */
+                next = xstrdup("nodestrap wait --timeout 10s");  /* the node may have joined since */
         if (!next)
                 json_object_del(s->json, "next");
         json_set_text(s->json, "next", next);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The lines that an init writes as it goes → which of them is at work, and on what. One that was killed has
- * left no last line: the process counts that is there. */
+ * Progress lines → the inits that run, and their steps. A killed one leaves no last line, so this checks
+ * that the process exists. */
 #include "report/progress.h"
 
 #include "base/json.h"
@@ -77,7 +77,7 @@ const json_t *progress_step(const json_t *process, const char *id) {
         return json_array_get(steps, step_find(steps, id));
 }
 
-/* By the name that it was called by; its number may be another process's by now. */
+/* By name, since pids are reused. */
 static bool is_alive(const Root *root, const char *pid) {
         _free_ char *path = xasprintf("/proc/%s/comm", pid), *name = NULL;
         return root_read_line(root, path, &name) >= 0 && (startswith(name, "nodestrap") ||

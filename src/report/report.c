@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What happened → one verdict, and where all of it goes. */
+ * A run → one verdict and its destinations. */
 #include "report/report.h"
 
 #include "base/log.h"
@@ -31,8 +31,8 @@ bool report_did(const Report *report, ActionType type, const char *target) {
         return went_well(report_result(report, type, target));
 }
 
-/* failurePolicy: join-tainted: nothing failed but what the taint is for, it was written, and kubelet runs
- * with it. */
+/* failurePolicy join-tainted: only steps that the taint covers failed, the taint is written, and kubelet
+ * runs with it. */
 static bool is_tolerated(const Results *r) {
         const Result *taint = result_of(r, ACTION_TAINT_NODE, TAINT_FILE),
                      *kubelet = result_of(r, ACTION_START_UNIT, "kubelet.service");
@@ -45,7 +45,7 @@ static bool is_tolerated(const Results *r) {
         return true;
 }
 
-/* Where it cannot be tolerated, though the policy says so, a person has to know both. */
+/* If the policy tolerates it but the taint failed, the message has both. */
 static char *failure_text(const Results *r, const Result *failed) {
         const Result *node = result_of(r, ACTION_CHECK_NODE, TAINT_KEY);
         const char *text = failed->text ?: "";
@@ -56,7 +56,7 @@ static char *failure_text(const Results *r, const Result *failed) {
                          node->text ?: "", text + first);
 }
 
-/* An error in the way of all phases fails the first one; an error of disks fails the one that has them. */
+/* An error before all phases counts for the first one; of disks, for the run phase. */
 static const char *phase_of_error(const char *phases, ExitCode code) {
         int first = code == EXIT_STORAGE && phases && strstr(phases, "run") ? PHASE_RUN : 0;
         for (int i = first; i < _PHASE_MAX; i++)
@@ -138,7 +138,7 @@ void report_tell(const Diag *diag) {
                 if (!item->warning && errors == 1 && !item->excerpt)
                         continue;
                 _free_ char *line = diagnostic_format(item);
-                line[strcspn(line, "\n")] = 0;  /* behind it a program's or a unit's own words */
+                line[strcspn(line, "\n")] = 0;  /* without output of a program or unit */
                 if (item->excerpt)
                         dprintf(STDERR_FILENO, "%s\n%s", line, item->excerpt);
                 else
@@ -168,7 +168,7 @@ ExitCode report_write(const Root *root, const Report *given) {
                     *metrics = metrics_make(&status, false);
         _free_ char *console = console_line(&v, &report, seconds),
                     *last = last_line(&v, &report, seconds);
-        /* of the runs so far, whatever this boot has yet to do */
+        /* of the runs so far */
         bool well = status.exit == EXIT_DONE;
         if (report.plan)
                 report_tell(&report.plan->warnings);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json, as this version or an older one has left it, or damaged → Status. */
+ * status.json, from this version, an older one, or damaged → Status. */
 #include "report/status.h"
 
 #include "base/json.h"
@@ -28,10 +28,10 @@ char *number_or_none(int64_t n) {
 
 /* ---- lists ---- */
 
-/* key: of an object's member; else "". */
+/* key: of a member of an object; else "". */
 typedef void Reader(void **memory, const char *key, const json_t *value, void *ret);
 
-/* Blocks stand in a chain, each with the address of the one before. */
+/* Each block begins with the address of the one before. */
 static void *list_new(void **memory, size_t n, size_t size) {
         void **block = xcalloc(1, sizeof *block + n * size);
         *block = *memory;

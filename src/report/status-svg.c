@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json → rows → SVG. One scale for all: where a boot spends its time is what the drawing is
- * for. */
+ * status.json → rows → SVG, with one time scale. */
 #include "report/status.h"
 
 #include "base/str.h"
@@ -8,8 +7,8 @@
 
 #define ROW   18                        /* pixels, as all lengths here */
 #define CHART 900                       /* from the first beginning to the last end */
-#define GLYPH_TENTHS 75                 /* tenths of a pixel: a character of the font, at most */
-#define TOOK  (14 * ROW / 2)            /* for the time behind the last bar */
+#define GLYPH_TENTHS 75                 /* tenths of a pixel: the widest character */
+#define TOOK  (14 * ROW / 2)            /* for the duration behind the last bar */
 #define TICKS 10                        /* at most */
 #define NAME_SHOWN 96U
 #define TEXT_SHOWN 2000
@@ -17,15 +16,15 @@
 
 typedef struct ChartRow {
         char *class, *name, *title, *took;
-        bool critical;                  /* kubelet's start waited for it longest */
-        int64_t begin, end;             /* usec since the kernel started; begin 0: never began */
+        bool critical;                  /* on the critical path */
+        int64_t begin, end;             /* µs since the kernel started; begin 0: never began */
 } ChartRow;
 
 typedef struct Chart {
         ChartRow *rows; size_t n;
         int64_t begin, end;             /* of all */
         size_t longest;                 /* name, in characters */
-        int width, y;                   /* of the picture; down to where it is drawn already */
+        int width, y;                   /* of the picture; y: the end of what is drawn */
         Text t;
 } Chart;
 
@@ -40,7 +39,7 @@ static void chart_done(Chart *c) {
         text_done(&c->t);
 }
 
-/* Of a text only the first line, which says all that matters. */
+/* text: only its first line. */
 static void add_row(Chart *c, bool is_phase, const char *name, const char *outcome, const char *text,
                     int64_t begin, int64_t end) {
         _free_ char *since = usec_text(begin), *took = usec_text(end - begin);
@@ -68,7 +67,7 @@ static void add_row(Chart *c, bool is_phase, const char *name, const char *outco
 /* ---- status.json → rows ---- */
 
 static void add_run(Chart *c, const Status *s, const StatusRun *run) {
-        /* cloud-init's part of it is a row of its own, before the run that waited */
+        /* the wait for cloud-init is a row before the run */
         for (const StatusStep *step = s->path; step && step->id; step++)
                 if (streq(step->run, run->phases) && !strchr(step->id, ':')) {
                         add_row(c, false, step->id, "wait", "", step->begin_usec, step->end_usec);
@@ -81,8 +80,8 @@ static void add_run(Chart *c, const Status *s, const StatusRun *run) {
         }
 }
 
-/* From the start of the wait until kubelet has registered the node, and from then until it is Ready; earlier
- * waits of this boot may have seen either. */
+/* From the start of the wait to registered, then to Ready; earlier waits of this boot may have seen
+ * either. */
 static void add_join(Chart *c, const StatusJoin *joined) {
         const struct { int64_t end; const char *name; } steps[] = {
                 { joined->registered_usec, "await-registered" }, { joined->ready_usec, "await-ready" }
@@ -97,7 +96,7 @@ static void add_join(Chart *c, const StatusJoin *joined) {
         }
 }
 
-/* Where nobody said when that is, by the latest that is known to have begun. */
+/* If not known, the latest known beginning. */
 static int64_t now_of(const Chart *c, const Status *s) {
         int64_t now = MAX(s->now_usec, c->end);
         for (const StatusPhase *phase = s->phases; phase && phase->phase; phase++) {
@@ -108,7 +107,7 @@ static int64_t now_of(const Chart *c, const Status *s) {
         return now;
 }
 
-/* What is at work has no end yet. One process may do several phases. */
+/* One process may do several phases. */
 static void add_running(Chart *c, const Status *s) {
         int64_t now = now_of(c, s), before = -1;
         for (const StatusPhase *phase = s->phases; phase && phase->phase; phase++) {
@@ -134,7 +133,8 @@ static void add_all(Chart *c, const Status *s) {
 
 /* ---- rows → SVG ---- */
 
-/* As XML: what it has no way to say becomes \x1b, and of U+FFFE and U+FFFF (w3.org/TR/xml, 2.2) nothing. */
+/* XML cannot express control characters (escaped as \x1b) nor U+FFFE and U+FFFF (dropped): w3.org/TR/xml,
+ * 2.2. */
 static void add_xml(Text *t, const char *s, size_t size, size_t limit) {
         static const char *const names[] = {
                 ['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;", ['"'] = "&quot;"
@@ -161,7 +161,7 @@ static int x_of(const Chart *c, int64_t usec) {
 
 /* ---- above the chart ---- */
 
-/* How many bytes of s stand on one line: whole words, where they are not longer than it. */
+/* The bytes of s that fit on one line, by words if possible. */
 static size_t fold(const char *s, size_t columns) {
         size_t last = 0, i = 0, shown = 0;
         while (s[i] && s[i] != '\n' && shown < columns) {
@@ -172,7 +172,7 @@ static size_t fold(const char *s, size_t columns) {
         if (!s[i] || s[i] == '\n' || s[i] == ' ')
                 return i;
         while (last == 0 && ((unsigned char)s[i] & 0xc0) == 0x80)
-                i++;                    /* not within a character */
+                i++;                    /* not inside a character */
         return last > 0 ? last : i;
 }
 
@@ -183,7 +183,7 @@ static void add_line(Chart *c, const char *class, const char *s, size_t size) {
         text_add(&c->t, "</text>\n");
 }
 
-/* Of a text with several lines the first, on as many as it takes. */
+/* The first line of the text, folded. */
 static void add_folded(Chart *c, const char *class, const char *s) {
         size_t columns = (size_t)((c->width - 2 * ROW) * 10 / GLYPH_TENTHS);
         for (size_t i = 0; *s && *s != '\n' && i < SENTENCE_LINES; i++) {
@@ -202,7 +202,7 @@ static void add_named(Text *t, const char *before, const char *value) {
                 text_add(t, "%s%s%s", t->size > 0 ? ", " : "", before, value);
 }
 
-/* Which machine, boot and plan it is of, and how each phase ended. */
+/* Phases, machine, boot and plan. */
 static void add_facts(Chart *c, const Status *s) {
         _cleanup_(text_done) Text where = {}, what = {}, phases = {};
         add_named(&where, "host ", s->node.host);
@@ -260,7 +260,7 @@ static void add_head(Chart *c, const Status *s) {
 
 /* ---- the chart ---- */
 
-/* 1, 2 or 5 of a power of ten. */
+/* 1, 2 or 5 times a power of ten. */
 static int64_t tick_of(int64_t span) {
         int64_t tick = USEC_PER_MSEC;
         for (unsigned i = 0; span / tick > TICKS; i++)

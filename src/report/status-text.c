@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json → `nodestrap status`: in eight lines the verdict, its cause, what to look at and to do, which
- * node it is and how its phases ended. --long has all of each, then each process as a timeline, one line an
- * action:
- *     start  duration  outcome  |  ===      |  id
- * On a terminal lines end where it does, and verdicts have a colour. */
+ * status.json → `nodestrap status`: eight lines with verdict, cause, advice, node and phases. --long has
+ * everything, then a timeline of each process, one line for each action: "start duration outcome | === |
+ * id". A terminal folds lines at its width and colours verdicts. */
 #include "report/status.h"
 
 #include "apply/apply.h"
@@ -17,19 +15,19 @@
 #include <sys/ioctl.h>
 
 #define BAR 24
-#define NARROW 100                      /* columns that a line with a bar wants */
+#define NARROW 100                      /* columns that a line with a bar needs */
 #define INSTANT USEC_PER_MSEC
 
 typedef struct View {
         Text text;
         bool whole;                     /* --long */
-        size_t columns;                 /* of the terminal; 0: lines are as long as they are */
+        size_t columns;                 /* of the terminal; 0: no limit */
 } View;
 #define SAY(v, ...) text_add(&(v)->text, __VA_ARGS__)
 
 /* ---- on a terminal ---- */
 
-/* MARK and what follows it are bytes that no UTF-8 has: the colours of View.text (ECMA-48, 8.3.117). */
+/* Bytes from MARK on never occur in UTF-8; they stand for colours (ECMA-48, 8.3.117). */
 #define MARK 0xf8
 static const char colours[][3] = { "", "31", "33", "32", "0" };
 static const struct { char word[14], mark; } marks[] = {
@@ -37,7 +35,7 @@ static const struct { char word[14], mark; } marks[] = {
         { "held", 2 },   { "skipped", 2 },       { "ok", 3 },
 };
 
-/* The word, in the colour of such a verdict, on so many columns. */
+/* The word, padded to width, in the colour of its verdict. */
 static void word_show(View *v, const char *word, int width) {
         char own = PICK(m, marks, ARRAY_SIZE(marks), streq(m->word, word), m->mark, 0);
         char mark[2] = { (char)(own ? MARK + own : 0) };
@@ -56,7 +54,7 @@ static void print(const View *v) {
         for (char *line = v->text.data; line && *line;) {
                 size_t n = strcspn(line, "\n"), indent = strspn(line, " ") + 2;
                 line[n] = 0;
-                if (v->columns > 0 && n > v->columns && !strstr(line, "|  ")) {         /* behind a bar */
+                if (v->columns > 0 && n > v->columns && !strstr(line, "|  ")) {
                         _free_ char *lead = xstrndup(line, indent - 2);
                         text_fold(&folded, lead, indent, line + indent - 2, v->columns);
                 } else
@@ -66,7 +64,8 @@ static void print(const View *v) {
         for (const char *p = folded.data ?: ""; *p; p++) {
                 unsigned char c = (unsigned char)*p;
                 if (c < MARK)
-                        putchar((c < ' ' && c != '\n') || c == 0x7f ? ' ' : c);  /* a terminal may obey it */
+                        putchar((c < ' ' && c != '\n') || c == 0x7f ? ' ' : c);  /* terminals obey control
+                                                                                  * characters */
                 else if (colour)
                         printf("\033[%sm", colours[c - MARK]);
         }
@@ -87,7 +86,7 @@ static void list_show(View *v, const char *title, const StatusWord *word) {
                 SAY(v, "  %s: %s\n", title, word->text);
 }
 
-/* The part of the run in which the action worked; at least one mark. */
+/* At least one mark. */
 static void bar_make(char bar[static BAR + 1], int64_t from, int64_t to, int64_t whole) {
         int64_t first = whole > 0 ? from * BAR / whole : 0,
                 last = whole > 0 ? (to * BAR + whole - 1) / whole : BAR;
@@ -98,7 +97,7 @@ static void bar_make(char bar[static BAR + 1], int64_t from, int64_t to, int64_t
         bar[BAR] = 0;
 }
 
-/* Of what ended well in no time nothing is to be told, but that kubelet waited for it. */
+/* A quick success is not shown, unless kubelet waited for it. */
 static bool was_instant(const StatusAction *a) {
         return a->begin_usec > 0 && a->end_usec - a->begin_usec < (int64_t)INSTANT && !a->critical &&
                !*a->text && ONE_OF(a->outcome, "done", "unchanged");
@@ -136,7 +135,7 @@ static void run_show(View *v, const StatusRun *run) {
         SAY(v, "\n%s: %s, began %s after power-on, took %s, %lld IMDS and %lld EC2 requests, ended %s\n",
             run->phases, run->verdict, since, took, (long long)MAX(run->imds_requests, 0),
             (long long)MAX(run->ec2_requests, 0), run->ended_at);
-        /* else they stand at the actions that failed */
+        /* else the failed actions have them */
         if (!acted)
                 list_show(v, "error", run->errors);
         list_show(v, "warning", run->warnings);
@@ -166,7 +165,7 @@ static void node_show(View *v, const Status *s) {
                 SAY(v, "instance %s%s\n", *id ? id : host, t.data ?: "");
 }
 
-/* What goes on in a phase that has not ended; now 0: nobody knows for how long. */
+/* Current steps of a phase; now 0: duration not known. */
 static void steps_show(View *v, const StatusStep *steps, int64_t now) {
         for (const StatusStep *step = steps; step && step->id; step++) {
                 _free_ char *span = usec_text(now > 0 ? now - step->begin_usec : step->begin_usec);
@@ -196,11 +195,11 @@ static void longest_show(View *v, const StatusStep *longest) {
                 SAY(v, "\n");
 }
 
-/* How the steps ended; of a boot that is well also its first warning. */
+/* well: also the first warning. */
 static void counts_show(View *v, const Status *s, bool well) {
         size_t counts[OUTCOME_FAILED + 1] = {};
         const char *first = NULL;
-        _cleanup_(json_decrefp) json_t *warnings = json_object();      /* each process may have said it */
+        _cleanup_(json_decrefp) json_t *warnings = json_object();      /* processes may repeat a warning */
         status_count(s, counts);
         for (const StatusRun *run = s->runs; run && run->phases; run++)
                 for (const StatusWord *word = run->warnings; word && word->text; word++) {
@@ -217,7 +216,7 @@ static void counts_show(View *v, const Status *s, bool well) {
                 SAY(v, "warning: %.*s\n", (int)strcspn(first, "\n"), first);
 }
 
-/* A command of the manual, with the name of what the step is about: "systemctl status UNIT". */
+/* Replaces UNIT and the like in a command of the manual. */
 static void command_show(View *v, const char *text, const char *step) {
         static const struct { char word[7], type[14]; } names[] = {
                 { "UNIT", "start-unit:" },    { "UNIT", "restart-unit:" }, { "UNIT", "await-unit:" },
@@ -231,7 +230,7 @@ static void command_show(View *v, const char *text, const char *step) {
         }
 }
 
-/* Prints the manual on a code, where the package has put it. */
+/* The advice of the manual on a code, if it is installed. */
 static void advice_show(View *v, const Root *root, const char *code, const char *step) {
         static const char parts[][7] = { "Look: ", "Do: " };
         _free_ char *entries = NULL;
@@ -248,8 +247,8 @@ static void advice_show(View *v, const Root *root, const char *code, const char 
         }
 }
 
-/* "failed (33 EFABRIC) at fabric in the devices phase:", the sentence, and what the manual says.
- * Behind the sentence the last words of a unit may stand. */
+/* "failed (33 EFABRIC) at fabric in the devices phase:", the message, without --long its first line, and
+ * advice of the manual. */
 static void trouble_show(View *v, const Root *root, const char *word, int64_t exit, const char *code,
                          const char *step, const char *phase, const char *text) {
         word_show(v, word, 0);
@@ -260,7 +259,7 @@ static void trouble_show(View *v, const Root *root, const char *word, int64_t ex
         advice_show(v, root, code, step);
 }
 
-/* Of the boot: ok, unfinished, waiting or running, and what has failed already. True: something has. */
+/* The verdict of the boot, and failures so far. true: there are some. */
 static bool verdict_show(View *v, const Root *root, const Status *s) {
         const StatusJoin *joined = status_not_joined(s);
         bool ended = ONE_OF(s->verdict, "failed", "tainted");
@@ -285,7 +284,7 @@ static bool verdict_show(View *v, const Root *root, const Status *s) {
         return failed || joined;
 }
 
-/* Eight lines at most, but for --long. */
+/* Eight lines at most, except with --long. */
 static void head_show(View *v, const Root *root, const Status *s) {
         bool trouble = verdict_show(v, root, s);
         if (*s->next)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Report → status.json. The phases of a boot are several processes, and two of them may end at the same time:
- * each replaces its own part of the file and keeps the others'. "runs" is in the order in which they ended.
- * Nothing here can hold a secret: texts name paths and units, never contents. */
+ * Report → status.json. Two processes of a boot may end at the same time: each replaces its own part of
+ * the file. "runs" is in the order of their ends. There are no secrets here: texts name paths and units,
+ * not contents. */
 #include "report/status.h"
 
 #include "base/json.h"
@@ -15,7 +15,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#define LOCK_USEC (5 * USEC_PER_SEC)  /* a report is worth more than one that is whole */
+#define LOCK_USEC (5 * USEC_PER_SEC)  /* then it writes without the lock */
 
 const char status_phases[7][19] = {
         "config", "config,devices", "config,devices,run", "config,run", "devices", "devices,run", "run",
@@ -43,7 +43,7 @@ static json_t *result_json(const Result *r) {
         return action;
 }
 
-/* Planner and stages may have said the same: seen holds what is in the list already. */
+/* seen: planner and stages may repeat a message. */
 static void diag_put(json_t *list, json_t *seen, const Diag *diag, bool warnings) {
         for (size_t i = 0; i < diag->n; i++) {
                 if (diag->items[i].warning != warnings)
@@ -98,8 +98,8 @@ static bool phases_have(const char *phases, int phase) {
         return strstr(phases, phase_to_string((Phase)phase));
 }
 
-/* A run takes the place of those that did no more; but what the devices phase did stays beside the run phase,
- * which found most of it done. */
+/* A run replaces runs with the same phases or fewer. The devices phase stays beside the run phase, which
+ * found most of it done. */
 static bool is_replaced(const char *phases, const char *by) {
         if (streq(phases, "devices") && streq(by, "devices,run"))
                 return false;
@@ -109,7 +109,7 @@ static bool is_replaced(const char *phases, const char *by) {
         return true;
 }
 
-/* The other phases' parts of it. */
+/* The runs of other phases. */
 static json_t *runs_kept(const json_t *old, const char *phases) {
         json_t *runs = json_object(), *run;
         const char *key;
@@ -120,8 +120,8 @@ static json_t *runs_kept(const json_t *old, const char *phases) {
         return runs;
 }
 
-/* Of the whole boot: the first failure, in the order of the phases ("config" sorts before "run"); else what
- * taints the node. What a later run has done again is that one's to judge. */
+/* The first failure of the boot, in the order of the phases ("config" sorts before "run"), else what taints
+ * the node. A phase that a later run repeated is judged by that run. */
 static const char *overall_find(const Status *s, const char *own) {
         static const char *const words[] = { "failed", "tainted" };
         for (size_t w = 0; w < ARRAY_SIZE(words); w++)
@@ -141,7 +141,7 @@ const StatusJoin *status_not_joined(const Status *s) {
 }
 
 void status_count(const Status *s, size_t counts[static OUTCOME_FAILED + 1]) {
-        _cleanup_(json_decrefp) json_t *outcomes = json_object();       /* by id, as the last has it */
+        _cleanup_(json_decrefp) json_t *outcomes = json_object();       /* the last outcome of each id */
         const char *id;
         json_t *outcome;
         for (const StatusRun *run = s->runs; run && run->phases; run++)
@@ -164,7 +164,7 @@ char *status_host(const Root *root) {
         return root_read_line(root, "/etc/hostname", &host) >= 0 ? host : xstrdup("");
 }
 
-/* Before anybody was asked, the firmware says as much on Nitro. */
+/* On Nitro the firmware knows this before EC2 answers. */
 static void put_known(json_t *node, const Root *root, const char *key, const char *value, const char *path) {
         _free_ char *read = NULL;
         if (!value && !json_object_get(node, key) && path && root_read_line(root, path, &read) >= 0)
@@ -173,7 +173,7 @@ static void put_known(json_t *node, const Root *root, const char *key, const cha
                 json_object_set_new(node, key, text_json(value));
 }
 
-/* What an earlier run of this boot knew, this one may not have come to. */
+/* Keeps what an earlier run of this boot knew. */
 static json_t *node_json(const Root *root, const Report *r, const json_t *old) {
         const json_t *before = json_object_get(old, "node");
         json_t *node = json_is_object(before) ? json_copy((json_t *)before) : json_object();
@@ -187,13 +187,13 @@ static json_t *node_json(const Root *root, const Report *r, const json_t *old) {
         return node;
 }
 
-/* Then a process that comes to no step fails none of theirs. */
+/* Then a process that fails before its first step does not fail the devices phase. */
 static bool did_devices(const Status *old, const json_t *before) {
         const StatusRun *devices = before ? status_run(old, "devices") : NULL;
         return devices && streq(devices->verdict, "ok");
 }
 
-/* By a clock that may have been set since the kernel started. */
+/* The clock may have been set since the kernel started. */
 static char *booted_at(void) {
         struct timespec since;
         clock_gettime(CLOCK_BOOTTIME, &since);

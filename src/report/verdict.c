@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How a verdict reaches people: the journal keeps it with fields, the console shows it where nobody can log
- * in, stderr ends with it. */
+ * A verdict → journal with fields, serial console, and the last line on stderr. */
 #include "report/verdict.h"
 
 #include "base/log.h"
@@ -40,9 +39,9 @@ void verdict_put(json_t *object, const Verdict *v, const char *plan_id) {
         json_object_set_new(object, "planId", text_json(plan_id));
 }
 
-/* Under which of the image's unit names the entry is found as well: journalctl(1) -u takes what root says
- * about a unit, too, and what collects logs from EKS nodes asks for these two
- * (github.com/awslabs/amazon-eks-ami, log-collector-script/linux/eks-log-collector.sh:get_nodeadm_info). */
+/* The unit of the image under which journalctl -u shows the entry, too: journalctl(1) accepts what root says
+ * about a unit. Log collectors of EKS read these two (github.com/awslabs/amazon-eks-ami,
+ * log-collector-script/linux/eks-log-collector.sh:get_nodeadm_info). */
 static const char *replaced_unit(const char *phases) {
         return streq(phases, "config") ? "nodeadm-config.service" : "nodeadm-run.service";
 }
@@ -50,7 +49,7 @@ static const char *replaced_unit(const char *phases) {
 void verdict_record(const Verdict *v, const char *phases, const char *plan_id, double seconds,
                     const char *line) {
         char *fields[] = {
-                /* the sentence, too, for who reads nothing else */
+                /* the text, too, for readers of MESSAGE only */
                 v->exit_code == EXIT_DONE ? xasprintf("MESSAGE=%s", line)
                                           : xasprintf("MESSAGE=%s\n%s", line, v->text ?: ""),
                 xstrdup("MESSAGE_ID=" MESSAGE_ID),
@@ -69,19 +68,19 @@ void verdict_record(const Verdict *v, const char *phases, const char *plan_id, d
         struct iovec parts[ARRAY_SIZE(fields)];
         for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
                 parts[i] = (struct iovec){ fields[i], strlen(fields[i]) };
-        (void)sd_journal_sendv(parts, (int)ARRAY_SIZE(parts));          /* no journal, no entry */
+        (void)sd_journal_sendv(parts, (int)ARRAY_SIZE(parts));          /* without journald there is no
+                                                                         * entry */
         for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
                 free(fields[i]);
 }
 
-/* The serial console is what GetConsoleOutput shows of a machine that nobody can log in to. */
+/* GetConsoleOutput shows the serial console, if you cannot log in. */
 static int console_open(void) {
         return open("/dev/console", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 }
 
-/* A serial line is slow and its buffer small: what does not fit at once is waited for, but a console that
- * nobody drains must not hold up the boot. Where systemd has hung it up for another user (vhangup(2)), since
- * it was opened, it is opened again. */
+/* A serial line is slow and has a small buffer, so this waits, but an undrained console must not delay the
+ * boot. systemd may hang the console up for another user (vhangup(2)): then this opens it again. */
 static void console_write(const char *line) {
         int fd = console_open();
         size_t left = strlen(line);
@@ -112,8 +111,8 @@ void verdict_announce(const Verdict *v, const char *phases, const char *plan_id,
         console_write(whole);
 }
 
-/* systemd tells the process that it starts for a unit its own number (systemd.exec(5), SYSTEMD_EXEC_PID,
- * since 248); what a script or a shell starts inherits another one at most. */
+/* systemd sets this to the pid of the process that it starts (systemd.exec(5), since 248). A child of a
+ * script or a shell has another pid. */
 bool verdict_is_of_unit(void) {
         const char *text = getenv("SYSTEMD_EXEC_PID");
         uint64_t pid;
