@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check-unit: a daemon that was started a while ago, maybe by another process of ours, is still there, right
- * before what needs it. Its Type= does not say: with Type=simple and RemainAfterExit=yes, as Bottlerocket
- * starts fabric manager, it is "active (exited)" when it is dead, and as a oneshot's child it is so while it
- * lives; so its processes are asked for. One that systemd restarts has to stay up for a moment. */
+ * check-unit: a daemon still lives before a step that needs it. A dead one is "active (exited)" with
+ * Type=simple and RemainAfterExit=yes, as fabric manager on Bottlerocket. So is a living child of a oneshot:
+ * only its processes tell. After a restart it must stay up for a moment. */
 #include "apply/units/unit.h"
 
 #include "base/str.h"
@@ -11,9 +10,9 @@
 #include <errno.h>
 
 #define STAY_USEC      (1 * USEC_PER_SEC)
-#define RESTARTED_USEC (5 * USEC_PER_SEC)       /* systemd had to restart it: it may do so again and again */
-#define DAEMON         "fabricmanager"          /* of its program's name: nv-fabricmanager */
-#define SUBNET_MANAGER "/run/nvidia-fabricmanager/nvlsm.pid"    /* the vendor's unit says so to its script */
+#define RESTARTED_USEC (5 * USEC_PER_SEC)       /* after a restart by systemd, more may follow */
+#define DAEMON         "fabricmanager"          /* part of the name nv-fabricmanager */
+#define SUBNET_MANAGER "/run/nvidia-fabricmanager/nvlsm.pid"    /* from the vendor unit */
 #define CMDLINE_MAX    (64 << 10)
 
 static void alive_look(Unit *u);
@@ -32,7 +31,7 @@ static int on_stayed(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *
         return 0;
 }
 
-/* On HGX B200 and B300 the unit's script starts NVLSM beside it. A file that is not there says nothing. */
+/* The unit script on HGX B200 and B300 also starts NVLSM. A missing file proves nothing. */
 static bool subnet_manager_died(const Root *root) {
         _free_ char *pid = NULL, *path = NULL, *command = NULL;
         size_t size = 0;
@@ -62,7 +61,7 @@ static void alive_stay(Unit *u) {
         }
 }
 
-/* Of each its control group, number and command line. */
+/* Rows: control group, PID, command line. */
 static int on_processes(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         const char *group, *command;
@@ -86,9 +85,9 @@ static void alive_look(Unit *u) {
                 return;
         if (*s->job || streq(s->active, "activating") || streq(s->active, "deactivating") ||
             strstr(s->sub, "auto-restart"))
-                u->timer = sd_event_source_disable_unref(u->timer);     /* until that is over */
+                u->timer = sd_event_source_disable_unref(u->timer);     /* wait for its end */
         else if (!state_runs(s)) {
-                /* One that ended well is unloaded, and nobody knows any more how it ended. */
+                /* systemd unloads a unit that ended well and forgets its result. */
                 if (streq(u->state.active, "inactive") && u->state.code == 0)
                         RENEW(u->job_result, xstrdup("gone"));
                 unit_fail(u);

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * await-unit: a unit of the image may be at work on what comes next. It is waited for, never started or
- * stopped: the image decided whether it runs, and some of them refuse it (RefuseManualStart=yes, as of
- * nvidia-setup.service in awslabs/amazon-eks-ami). What has not begun has nothing to wait for. */
+ * await-unit: waits for a unit of the image that may still work. It never starts or stops it: the image
+ * decides that. Some units refuse it (RefuseManualStart=yes, as of nvidia-setup.service in
+ * awslabs/amazon-eks-ami). A unit that has not begun is not awaited. */
 #include "apply/units/unit.h"
 
 #include "base/str.h"
 
-/* Also between two attempts of a unit that systemd restarts; since v254 its state may be "failed" there for a
- * moment. */
+/* Includes the pause between restarts, where the state may be "failed" for a moment since v254. */
 static bool is_busy(const UnitState *s) {
         return *s->job || streq(s->active, "activating") || streq(s->active, "deactivating") ||
                strstr(s->sub, "auto-restart");
 }
 
-/* The job is somebody else's, and may be another one each time systemd restarts the unit. */
+/* A foreign job; each restart by systemd makes another one. */
 static void follow(Unit *u) {
         u->foreign = true;
         if (!*u->state.job || (u->job && streq(u->job, u->state.job)))
@@ -22,7 +21,7 @@ static void follow(Unit *u) {
         unit_look_for_deadlock(u, u->job);
 }
 
-/* By what systemd answers; false: it is at work, and there is more to wait for. */
+/* false: it still works. */
 static bool is_over(Unit *u) {
         if (is_busy(&u->state))
                 return false;
@@ -40,8 +39,8 @@ static int on_asked_again(sd_bus_message *m, void *userdata, _unused_ sd_bus_err
         return 0;
 }
 
-/* A unit that is restarted has failed for an instant, in which its job ends and its properties are sent
- * (systemd: service_enter_dead() in service.c): an answer never falls into that. */
+/* A restarted unit is failed for an instant, with signals (systemd: service_enter_dead() in service.c), but
+ * not in a reply. So systemd is asked again. */
 static void await_look(Unit *u) {
         if (is_busy(&u->state))
                 follow(u);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How systemd is called (sd-bus, all asynchronous) and what its answers mean; unit.c decides when. The bus is
- * opened when the first unit action needs it. */
+ * Calls to systemd (sd-bus, asynchronous) and their replies. Opened for the first unit action. */
 #include "apply/units/unit.h"
 
 #include "base/log.h"
@@ -16,8 +15,7 @@
 #include <systemd/sd-login.h>
 #include <unistd.h>
 
-#define NEVER_USEC (3600 * USEC_PER_SEC)     /* a call ends with its action's deadline,
-                                              * not with the bus's own 25 s */
+#define NEVER_USEC (3600 * USEC_PER_SEC)     /* the action has the deadline, not the bus (25 s) */
 #define PATIENCE_USEC (3 * USEC_PER_SEC)     /* at the end of the run */
 #define PAUSE_USEC (50 * USEC_PER_MSEC)
 
@@ -56,14 +54,14 @@ static int on_subscribed(sd_bus_message *m, void *userdata, _unused_ sd_bus_erro
         const sd_bus_error *error = sd_bus_message_get_error(m);
         Apply *a = userdata;
         if (error && !bus_is_open(a->bus))
-                return 0;                       /* on_disconnected() comes next */
+                return 0;                       /* on_disconnected() follows */
         a->bus->lost_usec = 0;
         if (error && !sd_bus_error_has_name(error, SYSTEMD ".AlreadySubscribed"))
                 bus_broken(a, error->message ?: error->name);
         return 0;
 }
 
-/* Its last properties came before this, with the job still among them. */
+/* systemd sent the last properties before, still with the job. */
 static void unit_job_removed(Unit *u, const char *result) {
         if (u->state.job && streq(u->state.job, u->job))
                 *u->state.job = 0;
@@ -80,7 +78,7 @@ static int on_job_removed(sd_bus_message *m, void *userdata, _unused_ sd_bus_err
                 return 0;
         for (size_t i = 0; i < a->n; i++) {
                 Unit *u = task_is_unit(&a->tasks[i]) ? a->tasks[i].data : NULL;
-                /* maybe of several: one may wait for a job that is another's */
+                /* several tasks may wait for one job */
                 if (u && u->job && streq(u->job, job))
                         unit_job_removed(u, result);
         }
@@ -91,7 +89,7 @@ Bus *bus_free(Bus *b) {
         if (!b)
                 return NULL;
         if (b->left && bus_is_open(b)) {
-                /* systemd answers in the order of the calls: with this answer all that were left have one */
+                /* systemd answers in order, so the pending calls are answered before this one */
                 uint64_t end = now_usec() + PATIENCE_USEC;
                 sd_bus_message *call = NULL;
                 int r = sd_bus_message_new_method_call(b->bus, &call, SYSTEMD, MANAGER_PATH,
@@ -107,9 +105,8 @@ Bus *bus_free(Bus *b) {
 }
 DEFINE_CLEANUP(Bus *, bus_free)
 
-/* The direct line that systemctl takes for root works before dbus.service does, and while it restarts: the
- * configuration phase runs before sysinit.target, and a message to the bus would have to wait for a start
- * that waits for this phase. */
+/* The private socket works before dbus.service and during its restart. The configuration phase runs before
+ * sysinit.target: activating the bus would wait for this phase. */
 static int bus_connect(Apply *a, Bus *b, uint64_t until_usec) {
         int r = 0;
         for (;;) {
@@ -122,14 +119,14 @@ static int bus_connect(Apply *a, Bus *b, uint64_t until_usec) {
                 if ((r != -ECONNREFUSED && r != -ENOENT) || now_usec() >= until_usec || apply_stopping(a) ||
                     sd_booted() <= 0)
                         break;
-                usleep(PAUSE_USEC);     /* it is about to listen again (bus_renew()) */
+                usleep(PAUSE_USEC);     /* bus_renew(): systemd is about to listen again */
         }
         b->sender = SYSTEMD;
         return sd_bus_open_system(&b->bus);
 }
 
-/* Matches go out before any call that makes a job, on the same connection, so no signal can be missed. On a
- * bus systemd sends signals only when somebody subscribed. */
+/* Matches precede calls on the same connection, so no signal is missed. On a bus systemd needs a
+ * subscription. */
 static int bus_begin(Apply *a, Bus *b, uint64_t until_usec) {
         sd_event *event = NULL;
         int r = apply_event(a, &event);
@@ -159,15 +156,13 @@ static int bus_open(Apply *a) {
 
 static int bus_fail(Unit *u, int r) {
         const Apply *a = u->task->apply;
-        if (a->interrupted)             /* while it waited for systemd */
+        if (a->interrupted)             /* during the connect */
                 return task_fail(u->task, -EINTR, CAUSE_INTERRUPTED, "stopped by %s",
                                  stop_name(a->interrupted));
         return task_fail(u->task, r, CAUSE_BUS,
                          "systemd cannot be reached (%s); is this machine run by systemd, and by root?",
                          strerror(-r));
 }
-
-/* ---- calls ---- */
 
 static void unit_forget_call(Unit *u) {
         u->call = sd_bus_slot_unref(u->call);
@@ -176,7 +171,7 @@ static void unit_forget_call(Unit *u) {
 
 void unit_leave_call(Unit *u) {
         (void)sd_bus_slot_set_userdata(u->call, NULL);
-        if (sd_bus_slot_set_floating(u->call, true) >= 0)       /* it is the bus's, until the answer */
+        if (sd_bus_slot_set_floating(u->call, true) >= 0)       /* the bus owns it until the reply */
                 u->task->apply->bus->left = true;
         unit_forget_call(u);
 }
@@ -191,12 +186,12 @@ int unit_call(Unit *u, const char *path, const char *interface, const char *memb
         THEN(r, sd_bus_message_appendv(u->message, types, ap));
         va_end(ap);
         u->reply = reply;
-        if (r >= 0 && bus_is_open(u->task->apply->bus)) /* else it is called when there is a bus again */
+        if (r >= 0 && bus_is_open(u->task->apply->bus)) /* else after bus_renew() */
                 r = sd_bus_call_async(bus, &u->call, u->message, reply, u, 0);
         return r < 0 ? bus_fail(u, r) : 0;
 }
 
-/* Without an interface: the unit's and the service's properties at once. */
+/* "" selects properties of unit and service. */
 int unit_get_all(Unit *u, sd_bus_message_handler_t reply) {
         return unit_call(u, u->path, "org.freedesktop.DBus.Properties", "GetAll", reply, "s", "");
 }
@@ -226,9 +221,7 @@ int unit_reply(Unit *u, sd_bus_message *m) {
                          u->method ?: "the call", u->name, error->message ?: error->name);
 }
 
-/* ---- properties ---- */
-
-/* type: of D-Bus, and 'j' for a unit's job, "(uo)", of which the object is kept where there is one. */
+/* type: of D-Bus, or 'j' for a job "(uo)", whose object path is kept. */
 static const struct Property { const char *name; char type; size_t offset; } properties[] = {
         { "Id",              's', offsetof(UnitState, id)        },
         { "LoadState",       's', offsetof(UnitState, load)      },
@@ -307,7 +300,7 @@ static int on_changed(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
         Unit *u = userdata;
         const char *interface;
         if (!u->state.active || sd_bus_message_read(m, "s", &interface) < 0)
-                return 0;                       /* nothing was asked yet */
+                return 0;                       /* no reply yet */
         if (state_read(m, &u->state) >= 0 && u->kind->changed)
                 u->kind->changed(u);
         return 0;
@@ -321,8 +314,8 @@ static int unit_listen(Unit *u) {
                                          NULL, u);
 }
 
-/* systemd answers to every name of a unit, and sends signals of its own name for it alone: with
- * Alias=containerd.service that is another (systemd:src/core/dbus-unit.c:bus_unit_send_change_signal()). */
+/* systemd accepts each alias in calls, but sends signals only for the primary name
+ * (systemd:src/core/dbus-unit.c:bus_unit_send_change_signal()). */
 static int unit_follow(Unit *u) {
         if (!*u->state.id)
                 RENEW(u->state.id, xstrdup(u->name));
@@ -342,7 +335,7 @@ int unit_read_all(Unit *u, sd_bus_message *m) {
         for (size_t i = 0; i < ARRAY_SIZE(properties); i++) {
                 char **field = (char **)(void *)((char *)&u->state + properties[i].offset);
                 if (is_text(&properties[i]) && !*field)
-                        *field = xstrdup(""); /* a mount has no Type */
+                        *field = xstrdup(""); /* e.g. a mount has no Type */
         }
         THEN(r, unit_follow(u));
         return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "systemd's answer about %s cannot be read: %s",
@@ -350,9 +343,7 @@ int unit_read_all(Unit *u, sd_bus_message *m) {
                      : 0;
 }
 
-/* ---- a connection that was lost ---- */
-
-/* Its job may have ended meanwhile, and nobody tells any more how; the unit's state does. */
+/* The job may have ended unseen; the state of the unit shows the result. */
 static int on_found(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         if (unit_read_all(u, m) < 0)
@@ -364,7 +355,7 @@ static int on_found(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e)
         return 0;
 }
 
-/* A message belongs to the connection that it was made for. */
+/* A message belongs to its connection. */
 static int call_again(Unit *u) {
         sd_bus *bus = u->task->apply->bus->bus;
         sd_bus_message *old = TAKE_PTR(u->message);
@@ -403,9 +394,8 @@ static int units_resume(Apply *a) {
         return r;
 }
 
-/* An update of the package systemd calls systemctl daemon-reexec, which closes all; jobs and what systemd
- * knows of units outlast it. A call that was not answered is made again: none of ours does more the second
- * time, but for a restart. */
+/* An update of the package systemd runs systemctl daemon-reexec, which closes connections but keeps jobs and
+ * units. Unanswered calls are repeated; all are idempotent, except a restart. */
 static int bus_renew(Apply *a) {
         Bus *b = a->bus;
         int r = -ETIMEDOUT;
@@ -417,7 +407,7 @@ static int bus_renew(Apply *a) {
                 r = bus_begin(a, b, b->lost_usec + BUS_RENEW_USEC);
                 THEN(r, units_resume(a));
         }
-        if (r < 0 && !a->interrupted)   /* else the run is about to end, and says why */
+        if (r < 0 && !a->interrupted)   /* else the end of the run reports */
                 bus_broken(a, strerror(-r));
         return r;
 }
@@ -439,7 +429,7 @@ void unit_disconnect(Unit *u) {
                 u->blockers[i] = sd_bus_slot_unref(u->blockers[i]);
 }
 
-/* ---- jobs that wait for jobs: GetBefore answers with those that must end before this one begins ---- */
+/* ---- GetBefore: jobs that must end before this one begins ---- */
 
 char *job_blockers(Unit *u) {
         sd_bus *bus = u->task->apply->bus->bus;
@@ -464,10 +454,9 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
         const char *own = u->task->apply->bus->own_unit, *unit, *job;
         if (!u->job || sd_bus_message_is_method_error(m, NULL) ||
             sd_bus_message_enter_container(m, 'a', "(usssoo)") < 0)
-                return 0;                       /* the job is over already */
+                return 0;                       /* the job has ended */
         while (sd_bus_message_read(m, "(usssoo)", NULL, &unit, NULL, NULL, &job, NULL) > 0) {
-                /* The run phase waits until the devices are another's turn no more (devices-lock.c), which is
-                 * no job of systemd's. */
+                /* nodestrap-run waits for the devices lock (devices-lock.c), which systemd does not know. */
                 if (!(streq(unit, own) ||
                       (streq(own, "nodestrap-devices.service") && streq(unit, "nodestrap-run.service")))) {
                         unit_look_for_deadlock(u, job);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Does containerd serve CRI? It also runs where that plugin is disabled or did not load, and kubelet then
- * ends again and again. One call tells: runtime.v1.RuntimeService/Version, which a containerd without the
- * plugin refuses as of an unknown service. An answer has a message, which is a frame of DATA. A refusal is
- * headers alone (grpc/grpc:doc/PROTOCOL-HTTP2.md, Trailers-Only), with UNIMPLEMENTED, which is 12, as their
- * grpc-status. A containerd that recovers its sandboxes refuses with another, and serves later
+ * Checks that containerd serves CRI. With the CRI plugin disabled or not loaded, containerd runs but kubelet
+ * exits again and again. The call runtime.v1.RuntimeService/Version is an unknown service then. A reply has a
+ * DATA frame. A refusal has only headers (grpc/grpc:doc/PROTOCOL-HTTP2.md, Trailers-Only), here with
+ * grpc-status 12, UNIMPLEMENTED. While it recovers sandboxes, containerd refuses with another status
  * (containerd/containerd:internal/cri/instrument/instrumented_service.go). */
 #include "apply/units/unit.h"
 
@@ -19,10 +18,10 @@
 #include <unistd.h>
 
 #define AGAIN_USEC (20 * USEC_PER_MSEC)
-#define UNIMPLEMENTED "\2" "12"  /* its length and it, as HPACK has what Huffman codes would not shorten */
+#define UNIMPLEMENTED "\2" "12"  /* its length and text; Huffman coding would save nothing */
 
-/* RFC 9113: the preface, SETTINGS, HEADERS with END_HEADERS, DATA with END_STREAM; the headers are literals
- * of RFC 7541, by its static table. */
+/* RFC 9113: preface, SETTINGS, HEADERS with END_HEADERS, DATA with END_STREAM; headers are RFC 7541 literals
+ * with its static table. */
 static const char request[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
                               "\0\0\0\4\0\0\0\0\0" "\0\0\x49\1\4\0\0\0\1"
                               "\x83\x86\4\x22/runtime.v1.RuntimeService/Version\1\1x" "\xf\x10\x10"
@@ -50,7 +49,7 @@ static const char *socket_path(const Unit *u) {
         return u->task->action->with ?: CONTAINERD_SOCKET;
 }
 
-/* The next run starts it again, since it has not read what is mended by then. */
+/* Forgets the record, so that the next run starts containerd with the corrected configuration. */
 static void refused(Unit *u) {
         _cleanup_(text_done) Text t = {};
         if (!journal_quote(&t, u->state.id, u->begun_usec, "failed to load plugin", "CRI") &&
@@ -68,8 +67,8 @@ static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *u
         return 0;
 }
 
-/* With Type=notify its sockets are there. Otherwise it has just begun. One that hangs up ends, which its unit
- * tells, or starts again. */
+/* With Type=notify the sockets exist. Otherwise it has just begun. If it hangs up, it restarts, or its unit
+ * reports the end. */
 static void unanswered(Unit *u, int r) {
         bool later = r == -EAGAIN || r == -EBUSY || r == -ECONNRESET || r == -EPIPE;
         if ((later || !streq(u->state.type, "notify")) &&

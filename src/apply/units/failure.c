@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A unit that failed → a sentence: by its state, by what systemd says of its commands and conditions, and by
- * the last lines of its journal. */
+ * Explains a failed unit by its state, its commands and conditions, and the end of its journal. */
 #include "apply/units/unit.h"
 
 #include "base/journal.h"
@@ -20,7 +19,7 @@ static const struct { const char *result, *text; } job_results[] = {
         { "assert",     "one of its Assert…= is not met" },
         { "collected",  "systemd dropped it" },
         { "frozen",     "it is frozen" },
-        { "gone",       "its processes are gone" },     /* ours, not systemd's */
+        { "gone",       "its processes are gone" },     /* ours, not of systemd */
 };
 
 static const struct { const char *result, *text; } service_results[] = {
@@ -47,8 +46,8 @@ static sd_bus_message *property_ask(const Unit *u, const char *interface, const 
         return r >= 0 ? reply : sd_bus_message_unref(reply);
 }
 
-/* "ConditionPathExists=!/etc/x": all that were looked at and not met; NULL where systemd no longer knows. One
- * with "|" counts only where no other such is met (systemd.unit(5)). */
+/* "ConditionPathExists=!/etc/x": conditions that were not met; NULL: unknown. "|" conditions fail only
+ * together (systemd.unit(5)). */
 static char *conditions_unmet(const Unit *u) {
         _strv_ char **unmet = NULL, **alternatives = NULL;
         bool met = false;
@@ -68,8 +67,7 @@ static char *conditions_unmet(const Unit *u) {
         return unmet ? strv_join(unmet, ", ") : NULL;
 }
 
-/* "/etc/eks/condition.sh (status 1)": the first command of that property which ended badly and whose end
- * counts (no "-" before it); NULL where none did, or nobody knows. */
+/* "/etc/eks/condition.sh (status 1)": the first failed command without "-"; NULL: none or unknown. */
 static char *command_failed(const Unit *u, const char *property) {
         const char *path;
         char *command = NULL;
@@ -104,8 +102,7 @@ static char *failure_text(const Unit *u) {
         if (job)
                 return xstrdup(job);
         if (unit_was_skipped(u)) {
-                /* The result "exec-condition" may be of an earlier start, so the conditions come first: with
-                 * one unmet, no program was asked. */
+                /* "exec-condition" may be from an earlier start, so Condition…= comes first. */
                 _free_ char *unmet = conditions_unmet(u), *program = NULL;
                 if (unmet)
                         return xasprintf("%s is not met, so systemd did not start it", unmet);
@@ -129,15 +126,14 @@ static char *failure_text(const Unit *u) {
                 return xasprintf("its process was killed by signal %d%s%s%s", s->status, signal ? "/" : "",
                                  signal ?: "", kill_hint(s->status));
         }
-        /* it never had a main process */
+        /* no main process */
         _free_ char *command = command_failed(u, "ExecStartPre") ?: command_failed(u, "ExecStart");
         if (command)
                 return xasprintf("its command %s failed", command);
         return xasprintf("it is %s (%s), result %s", s->active, s->sub, *s->result ? s->result : "unknown");
 }
 
-/* Units of NVIDIA's, whose failure means more than that a unit failed; log: where they write most of their
- * words by default. */
+/* NVIDIA units with their own causes; log: their default log file. */
 static const struct { const char *name; Cause cause; const char *log; } known_units[] = {
         /* docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide */
         { "nvidia-fabricmanager.service",  CAUSE_FABRIC_MANAGER, "/var/log/fabricmanager.log" },
@@ -153,8 +149,8 @@ static const struct { const char *name; Cause cause; const char *log; } known_un
         { "nvidia-persistenced.service",   CAUSE_DRIVER,         NULL                         },
 };
 
-/* Words of theirs that a person must have met before to know what they mean: awslabs/amazon-eks-ami#2727,
- * siderolabs/extensions#717, spectrocloud/CanvOS#700. */
+/* Messages that need an explanation: awslabs/amazon-eks-ami#2727, siderolabs/extensions#717,
+ * spectrocloud/CanvOS#700. */
 static const struct { const char *said, *meaning; } known_words[] = {
         { "NV_WARN_NOTHING_TO_DO",
           "it found no NVSwitch: the driver shows it none, or on HGX B200 and B300 NVLSM does not run" },
@@ -177,8 +173,8 @@ static bool is_kubelet(const Unit *u) {
         return streq(u->name, "kubelet.service");
 }
 
-/* Nothing that the unit itself has said: the sentence is shown on the console, and told to the cluster. Only
- * the reason of kubelet to end stands there, in which secrets are hidden later (commands/hide.c). */
+/* Console and cluster see this line, so it never quotes the unit. Only the exit reason of kubelet is quoted;
+ * commands/hide.c hides its secrets. */
 static void failure_add(Text *t, const Unit *u, char *const *lines) {
         const char *log = PICK(k, known_units, ARRAY_SIZE(known_units), streq(k->name, u->name), k->log,
                                NULL),

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * mask-unit, unmask-unit → MaskUnitFiles and UnmaskUnitFiles of systemd, in /run: the next boot finds the
- * image as it was.
+ * mask-unit and unmask-unit: MaskUnitFiles and UnmaskUnitFiles of systemd in /run, so the next boot is
+ * unaffected.
  *
- * A file in /etc/systemd/system comes before /run/systemd/system, and there EKS's images have their units,
- * fabric manager's copied by nvidia-setup.service (awslabs/amazon-eks-ami#2795). Before it comes CONTROL_DIR,
- * which ends with the boot as well; an empty file masks like a link to /dev/null (systemd.unit(5)).
+ * A file in /etc/systemd/system overrides /run/systemd/system. EKS images have units there, such as that of
+ * fabric manager, copied by nvidia-setup.service (awslabs/amazon-eks-ami#2795). CONTROL_DIR overrides both
+ * and is volatile; an empty file masks like a link to /dev/null (systemd.unit(5)).
  *
- * A unit is stopped before it is masked, while systemd still knows how to stop it; and it is looked at once
- * more behind the mask, because somebody may have started it in between. */
+ * A unit is stopped before it is masked, while systemd knows how, and checked again afterwards, as it may
+ * have been started meanwhile. */
 #include "apply/units/unit.h"
 #include "apply/file.h"
 
@@ -25,8 +25,6 @@ static bool is_stopped(const UnitState *s) {
 static bool is_masked(const UnitState *s) {
         return streq(s->load, "masked");
 }
-
-/* ---- both: change the files, have them read, look again ---- */
 
 static void mask_or_unmask_step(Unit *u);
 
@@ -59,8 +57,6 @@ static char *control_path(const Unit *u) {
         return xasprintf(CONTROL_DIR "/%s", u->name);
 }
 
-/* ---- mask-unit ---- */
-
 static int mask_write(Unit *u) {
         u->method = "MaskUnitFiles";
         u->written++;
@@ -73,7 +69,7 @@ static int stop(Unit *u) {
         return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name, "replace");
 }
 
-/* The first mask is hidden by a file in /etc. */
+/* A file in /etc hides the first mask. */
 static int mask_write_over(Unit *u) {
         _free_ char *path = control_path(u);
         int r = root_replace_volatile(u->task->apply->root, path, "", 0, 0644);
@@ -88,9 +84,8 @@ static void mask_step(Unit *u) {
         else if (!stopped)
                 unit_fail(u);
         else if (is_masked(&u->state)) {
-                /* What the image had enabled may have failed before we came to it, as IMEX does without a
-                 * node list; systemctl --failed should not go on showing what must not run here; or it may
-                 * fail while we stop it, which its last properties need not say yet. */
+                /* A failed unit should leave systemctl --failed, e.g. IMEX without a node list. It may also
+                 * fail during the stop, which its last properties may not show yet. */
                 if (u->calls > 0 || streq(u->state.active, "failed"))
                         unit_tell(u, "ResetFailedUnit", u->name);
                 task_end(u->task, OUTCOME_DONE);
@@ -99,8 +94,7 @@ static void mask_step(Unit *u) {
         else if (u->written == 1)
                 (void)mask_write_over(u);
         else {
-                /* It does not run, so what was asked for holds now; but nobody keeps it from being started
-                 * later. */
+                /* It is stopped now, but could be started later. */
                 diag_warn_at(u->task->apply->diag, "unit-not-masked", NULL, u->task->action->id,
                              "%s does not run, but cannot be kept from it: a file comes before every mask "
                              "that ends with this boot; systemctl cat %s shows which",
@@ -108,8 +102,6 @@ static void mask_step(Unit *u) {
                 task_end(u->task, u->calls > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
         }
 }
-
-/* ---- unmask-unit ---- */
 
 static int unmask_write(Unit *u) {
         _free_ char *path = control_path(u);
@@ -132,8 +124,6 @@ static void unmask_step(Unit *u) {
         else
                 (void)unmask_write(u);
 }
-
-/* ---- which of both ---- */
 
 static void mask_or_unmask_step(Unit *u) {
         if (u->task->action->type == ACTION_MASK_UNIT)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * With which inputs was a unit started last? A file of its name below STARTED_DIR keeps their digest. */
+ * Digests of the inputs of each started unit, below STARTED_DIR. */
 #include "apply/units/unit.h"
 
 #include "base/hash.h"
@@ -9,9 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* By what the plan says of the files, and by which files they are: one that somebody has edited since, or
- * that was written anew over such an edit, is another than the unit has read. For root alone: of a file of
- * 0600, whose inode, size and time everybody may see, it is a digest to guess from. */
+/* Covers the plan and the identity of the files, to detect later edits and overwrites. Only root may read it:
+ * a digest of a 0600 file allows guesses. */
 void inputs_find(const Root *root, const Action *a, char inputs[static 65]) {
         Text all = {};
         text_add(&all, "%s\n", a->unit.inputs);
@@ -61,9 +60,8 @@ void unit_forget_record(const Unit *u) {
         (void)!root_remove(u->task->apply->root, path);
 }
 
-/* No file of ours can have changed what it does. So whoever started it has started it right, and it is left
- * alone: fabric manager would take the CUDA jobs with it that run by then (ABORT_CUDA_JOBS_ON_FM_EXIT,
- * docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide). */
+/* No file of ours changes such a unit, so a running one is left alone: stopping fabric manager also ends CUDA
+ * jobs (ABORT_CUDA_JOBS_ON_FM_EXIT, docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide). */
 bool unit_reads_nothing(const Action *a) {
         return !a->unit.inputs[0] && !a->unit.reads;
 }

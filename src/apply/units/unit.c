@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * reload-manager, restart-unit, start-unit, stop-unit → calls to systemd (org.freedesktop.systemd1(5)), all
- * of them asynchronous. A start is over when the unit's own job is: JobRemoved is matched before the call,
- * nothing is polled.
+ * reload-manager, restart-unit, start-unit and stop-unit: asynchronous calls to systemd
+ * (org.freedesktop.systemd1(5)). A start ends with its job: JobRemoved is matched before the call, without
+ * polling.
  *
  * With Type=notify, dbus, forking and oneshot the job ends when the service is ready. With simple, exec and
- * idle it ends when the process was begun, and a program that exits at once has "started": such a unit is
- * looked at for one more second. What waits for it does not wait for that second; only the end of the run
- * does, when nothing else takes as long. */
+ * idle it ends with the fork, even if the program exits at once. So such a unit is watched for one more
+ * second; dependents continue meanwhile, and only the end of the run waits. */
 #include "apply/units/unit.h"
 #include "apply/file.h"
 #include "apply/storage.h"
@@ -18,10 +17,10 @@
 #include <errno.h>
 
 #define SETTLE_USEC (1 * USEC_PER_SEC)
-#define RUNTIME_FACTOR 3        /* containerd may answer, and then take a while to end */
+#define RUNTIME_FACTOR 3        /* containerd may answer and then fail */
 
-/* Between the starts of a unit that is tried again; the last one stays. Fabric manager by itself waits 30 s
- * for the GPUs and then ends (pytorch/ci-infra#552). */
+/* Between starts of a unit that is retried; the last pause repeats. Fabric manager waits 30 s for GPUs and
+ * exits (pytorch/ci-infra#552). */
 static const unsigned pauses_sec[] = { 5, 10, 20, 30 };
 
 static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
@@ -34,13 +33,11 @@ static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
         return 0;
 }
 
-/* ---- is anything to be done? ---- */
-
 bool state_runs(const UnitState *s) {
         return streq(s->active, "active") || streq(s->active, "reloading") || streq(s->active, "refreshing");
 }
 
-/* A oneshot that does not stay active has done its work when it ended well. */
+/* A oneshot without RemainAfterExit= ends inactive. */
 static bool state_ended_well(const UnitState *s) {
         return streq(s->type, "oneshot") && !s->remains && streq(s->active, "inactive") &&
                streq(s->result, "success");
@@ -63,8 +60,8 @@ static int unit_loaded(Unit *u) {
         return 0;
 }
 
-/* Only a running unit has old settings in its memory. The record is written all the same: what starts later
- * reads the new. */
+/* Only a running unit has old settings. The record is written in any case, as a later start reads the new
+ * ones. */
 static int restart_needed(Unit *u) {
         bool runs = state_runs(&u->state) || streq(u->state.active, "activating");
         u->method = "RestartUnit";
@@ -78,7 +75,7 @@ static int restart_needed(Unit *u) {
         return 0;
 }
 
-/* Something that an image may have and needs not: without it the node works. */
+/* Optional units are skipped with a warning. */
 static bool is_left_out(Unit *u) {
         const Action *a = u->task->action;
         bool masked = streq(u->state.load, "masked");
@@ -89,8 +86,8 @@ static bool is_left_out(Unit *u) {
         return true;
 }
 
-/* kubelet would end, and systemd would begin it again every few seconds. A unit of Type=simple counts as
- * started, and the boot as well. */
+/* kubelet would exit and restart every few seconds; with Type=simple unit and boot would count as
+ * successful. */
 static int kernel_suits(Unit *u) {
         const Action *a = u->task->action;
         _cleanup_(kernel_done) KernelState k = {};
@@ -115,19 +112,18 @@ static int start_needed(Unit *u) {
         r = kernel_suits(u);
         if (r < 0)
                 return r;
-        /* which joins a start that is under way */
+        /* joins a start in progress */
         u->method = !same && begun ? "RestartUnit" : "StartUnit";
         return 1;
 }
 
-/* "failed" is stopped as well. A start that is queued does not count: it waits for this run, or reads what
- * the run has left. */
+/* "failed" counts as stopped. So does a queued start: it waits for this run, or reads its results. */
 static int stop_needed(Unit *u) {
         u->method = "StopUnit";
         return !streq(u->state.active, "inactive") && !streq(u->state.active, "failed");
 }
 
-/* A oneshot of that name is a stand-in, which has no process to answer. */
+/* A oneshot of that name is a stand-in without a process. */
 static bool is_runtime(const Unit *u) {
         return u->task->action->type == ACTION_START_UNIT && streq(u->name, "containerd.service") &&
                !streq(u->state.type, "oneshot");
@@ -172,8 +168,6 @@ int unit_look(Task *t, const UnitKind *kind, sd_bus_message_handler_t reply) {
         return r < 0 ? r : CHECK_LATER;
 }
 
-/* ---- the job ---- */
-
 static void stop_ended(Unit *u) {
         if (streq(u->job_result, "done") && !stop_needed(u))
                 task_end(u->task, OUTCOME_DONE);
@@ -188,7 +182,7 @@ static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *u
         return 0;
 }
 
-/* Another start, if the action wants one, if it can make a difference and if there is time for it. */
+/* Retries if wanted, useful and possible in time. */
 static bool start_again(Unit *u) {
         Task *t = u->task;
         uint64_t end = 0,
@@ -206,8 +200,8 @@ static bool start_again(Unit *u) {
 }
 
 static void start_missed(Unit *u) {
-        /* It was up, and went again because nothing holds it: StopWhenUnneeded=true, as Ubuntu's
-         * nvidia-persistenced.service has it. */
+        /* It was up, and ended because nothing needs it: StopWhenUnneeded=true of nvidia-persistenced.service
+         * on Ubuntu. */
         const UnitState *s = &u->state;
         if (u->task->action->lenient && streq(u->job_result, "done") && s->condition &&
             s->restarts == u->restarts_before && streq(s->result, "success") &&
@@ -217,8 +211,8 @@ static void start_missed(Unit *u) {
                 unit_fail(u);
 }
 
-/* containerd is looked at until all else is done. The start of kubelet may stop it (Conflicts=, a drop-in).
- * One that dies each second may have answered before. */
+/* containerd is watched until all else is done: the start of kubelet may stop it (Conflicts=, a drop-in). One
+ * that dies each second may have answered before. */
 static void unit_started(Unit *u) {
         static const char *const begun_is_ready[] = { "simple", "exec", "idle", NULL };
         bool settles = !u->same && strv_contains((char *const *)begun_is_ready, u->state.type);
@@ -236,9 +230,8 @@ static void unit_started(Unit *u) {
                 task_end(u->task, OUTCOME_DONE);
 }
 
-/* systemd sends the unit's changed properties before it says that the job is gone
- * (bus_job_send_removed_signal() in its dbus-job.c), so what stands in u->state now is what became of it.
- * Asking again could be too late: a unit that ended is unloaded, and what is loaded anew has never run. */
+/* systemd sends changed properties before JobRemoved (bus_job_send_removed_signal() in dbus-job.c), so
+ * u->state is the result. A later query could miss it: an ended unit is unloaded. */
 static void start_ended(Unit *u) {
         const UnitState *s = &u->state;
         bool up = state_runs(s) || (state_ended_well(s) && s->condition);
@@ -255,7 +248,7 @@ static void start_ended(Unit *u) {
                 unit_started(u);
 }
 
-/* Between two starts of ours systemd may have made one (Restart=, as EKS's images have it for fabric manager:
+/* systemd may have restarted it between our starts (Restart=, as in EKS images for fabric manager:
  * awslabs/amazon-eks-ami#2871). */
 static bool started_meanwhile(Unit *u) {
         if (u->task->state != TASK_RUNNING || !u->timer || !state_runs(&u->state) || *u->state.job)
@@ -271,7 +264,7 @@ static void start_changed(Unit *u) {
         if (!u->asks && started_meanwhile(u))
                 return;
         bool watched = u->task->state == TASK_WATCHED, runs = state_runs(&u->state);
-        /* a script may restart it, which goes on until that job is over */
+        /* a restart by a script lasts until its job ends */
         if (u->asks && u->state.restarts == u->restarts_before && (runs || *u->state.job)) {
                 u->task->lasts = watched && runs && !u->timer;
                 return;
@@ -312,7 +305,7 @@ static const UnitKind stop_kind = { .ended = stop_ended, .failed = "did not stop
 static const UnitKind reload_kind = {};
 
 int unit_check(Task *t) {
-        /* does anything of it move? */
+        /* do files move away from it? */
         int looked = t->action->type == ACTION_STOP_UNIT ? storage_check(t) : CHECK_NEEDED;
         if (looked != CHECK_NEEDED)
                 return looked;
@@ -322,9 +315,9 @@ int unit_check(Task *t) {
         return r;
 }
 
-/* Restarts that say nothing against our start. systemd counts anew after a start by hand, except where it is
- * about to restart the unit by itself: a start waits for that restart or brings it about at once, and it
- * counts; a restart (until v252) goes on from the old count. */
+/* Restarts that are not our failure. systemd resets the count at a manual start, unless it is about to
+ * restart the unit itself. A start then joins or triggers that restart, which counts. A restart continues the
+ * count (until v252). */
 static uint32_t restarts_granted(const Unit *u) {
         const UnitState *s = &u->state;
         bool start = streq(u->method, "StartUnit"), begun = state_runs(s) || streq(s->active, "activating");
@@ -337,14 +330,13 @@ int unit_start(Task *t) {
         Unit *u = t->data;
         u->restarts_before = restarts_granted(u);
         u->begun_usec = now_usec();
-        if (is_stop(u))         /* what it was last started with remains true */
+        if (is_stop(u))         /* its record stays true */
                 return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name,
                                  "replace");
-        /* or the failures before us would count against its start limit */
+        /* earlier failures would count for the start limit */
         if (streq(u->state.active, "failed"))
                 unit_tell(u, "ResetFailedUnit", u->name);
-        /* from here until the end of the job nobody knows
-         * which settings it has, should we not see that end */
+        /* unknown until the end of the job */
         unit_forget_record(u);
         return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name, "replace");
 }
@@ -380,9 +372,8 @@ char *unit_waiting(Task *t) {
                          u->state.active, u->state.sub, u->name);
 }
 
-/* Or systemd would start it behind our back when we have given up. But a restart goes on: what is withdrawn
- * in its middle leaves a unit stopped that ran. A job that systemd has not told of yet is withdrawn when it
- * does. */
+/* A start must not happen after we gave up. A restart continues, as cancelling it could leave a running unit
+ * stopped. A job that is not yet known is cancelled with its reply. */
 void unit_cancel(Task *t) {
         Unit *u = t->data;
         if (!u || (u->method && streq(u->method, "RestartUnit")))
@@ -410,8 +401,6 @@ void unit_release(Task *t) {
         FREE_ALL(u->path, u->job, u->job_result, u);
 }
 
-/* ---- reload-manager ---- */
-
 static int on_reloaded(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         if (unit_reply(u, m) < 0)
@@ -422,15 +411,13 @@ static int on_reloaded(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
         return 0;
 }
 
-/* A reload is wanted by whatever changed a file that systemd has read; see manager_expect(). What was there
- * at power-on is loaded. */
+/* Files changed since systemd read them; see manager_expect(). At power-on all are read. */
 int reload_check(Task *t) {
         (void)unit_new(t, &reload_kind);
         return root_exists(t->apply->root, RELOAD_WANTED) != 0 ? CHECK_NEEDED : CHECK_DONE_ALREADY;
 }
 
-/* Reload reads unit files and system.conf.d anew, DefaultEnvironment= with it; what already runs keeps its
- * environment. */
+/* Reload also reads DefaultEnvironment= of system.conf.d; running units keep their environment. */
 int reload_start(Task *t) {
         Unit *u = t->data;
         int r = unit_connect(u, false);

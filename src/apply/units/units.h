@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Executors of units of systemd, for table.c and look.c. */
+/* Executors of systemd units, for table.c and look.c. */
 #include "apply/task.h"
 
-/* What a unit was last started with stands in a file of its name. */
+/* One file with the inputs of each started unit. */
 #define STARTED_DIR RUN_DIR "/started"
 
 _must_check_ _nonnull_ int unit_check(Task *t);
 _must_check_ _nonnull_ int unit_start(Task *t);
-/* Was it started last with what the files that it reads are now? 1, 0, or -ENOENT: not in this boot. */
+/* 1: started last with these inputs; 0; -ENOENT: not in this boot. */
 _must_check_ _nonnull_ int unit_record(const Root *root, const Action *a);
 _must_check_ _nonnull_ bool unit_reads_nothing(const Action *a);
 _must_check_ _nonnull_ int reload_check(Task *t);
