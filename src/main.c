@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The road, from left to right: sources → decode → merge → validate → detect → plan → apply →
- * report. A command is a place to stop on it, which its row in commands/commands.c names, and what it does
- * there. */
+ * The road: sources → decode → merge → validate → detect → plan → apply → report. The row of a
+ * command in commands/commands.c names its last stage. */
 #include "commands/commands.h"
 #include "commands/hide.h"
 #include "commands/plan-modes.h"
@@ -29,7 +28,8 @@ static int walk_once(Run *run) {
         int r = 0;
         if (command->last >= STAGE_CONFIG)
                 r = run_load_config(run);
-        if (r >= 0 && command->last >= STAGE_PLAN && !run->options.matrix)       /* which makes many */
+        if (r >= 0 && command->last >= STAGE_PLAN && !run->options.matrix)       /* makes several plans
+                                                                                  * itself */
                 r = run_make_plan(run);
         return r < 0 ? r : command->run(run);
 }
@@ -51,21 +51,19 @@ static int walk(Run *run) {
         return r;
 }
 
-/* What somebody has mistyped, so that nothing was begun, is no verdict of this boot; what a unit's file says
- * is. */
+/* A mistyped command line starts nothing, so it is not a result of this boot, except in a unit file. */
 static bool is_slip(const Run *run) {
         const Diagnostic *error = diag_first_error(&run->diag);
         return error && error->cause == CAUSE_USAGE && !verdict_is_of_unit();
 }
 
-/* The last line on stderr carries the first root cause. A command of nodeadm-internal that fails ends with 1,
- * whatever the cause, and one that cannot be read with 2
- * (awslabs/amazon-eks-ami:nodeadm/internal/cli/main.go). */
+/* The last line on stderr has the first root cause. A failed command of nodeadm-internal exits with 1, and an
+ * invalid one with 2 (awslabs/amazon-eks-ami:nodeadm/internal/cli/main.go). */
 static ExitCode conclude(Run *run, bool parsed, int r) {
         const Options *o = &run->options;
         if (run->reported)
                 return run->exit_code;
-        /* a defect, but never a failure that is reported as a success */
+        /* a defect; but no failure may look like a success */
         if (r < 0 && !diag_first_error(&run->diag))
                 (void)diag_error(&run->diag, r, CAUSE_INTERNAL, "%s, for a reason that was not recorded",
                                  strerror(-r));
@@ -124,10 +122,9 @@ static void *allocate(size_t size) {
         return xcalloc(size, 1);
 }
 
-/* Whatever the caller left us with: closed standard descriptors, which the next file would take the place of
- * and get our messages; a mask that hides directories from daemons; ended children that nobody can wait for;
- * and a reader of our messages that goes away, or a peer that hangs up, must not end a node's boot half
- * way. */
+/* Repairs what the caller left: closed standard descriptors, which a later file would replace; a mask that
+ * hides directories from daemons; ignored SIGCHLD. A closed pipe of messages must not end the boot of a
+ * node. */
 static void settle_in(void) {
         for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
                 if (fcntl(fd, F_GETFD) < 0 &&
@@ -136,11 +133,11 @@ static void settle_in(void) {
         umask(022);
         signal(SIGCHLD, SIG_DFL);
         signal(SIGPIPE, SIG_IGN);
-        json_set_alloc_funcs(allocate, free);   /* so that jansson never answers NULL for want of memory */
+        json_set_alloc_funcs(allocate, free);   /* jansson never returns NULL for lack of memory */
 }
 
-/* A thread that the kernel keeps may come back at any time: what libraries do at exit() (curl, NVIDIA's) must
- * not happen beside it. Where it does not, the process stays too, and has its descriptors. */
+/* A stuck thread may return at any time, so exit() handlers (curl, NVIDIA) must not run beside it. If it
+ * never returns, the process keeps its descriptors. */
 static void leave(Run *run, ExitCode code) {
         if (run->results->threads_left + run->threads_left == 0)
                 return;

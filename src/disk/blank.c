@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Is a device that carries no signature blank? Read are both its ends, where superblocks and partition tables
- * lie, and blocks in between: evenly over all of it, and where copies of superblocks and the data of arrays
- * and of LUKS begin, at powers of two (md(4); btrfs, Documentation/dev/On-disk-format; cryptsetup,
- * docs/on-disk-format-luks2.pdf). At most some 1100 reads, which the kernel is told of beforehand, so that
- * they overlap. */
+ * Is a device without a signature blank? Checked are both ends, where superblocks and partition tables lie,
+ * and blocks in between. Those are evenly spread and at powers of two, where superblock copies and data of
+ * arrays and LUKS begin (md(4); btrfs, Documentation/dev/On-disk-format; cryptsetup,
+ * docs/on-disk-format-luks2.pdf). At most 1100 reads, announced to the kernel so that they overlap. */
 #include "disk/disk.h"
 
 #include "base/str.h"
@@ -14,14 +13,14 @@
 
 #define BLOCK       4096U
 #define END         (1U << 20)
-#define PART        (4ULL << 30) /* each is looked at where it begins; no more than these, and no fewer: */
+#define PART        (4ULL << 30) /* one look in each part; limits: */
 #define PARTS_MOST  1024U
 #define PARTS_LEAST 256U
 #define SMALL       (16ULL << 30) /* smaller than any instance store */
 #define PARTS_SMALL 64U
-#define MARKS       16U /* a program that makes a file system writes over few of them */
+#define MARKS       16U /* mkfs overwrites few of them */
 
-/* As long as this lies there, the power may fail at any moment. */
+/* While this is on the disk, power may fail at any moment. */
 static const char mark[] =
         "nodestrap is making what shall lie on this disk, and what lies here is not needed\n";
 
@@ -42,18 +41,18 @@ static size_t parts(uint64_t size) {
         return size < SMALL ? PARTS_SMALL : (size_t)MAX(PARTS_LEAST, MIN(PARTS_MOST, size / PART));
 }
 
-/* The i-th place in between; size where there is no further one. */
+/* The i-th place between the ends; size after the last. */
 static uint64_t place(uint64_t size, size_t i) {
         if (i < parts(size))
                 return size / parts(size) / BLOCK * BLOCK * i;
         size_t k = i - parts(size);
-        /* 4, 5, 8, 9, 16, 17 MiB …: the data of an array begins there, or one MiB behind it */
+        /* 4, 5, 8, 9, 16, 17 MiB …: data of an array begins here or 1 MiB later */
         return MIN(((4ULL << k / 2) + (k & 1)) << 20, size);
 }
 
 typedef struct Look {
         int fd;
-        uint64_t size, first; /* the first byte that was seen not to be zero; size: none */
+        uint64_t size, first; /* of the first non-zero byte; or size */
         char *data;
         bool marked;
         char *error;
@@ -89,13 +88,11 @@ char *blank_look(int fd, uint64_t size, uint64_t *ret_first, bool *ret_marked) {
         return l.error;
 }
 
-/* ---- marks ---- */
-
-/* Of a member of an array: the start, which belongs to no one (metadata 1.2 begins behind it). */
+/* A member has one mark at its start, which metadata 1.2 leaves unused. */
 static int mark_each(int fd, bool member, bool set) {
         off_t size = lseek(fd, 0, SEEK_END);
         _free_ char *data = xcalloc(BLOCK, 1);
-        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);     /* an array writes below its page cache */
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);     /* an array writes below the page cache */
         for (size_t i = 0; size > 0 && i < (member ? 1 : MARKS); i++) {
                 size_t step = parts((uint64_t)size) / MARKS;
                 uint64_t at = member ? 0 : place((uint64_t)size, step * i + step / 2);

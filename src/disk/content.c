@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A block device → what lies on it, by libblkid (util-linux), whose list of signatures is the one that
- * udev, mkfs and lsblk go by. Behind the signature of an md member its own superblock is read
- * (linux/raid/md_p.h; md(4)). */
+ * Finds what is on a device by libblkid (util-linux), with the same signatures as udev, mkfs and lsblk. For
+ * an md member it also reads the superblock (linux/raid/md_p.h; md(4)). */
 #include "disk/disk.h"
 
 #include "base/library.h"
@@ -29,7 +28,7 @@
 typedef struct Blkid { BLKID_FUNCTIONS(LIBRARY_POINTER) } Blkid;
 
 static Blkid blkid;
-static pthread_once_t blkid_once = PTHREAD_ONCE_INIT;   /* the executors probe on threads */
+static pthread_once_t blkid_once = PTHREAD_ONCE_INIT;   /* executors probe on threads */
 static char *blkid_error;                              /* NULL: it is loaded */
 
 static void load_blkid(void) {
@@ -53,7 +52,7 @@ static char *value_of(blkid_probe p, const char *name) {
         return blkid.lookup_value(p, name, &data, NULL) == 0 ? xstrdup(data) : NULL;
 }
 
-/* All members of an array, which exists: one alone may keep a mark of an earlier time. */
+/* All members of an existing array: a single one may have an old mark. */
 static bool members_are_marked(const Root *root, const char *path) {
         _free_ char *slaves = xasprintf("/sys/block/%s/slaves", path_last(path));
         _strv_ char **members = NULL;
@@ -65,7 +64,7 @@ static bool members_are_marked(const Root *root, const char *path) {
         return true;
 }
 
-/* No signature, and that includes what libblkid takes some errors of reading for. */
+/* No signature; libblkid also reports some read errors as that. */
 static int take_unknown(const Root *root, const char *path, int fd, uint64_t size, Content *c) {
         uint64_t first;
         bool marked;
@@ -80,7 +79,7 @@ static int take_unknown(const Root *root, const char *path, int fd, uint64_t siz
         return 0;
 }
 
-/* Signatures that contradict each other: which they are, for a person to choose from. */
+/* Lists signatures that contradict each other. */
 static int take_ambivalent(blkid_probe p, Content *c) {
         _strv_ char **found = NULL;
         blkid.reset_probe(p);
@@ -118,7 +117,7 @@ static int take_values(int fd, blkid_probe p, Content *c) {
         bool filesystem = usage && streq(usage, "filesystem");
 
         c->type = value_of(p, "TYPE");
-        /* MD calls them members of an array, whoever's metadata it is (mdadm(8): imsm, ddf). */
+        /* These are md members with any metadata (mdadm(8): imsm, ddf). */
         if (c->type && ONE_OF(c->type, "linux_raid_member", "isw_raid_member", "ddf_raid_member"))
                 return take_raid(fd, p, c);
         c->kind = filesystem && !table && !broken ? CONTENT_FILESYSTEM : CONTENT_OTHER;
@@ -140,7 +139,7 @@ static int probe(const Root *root, const char *path, int fd, uint64_t size, Cont
         if (!p || blkid.set_device(p, fd, 0, 0) < 0)
                 return unreadable(c, xstrdup(strerror(errno)));
         blkid.enable_superblocks(p, 1);
-        /* With BADCSUM, for a file system that lost a bit of its superblock is not nothing. */
+        /* BADCSUM: a file system with a damaged superblock still counts. */
         blkid.set_superblocks_flags(p, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE | BLKID_SUBLKS_LABEL |
                                                BLKID_SUBLKS_UUID | BLKID_SUBLKS_VERSION | BLKID_SUBLKS_MAGIC |
                                                BLKID_SUBLKS_BADCSUM);
@@ -172,7 +171,7 @@ static int probe_file(const Root *root, const char *path, int fd, Content *c, Di
                 return diag_error(diag, -ELIBACC, CAUSE_STORAGE_TOOL,
                                   "libblkid.so.1, which tells what lies on a disk, cannot be loaded: %s",
                                   blkid_error);
-        /* md writes past the page cache of a member: take what the disk says and not what it said. */
+        /* md bypasses the page cache of members: read from the disk. */
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
         return probe(root, path, fd, (uint64_t)size, c);
 }
@@ -199,7 +198,7 @@ bool content_unfinished(const Content *c) {
                                               c->label && streq(c->label, LABEL_UNFINISHED));
 }
 
-/* Content.type of what is no file system, in words. */
+/* Content.type of other content, for messages. */
 static const struct { const char *type, *words; } others[] = {
         { "crypto_LUKS",  "LUKS container"          },
         { "LVM2_member",  "LVM physical volume"     },

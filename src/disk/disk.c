@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The model of an NVMe controller → what kind of disk EC2 calls it. */
+ * The kind of an EC2 disk, by the model of its NVMe controller. */
 #include "disk/disk.h"
 
 #include "base/str.h"

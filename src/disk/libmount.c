@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The functions of libmount.so.1 (util-linux), by dlopen. */
+ * libmount.so.1 (util-linux), by dlopen. */
 #include "disk/libmount.h"
 
 #include <pthread.h>

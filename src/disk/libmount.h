@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* libmount, loaded where there are local disks: it reads mountinfo, and knows why a mount failed. */
+/* libmount reads mountinfo and explains failed mounts; loaded only on nodes with local disks. */
 #include "base/library.h"
 #include "base/package.h"
 
@@ -38,8 +38,8 @@
         X(get_source, mnt_fs_get_source)                  \
         X(get_option, mnt_fs_get_option)
 typedef struct Libmount { LIBMOUNT_FUNCTIONS(LIBRARY_POINTER) } Libmount;
-/* Its functions, once libmount_load() has loaded it. */
+/* Valid after libmount_load(). */
 extern Libmount libmount;
 
-/* Loads it the first time; from any thread. NULL, or why it cannot be loaded, which is not the caller's. */
+/* Loads it once; from any thread. NULL, or the static error. */
 _must_check_ const char *libmount_load(void);

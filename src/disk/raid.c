@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An md superblock of metadata 1.x → RaidMember. The layout is the kernel's (linux/raid/md_p.h),
- * little-endian; the checksum is the sum of its 32-bit words, carried in (drivers/md/md.c,
- * calc_sb_1_csum). */
+ * Parses md superblocks 1.x. The layout is that of the kernel (linux/raid/md_p.h), little-endian; the
+ * checksum is the sum of its 32-bit words with carry (drivers/md/md.c, calc_sb_1_csum). */
 #include "disk/disk.h"
 
 #include "base/str.h"
@@ -31,8 +30,7 @@ static char *uuid_text(const uint8_t *id) {
         return text_take(&t);
 }
 
-/* Its place in the array; what is at no place (spare, faulty, journal) has a number that is no place
- * either. */
+/* -1: spare, faulty or journal, whose numbers are not places. */
 static int role_of(const Superblock *s, const uint8_t *block, size_t max_dev, uint32_t disks) {
         size_t device = le32toh(s->dev_number);
         uint16_t role;
@@ -70,7 +68,7 @@ int raid_member_parse(const void *block, uint64_t offset, RaidMember *ret) {
         return 0;
 }
 
-#define SUPER_1_2 4096  /* md(4): 1.0 stands at the end, 1.1 at the start, 1.2 4 KiB behind it */
+#define SUPER_1_2 4096  /* md(4): 1.0 is at the end, 1.1 at the start, 1.2 at 4 KiB */
 
 bool raid_is_ours(const RaidMember *m) {
         const char *s = m->uuid && m->name ? raid_short_name(m->name) : "";
