@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plan → Results: the loop. Everything whose predecessors ended well begins at once, and works through one
- * sd-event loop, each task under its own deadline. Files that are ready together are written together. */
+ * The loop of a run: plan → results. Each task begins when its dependencies have ended well, and has its
+ * own deadline. */
 #include "apply/engine.h"
 #include "apply/file.h"
 #include "apply/units/units.h"
@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <signal.h>
 
-/* Each bind is a thread, and a volume may have thousands of targets. */
+/* A bind takes a thread, and a volume may have thousands of targets. */
 #define BINDS_AT_ONCE 64
 
 static void task_begin(Task *t) {
@@ -29,12 +29,12 @@ static void task_begin(Task *t) {
         int r = e->check ? e->check(t) : CHECK_NEEDED;
         if (r == CHECK_DONE_ALREADY)
                 task_end(t, OUTCOME_UNCHANGED);
-        /* the timer comes first: it brings the loop with it */
+        /* The timer first: it makes the event loop. */
         else if (r > 0 && task_arm(t) >= 0 && r == CHECK_NEEDED)
                 task_checked(t, true);
 }
 
-/* Those before it in the plan that are ready have begun. */
+/* Ready tasks that are earlier in the plan have begun. */
 static bool task_has_turn(const Task *t) {
         const Apply *a = t->apply;
         if (t->action->type == ACTION_BIND && a->in_flight >= BINDS_AT_ONCE)
@@ -83,11 +83,8 @@ static void apply_interrupt(Apply *a) {
                         task_skip(&a->tasks[i], xstrdup("stopped by a signal before it began"), false);
 }
 
-/* ---- the loop ---- */
-
-/* Tells who looks on which tasks have begun or ended since the last time. Told before the loop waits, not
- * where a task begins or ends: one write for all that happened at once, and a step that waits for nothing is
- * only told when it is over. */
+/* Reports tasks that began or ended since the last call. Called before the loop waits: one write for many
+ * tasks. */
 static void progress_tell(Apply *a) {
         Text t = {};
         for (size_t i = 0; i < a->n; i++) {
@@ -162,9 +159,9 @@ int apply_with(const Executor *table, const Root *root, const Plan *plan, Result
         progress_tell(&a);
         if (root_is_host(root))
                 waited_write(root, plan, ret);
-        /* one that came after the last action must not end us before the report is written */
+        /* a signal after the last action must not end the process before the report is written */
         (void)apply_stopping(&a);
-        /* else the process is about to end, and a second signal must not keep it from saying why */
+        /* after an interruption, signals stay blocked until the report is written */
         if (!a.interrupted)
                 sigprocmask(SIG_SETMASK, &before, NULL);
         return r < 0 ? r : results_first_failure(ret) ? -EIO : 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * generate-cdi → nvidia-ctk: the file by which container runtimes know the GPUs. It is made outside of the
- * directory that they watch, for they read whatever ends in .yaml there, and takes its place with one rename,
- * only where it differs, and only with everything in it that NVML lists and containers need: nvidia-ctk
- * leaves out what is not there and ends well. */
+ * generate-cdi: nvidia-ctk writes the file by which container runtimes find the GPUs. Runtimes read each
+ * .yaml in their directory, so the draft lies elsewhere and replaces the file with one rename. nvidia-ctk
+ * omits missing devices and still exits with 0, so the draft is compared with the list of NVML. */
 #include "apply/device.h"
 #include "apply/gpus.h"
 #include "nvidia/cdi.h"
@@ -15,13 +14,11 @@
 
 #define DRAFT     RUN_DIR "/nvidia-cdi.yaml"
 #define DRAFT_MAX (16U << 20)
-#define NODES_MAX 200000U       /* 56 MIG devices by three names, each with nodes, hooks and groups: 12 000 */
+#define NODES_MAX 200000U       /* 56 MIG devices by three names need 12 000 */
 #define STAMP     RUN_DIR "/cdi-published"
 #define MODESET   "/dev/nvidia-modeset"
-#define NAMED_MAX 4             /* things missing that a sentence names */
+#define NAMED_MAX 4             /* missing things in a message */
 #define SHOWN_MAX 200
-
-/* ---- what is in the file ---- */
 
 static int draft_unusable(Work *w, int r, const char *why) {
         return work_fail(w, r, CAUSE_CDI,
@@ -46,7 +43,7 @@ static int parse(Work *w, const char *text, size_t size, json_t **ret) {
         return draft_unusable(w, r, first ? first->text : strerror(-r));
 }
 
-/* Each GPU that a container can be given whole, and each MIG device. */
+/* Each GPU that containers can get whole, and each MIG device. */
 static char **what_it_lacks(const Work *w, const GpuNames *names, const json_t *spec) {
         _free_ CdiWanted *wanted = xcalloc(names->n + 1, sizeof *wanted);
         bool modeset = root_exists(w->root, MODESET) == 1;
@@ -62,7 +59,7 @@ static char **what_it_lacks(const Work *w, const GpuNames *names, const json_t *
         return cdi_lacks(spec, wanted, n, nodes);
 }
 
-/* The generator's own line about it: time="…" level=warning msg="Could not locate /dev/nvidia-uvm: …". */
+/* nvidia-ctk line about it: time="…" level=warning msg="Could not locate /dev/nvidia-uvm: …". */
 static char *words_about(const char *words, const char *missing) {
         size_t n = strcspn(missing, " \xe2");   /* up to " in device 0", or "…" */
         for (const char *line = words; *missing == '/' && *line;) {
@@ -111,9 +108,7 @@ static int check(Work *w, const GpuNames *names, const char *text, size_t size, 
         return missing ? lacks(w, missing, words) : 0;
 }
 
-/* ---- its place ---- */
-
-/* So that a second run knows that it would write the same. */
+/* Lets the next run see that it would write the same file. */
 static void stamp_of(const Work *w, const GpuNames *names, const char *text, size_t size,
                      char ret[static 65]) {
         char file[65];
@@ -154,10 +149,8 @@ static int publish(Work *w, const GpuNames *names, const char *words) {
         return r;
 }
 
-/* ---- where there is none ---- */
-
-/* In MIG mode and without an instance, with which the generator fails (Azure/AgentBaker#8736). A100 keeps the
- * mode over reboots, and never the instances. NULL: no such GPU. */
+/* In MIG mode without instances, nvidia-ctk fails (Azure/AgentBaker#8736). A100 keeps the mode over reboots,
+ * but not the instances. NULL: no such GPU. */
 static const GpuName *gpu_without_instances(const GpuNames *names) {
         for (size_t i = 0; i < names->n; i++)
                 if (names->items[i].divided && (i + 1 == names->n || !names->items[i + 1].mig))
@@ -165,8 +158,8 @@ static const GpuName *gpu_without_instances(const GpuNames *names) {
         return NULL;
 }
 
-/* Instances that the configuration asks for are there by now: those that are missing are another's to make,
- * such as NVIDIA's MIG manager, which needs kubelet for it and makes the file itself then. */
+/* Configured instances exist by now. Others come later, e.g. from the NVIDIA MIG manager, which needs kubelet
+ * and then writes the file itself. */
 static int generator_failed(Work *w, const GpuNames *names, int r) {
         const GpuName *gpu = r == -EIO ? gpu_without_instances(names) : NULL;
         if (!gpu)
@@ -179,7 +172,7 @@ static int generator_failed(Work *w, const GpuNames *names, int r) {
         return 0;
 }
 
-/* Such images boot well and run pods: containerd's NVIDIA runtime gives them GPUs without this file. */
+/* Pods still get GPUs here, through the NVIDIA runtime of containerd. */
 static int generator_missing(Work *w) {
         diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
                      "no file was made: nvidia-ctk is not there (package nvidia-container-toolkit); "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * set-clocks: persistence on, no auto boost, the highest application clocks, as EKS's own images set them
- * (awslabs/amazon-eks-ami:templates/al2023/runtime/gpu, set-nvidia-clocks); or the GPU's defaults. What a
- * model does not have is left, and one that is divided keeps what it has. */
+ * set-clocks: persistence on, auto boost off, highest application clocks, as EKS images set them
+ * (awslabs/amazon-eks-ami:templates/al2023/runtime/gpu, set-nvidia-clocks); or the defaults. Skips what a
+ * model lacks, and clocks of a GPU in MIG mode. */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -15,11 +15,10 @@ typedef struct Tuning {
         NvmlDevice device;
         json_t *found;
         bool changed;
-        int failure;            /* the first, where what is refused is no mere warning */
+        int failure;            /* the first, unless a warning replaces it */
 } Tuning;
 
-/* What a model does not have, or a driver no longer sets, is no fault; what it refuses is. false: it was
- * refused. */
+/* Settings that the model or driver lacks are no failure. false: not set. */
 static bool accepted(Tuning *t, int code, const char *what) {
         if (code == NVML_OK)
                 return true;
@@ -71,7 +70,7 @@ static void clocks_set(Tuning *t, bool highest) {
         json_object_set_new(t->found, "graphics", json_integer(graphics));
 }
 
-/* One GPU that refuses is no reason to leave the next ones as they are. */
+/* After a refusal, the other GPUs still get theirs. */
 static void gpu_tune(Tuning *t, const NvmlGpus *gpus, size_t index, json_t *found) {
         _free_ char *name = gpu_name(gpus, index);
         const NvmlGpu *gpu = &gpus->items[index];

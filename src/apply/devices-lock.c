@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * take-turn → flock(2) on DEVICES_LOCK, to the end of the process. The run phase does not wait for the
- * devices phase beside it as a whole: disks and containerd are none of that one's. */
+ * take-turn: flock(2) on DEVICES_LOCK until the process ends. The run phase waits here alone for the devices
+ * phase: its disks and containerd need no device. */
 #include "apply/device.h"
 
 #include "base/paths.h"
@@ -21,7 +21,7 @@ static int turn_fail(Work *w, int r, const char *verb) {
 }
 
 int turn_work(Work *w) {
-        /* It has had it since before it looked at the machine (commands/stages.c). */
+        /* The lock was taken before the machine was read (commands/stages.c). */
         if (w->early)
                 return 0;
         int fd = root_make_dirs(w->root, RUN_DIR, 0755);
@@ -41,6 +41,6 @@ int turn_work(Work *w) {
                 return r == -EWOULDBLOCK ? work_fail(w, -ECANCELED, CAUSE_DEADLINE, "given up")
                                          : turn_fail(w, r, "locked");
         }
-        w->turn_fd = fd;                /* nobody else's turn comes before the process has ended */
+        w->turn_fd = fd;                /* held until the process ends */
         return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the storage executors ask before they write: is it still that disk, who holds it, which array is it
- * part of? From sysfs and from the kernel's own exclusive opens (open(2), O_EXCL on a block device), which
- * mounts, md and swap hold. */
+ * Checks of the storage executors right before they write: same disk, not in use, which array. Sources are
+ * sysfs and an exclusive open (open(2), O_EXCL), which mounts, md and swap block. */
 #include "apply/storage.h"
 #include "apply/task.h"
 
@@ -68,8 +67,6 @@ int disk_lock(const Root *root, const char *name) {
         return fd;
 }
 
-/* ---- what lies there ---- */
-
 int device_content(Work *w, const char *name, Content *ret) {
         _free_ char *path = xasprintf("/dev/%s", name), *shown = disk_shown(w, name);
         _cleanup_(diag_done) Diag diag = {};
@@ -95,10 +92,7 @@ int device_refuse(Work *w, const char *name, const Content *c) {
                          "%s carries %s, which the plan did not expect there; " AGAIN, shown, what);
 }
 
-/* ---- is it still that disk, and free? ---- */
-
-/* A volume on Xen, which tells neither model nor serial number: there, the name is what the hypervisor was
- * asked for. */
+/* A volume on Xen has neither model nor serial number; its name is what the hypervisor was asked for. */
 static int xen_disk_same(Work *w, const char *name) {
         _free_ char *path = xasprintf("/sys/block/%s/device", name);
         return root_exists(w->root, path) > 0
@@ -141,8 +135,7 @@ static int no_partitions(Work *w, const char *name) {
         return 0;
 }
 
-/* Such a device can be opened for writing all the same, and mdadm finds out when it has written to the
- * others. */
+/* Such a device opens for writing, and mdadm would fail after it wrote to the others. */
 static int not_read_only(Work *w, const char *name) {
         _free_ char *path = xasprintf("/sys/block/%s/ro", name), *shown = disk_shown(w, name);
         uint64_t value = 0;
@@ -154,7 +147,7 @@ static int not_read_only(Work *w, const char *name) {
         return 0;
 }
 
-/* The kernel answers itself, for whatever takes a device exclusively. */
+/* O_EXCL fails for any exclusive user. */
 static int not_in_use(Work *w, const char *name) {
         _free_ char *path = xasprintf("/dev/%s", name), *shown = disk_shown(w, name);
         int fd = root_open(w->root, path, O_RDONLY | O_EXCL);
@@ -190,8 +183,6 @@ int disk_still(Work *w, const char *name, const char *serial, const char *holder
                                          serial, *h);
         return holders ? 0 : not_in_use(w, name);
 }
-
-/* ---- arrays ---- */
 
 int disk_holder(Work *w, const char *name, char **ret) {
         _strv_ char **holders = NULL;

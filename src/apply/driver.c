@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check-driver: NVIDIA's driver is loaded, with the parameters that are asked for, and runs every GPU.
- * check-versions: the programs that talk to it are of its version: fabric manager and IMEX refuse any other
- * (FMUG; IMEX guide, "Getting started"). */
+ * check-driver: the NVIDIA driver is loaded with the wanted parameters and runs every GPU. check-versions:
+ * its programs have the driver version; fabric manager and IMEX refuse another (FMUG; IMEX guide, "Getting
+ * started"). */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -11,9 +11,7 @@
 #define PROC     "/proc/driver/nvidia"
 #define TEXT_MAX (256 << 10)
 
-/* ---- what the driver says ---- */
-
-/* The first word that looks like one: "580.95.05". */
+/* The first version: "580.95.05". */
 static char *version_in(const char *text) {
         for (const char *p = text + strspn(text, " \t\n"); *p; p += strspn(p, " \t\n")) {
                 size_t n = strspn(p, "0123456789."), word = strcspn(p, " \t\n");
@@ -44,10 +42,7 @@ static int driver_version(Work *w, char **ret) {
                      : 0;
 }
 
-/* ---- parameters ---- */
-
-/* `Key: 2048`, `Key: "driver"` (OGKM: nv-procfs.c); a new string, NULL where the driver does not know the
- * key. */
+/* Lines are `Key: 2048`, `Key: "driver"` (OGKM: nv-procfs.c). NULL: the driver does not know the key. */
 static char *param_value(const char *params, const char *key, size_t key_size) {
         for (const char *line = params; *line;) {
                 size_t size = strcspn(line, "\n");
@@ -66,7 +61,7 @@ static char *param_value(const char *params, const char *key, size_t key_size) {
         return NULL;
 }
 
-/* ignored: not known, and nobody asked for just that */
+/* ignored: unknown, but optional ("?") */
 typedef struct Differences { Text other, unknown, ignored; } Differences;
 
 static void differences_done(Differences *d) {
@@ -122,8 +117,6 @@ static int check_params(Work *w) {
         return tell_params(w, &d);
 }
 
-/* ---- GPUs ---- */
-
 static int add_without_driver(Work *w, const char *address, Text *t) {
         _free_ char *link = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL,
                     *known = xasprintf(PROC "/gpus/%s", address);
@@ -169,10 +162,8 @@ int driver_work(Work *w) {
         return r < 0 ? r : check_gpus(w);
 }
 
-/* ---- versions ---- */
-
-/* NVIDIA's start script of fabric manager runs both and ends without a word where one is missing (FMUG,
- * NVLink 5 systems). */
+/* The start script of fabric manager runs both and ends silently if one is missing (FMUG, NVLink 5
+ * systems). */
 static int check_nvlsm(Work *w) {
         bool nvlsm = root_executable(w->root, NVLSM_PROGRAM) > 0,
              ibstat = root_program(w->root, "ibstat") > 0;
@@ -188,8 +179,7 @@ static int check_nvlsm(Work *w) {
                 missing);
 }
 
-/* Where a program names no version, or fails over the question, it says itself when it starts whether it gets
- * along with the driver. */
+/* Without a version, the program itself reports at its start whether it works with the driver. */
 static int ask_version(Work *w, const char *program, char **ret) {
         _free_ char *what = xasprintf("the version of %s is not known", program), *output = NULL;
         _strv_ char **argv = command(program, "--version", NULL);
@@ -213,7 +203,7 @@ static int check_program(Work *w, const char *program, const char *driver, Text 
         _free_ char *version = NULL;
         if (streq(program, "nvlsm"))
                 return check_nvlsm(w);
-        if (root_program(w->root, program) <= 0)    /* its unit tells so */
+        if (root_program(w->root, program) <= 0)    /* its unit reports that */
                 return 0;
         int r = ask_version(w, program, &version);
         if (r < 0 || !version)

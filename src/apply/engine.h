@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The run as a whole, for those who work for all tasks: apply.c, task.c, work.c, files.c, wait-budget.c,
- * units/. A few executors, too, look at other tasks than their own. */
+/* The run as a whole: for apply.c, task.c, work.c, files.c, wait-budget.c and units/, and for executors that
+ * read other tasks. */
 #include "apply/task.h"
 
 typedef struct Bus Bus;
@@ -17,109 +17,98 @@ struct Apply {
         Task *tasks; size_t n;
         size_t in_flight;       /* RUNNING or WATCHED */
         int interrupted;        /* the signal, or 0 */
-        sd_event *event;        /* made when the first task needs it */
+        sd_event *event;        /* made for the first task that needs it */
         Bus *bus;               /* of units/ */
-        Job *files;             /* files.c's, that writes some; or NULL */
+        Job *files;             /* the current job of files.c; or NULL */
         sd_event_source *files_timer;
-        bool files_swept;       /* or tried: not again, it would hang at the same directory */
+        bool files_swept;       /* or tried: a retry would hang at the same directory */
         bool files_announced;   /* in the manifest */
-        Pruning *pruning;       /* manifest.c's, while no job has it */
-        Job *jobs;              /* work.c's: of tasks that were given up */
+        Pruning *pruning;       /* of manifest.c, while no job has it */
+        Job *jobs;              /* of work.c: abandoned jobs */
         size_t *threads_left;   /* Results.threads_left */
         int *turn_fd;           /* Results.turn_fd */
-        json_t *waited;         /* of wait-budget.c; NULL: each wait has ended well */
-        int *kept; size_t n_kept;       /* work.c's: descriptors that steps of storage have left open */
+        json_t *waited;         /* of wait-budget.c; NULL: no wait failed */
+        int *kept; size_t n_kept;       /* descriptors that storage steps left open */
         int progress_fd;        /* -1: not opened yet */
 };
 
-/* One row for each ActionType. Files have stage() and publish() in place of check() and start(): those that
- * are ready together share one wait for the disk. Both run on a thread (files.c), may call work_fail(), and
- * are else said to have written nothing. A function that fails has called task_fail() and returns a negative
- * errno. */
+/* One row for each ActionType. Files have stage() and publish() instead of check() and start(), to share one
+ * wait for the disk. Both run on a thread (files.c) and may call work_fail(). A function that fails has
+ * called task_fail() and returns a negative errno. */
 struct Executor {
-        bool host_only;                 /* skipped where the root is not the running system's */
-        bool in_turn;                   /* one at a time, in the plan's order: one setting changes what
-                                         * another shows */
-        bool waits;                     /* or looks, or asks the kernel for the same again: the phases of a
-                                         * boot share its time */
-        Cause overdue;                  /* of a deadline that has passed; none: CAUSE_DEADLINE */
-        const char *missed;             /* the code of a warning in place of a failure; NULL: the action's
-                                         * type */
-        int (*stage)(Work *w, RootTmp *ret); /* 0: is so already, 1: staged */
+        bool host_only;                 /* skipped below another root */
+        bool in_turn;                   /* one at a time, in plan order, e.g. dependent sysctls */
+        bool waits;                     /* a wait or check: both phases share its time */
+        Cause overdue;                  /* cause of a missed deadline; none: CAUSE_DEADLINE */
+        const char *missed;             /* code of a lenient warning; NULL: the action type */
+        int (*stage)(Work *w, RootTmp *ret); /* 0: unchanged, 1: staged */
         int (*publish)(Work *w, RootTmp *tmp); /* NULL: root_tmp_publish() */
         int (*check)(Task *t);          /* CHECK_*, or it has ended the task; NULL: CHECK_NEEDED */
         int (*start)(Task *t);          /* work goes on in the event loop */
-        int (*work)(Work *w);           /* or on a thread of its own: work.h */
-        char **(*given)(const Task *t); /* for that, as Work.given; or NULL */
-        char *(*waiting)(Task *t);      /* what it waits for, for the deadline's message; a new string */
-        Cause (*late)(const Task *t);   /* the same where it depends on the task; or NULL */
-        void (*cancel)(Task *t);        /* deadline or signal: withdraw what was asked for */
+        int (*work)(Work *w);           /* or on its own thread: work.h */
+        char **(*given)(const Task *t); /* becomes Work.given; or NULL */
+        char *(*waiting)(Task *t);      /* for the deadline message; a new string */
+        Cause (*late)(const Task *t);   /* overdue, by task; or NULL */
+        void (*cancel)(Task *t);        /* deadline or signal: withdraw the request */
         void (*release)(Task *t);       /* frees data */
 };
 
-/* table.c */
 extern const Executor executors[_ACTION_MAX];
-/* apply.c: apply_plan() with these. */
+/* apply_plan() with this table; in apply.c. */
 _must_check_ _nonnull_ int apply_with(const Executor *table, const Root *root, const Plan *plan, Results *ret,
                                       Diag *diag);
 
 /* task.c */
 /* How long it may take, in µs. */
 _must_check_ _nonnull_ uint64_t task_limit(const Task *t);
-/* Has all that it comes after ended as it must? taken_too: a file may be prepared together with those it
- * comes after, since publishing keeps the order. */
+/* Have all dependencies ended as required? taken_too: a file may be staged with its dependencies, as
+ * publishing keeps the order. */
 _must_check_ _nonnull_ bool task_ready(const Task *t, bool taken_too);
-/* The sentence of a task that is skipped because this one, before it, did not end well. */
+/* Why a task is skipped after this action. */
 _malloc_ _nonnull_ char *task_broken_text(const Action *before);
-/* Ends it where something that it comes after did not end well: true. */
+/* Skips the task if a dependency failed: true. */
 _must_check_ _nonnull_ bool task_skip_if_broken(Task *t);
-/* Its time begins, unless that counts from the end of another one. */
+/* Starts the deadline, unless it counts from the end of another task. */
 _must_check_ _nonnull_ int task_arm(Task *t);
-/* Makes a task of each action of a->plan and a result for each of them; < 0 where the plan is wrong, and the
- * diag has why. tasks_done() ends and frees the tasks, also then. */
+/* Makes a task and a result for each action of a->plan. < 0: the plan is wrong, and the diag says why.
+ * tasks_done() frees the tasks in any case. */
 _must_check_ _nonnull_ int tasks_make(Apply *a, Results *results);
 _nonnull_ void tasks_done(Apply *a);
-/* Frees what tasks that have ended hold, and begins the time of those whose time counts from their end. For
- * the top of the loop: nothing of a task is at work there. */
+/* Frees what ended tasks hold, and starts deadlines that count from their end. Call it where no task code is
+ * on the stack. */
 _nonnull_ void tasks_release(Apply *a);
 
-/* the loop, made when first asked for */
 _must_check_ _nonnull_ int apply_event(Apply *a, sd_event **ret);
-/* Takes a signal that asks to stop, if one came: a->interrupted. For who waits outside of the event loop. */
+/* Takes a pending stop signal into a->interrupted. For waits outside of the event loop. */
 _nonnull_ int apply_stopping(Apply *a);
-/* Running or watched? */
 _must_check_ _nonnull_ bool task_in_flight(const Task *t);
 
 /* wait-budget.c */
-/* For the run phase, what the devices phase waited for in vain; nothing where the run phase is this process's
- * as well. */
+/* Records for the run phase how long the devices phase waited in vain. */
 _nonnull_ void waited_write(const Root *root, const Plan *plan, const Results *results);
-/* Takes what such a process has left, once it is over. */
+/* Reads and removes that record. */
 _nonnull_ void waited_take(Apply *a);
-/* A task that begins: no more than its time less what was waited, unless something has changed since. */
+/* Shortens the deadline by that time, unless something has changed since. */
 _nonnull_ void waited_grant(Task *t);
 
 /* files.c */
-/* Takes what has become of the files that were written, and begins to write those that are ready: true where
- * there were any. One job writes at a time, and is given up at its deadline. */
+/* Collects written files and starts a job for ready ones; true: there were any. One job runs at a time. */
 _must_check_ _nonnull_ bool files_apply(Apply *a);
-/* Waits a moment for the job that is at work, and gives it up. */
+/* Waits a moment for the job, then abandons it. */
 _nonnull_ void files_stop(Apply *a);
 
-/* work.c: jobs that are no task's */
-/* Starts function on a thread, for first to begin with; the Work has files and a->pruning, which done frees
- * with the job. Without a thread it is done here. */
+/* work.c: jobs without a task */
+/* Runs function on a thread, or here if there is none, with files and a->pruning, which done frees. */
 _must_check_ _nonnull_ int job_start(Apply *a, const Action *first, Files *files, int (*function)(Work *w),
                                      void (*done)(Work *w), Job **ret);
-/* Has it ended? Waits until that instant. Its Work is the caller's then. */
+/* Waits until that instant; true: it has ended, and its Work belongs to the caller. */
 _must_check_ _nonnull_ bool job_ended(Job *j, uint64_t instant);
 _must_check_ _nonnull_ Work *job_work(Job *j);
-/* Its last word by work_at(), and about which action. */
+/* The last text of work_at(), and its action. */
 _must_check_ _nonnull_ char *job_at(Job *j, const Action **ret);
-/* Leaves it to its thread, which frees it: work_at() is false there from then on. false: it has ended just
- * now. */
+/* Leaves the job to its thread, which frees it; work_at() is false there from then on. false: it has just
+ * ended. */
 _must_check_ _nonnull_ bool job_leave(Job *j, Apply *a);
 Job *job_free(Job *j);
-/* At the end of the run: waits for the threads of tasks that were given up, but not for one that the kernel
- * keeps; see work.c. */
+/* Waits briefly for threads of abandoned tasks at the end of the run. */
 _nonnull_ void work_wait(Apply *a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * await-fabric: every GPU has joined the NVLink fabric, by NVML: until then CUDA fails with error 802, on
- * some GPUs or on all, and nothing else shows it. A GPU that did not join stays usable without NVLink, so
- * that each one is looked at: docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide. */
+ * await-fabric: every GPU has joined the NVLink fabric, by NVML. Until then CUDA fails with error 802 on some
+ * or all GPUs. A GPU that did not join still works without NVLink, so each one is checked
+ * (docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide). */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-#define LATE_PART       50U                     /* of a wait: so much later it may be told */
+#define LATE_PART       50U                     /* a poll interval is this part of the time waited */
 #define STEP_MIN_USEC   (100 * USEC_PER_MSEC)
 #define STEP_MAX_USEC   USEC_PER_SEC
 
@@ -19,9 +19,9 @@ typedef struct Gate {
         uint64_t start_usec;
         NvmlGpus gpus;
         bool open;
-        NvmlFabric *seen;       /* of each GPU, what it answered last */
-        size_t n_seen;          /* so many of them have answered */
-        NvmlTrouble trouble;    /* of the last ask, if it was not answered */
+        NvmlFabric *seen;       /* last answer of each GPU */
+        size_t n_seen;          /* how many have answered */
+        NvmlTrouble trouble;    /* of the last poll, if it failed */
 } Gate;
 
 static void gate_done(Gate *g) {
@@ -38,7 +38,7 @@ static bool has_uuid(const NvmlFabric *f) {
         return memcmp(f->uuid, zero, sizeof zero) != 0;
 }
 
-/* A tray's fabric is the rack's, which has a UUID; a machine with switches of its own has none
+/* The fabric of a tray is that of its rack and has a UUID. Other machines have none
  * (pytorch/ci-infra:osdc/docs/h100-fabric-handles-imex-channels.md). */
 static bool has_joined(const Gate *g, const NvmlFabric *f) {
         return f->state == NVML_FABRIC_COMPLETED && f->status == NVML_OK &&
@@ -75,8 +75,6 @@ static size_t count_joined(const Gate *g, size_t *ret_first) {
         return joined;
 }
 
-/* ---- failures ---- */
-
 static const char *advice(GpuClass class) {
         switch (class) {
         case GPU_CLASS_TRAY:
@@ -91,7 +89,7 @@ static const char *advice(GpuClass class) {
         }
 }
 
-/* Of the GPUs that have answered, those that have not joined; NULL: there are none. after: " after 3 s" */
+/* GPUs that answered and have not joined; NULL: none. after: " after 3 s" */
 static char *late_words(const Gate *g, const char *after) {
         Text t = {};
         for (size_t i = 0, told = 0; i < g->n_seen; i++) {
@@ -109,7 +107,7 @@ static char *late_words(const Gate *g, const char *after) {
         return t.data;
 }
 
-/* A GPU that says it has not joined is what the machine waits for, also where another one gives an error. */
+/* Names the GPUs that have not joined before another GPU error. */
 static int fail_late(Gate *g) {
         uint64_t usec = now_usec() - g->start_usec + g->w->waited_usec + USEC_PER_SEC - 1;
         _free_ char *after = xasprintf(" after %ju s", (uintmax_t)(usec / USEC_PER_SEC)),
@@ -121,8 +119,6 @@ static int fail_late(Gate *g) {
         return work_fail(g->w, -ETIMEDOUT, CAUSE_FABRIC, "%s%s%s", words, g->trouble.text ? "; " : "",
                          g->trouble.text ?: "");
 }
-
-/* ---- what was found ---- */
 
 static char *uuid_words(const unsigned char uuid[16]) {
         Text t = {};
@@ -141,7 +137,7 @@ static json_t *gpu_found(const Gate *g, size_t i) {
                          "state", nvml_fabric_state_to_string(f->state) ?: "unknown", "status", status);
 }
 
-/* Pods are told of the clique (nvidia.com/gpu.clique) only where all GPUs of the node are in the same one. */
+/* Pods get nvidia.com/gpu.clique only if all GPUs share one clique. */
 static void tell_clique(Gate *g, json_t *found) {
         for (size_t i = 1; i < g->gpus.n; i++)
                 if (memcmp(g->seen[0].uuid, g->seen[i].uuid, sizeof g->seen[0].uuid) != 0 ||
@@ -167,10 +163,7 @@ static json_t *gate_found(const Gate *g) {
                          (double)tenths / 10);
 }
 
-/* ---- one ask ---- */
-
-/* The library lists GPUs when it is initialised: with one missing, or none yet, that is done again at the
- * next ask. */
+/* NVML lists GPUs at its initialisation, so it is initialised again while one is missing. */
 static int gate_open(Gate *g) {
         if (g->open)
                 return 0;
@@ -204,8 +197,8 @@ static int fabric_look(Gate *g) {
                 r = gpu_look(g, i);
                 if (r == 0) {
                         g->n_seen = MAX(g->n_seen, i + 1);
-                        /* The deadline may pass in the middle of a round: eight answers take a while on a
-                         * busy machine, and the library may never give the last of them. */
+                        /* The deadline may pass during a round: eight answers take time, and NVML may never
+                         * give the last one. */
                         char *late = late_words(g, "");
                         work_draft(g->w, gate_found(g), late ? CAUSE_FABRIC : CAUSE_NONE, late);
                 }
@@ -213,8 +206,7 @@ static int fabric_look(Gate *g) {
         return r;
 }
 
-/* 1: all have joined, 0: not yet. What the driver says while it settles may be asked again; the rest is over
- * at once. */
+/* 1: all have joined, 0: not yet. Errors of a driver that settles are retried; others end the wait. */
 static int gate_ask(Gate *g) {
         size_t first = 0;
         if (fabric_look(g) < 0) {
@@ -240,7 +232,7 @@ static int gate_ask(Gate *g) {
 }
 
 static int gate_wait(Gate *g) {
-        uint64_t end = work_patience(g->w);     /* which GPU it is is worth more than that it is late */
+        uint64_t end = work_patience(g->w);     /* leaves time to name the GPU */
         for (bool waited_already = false;; waited_already = true) {
                 int r = gate_ask(g);
                 if (r != 0)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * write-file and write-block → new content beside the target, ready to be renamed over it (see
- * files.c). A block lives between two marker lines in a file that others own too; its owner, mode and
- * SELinux label stay what they were. */
+ * write-file and write-block: stage new content beside the target (files.c renames it). A block lies between
+ * two marker lines in a file that others own; its owner, mode and SELinux label stay. */
 #include "apply/engine.h"
 #include "apply/file.h"
 
@@ -17,7 +16,6 @@
 #define BLOCK_END   "# nodestrap end"
 #define BLOCK_FILE_MAX (4 << 20)
 
-/* What a person at 3 a.m. does about it. */
 static const struct { int error; const char *advice; } advices[] = {
         { ENOSPC,  "free some space on that file system (df -h, df -i) and run it again" },
         { EDQUOT,  "the quota is used up" },
@@ -40,7 +38,7 @@ char *file_failure(const Root *root, const Action *a, int r, const char *verb, c
         for (size_t i = 0; i < ARRAY_SIZE(advices) && !advice; i++)
                 if (advices[i].error == -r)
                         advice = advices[i].advice;
-        bool own = streq(path, a->target);      /* which every message about the action names anyway */
+        bool own = streq(path, a->target);      /* messages about the action name it already */
         return xasprintf("%s%scannot be %s: %s%s%s", own ? "" : path, own ? "" : " ", verb,
                          dead ?: strerror(-r), advice ? "; " : "", advice ?: "");
 }
@@ -75,8 +73,6 @@ int file_publish(Work *w, RootTmp *tmp) {
         return r < 0 ? r : root_tmp_publish(tmp);
 }
 
-/* ---- blocks ---- */
-
 static bool line_is(const char *line, size_t size, const char *marker) {
         while (size > 0 && (line[size - 1] == '\n' || line[size - 1] == '\r'))
                 size--;
@@ -88,8 +84,8 @@ static size_t line_size(const char *p, const char *end) {
         return (size_t)((newline ? newline + 1 : end) - p);
 }
 
-/* The size of the block that begins at p, markers included; of the begin marker alone when its end is
- * missing, so that a damaged file loses nothing that may not be ours. */
+/* The size of the block at p with its markers. Without an end marker only the begin marker counts, so a
+ * damaged file loses no foreign line. */
 static size_t block_size(const char *p, const char *end) {
         const char *first = p + line_size(p, end);
         for (const char *line = first; line < end;) {
@@ -139,8 +135,8 @@ static int label_copy(int from_fd, int to_fd) {
                 return 0;       /* no SELinux here */
         if (fsetxattr(to_fd, "security.selinux", label, (size_t)n, 0) == 0)
                 return 0;
-        /* Switched off, it lets only CAP_SYS_ADMIN write what counts for nobody, and is on again only after a
-         * new labelling of all. */
+        /* Disabled SELinux allows labels only with CAP_SYS_ADMIN; enabling it needs a full relabelling
+         * anyway. */
         return errno == EPERM && access("/sys/fs/selinux/enforce", F_OK) < 0 ? 0 : -errno;
 }
 
@@ -162,7 +158,6 @@ int block_read(const Root *root, const char *path, const char *content, Block *r
         return 0;
 }
 
-/* Stages content over the open file, whose owner, mode and label the new one gets. */
 static int stage_alike(const Root *root, const char *path, const Block *b, RootTmp *ret) {
         struct stat st;
         if (fstat(b->fd, &st) < 0)

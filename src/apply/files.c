@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files that are ready together → staged, synced and published together, by one job (work.c) at a time. The
- * loop goes on meanwhile, says every 10 s what they wait for, and gives them up at their deadline. A disk
- * that hangs keeps the thread then, and the run goes on without it.
+ * Ready files are staged, synced and published together by one job (work.c) at a time. Meanwhile the loop
+ * logs every 10 s what they wait for. It abandons the job at its deadline, so a disk that hangs keeps only
+ * that thread.
  *
- * The job has all that it needs, and shares only the plan, which it holds. The tasks take over the outcome of
- * each file once it has ended. One that was given up may come back after all. It ends what it has in hand,
- * which may be one more rename or removal, and begins no other. */
+ * The job shares only the plan with the loop, and tasks take over the outcome of each file after its end. An
+ * abandoned job that returns finishes its current rename or removal and begins no other. */
 #include "apply/engine.h"
 #include "apply/file.h"
 
@@ -18,9 +17,9 @@
 #include <errno.h>
 #include <pthread.h>
 
-#define BATCH_MAX 64            /* two descriptors and a thread each */
+#define BATCH_MAX 64            /* each needs two descriptors and a thread */
 #define TELL_USEC (10 * USEC_PER_SEC)
-#define STOP_USEC USEC_PER_SEC  /* the job has so long to end by itself when the run is to stop */
+#define STOP_USEC USEC_PER_SEC  /* for the job to end when the run stops */
 
 typedef struct File {
         Task *task;             /* the loop's alone */
@@ -28,22 +27,22 @@ typedef struct File {
         const Executor *executor;
         enum { FILE_WAITS, FILE_STAGED, FILE_OVER } state;
         RootTmp tmp;
-        int synced;             /* what became of its sync */
-        int error;              /* of a failure, also of one that the node can do without */
-        Result result;          /* as the task's is to be */
+        int synced;             /* result of its sync */
+        int error;              /* also of a lenient failure */
+        Result result;          /* for the task */
 } File;
 
 struct Files {
         File *items; size_t n;
-        File **failures; size_t n_failures;     /* in the order in which they failed */
-        File announcement;      /* the manifest that also lists the files about to be written; published
-                                 * before the first of them. Without an action: not to be made */
+        File **failures; size_t n_failures;     /* in the order of failure */
+        File announcement;      /* manifest with the new files, published before the first of them; no action:
+                                 * none */
         const Action **swept; size_t n_swept;
         const Action *failed;   /* of the configuration, in an earlier batch */
-        uint64_t begin_usec, end_usec, tell_usec;       /* the loop's */
+        uint64_t begin_usec, end_usec, tell_usec;       /* of the loop */
 };
 
-/* Frees what the job has; also in its thread. */
+/* Also called in the thread. */
 static void files_done(Work *w) {
         Files *f = w->files;
         for (size_t i = 0; i < f->n; i++) {
@@ -55,9 +54,7 @@ static void files_done(Work *w) {
         FREE_ALL(f->items, f->failures, f->swept, f);
 }
 
-/* ---- in the thread ---- */
-
-/* Notes what comes next, for the deadline's message. false: the thread was given up, do nothing more. */
+/* Records the current work for the deadline message. false: the job was abandoned. */
 static bool files_at(Work *w, const Action *at, const char *doing) {
         w->action = at;
         return work_at(w, "%s", doing);
@@ -70,7 +67,7 @@ static void file_over(File *f, Outcome outcome) {
         root_tmp_release(&f->tmp);
 }
 
-/* Why stands in w, unless it is only that it could not be written. */
+/* w has the reason, unless writing failed. */
 static void file_failed(Work *w, File *f, int r) {
         if (!w->text)
                 (void)file_fail(w, r, "written", f->action->target);
@@ -86,7 +83,7 @@ static void file_skip(File *f, char *why) {
         file_over(f, OUTCOME_SKIPPED);
 }
 
-/* Of those in this batch; prune-files comes after all. */
+/* In this batch; prune-files depends on all. */
 static bool file_skip_if_broken(const Files *f, File *file) {
         const Action *a = file->action;
         for (const File *before = f->items; before < file; before++)
@@ -98,7 +95,7 @@ static bool file_skip_if_broken(const Files *f, File *file) {
         return false;
 }
 
-/* Without a word where it fails: prune-files writes the same file, and its failure is told. */
+/* Failures are not reported: prune-files writes the same file. */
 static void announce(Work *w) {
         File *f = &w->files->announcement;
         int r = f->state == FILE_STAGED ? f->synced : 0;
@@ -116,7 +113,6 @@ static void *file_sync(void *userdata) {
         return NULL;
 }
 
-/* What is so already takes no place. */
 static size_t batch_stage(Work *w) {
         size_t staged = 0;
         for (File *f = w->files->items; f < w->files->items + w->files->n && staged < BATCH_MAX; f++) {
@@ -136,9 +132,8 @@ static size_t batch_stage(Work *w) {
         return staged;
 }
 
-/* All at once, a thread for each: a disk answers ten flushes that wait together as fast as one, and each
- * after the other only in ten times that. One syncfs() would be a little faster still, but it waits for all
- * that others have written, which at boot has no bound. */
+/* In parallel: a disk answers ten waiting flushes as fast as one. syncfs() would be slightly faster, but
+ * waits for the data of other programs, without a bound at boot. */
 static void batch_sync(Work *w) {
         static const char doing[] = "waiting for the disk to keep its new content";
         struct { File *file; pthread_t thread; } syncs[BATCH_MAX + 1];
@@ -150,7 +145,7 @@ static void batch_sync(Work *w) {
                         continue;
                 assert(n < ARRAY_SIZE(syncs));
                 syncs[n].file = f;
-                /* the first one is this thread's own */
+                /* this thread syncs the first one */
                 if (n > 0 && pthread_create(&syncs[n].thread, NULL, file_sync, f) != 0)
                         file_sync(f);
                 else
@@ -167,8 +162,7 @@ static void batch_sync(Work *w) {
                         file_failed(w, f, f->synced);
 }
 
-/* The files of the configuration belong together: half of them new and half old is what nobody asked for. So
- * none is renamed into its place while one of them cannot be prepared. */
+/* Configuration files are published all or none, so that no mixture results. */
 static void batch_withhold(Files *files) {
         const Action *failed = files->failed;
         for (size_t i = 0; i < files->n_failures; i++) {
@@ -185,8 +179,8 @@ static void batch_withhold(Files *files) {
 
 static int files_work(Work *w) {
         Files *files = w->files;
-        /* Before anything is staged; under the lock no other run can be staging. A failure to look is told by
-         * staging itself. */
+        /* Leftovers go before anything is staged; the lock keeps other runs out. Staging reports read
+         * errors. */
         for (size_t i = 0; i < w->files->n_swept; i++) {
                 const Action *a = w->files->swept[i];
                 if (files_at(w, a, "looking for what an earlier run has left beside it") &&
@@ -216,9 +210,6 @@ static int files_work(Work *w) {
         return 0;
 }
 
-/* ---- in the loop ---- */
-
-/* The task takes over the outcome of its file. */
 static void file_take(File *f) {
         Task *t = f->task;
         if (f->state != FILE_OVER) {
@@ -250,7 +241,7 @@ static void files_finish(Apply *a) {
         a->files = job_free(a->files);
 }
 
-/* What it has in hand has failed. What else it was to write may be written or not, which is not done. */
+/* The current file has failed. Others are skipped: they may be written or not. */
 static void files_fail(Apply *a, const Action *at, const char *doing, uint64_t begin, uint64_t limit) {
         Task *failed = NULL;
         for (size_t i = 0; i < a->n && !failed; i++)
@@ -277,7 +268,7 @@ static void files_fail(Apply *a, const Action *at, const char *doing, uint64_t b
                                 usec_seconds(limit), doing);
 }
 
-/* Unless it has ended just now. From then on what it has is its own. */
+/* Unless it has just ended. The thread then owns what it has. */
 static void files_give_up(Apply *a) {
         const Files *files = job_work(a->files)->files;
         uint64_t begin = files->begin_usec, limit = files->end_usec - begin;
@@ -300,7 +291,6 @@ void files_stop(Apply *a) {
                 files_give_up(a);
 }
 
-/* A disk that answers late is told of. */
 static int on_late(sd_event_source *s, uint64_t usec, void *userdata) {
         Apply *a = userdata;
         Files *files = job_work(a->files)->files;
@@ -316,7 +306,7 @@ static int on_late(sd_event_source *s, uint64_t usec, void *userdata) {
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
-/* Takes what is ready, and what will be as soon as that is written. Returns how many there are. */
+/* Takes ready files, and those that become ready with them; returns their number. */
 static size_t files_take(Apply *a) {
         size_t n = 0;
         for (size_t i = 0; i < a->n; i++) {
@@ -342,10 +332,10 @@ static Files *files_new(Apply *a, size_t n) {
                 const Executor *e = t->executor;
                 if (!e->stage)
                         continue;
-                /* those of the devices phase may be another process's until they are taken */
+                /* another process may still write files of the devices phase */
                 if (t->action->phase == PHASE_DEVICES ? t->state == TASK_TAKEN : !a->files_swept)
                         f->swept[f->n_swept++] = t->action;
-                /* ended: with another thread, which its disk has kept */
+                /* ended: an abandoned thread has it */
                 if (t->action->type == ACTION_PRUNE_FILES && !a->files_announced && t->state != TASK_ENDED)
                         f->announcement.action = t->action;
                 if (t->result->outcome == OUTCOME_FAILED && t->action->phase == PHASE_CONFIG && !f->failed)

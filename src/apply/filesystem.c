@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * make-filesystem → mkfs.xfs(8), mkfs.ext4(8), on a device that carries nothing, or a file system whose
- * making was cut off: one is made under a label that says so, and the mount step takes that label away when
- * all is on the disks. Nothing is discarded: instance stores come trimmed, and discarding terabytes takes
- * minutes (scylladb/scylladb#901, #1896). */
+ * make-filesystem: mkfs.xfs(8) or mkfs.ext4(8) on a blank device or an unfinished file system. A label marks
+ * it as unfinished until mount has everything on the disks. Nothing is discarded: instance stores come
+ * trimmed, and discarding terabytes takes minutes (scylladb/scylladb#901, #1896). */
 #include "apply/storage.h"
 
 #include "base/str.h"
@@ -11,9 +10,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* ext4's lazy_journal_init leaves an old journal's blocks in place, which jbd2 tells from its own by their
- * checksums, that begin with the UUID; inode tables are cleared after the mount, by the kernel, at its
- * leisure. */
+/* lazy_journal_init leaves blocks of an old journal; jbd2 rejects them by checksums with the UUID. The kernel
+ * clears inode tables after the mount. */
 static int mkfs(Work *w, const char *device) {
         const Action *a = w->action;
         _free_ char *path = xasprintf("/dev/%s", device), *disks = disks_shown(w),
@@ -29,8 +27,8 @@ static int mkfs(Work *w, const char *device) {
         return work_run(w, CAUSE_FILESYSTEM, what, argv);
 }
 
-/* Locks the device: a descriptor. The disks are looked at before it is opened for writing, which their owner
- * would notice, and again when it is ours. */
+/* Returns a locked descriptor. The disks are checked before they are opened for writing, which an owner would
+ * notice, and again under the lock. */
 static int device_take(Work *w, const char *device) {
         int r = disks_same(w);
         if (r < 0)
@@ -50,7 +48,7 @@ static int device_take(Work *w, const char *device) {
         return r;
 }
 
-/* Whatever mkfs has written when the power fails, the device says that it is not needed. */
+/* A mark says that the device may be overwritten, in case power fails during mkfs. */
 static int mark(Work *w, int fd, bool set) {
         const Action *a = w->action;
         int (*change)(int, bool) = set ? disk_mark : disk_unmark;
@@ -67,7 +65,7 @@ static int mark(Work *w, int fd, bool set) {
                      : 0;
 }
 
-/* 1: make one; 0: there is one already, which the plan could not see while the array did not run. */
+/* 1: make one; 0: exists, which the plan could not see before the array ran. */
 static int wanted(Work *w, const char *device) {
         _cleanup_(content_done) Content c = {};
         int r = device_content(w, device, &c);

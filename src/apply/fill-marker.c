@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whose content a volume was taking in when the power went: what was renamed into place so far belongs to
- * originals that lie on one root disk. That disk keeps a random word as long as it lasts, and the volume the
- * same one. The word, not the instance id: a root disk can be replaced, or attached to another instance.
- * And whether a volume was filled under another layout than that of the configuration. */
+ * Identifies the root disk from which a volume is being filled: the rest of an interrupted copy lies only
+ * there. Both keep the same random word. An instance id would not do: a root disk can be replaced or attached
+ * elsewhere. Also detects a volume that was filled under another layout. */
 #include "apply/storage.h"
 #include "apply/tree.h"
 
@@ -11,7 +10,7 @@
 #include <errno.h>
 #include <sys/random.h>
 
-#define STATE "/var/lib/nodestrap/filling-" /* + the name of the volume's place */
+#define STATE "/var/lib/nodestrap/filling-" /* + last part of the mount path */
 
 static char *state_path(const char *place) {
         return xasprintf(STATE "%s", strrchr(place, '/') + 1);
@@ -22,7 +21,6 @@ static int fail(Work *w, int r, const char *what, const char *path) {
         return r;
 }
 
-/* The word in a file, or NULL where there is none. */
 static int word_read(Work *w, const char *path, char **ret) {
         _free_ char *word = NULL;
         int r = root_read_line(w->root, path, &word);
@@ -75,13 +73,12 @@ int filling_end(Work *w, const char *place) {
         return r < 0 ? fail(w, r, "removed", state) : 0;
 }
 
-/* Filled under mountTarget and configured with mountTargets now, or the other way round: all that it holds is
- * elsewhere than where it is looked for. */
+/* A change between mountTarget and mountTargets moves where content is expected. */
 int layout_check(Work *w, int fd, const Move *first, bool none) {
         _strv_ char **names = NULL;
         _free_ char *folder = xstrdup(first->from + 1);
         bool whole = !*first->name, other = false;
-        /* as on a volume with several targets (config/volumes.c) */
+        /* like a volume with several targets (config/volumes.c) */
         for (char *p = folder; *p; p++)
                 *p = *p == '/' ? '-' : *p;
         int r = tree_list(fd, &names);

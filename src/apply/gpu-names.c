@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * NVML → GPUs and MIG devices that programs can use → a digest. nvidia-smi and nvidia-ctk take seconds on
- * eight GPUs, and the run phase does again what the devices phase has done: only where something changed
- * since. */
+ * A digest of the GPUs and MIG devices of NVML. nvidia-smi and nvidia-ctk take seconds on eight GPUs, so the
+ * run phase skips them if nothing changed since the devices phase. */
 #include "apply/gpus.h"
 #include "apply/device.h"
 
@@ -78,9 +77,7 @@ int gpu_names_read(Work *w, GpuNames *ret, NvmlTrouble *ret_trouble) {
         return code == NVML_OK ? 0 : -EIO;
 }
 
-/* ---- stamps ---- */
-
-/* Which file it is, and of a device node which device. */
+/* Identity of the file; of a device node also its device. */
 static void add_file(const Root *root, const char *path, Text *t) {
         struct stat st = {};
         _cleanup_(close_fd) int fd = root_open(root, path, O_PATH);
@@ -103,8 +100,7 @@ void gpu_names_digest(const Work *w, const GpuNames *names, char ret[static 65])
         _cleanup_(text_done) Text t = {};
         if (root_read_line(w->root, "/sys/module/nvidia/version", &version) >= 0)
                 text_add(&t, "driver %s\n", version);
-        /* sysfs has another directory each time it is loaded: its instances, and the nodes of their
-         * capabilities, are new ones then. */
+        /* sysfs has a new inode after each load, and instances and their nodes change with it. */
         struct stat st = {};
         _cleanup_(close_fd) int fd = root_open(w->root, "/sys/module/nvidia", O_PATH);
         if (fd >= 0 && fstat(fd, &st) == 0)
@@ -124,7 +120,7 @@ bool stamp_same(const Work *w, const char *path, const char *digest) {
         return root_read_line(w->root, path, &line) >= 0 && streq(line, digest);
 }
 
-/* Where it cannot be written the step is done again. */
+/* A failure only repeats the step. */
 void stamp_write(const Work *w, const char *path, const char *digest) {
         _free_ char *line = xasprintf("%s\n", digest);
         (void)!root_replace_volatile(w->root, path, line, strlen(line), 0644);

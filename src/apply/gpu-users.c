@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The units that have the GPUs open → stopped, and started again. nvidia-smi resets no GPU that is open,
- * fabric manager among them (NVIDIA/gpu-operator#118, NVIDIA/mig-parted#181); on Ampere a change of MIG mode
- * stays pending then (NVIDIA/gpu-operator#1845), and the driver cannot be unloaded. STOPPED names them in the
- * order in which they went, from before the first one does: whoever is killed between leaves them to the next
- * process. */
+ * Units that have GPUs open are stopped and started again. nvidia-smi resets no GPU that is open
+ * (NVIDIA/gpu-operator#118, NVIDIA/mig-parted#181). On Ampere a change of MIG mode then stays pending
+ * (NVIDIA/gpu-operator#1845), and the driver cannot be unloaded. STOPPED lists the units in order before the
+ * first one stops, so the next process can start them if this one is killed. */
 #include "apply/gpus.h"
 
 #include "base/paths.h"
@@ -16,18 +15,16 @@
 #define STOPPED     RUN_DIR "/stopped"
 #define STOPPED_MAX (4 << 10)
 #define RETURN_USEC (30 * USEC_PER_SEC)
-#define NAMES_MAX 8                     /* of processes, in a message */
+#define NAMES_MAX 8                     /* processes in a message */
 
-/* NVIDIA/mig-parted:deployments/systemd/hooks.sh stops nvsm and nvidia-dcgm; DCGM's unit was dcgm and
- * nv-hostengine before. */
+/* NVIDIA/mig-parted:deployments/systemd/hooks.sh stops nvsm and nvidia-dcgm; dcgm and nv-hostengine are older
+ * names. */
 static const char *const others[] = { "nvidia-dcgm.service", "dcgm.service",          "nv-hostengine.service",
                                       "nvsm.service",        "dcgm-exporter.service", NULL };
 static const char *const ours[] = { "nvidia-persistenced.service", "nvidia-fabricmanager.service", NULL };
-static const char *const imex[] = { "nvidia-imex.service", NULL };     /* often left to the image */
+static const char *const imex[] = { "nvidia-imex.service", NULL };     /* often managed by the image */
 static const char *const kubelet[] = { "kubelet.service", NULL };
 static const char *const modules[] = { "nvidia_drm", "nvidia_modeset", NULL };
-
-/* ---- what was stopped ---- */
 
 static char **stopped_read(const Work *w) {
         _free_ char *text = NULL;
@@ -53,8 +50,7 @@ bool holders_note(const Work *w, char *const *names) {
         return root_replace_volatile(w->root, STOPPED, text, strlen(text), 0644) >= 0;
 }
 
-/* One that fails is told of by what it is for, and takes the place of no failure before it. ret_output: or
- * NULL. */
+/* Failures are only logged by their purpose; an earlier failure stays. ret_output: or NULL. */
 static bool attempt(Work *w, char **argv, char **ret_output) {
         char *text = TAKE_PTR(w->text);
         Cause cause = w->cause;
@@ -64,7 +60,7 @@ static bool attempt(Work *w, char **argv, char **ret_output) {
         return r >= 0;
 }
 
-/* Also by a step whose time is up: who has taken something gives it back. name: told where that fails. */
+/* Also runs after the deadline, to undo what was stopped. name: warn with it on failure; or NULL. */
 static bool give_back(Work *w, char *const *argv, const char *name) {
         _cleanup_(child_result_done) ChildResult result = {};
         int r = child_run(argv, RETURN_USEC, 0, &result);
@@ -89,8 +85,6 @@ static char **with_all(char **argv, char *const *words) {
         return argv;
 }
 
-/* ---- units ---- */
-
 static const char *find_name(const char *const *units, const char *names) {
         for (; *units; units++)
                 for (const char *name = names; (name = strstr(name, *units)); name++)
@@ -99,8 +93,7 @@ static const char *find_name(const char *const *units, const char *names) {
         return NULL;
 }
 
-/* Those of them that run, or are about to: blocks of "Id=…", "Names=…" and "ActiveState=…". The id of an
- * alias is another name. */
+/* Running units, from blocks of "Id=…", "Names=…" and "ActiveState=…". An alias has another Id. */
 static char **units_running(Work *w, const char *const *units) {
         _strv_ char **argv = with_all(command("systemctl", "show", "--property=Id,Names,ActiveState", NULL),
                                       (char *const *)units);
@@ -128,7 +121,7 @@ static char **units_running(Work *w, const char *const *units) {
         return running;
 }
 
-/* The one is of this boot's run phase, the other of whoever else starts it: nodeadm, or a person. */
+/* The run phase of this boot starts kubelet, or nodeadm or a person does. */
 bool holders_may_stop(Work *w) {
         if (root_exists(w->root, KUBELET_TURN) != 0)
                 return false;
@@ -144,14 +137,10 @@ static void units_stop(Work *w, const char *const *units) {
         (void)attempt(w, argv, NULL);
 }
 
-/* ---- modules ---- */
-
 static bool is_loaded(const Work *w, const char *module) {
         _free_ char *path = xasprintf("/sys/module/%s", module);
         return root_exists(w->root, path) > 0;
 }
-
-/* ---- both ---- */
 
 void holders_stop(Work *w, bool all) {
         if (!holders_may_stop(w))
@@ -161,7 +150,7 @@ void holders_stop(Work *w, bool all) {
                 units_stop(w, imex);
                 units_stop(w, ours);
         }
-        /* rmmod(8), for `modprobe -r` would take nvidia with it where no process has it open. */
+        /* rmmod(8): `modprobe -r` could also unload nvidia. */
         for (const char *const *module = modules; *module; module++) {
                 _free_ char *path = xasprintf("/sys/module/%s/refcnt", *module);
                 _strv_ char **argv = command("rmmod", *module, NULL);
@@ -171,7 +160,7 @@ void holders_stop(Work *w, bool all) {
         }
 }
 
-/* Nobody waits for units: one may be ordered behind this run (NVIDIA/mig-parted:CHANGELOG, 0.14.3). */
+/* --no-block: a unit may be ordered after this run (NVIDIA/mig-parted:CHANGELOG, 0.14.3). */
 void holders_start(Work *w, bool all) {
         _strv_ char **names = stopped_read(w), **left = NULL,
                     **units = command("systemctl", "--no-block", "start", NULL);
@@ -196,8 +185,6 @@ void holders_start(Work *w, bool all) {
         if (left)               /* for the next run */
                 (void)!holders_note(w, left);
 }
-
-/* ---- processes ---- */
 
 static bool has_gpu_open(const Work *w, const char *pid) {
         _free_ char *directory = xasprintf("/proc/%s/fd", pid);

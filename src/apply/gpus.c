@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * NVIDIA's management library for a task: GPUs that are there, or a sentence about what is wrong with library
- * and driver. */
+ * NVML for a task: the GPUs, or a message about library and driver. */
 #include "apply/gpus.h"
 
 #include "base/str.h"
@@ -25,7 +24,7 @@ char *gpu_name(const NvmlGpus *gpus, size_t i) {
         return xasprintf("GPU %zu (%s)", i, gpus->items[i].address);
 }
 
-/* "NVML sees 7 of 8 GPUs: not 0000:86:00.0", by the addresses that the census saw; NULL: all are there. */
+/* "NVML sees 7 of 8 GPUs: not 0000:86:00.0", by the addresses of the plan; NULL: all are there. */
 static char *what_is_missing(const Work *w, const NvmlGpus *gpus) {
         if (gpus->n >= w->action->device.count)
                 return NULL;

@@ -1,60 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the executors that speak to NVIDIA's management library share: fabric.c, mig.c, clocks.c, cdi.c. */
+/* Shared by the executors that use NVML. */
 #include "apply/work.h"
 #include "nvidia/nvml.h"
 
-/* nvml_open(), of device.count GPUs at least: -EIO and what is wrong where there are fewer. */
+/* nvml_open() with at least device.count GPUs; otherwise -EIO and the reason. */
 _must_check_ _nonnull_ int gpus_look(Work *w, NvmlGpus *ret, NvmlTrouble *ret_trouble);
-/* The same; the task fails with what is wrong. */
+/* The same, and fails the task. */
 _must_check_ _nonnull_ int gpus_open(Work *w, NvmlGpus *ret);
-/* What is wrong with library or driver → the failure and what to look at. */
+/* Fails the task with the trouble and advice. */
 _nonnull_ int gpus_fail(Work *w, const NvmlTrouble *trouble);
 /* "GPU 3 (0000:86:00.0)" */
 _malloc_ _nonnull_ char *gpu_name(const NvmlGpus *gpus, size_t i);
 
-/* ---- gpu-names.c ---- */
-/* What NVML lists now, and a stamp of it: of a step that would find what it found before. */
+/* gpu-names.c: the devices of NVML, and a digest that lets a step skip itself */
 
 typedef struct GpuName {
-        char index[24];                 /* "0", of a MIG device "0:1", as NVIDIA's programs count */
-        char address[24];               /* of a GPU; "" of a MIG device */
-        NvmlUuid uuid;                  /* "" where the library is too old to say */
-        char *node;                     /* "/dev/nvidia0"; NULL: the driver did not say */
+        char index[24];                 /* "0", of a MIG device "0:1" */
+        char address[24];               /* of a GPU; or "" */
+        NvmlUuid uuid;                  /* "" from an old library */
+        char *node;                     /* "/dev/nvidia0"; NULL: unknown */
         bool mig;                       /* a MIG device */
-        bool divided;                   /* a GPU in MIG mode, which no pod gets as a whole */
+        bool divided;                   /* a GPU in MIG mode, which pods cannot get whole */
 } GpuName;
 typedef struct GpuNames { GpuName *items; size_t n; size_t gpus; } GpuNames;
 
-/* GPUs in the library's order, each before its MIG devices. 0, or -EIO and what is wrong. */
+/* GPUs in the order of NVML, each before its MIG devices. 0, or -EIO and the reason. */
 _must_check_ _nonnull_ int gpu_names_read(Work *w, GpuNames *ret, NvmlTrouble *ret_trouble);
 void gpu_names_done(GpuNames *names);
-/* Of the list, the driver's version and when it was loaded, the device nodes that are there and what
- * nvidia-ctk finds libraries by. A person who divides GPUs, loads the driver again or installs one makes it
- * another. */
+/* Covers the list, the driver version and load, device nodes, and what nvidia-ctk finds libraries by. */
 _nonnull_ void gpu_names_digest(const Work *w, const GpuNames *names, char ret[static 65]);
-/* Of a step that ended well in this boot: the stamp is the same. */
+/* Did a step in this boot end well with the same digest? */
 _must_check_ _nonnull_ bool stamp_same(const Work *w, const char *path, const char *digest);
 _nonnull_ void stamp_write(const Work *w, const char *path, const char *digest);
 
-/* ---- gpu-users.c ---- */
-/* Who holds the GPUs, so that they can be neither reset nor left by their driver: daemons of the image's,
- * modules that stand on the driver, and whatever other process has one of them open. */
+/* gpu-users.c: daemons, modules and processes that keep a GPU or the driver in use */
 
-/* Stops those that run, and takes out nvidia_drm and nvidia_modeset where no process uses them. all: also
- * persistenced, fabric manager and IMEX. One that does not go is no failure: what is done then shows it.
- * Nothing where kubelet may run: holders_may_stop(). */
+/* Stops running units and unloads unused nvidia_drm and nvidia_modeset. all: also persistenced, fabric
+ * manager and IMEX. Units that do not stop are not a failure here; later steps show it. Does nothing if
+ * kubelet may run. */
 _nonnull_ void holders_stop(Work *w, bool all);
-/* Starts and loads again what this process or one before it has stopped, or nothing; without waiting for
- * units, and also where the task was given up. A unit or module that does not start is a warning, and left
- * to the next run. all: also persistenced and fabric manager, which the plan starts by itself. */
+/* Starts and loads what was stopped, without waiting, also after the deadline. Failures are warnings, left to
+ * the next run. all: also persistenced and fabric manager, which the plan starts itself. */
 _nonnull_ void holders_start(Work *w, bool all);
-/* These modules go too, those that stand on others first. false: it cannot be noted, so leave them. */
+/* Adds modules, dependents first. false: not recorded, so leave them. */
 _must_check_ _nonnull(1) bool holders_note(const Work *w, char *const *names);
-/* Was it stopped, and not started again? */
+/* Is it stopped and not yet started again? */
 _must_check_ _nonnull_ bool holders_stopped(const Work *w, const char *name);
-/* Pods may use the GPUs, and jobs end with fabric manager. */
+/* false: kubelet may run, so pods may use the GPUs. */
 _must_check_ _nonnull_ bool holders_may_stop(Work *w);
-/* What keeps the GPUs from being reset now: "nv-hostengine (812), python3 (900) have one open; nvidia_drm is
- * loaded"; "": nothing is seen. The caller frees it. */
+/* "nv-hostengine (812), python3 (900) have one open; nvidia_drm is loaded"; "": no user is seen. The caller
+ * frees it. */
 _must_check_ _nonnull_ char *holders_found(const Work *w);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * grow-filesystem: a volume was made larger, and its file system takes the room, while it is mounted and by
- * the kernel alone. No program of xfsprogs or e2fsprogs is needed, and the kernel does it in transactions: a
- * power cut leaves the old size or the new one. */
+ * grow-filesystem: the kernel grows a mounted file system to its enlarged volume, without xfsprogs or
+ * e2fsprogs. It uses transactions: a power cut leaves the old size or the new one. */
 #include "apply/storage.h"
 
 #include "base/str.h"
@@ -14,8 +13,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-/* The part of XFS's interface that <linux/> does not have (xfsprogs, xfs_fs.h; stable since XFS is in Linux).
- */
+/* From xfs_fs.h of xfsprogs; <linux/> lacks it. A stable interface. */
 typedef struct XfsGeometry {
         uint32_t blocksize, rtextsize, agblocks, agcount, logblocks, sectsize, inodesize, imaxpct;
         uint64_t datablocks, rtblocks, rtextents, logstart;
@@ -29,8 +27,8 @@ typedef struct XfsGrow { uint64_t newblocks; uint32_t imaxpct; } XfsGrow;
 #define XFS_GROW     _IOW('X', 110, XfsGrow)
 #define EXT4_RESIZE  _IOW('f', 16, uint64_t) /* linux/fs/ext4/ext4.h, EXT4_IOC_RESIZE_FS */
 
-/* A rest that is too small for an allocation group is not taken, and the kernel says nothing of it
- * (linux, fs/xfs/xfs_fsops.c, xfs_growfs_data_private()). */
+/* XFS silently ignores a rest that is too small for an allocation group (linux, fs/xfs/xfs_fsops.c,
+ * xfs_growfs_data_private()). */
 static int grow_xfs(int fd, uint64_t bytes) {
         XfsGeometry g = {};
         if (ioctl(fd, XFS_GEOMETRY, &g) < 0)
@@ -48,9 +46,8 @@ static uint32_t le32(const unsigned char *p) {
         return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* Whole groups are added, and the rest of the last one only where it is worth it: one that has not grown is
- * as large as it can be. s_blocks_count_lo, s_log_block_size, s_blocks_count_hi: linux,
- * Documentation/filesystems/ ext4/super.rst. */
+/* ext4 may ignore a small rest, so the same size is success. s_blocks_count_lo, s_log_block_size,
+ * s_blocks_count_hi: linux, Documentation/filesystems/ext4/super.rst. */
 static int grow_ext4(int fd, int device, uint64_t bytes) {
         unsigned char super[1024];
         struct statfs before, after;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check-health: what src/health finds → warnings, and a failure where the configuration or the hardware's
- * vendor says so. It changes nothing. */
+ * check-health: findings of src/health become warnings, or failures by configuration or vendor. Changes
+ * nothing. */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -30,7 +30,7 @@ static bool looks_at(const Check *c, HealthLook look) {
         return c->looks >> look & 1;
 }
 
-/* -1: it is no GPU of this machine */
+/* -1: not a GPU of this machine */
 static int gpu_index(const Check *c, const char *address) {
         char **seen = c->w->action->device.seen;
         for (int i = 0; seen && seen[i]; i++)
@@ -48,8 +48,6 @@ static char *finding_line(const Check *c, const Finding *f) {
         return xasprintf("%s%s%s", named ? "" : f->address, named ? "" : ": ", f->text);
 }
 
-/* ---- what was found ---- */
-
 static json_t *finding_json(const Check *c, const Finding *f) {
         int gpu = gpu_index(c, f->address);
         _free_ char *line = finding_line(c, f);
@@ -60,7 +58,7 @@ static json_t *finding_json(const Check *c, const Finding *f) {
         return j;
 }
 
-/* The words that were found for a GPU, each once. */
+/* The words of a GPU, each once. */
 static json_t *gpu_json(const Check *c, int index, const char *address) {
         _strv_ char **words = NULL;
         for (size_t i = 0; i < c->found.n; i++) {
@@ -71,8 +69,7 @@ static json_t *gpu_json(const Check *c, int index, const char *address) {
         return json_pack("{si ss so}", "index", index, "address", address, "health", json_list(words));
 }
 
-/* Of GPUs that did not answer it is not said that they are well, only what the log and sysfs have against
- * them. */
+/* Without answers of NVML, only GPUs with findings are listed. */
 static json_t *check_report(const Check *c) {
         const Action *a = c->w->action;
         json_t *findings = json_array(), *gpus = json_array();
@@ -87,9 +84,7 @@ static json_t *check_report(const Check *c) {
         return report;
 }
 
-/* ---- the verdict ---- */
-
-/* What the node fails for: the first, and how many more there are. */
+/* The first fatal finding, and how many more there are. */
 static const Finding *check_fatal(const Check *c, size_t *ret_more) {
         const Finding *first = NULL;
         *ret_more = 0;
@@ -102,7 +97,7 @@ static const Finding *check_fatal(const Check *c, size_t *ret_more) {
         return first;
 }
 
-/* Sick GPUs are those that no longer answer: what was found before that holds. */
+/* A sick GPU may stop answering, so earlier findings are kept. */
 static void check_draft(const Check *c) {
         size_t more = 0;
         const Finding *fatal = check_fatal(c, &more), *first = fatal ?: c->found.items;
@@ -124,9 +119,7 @@ static int check_judge(const Check *c) {
         return work_fail(c->w, -EIO, CAUSE_HEALTH, "%s%s", line, rest ?: "");
 }
 
-/* ---- looking ---- */
-
-/* Without NVIDIA's library, which may hang or fail for the same reason. */
+/* Needs no NVML, which may hang for the same reason. */
 static void machine_look(Check *c) {
         static char *none[] = { NULL };
         const Action *a = c->w->action;
@@ -158,8 +151,8 @@ static bool links_are_down(Check *c, const NvmlGpus *gpus) {
         return down;
 }
 
-/* On A100 nothing tells when its fabric is complete, and of a fabric manager that stays in the foreground
- * systemd says that it is there before it has trained a link. */
+/* A100 does not report a complete fabric, and systemd calls a foreground fabric manager active before it has
+ * trained a link. */
 static void links_await(Check *c, const NvmlGpus *gpus) {
         uint64_t end = MIN(now_usec() + TRAINING_USEC, work_patience(c->w));
         if (!looks_at(c, HEALTH_LOOK_NVLINK) || looks_at(c, HEALTH_LOOK_FABRIC))
@@ -168,7 +161,7 @@ static void links_await(Check *c, const NvmlGpus *gpus) {
                 work_progress(c->w, "waiting for NVLinks that are down");
 }
 
-/* A GPU that is lost is all that is known of the hardware then, and no fault of the library. */
+/* A lost GPU is a finding, not an NVML error. */
 static int gpus_look_at(Check *c) {
         _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
         NvmlGpus gpus = {};

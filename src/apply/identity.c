@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The instance's role → bearer tokens for its cluster, and the ARN that has to be mapped there. */
+ * Bearer tokens for the cluster by the instance role, and the ARN that must be mapped there. */
 #include "apply/identity.h"
 
 #include "aws/aws.h"
@@ -28,8 +28,8 @@ static int get_token(void *user, char **ret, Diag *diag) {
         return token_make(&request, ret, &seconds, diag);
 }
 
-/* "/team/" of "arn:aws:iam::123456789012:instance-profile/team/NAME". A role and its profile mostly have the
- * same path, and the metadata service does not tell that of the role. */
+/* "/team/" of "arn:aws:iam::123456789012:instance-profile/team/NAME". The metadata service does not return
+ * the role path; it usually equals that of the profile. */
 static char *find_path(Imds *imds) {
         static const char mark[] = ":instance-profile";
         _free_ char *text = NULL;
@@ -71,7 +71,7 @@ static char *find_principal(void *user) {
         if (i->access->role)
                 return xstrdup(i->access->role);
         for (size_t k = 0; k < ARRAY_SIZE(others); k++)
-                if (getenv(others[k]))          /* somebody else's than the instance's */
+                if (getenv(others[k]))          /* not those of the instance */
                         return NULL;
         return find_instance_role(i->access->region);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Who this node is to its cluster: kube/ knows nothing of AWS, and aws/ nothing of clusters. */
+/* The identity of this node for its cluster; kube/ does not depend on AWS, nor aws/ on clusters. */
 #include "kube/kube.h"
 
-/* The caller's, for as long as the KubeIdentity is used. */
+/* The caller keeps it as long as the KubeIdentity. */
 typedef struct ClusterIdentity {
         const KubeAccess *access;
-        uint64_t deadline_usec; /* now_usec(): a token is asked for until then, but for a second at least */
+        uint64_t deadline_usec; /* now_usec(): for tokens, at least one second */
 } ClusterIdentity;
-/* Tokens as kubelet's own, by the role of the instance or the one that the exec plugin's arguments name, and
- * the ARN that has to be mapped. */
+/* Tokens by the instance role or the role in the exec plugin arguments, and the ARN that must be mapped. */
 _nonnull_ KubeIdentity cluster_identity(ClusterIdentity *i);

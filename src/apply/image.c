@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * import-image → ctr(8): the sandbox image, without which no pod starts, from the archive that the AMI
- * keeps beside the copy in containerd's own store. That copy has moved to the local disks, and they come back
- * blank when the instance was stopped and started; and SOCI has none of it. containerd is asked each time:
- * what is there need not be imported, and whether an earlier run came so far only containerd knows. It must
- * have the very name that containerd's configuration says, and the label by which CRI tells kubelet not to
- * collect it as garbage: an archive of `ctr images export` holds no labels. */
+ * import-image: ctr(8) imports the sandbox image, without which no pod starts, from the archive of the AMI.
+ * The copy in the containerd store moved to local disks, which are blank after a stop and start; SOCI has
+ * none. containerd is asked each time. The image needs the exact name of the containerd configuration, and
+ * the label that tells kubelet to keep it: archives have no labels. */
 #include "apply/storage.h"
 
 #include "base/str.h"
@@ -14,10 +12,10 @@
 #define PINNED "io.cri-containerd.pinned=pinned"
 #define ADVICE "without it no pod starts on this node"
 
-/* BARE: under its name without the tag, as AMIs of before May 2026 have it. */
+/* BARE: named without its tag, as in AMIs before May 2026. */
 typedef enum Found { FOUND_NOTHING, FOUND_BARE, FOUND_UNPINNED, FOUND_ALL } Found;
 
-/* `ctr images` with these words, where containerd listens; the caller's. */
+/* A new `ctr images` command with these words. */
 static __attribute__((sentinel)) char **images(const Action *a, const char *word, ...) {
         const char *const begin[] = { "ctr", a->image.socket ? "--address" : NULL, a->image.socket,
                                       "--namespace", "k8s.io", "images" };
@@ -33,7 +31,7 @@ static __attribute__((sentinel)) char **images(const Action *a, const char *word
         return argv;
 }
 
-/* The row of an image in a table of ctr's, whose first column is its name; NULL where there is none. */
+/* The row of an image in a ctr table, by its first column; or NULL. */
 static char *find_row(const char *table, const char *name) {
         for (const char *line = table; *line; line += strcspn(line, "\n"), line += *line == '\n') {
                 size_t n = strcspn(line, " \t\n");
@@ -43,14 +41,13 @@ static char *find_row(const char *table, const char *name) {
         return NULL;
 }
 
-/* REF TYPE DIGEST STATUS SIZE UNPACKED; with --quiet ctr names also what is not unpacked. */
+/* REF TYPE DIGEST STATUS SIZE UNPACKED; --quiet would also list images that are not unpacked. */
 static bool is_ready(const char *row) {
         _free_ char *copy = xstrdup(row), *words = str_strip(copy);
         const char *last = strrchr(words, ' ');
         return strstr(words, " complete ") && last && streq(last + 1, "true");
 }
 
-/* Is it unpacked where it must be? */
 static int ask_for_unpacked(Work *w, const char *what, const char *filter, bool *ret) {
         const Action *a = w->action;
         _free_ char *table = NULL, *row = NULL;
@@ -119,7 +116,7 @@ static int import(Work *w) {
         int r = work_run(w, CAUSE_COMMAND, what, argv);
         if (r < 0)
                 return r;
-        /* AMIs of before May 2026 have exported it without a tag. */
+        /* AMIs before May 2026 exported it without a tag. */
         _free_ char *lost = xasprintf("%s was imported, and the image %s is not in it; " ADVICE
                                       ": write that file anew with `ctr --namespace k8s.io images "
                                       "export`",
@@ -136,8 +133,7 @@ int image_work(Work *w) {
                 return work_fail(w, there, CAUSE_COMMAND, "%s: %s", a->target, strerror(-there));
         int r = ask_containerd(w, &found);
         if (found == FOUND_NOTHING && there == 0) {
-                /* An AMI without the archive is somebody's own: its containerd has another sandbox image, or
-                 * will lack this one. */
+                /* A custom AMI may use another sandbox image. */
                 diag_warn_at(
                         &w->warnings, "no-sandbox-archive", NULL, w->action->target,
                         "is not there, and containerd %s the image %s%s, so no pod starts here unless "

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * make-channel: the device node through which GPUs of several hosts share memory; the driver leaves it to
- * others to make it, with the number that it got from the kernel this time (IMEX guide, "IMEX channels").
- * await-imex: until the daemon says READY. */
+ * make-channel: the device node for memory shared between hosts. Its number is dynamic, and the driver does
+ * not make it (IMEX guide, "IMEX channels"). await-imex: waits until the daemon answers READY. */
 #include "apply/device.h"
 
 #include "base/run.h"
@@ -11,14 +10,12 @@
 #include <errno.h>
 #include <sys/sysmacros.h>
 
-#define CHANNELS   "nvidia-caps-imex-channels"  /* as the driver calls its device numbers */
+#define CHANNELS   "nvidia-caps-imex-channels"  /* driver name in /proc/devices */
 #define ASK_USEC   (500 * USEC_PER_MSEC)
 #define SHOWN_MAX  200
-#define NODES_MAX  8            /* that a sentence names */
+#define NODES_MAX  8            /* nodes in a message */
 #define TABLE_MAX  (1 << 20)
 #define TABLE_USEC USEC_PER_SEC /* work_patience() leaves more */
-
-/* ---- make-channel ---- */
 
 static int channel_number(const char *name, unsigned *ret) {
         uint64_t n = 0;
@@ -45,10 +42,7 @@ int channel_work(Work *w) {
         return r < 0 ? work_fail(w, r, CAUSE_IMEX, "%s cannot be made: %s", target, node_error(r)) : r;
 }
 
-/* ---- await-imex ---- */
-
-/* "INITIALIZING", "WAITING_FOR_PEERS", …; what nvidia-imex-ctl failed with, where it did: the daemon may be
- * about to listen. */
+/* "INITIALIZING", "WAITING_FOR_PEERS" …, or the error of nvidia-imex-ctl: the daemon may not listen yet. */
 static int ask_daemon(Work *w, char **ret_answer) {
         _strv_ char **argv = command("nvidia-imex-ctl", "-c", IMEX_CONFIG, "-q", NULL);
         _free_ char *output = NULL;
@@ -59,7 +53,7 @@ static int ask_daemon(Work *w, char **ret_answer) {
         return 0;
 }
 
-/* The nodes of the domain that are not ready, out of nvidia-imex-ctl's table. */
+/* Nodes of the domain that are not ready, from nvidia-imex-ctl. */
 static char *nodes_not_ready(const char *output) {
         _strv_ char **names = NULL;
         const char *key;
@@ -74,7 +68,7 @@ static char *nodes_not_ready(const char *output) {
         return strv_join(names, ", ");
 }
 
-/* Which of them are not; "" where nobody says so in time. */
+/* "" without an answer in time. */
 static char *others(const Work *w) {
         _strv_ char **argv = command("nvidia-imex-ctl", "-c", IMEX_CONFIG, "-N", "-j", NULL);
         _cleanup_(child_result_done) ChildResult c = {};

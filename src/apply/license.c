@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * await-license: a part of a GPU, as g6f and gr6f have it, runs with NVIDIA's GRID driver, which nvidia-gridd
- * gets a licence for. Without one it works for a day, and then CUDA fails
- * (bottlerocket-os/bottlerocket-kernel-kit#285, awslabs/amazon-eks-ami#2450). */
+ * await-license: g6f and gr6f have a part of a GPU, with the NVIDIA GRID driver and a licence from
+ * nvidia-gridd. Without one CUDA fails after a day (bottlerocket-os/bottlerocket-kernel-kit#285,
+ * awslabs/amazon-eks-ami#2450). */
 #include "apply/device.h"
 #include "apply/gpus.h"
 #include "nvidia/nvml.h"
@@ -15,8 +15,7 @@
 #define DAEMON    "nvidia-gridd"
 #define LATER     "it works for some time, a day on EC2, and then CUDA fails for want of one"
 
-/* The first GPU without one in *ret_text, with what it lacks; NULL: all have theirs. > 0: waiting may help;
- * 0: it does not. */
+/* *ret_text: the first GPU without a licence and the reason; or NULL. > 0: waiting may help. */
 static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
         for (size_t i = 0; i < gpus->n; i++) {
                 _free_ char *name = gpu_name(gpus, i);
@@ -40,8 +39,7 @@ static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
         return 0;
 }
 
-/* Its directory is there as long as it runs (bottlerocket-os/bottlerocket-kernel-kit,
- * nvidia-gridd.service). */
+/* Its directory exists while it runs (bottlerocket-os/bottlerocket-kernel-kit, nvidia-gridd.service). */
 static int tell_unlicensed(Work *w, const char *text) {
         if (root_program(w->root, DAEMON) <= 0)
                 return work_miss(w, -ENOENT, CAUSE_LICENSE, "no-license",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * list-gpus → nvidia-smi -L: the driver answers for every GPU, and has made the device nodes of all of them
- * and of their MIG instances, which nobody makes before they are first used (NVIDIA/mig-parted#82). */
+ * list-gpus: nvidia-smi -L shows that the driver answers for every GPU, and makes the device nodes of GPUs
+ * and MIG instances (NVIDIA/mig-parted#82). */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -11,7 +11,7 @@
 #define SHOWN_MAX 200
 #define STAMP     RUN_DIR "/gpus-listed"
 
-/* "GPU 0: NVIDIA H100 80GB HBM3 (UUID: …)"; below it, indented, its instances. */
+/* "GPU 0: NVIDIA H100 80GB HBM3 (UUID: …)"; its instances follow, indented. */
 static bool is_gpu(const char *line) {
         if (!startswith(line, "GPU "))
                 return false;
@@ -19,8 +19,7 @@ static bool is_gpu(const char *line) {
         return digits > 0 && line[4 + digits] == ':';
 }
 
-/* How many there are; *ret_other is the first line that is about something else: most often why one is
- * missing. */
+/* *ret_other: the first other line, which usually says why one is missing. */
 static unsigned count_gpus(char *output, unsigned *ret_instances, const char **ret_other) {
         unsigned n = 0;
         for (char *line = strsep(&output, "\n"); line; line = strsep(&output, "\n")) {
@@ -39,7 +38,7 @@ static void found(Work *w, unsigned gpus, unsigned instances) {
         w->found = json_pack("{s:i, s:i}", "gpus", (int)gpus, "migDevices", (int)instances);
 }
 
-/* As it was when they all answered: the same GPUs, the same nodes. */
+/* The same GPUs and nodes as when all answered. */
 static bool is_as_listed(Work *w, unsigned want) {
         _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
         _cleanup_(gpu_names_done) GpuNames names = {};
@@ -53,7 +52,7 @@ static bool is_as_listed(Work *w, unsigned want) {
         return true;
 }
 
-/* With the nodes that were made meanwhile. */
+/* With the nodes that nvidia-smi made. */
 static void remember(Work *w) {
         _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
         _cleanup_(gpu_names_done) GpuNames names = {};
@@ -76,7 +75,7 @@ int list_work(Work *w) {
                 return r;
         unsigned n = count_gpus(output, &instances, &other);
         found(w, n, instances);
-        if (n >= want) {        /* more than the type promises is no fault of the machine's */
+        if (n >= want) {        /* more than the type has is fine */
                 remember(w);
                 return 0;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plan and machine → what is so already and what would be created, changed or removed. Every answer comes
- * from the function by which the action's executor decides the same. systemd is asked once, for all units
- * (org.freedesktop.systemd1(5), ListUnitsByNames). What this user may not read is unknown, never changed. */
+ * Compares a plan with the machine: what exists, and what would be created, changed or removed. It uses the
+ * comparisons of the executors. systemd is asked once for all units (org.freedesktop.systemd1(5),
+ * ListUnitsByNames). Files that this user may not read are unknown. */
 #include "apply/look.h"
 
 #include "apply/device.h"
@@ -29,7 +29,7 @@ static void tell_error(Action *a, int r) {
         tell(a, LIVE_UNKNOWN, denied ? xstrdup("only root may read it") : xstrdup(strerror(-r)));
 }
 
-/* r: 1, 0 or a negative errno of the look. */
+/* r: 1, 0 or a negative errno. */
 static void tell_either(Action *a, int r, Live if_so, Live if_not, char *why) {
         if (r < 0) {
                 free(why);
@@ -41,8 +41,6 @@ static void tell_either(Action *a, int r, Live if_so, Live if_not, char *why) {
 static Compare compared_by(const Action *a) {
         return action_row(a->type)->compare;
 }
-
-/* ---- files ---- */
 
 static char *describe(const Root *root, const Action *a, int differs) {
         Text t = {};
@@ -89,7 +87,7 @@ static void look_at_block(const Root *root, Action *a) {
                 tell(a, b.old ? LIVE_CHANGE : LIVE_CREATE, b.old ? xstrdup("content") : NULL);
 }
 
-/* A directory stays while something is in it. */
+/* A directory with content stays. */
 static void look_at_removal(const Root *root, Action *a) {
         _strv_ char **names = NULL;
         struct stat st;
@@ -148,8 +146,6 @@ int look_texts(const Root *root, const Action *a, Texts *ret) {
         return 0;
 }
 
-/* ---- the rest ---- */
-
 static void look_at_sysctl(const Root *root, Action *a) {
         _free_ char *path = sysctl_path(a->target), *have = NULL;
         int r = sysctl_has(root, a, path, &have);
@@ -171,13 +167,13 @@ static void look_at_pages(const Root *root, Action *a) {
                     r > 0 ? NULL : xasprintf("there are %llu", (unsigned long long)have));
 }
 
-/* With which options is seen by the one that loads it. */
+/* Its options are compared when it is loaded. */
 static void look_at_module(const Root *root, Action *a) {
         int r = module_is_loaded(root, a->target);
         tell_either(a, r, LIVE_KEEP, LIVE_CHANGE, r > 0 ? NULL : xstrdup("it is not loaded"));
 }
 
-/* The disks were looked at before the plan was made. */
+/* The plan has the state of the disks. */
 static void look_at_step(Action *a) {
         StepState state = a->storage.state;
         tell(a,
@@ -188,13 +184,11 @@ static void look_at_step(Action *a) {
              state == STEP_UNKNOWN ? xstrdup("the disks were not looked at") : NULL);
 }
 
-/* ---- units ---- */
-
 static bool is_started(const Action *a) {
         return compared_by(a) == COMPARE_UNIT || compared_by(a) == COMPARE_RERUN;
 }
 
-/* Will a file that it reads be another one? */
+/* A file that the unit reads and that will change; or NULL. */
 static const char *changed_input(const Plan *plan, const Action *unit) {
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
@@ -245,7 +239,7 @@ static int ask_systemd(const Plan *plan, sd_bus **ret_bus, sd_bus_message **ret)
         return r;
 }
 
-/* systemd answers in the order of the names, and of one that is there twice as often. */
+/* The reply is in the order of the names, duplicates included. */
 static void look_at_units(const Root *root, Plan *plan) {
         sd_bus *bus = NULL;
         sd_bus_message *reply = NULL;
@@ -264,7 +258,7 @@ static void look_at_units(const Root *root, Plan *plan) {
         sd_bus_flush_close_unref(bus);
 }
 
-/* Below another root, init only writes files. Units come last, together. */
+/* Below another root, init only writes files. Units come last, in one call. */
 static void look_at(const Root *root, const Plan *plan, Action *a) {
         Compare by = compared_by(a);
         if (by == COMPARE_FILE || by == COMPARE_LINK)

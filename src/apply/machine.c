@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check-machine: what the census missed, told before anything builds on it. check-efa: every EFA function has
- * its driver. await-devices: nodes below /dev that a driver makes some time after it was loaded. */
+ * check-machine: reports missing hardware before anything depends on it. check-efa: every EFA function has
+ * its driver. await-devices: nodes below /dev that a driver makes after its load. */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -13,8 +13,6 @@
 #include <sys/inotify.h>
 
 #define TELL_USEC (10 * USEC_PER_SEC)
-
-/* ---- check-machine ---- */
 
 int machine_work(Work *w) {
         const Shortfall *s = w->action->census.missing;
@@ -30,9 +28,7 @@ int machine_work(Work *w) {
         return work_fail(w, -ENODEV, s[0].cause, "%s", t.data);
 }
 
-/* ---- check-efa ---- */
-
-/* ", 0000:10:1b.0 (vfio-pci)" for one that is not bound to the driver; 0 or a negative errno. */
+/* Adds ", 0000:10:1b.0 (vfio-pci)" for another driver; 0 or a negative errno. */
 static int add_unbound(Work *w, const char *address, const char *driver, Text *t, unsigned *bound) {
         _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL;
         int r = root_link_name(w->root, path, &name);
@@ -73,9 +69,7 @@ int efa_work(Work *w) {
         return r;
 }
 
-/* ---- await-devices ---- */
-
-/* What is awaited. some: with some of them what uses them may well work, which another step finds out. */
+/* some: a part of them may be enough; a later step decides. */
 typedef struct Kind { const char *name; Cause cause; bool some; const char *what, *advice; } Kind;
 static const Kind kinds[] = {
         { "umad", CAUSE_NVSWITCH, true,
@@ -94,7 +88,7 @@ static void nodes_done(Nodes *n) {
         FREE_ALL(n->directory, n->prefix);
 }
 
-/* /dev/neuron0 and /dev/infiniband/rdma_cm are such; /dev/neuron_core1 is something else. */
+/* Matches /dev/neuron0 and /dev/infiniband/rdma_cm, but not /dev/neuron_core1. */
 static unsigned nodes_count(Work *w, const Nodes *n) {
         unsigned count = 0;
         _strv_ char **names = root_names(w->root, n->directory);
@@ -105,7 +99,7 @@ static unsigned nodes_count(Work *w, const Nodes *n) {
         return count;
 }
 
-/* The directory, or the nearest one above it that is there: where something must appear next. */
+/* The directory or its nearest existing parent. */
 static int nearest_directory(Work *w, const char *directory, char **ret_path) {
         _free_ char *path = xstrdup(directory);
         int fd = root_open(w->root, path, O_PATH | O_DIRECTORY);
@@ -117,7 +111,7 @@ static int nearest_directory(Work *w, const char *directory, char **ret_path) {
         return fd;
 }
 
-/* Once more where the next one appeared before the watch was there. */
+/* Repeats if the next directory appeared before the watch. */
 static int watch_nearest(Work *w, int inotify, const char *directory) {
         _free_ char *watched = NULL;
         for (;;) {
@@ -132,7 +126,6 @@ static int watch_nearest(Work *w, int inotify, const char *directory) {
         }
 }
 
-/* "; without a driver: 0000:14:00.0, 0000:15:00.0", of the functions that this step is about. */
 static char *without_driver(Work *w) {
         Text t = {};
         for (char **address = w->action->device.seen; address && *address; address++) {
@@ -153,7 +146,7 @@ static int missing_devices(Work *w, const Kind *kind, unsigned count, unsigned w
         return 0;
 }
 
-/* Until something appears, the task is given up, or it is time to say again what it waits for. */
+/* Until an event, a cancellation or the next progress message. */
 static int wait_for_news(Work *w, int inotify, uint64_t patience) {
         char events[4096] __attribute__((aligned(8)));
         struct pollfd fds[] = { { .fd = inotify, .events = POLLIN },
@@ -175,7 +168,7 @@ static int await(Work *w, int inotify, const Nodes *nodes, unsigned want) {
         if (before >= want)
                 return 0;
         for (;;) {
-                /* first: what comes between it and the look is not missed */
+                /* watch before counting, or an event could be missed */
                 int r = watch_nearest(w, inotify, nodes->directory);
                 unsigned count = nodes_count(w, nodes);
                 if (r >= 0 && count >= want)

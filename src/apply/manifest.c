@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * prune-files: the manifest of files this tool owns, {"version": 1, "files": [{"path", "sha256", "phase"[,
- * "block"]}]} → what an earlier plan wrote and this one does not is removed, then the new manifest is
- * published. What is new is announced first, as "intended": whenever a run ends, the manifest lists no less
- * than there is, and the next run removes the rest. The two phases of a boot are two processes that each see
- * their half of the plan: an entry belongs to the phase that wrote it, and only that one may miss it. A
- * version grows when older programs would misread the entries: they leave such a file alone. */
+ * prune-files: the manifest lists the files of this tool: {"version": 1, "files": [{"path", "sha256",
+ * "phase"[, "block"]}]}. Files of an earlier plan that this one lacks are removed; then the new manifest is
+ * published. New files are listed first as "intended", so the manifest never lists less than exists, wherever
+ * a run ends. Both phases of a boot share the manifest, and only the phase that wrote an entry may drop it.
+ * Older programs leave a manifest of a newer version alone. */
 #include "apply/file.h"
 
 #include "base/hash.h"
@@ -22,8 +21,7 @@
 #define MANIFEST_MODE 0600
 #define OWNED_FILE_MAX (4 << 20)
 
-/* The manifest lies in a directory that only root writes, but what it names is removed: no path may lead
- * elsewhere. */
+/* Listed files are removed, so a path must not lead elsewhere. */
 static bool path_is_plain(const char *path) {
         if (path[0] != '/' || endswith(path, "/"))
                 return false;
@@ -35,8 +33,7 @@ static bool path_is_plain(const char *path) {
         return true;
 }
 
-/* The entries of the manifest that can be believed; NULL where another program says by its version that they
- * mean something else. */
+/* The valid entries; NULL for a manifest of another version. */
 static json_t *manifest_read(const Root *root, const char *path, Diag *diag) {
         _free_ char *text = NULL;
         json_t *files = json_array(), *entry;
@@ -89,7 +86,7 @@ static bool files_have(const json_t *files, const char *path) {
         return false;
 }
 
-/* Is it still what we wrote? 1, 0, or a negative errno; -EISDIR and -ELOOP: it is no file. */
+/* 1: as written, 0: changed, or a negative errno; -EISDIR and -ELOOP: not a file. */
 static int file_is_unchanged(const Root *root, const char *path, const char *sha256) {
         _free_ char *data = NULL;
         char digest[65];
@@ -105,13 +102,13 @@ static int file_is_unchanged(const Root *root, const char *path, const char *sha
         return streq(digest, sha256);
 }
 
-/* "kubelet.service.d" and its like have no use without a drop-in; every other directory is left alone. */
+/* An empty "kubelet.service.d" is useless; other directories stay. */
 static int remove_empty_dropin_dir(const Root *root, const char *path) {
         _free_ char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
         int r = endswith(dir, ".d") ? root_remove_dir(root, dir) : 0;
         if (r > 0)
                 log_debug("removed the empty %s", dir);
-        return r == -EBUSY || r == -ENOTDIR ? 0 : r;    /* something is mounted there; a link or a file */
+        return r == -EBUSY || r == -ENOTDIR ? 0 : r;    /* a mount point; a link or a file */
 }
 
 static int remove_block(const Root *root, const char *path) {
@@ -124,14 +121,14 @@ static int remove_block(const Root *root, const char *path) {
         return r;
 }
 
-/* What we own is removed even if somebody changed it, as it would have been written anew if it were still
- * asked for; what was only intended is ours if it is what was to be written. */
+/* An owned file goes even if it was changed, as a write would have replaced it. An intended one goes only if
+ * it has the intended content. */
 static int remove_entry(Work *w, const json_t *entry) {
         const char *path = json_get_text(entry, "path");
         if (json_is_true(json_object_get(entry, "block")))
                 return remove_block(w->root, path);
         int r = file_is_unchanged(w->root, path, json_get_text(entry, "sha256"));
-        if (r == -ENOENT || r == -ENOTDIR)      /* a run that was killed got no further */
+        if (r == -ENOENT || r == -ENOTDIR)      /* a killed run got no further */
                 return remove_empty_dropin_dir(w->root, path);
         if (r == -EISDIR || r == -ELOOP) {
                 diag_warn_at(&w->warnings, "file-kept", NULL, path,
@@ -156,7 +153,7 @@ static int by_path(const void *a, const void *b) {
         return strcmp(json_get_text(*(json_t *const *)a, "path"), json_get_text(*(json_t *const *)b, "path"));
 }
 
-/* Sorted, so that the same files give the same bytes in whatever order the phases ran. */
+/* Sorted: the same files give the same bytes in any order of the phases. */
 static char *manifest_format(json_t *files) {
         size_t n = json_array_size(files);
         _free_ json_t **sorted = xcalloc(n, sizeof(json_t *));
@@ -183,7 +180,7 @@ static json_t *manifest_of_plan(const Plan *plan, Phase phase) {
         return files;
 }
 
-/* What prune-files keeps from the announcement to the end. */
+/* Kept from the announcement to the end. */
 typedef struct Pruning { json_t *old, *stale; } Pruning;
 
 static Pruning *pruning_get(Work *w) {
@@ -226,7 +223,7 @@ int manifest_announce(Work *w, RootTmp *ret) {
         return r;
 }
 
-/* To new, the manifest of the plan's phase so far, what of old stays in it; to stale, what of it is to go. */
+/* Adds entries of old that stay to new, and entries to remove to stale. */
 static void manifest_sort(const Plan *plan, Phase phase, const json_t *old, json_t *new, json_t *stale) {
         json_t *entry;
         size_t i;
@@ -238,7 +235,7 @@ static void manifest_sort(const Plan *plan, Phase phase, const json_t *old, json
                         json_array_append(new, entry);
                 else if (!ANY(a, plan->actions, plan->n,
                               action_is(a, ACTION_OF_FILES) && streq(a->target, path)))
-                        json_array_append(stale, entry);        /* not written in whatever phase */
+                        json_array_append(stale, entry);        /* no phase writes it */
         }
 }
 

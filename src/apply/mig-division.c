@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The GPUs that the layouts name, as NVIDIA's library knows them. */
+ * Finds the GPUs of the layouts in NVML. */
 #include "apply/mig.h"
 
 #include "base/str.h"
@@ -23,7 +23,7 @@ int division_fail(Division *d, const DividedGpu *part, int code, const char *wha
                                : "");
 }
 
-/* Handles are the library's until it is closed; a change of mode, or a reset, may make new ones. */
+/* A change of mode or a reset may invalidate handles, so NVML is opened again. */
 int division_open(Division *d) {
         division_close(d);
         int r = gpus_open(d->w, &d->gpus);

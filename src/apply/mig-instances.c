@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MIG instances: their profiles by name, what is there, and what is wanted in an order that fits
+ * MIG instances: profiles by name, existing instances, and the order in which new ones fit
  * (docs.nvidia.com/datacenter/tesla/mig-user-guide). */
 #include "apply/mig.h"
 
@@ -7,14 +7,11 @@
 
 #include <errno.h>
 
-/* ---- what is wanted ---- */
-
 const NvmlProfile *part_profile(const DividedGpu *part, unsigned id) {
         return FIND(p, part->profiles, part->n_profiles, p->id == id);
 }
 
-/* Profiles are asked for by name, and their numbers differ between GPUs. Some drivers list them only while
- * the mode is on. */
+/* Profile ids differ between GPUs, and some drivers list profiles only in MIG mode. */
 int part_resolve(Division *d, DividedGpu *part) {
         NvmlProfile *profiles = NULL;
         int code = nvml_mig_profiles(part->device, &profiles, &part->n_profiles);
@@ -47,8 +44,6 @@ int part_resolve(Division *d, DividedGpu *part) {
         return 0;
 }
 
-/* ---- what is there ---- */
-
 static size_t count_wanted(const DividedGpu *part, unsigned id) {
         size_t n = 0;
         for (size_t i = 0; i < part->n_wanted; i++)
@@ -73,8 +68,6 @@ int part_same(Division *d, const DividedGpu *part) {
         }
         return 1;
 }
-
-/* ---- instances ---- */
 
 static const NvmlInstance *instance_like(const NvmlInstances *list, const NvmlInstance *i) {
         return list ? FIND(l, list->items, list->n,
@@ -112,8 +105,7 @@ static int fail_create(Division *d, const DividedGpu *part, const NvmlProfile *p
         return division_fail(d, part, code, what);
 }
 
-/* The driver puts each where it likes, and small ones may leave no room for a large one: so their places are
- * chosen here. */
+/* The driver may place small instances so that a large one does not fit; this chooses the places. */
 static int part_fill_by_place(Division *d, const DividedGpu *part) {
         _cleanup_(places_done) Places p = {};
         if (part->n_wanted > PLACES_MAX)

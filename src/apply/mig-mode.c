@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MIG mode. On Hopper and later it changes at once. On Ampere it stays, also over a reboot, and a change is
- * pending until the GPU is reset: for which nobody may hold it, and which inside a virtual machine may be
- * possible only by a reboot: that is made once, before kubelet's turn, and MIG_LEDGER remembers it
- * (docs.nvidia.com/datacenter/tesla/mig-user-guide; NVIDIA/mig-parted does the same). That a GPU is in use
- * says only that its mode is pending (NVIDIA/gpu-operator#118, #1845). */
+ * MIG mode. Hopper and later change it at once. On Ampere it survives reboots, and a change stays pending
+ * until a GPU reset. A reset needs an unused GPU, and may be impossible in a virtual machine. Then the
+ * machine reboots once, before kubelet starts, and MIG_LEDGER records that
+ * (docs.nvidia.com/datacenter/tesla/mig-user-guide; NVIDIA/mig-parted does the same). "In use" only means
+ * pending (NVIDIA/gpu-operator#118, #1845). */
 #include "apply/mig.h"
 
 #include "base/log.h"
@@ -13,15 +13,11 @@
 #include <errno.h>
 
 #define LEDGER_MAX (16 << 10)
-#define IN_USE_ASKS 5                   /* a second apart: whoever looks at
-                                         * GPUs at boot lets go of them soon */
+#define IN_USE_ASKS 5                   /* a second apart: monitors let go soon */
 #define RESET_ASKS  3
-#define IN_USE_WORDS "In use by another client" /* nvidia-smi's, of a GPU that it does not reset
-                                                 * (NVIDIA/mig-parted#181) */
+#define IN_USE_WORDS "In use by another client" /* nvidia-smi, when it cannot reset (NVIDIA/mig-parted#181) */
 
-/* ---- setting it ---- */
-
-/* In use, and pending all the same? */
+/* In use, but pending? */
 static bool is_accepted(const DividedGpu *part) {
         bool on = false, pending = false;
         return nvml_mig_mode(part->device, &on, &pending) == NVML_OK && pending == part_wants_mig(part);
@@ -49,7 +45,7 @@ static int part_set_mode(Division *d, DividedGpu *part, int asks) {
         return division_fail(d, part, code, "its MIG mode cannot be set");
 }
 
-/* again: those that are in use, now that they should be no more. 1: one waits for something. */
+/* again: only GPUs that were in use. 1: a change is pending. */
 static int modes_set(Division *d, bool again) {
         bool waits = false;
         for (size_t i = 0; i < d->n; i++) {
@@ -80,10 +76,8 @@ int modes_read(Division *d) {
         return all;
 }
 
-/* ---- the reset ---- */
-
-/* GPUs that an NVSwitch connects can only be reset together, and fabric manager trains their links anew:
- * docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide. */
+/* GPUs behind an NVSwitch reset only together, and fabric manager trains their links again
+ * (docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide). */
 static int reset_all(Division *d) {
         bool together = d->w->action->class == GPU_CLASS_NVSWITCH;
         for (size_t i = 0; i < d->n; i++) {
@@ -109,15 +103,14 @@ static char *reset_failure(const Division *d) {
         return xasprintf("resetting: " IN_USE_WORDS "%s%s", *users ? "; " : "", users);
 }
 
-/* What runs again by itself meanwhile, or looks at them for a moment, is stopped or gone at the next. */
+/* Retries after units that restarted by themselves are stopped. */
 static int reset_again(Division *d) {
-        /* Persistence mode without a daemon holds them too (NVIDIA/NVSentinel#1690); set-clocks sets it
-         * again. */
+        /* Persistence mode also holds GPUs (NVIDIA/NVSentinel#1690); set-clocks sets it again. */
         bool on = false;
         for (size_t i = 0; i < d->gpus.n; i++)
                 if (nvml_persistence(d->gpus.items[i].device, &on) == NVML_OK && on)
                         (void)!nvml_set_persistence(d->gpus.items[i].device, false);
-        division_close(d);              /* else this process itself uses them */
+        division_close(d);              /* this process holds them, too */
         int r = reset_all(d);
         for (int asks = 1; r < 0 && asks < RESET_ASKS && strstr(d->w->text, IN_USE_WORDS); asks++) {
                 holders_stop(d->w, true);
@@ -130,9 +123,7 @@ static int reset_again(Division *d) {
         return r;
 }
 
-/* ---- the one reboot ---- */
-
-/* With the instance's id, which is there on all with such GPUs: an image may have been made of another. */
+/* With the instance id: an image may carry the ledger of another instance. */
 static char *ledger_text(const Division *d) {
         _free_ char *instance = NULL;
         Text t = {};
@@ -146,7 +137,7 @@ static char *ledger_text(const Division *d) {
         return text_take(&t);
 }
 
-/* The first line is the boot's id, the others are what it was made for. */
+/* The first line is the boot id. */
 static bool ledger_says(const Division *d, const char *wanted, char **ret_boot) {
         _free_ char *text = NULL;
         if (root_read(d->w->root, MIG_LEDGER, LEDGER_MAX, &text, NULL) < 0)
@@ -182,7 +173,7 @@ static char *waiting_parts(const Division *d) {
         return xasprintf("all %zu GPUs", n);
 }
 
-/* Its pods would be left without their GPUs; but the mode is set, and the next reboot is enough. */
+/* A reboot now would hit pods; the next one activates the mode. */
 static int fail_to_stop(Division *d) {
         (void)!modes_read(d);
         _free_ char *gpus = waiting_parts(d);
@@ -192,7 +183,7 @@ static int fail_to_stop(Division *d) {
                          gpus);
 }
 
-/* Why none is made here and now, if so. */
+/* Fails if no reboot may be made now. */
 static int refuse_reboot(Division *d, const char *boot, const char *gpus, const char *wanted) {
         _free_ char *earlier = NULL;
         const char *why = d->reset_why ?: "resetting did not change it";
@@ -210,11 +201,11 @@ static int refuse_reboot(Division *d, const char *boot, const char *gpus, const 
                                  gpus, why);
         if (!holders_may_stop(d->w))
                 return fail_to_stop(d);
-        /* a step that is told as late must not take the machine with it later on */
+        /* an abandoned step must not reboot later */
         if (!work_pause(d->w, 0))
                 return work_fail(d->w, -ECANCELED, CAUSE_MIG_REBOOT,
                                  "given up before MIG mode of %s took effect", gpus);
-        /* cloud-init runs them once for an instance, and has noted that before it begins */
+        /* cloud-init runs user scripts once for an instance, so a reboot would cut them off for good */
         if (d->w->early)
                 return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,
                                  "MIG mode of %s takes effect after a reboot (%s), which the run phase makes "
@@ -237,14 +228,12 @@ static int reboot_once(Division *d) {
         THEN(r, ledger_write(d, boot, wanted));
         if (r < 0)
                 return r;
-        /* Said before it is asked for: the reboot ends this run with SIGTERM, maybe before it comes to its
-         * verdict. */
+        /* Logged first: SIGTERM of the reboot may end this run before its report. */
         log_warning("%s: MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once",
                     d->w->action->id, gpus, why);
         r = work_run(d->w, CAUSE_MIG_REBOOT,
                      "MIG mode takes effect after a reboot, which cannot be asked for", argv);
-        /* The signal ends systemctl too; where it does not come, systemctl failed by itself, and a later boot
-         * may make it. */
+        /* SIGTERM also ends systemctl. Without SIGTERM, systemctl failed, and a later boot may retry. */
         d->rebooting = r >= 0 || !work_pause(d->w, USEC_PER_SEC);
         if (!d->rebooting)
                 return root_remove(d->w->root, MIG_LEDGER) < 0 ? -EIO : r;
@@ -254,16 +243,14 @@ static int reboot_once(Division *d) {
                          gpus, why);
 }
 
-/* ---- all of it ---- */
-
-/* The plan has waited for it already, so it must be up before what comes behind it. */
+/* The plan has awaited fabric manager already, so later steps need it running. */
 static int fabric_manager_return(Division *d) {
         _strv_ char **argv = command("systemctl", "start", "nvidia-fabricmanager.service", NULL);
         return work_run(d->w, CAUSE_FABRIC_MANAGER,
                         "fabric manager does not come back after the GPUs were reset", argv);
 }
 
-/* Where the mode is a step of its own the plan starts persistenced and fabric manager behind it. */
+/* After set-mig-mode the plan itself starts persistenced and fabric manager. */
 static int holders_return(Division *d, bool well) {
         bool own = d->w->action->type == ACTION_SET_MIG_MODE,
              manager = holders_stopped(d->w, "nvidia-fabricmanager.service");
@@ -271,7 +258,7 @@ static int holders_return(Division *d, bool well) {
         return well && !own && manager ? fabric_manager_return(d) : 0;
 }
 
-/* Does a reset help, and if not a reboot? Else the mode was only kept from changing by somebody. */
+/* false: only users of the GPU block the mode. */
 static bool wants_reset(const Division *d) {
         bool wants = d->w->action->type == ACTION_SET_MIG_MODE;
         for (size_t i = 0; i < d->n; i++)
@@ -287,7 +274,7 @@ static int fail_waiting(Division *d) {
         return -EIO;
 }
 
-/* A reset that fails is no failure yet. */
+/* After a failed reset, a reboot may follow. */
 static int modes_reset(Division *d) {
         int r = holders_may_stop(d->w) ? reset_again(d) : fail_to_stop(d);
         if (r < 0 && !d->reset_why)

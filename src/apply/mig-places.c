@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search for places: each in turn is tried where it can lie, and those before it are moved when that does
- * not help. */
+/* Backtracking search for the places of instances. */
 #include "apply/mig.h"
 
 #define TRIES_MAX 1000000U
@@ -15,8 +14,8 @@ static bool is_free(const Places *p, size_t n, const NvmlInstance *place) {
                     place->start < (*c)->start + (*c)->size && (*c)->start < place->start + place->size);
 }
 
-/* At most eight places for each of seven instances, and the memory they lie in has eight slices: this ends
- * soon, or the library has told nonsense. */
+/* Normally short: at most eight places for seven instances. TRIES_MAX guards against wrong answers of
+ * NVML. */
 static bool choose_from(Places *p, size_t i, unsigned *tries) {
         if (i == p->n)
                 return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * set-mig-mode and partition-gpus: MIG mode and instances as the layouts say, on all of their GPUs or on
- * none. Instances live until the next boot on every GPU, the mode does on Hopper and later, where it is set
- * together with them; on Ampere it is a step of its own, before anything holds the GPUs (mig-mode.c). */
+ * set-mig-mode and partition-gpus: MIG mode and instances of all configured GPUs, or of none. Instances never
+ * survive a reboot. On Hopper and later the mode does not either, and is set with them. On Ampere it is an
+ * earlier step, before anything uses the GPUs (mig-mode.c). */
 #include "apply/device.h"
 #include "apply/mig.h"
 
@@ -18,9 +18,7 @@ static void division_done(Division *d) {
         FREE_ALL(d->parts, d->reset_why);
 }
 
-/* ---- what is there ---- */
-
-/* 1: is as wanted, 0: is not. */
+/* 1: as wanted, 0: not. */
 static int part_look(Division *d, DividedGpu *part) {
         bool pending = false;
         work_at(d->w, "NVML was asked for the MIG mode of %s, and did not answer", part->name);
@@ -61,10 +59,7 @@ static int division_look(Division *d) {
         return r < 0 ? r : same;
 }
 
-/* ---- all or nothing ---- */
-
-/* A mode that is pending stays so: that somebody holds a GPU now is no reason to have another one after the
- * next reset. */
+/* A pending mode stays: the configuration still wants it when the GPU is free. */
 static int part_put_back(Division *d, const DividedGpu *part) {
         bool on = false, pending = false;
         int activation = NVML_OK, code = nvml_mig_mode(part->device, &on, &pending), r = 0;
@@ -75,7 +70,7 @@ static int part_put_back(Division *d, const DividedGpu *part) {
         return r < 0 || code != NVML_OK || activation != NVML_OK ? -EIO : instances_put_back(part);
 }
 
-/* Why it failed comes first, what became of the GPUs second. */
+/* The failure comes first, the state of the GPUs second. */
 static int put_back(Division *d, int failure) {
         _free_ char *why = TAKE_PTR(d->w->text);
         Cause cause = d->w->cause;
@@ -113,8 +108,6 @@ static int division_change(Division *d) {
         return r < 0 && !d->rebooting ? put_back(d, r) : r;
 }
 
-/* ---- what was found ---- */
-
 static json_t *part_found(const Division *d, const DividedGpu *part) {
         _cleanup_(nvml_instances_done) NvmlInstances there = {};
         json_t *names = json_array();
@@ -134,12 +127,12 @@ static int division_make(Division *d) {
         for (; d->n < a->device.n_layouts; d->n++)
                 d->parts[d->n].layout = &a->device.layouts[d->n];
         int same = division_look(d), r = same != 0 ? same : division_change(d);
-        if (!d->rebooting)              /* also what a process before this one has left */
+        if (!d->rebooting)              /* also units that an earlier process stopped */
                 holders_start(d->w, a->type != ACTION_SET_MIG_MODE || r < 0);
         return r < 0 ? r : same == 0;
 }
 
-/* A later change of mode may have a reboot of its own. */
+/* A later change may reboot again. */
 static int ledger_done(Work *w, int changed) {
         int r = root_remove(w->root, MIG_LEDGER);
         return r < 0 ? work_fail(w, r, CAUSE_MIG, "the MIG modes are as wanted, but %s cannot be removed: %s",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What modprobe.d(5) says of some modules: of files of the same name the one in the first directory counts,
- * and files are read in the order of their names. Lines go together where one ends in a backslash. */
+ * Reads modprobe.d(5): for each file name the first directory counts, files are in name order, and a
+ * backslash joins lines. */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -13,8 +13,7 @@
 static const char *const directories[] = { "/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d",
                                            "/usr/lib/modprobe.d", "/lib/modprobe.d" };
 
-/* The driver or a part of it: "nvidia", "nvidia_drm", not "nvidiafb". modprobe takes "-" and "_" for the
- * same. */
+/* "nvidia" and "nvidia_drm", but not "nvidiafb"; modprobe treats "-" like "_". */
 static bool names_module(const char *word, size_t size, const char *prefix) {
         size_t n = strlen(prefix);
         for (size_t i = 0; i < n; i++)
@@ -34,10 +33,9 @@ static const char *next_word(const char *s) {
 
 static void add_line(Text *to, const char *path, char *line, const char *prefix) {
         char *start = line + strspn(line, BLANK), *end = start + strlen(start);
-        while (end > start && strchr(BLANK "\\", end[-1]))     /* what is left of it leads to no other line */
+        while (end > start && strchr(BLANK "\\", end[-1]))     /* a trailing backslash joins nothing */
                 *--end = 0;
-        /* What else there is (blacklist, alias, softdep) decides whether a module is loaded, not with what:
-         * loading it anew would change nothing. */
+        /* Other lines (blacklist, alias, softdep) do not affect parameters. */
         const char *name = next_word(start);
         size_t size = word_size(start);
         bool counts = (size == strlen("options") && startswith(start, "options")) ||
@@ -69,7 +67,6 @@ static int compare_names(const void *a, const void *b) {
         return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Each once, by name. */
 static int file_names(const Root *root, char ***ret) {
         _strv_ char **names = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
@@ -116,7 +113,7 @@ static const char *next_line(const char *line) {
         return line + size + (line[size] == '\n');
 }
 
-/* The path of the first line of one that the other has not. */
+/* The path of the first line that other lacks. */
 static char *line_beyond(const char *text, const char *other) {
         for (const char *line = text; *line; line = next_line(line)) {
                 size_t size = strcspn(line, "\n");

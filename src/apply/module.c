@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * load-module → modprobe(8), which knows aliases, dependencies, options and the way a distribution
- * compresses; then the kernel's own word that the module is there. */
+ * load-module: modprobe(8), which handles aliases, dependencies and options; then the kernel is asked. */
 #include "apply/device.h"
 
 #include <errno.h>
 
 #define BUILTIN_MAX (1 << 20)
 
-/* As /sys/module spells it: modprobe takes both. */
+/* As in /sys/module; modprobe takes both spellings. */
 static char *kernel_name(const char *name) {
         char *s = xstrdup(name);
         for (char *p = s; *p; p++)
@@ -16,7 +15,7 @@ static char *kernel_name(const char *name) {
         return s;
 }
 
-/* Whoever loads one is not done while the state is not "live"; what is built in has no state. */
+/* Loading ends when the state is "live"; built-in modules have no state. */
 static int is_live(const Root *root, const char *name) {
         _free_ char *directory = xasprintf("/sys/module/%s", name),
                     *path = xasprintf("%s/initstate", directory), *state = NULL;
@@ -27,8 +26,8 @@ static int is_live(const Root *root, const char *name) {
         return r == -ENOENT ? 1 : r < 0 ? r : streq(state, "live");
 }
 
-/* "kernel/drivers/infiniband/core/ib_core.ko": modules that are part of the kernel, of which those without
- * parameters are not in /sys. */
+/* Lines are "kernel/drivers/infiniband/core/ib_core.ko". Built-in modules without parameters are not in
+ * /sys. */
 static int is_builtin(const Root *root, const char *name) {
         _free_ char *release = NULL, *path = NULL, *list = NULL;
         int r = root_read_line(root, "/proc/sys/kernel/osrelease", &release);

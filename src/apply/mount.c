@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * mount: a file system on the disks → a directory, with noatime; one that was just made gets its final
- * label when all of it is on the disk, and is made anew at the next boot if that does not come to pass. bind:
- * a directory on the disks → over the one that a daemon uses. Both look afterwards whether the kernel shows
- * what was asked for. */
+ * mount: mounts a file system with noatime. A new one gets its final label once all of it is on disk;
+ * otherwise the next boot makes it again. bind: mounts a directory of the disks over that of a daemon. Both
+ * verify the result. */
 #include "apply/storage.h"
 
 #include "base/str.h"
@@ -28,7 +27,7 @@ int attributes_copy(int from, int to) {
             fchmod(to, st.st_mode & 07777) < 0)
                 return -errno;
         ssize_t n = fgetxattr(from, LABEL_ATTRIBUTE, label, sizeof label);
-        if (n < 0)              /* it has none, or nobody here knows of labels */
+        if (n < 0)              /* no label, or no label support */
                 return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -errno;
         return fsetxattr(to, LABEL_ATTRIBUTE, label, (size_t)n, 0) < 0 && errno != EOPNOTSUPP ? -errno : 0;
 }
@@ -40,10 +39,7 @@ static int open_directory(Work *w, const char *path) {
                       : fd;
 }
 
-/* ---- mount ---- */
-
-/* Is there what the plan says? An array that had to be assembled first could not be looked into when the plan
- * was made. */
+/* Compares with the plan, which could not see into an unassembled array. */
 static int look_again(Work *w, const char *name, Content *ret) {
         const Action *a = w->action;
         int r = device_content(w, name, ret);
@@ -63,8 +59,8 @@ static int look_again(Work *w, const char *name, Content *ret) {
         return 0;
 }
 
-/* Nobody probes or assembles while the kernel takes the device. For reading: a kernel without
- * BLK_DEV_WRITE_MOUNTED mounts nothing that somebody could write to. */
+/* The lock keeps udev away. Read-only: without BLK_DEV_WRITE_MOUNTED the kernel mounts nothing that is open
+ * for writing. */
 static int device_hold(Work *w, const char *device) {
         int fd = root_open(w->root, device, O_RDONLY | O_NOFOLLOW), r = fd < 0 ? fd : -EINTR;
         work_at(w, "waiting for udev to let go of %s", device);
@@ -76,8 +72,8 @@ static int device_hold(Work *w, const char *device) {
         return work_fail(w, r, CAUSE_MOUNT, "%s cannot be locked: %s", device, strerror(-r));
 }
 
-/* From here on the next boot keeps what is on it. A kernel that cannot set labels is refused, for there every
- * reboot would empty the disks: xfs can since 4.18, ext4 since 5.17. */
+/* With this label the next boot keeps the content. A kernel that cannot set it is refused, or each reboot
+ * would empty the disks: xfs can since 4.18, ext4 since 5.17. */
 static int label_set(Work *w, int fd, const char *type) {
         char label[FSLABEL_MAX] = LABEL_FINISHED;
         struct utsname kernel;
@@ -136,8 +132,7 @@ static int mount_undo(int *fd) {
         return !path ? -ENOSYS : umount2(path, UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-/* One that a run has mounted and not finished is unmounted, so that what it covers is seen: 0, as where
- * nothing is mounted. 1: it is mounted and finished. */
+/* 0: not mounted, or unfinished and unmounted again. 1: mounted and finished. */
 static int unmount_unfinished(Work *w, const char *device, const Content *content) {
         const char *target = w->action->target;
         int fd = open_directory(w, target), r = fd < 0 ? fd : device_is_mounted(w, device, fd);
@@ -170,13 +165,13 @@ static int mount_and_finish(Work *w, const char *device, const Content *content)
                               target);
         if (r > 0 && content_unfinished(content))
                 r = mount_finish(w, covered, mounted, content->type);
-        /* else a daemon might find it there; the next boot makes it anew in any case */
+        /* a daemon must not find it; the next boot makes it again */
         if (r < 0 && mounted >= 0)
                 (void)mount_undo(&mounted);
         return r < 0 ? r : 1;
 }
 
-/* An earlier run of this boot mounted it, and was cut off before the label was there. */
+/* An earlier run of this boot mounted it and ended before setting the label. */
 static int mark_mounted(Work *w, const char *device, const Content *content) {
         _cleanup_(close_fd) int mounted = open_directory(w, w->action->target);
         int r = mounted < 0 ? mounted : device_is_mounted(w, device, mounted);
@@ -210,9 +205,7 @@ int mount_work(Work *w) {
                                                        : mount_and_finish(w, device, &content);
 }
 
-/* ---- bind ---- */
-
-/* A missing one is made to look like the source. */
+/* A new directory copies the attributes of the source. */
 static int bind_target(Work *w, int source) {
         const char *target = w->action->target;
         int there = root_exists(w->root, target),
@@ -223,8 +216,7 @@ static int bind_target(Work *w, int source) {
         return r < 0 ? work_fail(w, r, CAUSE_MOUNT, "%s cannot be made: %s", target, strerror(-r)) : 0;
 }
 
-/* 1 if the source is seen at the target by a mount, 0 if only the directory below it is; anything else is in
- * the way. */
+/* 1: mounted, 0: not mounted; another mount is an error. */
 static int bind_is_there(Work *w, int source) {
         const char *target = w->action->target;
         Place from = {}, to = {};

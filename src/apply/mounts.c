@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A device and a directory → a mount, through libmount; a directory and another → a bind, through
- * mount(2) itself. libmount comes by dlopen, since most nodes have no disk to mount. Its helpers (mount.xfs)
- * and its own table below /run stay out of it: nothing of ours needs them. */
+ * Mounts devices by libmount, and binds by mount(2). libmount is loaded by dlopen, since most nodes mount no
+ * disk. Its helpers (mount.xfs) and its table below /run are not needed. */
 #include "apply/storage.h"
 
 #include "base/str.h"
@@ -19,8 +18,6 @@ static int need_libmount(Work *w) {
                                "libmount.so.1, which mounts disks, cannot be loaded: %s", why)
                    : 0;
 }
-
-/* ---- where a directory is ---- */
 
 int place_look(int fd, Place *ret) {
         struct statx st;
@@ -53,10 +50,7 @@ static int path_resolve(Work *w, const char *path, char **ret) {
                                 path);
 }
 
-/* ---- mounts ---- */
-
-/* only_writable: a device that cannot be written would be mounted read-only otherwise, and containerd would
- * fail instead of us. */
+/* only_writable: else a read-only device would be mounted, and containerd would fail later. */
 static int context_fill(struct libmnt_context *c, const char *source, const char *target, const char *type,
                         const char *options) {
         int r = libmount.disable_helpers(c, 1);

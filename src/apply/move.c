@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * move-files: what daemons have written on the root disk → the disks, before the binds cover it. One cp
- * copies all of it to a directory of its own; when that is on disk it is renamed into place, or merged into
- * what an earlier boot left there, and only then the originals go. Cut off anywhere, the next run does it
- * again from the start: until the last step the originals are whole. What lies on the root disk was written
- * since the disks were last bound over it, so it wins; but a store is taken whole or not at all. A volume
- * outlives the machine, and what it holds for a directory wins: it takes in the root disk's content only
- * once, and later just the files of the plan. One that is a single directory keeps a mark that it was filled,
- * for what its user leaves of it may be nothing. */
+ * move-files: moves what daemons wrote on the root disk to the disks before binds cover it. One cp copies all
+ * to a directory of its own. Once that is on disk, it is renamed into place or merged with older content, and
+ * the originals are removed last. An interrupted run starts again from whole originals.
+ *
+ * On instance stores the root disk wins: it was written after the disks were last bound over it. A store
+ * moves whole or not at all. A volume outlives the machine, so its content wins: it takes the root disk
+ * content once, and later only the files of the plan. A volume that is one directory keeps a mark that it was
+ * filled, since its user may leave it empty. */
 #include "apply/storage.h"
 #include "apply/tree.h"
 
@@ -20,23 +20,23 @@
 #include <unistd.h>
 
 #define INCOMING ".nodestrap-incoming"
-#define TAKEN    ".nodestrap-taken"             /* what INCOMING becomes on a volume that is one directory */
-#define OWNER    "machine"                      /* in both of them: fill-marker.c */
+#define TAKEN    ".nodestrap-taken"             /* INCOMING after a whole volume was filled */
+#define OWNER    "machine"                      /* in both: fill-marker.c */
 #define FILE_MAX (8 << 20)
 
 typedef struct Source {
         const Move *move;
         int fd;
         char *path;             /* without links */
-        bool wanted;            /* it is to be copied */
-        bool copied;            /* it was: only the original is to go */
-        bool there;             /* what is seen there is the disks' content */
+        bool wanted;            /* must be copied */
+        bool copied;            /* is copied: remove the original */
+        bool there;             /* already shows the disks */
 } Source;
 typedef struct Moving {
         Work *work;
         const char *target;
         int fd;                 /* of the target */
-        char *incoming;         /* its path for cp */
+        char *incoming;         /* its path, for cp */
         Source *sources; size_t n, n_wanted, n_copied;
         uint64_t room;          /* bytes free before the copy */
 } Moving;
@@ -55,18 +55,16 @@ static int move_fail(const Moving *m, int r, const char *what, const char *path)
         return r;
 }
 
-/* ---- the directories ---- */
-
 static const char *base_name(const char *path) {
         const char *slash = strrchr(path, '/');
         return slash ? slash + 1 : path;
 }
 
-/* mode: that the daemons make them with; containerd itself goes from 0711 to 0700 in newer versions. store:
- * its files mean something only together, a database and the numbered trees that it names. */
+/* mode: as the daemons create it; newer containerd changes 0711 to 0700. store: a database and the numbered
+ * trees it names, useless apart. */
 typedef struct SourceKind { const char *path, *name; mode_t mode; bool store; } SourceKind;
 
-/* By the name, too: the user may have them keep it elsewhere. */
+/* Also by name, since users may relocate it. */
 static SourceKind source_kind(const Move *move) {
         static const SourceKind kinds[] = {
                 { CONTAINERD_DIR, "containerd", 0711, true },
@@ -106,12 +104,11 @@ static bool is_whole(const Source *s) {
         return !*s->move->name;
 }
 
-/* Where its content goes: a folder of the target, or the target itself. */
 static int open_there(const Moving *m, const Source *s) {
         return tree_open(m->fd, is_whole(s) ? "." : s->move->name);
 }
 
-/* Two of the user's paths may end alike. */
+/* Paths of the user may end alike. */
 static bool needs_names(const Moving *m) {
         for (size_t i = 0; i < m->n; i++)
                 for (size_t k = 0; k < i && !m->work->action->storage.volume; k++)
@@ -120,7 +117,6 @@ static bool needs_names(const Moving *m) {
         return m->work->action->storage.volume;
 }
 
-/* Its name in INCOMING, for cp. */
 static const char *incoming_name(const Moving *m, const Source *s) {
         return needs_names(m) && !is_whole(s) ? s->move->name : base_name(s->move->from);
 }
@@ -130,10 +126,7 @@ static bool is_directory(int dir, const char *name) {
         return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* ---- volumes ---- */
-
-/* Nothing is on it but what mkfs makes; or what is there is a copy that was cut off, of which INCOMING tells
- * until all of it has been taken over. */
+/* Only what mkfs makes, or an interrupted copy: INCOMING remains until its end. */
 static int volume_is_new(const Moving *m) {
         _strv_ char **names = NULL;
         int r = tree_list(m->fd, &names);
@@ -148,8 +141,8 @@ static int volume_is_new(const Moving *m) {
         return r < 0 ? r : 1;
 }
 
-/* Once the files of the plan are on the volume: what else lies on the root disk is what a run left that was
- * cut off, or something that the mount hides. */
+/* The plan files are on the volume already. The rest on the root disk is from an interrupted run, or hidden
+ * by the mount. */
 static int source_kept(const Moving *m, Source *s) {
         _strv_ char **names = NULL;
         _cleanup_(close_fd) int there = open_there(m, s);
@@ -184,13 +177,11 @@ static int volume_kept(Moving *m) {
         return r;
 }
 
-/* ---- what is to be copied ---- */
-
-/* An empty one is copied as well where the disks have none: with mode, owner, label and ACL. */
+/* An empty directory is copied if the disks lack it, for its mode, owner, label and ACL. */
 static int source_want(const Moving *m, Source *s) {
         _strv_ char **names = NULL;
         if (m->work->action->storage.volume) {
-                /* A volume that has something for the directory keeps that, whatever the root disk holds. */
+                /* Content of the volume wins. */
                 int r = is_whole(s) ? volume_is_new(m) : !is_directory(m->fd, s->move->name);
                 s->wanted = r > 0;
                 return MIN(r, 0);
@@ -200,13 +191,12 @@ static int source_want(const Moving *m, Source *s) {
         return r < 0 ? move_fail(m, r, "cannot be listed", s->move->from) : 0;
 }
 
-/* Two stores are never mixed: where each has something of its own, the disks' stays in use. Where one has
- * nothing that the other has not, it is what a run left that was cut off: the original behind the copy, or
- * the copy before the original. */
+/* Two stores are never mixed: if both have unique content, the one on the disks stays in use. If one contains
+ * the other, an interrupted run left it: the original behind the copy, or the copy before the original. */
 static int store_choose(const Moving *m, Source *s) {
         _cleanup_(close_fd) int there = tree_open(m->fd, s->move->name);
         _free_ char *where = NULL;
-        /* nothing, or no directory, which is set aside */
+        /* missing, or not a directory: set aside later */
         if (there == -ENOENT || there == -ENOTDIR || there == -ELOOP)
                 return 0;
         int r = there < 0 ? there : tree_check_copied(there, s->fd, &where);
@@ -238,7 +228,7 @@ static int source_look(const Moving *m, Source *s) {
         r = place_look(s->fd, &place);
         if (r < 0)
                 return move_fail(m, r, "cannot be looked at", s->move->from);
-        /* Its content is that of the disks already: it is bound, or is a link to there. */
+        /* It is bound already, or a link to there. */
         _cleanup_(close_fd) int fd = open_there(m, s);
         Place there;
         s->there = fd >= 0 && place_look(fd, &there) >= 0 && place_same(place, there);
@@ -260,7 +250,7 @@ static int source_look(const Moving *m, Source *s) {
                         "that run from there have to end)",
                         below, s->move->from);
         THEN(r, source_want(m, s));
-        /* a volume that takes it in held nothing for it */
+        /* a volume takes only what it lacks */
         bool choose = source_kind(s->move).store && !m->work->action->storage.volume;
         return r >= 0 && s->wanted && choose ? store_choose(m, s) : r;
 }
@@ -316,14 +306,11 @@ static int move_look(Moving *m) {
         return 0;
 }
 
-/* ---- copy, take over, remove ---- */
-
-/* A new volume, that becomes this one directory. */
 static bool fills_whole(const Moving *m) {
         return m->n == 1 && m->sources[0].wanted && is_whole(&m->sources[0]);
 }
 
-/* Of a new volume the directory itself stays: until the copy is whole it says that it is not. */
+/* The directory stays on a new volume, as a sign of an unfinished copy. */
 static int incoming_clear(const Moving *m, char **where) {
         if (!fills_whole(m) || !is_directory(m->fd, INCOMING))
                 return tree_remove(m->fd, INCOMING, where);
@@ -342,9 +329,8 @@ static int incoming_remove(const Moving *m, bool done) {
         return r < 0 ? move_fail(m, r, "is left from an earlier copy and cannot be removed", path) : 0;
 }
 
-/* A slash behind each source: where it is a link, what it leads to is copied, under the link's name.
- * --preserve=xattr: -a alone goes on in silence where an attribute is lost, and with it an overlay's whiteout
- * or a program's capability. */
+/* The slash copies what a link points to, under the name of the link. --preserve=xattr: -a alone ignores a
+ * lost attribute, e.g. an overlay whiteout or a capability. */
 static char **cp_arguments(const Moving *m) {
         static const char *const options[] = { "cp", "-a", "--preserve=xattr", "--" };
         const char *root = root_is_host(m->work->root) ? "" : root_path(m->work->root);
@@ -358,7 +344,6 @@ static char **cp_arguments(const Moving *m) {
         return argv;
 }
 
-/* One by one, each under a name of its own. */
 static int cp_each(const Moving *m, const char *what) {
         const char *root = root_is_host(m->work->root) ? "" : root_path(m->work->root);
         int r = 0;
@@ -385,7 +370,7 @@ static int fail_changed(const Moving *m, const Source *s, const char *where) {
                          s->move->from, where);
 }
 
-/* Before any of it is taken over: half of what somebody is writing is of no use to anybody. */
+/* Before the takeover, as a file in the middle of a write is useless. */
 static int verify(const Moving *m) {
         _cleanup_(close_fd) int incoming = tree_open(m->fd, INCOMING);
         int r = incoming < 0 ? move_fail(m, incoming, "cannot be opened", m->incoming) : 0;
@@ -403,7 +388,7 @@ static int verify(const Moving *m) {
         return r;
 }
 
-/* A mark in the original is that of another volume, from where somebody copied it back. */
+/* A mark in the original came from another volume. */
 static int fill_begin(const Moving *m) {
         const Source *s = &m->sources[0];
         _free_ char *where = NULL;
@@ -418,7 +403,7 @@ static int move_copy(const Moving *m) {
         _free_ char *what =
                 xasprintf("copying to %s, where %llu MiB were free (the originals stay as they are)",
                           m->target, (unsigned long long)(m->room >> 20));
-        /* without a setgid bit for cp to inherit */
+        /* no setgid bit for cp to inherit */
         if ((mkdirat(m->fd, INCOMING, 0700) < 0 && errno != EEXIST) || fchmodat(m->fd, INCOMING, 0700, 0) < 0)
                 return move_fail(m, -errno, "cannot be made", m->incoming);
         int r = fills_whole(m) ? fill_begin(m) : 0;
@@ -429,7 +414,7 @@ static int move_copy(const Moving *m) {
         return r < 0 ? r : sync_target(m);
 }
 
-/* The target itself takes in what the copy holds, and looks like the directory that it will cover. */
+/* The target takes the content and the attributes of the covered directory. */
 static int take_over_whole(const Moving *m, int incoming, const char *name, char **where) {
         _cleanup_(close_fd) int copy = tree_open(incoming, name);
         _strv_ char **names = NULL;
@@ -440,7 +425,7 @@ static int take_over_whole(const Moving *m, int incoming, const char *name, char
         return r < 0 ? r : tree_remove(incoming, name, where);
 }
 
-/* From here on the volume is not new, on whatever machine: its originals may go. */
+/* From here on the volume is filled for any machine, so originals may go. */
 static int mark_taken(const Moving *m) {
         if (!fills_whole(m))
                 return 0;
@@ -464,8 +449,8 @@ static int take_over(const Moving *m) {
         return r < 0 ? move_fail(m, r, "cannot take the place of what is there", path) : sync_target(m);
 }
 
-/* When the directory is synced all that was removed below it is gone for good (ext4 and xfs write their
- * journals in order): an old file that came back after a power cut would win over the disks' newer one. */
+/* The sync makes all removals below permanent (ext4 and xfs write their journals in order). An old file that
+ * returned after a power cut would win over a newer one. */
 static int original_remove(const Moving *m, const Source *s) {
         _cleanup_(close_fd) int there = open_there(m, s);
         _free_ char *where = NULL;
@@ -489,17 +474,14 @@ static int move(const Moving *m) {
         return r;
 }
 
-/* ---- files of the configuration phase ---- */
-
-/* With the time of the original it is a copy, which original_remove() knows. */
+/* With the same time it counts as a copy for original_remove(). */
 static int set_time(const Root *root, const char *path, struct timespec changed) {
         const struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, changed };
         _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOFOLLOW);
         return fd < 0 ? fd : futimens(fd, times) < 0 ? -errno : 0;
 }
 
-/* The first phase wrote them anew, below the directory that the volume covers from now on; on the volume they
- * are as old as the boot that wrote them there. */
+/* The first phase wrote these files below the mount; those on the volume are from an earlier boot. */
 static int file_renew(const Moving *m, const Source *s, const char *path) {
         _free_ char *data = NULL,
                     *there = xasprintf("%s/%s%s", m->target, s->move->name, path + strlen(s->move->from));
@@ -543,7 +525,7 @@ int move_work(Work *w) {
         r = move(&m);
         if (r < 0) {
                 _free_ char *where = NULL;
-                /* the next run tries again, and says why it cannot */
+                /* the next run retries and reports */
                 if (incoming_clear(&m, &where) < 0)
                         log_debug("%s/%s is left", m.target, where ?: INCOMING);
                 return r;

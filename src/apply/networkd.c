@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * remove-file, link-file → what systemd-networkd reads; reload-networkd → that it reads it again. The
- * files lie in /run, which no disk can hold up, so they are changed in the loop itself.
+ * remove-file and link-file for systemd-networkd, and reload-networkd. The files are in /run, which no disk
+ * can block, so the loop changes them itself.
  *
- * Where thirty interfaces come up at once, so many processes want networkd to read its files again. Each
- * needs a reload that began after its own files were written, and no more: they take turns under a lock, and
- * who finds that such a one has been made in the meantime is done. */
+ * Thirty interfaces that come up at once cause as many processes. Each needs one reload that began after its
+ * files were written: under a lock, a process skips its reload if another has made one since. */
 #include "apply/device.h"
 #include "apply/engine.h"
 #include "apply/file.h"
@@ -21,15 +20,13 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* When the last reload that ended well was asked for, by CLOCK_MONOTONIC and by the clock of file times, and
- * NETWORK_DIR's own time then. */
+/* Start of the last successful reload by CLOCK_MONOTONIC and by the clock of file times, and the mtime of
+ * NETWORK_DIR then. */
 #define RELOAD_STAMP RUN_DIR "/networkd-reload"
 #define PAUSE_USEC   (10 * USEC_PER_MSEC)
 #define NETWORK_FILE NETWORK_DIR "/70-eks-"
 
-/* ---- files ---- */
-
-/* Beside it may lie what a run that was killed had not put in its place yet. */
+/* A killed run may have left temporary files. */
 static void file_sweep(const Task *t) {
         (void)!root_tmp_sweep(t->apply->root, t->action->target);
 }
@@ -42,7 +39,7 @@ static int file_changed(Task *t, int r, const char *verb) {
         return CHECK_DONE_ALREADY;
 }
 
-/* A directory with something of somebody else's in it stays. */
+/* A directory with foreign files stays. */
 int remove_check(Task *t) {
         const Root *root = t->apply->root;
         const char *path = t->action->target;
@@ -57,14 +54,12 @@ int link_check(Task *t) {
         return file_changed(t, r, "linked");
 }
 
-/* ---- reload ---- */
-
 typedef struct Stamp {
         uint64_t began_usec, coarse_usec, directory_usec;
 } Stamp;
 
-/* File times come from CLOCK_REALTIME_COARSE, which stands still between two ticks. Since Linux 6.13 a file
- * that a process has looked at gets CLOCK_REALTIME (Documentation/filesystems/multigrain-ts.rst). */
+/* File times come from CLOCK_REALTIME_COARSE, which stands still between ticks, or since Linux 6.13 from
+ * CLOCK_REALTIME (Documentation/filesystems/multigrain-ts.rst). */
 static uint64_t clock_usec(clockid_t clock) {
         struct timespec t = {};
         (void)clock_gettime(clock, &t);
@@ -96,9 +91,8 @@ static uint64_t directory_usec(const Root *root, const char *dir) {
         return known ? (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec / 1000 : 0;
 }
 
-/* Where a run ended between its last file and the reload, the next one finds all files as they should be. But
- * whatever is renamed, linked or removed changes the time of its directory. Time does not always go on: early
- * in a boot the clock may be set back, so that it is another one that counts, too. */
+/* A run may end after its last file and before the reload; the directory time shows that. An early clock may
+ * be set back, so any other time counts as changed, too. */
 static bool directory_changed(const Root *root, const char *path, const Stamp *last) {
         _free_ char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
         uint64_t usec = directory_usec(root, dir);
@@ -145,14 +139,12 @@ typedef struct Reload {
         Stamp stamp;
 } Reload;
 
-/* That may be seconds after it was wanted: before there is a bus. All that was written in between is read,
- * too, and who wrote it needs no reload of its own. */
+/* May start seconds later, when there is a bus. Files written until then are read, too. */
 static void begin_reload(void *userdata) {
         Reload *reload = userdata;
         reload->stamp = stamp_now(reload->root);
 }
 
-/* Each needs one that began after its own files were written: another's will do. */
 static int reload_in_turn(Work *w) {
         uint64_t written = now_usec(), coarse = clock_usec(CLOCK_REALTIME_COARSE),
                  fine = clock_usec(CLOCK_REALTIME);
@@ -163,8 +155,8 @@ static int reload_in_turn(Work *w) {
         Stamp last = stamp_read(w->root);
         if (last.began_usec > written)
                 return 0;
-        /* Later than the files by either clock, so that the next look finds them older: a tick that comes
-         * late leaves the coarse clock behind the other. A clock that is set back meanwhile ends this. */
+        /* Waits until both clocks are past the files: the coarse one may lag. A clock that is set back ends
+         * the wait. */
         uint64_t now = coarse;
         while (now >= coarse && now <= fine && work_pause(w, PAUSE_USEC / 10))
                 now = clock_usec(CLOCK_REALTIME_COARSE);
@@ -180,9 +172,8 @@ static int reload_in_turn(Work *w) {
         return r;
 }
 
-/* Where another file has configured a secondary interface before its own came, systemd 257 keeps on reloading
- * what that has made, a route of its subnet in the main table among it. Another process's reload may have
- * been the one; so of what networkd has now it is not known who made it. */
+/* If another file configured the interface first, systemd 257 keeps its results on reload, such as a route in
+ * the main table. The last reload may be that of another process, so the origin is unknown. */
 static void reconfigure_links(Work *w) {
         for (char **name = w->given; name && *name; name++) {
                 _free_ char *file = xasprintf(NETWORK_FILE "%s.network", *name);
@@ -200,8 +191,8 @@ int networkd_work(Work *w) {
         return r < 0 ? r : 1;
 }
 
-/* Of those whose file is among what has been written: the ones that networkd has already. The primary one,
- * with which the image's default file goes, has got the same from that as from its own: it is not cut off. */
+/* Written links that networkd already has. Not the primary one: the default file of the image gives it the
+ * same, and it must not be cut off. */
 char **networkd_links(const Task *t) {
         _strv_ char **links = NULL;
         bool primary = false;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check-node: where a failure is to be tolerated with a taint, may kubelet register? It gives taints only to
- * a Node that it makes (kubernetes/kubernetes: pkg/kubelet/kubelet_node_status.go, tryRegisterWithAPIServer),
- * and no node may change its own (plugin/pkg/admission/noderestriction/admission.go, admitNode). So a Node
- * that is there, from before a reboot or from an instance that had the name before, has to have the taint
- * already, or kubelet would join as if all were well.
+ * check-node: may kubelet register, if a failure is tolerated with a taint? kubelet gives taints only to a
+ * new Node (kubernetes/kubernetes: pkg/kubelet/kubelet_node_status.go, tryRegisterWithAPIServer), and no node
+ * may change its own (plugin/pkg/admission/noderestriction/admission.go, admitNode). A Node from before a
+ * reboot, or of an earlier instance with this name, must already have the taint; otherwise kubelet would join
+ * as healthy.
  *
- * While nobody answers kubelet could not register either, so waiting costs nothing; and a node with the taint
- * has no work for anybody, so staying down costs little. */
+ * Waiting is cheap: kubelet needs the same server, and a tainted node gets no work. */
 #include "apply/device.h"
 #include "apply/identity.h"
 #include "apply/task.h"
@@ -20,8 +19,8 @@
 
 #define BACKOFF_USEC (1 * USEC_PER_SEC)
 #define BACKOFF_CAP  (5 * USEC_PER_SEC)
-#define RETRY_CAP    (30 * USEC_PER_SEC)        /* of what the server asks for */
-#define ANSWER_USEC  (2 * USEC_PER_SEC)         /* one that is cut off earlier has found out nothing */
+#define RETRY_CAP    (30 * USEC_PER_SEC)        /* limit for Retry-After */
+#define ANSWER_USEC  (2 * USEC_PER_SEC)         /* a shorter request finds out nothing */
 #define ID_MAX       100                        /* characters of a providerID in a message */
 
 static const char *what_kubelet_does(const Work *w) {
@@ -33,8 +32,6 @@ static char *shown(const char *text) {
         text_add_shown(&t, text, strlen(text), ID_MAX, 0);
         return text_take(&t);
 }
-
-/* ---- what is told ---- */
 
 static int hold_unknown(Work *w, const KubeAccess *a, const NodeLook *l) {
         return work_fail(w, -EHOSTUNREACH, l->cause,
@@ -52,8 +49,6 @@ static int hold_another(Work *w, const KubeAccess *a, const NodeLook *l) {
                          "%s; then nodestrap init or a reboot",
                          a->node, a->cluster, id, w->action->with, what_kubelet_does(w), a->node);
 }
-
-/* ---- the look ---- */
 
 static int decide(Work *w, const KubeAccess *a, const NodeLook *l) {
         const char *code = w->given ? w->given[0] : "";
@@ -77,7 +72,7 @@ static int decide(Work *w, const KubeAccess *a, const NodeLook *l) {
         return 0;
 }
 
-/* What may change by itself is waited for: an answer, and the end of another instance's Node. */
+/* Waits for an answer, and for the end of a Node of another instance. */
 static int look_until(Work *w, const KubeAccess *a) {
         uint64_t patience = work_patience(w);
         ClusterIdentity as = { a, patience };
@@ -86,8 +81,8 @@ static int look_until(Work *w, const KubeAccess *a) {
                 _cleanup_(node_look_done) NodeLook l = {};
                 work_at(w, "%s was asked for Node %s", a->server, a->node);
                 kube_node_look(a, &identity, TAINT_KEY, patience, &l);
-                /* spec.providerID is for good that of the instance whose kubelet has made the Node
-                 * (pkg/apis/core/validation, ValidateNodeUpdate); what is in no cloud's form says nothing. */
+                /* spec.providerID never changes (pkg/apis/core/validation, ValidateNodeUpdate); ids of other
+                 * forms are ignored. */
                 const char *id = l.provider_id ?: "";
                 if (l.cause == CAUSE_NONE && !(startswith(id, "aws://") && w->action->with &&
                                                !streq(strrchr(id, '/') + 1, w->action->with)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * make-nodes: /dev/nvidiactl, /dev/nvidia0 …, /dev/nvidia-uvm, -uvm-tools and -modeset. The first CUDA
- * program on the host would make them by a setuid helper; nvidia-ctk leaves out what is not there. Numbers
- * and rights are the helper's (NVIDIA/nvidia-modprobe:modprobe-utils/nvidia-modprobe-utils.c). */
+ * make-nodes: /dev/nvidiactl, /dev/nvidia0 …, /dev/nvidia-uvm, -uvm-tools and -modeset. Otherwise the first
+ * CUDA program makes them by a setuid helper, and nvidia-ctk omits missing ones. Numbers and rights are those
+ * of the helper (NVIDIA/nvidia-modprobe:modprobe-utils/nvidia-modprobe-utils.c). */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -16,9 +16,7 @@
 #define PROC     "/proc/driver/nvidia"
 #define TEXT_MAX (64 << 10)
 
-enum { FRONTEND = 195, CONTROL = 255, MODESET = 254 };  /* the major number that NVIDIA has, and minor ones */
-
-/* ---- one node ---- */
+enum { FRONTEND = 195, CONTROL = 255, MODESET = 254 };  /* NVIDIA major number, minor numbers */
 
 int node_major(const Root *root, const char *name, unsigned *ret) {
         _free_ char *text = NULL;
@@ -38,7 +36,7 @@ int node_major(const Root *root, const char *name, unsigned *ret) {
         return -ENXIO;
 }
 
-/* 1 is so already, 0 not; *ret_device: it is that device, whoever may use it. */
+/* 1: device and rights match, 0: not. *ret_device: the device matches. */
 static int is_node(int dir_fd, const char *name, dev_t device, const NodeRights *want, bool *ret_device) {
         struct stat st;
         if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -48,7 +46,7 @@ static int is_node(int dir_fd, const char *name, dev_t device, const NodeRights 
                st.st_gid == want->gid;
 }
 
-/* > 0 made, 0 was there. NVIDIA's own programs may be making the same at this moment. */
+/* > 0 made, 0 was there. NVIDIA programs may make the same node meanwhile. */
 static int make_at(int dir_fd, const char *name, dev_t device, const NodeRights *want) {
         bool same = false;
         int r = is_node(dir_fd, name, device, want, &same);
@@ -88,9 +86,7 @@ const char *node_error(int r) {
                            : strerror(-r);
 }
 
-/* ---- NVIDIA's ---- */
-
-/* The number behind "Key:" at the beginning of a line, as the driver's files have it. */
+/* The number behind "Key:" at the start of a line. */
 static bool number_of(const char *text, const char *key, unsigned *ret) {
         for (const char *line = text; line; line = strchr(line, '\n')) {
                 line += *line == '\n';
@@ -109,7 +105,7 @@ int node_of_gpu(const Root *root, const char *address, unsigned *ret) {
         return number_of(text, "Device Minor", ret) ? 0 : -EBADMSG;
 }
 
-/* As the driver's parameters say; false: somebody else makes them (NVreg_ModifyDeviceFiles=0). */
+/* From the driver parameters; false: another program makes them (NVreg_ModifyDeviceFiles=0). */
 static bool read_rights(const Root *root, NodeRights *ret) {
         _free_ char *text = NULL;
         unsigned uid = 0, gid = 0, mode = 0666, modify = 1;
@@ -150,14 +146,14 @@ static int make_frontend(Work *w, const NodeRights *want) {
                 r = make_gpu(w, *gpu, want);
                 changed = r < 0 ? r : changed || r;
         }
-        /* the module is nobody's need here: it is not loaded for its node */
+        /* this module is not loaded just for its node */
         if (changed < 0 || node_major(w->root, "nvidia-modeset", &ignored) < 0)
                 return changed;
         r = make(w, "/dev/nvidia-modeset", FRONTEND, MODESET, want);
         return r < 0 ? r : changed || r;
 }
 
-/* Everybody's, whatever the driver's parameters say: those are not this module's. */
+/* World-accessible: the driver parameters do not apply to this module. */
 static int make_uvm(Work *w) {
         static const NodeRights rights = { .mode = 0666 };
         unsigned number = 0;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * reserve-pages → nr_hugepages of one size, of one NUMA node or of all together. Writing a number succeeds
- * even where the kernel finds memory for fewer pages, so it is read back. While pages are missing, caches are
- * dropped, memory is compacted, and the kernel is asked again.
+ * reserve-pages: sets nr_hugepages of one size, for one NUMA node or the machine. The kernel may reserve
+ * fewer pages without an error, so the number is read back. While pages are missing, caches are dropped,
+ * memory is compacted, and the kernel is asked again.
  *
- * Asked for a number for all nodes, the kernel takes memory of each of them. Nodes without CPUs are memory of
- * GPUs, which the driver may be bringing online right now: where there are any, the others are asked one by
- * one. So they are where the plan knows that some will come.
+ * For the machine, the kernel uses memory of all nodes. Nodes without CPUs are GPU memory, possibly coming
+ * online right now. With such nodes, or where the plan expects them, the other nodes are asked one by one.
  * https://docs.kernel.org/admin-guide/mm/hugetlbpage.html */
 #include "apply/device.h"
 
@@ -18,22 +17,22 @@
 #define POOLS     "/sys/kernel/mm/hugepages"
 #define NODES     "/sys/devices/system/node"
 #define TRIES_MAX 8U
-/* For all tries after the first. */
+/* For all retries. */
 #define TRIES_USEC (10 * USEC_PER_SEC)
-/* This many tries in a row may bring nothing, with a pause between them: memory of a program that has just
- * ended, or of a file that has just been written, comes back a moment later. */
+/* Retries that may bring nothing, in a row: memory of an ended program or a written file is freed a little
+ * later. */
 #define FUTILE_MAX  2U
 #define FUTILE_USEC (200 * USEC_PER_MSEC)
 
-/* nr_hugepages counts both. A surplus page is in use, but no longer reserved; it goes when its user ends. */
+/* nr_hugepages counts both. A surplus page is in use but not reserved, and goes when its user ends. */
 typedef struct Pool { uint64_t reserved, surplus; } Pool;
 
-/* Where pages are asked for: of one node or of the machine one directory, or those of all nodes with CPUs. */
+/* The pools: one directory of a node or the machine, or those of all nodes with CPUs. */
 typedef struct Place {
-        char **nodes;           /* "node0", "node1", …, those that have CPUs */
+        char **nodes;           /* nodes with CPUs: "node0", "node1" … */
         char **pools;           /* directories; never empty */
-        char **others;          /* those of nodes without CPUs, which must hold none */
-        bool spread;            /* pools is of nodes, not of the machine */
+        char **others;          /* of nodes without CPUs; must stay empty */
+        bool spread;            /* pools are of nodes, not of the machine */
 } Place;
 
 static void place_done(Place *p) {
@@ -48,7 +47,7 @@ static char *pool_of(const Action *a, const char *node) {
                     : xasprintf(POOLS "/hugepages-%llukB", kilobytes);
 }
 
-/* One whose CPUs cannot be read has some. */
+/* Unreadable means that it has CPUs. */
 static bool has_cpus(const Root *root, const char *node) {
         _free_ char *path = xasprintf(NODES "/%s/cpulist", node), *list = NULL;
         return root_read_line(root, path, &list) < 0 || *list;
@@ -60,7 +59,6 @@ static void place_find(Place *p, const Root *root, const Action *a) {
         _strv_ char **names = root_names(root, NODES);
         for (char **name = names; name && *name; name++)
                 if (startswith(*name, "node")) {
-                        /* A node without memory has no pools. */
                         bool cpus = has_cpus(root, *name);
                         char *pool = pool_of(a, *name);
                         if (cpus)
@@ -94,7 +92,6 @@ static int one_read(const Root *root, const char *directory, Pool *ret) {
         return r;
 }
 
-/* The sum of them. */
 static int pool_read(const Root *root, char *const *directories, Pool *ret) {
         int r = 0;
         *ret = (Pool){};
@@ -107,17 +104,14 @@ static int pool_read(const Root *root, char *const *directories, Pool *ret) {
         return r;
 }
 
-/* ---- asking ---- */
-
 static void compact(const Root *root, const char *node) {
         _free_ char *path = xasprintf(NODES "/%s/compact", node);
         (void)!root_write_value(root, path, "1");
 }
 
-/* Best effort: a kernel may lack any of these files, and only the pages tell whether it helped. The first
- * round drops what is cached of files ("1"), and a round after a futile one also what the kernel caches for
- * itself ("3"), which it cannot move: https://docs.kernel.org/admin-guide/sysctl/vm.html#drop-caches
- * What was changed is written to disk for that, but once: sync() waits for all that others write. */
+/* A kernel may lack any of these files. First file caches are dropped ("1"), after a futile round also kernel
+ * objects ("3"), which cannot move: https://docs.kernel.org/admin-guide/sysctl/vm.html#drop-caches. sync()
+ * only once, as it waits for all writers. */
 static void make_room(Work *w, const Place *place, bool first, bool futile) {
         if (first) {
                 work_at(w, "writing changed files to their disks, so that the memory that caches them can be "
@@ -149,7 +143,7 @@ static int fail_to_reserve(Work *w, int r, const char *directory) {
                          strerror(-r));
 }
 
-/* -EOPNOTSUPP: this kernel makes pages of that size only at boot, which is the one reason for its EINVAL
+/* -EOPNOTSUPP: the kernel reserves this size only at boot, the one reason for EINVAL
  * (linux:mm/hugetlb.c:__nr_hugepages_store_common). */
 static int one_ask(Work *w, const char *directory, uint64_t count, Pool *ret) {
         _free_ char *path = xasprintf("%s/nr_hugepages", directory),
@@ -160,8 +154,8 @@ static int one_ask(Work *w, const char *directory, uint64_t count, Pool *ret) {
         return one_read(w->root, directory, ret);
 }
 
-/* Each its share of what is left, so that what one cannot give falls to the next; what the last ones could
- * not give then falls to the first. more: none is to go, so one that has more than its share keeps it. */
+/* Each pool gets its share of the rest, so a later one makes up for a short one. A second round asks the
+ * first ones again. more: no pool shrinks. */
 static int shares_ask(Work *w, char *const *pools, bool more) {
         uint64_t left = w->action->pages.count, n = strv_length(pools);
         int r = 0;
@@ -181,7 +175,6 @@ static int shares_ask(Work *w, char *const *pools, bool more) {
         return r;
 }
 
-/* Asks once, and reads what came. */
 static int pages_ask(Work *w, const Place *place, Pool *pool) {
         int r = 0;
         work_at(w, "the kernel was looking for memory for them");
@@ -195,11 +188,11 @@ static int pages_ask(Work *w, const Place *place, Pool *pool) {
         return r < 0 ? r : pool_read(w->root, place->pools, pool);
 }
 
-/* Ends with what could be had, which may be less: what one try brought stays when the next brings nothing. */
+/* The result may be short; what a try brought stays. */
 static int pages_reserve(Work *w, const Place *place, Pool *pool, unsigned *ret_tries) {
         unsigned tries = 1, futile = 0;
         int r = pages_ask(w, place, pool);
-        uint64_t end = now_usec() + TRIES_USEC; /* from here on: that answer may have taken a minute */
+        uint64_t end = now_usec() + TRIES_USEC; /* after the first answer, which may take a minute */
         for (; r >= 0 && pool->reserved != w->action->pages.count && tries < TRIES_MAX; tries++) {
                 uint64_t before = pool->reserved;
                 if (futile == FUTILE_MAX || now_usec() >= end || !work_pause(w, futile * FUTILE_USEC))
@@ -212,15 +205,12 @@ static int pages_reserve(Work *w, const Place *place, Pool *pool, unsigned *ret_
         return r;
 }
 
-/* ---- telling ---- */
-
-/* From "Node 0 MemFree:  123 kB" of a node or "MemFree:  123 kB" of the machine; 0: no such key. */
+/* "Node 0 MemFree: 123 kB" or "MemFree: 123 kB"; 0: no such key. */
 static unsigned long long memory_mib(const char *meminfo, const char *key) {
         const char *p = strstr(meminfo, key);
         return p ? strtoull(p + strlen(key), NULL, 10) / 1024 : 0;
 }
 
-/* Of a node, of the machine, or of all nodes that pages may be on. */
 static void add_memory(Work *w, const Place *place, const Pool *pool, Text *t) {
         _strv_ char **paths = NULL;
         if (w->action->pages.node >= 0)
@@ -243,7 +233,7 @@ static void add_memory(Work *w, const Place *place, const Pool *pool, Text *t) {
                  free_mib >= missing ? ", in pieces that are too small or cannot be moved together" : "");
 }
 
-/* How a number for all nodes was spread over them. */
+/* How the pages are spread over nodes. */
 static void add_shares(Work *w, const Place *place, Text *t) {
         const char *between = " (";
         size_t before = t->size;
@@ -309,7 +299,7 @@ static void note(Work *w, const Pool *pool) {
                              a->pages.node < 0 ? json_null() : json_integer(a->pages.node));
 }
 
-/* Is all as the action wants it? What there is, there and where none may be. */
+/* 1: as wanted. Also returns the pages there and the stray ones. */
 static int pool_look(const Root *root, const Action *a, const Place *place, Pool *ret, Pool *ret_stray) {
         int r = pool_read(root, place->pools, ret);
         THEN(r, pool_read(root, place->others, ret_stray));
@@ -335,7 +325,7 @@ int pages_work(Work *w) {
         place_find(&place, w->root, a);
         int r = pool_look(w->root, a, &place, &pool, &stray);
         if (r == -ENOENT && pool.reserved == 0) {
-                /* To have none of a size that is not there is no failure. */
+                /* A missing size has no pages. */
                 _free_ char *node = xasprintf(NODES "/node%d", w->action->pages.node);
                 if (w->action->pages.count == 0)
                         return 0;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * create-raid → mdadm(8). Which disks and whether something is lost was decided in the plan; here each disk
- * is locked, looked at once more, and only then written to. Arrays are known by what they are made of, never
- * by name: md127 is as good as another.
+ * create-raid: mdadm(8). The plan chose disks and data loss; here each disk is locked and checked again
+ * before it is written. Arrays are identified by members, never by name (md127 is fine).
  *
- * The locks are held until the array runs, and longer where it was written to: to stop an array, to wipe a
- * disk, to close a member after writing, each makes udev assemble what it finds. mdadm itself waits for the
- * array's own node alone, which no lock holds up. */
+ * Locks are held until the array runs, and longer on written disks: udev assembles disks after a stop, a wipe
+ * or a close. mdadm waits only for the array node, which no lock blocks. */
 #include "apply/storage.h"
 
 #include "base/str.h"
@@ -14,13 +12,13 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define CHUNK_KIB 256U  /* the largest chunk that an XFS log stripe can follow (mkfs.xfs(8), -l su) */
+#define CHUNK_KIB 256U  /* the most that an XFS log stripe can follow (mkfs.xfs(8), -l su) */
 
-#define WIPED_AT_START (1U << 20)       /* of the data: where superblocks of file systems lie */
+#define WIPED_AT_START (1U << 20)       /* superblocks of file systems lie here */
 #define ZEROS           (64U << 10)     /* written at a time */
-#define SUPERBLOCK_SIZE 4096U           /* md's, version 1 (linux/raid/md_p.h) */
+#define SUPERBLOCK_SIZE 4096U           /* of md, version 1 (linux/raid/md_p.h) */
 
-/* One disk of the step, ours while fd is open. */
+/* A disk, locked while fd is open. */
 typedef struct LockedDisk { const char *name, *serial; int fd; Content content; } LockedDisk;
 typedef struct LockedDisks { LockedDisk *items; size_t n; } LockedDisks;
 
@@ -33,15 +31,15 @@ static void disks_unlock(LockedDisks *all) {
         free(all->items);
 }
 
-/* Once it is let go, udev has mdadm look at each member that was written to, more than once: seconds of the
- * same processors that make the file system, mount it and copy. It may, when all of that is done. */
+/* After the release, udev runs mdadm on each written member, which takes seconds of CPU. That waits until
+ * storage is done. */
 static void disks_keep(Work *w, LockedDisks *all) {
         for (size_t i = 0; i < all->n; i++)
                 work_keep(w, TAKE_FD(all->items[i].fd));
 }
 
 static int disk_take(Work *w, LockedDisk *d) {
-        /* before it is opened for writing, which its owner would notice */
+        /* before it is opened for writing, which an owner would notice */
         int r = disk_same(w, d->name, d->serial);
         if (r < 0)
                 return r;
@@ -82,7 +80,7 @@ static bool is_free(const Content *c) {
         return c->kind == CONTENT_BLANK || c->kind == CONTENT_REMAINS;
 }
 
-/* What an array of ours has left, from whatever host. */
+/* The rest of our array, from any host. */
 static bool is_remains(const Content *c) {
         return c->kind == CONTENT_RAID_MEMBER && raid_is_ours(&c->raid);
 }
@@ -91,10 +89,7 @@ static bool is_of_array(const Content *c, const char *uuid) {
         return c->kind == CONTENT_RAID_MEMBER && c->raid.uuid && uuid && streq(c->raid.uuid, uuid);
 }
 
-/* ---- arrays that stand in the way ---- */
-
-/* Nobody can be using an array that does not run, and mdadm takes no disk that is held. One that runs came
- * after the plan was made. */
+/* mdadm needs free disks. An array that does not run has no user; one that runs is newer than the plan. */
 static int may_stop(Work *w, const char *array) {
         _free_ char *path = xasprintf("/sys/block/%s/slaves", array);
         _strv_ char **members = NULL;
@@ -124,7 +119,7 @@ static int array_stop(Work *w, const char *array) {
         return work_run(w, CAUSE_ARRAY, what, argv);
 }
 
-/* Checks all disks, then stops what holds any of them, `except` apart, which may run. */
+/* Checks all disks, then stops their arrays, except one. */
 static int arrays_stop(Work *w, const LockedDisks *all, const char *except) {
         _strv_ char **arrays = NULL;
         int r = 0;
@@ -141,8 +136,6 @@ static int arrays_stop(Work *w, const LockedDisks *all, const char *except) {
                 r = array_stop(w, *a);
         return r;
 }
-
-/* ---- wiping ---- */
 
 static int zero(int fd, uint64_t offset, size_t size) {
         _free_ char *zeros = xcalloc(ZEROS, 1);
@@ -163,15 +156,14 @@ static int fail_to_write(Work *w, int r, const char *name) {
                          shown, strerror(-r));
 }
 
-/* Before anything else is written, to all disks of an array that is made. */
+/* Written to all disks of a new array before anything else. */
 static int set_mark(Work *w, LockedDisk *d, bool set) {
         int r = set ? disk_mark(d->fd, true) : disk_unmark(d->fd, true);
         return r < 0 ? fail_to_write(w, r, d->name) : 0;
 }
 
-/* First the mark, then what the data begins with, then md's superblock, each down to the disk: a power cut in
- * between leaves remains that are known as such, and never a disk that shows an old file system when it is
- * made part of an array again. */
+/* Mark, start of the data, md superblock, each synced. So a power cut leaves known remains, and a re-added
+ * disk never shows an old file system. */
 static int wipe(Work *w, LockedDisk *d) {
         int r = disk_still(w, d->name, d->serial, NULL);
         if (r < 0 || is_free(&d->content))
@@ -208,8 +200,7 @@ static int both_ends(Work *w, const char *array) {
         return r < 0 ? fail_to_write(w, r, array) : 0;
 }
 
-/* A new array is blank. Where only the superblocks of an old one were taken away, by hand, the new one shows
- * what that held, which fits together or not. */
+/* A new array should be blank. If an old superblock was removed by hand, it may show old content. */
 static int clean(Work *w, const char *array) {
         _cleanup_(content_done) Content c = {}, left = {};
         int r = device_content(w, array, &c);
@@ -226,9 +217,7 @@ static int clean(Work *w, const char *array) {
                          array, what, array);
 }
 
-/* ---- mdadm ---- */
-
-/* The array is looked at by what it is made of: mdadm's word that it started is not enough. */
+/* The members are checked: the success of mdadm is not enough. */
 static int array_is_up(Work *w) {
         _free_ char *array = NULL;
         int r = step_device(w, &array);
@@ -247,9 +236,8 @@ static const char *device_of(const Action *a) {
         return a->storage.device ?: a->target;
 }
 
-/* --homehost=any is stored in the name ("any:kubernetes") and makes the array local to whatever host
- * assembles it (mdadm(8)), so that udev calls it by its name after the host was renamed. --run answers
- * mdadm's questions. */
+/* --homehost=any makes the array local to any host (mdadm(8)), so udev uses its name after the host was
+ * renamed. --run answers questions of mdadm. */
 static int array_create(Work *w) {
         const Action *a = w->action;
         _free_ char *array = NULL;
@@ -259,12 +247,10 @@ static int array_create(Work *w) {
         strv_push(&argv, xasprintf("--level=%s", a->storage.level));
         strv_push(&argv, xasprintf("--chunk=%u", CHUNK_KIB));
         strv_push(&argv, xasprintf("--raid-devices=%zu", strv_length(a->storage.disks)));
-        if (!streq(a->storage.level, "raid0")) { /* which has none, and mdadm says so */
-                /* The copies of a new RAID10 are not made the same, which takes hours. Blank disks are; where
-                 * a wiped member holds other old bytes than its twin nobody asks for them, for a file system
-                 * reads what it has written, and that went to both (an md "check" counts such places). After
-                 * a power cut md compares only what the bitmap has noted (md(4)), in large regions, so that
-                 * few writes have to wait for the bitmap. */
+        if (!streq(a->storage.level, "raid0")) { /* raid0 has no bitmap, and mdadm says so */
+                /* No initial sync of RAID10, which takes hours. Blank disks are equal; different bytes of
+                 * wiped members are never read before they are written (an md "check" counts them). After a
+                 * power cut md compares only regions of the bitmap (md(4)); large regions slow few writes. */
                 strv_add(&argv, "--assume-clean");
                 strv_add(&argv, "--bitmap=internal");
                 strv_add(&argv, "--bitmap-chunk=512M");
@@ -282,9 +268,7 @@ static int array_assemble(Work *w, char *const *disks) {
         return mdadm(w, "assembled", &argv, disks);
 }
 
-/* ---- the states of a step ---- */
-
-/* From here on they say that nothing on them is needed, until a file system is there. */
+/* Marked as not needed, until a file system is there. */
 static int create(Work *w, LockedDisks *all) {
         int r = 0;
         for (size_t i = 0; i < all->n && r >= 0; i++)
@@ -303,8 +287,7 @@ static int make(Work *w, LockedDisks *all) {
         return create(w, all);
 }
 
-/* Are all members here of the array that this one belongs to? Then it is not lost. One that is more than an
- * event behind the latest is no member any more, by mdadm's rule. */
+/* A whole array is not lost. mdadm rejects a member that is more than one event behind. */
 static bool is_whole(const LockedDisks *all, const RaidMember *raid) {
         uint64_t latest = 0;
         size_t n = 0;
@@ -341,7 +324,7 @@ static int assemble(Work *w, LockedDisks *all) {
         for (size_t i = 0; i < all->n; i++)
                 if (!is_of_array(&all->items[i].content, w->action->storage.array_uuid))
                         return device_refuse(w, all->items[i].name, &all->items[i].content);
-        /* udev may have been quicker. */
+        /* udev may have been faster */
         _free_ char *array = NULL;
         if (disk_holder(w, all->items[0].name, &array) >= 0 && array && array_runs(w->root, array))
                 return array_is_up(w) < 0 ? -ENODEV : 0;
@@ -373,7 +356,7 @@ static char **names(const Work *w, const LockedDisks *all, bool joining) {
         return v;
 }
 
-/* With what is left of it: a RAID10 can do without one of each pair. */
+/* RAID10 works with one member of each pair. */
 static int start_degraded(Work *w, const LockedDisks *all, char *const *left, char **ret) {
         _free_ char *array = NULL, *now = NULL;
         int r = disk_holder(w, left[0], &array);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * NVIDIA's driver reads its options when it is loaded: in the devices phase, beside which user scripts run
- * that may write a file of modprobe.d(5). Whose lines are others in the run phase, is loaded anew, as if that
- * file had been there in time; all later steps look for themselves and do what is to be done again. */
+ * The NVIDIA driver reads options when it is loaded, in the devices phase. User scripts may write
+ * modprobe.d(5) files meanwhile. If the lines differ in the run phase, the driver is loaded again, and later
+ * steps repeat what is needed. */
 #include "apply/gpus.h"
 #include "apply/device.h"
 
@@ -33,10 +33,7 @@ int driver_note_options(Work *w) {
         return r < 0 ? r : record_write(w, now);
 }
 
-/* ---- out and in again ---- */
-
-/* Those that stand on it first: nvidia_drm, nvidia_modeset, nvidia_uvm, gdrdrv, nvidia. Each is looked at
- * once, whatever it is said to stand on. */
+/* Dependents first: nvidia_drm, nvidia_modeset, nvidia_uvm, gdrdrv, nvidia. Each module is visited once. */
 static void add_users(const Work *w, const char *module, char ***seen, char ***to) {
         _free_ char *path = xasprintf("/sys/module/%s/holders", module);
         _strv_ char **users = NULL;
@@ -55,7 +52,6 @@ static int unload(Work *w, char *const *modules) {
         return work_run(w, CAUSE_DRIVER_SETTING, "NVIDIA's driver cannot be unloaded", argv);
 }
 
-/* Of the driver itself, should it not be there again. */
 static int load(Work *w) {
         _strv_ char **argv = command("modprobe", DRIVER, NULL);
         return root_exists(w->root, "/sys/module/" DRIVER) > 0
@@ -77,14 +73,14 @@ static int reload(Work *w, const char *file, const char *now) {
         bool noted = holders_note(w, modules);
         if (noted)
                 holders_stop(w, true);
-        /* the toolkit would look at GPUs that are not ready yet when it sees the driver come */
+        /* the toolkit must not look at GPUs before they are ready */
         int r = noted && root_remove(w->root, CDI_TURN) >= 0 ? unload(w, modules) : -EIO;
         if (r < 0) {
                 _free_ char *users = holders_found(w), *text = TAKE_PTR(w->text);
                 text = text ?: xstrdup(RUN_DIR " cannot be written");
                 _free_ char *why =
                         xasprintf("%.*s%s%s", (int)strcspn(text, "\n"), text, *users ? "; " : "", users);
-                holders_start(w, true); /* some modules may be out */
+                holders_start(w, true); /* some modules may be unloaded */
                 warn(w, file, why);
                 return load(w);
         }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * forget-state → the files in which kubelet notes how it has divided CPUs, memory and devices. kubelet ends
- * where one of an earlier boot contradicts this one: another policy, other CPUs, other memory, a wrong
- * checksum (siderolabs/talos#7504, bottlerocket-os/bottlerocket#1465, kubernetes/kubernetes#131253). No
- * container of that boot runs any more, and kubelet divides again for each pod that it admits. Pods of this
- * boot hold what the files say: nothing is touched where kubelet may have run in it.
+ * forget-state: the files in which kubelet records its allocation of CPUs, memory and devices. kubelet exits
+ * if a file of an earlier boot does not match: policy, CPUs, memory or checksum (siderolabs/talos#7504,
+ * bottlerocket-os/bottlerocket#1465, kubernetes/kubernetes#131253). No container of that boot runs, and
+ * kubelet allocates again for each pod. If kubelet may have run in this boot, its files stay.
  *
- * The checksums are FNV-1a, 32 bits, over the text that Go's spew makes of the structure, and CRC-32 in the
- * state of devices (kubernetes/kubernetes:pkg/kubelet/checkpointmanager/checksum/checksum.go,
- * pkg/kubelet/cm/dra/state/checkpoint.go). Where a feature gate adds to the structure, nothing is compared:
- * such a file goes. */
+ * Checksums are FNV-1a, 32 bits, over the text of Go spew, and CRC-32 for devices
+ * (kubernetes/kubernetes:pkg/kubelet/checkpointmanager/checksum/checksum.go,
+ * pkg/kubelet/cm/dra/state/checkpoint.go). A file that a feature gate extends fails the comparison and
+ * goes. */
 #include "apply/device.h"
 
 #include "apply/gpus.h"
@@ -22,13 +21,11 @@
 #include <zlib.h>
 
 #define STATE_MAX  (16 << 20)
-#define CPUS_MAX   8192                 /* CONFIG_NR_CPUS has this limit on x86-64 */
+#define CPUS_MAX   8192                 /* limit of CONFIG_NR_CPUS on x86-64 */
 #define CPUS_FILE  "/sys/devices/system/cpu/online"
 #define UNREADABLE "kubelet cannot read it"
 #define OTHER_SUM  "its checksum is wrong"
 #define OTHER_POLICY "it is of another policy"
-
-/* ---- what the plan says ---- */
 
 static const char *setting(const Action *a, const char *name) {
         size_t n = strlen(name);
@@ -37,8 +34,6 @@ static const char *setting(const Action *a, const char *name) {
                         return *word + n + 1;
         return NULL;
 }
-
-/* ---- sets of CPUs ---- */
 
 typedef struct Cpus { unsigned char has[CPUS_MAX]; } Cpus;
 
@@ -59,8 +54,6 @@ static bool cpus_read(Cpus *to, const char *list) {
         return true;
 }
 
-/* ---- checksums ---- */
-
 static bool sum_is(const json_t *sum, const char *text) {
         uint32_t hash = 2166136261;
         for (const char *s = text; *s; s++)
@@ -72,7 +65,7 @@ static bool is_empty(const json_t *value) {
         return !value || json_is_null(value) || (json_is_object(value) && json_object_size(value) == 0);
 }
 
-/* kubelet 1.37 has the same once more as text, with a checksum of its own, and only reads that
+/* kubelet 1.37 repeats the state as text with its own checksum, and reads only that
  * (kubernetes/kubernetes:pkg/kubelet/cm/cpumanager/state/checkpoint.go). */
 static const char *data_contradicts(const json_t *state) {
         static const char *const keys[] = { "policyName", "defaultCpuSet", "machineState", "entries" };
@@ -93,9 +86,7 @@ static const char *data_contradicts(const json_t *state) {
         return is_empty(json_object_get(inner, "podEntries")) ? NULL : "whole pods hold something in it";
 }
 
-/* ---- CPUs ---- */
-
-/* "pod:map[container:0-1 other:3] pod:map[…]", in the order of the keys; the CPUs to taken. */
+/* Formats "pod:map[container:0-1 other:3] pod:map[…]" in key order, and adds the CPUs to taken. */
 static bool entries_read(const json_t *entries, Text *to, Cpus *taken) {
         _free_ JsonMember *pods = json_members(entries, true);
         for (JsonMember *pod = pods; pod->key; pod++) {
@@ -114,8 +105,8 @@ static bool entries_read(const json_t *entries, Text *to, Cpus *taken) {
         return true;
 }
 
-/* kubernetes/kubernetes:pkg/kubelet/cm/cpumanager/policy_static.go, validateState(). kubelet itself
- * chooses the CPUs that it reserves by their number: those that pods hold may be among them now. */
+/* kubernetes/kubernetes:pkg/kubelet/cm/cpumanager/policy_static.go, validateState(). kubelet chooses reserved
+ * CPUs by number, so CPUs of pods may be among them. */
 static const char *static_contradicts(const Root *root, const Action *a, const Cpus *shared,
                                       const Cpus *taken, bool holds) {
         Cpus online = {}, reserved = {};
@@ -126,7 +117,7 @@ static const char *static_contradicts(const Root *root, const Action *a, const C
                 return "kubelet chooses the reserved CPUs by their number";
         if (root_read_line(root, CPUS_FILE, &line) < 0 || !cpus_read(&online, line) ||
             !cpus_read(&reserved, list ?: ""))
-                return NULL;            /* it cannot be told from here */
+                return NULL;            /* not known here */
         for (size_t i = 0; i < CPUS_MAX; i++) {
                 if (shared->has[i] && taken->has[i])
                         return "a CPU is shared and held in it";
@@ -154,22 +145,20 @@ static const char *cpu_contradicts(const Root *root, const Action *a, const json
             !entries_read(entries, &t, &taken))
                 return UNREADABLE;
         text_add(&t, "] Checksum:(checksum.Checksum)0}");
-        /* 0 is from before there were checksums, and kubelet takes it */
+        /* kubelet accepts 0, from before checksums */
         const json_t *sum = json_object_get(state, "checksum");
         if (json_integer_value(sum) != 0 && !sum_is(sum, t.data))
                 return OTHER_SUM;
         const char *why = data_contradicts(state);
         if (why || !streq(policy, "static"))
                 return why;
-        /* kubelet fills an empty one where no pod holds any */
+        /* kubelet fills an empty set if no pod holds a CPU */
         bool holds = !is_empty(entries);
         return *shares || holds ? static_contradicts(root, a, &shared, &taken, holds) : NULL;
 }
 
-/* ---- memory ---- */
-
-/* kubelet compares memory, huge pages and reserves of each NUMA node to the byte, and what it sums up of
- * pods (kubernetes/kubernetes:pkg/kubelet/cm/memorymanager/policy_static.go, validateState()). The kernel
+/* kubelet compares sizes of each NUMA node to the byte
+ * (kubernetes/kubernetes:pkg/kubelet/cm/memorymanager/policy_static.go, validateState()), but the kernel
  * takes another amount at each boot (kubernetes/kubernetes#131253). So a file of Static never stays. */
 static const char *memory_contradicts(_unused_ const Root *root, _unused_ const Action *a,
                                       const json_t *state, const char *policy) {
@@ -187,10 +176,7 @@ static const char *memory_contradicts(_unused_ const Root *root, _unused_ const 
         return data_contradicts(state);
 }
 
-/* ---- devices ---- */
-
-/* Drivers have prepared claims, and kubelet must know them to take them back: only a file that it refuses
- * goes. */
+/* kubelet needs prepared claims to release them, so only a file that it rejects goes. */
 static const char *dra_contradicts(_unused_ const Root *root, _unused_ const Action *a, const json_t *state,
                                    _unused_ const char *form) {
         const char *data = json_get_text(state, "Data");
@@ -202,10 +188,8 @@ static const char *dra_contradicts(_unused_ const Root *root, _unused_ const Act
         return json_is_object(inner) ? NULL : UNREADABLE;
 }
 
-/* ---- all of them ---- */
-
 static const struct {
-        const char *name, *setting;     /* a setting that the plan does not know: not looked at */
+        const char *name, *setting;     /* without this setting in the plan: skipped */
         const char *(*contradicts)(const Root *root, const Action *a, const json_t *state, const char *value);
 } states[] = {
         { "cpu_manager_state",    "cpuManagerPolicy",    cpu_contradicts },
@@ -217,7 +201,7 @@ static char *state_path(const Action *a, size_t i) {
         return xasprintf("%s/%s", a->target, states[i].name);
 }
 
-/* Why it is to go, static text to *ret_why; NULL: it stays, as does one that is too large to be judged. */
+/* *ret_why: why it must go, static text. NULL: it stays, also if it is too large. */
 static int state_judge(const Root *root, const Action *a, size_t i, const char **ret_why) {
         _free_ char *path = state_path(a, i), *text = NULL;
         const char *value = setting(a, states[i].setting);
@@ -243,7 +227,7 @@ static int state_judge(const Root *root, const Action *a, size_t i, const char *
         return 0;
 }
 
-/* kubelet makes the control group of all pods when it starts, and leaves it. */
+/* kubelet makes this control group at its start and never removes it. */
 static bool kubelet_has_run(const Root *root) {
         static const char *const groups[] = {
                 "/sys/fs/cgroup/kubepods.slice",
@@ -280,7 +264,7 @@ int state_work(Work *w) {
                 const char *why = NULL;
                 work_at(w, "%s was being read", path);
                 int r = kubelet_has_run(w->root) ? 0 : state_judge(w->root, w->action, i, &why);
-                /* Nothing runs below another root. */
+                /* another root runs nothing */
                 if (r >= 0 && why && (removed > 0 || !root_is_host(w->root) || holders_may_stop(w)))
                         r = root_remove(w->root, path);
                 if (r < 0)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * set-sysctl → a file below /proc/sys. Compared as the kernel shows values (one blank for any number of
- * them, lists of numbers that may be longer than what was given), so that a second run finds nothing to do;
- * read back, for some are rounded or kept as they were. */
+ * set-sysctl: writes below /proc/sys. Values are compared as the kernel shows them (any blanks, longer
+ * lists), so a second run changes nothing. They are read back, since some are rounded or ignored. */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -10,15 +9,13 @@
 #include <errno.h>
 
 #define VALUE_MAX   (64 << 10)
-#define SHOWN_MAX   60          /* characters of a value in a sentence */
+#define SHOWN_MAX   60          /* characters of a value in a message */
 #define BLANKS      " \t\n"
-
-/* ---- comparing ---- */
 
 typedef struct Number { bool negative; unsigned long long magnitude; } Number;
 
-/* Sign and 64 bits, as kernel/sysctl.c:proc_get_long() reads them: decimal, 0x… or octal. false: it is no
- * number, or too large to be told from another one. */
+/* Sign and 64 bits: decimal, 0x… or octal, like kernel/sysctl.c:proc_get_long(). false: not a number, or
+ * too large. */
 static bool parse_number(const char *word, Number *ret) {
         const char *digits = word + (*word == '-' || *word == '+');
         char *end = NULL;
@@ -40,7 +37,7 @@ static char **words_of(const char *text) {
         return words;
 }
 
-/* The kernel changes as many numbers of a list as it is given ("kernel.printk = 4"). */
+/* The kernel accepts a part of a list ("kernel.printk = 4"). */
 static bool same_value(const char *want, const char *have) {
         _strv_ char **a = words_of(want), **b = words_of(have);
         size_t n = strv_length(a), m = strv_length(b);
@@ -58,8 +55,6 @@ static bool same_value(const char *want, const char *have) {
         return n == m || numbers;
 }
 
-/* ---- telling ---- */
-
 static char *value_shown(const char *value) {
         _strv_ char **words = words_of(value);
         _free_ char *line = strv_join(words, " ");
@@ -68,7 +63,7 @@ static char *value_shown(const char *value) {
         return text_take(&t);
 }
 
-/* What was asked for, where a plan shows it, too. */
+/* Without a secret value. */
 static char *wanted_shown(const Work *w) {
         _free_ char *value = value_shown(w->action->with ?: "");
         return w->action->secret ? xstrdup("the value") : xasprintf("\"%s\"", value);
@@ -105,14 +100,12 @@ static int fail_to_set(Work *w, int r, const char *path) {
         return work_fail(w, r, CAUSE_SYSCTL, "%s cannot be set: %s", path, strerror(-r));
 }
 
-/* ---- checking and setting ---- */
-
 int sysctl_has(const Root *root, const Action *a, const char *path, char **ret_have) {
         int r = root_read(root, path, VALUE_MAX, ret_have, NULL);
         return r < 0 ? r : same_value(a->with ?: "", *ret_have);
 }
 
-/* One that can only be written (-EACCES, even for root) never has it. */
+/* A write-only setting (-EACCES, even for root) never matches. */
 static int has_value(Work *w, const char *path, char **ret_have) {
         work_at(w, "%s was being read", path);
         int r = sysctl_has(w->root, w->action, path, ret_have);
@@ -121,7 +114,7 @@ static int has_value(Work *w, const char *path, char **ret_have) {
 
 static int set(Work *w, const char *path) {
         _free_ char *have = NULL;
-        /* as every other tool writes it: so "" is a value too */
+        /* With a newline, like other tools: "" is a value, too. */
         _free_ char *line = xasprintf("%s\n", w->action->with ?: "");
         work_at(w, "%s was being written", path);
         int r = root_write_value(w->root, path, line);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How each type of action is carried out: who checks, starts, waits for and ends it. It stands above all that
- * it names. */
+ * Functions of each type of action. This file depends on all executors. */
 #include "apply/device.h"
 #include "apply/engine.h"
 #include "apply/file.h"
@@ -12,15 +11,15 @@ static int work_begin(Task *t) {
         return work_start(t, e->work, e->given ? e->given(t) : NULL);
 }
 
-/* What the event loop does with a unit of systemd. */
+/* A systemd unit, in the event loop. */
 #define UNIT(c, s, ...) {                                                                                  \
         .host_only = true, .missed = "unit-failed", .check = c, .start = s, .waiting = unit_waiting,       \
         .late = unit_late, .cancel = unit_cancel, .release = unit_release, ##__VA_ARGS__ }
-/* A function on a thread, begun where check() says that it is needed. */
+/* On a thread, if check() says so. */
 #define THREAD(c, f, w, ...) {                                                                             \
         .host_only = true, .check = c, .start = work_begin, .work = f, .waiting = w,                       \
         .cancel = work_cancel, .release = work_release, ##__VA_ARGS__ }
-/* One that looks for itself whether anything is to be done. */
+/* On a thread that itself checks whether anything is to do. */
 #define WORK(f, c, m, ...) THREAD(NULL, f, work_waiting, .overdue = c, .missed = m, ##__VA_ARGS__)
 
 const Executor executors[_ACTION_MAX] = {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * taint-node: what went wrong before → kubelet's arguments with a label and a taint that say so, in a file
- * of their own behind the one that people patch (units/kubelet.service.d); and in the same file, where it is
- * asked for, the clique of the rack that the fabric gate has found, as a label. Nothing of that → no such
- * file.
+ * taint-node: writes kubelet arguments with a label and a taint for an earlier failure, and with the NVLink
+ * clique as a label. Their file comes after the one that people patch (units/kubelet.service.d). Without
+ * either, the file is removed.
  *
- * kubelet merges --node-labels, but of --register-with-taints only the last counts, so the user's taints are
- * repeated in ours. A node may give itself such labels: kubernetes/kubernetes, plugin/pkg/admission/
- * noderestriction, forbids none of nvidia.com/. */
+ * kubelet merges --node-labels, but uses only the last --register-with-taints, so ours repeats the taints of
+ * the user. Nodes may set such labels: kubernetes/kubernetes, plugin/pkg/admission/noderestriction, forbids
+ * none of nvidia.com/. */
 #include "apply/device.h"
 #include "apply/engine.h"
 #include "apply/file.h"
@@ -26,16 +25,15 @@
 #define ARGUMENTS        "NODEADM_KUBELET_ARGS"
 #define TAINTS_FLAG      "--register-with-taints"
 #define CLIQUE_FLAG      "--node-labels=" CLIQUE_KEY "="
-#define CLIQUE_STAMP     "/var/lib/nodestrap/clique"    /* with which kubelet was to register last */
+#define CLIQUE_STAMP     "/var/lib/nodestrap/clique"    /* of the last registration */
 #define UNHEALTHY_FLAG   "--node-labels=" TAINT_KEY "="
-#define TAINT_STAMP      "/var/lib/nodestrap/tainted"   /* a kubelet was to register with that taint, and
-                                                         * since then no run was well */
+#define TAINT_STAMP      "/var/lib/nodestrap/tainted"   /* kubelet may have registered with it, and no run has
+                                                         * succeeded since */
 
-/* What the file is to say; "": not that. A clique of "?": what it says now, since nobody has looked in this
- * run. */
+/* Values to write; "" for none. The clique "?": keep the label, since this run did not look. */
 enum { SAY_CODE, SAY_STEP, SAY_CLIQUE };
 
-/* By time: the root cause, as the report names it. */
+/* By time, the root cause of the report. */
 static const Result *first_failure(const Task *t) {
         const Result *first = NULL;
         for (size_t i = 0; i < t->n_after_any; i++) {
@@ -55,7 +53,6 @@ static int taint_fail(Work *w, int r, const char *verb, const char *path) {
         return work_fail(w, r, CAUSE_FILE, "%s", text);
 }
 
-/* The file's own, or there is none yet and kubelet will say so. */
 static int arguments_read(Work *w, char ***ret_words, mode_t *ret_mode) {
         _free_ char *text = NULL, *value = NULL;
         struct stat st = { .st_mode = 0644 };
@@ -74,8 +71,7 @@ static int arguments_read(Work *w, char ***ret_words, mode_t *ret_mode) {
         return 0;
 }
 
-/* What kubelet would register with without us: the flag on its command line, where people may have added it,
- * or what is planned. */
+/* The taints without ours: of the command line, where people may add them, or of the plan. */
 static char *taints_find(char *const *words, char *const *planned) {
         const char *last = NULL;
         for (char *const *w = words; w && *w; w++)
@@ -118,7 +114,7 @@ static int arguments_remove(Work *w) {
         return r < 0 ? taint_fail(w, r, "removed", TAINT_FILE) : r;
 }
 
-/* The label that the file says now; "" for none. */
+/* The clique in the file; or "". */
 static char *clique_of(const char *file) {
         const char *p = strstr(file, CLIQUE_FLAG);
         p = p ? p + strlen(CLIQUE_FLAG) : "";
@@ -139,7 +135,7 @@ static void tell(Work *w, bool was_tainted, const char *code) {
                              "delete node NAME and a reboot");
 }
 
-/* Over reboots, for the file does not outlive one. */
+/* Survives reboots, unlike the file. */
 static bool stamp_change(const Work *w, const char *code) {
         _free_ char *last = NULL;
         bool was = root_read_line(w->root, TAINT_STAMP, &last) >= 0;
@@ -150,9 +146,8 @@ static bool stamp_change(const Work *w, const char *code) {
         return was;
 }
 
-/* kubelet gives its own labels only to a Node that it makes (kubernetes/kubernetes: pkg/kubelet/
- * kubelet_node_status.go, tryRegisterWithAPIServer), and a tray keeps its Node over reboots and new
- * partitions of its rack. */
+/* kubelet labels only a new Node (kubernetes/kubernetes: pkg/kubelet/kubelet_node_status.go,
+ * tryRegisterWithAPIServer), and a tray keeps its Node over reboots and new partitions of its rack. */
 static void clique_tell(Work *w, const char *clique) {
         _free_ char *last = NULL;
         bool known = root_read_line(w->root, CLIQUE_STAMP, &last) >= 0;
@@ -193,8 +188,7 @@ int taint_work(Work *w) {
         return r;
 }
 
-/* As this run's look at the fabric has found it: "" where the GPUs have none in common, "?" where there was
- * no look. */
+/* From await-fabric of this run: "" without a common clique, "?" if it did not run. */
 static char *clique_found(const Task *t) {
         const Apply *a = t->apply;
         for (size_t i = 0; i < a->n; i++) {
@@ -209,7 +203,7 @@ static char *clique_found(const Task *t) {
         return xstrdup("?");
 }
 
-/* Else the files say by themselves whether they are so already. */
+/* Otherwise the content of the files decides. */
 int taint_check(Task *t) {
         const Root *root = t->apply->root;
         return !first_failure(t) && !t->action->node.clique && root_exists(root, TAINT_FILE) == 0 &&

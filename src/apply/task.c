@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A task from its making to its release. Its outcome is set at once, wherever that shows. The loop frees what
- * it holds later, where none of its code is at work. */
+ * Tasks from creation to release. The outcome is set at once; the loop frees resources later, with no task
+ * code on the stack. */
 #include "apply/engine.h"
 
 #include "base/log.h"
@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <signal.h>
 
-#define DEADLINE_DEFAULT_USEC (300 * USEC_PER_SEC)      /* of an action whose plan names none */
+#define DEADLINE_DEFAULT_USEC (300 * USEC_PER_SEC)      /* of an action without a deadline */
 
 DEFINE_STRING_TABLE(outcome, Outcome, "pending", "unchanged", "done", "skipped", "failed")
 
@@ -45,8 +45,6 @@ uint64_t task_limit(const Task *t) {
         return t->limit_usec ?: t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
 }
 
-/* ---- from the plan ---- */
-
 static int tasks_find(Apply *a, const json_t *index, size_t i, char *const *ids, Task **to, size_t *n) {
         for (; ids && *ids; ids++) {
                 const json_t *at = json_object_get(index, *ids);
@@ -67,8 +65,7 @@ static int task_link(Apply *a, const json_t *index, size_t i) {
         THEN(r, tasks_find(a, index, i, t->action->after_any, t->after_any, &t->n_after_any));
         if (r < 0)
                 return r;
-        /* Nothing is removed, and the manifest names no new file, unless everything before it could be
-         * written. */
+        /* prune-files comes after all writes, or a failed write could lose files. */
         for (size_t k = 0; k < i && t->action->type == ACTION_PRUNE_FILES; k++)
                 if (a->tasks[k].executor->stage)
                         t->after[t->n_after++] = &a->tasks[k];
@@ -95,13 +92,11 @@ int tasks_make(Apply *a, Results *results) {
         return 0;
 }
 
-/* ---- how a task ends ---- */
-
 bool task_in_flight(const Task *t) {
         return t->state == TASK_RUNNING || t->state == TASK_WATCHED;
 }
 
-/* The caller still uses what it holds: tasks_release() comes later. */
+/* The caller may still use its data; tasks_release() frees it. */
 static void task_close(Task *t, bool satisfied) {
         t->apply->in_flight -= task_in_flight(t);
         t->state = TASK_ENDED;
@@ -129,7 +124,7 @@ void task_watch(Task *t) {
         t->state = TASK_WATCHED;
 }
 
-/* Root may always do this, so the kernel's word alone does not help. */
+/* root should not get EPERM, so the kernel error alone does not help. */
 static char *tell_of_limits(char *text, int r) {
         size_t n = strcspn(text, "\n");
         _free_ char *first = xstrndup(text, n);
@@ -147,9 +142,9 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
         if (t->state == TASK_ENDED)
                 return r;
         _free_ char *text = tell_of_limits(FORMATTED(format), r);
-        /* hardware that its vendor calls unusable stays so, also where a failure is to be a warning */
+        /* hardware that its vendor calls unusable always fails */
         if (t->action->lenient && cause != CAUSE_INTERRUPTED && cause != CAUSE_HEALTH) {
-                /* The node can do without it: what comes behind it goes on. */
+                /* The node works without it, so dependents continue. */
                 const char *code = t->executor->missed ?: action_type_to_string(t->action->type);
                 diag_warn_at(t->apply->diag, code, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"),
                              text);
@@ -157,7 +152,7 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
                 task_end(t, OUTCOME_UNCHANGED);
                 return r;
         }
-        /* The first line alone: what follows it (a unit's own words) is for the status and the journal. */
+        /* The first line only; the rest, e.g. lines of a unit, goes to status and journal. */
         diag_error_at(t->apply->diag, r, cause, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"), text);
         RENEW(t->result->text, TAKE_PTR(text));
         t->result->outcome = OUTCOME_FAILED;
@@ -172,8 +167,6 @@ void task_skip(Task *t, char *why, bool satisfied) {
         t->result->text = why;
         task_close(t, satisfied);
 }
-
-/* ---- what comes before ---- */
 
 bool task_ready(const Task *t, bool taken_too) {
         for (size_t i = 0; i < t->n_after; i++)
@@ -194,16 +187,14 @@ bool task_skip_if_broken(Task *t) {
         return broken;
 }
 
-/* ---- the event loop, and the signals held back so that nothing is left half done ---- */
-
 static int on_stop_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo *info, void *userdata) {
         Apply *a = userdata;
         a->interrupted = (int)info->ssi_signo;
         return 0;
 }
 
-/* Before all else: the loop takes a signal from where apply_stopping() would see it, and what it runs first
- * may wait for long (bus_renew()). */
+/* Important priority: the loop consumes the signal before apply_stopping() can see it, and other sources may
+ * wait long (bus_renew()). */
 static int signal_watch(sd_event *e, int signal, Apply *a) {
         sd_event_source *source = NULL;
         int r = sd_event_add_signal(e, &source, signal, on_stop_signal, a);
@@ -234,12 +225,10 @@ int apply_stopping(Apply *a) {
         sigset_t set;
         stop_signals(&set);
         int signal = sigtimedwait(&set, NULL, &(struct timespec){});
-        if (signal > 0 || stop_signal())       /* the latter came before they were held back */
+        if (signal > 0 || stop_signal())       /* arrived before signals were blocked */
                 a->interrupted = signal > 0 ? signal : stop_signal();
         return a->interrupted;
 }
-
-/* ---- its time, and its release ---- */
 
 static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Task *t = userdata;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Removes, merges and compares trees. Each level holds its directories open and works on names in them, so
- * that nobody who swaps a directory for a link can lead it elsewhere; openat2(2), RESOLVE_NO_XDEV, keeps it
- * on its mount. */
+ * Removes, merges and compares trees. It works on names in open directories, so a swapped link cannot
+ * redirect it. openat2(2) with RESOLVE_NO_XDEV stays on the mount. */
 #include "apply/tree.h"
 
 #include "base/str.h"
@@ -31,7 +30,7 @@ static int open_directory(int dir, const char *name) {
 int tree_list(int dir, char ***ret) {
         _strv_ char **names = NULL;
         size_t n = 0;
-        int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  /* with a position of its own */
+        int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  /* with its own read position */
         DIR *d = fd < 0 ? NULL : fdopendir(fd);
         if (!d) {
                 int r = -errno;
@@ -54,7 +53,7 @@ int tree_list(int dir, char ***ret) {
         return r;
 }
 
-/* Puts the name of one more level before the path of what failed. */
+/* Prepends a level to the path of the failure. */
 static int failed_in(const char *name, int r, char **where) {
         if (r < 0) {
                 RENEW(*where, *where ? xasprintf("%s/%s", name, *where) : xstrdup(name));
@@ -81,8 +80,6 @@ int tree_remove(int dir, const char *name, char **where) {
                 r = -errno;
         return failed_in(name, r, where);
 }
-
-/* ---- merging ---- */
 
 static int set_aside(int dir, const char *name) {
         for (unsigned n = 1; n < 1000; n++) {
@@ -124,9 +121,7 @@ int tree_merge(int from, const char *name, int to, const char *as, char **where)
         return failed_in(as, r, where);
 }
 
-/* ---- originals ---- */
-
-/* A file system may hold coarser times than the other, or none after 2038 (xfs without bigtime). */
+/* A file system may have coarser times, or none after 2038 (xfs without bigtime). */
 static bool same_time(const struct stat *a, const struct stat *b) {
         return a->st_mtim.tv_sec > INT32_MAX ||
                (a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
@@ -134,7 +129,7 @@ static bool same_time(const struct stat *a, const struct stat *b) {
 }
 
 static bool is_copy(const struct stat *a, const struct stat *b) {
-        /* a link's size is the length of where it leads */
+        /* the size of a link is its length */
         bool sized = S_ISREG(a->st_mode) || S_ISLNK(a->st_mode);
         return (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT) && (!sized || a->st_size == b->st_size) &&
                (!S_ISREG(a->st_mode) || same_time(a, b));
@@ -150,7 +145,7 @@ static int entry_check(int dir, int copy, const char *name, bool *ret_directory)
         return is_copy(&a, &b) ? 0 : -ESTALE;
 }
 
-/* Looks at an entry and what is below it, and removes it if it is to. */
+/* Compares an entry and all below it, and optionally removes it. */
 static int entry_copied(int dir, int copy, const char *name, bool remove, char **where);
 
 static int all_copied(int dir, int copy, bool remove, char **where) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Results ⇄ /run/nodestrap/devices.json: how long the process of the devices phase waited in vain for which
- * steps, so that the run phase of the same boot does not wait for as long once more. It is taken once:
- * whoever calls init later has mended something. What works has all of its time again: a user script may have
- * brought what it lacked, which no step of ours shows. */
+ * /run/nodestrap/devices.json records how long the devices phase waited in vain, and for which steps, so that
+ * the run phase waits less. It is used once, as a later init follows a repair. A step gets its whole time
+ * again if it may now succeed: a user script may have helped unseen. */
 #include "apply/engine.h"
 
 #include "base/hash.h"
@@ -16,7 +15,7 @@
 
 #define WAITED_FILE RUN_DIR "/devices.json"
 #define WAITED_MAX  (1U << 20)
-#define FLOOR_USEC  (10 * USEC_PER_SEC)         /* for a look, and a program that takes a while */
+#define FLOOR_USEC  (10 * USEC_PER_SEC)         /* for a check and a slow program */
 
 static void action_digest(const Action *a, char ret[static 65]) {
         json_t *all = action_canonical(a);
@@ -24,8 +23,6 @@ static void action_digest(const Action *a, char ret[static 65]) {
         json_decref(all);
         sha256_hex(text, strlen(text), ret);
 }
-
-/* ---- the devices phase ---- */
 
 void waited_write(const Root *root, const Plan *plan, const Results *results) {
         _free_ char *boot = NULL, *text = NULL;
@@ -55,9 +52,6 @@ void waited_write(const Root *root, const Plan *plan, const Results *results) {
                 log_debug(WAITED_FILE " cannot be written: %s", strerror(-r));
 }
 
-/* ---- the run phase ---- */
-
-/* Of this boot; whatever else is there counts for nothing. */
 static json_t *waited_read(const Root *root) {
         _free_ char *boot = NULL, *text = NULL;
         json_t *steps = NULL;
@@ -71,8 +65,7 @@ static json_t *waited_read(const Root *root) {
         return steps;
 }
 
-/* Did any of the devices' steps that it comes after, or one before that, do something in this run? Then what
- * it waits for may come now. */
+/* Has a dependency in the devices phase changed something in this run? Then the wait may succeed now. */
 static bool stirred(Task *const *before, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 const Task *t = before[i];

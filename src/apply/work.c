@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Task → thread → end of the task. The thread ends by writing to an eventfd that the loop watches, and is
- * told to end by another.
+ * Tasks on threads. A thread signals its end by an eventfd in the loop, and is cancelled by another.
  *
- * A task that was given up is over at once, its thread is not: it may be in a system call that no signal
- * interrupts (mount(2) of a disk that no longer answers). The run waits a moment for such threads and then
- * ends without them: the report matters more. Therefore a thread has a Root of its own and keeps the plan
- * that its action belongs to, and frees them should it come back after all. */
+ * An abandoned thread may stay in a system call that no signal interrupts, e.g. mount(2) of a dead disk. The
+ * run waits a moment and then ends without it, to write its report. So each thread has its own Root and a
+ * reference to the plan, and frees them if it returns. */
 #include "apply/engine.h"
 
 #include "base/log.h"
@@ -23,37 +21,36 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define PATIENCE_USEC (3 * USEC_PER_SEC)        /* with all threads that were given
-                                                 * up, at the end of the run */
+#define PATIENCE_USEC (3 * USEC_PER_SEC)        /* for abandoned threads, at the end of the run */
 #define PROGRESS_USEC (10 * USEC_PER_SEC)
-#define OUTPUT_MAX (64 << 10)                   /* of a program that is asked something */
-#define HEARD_MAX (1 << 20)                     /* of one whose warnings count */
-#define WORDS_MAX 400                           /* of a program's last line, in characters */
-#define WORDS_KEPT 2048                         /* bytes of what it printed, behind the sentence */
-#define COMMAND_MAX 60                          /* characters of its argument vector */
+#define OUTPUT_MAX (64 << 10)                   /* of a program with an answer */
+#define HEARD_MAX (1 << 20)                     /* of a program whose warnings count */
+#define WORDS_MAX 400                           /* characters of a last line */
+#define WORDS_KEPT 2048                         /* bytes of output behind the message */
+#define COMMAND_MAX 60                          /* characters of an argument vector */
 #define PATIENCE_MARGIN_USEC (2 * USEC_PER_SEC)
 
 struct Job {
         Work work;
-        Plan *plan;                     /* its own reference */
+        Plan *plan;                     /* a reference */
         Root *root;
         int (*function)(Work *w);
-        void (*done)(Work *w);          /* frees what only the caller knows; or NULL */
-        int result;                     /* the thread's, read after it was joined */
+        void (*done)(Work *w);          /* frees data of the caller; or NULL */
+        int result;                     /* of the thread, read after the join */
         pthread_mutex_t lock;
-        char *at, *also;                /* under the lock, */
-        const Action *on;               /* as this, for which `at` was said, */
-        json_t *found;                  /* these */
-        Cause cause;                    /* of work_draft(), */
-        bool orphan;                    /* and this: the loop has left it to the thread */
+        char *at, *also;                /* under the lock, like the next four */
+        const Action *on;               /* the action of `at` */
+        json_t *found;
+        Cause cause;                    /* of work_draft() */
+        bool orphan;                    /* the loop has left it to the thread */
         int ended_fd;
-        int *kept; size_t n_kept;       /* the thread's until it has ended */
-        /* The loop's alone: */
-        Task *task;                     /* NULL: files.c asks for its end */
+        int *kept; size_t n_kept;       /* of the thread until it ends */
+        /* Only for the loop: */
+        Task *task;                     /* NULL: files.c checks its end */
         pthread_t thread;
         bool running;
         sd_event_source *source;
-        uint64_t told_usec;             /* the thread's: when work_progress() last said something */
+        uint64_t told_usec;             /* of the thread: last work_progress() message */
         Job *next;
 };
 
@@ -64,9 +61,8 @@ static void close_all(int *fds, size_t n) {
 }
 
 Job *job_free(Job *j) {
-        /* Before its descriptor is closed: a child that another thread has forked and that has not executed
-         * its program yet holds a copy, with which a descriptor that is closed here would stay in epoll, and
-         * lead to a source that is gone. */
+        /* Removed before close: a forked child may hold a copy of the descriptor, which would stay in epoll
+         * with a freed source. */
         j->source = sd_event_source_disable_unref(j->source);
         close_all(j->kept, j->n_kept);
         if (j->ended_fd >= 0)
@@ -253,8 +249,6 @@ void work_wait(Apply *a) {
         }
 }
 
-/* ---- jobs that are no task's ---- */
-
 int job_start(Apply *a, const Action *first, Files *files, int (*function)(Work *w), void (*done)(Work *w),
               Job **ret) {
         Job *j = job_new(a, first, function);
@@ -263,7 +257,7 @@ int job_start(Apply *a, const Action *first, Files *files, int (*function)(Work 
         j->work.pruning = TAKE_PTR(a->pruning);
         (void)work_at(&j->work, "starting to write it");
         int r = job_begin(j, a);
-        if (r < 0 && j->root)           /* late is better than not at all */
+        if (r < 0 && j->root)           /* late is better than never */
                 r = function(&j->work);
         if (r < 0)
                 job_free(j);
@@ -283,8 +277,6 @@ char *job_at(Job *j, const Action **ret) {
         pthread_mutex_unlock(&j->lock);
         return at;
 }
-
-/* ---- in the thread ---- */
 
 void work_keep(Work *w, int fd) {
         Job *j = w->job;
@@ -365,8 +357,6 @@ void work_progress(Work *w, const char *format, ...) {
         log_info("%s: %s", w->action->id, text);
 }
 
-/* ---- programs ---- */
-
 char **command(const char *word, ...) {
         char **argv = NULL;
         va_list ap;
@@ -398,10 +388,10 @@ static const char *hint_for(Cause cause) {
         return PICK(h, hints, ARRAY_SIZE(hints), h->cause == cause, h->hint, "");
 }
 
-/* The last line says most often why; all of them stand behind the sentence. */
+/* The last line usually has the reason; all lines follow. */
 static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *program,
                            const ChildResult *c) {
-        /* What it said last: most do so on stderr, nvidia-smi does on stdout. */
+        /* Most programs report on stderr, nvidia-smi on stdout. */
         size_t skipped = c->size > WORDS_KEPT ? c->size - WORDS_KEPT : 0;
         _free_ char *words = str_strip(*c->errors ? c->errors : c->output + skipped);
         const char *last = strrchr(words, '\n');
@@ -417,7 +407,7 @@ static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *p
         text_add(&t, "%s", hint_for(cause));
         if (last != words && !w->action->quiet)
                 text_add(&t, "\n%s", words);
-        if (c->status > 128 && c->status <= 128 + SIGRTMAX)     /* nvidia-smi exits with 255 by itself */
+        if (c->status > 128 && c->status <= 128 + SIGRTMAX)     /* nvidia-smi itself exits with 255 */
                 (void)work_fail(w, -EIO, cause, "%s: %s was killed by signal %d%s%s", what, program,
                                 c->status - 128, kill_hint(c->status - 128), t.data);
         else
@@ -437,7 +427,7 @@ static int ask(Work *w, Cause cause, const char *what, char *const *argv, RunPro
         text_add_shown(&t, line, strlen(line), COMMAND_MAX, 0);
         work_at(w, "%s was running", t.data);
         text_done(&t);
-        /* the loop alone says when the time is up */
+        /* the loop enforces the deadline */
         int r = run(argv, UINT64_MAX, w->cancel_fd, limit, &c);
         work_at(w, "%s had ended", argv[0]);
         if (r < 0) {
