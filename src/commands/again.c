@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Phases of a unit that failed by a cause that may pass → the same phases again. One process does all tries:
- * it keeps the answers of the metadata service, and goes on counting its requests. A person who types init
- * waits for an answer, and the units of nodeadm know one try. */
+ * Phases of a unit that failed by a cause that may pass → the same phases again. One process does all
+ * tries: it keeps the metadata and the count of its requests. A person who types init waits for an answer,
+ * and the units of nodeadm know one try. */
 #include "commands/run.h"
 #include "commands/sources.h"
 
@@ -21,15 +21,15 @@
 #define TRIES        3
 #define PAUSE_USEC   (3 * USEC_PER_SEC)         /* thousands of nodes may have the same trouble */
 #define PAUSE_CAP    (30 * USEC_PER_SEC)
-/* No try begins later in the life of the process. The units set no limit to it (TimeoutStartSec=infinity). */
+/* No try begins later than this. The units set no limit (TimeoutStartSec=infinity). */
 #define LAST_USEC    (600 * USEC_PER_SEC)
-/* Of a node that EC2 does not answer, in all (tests/unit/test-fleet.c). */
+/* In all, while EC2 does not answer (tests/unit/test-fleet.c). */
 #define EC2_REQUESTS 3
 #define CLOUD_INIT   "/run/cloud-init/status.json"
 #define CLOUD_MAX    (1 << 20)
 
-/* The network stage of cloud-init runs the first scripts of the user. They may change files of the
- * configuration phase. A status that cannot be read counts as begun. */
+/* The network stage of cloud-init runs the first user scripts. They may change files of the configuration
+ * phase. A status that cannot be read counts as begun. */
 static bool scripts_have_begun(const Root *root) {
         _free_ char *text = NULL;
         size_t size = 0;
@@ -39,8 +39,8 @@ static bool scripts_have_begun(const Root *root) {
         return r != -ENOENT && !json_is_null(json_object_get(stage, "start"));
 }
 
-/* Would a request to EC2, should the next try send as many as those before, be one too many? Where the
- * machine is known, none is sent. */
+/* Would the next try, with as many EC2 requests as those before, exceed the limit? With a known host it sends
+ * none. */
 static bool asks_too_often(const Run *run, size_t tries) {
         return !run->host && ec2_requests() * (tries + 1) > EC2_REQUESTS * tries;
 }
@@ -51,7 +51,7 @@ static bool may_pass(const Run *run, int error) {
                !ANY(i, d->items, d->n, !i->warning && !cause_passes(i->cause, error));
 }
 
-/* EC2 has another name for the node than the phase before. No file has it yet, and no next try may ask. */
+/* EC2 now has another name for the node. No file has it yet, and the next try may not ask. */
 static bool corrects_name(const Run *run) {
         return run->host && run->host->name_before &&
                !streq(run->host->name_before, run->host->instance.private_dns_name ?: "");
@@ -66,7 +66,7 @@ static bool is_allowed(const Run *run, int error) {
                root_exists(run->root, KUBELET_TURN) == 0; /* else pods may run here */
 }
 
-/* The next try need not ask for facts that this one has found. No file has a corrected name yet. */
+/* The next try need not ask for these facts. A corrected name is in no file yet. */
 static void keep_host(Run *run) {
         Kept *kept = &run->sources->kept;
         if (!run->host || run->host->name_before)
@@ -76,7 +76,7 @@ static void keep_host(Run *run) {
         spec_digest(json_object_get(run->config->document, "spec"), kept->spec);
 }
 
-/* As before the sources were read; but what a thread has that the kernel keeps is left to it. */
+/* As before the sources were read, but for threads that the kernel keeps. */
 static void start_over(Run *run) {
         Imds *imds = TAKE_PTR(run->imds);
         keep_host(run);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kept ⇄ /run/nodestrap/facts.json. The boot id guards it: below --root, or in an image captured from a
- * running node, the file may be older than this boot. */
+ * Kept ⇄ /run/nodestrap/facts.json. The boot id guards it: below --root, or in an image of a running node,
+ * the file may be of an earlier boot. */
 #include "commands/boot-facts.h"
 
 #include "base/hash.h"

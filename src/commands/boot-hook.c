@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap boot-hook`: the end of the network of a boot (nic/boot-network.h). */
+ * `nodestrap boot-hook`: waits for the network of the boot (nic/boot-network.h). */
 #include "commands/commands.h"
 #include "commands/run.h"
 

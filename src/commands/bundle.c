@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap status --bundle FILE`: what nodestrap knows by itself, then what report/bundle-collect.c finds,
- * packed when all secrets are known. Whatever is missing is a line of errors.txt, never a failure: the
- * machines that need this most lack something. */
+ * `nodestrap status --bundle FILE`: collects, masks secrets, packs. A missing file is a line of errors.txt
+ * and never a failure, because the machines that need a bundle most lack something. */
 #include "commands/boot-facts.h"
 #include "commands/commands.h"
 #include "commands/output.h"
@@ -27,7 +26,6 @@ static void pack_json(Bundle *b, const char *name, const json_t *json) {
 
 /* ---- configuration ---- */
 
-/* As the phases share it: all sources merged. */
 static void add_cached_config(Bundle *b) {
         _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
         _cleanup_(diag_done) Diag ignored = {};
@@ -42,7 +40,7 @@ static void add_cached_config(Bundle *b) {
         pack_json(b, "config.json", masked);
 }
 
-/* The sources once more, whether or not they make a valid configuration: what is secret in them. */
+/* Learns the secrets of all sources, also of an invalid configuration. */
 static void note_sources(Bundle *b, json_t *answers) {
         _cleanup_(imds_freep) Imds *imds = imds_new(1);
         _cleanup_(source_list_done) SourceList list = {};
@@ -52,14 +50,14 @@ static void note_sources(Bundle *b, json_t *answers) {
                 strv_add(&list.uris, "file://" DROP_INS);
         }
         imds_recall(imds, answers);
-        /* each by itself: one that cannot be read leaves the other */
+        /* one by one: a source that cannot be read leaves the others */
         for (char **uri = list.uris; *uri; uri++) {
                 char *uris[] = { *uri, NULL };
                 _cleanup_(blobs_done) Blobs blobs = {};
                 _cleanup_(documents_done) Documents documents = {};
                 _cleanup_(diag_done) Diag ignored = {};
                 if (source_is_imds(*uri) && !json_is_string(json_object_get(answers, "user-data")))
-                        continue;       /* nobody is asked */
+                        continue;       /* asks no service */
                 if (source_read(b->root, uris, imds, 0, &blobs, &ignored) < 0 ||
                     source_decode(&blobs, &documents, &ignored) < 0)
                         continue;
@@ -72,7 +70,7 @@ static void note_sources(Bundle *b, json_t *answers) {
         }
 }
 
-/* What a service answered, decoded for a reader; user data may hold anything, and is in no bundle. */
+/* An answer, decoded for a reader. User data may hold anything, so a bundle never has it. */
 static json_t *answer_shown(const char *path, const json_t *answer) {
         _free_ char *text = NULL;
         size_t size;
@@ -84,7 +82,7 @@ static json_t *answer_shown(const char *path, const json_t *answer) {
         return json_stringn(text, size) ?: json_string(HIDDEN);
 }
 
-/* Also the file of another boot. */
+/* The file may be of another boot. */
 static void add_facts(Bundle *b) {
         _free_ char *text = NULL;
         size_t size = 0;
@@ -102,14 +100,14 @@ static void add_facts(Bundle *b) {
         json_object_foreach(answers, path, answer)
                 json_object_set_new(shown, path, answer_shown(path, answer));
         json_object_set(facts, "answers", shown);
-        json_object_set_new(facts, "spec", json_string(HIDDEN));        /* a digest, to guess from */
+        json_object_set_new(facts, "spec", json_string(HIDDEN));        /* a digest allows guesses */
         _cleanup_(json_decrefp) json_t *masked = mask_json(&b->secrets, facts);
         pack_json(b, "facts.json", masked);
 }
 
 /* ---- the picture ---- */
 
-/* Of what has gone through the scrub already: a line that was folded may have a secret in two parts. */
+/* Drawn from scrubbed text: a secret in a folded line would escape the scrub. */
 static void add_picture(Bundle *b) {
         _cleanup_(status_done) Status status = {};
         if (status_read(b->root, &status) < 0)
@@ -164,7 +162,7 @@ int status_bundle(Run *run) {
         const char *file = run->options.bundle;
         _cleanup_(bundle_done) Bundle b = {};
         size_t size;
-        /* so that nobody waits for what has no place */
+        /* fails before the long work if the file cannot be written */
         int r = streq(file, "-") ? output_bytes("", 0, &run->diag)
                                  : output_file(file, NULL, 0, &run->diag);
         if (r < 0)

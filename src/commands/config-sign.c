@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap config sign` and `config verify`: the two ends of a signed configuration, on whatever machine
- * they are typed. Neither says anything about whether it is valid; `config check` does. */
+ * `nodestrap config sign` and `config verify`. Neither validates the configuration; `config check` does. */
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
@@ -16,7 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* of user data, before base64 (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html) */
+/* before base64 (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html) */
 #define USER_DATA_MAX 16384
 #define KEY_LIMIT     4096
 
@@ -80,8 +79,8 @@ static int read_key(const Root *root, const char *file, Ed25519Key *ret, Diag *d
         return 0;
 }
 
-/* What nobody would want to have signed: text that no node can read, or that is for another cluster than is
- * said. What a configuration lacks, drop-ins of the image may have. */
+/* Refuses text that no node can read, and a configuration for another cluster than --cluster. A part may be
+ * missing here, because drop-ins of the image may have it. */
 static int check_content(Blobs *blobs, const char *cluster, Diag *diag) {
         _cleanup_(documents_done) Documents documents = {};
         _cleanup_(config_freep) Config *config = NULL;
@@ -105,7 +104,7 @@ static int check_content(Blobs *blobs, const char *cluster, Diag *diag) {
         return 0;
 }
 
-/* What is handed out is what a node would take. */
+/* Checks the output as a node would. */
 static int check_signed(const char *text, const Options *o, Diag *diag) {
         _cleanup_(blobs_done) Blobs blobs = {};
         size_t size = strlen(text);

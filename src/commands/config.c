@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The configuration by itself: is it valid, what do all sources come to, what may it hold, and what is one to
- * start from? */
+ * `nodestrap config check, dump, schema, example`. */
 #include "commands/commands.h"
 #include "commands/hide.h"
 #include "commands/output.h"
@@ -34,7 +33,7 @@ static int check_sources(Run *run) {
         return r;
 }
 
-/* A machine wants to know of each finding where it is; what the merged whole lacks is nowhere. */
+/* Gives each finding a source, for programs. A finding about the merged configuration has none of its own. */
 static void name_source(Run *run) {
         const char *uri = run->options.sources[0];
         _free_ char *path = source_file_path(uri);
@@ -79,7 +78,7 @@ static ExitCode tell_one(Run *run, int r, const char *source) {
         return EXIT_DONE;
 }
 
-/* Each as if it were the only one. Ends with the exit code of the first that is not valid. */
+/* Checks each source alone. The exit code is that of the first invalid one. */
 static int check_each(Run *run, char *const *sources) {
         _cleanup_(diag_done) Diag found = {};
         ExitCode code = EXIT_DONE;
@@ -136,8 +135,8 @@ static int example_read(Run *run, const char *name, char **ret) {
                                        path, root_path(run->root), strerror(-r));
 }
 
-/* Of the first line of EXAMPLES/types with a pattern that fits: the file, and its own type, the first
- * pattern. Both are borrowed of index. */
+/* Finds the first line of EXAMPLES/types with a fitting pattern: its file, and its first pattern, which is a
+ * type. Both point into index. */
 static bool example_choose(char *index, const char *type, const char **ret_name, const char **ret_own) {
         for (char *line; (line = strsep(&index, "\n"));) {
                 const char *name = strsep(&line, " "), *own = NULL;
@@ -162,7 +161,7 @@ static char *text_replaced(const char *text, const char *from, const char *to) {
         return text_take(&t);
 }
 
-/* As if it had been written for this type: its name, and how many EFA devices it has. */
+/* Changes the example to this type: its name, and the number of EFA devices. */
 static char *example_make(const char *text, const char *own, const char *type) {
         const InstanceType *from = instance_type_find(own), *to = instance_type_find(type);
         _free_ char *named = text_replaced(text, own, type);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap doctor`: would a boot of this machine, or of an image whose root directory is mounted somewhere,
- * go well? A plan for each type that the image claims to serve, made as init would make it, but for a model
- * of that machine → what these plans need → what of it is there. Nobody is asked, unless a source says
- * imds://. */
+ * `nodestrap doctor`: would a boot of this machine, or of a mounted image, go well? Makes a plan for a model
+ * of each type that the image serves → what the plans need → what of it is there. Asks no service, unless
+ * a source is imds://. */
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
@@ -19,11 +18,11 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define STORES 2                /* instance stores of a type that has some, and whose number no table has */
+#define STORES 2                /* of a type with instance stores, where no table has their number */
 
-/* Where no source is given: a cluster that is none, and what most of this program's steps are for. */
+/* Without a source: an invented cluster, and the setting that most steps are for. */
 #define SAMPLE_SOURCE "a plain NodeConfig with localStorage RAID0"
-/* "sample", in PEM: no warning is of what nobody wrote */
+/* "sample" in PEM, so that no warning is about it */
 #define SAMPLE_AUTHORITY \
         "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg=="
 static json_t *sample_config(void) {
@@ -79,7 +78,7 @@ static int choose_types(Doctor *d) {
         return 0;
 }
 
-/* What the image does not tell is no reason not to look at the rest of it. */
+/* An unknown version is a check, and the other checks go on. */
 static int find_version(Doctor *d, const char *program, const char *given, char **ret) {
         _cleanup_(diag_done) Diag tried = {};
         int r = host_program_version(d->image.root, program, given, ret, &tried);
@@ -110,7 +109,7 @@ static int find_versions(Doctor *d) {
 
 /* ---- the plans ---- */
 
-/* They tell of the model, which stands for a machine that need not be there. */
+/* Warnings about the model of a machine, which need not hold for the real one. */
 static bool is_of_model(const Diagnostic *item) {
         static const char *const codes[] = { "assumed-facts", "assumed", "disks-unknown",
                                              "unknown-eni-limits", NULL };
@@ -167,8 +166,8 @@ static int make_plan(Doctor *d, const char *type, Host **ret_host, Plan **ret_pl
         return r < 0 ? r : plan_make(d->run->config, *ret_host, &how, ret_plan, diag);
 }
 
-/* A type that nobody knows, or no version, is the caller's mistake; what keeps a plan from being made keeps a
- * boot from coming to one. */
+/* An unknown type or version is an error of the caller. Another failure to plan would also stop a boot, so it
+ * is a check. */
 static int plan_type(Doctor *d, const char *type) {
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(host_freep) Host *host = NULL;
@@ -197,9 +196,9 @@ static int plan_type(Doctor *d, const char *type) {
         return 0;
 }
 
-/* ---- the look, and what is said ---- */
+/* ---- checks ---- */
 
-/* A mistake there keeps every boot from its configuration. */
+/* An error there stops every boot. */
 static void look_at_trust(Doctor *d) {
         _cleanup_(trust_freep) Trust *trust = NULL;
         _cleanup_(diag_done) Diag diag = {};
@@ -229,14 +228,14 @@ static void look(Doctor *d) {
                            "is not root: what only root may read was not looked at, and may fail all the "
                            "same");
         size_t n = strv_length(d->types);
-        for (size_t i = 0; i < d->checks.n; i++)        /* whom all are concerned by, nobody is named */
+        for (size_t i = 0; i < d->checks.n; i++)        /* a check about all types names none */
                 if (strv_length(d->checks.items[i].types) == n)
                         d->checks.items[i].types = strv_free(d->checks.items[i].types);
 }
 
-/* ---- the daemons' own word ---- */
+/* ---- --ask ---- */
 
-/* Is the word in the sentence? Shorter ones are in any, and one that is longer than *best tells more. */
+/* Names *word*, longer than *best: short words are in every sentence, and the longest match tells most. */
 static bool is_named(const char *said, const char *word, size_t *best) {
         size_t n = word ? strlen(word) : 0;
         if (n <= *best || !strcasestr(said, word))
@@ -245,7 +244,7 @@ static bool is_named(const char *said, const char *word, size_t *best) {
         return true;
 }
 
-/* The setting whose name, or text, is in the sentence: kubelet has some names as its source has them. */
+/* The setting whose name or value is in the sentence. kubelet prints some names as its source has them. */
 static char *blamed(const Config *config, bool kubelet, const char *said) {
         char *path = xstrdup(kubelet ? "spec.kubelet" : "spec.containerd.config"), *found = NULL;
         size_t best = 4;
@@ -298,8 +297,8 @@ static void tell_unasked(Doctor *d, const char *why) {
                    why);
 }
 
-/* With the plan of the first type: another one would only differ in numbers. Where they cannot be asked, the
- * other checks are told anyway. */
+/* Uses the plan of the first type; the others differ only in numbers. Without an answer, the other checks
+ * still run. */
 static int ask(Doctor *d) {
         _cleanup_(diag_done) Diag told = {}, none = {};
         _cleanup_(host_freep) Host *host = NULL;
@@ -308,7 +307,7 @@ static int ask(Doctor *d) {
         if (!d->types)
                 tell_unasked(d, "no instance type is known to make a plan for; name one, --instance-type");
         if (!d->types || make_plan(d, d->types[0], &host, &plan, &told) < 0)
-                return 0;               /* and a check says why */
+                return 0;               /* a check says why */
         int r = daemons_ask(&d->image, d->run->config, plan, asked, &none);
         for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
                 if (r >= 0)
@@ -347,8 +346,8 @@ static int print_text(const Doctor *d) {
         return output_text(t.data, &d->run->diag);
 }
 
-/* A type that this user could make no plan for, so that what it needs was not looked for; or a daemon that
- * --ask has no answer of. NULL: none. */
+/* A type without a plan for lack of rights, so that its needs are unknown; or a daemon that did not answer
+ * --ask. NULL: none. */
 static const Check *unanswered(const Doctor *d) {
         static const char *const codes[] = { "plan", "asked" };
         for (size_t k = 0; k < ARRAY_SIZE(codes); k++)
@@ -402,7 +401,7 @@ static const Check *first_of(const Checks *checks, CheckVerdict verdict) {
         return i < checks->n ? &checks->items[i] : NULL;
 }
 
-/* The status, and the last line on stderr, for a pipeline that shows nothing else. */
+/* The exit code, and the last line on stderr, for pipelines that show only that. */
 static int conclude(const Doctor *d) {
         size_t failed = checks_count(&d->checks, CHECK_FAILED);
         bool strict = d->run->options.strict;

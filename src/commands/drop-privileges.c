@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Command and its line → the powers that this process goes on with. `sudo nodestrap config check -c
- * file://mine` means a file of the caller's own, which root reads by one of them; so the paths are tried
- * without, and what they take is kept. */
+ * Command line → the capabilities that this process keeps. With `sudo nodestrap config check -c
+ * file://mine`, root needs one to read a file of the caller. So each path is tried without, and what it takes
+ * is kept. */
 #include "commands/run.h"
 
 #include "base/str.h"
@@ -17,7 +17,7 @@ static uint64_t needed(const Options *o, const char *path, bool below, int mode)
         return path ? power_needed(place ?: path, mode) : 0;
 }
 
-/* Files that the environment names are read by whoever asks AWS (aws/credentials.c, aws/https.c). */
+/* Files that the environment names (aws/credentials.c, aws/https.c). */
 static uint64_t needed_by_environment(void) {
         static const char *const names[] = { "AWS_WEB_IDENTITY_TOKEN_FILE",
                                              "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AWS_CA_BUNDLE",
@@ -39,7 +39,7 @@ static uint64_t needed_by_sources(const Options *o, char *const *uris) {
         return all;
 }
 
-/* Those that sources.c will choose where none is given. */
+/* The sources that sources.c chooses by default. */
 static uint64_t needed_by_list(const Options *o) {
         _cleanup_(source_list_done) SourceList list = {};
         _cleanup_(diag_done) Diag ignored = {};
@@ -50,7 +50,7 @@ static uint64_t needed_by_list(const Options *o) {
         return needed_by_sources(o, list.uris) | needed(o, list.cache, true, R_OK);
 }
 
-/* Another root is read and written as its own root would. */
+/* Another root is read and written with the rights of its root user. */
 static uint64_t needed_by_line(const Options *o) {
         uint64_t all = streq(o->root, "/") ? 0 : power_needed(o->root, W_OK);
         return all | needed_by_sources(o, o->sources) | needed_by_list(o) | needed_by_environment() |
@@ -61,7 +61,7 @@ static uint64_t needed_by_line(const Options *o) {
                needed(o, o->bundle, false, W_OK);
 }
 
-/* The names of EBS volumes are asked for ahead, where that will be refused. */
+/* Asks for the names of EBS volumes now, where the kernel later refuses that. */
 static void look_ahead(const Options *o) {
         _cleanup_(root_freep) Root *root = NULL;
         struct utsname kernel;
@@ -75,9 +75,9 @@ static void look_ahead(const Options *o) {
 void run_give_up(const Options *o) {
         const Command *command = o->command;
         uint64_t keep = command->powers;
-        if (keep == POWER_ALL || o->ask)        /* which makes namespaces */
+        if (keep == POWER_ALL || o->ask)        /* --ask makes namespaces */
                 return;
-        if (o->bundle)                  /* where each process waits, and what the kernel has said */
+        if (o->bundle)                  /* wait channels of processes, and the kernel log */
                 keep |= POWER_READ | POWER_LOOK | POWER_LOG;
         look_ahead(o);
         power_lower();

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Findings of a file → lines as compilers write them, by which editors find the place, and below it the key
- * with a mark (https://www.gnu.org/prep/standards/html_node/Errors.html). Of the line only keys are shown:
- * each value may be a secret. */
+ * Findings of a file → lines as compilers write them, which editors understand, and below each the key with
+ * a mark (https://www.gnu.org/prep/standards/html_node/Errors.html). It shows only keys: each value may be a
+ * secret. */
 #include "commands/hide.h"
 #include "commands/run.h"
 #include "commands/sources.h"
 
 #include <ctype.h>
 
-#define SHOWN 10u                       /* lines of a file, each of which is looked for from its beginning */
+#define SHOWN 10u                       /* each line costs a scan of the file */
 #define WIDTH 160u
 
 static const char *find_line(const Blob *blob, unsigned line) {
@@ -21,7 +21,7 @@ static const char *find_line(const Blob *blob, unsigned line) {
         return at;
 }
 
-/* "kubelet" of "kubelet: …"; 0: here is none that stands there plain */
+/* Length of "kubelet" in "kubelet: …"; 0: no plain key stands here */
 static size_t key_span(const char *s) {
         size_t n = 0;
         while (isalnum((unsigned char)s[n]) || is_char_of(s[n], "_-./"))
@@ -29,7 +29,7 @@ static size_t key_span(const char *s) {
         return s[n] == ':' ? n : 0;
 }
 
-/* Are there only keys, brackets and dashes in front of it? */
+/* Are there only keys, brackets and dashes before column n? */
 static bool is_structure(const char *line, size_t n) {
         size_t i = 0, size = 1;
         while (i < n && size > 0) {
@@ -40,8 +40,8 @@ static bool is_structure(const char *line, size_t n) {
         return i == n;
 }
 
-/* "  instance: {localStorage: …" and a mark below the last key; what holds a value in front of it is blank.
- * NULL: no key stands there. */
+/* " instance: {localStorage: …" and a mark below the last key; blanks replace a value before it. NULL: no
+ * key. */
 static char *mark_key(const char *line, unsigned column) {
         size_t before = column - 1, end = strcspn(line, "\r\n");
         for (size_t i = 0; i < before; i++)     /* a column is a character, and tabs have widths */
@@ -56,7 +56,7 @@ static char *mark_key(const char *line, unsigned column) {
                          line, (int)n, line + before, more ? " …" : "", (int)column, "^");
 }
 
-/* NULL: it belongs to no NodeConfig, or is about none of its keys. */
+/* NULL: not in a NodeConfig, or not about a key. */
 static char *excerpt_of(const Diagnostic *i, const Blobs *blobs) {
         _cleanup_(blobs_done) Blobs parts = {};
         _cleanup_(diag_done) Diag ignored = {};
@@ -70,7 +70,6 @@ static char *excerpt_of(const Diagnostic *i, const Blobs *blobs) {
         return line ? mark_key(line, i->column) : NULL;
 }
 
-/* Without a column it is the first one. */
 static char *place_of(const Diagnostic *i) {
         Text t = {};
         text_add(&t, "%s:%u:%u: %s", i->source, i->line, MAX(i->column, 1u),

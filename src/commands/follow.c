@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap status --follow`: the lines that inits write as they go, as people read them, until the boot has
- * a verdict. inotify(7) says when there are more; systemd, and whether a process is there still, have to be
- * asked, which is done when an init says that it has ended, and else now and then. */
+ * `nodestrap status --follow`: prints the progress of inits until the boot has a verdict. inotify(7) reports
+ * new lines. It asks systemd and looks for processes only after an init has ended, and every few seconds. */
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
@@ -25,10 +24,10 @@
 typedef struct Follow {
         const Root *root;
         int inotify_fd;
-        bool watches;                   /* the directory of the file; false: that in which it will be made */
+        bool watches;                   /* RUN_DIR; false: /run, where it will appear */
         off_t offset;                   /* of the file, whole lines */
         json_t *processes;              /* progress_take() */
-        bool ended;                     /* one of them has, since it was asked for */
+        bool ended;                     /* a process has, since the last look */
 } Follow;
 
 static void follow_done(Follow *f) {
@@ -38,7 +37,7 @@ static void follow_done(Follow *f) {
 
 /* ---- lines ---- */
 
-/* of: a process or a step, where it tells when that began; or NULL */
+/* of: a process or a step, for its time; or NULL */
 static void print_line(int64_t usec, const char *phases, const char *word, const char *what,
                        const json_t *of) {
         int64_t begin = json_integer_value(json_object_get(of, "beginUsec"));
@@ -67,7 +66,7 @@ static void on_line(const ProgressLine *line, void *userdata) {
         progress_take(line, f->processes);
 }
 
-/* All that is new. The file begins anew where it had grown too long. */
+/* The file starts again at 0 when it is too long. */
 static void read_lines(Follow *f) {
         _cleanup_(close_fd) int fd = root_open(f->root, PROGRESS_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
         _free_ char *text = xcalloc(1, READ_MAX + 1);
@@ -82,7 +81,7 @@ static void read_lines(Follow *f) {
                         return;
                 text[n] = 0;
                 size_t taken = progress_parse(text, on_line, f);
-                if (taken == 0)         /* a line that is not whole, or one that nobody writes */
+                if (taken == 0)         /* an incomplete line, or an invalid one */
                         return;
                 f->offset += (off_t)taken;
         }
@@ -109,7 +108,7 @@ static void drain(const Follow *f) {
                 ;
 }
 
-/* Has it one that nothing can change any more? */
+/* Has it a verdict that nothing changes any more? */
 static bool is_over(const Status *status) {
         return status_exit(status) != EXIT_UNFINISHED;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Texts on their way to the report, the console and the journal → the same without secrets. Where kubelet
- * refuses a setting, its place stands behind. Where nothing went wrong there is nothing to do, and nothing is
- * done. */
+ * Removes secrets from texts for the report, the console and the journal. Where kubelet refuses a setting,
+ * adds its place. Without a finding it does nothing. */
 #include "commands/hide.h"
 #include "commands/run.h"
 
@@ -26,7 +25,7 @@ static bool has_word(const char *text, const char *word, size_t n) {
         return false;
 }
 
-/* Words in lower case alone, such as "memory", mean nothing by themselves. */
+/* Words in lower case alone, such as "memory", are too common. */
 static bool is_name(const char *key) {
         return key[strcspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")];
 }
@@ -62,7 +61,7 @@ static void place(const json_t *document, const Config *config, Cause cause, cha
                      : TAKE_PTR(before);
 }
 
-/* ---- all of it ---- */
+/* ---- entry points ---- */
 
 static void learn(Secrets *s, const json_t *document) {
         if (document)

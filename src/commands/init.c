@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap init`: the plan is carried out, and what this phase learned is kept for the next one. */
+ * `nodestrap init`: carries out the plan and keeps the facts for the next phase. */
 #include "commands/commands.h"
 #include "commands/run.h"
 #include "commands/sources.h"
@@ -17,7 +17,7 @@
 #define SYSTEMCTL_USEC   (10 * USEC_PER_SEC)
 #define SYSTEMCTL_OUTPUT 4096
 
-/* For the other phase of this boot; without it, that one asks again. */
+/* Without these facts the next phase asks again. */
 static void keep_facts(Run *run) {
         _cleanup_(json_decrefp) json_t *status = host_status(run->host);
         Kept kept = { .answers = run->imds ? imds_answers(run->imds) : NULL, .status = status };
@@ -28,7 +28,7 @@ static void keep_facts(Run *run) {
                 log_debug("%s cannot be written: %s", KEPT_FILE, strerror(-r));
 }
 
-/* What this run set out to do, for who looks later (status --bundle). */
+/* For status --bundle. */
 static void keep_plan(const Run *run) {
         const Options *o = &run->options;
         const char *path = o->skip_run && !o->skip_config ? RUN_DIR "/plan-config.txt"
@@ -41,8 +41,7 @@ static void keep_plan(const Run *run) {
                 log_debug("%s cannot be written: %s", path, strerror(-r));
 }
 
-/* Its loss is no reason to hold up a node; but an older configuration is none that a later phase may take for
- * this one. */
+/* A node starts without a cache. An older cache must go, or a later phase would use it. */
 static void write_cache(Run *run) {
         _cleanup_(json_decrefp) json_t *status = host_status(run->host);
         Diag ignored = {};
@@ -53,7 +52,7 @@ static void write_cache(Run *run) {
         diag_done(&ignored);
 }
 
-/* The units of two bootstrappers leave each other alone; somebody who calls us by hand may not know. */
+/* The units of two bootstrappers exclude each other. A person who types a command may not know that. */
 static void warn_of_other(Run *run) {
         const char *own = run->options.name == PROGRAM_NODEADM ? "nodeadm" : "nodestrap";
         _free_ char *by = NULL;
@@ -96,7 +95,7 @@ static char *copy(const char *text) {
         return xstrdup_or_null(text);
 }
 
-/* Nobody is asked where nobody answered before. */
+/* Asks nothing if the service has not answered before. */
 static Host *recall_host(const Run *run) {
         _cleanup_(imds_freep) Imds *imds = imds_new(IMDS_USEC);
         json_t *answers = run->imds ? imds_answers(run->imds) : NULL;
@@ -130,7 +129,7 @@ int command_init(Run *run) {
         tell_signatures(run);
         log_info("Applying plan %s.", run->plan->id);
         warn_of_other(run);
-        /* A name that is corrected is known once the files have it: a run that ends before asks again. */
+        /* A corrected name is kept once the files have it, so that a run that ends before asks again. */
         const char *before = run->host->name_before;
         bool corrected = before && !streq(before, run->host->instance.private_dns_name);
         if (!corrected)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Texts and documents → stdout, or a file of the reader's choice. */
+ * Texts and documents → stdout, or a file that the caller names. */
 #include "commands/output.h"
 
 #include "base/root.h"
@@ -38,8 +38,8 @@ static int write_whole(int fd, const void *data, size_t size) {
         return 0;
 }
 
-/* By whatever link where only root makes them (/dev/fd/63 of a shell's >(…)); elsewhere somebody may have
- * put a pipe, or a link to a disk, under the name that root writes to. */
+/* Follows links where only root makes them (/dev/fd/63 of >(…)). Elsewhere another user may have put a
+ * pipe, or a link to a disk, under a name that root writes to. */
 static bool is_trusted(const char *path, const struct stat *target) {
         struct stat itself;
         return startswith(path, "/proc/") ||
@@ -48,13 +48,13 @@ static bool is_trusted(const char *path, const struct stat *target) {
                 itself.st_dev == target->st_dev);
 }
 
-/* A pipe or a device: there is nothing to be replaced. One that nobody reads is not waited for. */
+/* A pipe or a device, which cannot be replaced. A pipe without a reader is an error (O_NONBLOCK). */
 static int write_into(const char *path, const void *data, size_t size) {
         _cleanup_(close_fd) int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
         struct stat st;
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
-        if (S_ISREG(st.st_mode))                /* the link leads somewhere else by now */
+        if (S_ISREG(st.st_mode))                /* the link has changed */
                 return -ELOOP;
         if (!is_trusted(path, &st))
                 return -EPERM;
@@ -62,7 +62,7 @@ static int write_into(const char *path, const void *data, size_t size) {
         return write_whole(fd, data, size);
 }
 
-/* In one step. Directories are not made: a mistyped one should be told. */
+/* Makes no directories: a mistyped one is an error. */
 static int replace_file(const char *path, const void *data, size_t size) {
         _cleanup_(root_freep) Root *here = NULL;
         _free_ char *directory = xstrndup(path, strlen(path) - strlen(basename(path)));
@@ -79,7 +79,7 @@ static int replace_file(const char *path, const void *data, size_t size) {
         return root_replace(here, absolute, data, size, 0600);
 }
 
-/* Without data only what can be told beforehand. */
+/* Without data, checks only what it can check before. */
 static int write_file(const char *path, const void *data, size_t size) {
         struct stat itself, target;
         bool exists = lstat(path, &itself) == 0, leads = stat(path, &target) == 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An earlier `plan --output json` and the plan that was made now, both as that JSON → which actions were
- * added, removed, changed or moved, down to the lines of files. What the one or the other keeps secret may
- * differ where their ids do, and no more is known of it: a digest would be one to guess from. What only the
- * machine says (live) is no difference of plans. */
+ * An earlier `plan --output json` and the present plan → actions that were added, removed, changed or
+ * moved, down to the lines of files. Secrets may differ where the plan ids do. No more is known: a digest
+ * would allow guesses. The state of the machine (live) is not compared. */
 #include "commands/plan-modes.h"
 
 #include "base/json.h"
@@ -15,7 +14,7 @@
 #include <fcntl.h>
 
 #define OLD_MAX   (64 << 20)
-#define VALUE_MAX 200           /* characters of one in a text */
+#define VALUE_MAX 200           /* characters of a value in a text */
 
 /* ---- reading ---- */
 
@@ -56,7 +55,7 @@ static int check(const char *path, const json_t *old, Diag *diag) {
         return 0;
 }
 
-/* Also a pipe, but not without an end. */
+/* Also reads a pipe, up to OLD_MAX. */
 static int read_old(const char *path, json_t **ret, Diag *diag) {
         _cleanup_(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         _free_ char *text = NULL;
@@ -74,7 +73,7 @@ static json_t *actions_of(const json_t *plan) {
         return json_object_get(plan, "actions");
 }
 
-/* By id or path, references of the plan's own. */
+/* By id or path; the references belong to the plan. */
 static json_t *index_of(const json_t *list, const char *key) {
         json_t *index = json_object(), *item;
         size_t i;
@@ -83,7 +82,7 @@ static json_t *index_of(const json_t *list, const char *key) {
         return index;
 }
 
-/* Whether a value is shown says who has made the plan, and nothing of the node. */
+/* A key that tells who made the plan says nothing of the node. */
 static bool is_compared(const char *key, bool hidden) {
         static const char *const never[] = { "live", "content", "secret", "revealed", NULL },
                                  *const secrets[] = { "with", "sha256", "size", "inputs", NULL };
@@ -91,7 +90,7 @@ static bool is_compared(const char *key, bool hidden) {
                !(hidden && strv_contains((char *const *)secrets, key));
 }
 
-/* {"mode": {"old": "0644", "new": "0600"}}; a key that one of them lacks is null there. */
+/* {"mode": {"old": "0644", "new": "0600"}}; a missing key is null. */
 static json_t *changed_fields(json_t *old, json_t *new, bool hidden) {
         json_t *fields = json_object(), *value;
         const char *key;
@@ -130,7 +129,7 @@ static bool is_secret(const Side *s, const json_t *action) {
                (!s->show_secrets && json_is_true(json_object_get(action, "revealed")));
 }
 
-/* NULL where it is not shown, or the action has none. */
+/* NULL: hidden, or the action has none. */
 static const json_t *content_of(const Side *s, const json_t *action) {
         const json_t *in = json_object_get(action, "content") ? action
                            : streq(json_get_text(action, "type"), "write-file")
@@ -147,8 +146,7 @@ static char *diff_contents(const json_t *old, const json_t *new) {
         return text_take(&t);
 }
 
-/* The digests of one that is no text stand in its fields. A block has none, so that nothing is known of
- * it. */
+/* Binary content has digests in its fields. A block has none, so nothing is known of it. */
 static void compare_contents(const Side *a, const Side *b, json_t *old, json_t *new, json_t *into) {
         const json_t *was = content_of(a, old), *is = content_of(b, new);
         bool digest = json_object_get(old, "sha256") && json_object_get(new, "sha256"),
@@ -163,14 +161,14 @@ static void compare_contents(const Side *a, const Side *b, json_t *old, json_t *
                 json_set_text(into, "content", "hidden, not known");
 }
 
-/* Of files and settings. What is secret of a unit are digests of such files. */
+/* Files and settings. The secrets of a unit are digests of such files. */
 static bool may_differ(const Side *a, const Side *b, const json_t *old, const json_t *new) {
         const char *type = json_get_text(new, "type");
         bool same = streq(json_get_text(a->plan, "planId"), json_get_text(b->plan, "planId"));
         return !same && (is_secret(a, old) || is_secret(b, new)) && !endswith(type, "-unit");
 }
 
-/* NULL: nothing differs that is shown. */
+/* NULL: nothing that is shown differs. */
 static json_t *compare_action(const Side *a, const Side *b, json_t *old, json_t *new) {
         json_t *change = json_pack("{ss}", "id", json_get_text(new, "id"));
         bool hidden = is_secret(a, old) || is_secret(b, new);
@@ -179,7 +177,7 @@ static json_t *compare_action(const Side *a, const Side *b, json_t *old, json_t 
                 compare_contents(a, b, old, new, change);
         else if (may_differ(a, b, old, new))
                 json_set_text(change, "content", "hidden, not known");
-        if (json_object_get(change, "diff")) {  /* which says the same, and more */
+        if (json_object_get(change, "diff")) {  /* the diff has more */
                 json_object_del(fields, "sha256");
                 json_object_del(fields, "size");
         }
@@ -197,8 +195,7 @@ static json_t *moved_to(const json_t *actions, size_t i) {
         return json_pack("{ss ss*}", "id", json_get_text(json_array_get(actions, i), "id"), "behind", before);
 }
 
-/* Of the actions that both have, those outside of a longest sequence that stands in the same order in
- * both. */
+/* The common actions outside of a longest sequence in the same order. */
 static json_t *moved_actions(const Side *a, const Side *b) {
         size_t n = json_array_size(actions_of(b->plan)), best = SIZE_MAX, i;
         _free_ size_t *at = xcalloc(n + 1, sizeof(size_t)),
@@ -249,7 +246,7 @@ static json_t *named(const json_t *plan) {
         return o;
 }
 
-/* What the cluster will see of the node, leaf by leaf: {"labels.nodegroup": {"old": "a", "new": "b"}}. */
+/* The node as the cluster sees it, leaf by leaf: {"labels.nodegroup": {"old": "a", "new": "b"}}. */
 static void compare_node(const char *path, json_t *old, json_t *new, json_t *into) {
         _cleanup_(json_decrefp) json_t *both = json_is_object(old) ? json_copy(old) : json_object();
         const char *key;
@@ -293,7 +290,7 @@ json_t *plan_compare(json_t *old, json_t *new, bool show_secrets) {
 
 /* ---- text ---- */
 
-/* The earlier plan is a file of anybody's. */
+/* The earlier plan may be a file of another user. */
 static char *shown(const char *text, size_t limit) {
         Text t = {};
         text_add_shown(&t, text, strlen(text), limit, 0);
@@ -321,7 +318,7 @@ static bool array_has(const json_t *array, const json_t *value) {
         return false;
 }
 
-/* Those of one list that the other lacks. */
+/* Items of one list that the other lacks. */
 static void add_only(Text *t, const char *mark, const json_t *one, const json_t *other) {
         const json_t *item;
         size_t i;

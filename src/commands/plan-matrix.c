@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One configuration, many instance types → a table: what becomes of each, or why nothing does. Models look
- * at no machine and start nothing, so that a hundred types take the time of a few processes. */
+ * One configuration, many instance types → a table with the plan of each, or the error. Models read no
+ * machine and start nothing, so a hundred types take the time of a few processes. */
 #include "commands/plan-modes.h"
 
 #include "base/hash.h"
@@ -18,15 +18,14 @@
 
 static void add_types(char ***types, char *list, const char *separators) {
         for (char *rest = list, *name = strsep(&rest, separators); name; name = strsep(&rest, separators)) {
-                name[strcspn(name, "#")] = 0;   /* of files: what is said about a type */
+                name[strcspn(name, "#")] = 0;   /* in files: a remark about a type */
                 _free_ char *plain = str_strip(name);
                 if (*plain && !strv_contains(*types, plain))
                         strv_add(types, plain);
         }
 }
 
-/* "a,b", "all" of the table of accelerated types, or a file with one a line, which its "/" tells from a
- * type. */
+/* "a,b", "all" for the table of accelerated types, or a file (with a "/") that has one type a line. */
 static int find_types(const char *given, char ***ret, Diag *diag) {
         _cleanup_(root_freep) Root *here = NULL;
         _free_ char *text = NULL, *path = NULL;
@@ -40,7 +39,7 @@ static int find_types(const char *given, char ***ret, Diag *diag) {
                 if (r < 0)
                         return diag_error(diag, r, CAUSE_USAGE, "--matrix %s: %s", given, strerror(-r));
                 add_types(ret, text, "\n");
-        } else if (!*ret && strchr(given, '.')) {       /* as every type has one; a file would lack its "/" */
+        } else if (!*ret && strchr(given, '.')) {       /* each type has a "." */
                 text = xstrdup(given);
                 add_types(ret, text, ",");
         }
@@ -77,7 +76,7 @@ static void put_plan(json_t *row, const Plan *plan) {
         json_object_set_new(row, "actions", json_integer((json_int_t)plan->n));
 }
 
-/* In one word: why there is no plan, or the first thing that will not work. */
+/* A word: why planning failed, or the first thing that will not work. */
 static const char *verdict(const Diag *diag, Cause cause) {
         const Diagnostic *error = diag_first_error(diag);
         if (cause != CAUSE_NONE)
@@ -142,7 +141,7 @@ static void add_row(Text *t, const json_t *row, int width) {
                  json_array_size(findings));
 }
 
-/* Each sentence once, with the types that it is about. */
+/* Each sentence once, with its types. */
 static void add_findings(Text *t, const json_t *rows) {
         _cleanup_(json_decrefp) json_t *types = json_object();
         const json_t *row, *finding;

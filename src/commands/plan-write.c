@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The plan's files → a directory of the reader's choice, and beside them the list of what was written. By
- * that the next time tells its own files from others', which it does not touch: where there is one, nothing
- * is written. The list is there before the first file and names what is to go until it is gone, so that
- * whenever this ends the next time can go on. */
+ * Planned files → a directory of the caller, with a list of what was written. The list tells own files from
+ * foreign ones; where there is a foreign file, nothing is written. The list is written before the first file,
+ * and names stale files until they are gone. So the next run can continue after any interruption. */
 #include "commands/plan-modes.h"
 
 #include "base/json.h"
@@ -16,7 +15,7 @@
 #define LIST_MAX (4 << 20)
 #define DEPTH_MAX 64
 
-/* NULL: there is none. */
+/* NULL: none */
 static json_t *list_read(const Root *dir) {
         _free_ char *text = NULL;
         json_t *list = root_read(dir, LIST, LIST_MAX, &text, NULL) >= 0 ? json_loads(text, 0, NULL) : NULL;
@@ -41,7 +40,7 @@ static bool list_has(const json_t *files, const char *path) {
         return false;
 }
 
-/* One that a listed file is in. */
+/* Is a listed file in this directory? */
 static bool list_has_directory(const json_t *files, const char *path) {
         const json_t *entry;
         size_t i, n = strlen(path);
@@ -53,8 +52,8 @@ static bool list_has_directory(const json_t *files, const char *path) {
         return false;
 }
 
-/* The first thing below path that is not on the list: 1 with its name, 0, or a negative errno. Links are
- * never on it. */
+/* The first thing below path that is not on the list: 1 with its name, 0, or a negative errno. A link is
+ * never on the list. */
 static int find_foreign(const Root *dir, const char *path, const json_t *files, unsigned depth, char **ret) {
         _strv_ char **names = NULL;
         int r = depth > DEPTH_MAX ? -ELOOP : root_list(dir, *path ? path : "/", &names);
@@ -106,7 +105,7 @@ static int remove_stale(const Root *dir, const json_t *old, const json_t *new) {
         return MIN(r, 0);
 }
 
-/* A file with secrets is for the reader alone, whoever may read it on the node. */
+/* A file with secrets gets 0600, whatever its mode on the node. */
 static int write_files(const Root *dir, const Plan *plan) {
         int r = 0;
         for (size_t i = 0; r >= 0 && i < plan->n; i++) {
@@ -125,7 +124,7 @@ static int write_below(const Root *dir, const Plan *plan, char **ret_foreign) {
         size_t i;
         json_array_foreach(old, i, entry) {
                 const char *path = json_string_value(entry) ?: "";
-                if (path[0] == '/')     /* what a write that was cut off has left */
+                if (path[0] == '/')     /* from a write that was interrupted */
                         (void)!root_tmp_sweep(dir, path);
                 if (!list_has(new, path))
                         json_array_append(all, entry);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap plan`: what init would do, as text or JSON, beside what the machine says of it. */
+ * `nodestrap plan`: prints the plan as text or JSON, compared with the machine. */
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/plan-modes.h"
@@ -25,8 +25,7 @@ static bool is_own(const Root *root, const char *uri) {
         return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* What a user may read he may be shown; this is for terminals that somebody else looks at, and for logs of
- * what is built for another machine. */
+/* A user may see what he may read. --show-secrets protects against onlookers, and logs of image builds. */
 static int reveal(const Run *run, Diag *diag) {
         for (char **uri = geteuid() == 0 ? NULL : run->options.sources; uri && *uri; uri++)
                 if (!is_own(run->root, *uri) && !(run->host->modelled && !source_is_imds(*uri)))
@@ -43,9 +42,9 @@ static int reveal(const Run *run, Diag *diag) {
         return 0;
 }
 
-/* ---- what the machine says ---- */
+/* ---- comparison with the machine ---- */
 
-/* What is there may hold what an earlier configuration kept secret, so everything of it is looked through. */
+/* The present file may hold a secret of an earlier configuration, so all of it is scrubbed. */
 static void make_diff(const Root *root, Action *a, Secrets *secrets, bool show_secrets) {
         _cleanup_(texts_done) Texts t = {};
         Text diff = {};
@@ -76,7 +75,7 @@ static void make_diffs(const Run *run) {
         }
 }
 
-/* A model is of another machine than the one that it is made on, but it may be planned for an image. */
+/* A model is another machine than this one, but may be planned for an image. */
 static int look(Run *run) {
         const Options *o = &run->options;
         bool elsewhere = run->host->modelled && root_is_host(run->root);
@@ -112,8 +111,7 @@ int plan_be_strict(Diag *diag) {
         return diag_judge(diag);
 }
 
-/* A boot goes on to the step that needs it, since a user script may bring a driver before. A plan is of what
- * is there. */
+/* A boot continues, because a user script may bring the driver. A plan shows the present state. */
 static int refuse_unmet(const Config *config, Diag *diag) {
         if (config->failure_policy == FAILURE_JOIN_TAINTED)
                 return 0;
@@ -123,7 +121,7 @@ static int refuse_unmet(const Config *config, Diag *diag) {
         return diag_judge(diag);
 }
 
-/* An instance has one reboot by failurePolicy. */
+/* failurePolicy allows one reboot of an instance. */
 static void warn_of_ledger(Run *run) {
         if (run->config->failure_policy != FAILURE_REBOOT || run->host->modelled || run->plan->as_nodeadm)
                 return;
@@ -132,7 +130,6 @@ static void warn_of_ledger(Run *run) {
                 diag_warn(&run->diag, "failure-policy", "a failure of hardware makes no reboot: %s", why);
 }
 
-/* Each of these is an answer of its own. */
 static int refuse_mixture(const Options *o, Diag *diag) {
         const char *with = o->diff            ? "diff"
                            : o->write_to      ? "write-to"
@@ -150,7 +147,7 @@ static int refuse_mixture(const Options *o, Diag *diag) {
         return 0;
 }
 
-/* Why another plan than that of the boot: first what this user can change. */
+/* Why this is not the plan of the boot, first what this user can change. */
 static const char *reason_to_differ(const Run *run, const Status *status) {
         _cleanup_(kept_done) Kept kept = {};
         char spec[65];
@@ -166,7 +163,6 @@ static const char *reason_to_differ(const Run *run, const Status *status) {
                                       : "its sources hold another configuration now";
 }
 
-/* A plan of the sources of the boot that is another one than the boot had. */
 static void compare_with_boot(Run *run) {
         _cleanup_(status_done) Status status = {};
         if (!run->sources->by_default || run->host->modelled || status_read(run->root, &status) < 0)
@@ -188,7 +184,7 @@ int command_plan(Run *run) {
                 return plan_matrix(run);
         if (!run->host->modelled)
                 units_warn(run->root, &run->plan->warnings);
-        /* What became of the input belongs into what is reviewed, before what planning has to say. */
+        /* Findings about the input come before those of planning. */
         diag_move(&run->diag, &run->plan->warnings);
         compare_with_boot(run);
         warn_of_ledger(run);

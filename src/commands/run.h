@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Everything that the stages of the road hand to each other, and what ends up in the report. A command that
- * looks into one of them includes its header. */
+/* The data that the stages pass on, and that the report shows. A command that reads a member includes its
+ * header. */
 #include "base/root.h"
 #include "cli/cli.h"
 #include <jansson.h>
@@ -13,69 +13,68 @@ struct Run {
         struct Imds *imds;
         struct Sources *sources;        /* commands/sources.h */
         struct Config *config;
-        json_t *cached_status;          /* facts of an earlier run on the same configuration, or NULL */
+        json_t *cached_status;          /* facts of an earlier run with this configuration, or NULL */
         struct Host *host;
         struct Plan *plan;
         struct Results *results;
         bool applied;
-        const char *step;               /* where on the road: what the report
-                                         * calls it; NULL: it did not start */
-        int lock_fd;                    /* RUN_LOCK, */
-        int devices_fd;                 /* and DEVICES_LOCK where the run phase is left out */
+        /* the stage, as the report names it; NULL: not started */
+        const char *step;
+        int lock_fd;                    /* RUN_LOCK */
+        int devices_fd;                 /* DEVICES_LOCK, without the run phase */
         uint64_t begin_usec;            /* of the process, CLOCK_MONOTONIC */
-        bool reported;                  /* the command has told what became of it; its exit code is */
+        bool reported;                  /* the command reported its own result and exit code */
         ExitCode exit_code;
         Diag diag;
-        Diag tried;                     /* a warning for each try before this one, */
-        uint64_t pause_usec;            /* after which it waited so long, */
-        size_t threads_left;            /* and which the kernel kept so many threads of */
+        Diag tried;                     /* a warning for each earlier try */
+        uint64_t pause_usec;            /* the wait before this try */
+        size_t threads_left;            /* of the earlier tries, which the kernel keeps */
 };
 void run_done(Run *run);
-/* At its end, even where the process cannot end yet. */
+/* At the end of the run, even if the process cannot end yet. */
 _nonnull_ void run_release_locks(Run *run);
 
-/* Will the machine be changed, and so a report be owed? */
+/* Does it change the machine, and so need a report? */
 _nonnull_ bool run_changes_machine(const Run *run);
-/* "config,devices": those that are not left out; the caller frees it. */
+/* "config,devices": the phases of this run; the caller frees it. */
 _malloc_ _nonnull_ char *run_phases(const Options *o);
-/* The next step begins, unless a signal wants us to stop: -EINTR with a diagnostic. */
+/* Begins the next step. -EINTR with a diagnostic after a signal. */
 _must_check_ _nonnull_ int run_enter(Run *run, const char *step);
 
 /* ---- after them (init.c) ---- */
-/* Did the devices phase before this run, which has done its steps again, fail or leave no word? */
+/* Did the earlier devices phase, whose steps this run repeats, fail or leave no verdict? */
 _must_check_ _nonnull_ bool init_devices_failed(const Run *run);
-/* Where that ended well: its unit is none that has failed, and needs nobody's eye. */
+/* After success: resets its failed unit, which needs no attention any more. */
 void init_forgive_devices(void);
 
-/* What the cluster calls this node, which instance it is, and where; each may stay NULL. */
+/* Name of this node in the cluster, and its instance; each may be NULL. */
 typedef struct NodeName {
         char *node, *region, *instance_id, *instance_type;
         bool guessed;                   /* EC2 may have another one */
 } NodeName;
 _nonnull_ void node_name_done(NodeName *n);
-/* For a failure, also one that came before they were found out: then as the metadata service may know
- * them. */
+/* For a failure, also one before the facts were known: then from the answers of the metadata service. */
 _nonnull_ void init_find_name(const Run *run, NodeName *ret);
 
-/* What the command does not need of this process's powers goes, but for what the paths on its command line
- * take (drop-privileges.c). */
+/* Drops the capabilities that neither the command nor the paths on its command line need
+ * (drop-privileges.c). */
 _nonnull_ void run_give_up(const Options *options);
 
 /* ---- the stages, in their order (stages.c) ---- */
-/* --root, and the right to change it. */
+/* Opens --root, and checks the right to change it. */
 _must_check_ _nonnull_ int run_open_root(Run *run);
-/* For a command that is given no source, those of the boot (sources.c); a unit records what it reads. */
+/* Without a source on the command line, those of the boot (sources.c). A unit records them. */
 _must_check_ _nonnull_ int run_choose_sources(Run *run);
-/* Does a person wait for an answer that the metadata service has at once, or never? */
+/* Does a person wait, so that a refusal of the metadata service is final? */
 _must_check_ _nonnull_ bool run_is_by_hand(const Run *run);
-/* Has one of the units that obey failurePolicy run this, and by our own name? */
+/* Did a unit that obeys failurePolicy start this, as nodestrap? */
 _must_check_ _nonnull_ bool run_is_of_units(const Run *run);
 /* sources → decode → merge → validate */
 _must_check_ _nonnull_ int run_load_config(Run *run);
-/* As before that, with an empty diag. */
+/* Undoes run_load_config(), and empties diag. */
 _nonnull_ void run_forget_config(Run *run);
-/* These or the command have failed, with that negative errno: shall they try again (again.c)? Then run is
- * as before run_load_config(), after a pause. */
+/* After a failure with that negative errno: shall it try again (again.c)? Then run is as before
+ * run_load_config(), after a pause. */
 _must_check_ _nonnull_ bool run_again(Run *run, int error);
-/* detect → plan; behind the lock, where the machine will be changed */
+/* detect → plan; takes the lock first if it changes the machine */
 _must_check_ _nonnull_ int run_make_plan(Run *run);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap send-events`: what report/event.c has left for the cluster → Events, with this node's own
- * token. Nobody waits for it and nothing fails with it: what cannot be sent is tried again for half an
- * hour, then one line of the journal says that the cluster has not heard of it. */
+ * `nodestrap send-events`: notices of report/event.c → Events, with the token of this node. Nothing waits
+ * for it or fails with it. It retries for half an hour, then the journal gets a line. */
 #include "commands/commands.h"
 #include "commands/run.h"
 
@@ -23,20 +22,20 @@
 #define TOKEN_USEC   (10 * USEC_PER_SEC)
 #define BACKOFF_USEC (1 * USEC_PER_SEC)
 #define BACKOFF_CAP  (30 * USEC_PER_SEC)
-#define RETRY_CAP    300                        /* seconds, of what the server asks for */
+#define RETRY_CAP    300                        /* seconds; the server may ask for more */
 #define NOTICE_MAX   (1u << 20)
-#define SENT_FILE    "/var/lib/nodestrap/events.json"   /* {NAME: {count, first}}, the latest last: of an
-                                                         * earlier boot, too */
+/* {NAME: {count, first}}, the latest last; also of an earlier boot */
+#define SENT_FILE    "/var/lib/nodestrap/events.json"
 #define SENT_MAX     32
 
 typedef struct Round {
         const Root *root;
-        json_t *environment;            /* as this process was given it */
-        bool left;                      /* something has to be tried again */
+        json_t *environment;            /* of this process at its start */
+        bool left;                      /* a notice needs another try */
         unsigned retry_after;
-        Cause told;                     /* what the journal has heard last of why */
-        char *way;                      /* of the last attempt: what it depends on, */
-        KubeSent sent;                  /* and what came of it */
+        Cause told;                     /* the last cause in the journal */
+        char *way;                      /* of the last attempt: server, cluster, role, proxies */
+        KubeSent sent;                  /* its result */
 } Round;
 
 static void forget_attempt(Round *round) {
@@ -74,7 +73,7 @@ static void sent_note(const Root *root, json_t *sent, const KubeEvent *e) {
 
 /* ---- one notice ---- */
 
-/* What kubelet reads counts for more, but where it is of an earlier boot. */
+/* The files of kubelet win, unless they are of an earlier boot. */
 static int find_access(const Root *root, const json_t *notice, KubeAccess *ret, Diag *diag) {
         const json_t *access = json_object_get(notice, "access");
         bool given = json_is_true(json_object_get(notice, "given"));
@@ -85,7 +84,7 @@ static int find_access(const Root *root, const json_t *notice, KubeAccess *ret, 
         return r;
 }
 
-/* Of what the notice does not name, this process's own. */
+/* A variable that the notice lacks keeps its own value. */
 static void adopt_environment(json_t *own, const json_t *notice) {
         const json_t *given = json_object_get(notice, "environment");
         const char *name;
@@ -100,8 +99,7 @@ static void adopt_environment(json_t *own, const json_t *notice) {
         }
 }
 
-/* As often as this one was sent before, by what is remembered: an attempt whose answer was lost does not
- * count twice. */
+/* Counts earlier sends from the file: an attempt without an answer does not count twice. */
 static KubeSent send_event(const Root *root, const KubeAccess *access, const json_t *notice) {
         _cleanup_(json_decrefp) json_t *sent = sent_read(root);
         ClusterIdentity as = { .access = access, .deadline_usec = now_usec() + TOKEN_USEC };
@@ -134,7 +132,7 @@ static bool is_over(const char *name) {
         return parse_u64(number, &since) < 0 || now > MIN(since, now) + TOTAL_USEC;
 }
 
-/* May it go? */
+/* Is the notice done? */
 static bool settle(Round *round, const char *name, const json_t *notice, const KubeSent *sent) {
         if (sent->cause == CAUSE_NONE)
                 return true;
@@ -150,8 +148,8 @@ static bool settle(Round *round, const char *name, const json_t *notice, const K
         return over;
 }
 
-/* A server that is away is asked once in a round, or each notice would wait for it as long as the first one
- * did. Another notice may know another way to it. */
+/* Asks a server that is away once a round, or each notice would wait as long as the first. Another notice may
+ * know another way. */
 static void attempt(Round *round, const json_t *notice) {
         _cleanup_(kube_access_done) KubeAccess access = {};
         _cleanup_(diag_done) Diag diag = {};
@@ -209,7 +207,7 @@ static int try_all(Round *round, Diag *diag) {
         return 0;
 }
 
-/* Until it is time for another round; a notice that came since the last one began ends it. */
+/* Until the next round; a notice after the last one began ends it. */
 static bool wait_for_more(const Round *round, int fd, unsigned failures) {
         uint64_t pause = backoff_usec(failures, BACKOFF_USEC, BACKOFF_CAP);
         pause = MAX(pause, MIN(round->retry_after, RETRY_CAP) * USEC_PER_SEC);

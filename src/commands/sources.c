@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Command line → sources. Without one, a command reads those of the boot: `plan` and `init` by hand mean the
- * configuration that the units meant. */
+ * Command line → sources. Without any, those of the boot: `plan` and `init` by hand then use the
+ * configuration of the units. */
 #include "commands/run.h"
 #include "commands/sources.h"
 
@@ -14,8 +14,8 @@
 #define FAILURE_UNITS "NODESTRAP_FAILURE_POLICY"        /* of units/nodestrap-{config,run}.service */
 #define SYS_VENDOR  "/sys/devices/virtual/dmi/id/sys_vendor"
 
-/* "QEMU": the vendor of a machine that is not EC2's; NULL where it is, or where that cannot be told (on Xen,
- * in a container). https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html */
+/* "QEMU": the vendor of a machine that is not of EC2. NULL for EC2, or where it is unknown (Xen, a
+ * container). https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html */
 static char *foreign_vendor(const Root *root) {
         _free_ char *vendor = NULL;
         if (root_read_line(root, SYS_VENDOR, &vendor) < 0 || streq(vendor, "Amazon EC2") ||
@@ -49,7 +49,7 @@ int run_choose_sources(Run *run) {
                 return 0;
         run->step = "source";
         run->sources->by_default = !o->sources;
-        /* an image is looked at elsewhere, where the sources of its nodes are not there */
+        /* the sources of an image are not on the machine that inspects it */
         bool image = o->command->sample && !root_is_host(run->root);
         if (run->sources->by_default && o->name == PROGRAM_NODESTRAP && !image) {
                 int r = source_list_read(run->root, &run->sources->list, &run->diag);

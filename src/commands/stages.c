@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The stages of the road up to the plan, as main.c walks them, and what is between them: the cache of
- * --config-cache, facts of the boot's other phase, the environment for our own requests, the lock. */
+ * The stages up to the plan, as main.c calls them. Between them: the cache of --config-cache, facts of the
+ * other phase, the environment of our requests, and the lock. */
 #include "commands/run.h"
 #include "commands/sources.h"
 
@@ -18,12 +18,11 @@
 #include <assert.h>
 #include <errno.h>
 
-#define DISKS_USEC (30 * USEC_PER_SEC)          /* for instance stores that come late;
-                                                 * a plan shows what is there */
-/* For EBS volumes, which user scripts attach: asked for before this phase begins, and there after some
- * seconds, but EC2 promises no time. */
+/* for instance stores that come late; a plan shows the present ones */
+#define DISKS_USEC (30 * USEC_PER_SEC)
+/* For EBS volumes that user scripts attach. They take some seconds, but EC2 promises no time. */
 #define VOLUMES_USEC (120 * USEC_PER_SEC)
-/* For another init to end: longer than the longest, which may move files to the disks for four hours. */
+/* Longer than the longest init, which may move files to the disks for four hours. */
 #define LOCK_USEC  (6 * 3600ULL * USEC_PER_SEC)
 
 void run_release_locks(Run *run) {
@@ -90,7 +89,7 @@ int run_open_root(Run *run) {
                 return diag_error(&run->diag, -EPERM, CAUSE_USAGE,
                                   "init changes the machine and needs root; plan, which shows what it would "
                                   "do, does not");
-        stop_catch();                   /* from here on a report is owed */
+        stop_catch();                   /* from here on a report is due */
         return 0;
 }
 
@@ -103,21 +102,21 @@ static bool asks_imds(const Options *o) {
         return false;
 }
 
-/* As nodestrap-devices does, beside cloud-init and perhaps beside the run phase. */
+/* nodestrap-devices does, beside cloud-init and perhaps beside the run phase. */
 static bool does_devices_alone(const Options *o) {
         return o->skip_config && o->skip_run && !o->skip_devices;
 }
 
-/* Puts the cache to use as nodeadm does: instead of sources that hold no config, or for the facts that it
- * keeps when the configuration is what it was; a changed configuration brings the config phase back even
- * where it was to be skipped, but not beside cloud-init: it writes what user scripts may change. */
+/* Uses the cache as nodeadm does: instead of empty sources, or for its facts if the configuration is the
+ * same. A changed configuration brings back a skipped config phase. Beside cloud-init it does not: user
+ * scripts may change the same files. */
 static int consult_cache(Run *run, int loaded, Diag *found) {
         _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
         int r = config_cache_read(run->root, run->cache, &spec, &status, &run->diag);
 
-        if (r < 0)                      /* none yet, or one that cannot be read, which was warned about */
+        if (r < 0)                      /* none yet, or unreadable, with a warning */
                 return loaded;
-        /* nor is it signed, and it may be older than what is */
+        /* the cache has no signature, and may be older than the signed configuration */
         if (loaded == -ENODATA && run->sources->trust)
                 return loaded;
         if (loaded == -ENODATA) {
@@ -139,7 +138,7 @@ static int consult_cache(Run *run, int loaded, Diag *found) {
         return 0;
 }
 
-/* --strict: each warning stays what it says and where, but now it counts. */
+/* --strict: each warning becomes an error. */
 static int promote_warnings(Diag *diag) {
         size_t n = 0;
         for (size_t i = 0; i < diag->n; i++)
@@ -151,13 +150,13 @@ static int promote_warnings(Diag *diag) {
         return n > 0 ? -EINVAL : 0;
 }
 
-/* Called as nodeadm without --config-cache, it asks anew, as nodeadm does: then somebody tries something. Its
- * units name a cache. */
+/* As nodeadm without --config-cache it asks again, like nodeadm: a person is testing. Its units name a
+ * cache. */
 static bool remembers(const Run *run) {
         return run_changes_machine(run) && (run->cache || run->options.name == PROGRAM_NODESTRAP);
 }
 
-/* A file says what is wanted; what this instance is, only the metadata service knows. */
+/* Only the metadata service knows the instance, also with a file as source. */
 static void open_imds(Run *run) {
         Kept *kept = &run->sources->kept;
         bool there = run->imds;         /* of the try before this one */
@@ -170,8 +169,8 @@ static void open_imds(Run *run) {
                 imds_recall(run->imds, kept->answers);
 }
 
-/* A boot names files and the metadata service; who only looks may name what he likes, but as nodeadm what
- * that takes. */
+/* A boot names files and the metadata service. A command that only reads takes any source, but as nodeadm
+ * those of nodeadm. */
 static SourceFlags source_flags(const Run *run) {
         SourceFlags looks = run_changes_machine(run)                   ? 0
                             : run->options.name == PROGRAM_NODESTRAP ? SOURCE_STREAMS | SOURCE_BARE
@@ -215,7 +214,7 @@ int run_load_config(Run *run) {
                 r = signatures_check(run->root, &from->signatures, from->trust, run->config, run->imds,
                                      !run_changes_machine(run), &run->diag);
         if (r == -ENODATA)
-                run->step = "source";   /* whatever is there, it is not ours */
+                run->step = "source";   /* the sources hold other data */
         if (r < 0)
                 return r;
         if (run->options.strict)
@@ -225,10 +224,10 @@ int run_load_config(Run *run) {
 
 /* ---- plan ---- */
 
-/* nodeadm puts all of "default" into its own environment, over what is there, before its first request to
- * EC2. Taken over here is what such a request and our own files depend on: proxies, the settings of the AWS
- * SDKs and the place of the image credential provider. Not taken over is where the metadata service is: the
- * configuration came from there, and nodeadm's client of it is older than its configuration, too. */
+/* nodeadm puts all of "default" into its own environment before its first EC2 request. This takes over what
+ * our requests and files need: proxies, settings of the AWS SDKs, and the place of the image credential
+ * provider. It leaves out the place of the metadata service: the configuration came from there, and the
+ * client of nodeadm is also older than its configuration. */
 static bool is_adopted(const char *name) {
         static const char *const names[] = { "HTTP_PROXY",  "HTTPS_PROXY", "NO_PROXY",
                                              "http_proxy",  "https_proxy", "no_proxy",
@@ -248,7 +247,7 @@ static void adopt_environment(const Config *config) {
         }
 }
 
-/* What an earlier run found out holds as long as it was asked for the same. */
+/* Facts of an earlier run hold for the same spec. */
 static void recall_facts(Run *run) {
         const Kept *kept = &run->sources->kept;
         char spec[65];
@@ -274,7 +273,7 @@ static int detect(Run *run) {
         return host_detect(run->root, run->config, &options, &run->host, &run->diag);
 }
 
-/* What was written with a name that is another one is written again before kubelet starts. */
+/* Writes the files with the wrong name again before kubelet starts. */
 static void correct_name(Run *run) {
         const Host *h = run->host;
         if (!h->name_before || streq(h->name_before, h->instance.private_dns_name))
@@ -297,8 +296,8 @@ char *run_phases(const Options *o) {
         return names ? strv_join(names, ",") : xstrdup("none");
 }
 
-/* Before anything is looked at: another init may be changing just that. One that does the devices alone is
- * beside one that does the rest, whose turn comes when this one has ended (apply/devices-lock.c). */
+/* Before it reads anything, because another init may change that. An init of the devices alone runs beside
+ * one of the rest, which waits for its end (apply/devices-lock.c). */
 static int take_locks(Run *run) {
         const Options *o = &run->options;
         uint64_t deadline_usec = now_usec() + LOCK_USEC;
@@ -312,7 +311,7 @@ static int take_locks(Run *run) {
         return r;
 }
 
-/* Said, not refused: somebody has asked for just that. */
+/* A warning and not an error: the user asked for it. */
 static void warn_of_gate(Run *run) {
         _cleanup_(status_done) Status status = {};
         const Options *o = &run->options;

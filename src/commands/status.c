@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap status`: what this boot did and is doing, for people, for machines, drawn, or with all around
- * it. */
+ * `nodestrap status`: what this boot did and is doing, as text, JSON, picture, metrics or bundle. */
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap token`: kubelet's exec credential, with a presigned URL inside, which the API server resolves to
- * find out who asks. https://kubernetes.io/docs/reference/config-api/client-authentication.v1/ Byte for byte
- * what the AWS CLI prints at the same second with the same credentials, so that everything that can read that
- * can read this; tests/boot/token-equality.sh compares them. Nothing is kept: kubelet makes one every 14
- * minutes and after each 401. */
+ * `nodestrap token`: the exec credential of kubelet, with a presigned URL that the API server resolves to
+ * find the caller (https://kubernetes.io/docs/reference/config-api/client-authentication.v1/). It has the
+ * bytes of the AWS CLI at the same second with the same credentials, so that all its readers can read this
+ * (tests/boot/token-equality.sh). Nothing is kept: kubelet asks every 14 minutes and after each 401. */
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
@@ -23,8 +22,7 @@
 
 static const char *const versions[] = { GROUP "v1beta1", GROUP "v1", GROUP "v1alpha1" };
 
-/* The version that the caller speaks, as it says itself in KUBERNETES_EXEC_INFO; callers before
- * Kubernetes 1.20 say nothing. */
+/* The version in KUBERNETES_EXEC_INFO; callers before Kubernetes 1.20 do not set that. */
 static const char *find_version(void) {
         const char *text = getenv("KUBERNETES_EXEC_INFO");
         if (!text || !*text)
@@ -51,7 +49,7 @@ static char *make_credential(const char *version, const char *token, int64_t now
                          version, until, token);
 }
 
-/* What goes into a header of the presigned URL. */
+/* It becomes a header of the presigned URL. */
 static bool is_cluster(const char *name) {
         for (const char *c = name; *c; c++)
                 if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -87,7 +85,7 @@ int command_token(Run *run) {
                 return r;
         run->step = "token";
         if (!o->development)
-                /* in kubelet's journal every 14 minutes: what passed again is not worth a line */
+                /* the journal of kubelet gets this every 14 minutes: successes are not worth a line */
                 log_set_level(LOG_WARNING);
         const char *version = find_version();
         r = token_make(&request, &token, &now, &run->diag);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap udev-net-manager`: a network interface has come or gone. facts → judge → plan (nic/net-event.h)
+ * `nodestrap udev-net-manager`: a network interface came or went. facts → judge → plan (nic/net-event.h)
  * → apply. */
 #include "commands/commands.h"
 #include "commands/output.h"

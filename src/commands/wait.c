@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap wait`: has this node joined its cluster? The files that kubelet reads and the instance's role
- * → what the API server says. */
+ * `nodestrap wait`: has this node joined its cluster? kubelet files and the role of the instance → the
+ * answer of the API server. */
 #include "commands/commands.h"
 #include "commands/hide.h"
 #include "commands/run.h"
@@ -20,7 +20,7 @@
 #define TOTAL_USEC (300 * USEC_PER_SEC)
 #define PAUSE_USEC (1 * USEC_PER_SEC)
 
-/* Nothing says how to reach a cluster, or not yet: an init that is at work may write it. */
+/* No file says how to reach a cluster. A running init may still write it. */
 static void take_refusal(const Root *root, const Diag *diag, JoinOutcome *outcome) {
         const Diagnostic *error = diag_first_error(diag);
         if (outlook_is_lost(root, outcome))
@@ -31,7 +31,7 @@ static void take_refusal(const Root *root, const Diag *diag, JoinOutcome *outcom
         outcome->text = xasprintf("%s%s", text, outlook_has_init(root) ? "; an init has not ended yet" : "");
 }
 
-/* Of an init that has failed he would not hear before the time is up. */
+/* Without the report, the user learns of a failed init only at the deadline. */
 static void tell_reader(const Root *root) {
         _cleanup_(status_done) Status status = {};
         if (status_read(root, &status) == -EACCES)
@@ -41,7 +41,7 @@ static void tell_reader(const Root *root) {
 
 static int read_access(const Root *root, uint64_t deadline_usec, KubeAccess *ret, Diag *diag) {
         for (bool told = false;; told = true) {
-                bool at_work = outlook_has_init(root);          /* before the look: it may write and end */
+                bool at_work = outlook_has_init(root);          /* before the read: it may write and end */
                 int r = kube_access_read(root, ret, diag);
                 if (r >= 0 || !at_work || stop_signal() || now_usec() >= deadline_usec)
                         return r;
