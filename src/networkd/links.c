@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * systemd-networkd's JSON → the states of its links. networkctl prints the answer of Manager.Describe as it
- * is (systemd:src/network/networkctl.c), in other layouts. Of addresses and routes it counts which networkd
- * has not come to an end with. */
+ * JSON of systemd-networkd → the states of its links. networkctl prints the answer of Manager.Describe in
+ * another layout (systemd:src/network/networkctl.c). */
 #include "networkd/networkd.h"
 
 #include "base/json.h"
@@ -59,7 +58,8 @@ static bool prefix_covers(const json_t *prefix, json_int_t bits, const json_t *a
         return true;
 }
 
-/* Has it an address of a subnet whose router it has not heard, or heard as of another subnet? */
+/* Has it an address of a subnet whose router it has not heard, or has it heard only routers of other
+ * subnets? */
 static bool link_is_unrouted(const json_t *link) {
         const json_t *address = address_of_dhcp6(json_object_get(link, "Addresses")), *route;
         bool heard = false, other = false, own = false;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * systemd-networkd by its D-Bus interface (org.freedesktop.network1(5)): read your files again; what do you
- * say of your links? Every wait is one of sd-event's, so that SIGTERM ends it. networkd is never started by
- * a message of ours. Early in a boot it runs before there is a bus, whose daemon comes after sysinit.target:
- * whether it will come to the bus is known to PID 1, which has a socket of its own; and where sysinit.target
- * waits for the network, both must do without. */
+ * systemd-networkd over D-Bus (org.freedesktop.network1(5)): reload, and the states of links. Every wait is
+ * one of sd-event, so that SIGTERM ends it. No message of ours starts networkd.
+ *
+ * Early in a boot networkd runs before the bus, which comes after sysinit.target. Then PID 1, which has its
+ * own socket, knows whether networkd will come to the bus. Where sysinit.target waits for the network, both
+ * must do without a bus. */
 #include "networkd/networkd.h"
 
 #include "base/log.h"
@@ -28,27 +29,27 @@
 #define UNIT        "systemd-networkd.service"
 #define UNIT_OBJECT "/org/freedesktop/systemd1/unit/systemd_2dnetworkd_2eservice"
 
-#define STATES      "/run/systemd/netif/links"  /* a file for each, by its index */
+#define STATES      "/run/systemd/netif/links"  /* a file for each link, by its index */
 #define STATE_LIMIT (64U << 10)
 
-#define NEVER_USEC  (3600 * USEC_PER_SEC)       /* a call ends with our deadline, not with the bus's 25 s */
-#define ANSWER_USEC (5 * USEC_PER_SEC)  /* networkd and networkctl answer at once, or are asked again */
-#define RETRY_USEC  (100 * USEC_PER_MSEC)       /* while nobody answers */
-#define LOOK_USEC   (250 * USEC_PER_MSEC)       /* what done() looks at beside the links has no signals */
+#define NEVER_USEC  (3600 * USEC_PER_SEC)       /* a call ends at our deadline, not after 25 s */
+#define ANSWER_USEC (5 * USEC_PER_SEC)  /* answers come at once, or a retry */
+#define RETRY_USEC  (100 * USEC_PER_MSEC)       /* without an answer */
+#define LOOK_USEC   (250 * USEC_PER_MSEC)       /* done() also reads files, which send no signals */
 #define PAUSE_USEC  (20 * USEC_PER_MSEC)        /* 32 links that come up make hundreds of signals */
 #define BUS_USEC    (2 * USEC_PER_SEC)  /* for a bus that is about to come */
-#define TAKEN_USEC  (15 * USEC_PER_SEC) /* DHCP answers at once, or is asked again after some seconds */
+#define TAKEN_USEC  (15 * USEC_PER_SEC) /* DHCP answers at once, or retries after some seconds */
 #define OTHER_USEC  USEC_PER_SEC        /* up to systemd 255 a reload ends before its links begin */
-#define STUCK_USEC  (5 * USEC_PER_SEC)  /* what it removes is gone in milliseconds, and a router is asked
-                                         * again after 4 s (RFC 4861, 10) */
-#define OURS        "/70-eks-"          /* in the names of our files for links */
+/* networkd removes an address in milliseconds, and asks a router again after 4 s (RFC 4861, 10) */
+#define STUCK_USEC  (5 * USEC_PER_SEC)
+#define OURS        "/70-eks-"          /* in the names of our .network files */
 #define LIST_LIMIT  (16U << 20)         /* some kB a link */
 
-/* ActiveState of systemd-networkd.service: its process is ready, or there is one at all. */
+/* ActiveState of systemd-networkd.service: its process is ready, or exists. */
 #define RUNNING ((const char *const[]){ "active", NULL })
 #define PROCESS ((const char *const[]){ "active", "activating", "reloading", NULL })
 
-/* Type of that service where it takes a reload by a signal: from systemd 253 on. */
+/* Type of that service if it reloads on a signal: from systemd 253 on. */
 #define BY_SIGNAL ((const char *const[]){ "notify-reload", NULL })
 
 #define SIGNALS                                                                                              \
@@ -60,20 +61,20 @@
 
 typedef struct Networkd {
         sd_event *event;
-        sd_bus *bus;                    /* NULL: there is none yet */
+        sd_bus *bus;                    /* NULL: none yet */
         sd_event_source *interfaces;
         int interfaces_fd;
-        bool changed;                   /* something has, since links were asked for */
-        bool answers;                   /* it told them then */
-        bool ready;                     /* all are done but for what is mended */
-        Mend *mend;                     /* or NULL: nothing is mended */
-        char held[IF_NAMESIZE];         /* the link for which links that are done are not at their end, */
+        bool changed;                   /* a link has, since the last question */
+        bool answers;                   /* it answered the last question */
+        bool ready;                     /* all are done except links that get mended */
+        Mend *mend;                     /* NULL: mends nothing */
+        char held[IF_NAMESIZE];         /* a link that delays the end of the wait */
         uint64_t held_usec;             /* since then */
         ReloadBegins begins;            /* or NULL */
-        void *userdata;                 /* its */
+        void *userdata;                 /* of begins() */
 } Networkd;
 
-/* Nothing is flushed: that would wait for a daemon that may not come. */
+/* Does not flush: that would wait for a daemon that may not come. */
 static void networkd_close(Networkd *n) {
         sd_bus_close_unref(n->bus);
         sd_event_source_unref(n->interfaces);
@@ -87,7 +88,7 @@ static int networkd_open(Networkd *ret, Diag *diag) {
         return r < 0 ? diag_error(diag, r, CAUSE_INTERNAL, "no event loop can be made: %s", strerror(-r)) : 0;
 }
 
-/* What there is to do is done, or waited for until an instant. -EINTR: somebody wants us to stop. */
+/* Handles events, or waits for them until then. -EINTR: a signal. */
 static int networkd_turn(Networkd *n, uint64_t until_usec) {
         int r = sd_event_prepare(n->event);
         if (r == 0) {
@@ -105,7 +106,7 @@ static int on_bus_change(_unused_ sd_bus_message *m, void *userdata, _unused_ sd
         return 0;
 }
 
-/* The matches go out before any question, so that no change behind an answer is missed. */
+/* Sends the matches before any question, so that it misses no change after an answer. */
 static int networkd_open_bus(Networkd *n) {
         int r = sd_bus_open_system(&n->bus);
         if (r >= 0)
@@ -119,8 +120,8 @@ static int networkd_open_bus(Networkd *n) {
         return r;
 }
 
-/* 1: the bus takes questions. Its socket may be there before its daemon, and what is asked then waits; so it
- * is given a moment, and looked at again later. */
+/* 1: the bus takes questions. Its socket may exist before its daemon, and questions would hang. So this waits
+ * a moment, and the caller tries again later. */
 static int networkd_connect(Networkd *n) {
         uint64_t until = now_usec() + RETRY_USEC;
         int r = 0;
@@ -140,7 +141,7 @@ static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
         return 0;
 }
 
-/* *ret may be an error's message, also one of sd-bus: that the connection was lost. */
+/* *ret may be an error message, also one of sd-bus about a lost connection. */
 static int networkd_send(Networkd *n, sd_bus *bus, sd_bus_message *call, uint64_t deadline_usec,
                          sd_bus_message **ret) {
         sd_bus_slot *slot = NULL;
@@ -167,9 +168,9 @@ static int networkd_call(Networkd *n, const char *member, uint64_t deadline_usec
         return r;
 }
 
-/* ---- its unit, asked of PID 1 ---- */
+/* ---- its unit, from PID 1 ---- */
 
-/* For some questions each, not for longer: on it come all signals of PID 1, asked for or not. */
+/* For a few questions only: it receives all signals of PID 1. */
 static int networkd_open_pid1(Networkd *n, sd_bus **ret) {
         sd_bus *pid1 = NULL;
         int r = sd_bus_new(&pid1);
@@ -185,7 +186,7 @@ static int networkd_open_pid1(Networkd *n, sd_bus **ret) {
         return r;
 }
 
-/* ret: of the words' type; what a string stands in is the answer's. */
+/* ret has the type of `type`; a string in it belongs to *ret_answer. */
 static int service_get(Networkd *n, sd_bus *pid1, const char *interface, const char *name, const char *type,
                     uint64_t deadline_usec, sd_bus_message **ret_answer, void *ret) {
         sd_bus_message *call = NULL;
@@ -238,7 +239,7 @@ static int service_call(Networkd *n, sd_bus *pid1, const char *member, const cha
         return r;
 }
 
-/* Is there a process of it? 0 also where there is no PID 1 to ask. */
+/* Has it a process? 0 also without a PID 1 to ask. */
 static int networkd_runs(Networkd *n, const char *const *states, uint64_t deadline_usec) {
         sd_bus *pid1 = NULL;
         int r = networkd_open_pid1(n, &pid1);
@@ -250,7 +251,7 @@ static int networkd_runs(Networkd *n, const char *const *states, uint64_t deadli
 
 /* ---- reload ---- */
 
-/* It is not on the bus (the two daemons have different words for that), or went away meanwhile. */
+/* It is not on the bus (the two daemons use different names for that), or has just left. */
 static bool networkd_is_absent(const sd_bus_error *error) {
         static const char *const names[] = { "ServiceUnknown", "NameHasNoOwner", "NoReply", "Disconnected" };
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -265,7 +266,7 @@ static void reload_begins(const Networkd *n) {
                 n->begins(n->userdata);
 }
 
-/* 1: done. 0: it is not there. */
+/* 1: done. 0: it is not on the bus. */
 static int networkd_reload_once(Networkd *n, uint64_t deadline_usec, Diag *diag) {
         sd_bus_message *answer = NULL;
         int r = networkd_connect(n);
@@ -274,7 +275,7 @@ static int networkd_reload_once(Networkd *n, uint64_t deadline_usec, Diag *diag)
         reload_begins(n);
         r = networkd_call(n, "Reload", deadline_usec, &answer);
         if (r < 0)
-                return r == -EINTR || r == -ETIMEDOUT ? r : 0;  /* otherwise the bus has gone away */
+                return r == -EINTR || r == -ETIMEDOUT ? r : 0;  /* the bus has gone away */
         const sd_bus_error *error = sd_bus_message_get_error(answer);
         if (!error)
                 r = 1;
@@ -296,7 +297,7 @@ static int networkd_fail_reload(int r, Diag *diag) {
                           "its new files; look at dbus.service, and restart systemd-networkd.service");
 }
 
-/* Until PID 1 has done it: 1; 0 where it would not. */
+/* 1: PID 1 has done it; 0: it failed. */
 static int networkd_await_job(Networkd *n, sd_bus *pid1, uint64_t deadline_usec) {
         for (;;) {
                 int r = service_has_job(n, pid1, deadline_usec);
@@ -322,9 +323,9 @@ static int service_restart(Networkd *n, sd_bus *pid1, uint64_t deadline_usec) {
         return r < 0 ? r : service_do(n, pid1, "TryRestartUnit", deadline_usec);
 }
 
-/* Without a bus, which may not come before the network is complete: dbus.socket waits for sysinit.target, and
- * that for cloud-init on Debian. systemd 257 hands on a signal. An older networkd must be started again,
- * which keeps addresses and leases (RestartKillSignal= of its unit), and does not count as a failure. */
+/* Without a bus, which may come only after the network: dbus.socket waits for sysinit.target, and on Debian
+ * that waits for cloud-init. systemd 257 sends a signal. An older networkd must restart. That keeps addresses
+ * and leases (RestartKillSignal= of its unit), and does not count as a failure. */
 static int networkd_reload_service(Networkd *n, bool may_restart, uint64_t deadline_usec) {
         sd_bus *pid1 = NULL;
         int r = networkd_open_pid1(n, &pid1);
@@ -340,8 +341,8 @@ static int networkd_reload_service(Networkd *n, bool may_restart, uint64_t deadl
         return r < 0 && r != -EINTR && r != -ETIMEDOUT ? 0 : r;
 }
 
-/* 1: done, or nothing to do. Whether it runs is asked after it was not found: one that has begun since then
- * has read the files. */
+/* 1: done, or nothing to do. Asks for the process last: one that has started since then has read the
+ * files. */
 static int networkd_try_reload(Networkd *n, bool may_restart, uint64_t deadline_usec, Diag *diag) {
         int r = networkd_reload_once(n, deadline_usec, diag);
         if (r != 0)
@@ -396,12 +397,12 @@ static int on_interfaces(_unused_ sd_event_source *s, int fd, _unused_ uint32_t 
         ssize_t n;
         do
                 n = recv(fd, buffer, sizeof buffer, 0);
-        while (n > 0 || (n < 0 && (errno == ENOBUFS || errno == EINTR)));       /* there were more than fit */
+        while (n > 0 || (n < 0 && (errno == ENOBUFS || errno == EINTR)));       /* ENOBUFS: more than fit */
         ((Networkd *)userdata)->changed = true;
         return 0;
 }
 
-/* rtnetlink(7). Where that may not be, it is found out a little later. */
+/* rtnetlink(7). Without it, the next look finds the change a little later. */
 static void networkd_watch_interfaces(Networkd *n) {
         struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK };
         n->interfaces_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
@@ -410,7 +411,7 @@ static void networkd_watch_interfaces(Networkd *n) {
                 (void)sd_event_add_io(n->event, &n->interfaces, n->interfaces_fd, EPOLLIN, on_interfaces, n);
 }
 
-/* 1: *ret is what it said; 0: it does not answer. */
+/* 1: *ret has the answer; 0: none. */
 static int networkd_describe(Networkd *n, uint64_t deadline_usec, Links *ret) {
         sd_bus_message *answer = NULL;
         const char *json;
@@ -419,15 +420,15 @@ static int networkd_describe(Networkd *n, uint64_t deadline_usec, Links *ret) {
                 return r;
         r = networkd_call(n, "Describe", deadline_usec, &answer);
         if (r >= 0)
-                r = sd_bus_message_read(answer, "s", &json);    /* an error's is its sentence */
+                r = sd_bus_message_read(answer, "s", &json);    /* an error message has its sentence */
         if (r > 0)
                 r = links_parse(json, strlen(json), ret) < 0 ? 0 : 1;
         sd_bus_message_unref(answer);
         return r == -EINTR || r > 0 ? r : 0;
 }
 
-/* What networkd tells systemd's other programs, which do without a bus, too
- * (systemd:src/libsystemd/sd-network), for as long as a process of it stands behind that. */
+/* The files for other programs of systemd, which also work without a bus (systemd:src/libsystemd/sd-network).
+ * They count while networkd runs. */
 static int networkd_read_states(Networkd *n, uint64_t deadline_usec, Links *ret) {
         _cleanup_(root_freep) Root *root = NULL;
         _strv_ char **numbers = NULL;
@@ -447,7 +448,7 @@ static int networkd_read_states(Networkd *n, uint64_t deadline_usec, Links *ret)
         return 1;
 }
 
-/* It may have a way that we have not: that of systemd 257 needs no bus. */
+/* networkctl of systemd 257 needs no bus. */
 static int networkctl_list(uint64_t deadline_usec, Links *ret) {
         static char *const argv[] = { (char *)"networkctl", (char *)"list", (char *)"--json=pretty", NULL };
         _cleanup_(child_result_done) ChildResult result = {};
@@ -471,15 +472,15 @@ static int networkd_reconfigure_link(Networkd *n, int index, uint64_t deadline_u
         return r;
 }
 
-/* Is there something to mend that was not tried? Links of others may be meant to be so. */
+/* Is there something to mend that was not tried? Links of other owners may be meant to be so. */
 static bool link_wants(const Networkd *n, const Link *l) {
         return n->mend && l->file && strstr(l->file, OURS) &&
                ((l->stuck && !n->mend->restarted) || (l->unrouted && !n->mend->reconfigured));
 }
 
-/* Where a link begins again between its lease and the address, systemd 252 removes what the kernel does not
- * have yet. It waits for the word of the kernel for ever, and sets nothing in that place, not even after
- * ReconfigureLink (github.com/systemd/systemd/issues/30876 and 16071). A new process knows nothing of it. */
+/* If a link starts again between its lease and the address, systemd 252 removes what the kernel does not have
+ * yet. It waits for the kernel forever, and sets nothing in that place, not even after ReconfigureLink
+ * (github.com/systemd/systemd/issues/30876 and 16071). A new process has forgotten that. */
 static int mend_stuck(Networkd *n, const char *link, uint64_t deadline_usec) {
         sd_bus *pid1 = NULL;
         log_warning("systemd-networkd has removed an address or a route of %s that it wants, and does not "
@@ -492,9 +493,9 @@ static int mend_stuck(Networkd *n, const char *link, uint64_t deadline_usec) {
         return r;
 }
 
-/* The socket that waits for a router hears all links until it is bound to its own
- * (systemd:src/libsystemd-network/icmp6-util.c, icmp6_bind()). Where thirty links begin at once, one may
- * take the answer of another for its own. It never asks then. */
+/* The socket that waits for a router receives from all links until it is bound to its own
+ * (systemd:src/libsystemd-network/icmp6-util.c, icmp6_bind()). If thirty links start at once, one may take
+ * the answer of another for its own. It never asks then. */
 static int mend_unrouted(Networkd *n, const Links *links, uint64_t deadline_usec) {
         int r = networkd_connect(n);
         for (const Link *l = links->items; r > 0 && l < links->items + links->n; l++) {
@@ -504,12 +505,12 @@ static int mend_unrouted(Networkd *n, const Links *links, uint64_t deadline_usec
                             "begins again with %s",
                             l->name, l->name);
                 int e = networkd_reconfigure_link(n, (int)if_nametoindex(l->name), deadline_usec);
-                r = e == -EINTR ? e : r;        /* one that has gone keeps none of the others */
+                r = e == -EINTR ? e : r;        /* a link that has gone keeps none of the others */
         }
         return r;
 }
 
-/* done(), of links none of which is stuck or unrouted; or of all, where each was tried once. */
+/* done() for links of which none is stuck or unrouted; or for all, once each was tried. */
 static int networkd_judge(Networkd *n, const Links *links, LinksDone done, void *userdata,
                           uint64_t deadline_usec) {
         const Link *held = NULL;
@@ -548,7 +549,7 @@ static int networkd_look(Networkd *n, uint64_t deadline_usec, LinksDone done, vo
                 r = networkd_read_states(n, deadline_usec, &links);
         if (r == 0)
                 r = networkctl_list(deadline_usec, &links);
-        if (r == -ETIMEDOUT)            /* of this look: there are others */
+        if (r == -ETIMEDOUT)            /* of this look only */
                 r = 0;
         return r > 0 ? networkd_judge(n, &links, done, userdata, deadline_usec) : r;
 }
@@ -575,11 +576,11 @@ int networkd_wait(LinksDone done, void *userdata, Mend *mend, uint64_t deadline_
         }
 }
 
-/* ---- one link, anew ---- */
+/* ---- one link, again ---- */
 
 typedef struct Taken { const char *name, *file; uint64_t other_usec; } Taken;
 
-/* By this file; or by another one still, so that it is not for this one to wait. */
+/* Configured by this file. After other_usec another file also counts, which this event need not wait for. */
 static int taken_is_configured(const Links *links, void *userdata) {
         const Taken *t = userdata;
         for (size_t i = 0; i < links->n; i++) {
@@ -591,10 +592,10 @@ static int taken_is_configured(const Links *links, void *userdata) {
         return 1;
 }
 
-/* Between a reload and its new DHCP client's start there is nobody who would give an old lease back: an
- * address that is then made again keeps the kernel's route of its subnet
- * (systemd:src/network/networkd-dhcp4.c, link_drop_dhcp4_config()). So not before it has come to an end;
- * or where it does not, as late as may be. */
+/* Between a reload and the start of its new DHCP client, networkd would not give an old lease back. An
+ * address that it makes again then keeps the kernel route of its subnet
+ * (systemd:src/network/networkd-dhcp4.c, link_drop_dhcp4_config()). So this waits for the end, as long as it
+ * may. */
 static int networkd_await_taken(const char *name, const char *file, uint64_t deadline_usec, Diag *diag) {
         Taken taken = { name, file, now_usec() + OTHER_USEC };
         int r = networkd_wait(taken_is_configured, &taken, NULL,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The primary interface, by the snapshot or the metadata service → the links of systemd-networkd, until all
- * are as plan/links.c wants them. Decisions are made meanwhile, by udev-net-manager. */
+ * The primary interface, from the snapshot or the metadata service → the links of systemd-networkd, until
+ * all are as plan/links.c wants them. udev-net-manager decides meanwhile. */
 #include "nic/boot-network.h"
 
 #include "base/lock.h"
@@ -13,7 +13,8 @@
 
 #include <errno.h>
 
-#define TRY_USEC     (5 * USEC_PER_SEC) /* of the metadata service, until the snapshot is looked at again */
+/* of the metadata service, before it reads the snapshot again */
+#define TRY_USEC     (5 * USEC_PER_SEC)
 #define PAUSE_USEC   (500 * USEC_PER_MSEC)
 #define SETTLED_USEC (6 * USEC_PER_SEC) /* a second more than udev-net-manager waits for an address */
 
@@ -23,10 +24,10 @@ typedef struct Boot {
         char *instance_id, *primary;
         Diag *diag;                  /* of a failure */
         Diag warnings;               /* of the last look */
-        char **unready, *configured; /* links, at the last look: sentences, names */
+        char **unready, *configured; /* of the last look: sentences, names */
         bool looked;
-        Mend mend;                   /* of networkd, once in all */
-        int reload_fd;               /* the lock of those who have networkd read its files; -1: not held */
+        Mend mend;                   /* of networkd, once for the whole wait */
+        int reload_fd;               /* NETWORKD_RELOAD_LOCK; -1: not held */
 } Boot;
 
 static void boot_done(Boot *b) {
@@ -38,7 +39,7 @@ static void boot_done(Boot *b) {
         close_fd(&b->reload_fd);
 }
 
-/* ---- who is the primary one ---- */
+/* ---- the primary interface ---- */
 
 static bool boot_recall(Boot *b) {
         _cleanup_(snapshot_done) Snapshot snapshot = {};
@@ -71,8 +72,8 @@ static int boot_stopped(const Boot *b) {
                           stop_name(stop_signal()));
 }
 
-/* The primary interface may get its address late, and until then the metadata service is out of reach, which
- * is said each time that it is asked in vain. */
+/* The primary interface may get its address late. Until then it cannot reach the metadata service, and each
+ * question in vain logs that. */
 static int boot_find_primary(Boot *b) {
         for (;;) {
                 _cleanup_(diag_done) Diag failure = {};
@@ -101,7 +102,7 @@ static char *name_configured(const Links *links) {
         return strv_join(names, ", ");
 }
 
-/* All but the links is read again each time, for all of it may have changed. */
+/* Reads everything again each time, because it may have changed. */
 static int boot_look(const Links *links, void *userdata) {
         Boot *b = userdata;
         _cleanup_(snapshot_done) Snapshot snapshot = {};
@@ -130,7 +131,7 @@ static int boot_look(const Links *links, void *userdata) {
         free(b->configured);
         b->configured = name_configured(links);
         b->looked = true;
-        if (b->unready)         /* they may be what others wait for with a reload */
+        if (b->unready)         /* the other process may wait for these links with its reload */
                 close_fd(&b->reload_fd);
         _strv_ char **foreign = links_find_foreign(&facts);
         for (char **sentence = foreign; sentence && *sentence; sentence++)
@@ -138,8 +139,8 @@ static int boot_look(const Links *links, void *userdata) {
         return !b->unready;
 }
 
-/* A networkd that is told to read its files just now, or that is started again for it (systemd 252), is not
- * at its end with what it says: what it has said counts where nobody is doing so. */
+/* While another process reloads networkd, or restarts it (systemd 252), its answers are not final. So the
+ * last look happens under the lock. */
 static int boot_wait(Boot *b) {
         for (;;) {
                 int r = networkd_wait(boot_look, b, &b->mend, b->deadline_usec, b->diag);

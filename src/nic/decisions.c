@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who manages which interface, as it was decided before: files below /etc, so that a reboot changes nothing.
- * nodeadm keeps one for each name and believes it whoever has the name by now; those for each MAC, beside
- * them, are ours. Both are read, for a node may have been booted by either. */
+ * Earlier decisions about interfaces: files below /etc, so that a reboot changes nothing. nodeadm keeps one
+ * for each name, and trusts it after the name has moved to another interface. So nodestrap adds one for each
+ * MAC. It reads both, because either program may have booted the node. */
 #include "nic/nic.h"
 
 #include "base/json.h"
@@ -35,7 +35,7 @@ bool instance_id_is_valid(const char *id) {
         return n > 0 && n <= 64 && !id[n] && !streq(id, BY_MAC);
 }
 
-/* What the kernel takes (dev_valid_name() of net/core/dev.c), and of that what a terminal can show. */
+/* As the kernel (dev_valid_name() of net/core/dev.c), without what a terminal cannot show. */
 bool interface_name_is_valid(const char *name) {
         size_t n = strlen(name);
         for (const char *c = name; *c; c++)
@@ -53,7 +53,7 @@ bool mac_is_valid(const char *mac) {
 
 /* ---- paths ---- */
 
-/* Callers have checked what they were given; should one not have, the path still stays where it belongs. */
+/* Callers check the words; an unchecked one stays below the folder anyway. */
 static char *component(const char *word) {
         char *c = xstrdup(word);
         for (char *slash = c; (slash = strchr(slash, '/'));)
@@ -117,7 +117,7 @@ static int read_decision(const Root *root, const char *path, Decision *ret, Diag
         _free_ char *text = NULL;
         size_t size = 0;
         int r = root_read(root, path, FILE_MAX, &text, &size);
-        if (r == -ENOENT)               /* between two looks */
+        if (r == -ENOENT)               /* it has just gone */
                 return r;
         if (r < 0) {
                 _free_ char *why = xasprintf("cannot be read (%s)", strerror(-r));
@@ -145,11 +145,11 @@ static void add_by_mac(Decisions *to, const char *path, const char *mac, Decisio
         }
         free(d->mac);
         d->mac = xstrdup(mac);
-        d->json = false;                /* speaks of the file by name */
+        d->json = false;                /* in the file by name, json tells the form of that file */
         add_decision(to, d);
 }
 
-/* A bare word was written by the MAC whose own file names this interface. */
+/* A bare word is from the MAC whose own file names this interface. */
 static void add_by_name(Decisions *to, const char *path, const char *name, Decision *d, Diag *diag) {
         if (!interface_name_is_valid(name)) {
                 warn_of(diag, path, "is called as no interface is");
@@ -178,7 +178,7 @@ static int read_folder(const Root *root, const char *folder, AddDecision add, De
         for (char **name = names; name && *name; name++) {
                 _free_ char *path = xasprintf("%s/%s", folder, *name);
                 _cleanup_(decision_done) Decision d = {};
-                if (**name == '.')      /* what a killed run has left */
+                if (**name == '.')      /* a killed run left it */
                         continue;
                 if (read_decision(root, path, &d, diag) >= 0)
                         add(to, path, *name, &d, diag);

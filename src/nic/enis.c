@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the metadata service says of network interfaces → Enis. Thirty-two of them may come up at once, and
- * the service throttles who asks much
- * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html), so each request
- * has its reason here. */
+ * The answers of the metadata service about network interfaces → Enis. Thirty-two may come up at once, and
+ * the service throttles
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html). So each request has
+ * a reason here. */
 #include "nic/enis.h"
 
 #include "base/str.h"
@@ -17,15 +17,14 @@
 #define MAX_ADDRESSES  1024             /* of one interface; EC2 allows some dozens */
 #define MAX_NUMBER     255              /* of a card or device */
 #define FEW_INTERFACES 4
-#define ADDRESS_USEC   (8 * USEC_PER_SEC)       /* without an address for longer: one for EFA alone, and not
-                                                 * asked for by others any more */
-#define PARTIAL_USEC   (60 * USEC_PER_SEC)      /* who was cut off longer ago is not gone on from */
-#define DEVICE_BIT     1u               /* of Eni.answered; those of the lists are behind them */
+/* without an address for longer: for EFA alone, and not asked again */
+#define ADDRESS_USEC   (8 * USEC_PER_SEC)
+#define PARTIAL_USEC   (60 * USEC_PER_SEC)      /* an older interruption starts again */
+#define DEVICE_BIT     1u               /* bits of Eni.answered; the lists follow */
 #define CARD_BIT       2u
 #define LIST_BIT(i)    (4u << (i))
 
-/* ---- the noun ---- */
-/* The lists of an interface: key of the service, key of what is kept, and what they hold. */
+/* The lists of an interface: key of the service, key in the snapshot, and type. */
 static const struct EniList {
         const char *key, *name;
         size_t offset;
@@ -86,7 +85,7 @@ static int compare_macs(const void *a, const void *b) {
         return strcmp(((const Eni *)a)->mac, ((const Eni *)b)->mac);
 }
 
-/* ---- words: a copy in the one form in which they are compared, NULL for what is none ---- */
+/* ---- words: a copy in the form that is compared; NULL: invalid ---- */
 static char *normal_mac(const char *s) {
         static const char form[] = "xx:xx:xx:xx:xx:xx";
         if (strlen(s) != strlen(form))
@@ -140,11 +139,11 @@ typedef struct Inquiry {
         Imds *imds;
         const EniQuestion *question;
         Enis *enis;
-        bool tolerant;                  /* garbage is for somebody else to complain of */
+        bool tolerant;                  /* garbage is only a warning */
         Diag *diag;
 } Inquiry;
 
-/* 0, as of what is not told, where that is somebody else's failure: whoever needs it asks again. */
+/* 0, as for a missing answer, if it is a warning: the process that needs the value asks again. */
 static int report_garbage(const Inquiry *q, const char *path, const char *wanted) {
         if (q->tolerant) {
                 diag_warn(q->diag, "interface-metadata", "/latest/%s of the instance metadata is not %s",
@@ -157,7 +156,7 @@ static int report_garbage(const Inquiry *q, const char *path, const char *wanted
                           path, wanted);
 }
 
-/* 1 with the text, 0 where there is none. Asks the service itself, whatever it has answered before. */
+/* 1 with the text, 0 without one. Asks the service, not the cache. */
 static int ask_text(const Inquiry *q, const char *path, char **ret) {
         _free_ char *data = NULL, *text = NULL;
         size_t size = 0;
@@ -175,7 +174,7 @@ static int ask_text(const Inquiry *q, const char *path, char **ret) {
         return 1;
 }
 
-/* One of the texts that are told once for an instance. 0 also where it is not told. */
+/* A text of the instance. 0 also without an answer. */
 static int ask_word(const Inquiry *q, const char *path, char *(*normal)(const char *), const char *wanted,
                     char **ret) {
         _free_ char *text = NULL;
@@ -226,7 +225,7 @@ static int ask_list(const Inquiry *q, const char *path, const struct EniList *l,
         return 0;
 }
 
-/* ---- which interfaces there are ---- */
+/* ---- the list ---- */
 static bool names_mac(char *const *macs, const char *mac) {
         for (; macs && *macs; macs++)
                 if (strcasecmp(*macs, mac) == 0)
@@ -241,7 +240,7 @@ static bool list_is_wanted(const Inquiry *q) {
         return q->enis->n == 0;
 }
 
-/* Adds an interface that is not there yet; what is known of it already comes from before. */
+/* Adds an interface once, with what was known before. */
 static void add_listed(Enis *e, Enis *before, char *mac) {
         Eni *known = find_eni(before, mac);
         if (find_eni(e, mac) || e->n >= MAX_INTERFACES) {
@@ -257,8 +256,8 @@ static void add_listed(Enis *e, Enis *before, char *mac) {
         e->n++;
 }
 
-/* What the list does not have any more is gone. A list without any interface is none: the primary one is
- * always there. */
+/* An interface that has left the list is gone. An empty list does not count: the primary one is always
+ * there. */
 static int ask_interfaces(Inquiry *q) {
         _free_ char *text = NULL;
         _strv_ char **lines = NULL;
@@ -298,8 +297,7 @@ static int ask_for_ipv6(const Inquiry *q, const char *primary) {
         return 0;
 }
 
-/* The primary MAC and whether there is IPv6 become known together, or not at all: a 404 of an interface that
- * is not listed yet says nothing. */
+/* Learns the primary MAC and IPv6 together: a 404 about an interface that is not listed yet says nothing. */
 static int ask_primary(const Inquiry *q, char **primary) {
         if (q->enis->primary || !find_eni(q->enis, *primary))
                 return 0;
@@ -309,12 +307,11 @@ static int ask_primary(const Inquiry *q, char **primary) {
         return r;
 }
 
-/* ---- what they are ---- */
-/* Where it must also be asked on which card they are, a request for prefixes would be the fourth of an
- * interface: a hundred and more for the thirty-two cards of a machine whose interfaces come up at once. Those
- * on other cards than 0 do without it: the CNI, whose prefixes they are, leaves those cards alone
- * (aws/amazon-vpc-cni-k8s:README.md, ENABLE_MULTI_NIC). A card that is still not told when it is asked for
- * again, of a type that is not known, becomes card 0. */
+/* ---- each interface ---- */
+/* With the question for the card, one for prefixes would be the fourth request of an interface. 32 cards may
+ * come up at once, so other cards than 0 do without: the CNI, which owns prefixes, ignores them
+ * (aws/amazon-vpc-cni-k8s:README.md, ENABLE_MULTI_NIC). On an unknown type, a card that the second answer
+ * also lacks counts as card 0. */
 static bool list_is_asked(const Inquiry *q, const Eni *eni, const struct EniList *l) {
         if (l->family == AF_INET6)
                 return q->enis->ipv6;
@@ -322,7 +319,8 @@ static bool list_is_asked(const Inquiry *q, const Eni *eni, const struct EniList
                (q->question->cards == 0 && eni->card < 0 && names_mac(q->question->again, eni->mac));
 }
 
-/* Where it is, for its route table; a second one in the primary's place is a lag, too. */
+/* Its place is needed for its route table. EC2 also lists a second interface in the primary place for a
+ * while. */
 static bool lacks_place(const Inquiry *q, const Eni *eni) {
         return eni->device < 0 || (eni->card < 0 && q->question->cards != 1) ||
                (eni->card <= 0 && eni->device == 0);
@@ -337,7 +335,7 @@ static bool list_is_due(const Inquiry *q, const Eni *eni, size_t i) {
         return list_is_asked(q, eni, l) && (!(eni->answered & LIST_BIT(i)) || lacks_address(eni));
 }
 
-/* What was asked for while it might be late, and was there, is not asked for again. */
+/* A late value that has come is not asked again. */
 static bool lacks_something(const Inquiry *q, const Eni *eni) {
         bool lacks = lacks_place(q, eni) || lacks_address(eni) || !(eni->answered & DEVICE_BIT) ||
                      (q->question->cards != 1 && !(eni->answered & CARD_BIT));
@@ -346,8 +344,7 @@ static bool lacks_something(const Inquiry *q, const Eni *eni) {
         return lacks;
 }
 
-/* 0 also after garbage, the first of which is noted: what else there is to know of it is asked for all the
- * same. */
+/* 0 also after garbage, which it notes: the other questions follow anyway. */
 static int answered(Eni *eni, unsigned bit, int r, int *garbage) {
         if (r < 0 && r != -EBADMSG)
                 return r;
@@ -423,7 +420,7 @@ static bool eni_is_due(const Inquiry *q, const Eni *eni) {
                   eni->begun_usec > eni->asked_usec || (late && eni->asked_usec < question->late_usec))));
 }
 
-/* The caller's own first, which it waits for; then whoever will want it. */
+/* First the interfaces that the caller waits for, then the others. */
 static int ask_enis(Inquiry *q) {
         const EniQuestion *question = q->question;
         size_t n = q->enis->n;
@@ -460,7 +457,7 @@ int enis_ask(Imds *imds, const EniQuestion *question, Enis *e, Diag *diag) {
                              &e->instance_id);
         if (r >= 0 && !primary)
                 r = ask_word(&q, "meta-data/mac", normal_mac, "a MAC address", &primary);
-        /* without it nothing can be decided */
+        /* nothing can be decided without the MAC */
         if (r < 0 || !primary)
                 return r;
         if (list_is_wanted(&q))
@@ -478,7 +475,7 @@ int enis_ask(Imds *imds, const EniQuestion *question, Enis *e, Diag *diag) {
         return r < 0 ? r : ask_enis(&q);
 }
 
-/* ---- as it is kept ---- */
+/* ---- JSON ---- */
 static void set_new(json_t *object, const char *key, json_t *value) {
         if (value)
                 json_object_set_new(object, key, value);
@@ -522,7 +519,7 @@ static char *word_from_json(const json_t *object, const char *key, char *(*norma
         return text ? normal(text) : NULL;
 }
 
-/* Is it understood? What is not there is. */
+/* A missing number is valid. */
 static bool number_from_json(const json_t *object, const char *key, int *ret) {
         const json_t *value = json_object_get(object, key);
         json_int_t n = json_integer_value(value);
@@ -547,7 +544,7 @@ static bool list_from_json(const json_t *object, const struct EniList *l, char *
         return true;
 }
 
-/* An instant of this boot, which has been. */
+/* An instant of this boot, in the past. */
 static bool usec_from_json(const json_t *object, const char *key, uint64_t *ret) {
         json_int_t usec = json_integer_value(json_object_get(object, key));
         if (usec < 0 || (uint64_t)usec > now_usec())
@@ -556,7 +553,7 @@ static bool usec_from_json(const json_t *object, const char *key, uint64_t *ret)
         return true;
 }
 
-/* Of an interface that is not understood as a whole only its MAC remains. */
+/* An invalid interface keeps only its MAC. */
 static Eni eni_from_json(const json_t *object, char *mac) {
         Eni eni = { .mac = mac };
         bool understood = usec_from_json(object, "askedUsec", &eni.asked_usec) &&

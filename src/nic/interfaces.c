@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /sys/class/net and udev's database → Interfaces. Unlike those of host/ they need no hardware behind them:
- * what may not be touched is looked at, too. */
+ * /sys/class/net and the udev database → Interfaces. Unlike those of host/ they include interfaces without
+ * hardware. */
 #include "nic/nic.h"
 
 #include "base/str.h"
@@ -25,8 +25,8 @@ void interfaces_done(Interfaces *i) {
         *i = (Interfaces){};
 }
 
-/* Lines "E:NODESTRAP_INTERFACE=1" and "I:" with the time. Without a file udev has not looked at it yet, or
- * there is no udev. */
+/* Lines "E:NODESTRAP_INTERFACE=1" and "I:" with the time. Without a file udev has not seen it yet, or does
+ * not run. */
 static void read_udev(const Root *root, Interface *i) {
         static const char ours[] = "\nE:" INTERFACE_PROPERTY "=1\n", since[] = "\nI:";
         _free_ char *path = xasprintf(UDEV "/n%u", i->index), *data = NULL;
@@ -56,7 +56,7 @@ static int read_interface(const Root *root, const char *name, Interface *ret) {
         return 0;
 }
 
-/* Away by now (-EINVAL: netdev_show() of net/core/net-sysfs.c), or a plain file such as bonding_masters. */
+/* Gone (-EINVAL: netdev_show() of net/core/net-sysfs.c), or a plain file such as bonding_masters. */
 static bool is_none(int r) {
         return r == -ENOENT || r == -ENODEV || r == -ENOTDIR || r == -EINVAL;
 }

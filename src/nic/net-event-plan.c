@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A network interface has come or gone → what is known of it (net-event.c), what lies there for networkd →
- * its plan (plan/interface.c). Nothing changes here but what is kept of this boot. */
+ * A network interface came or went → its facts (net-event.c), the files for networkd → its plan
+ * (plan/interface.c). This changes only what is kept of this boot. */
 #include "nic/net-event.h"
 
 #include "base/lock.h"
@@ -11,13 +11,13 @@
 #define NETWORK_MAX (256 << 10)
 #define EARLY_DIR   RUN_DIR "/early-interfaces" /* a file for each MAC that came before INIT_MARKER */
 
-/* ---- what is known of this boot ---- */
+/* ---- facts of this boot ---- */
 
 static char *early_path(const char *mac) {
         return xasprintf(EARLY_DIR "/%s", mac);
 }
 
-/* A later try must not take it for the CNI's because the first one was in vain. */
+/* Without this note a later try would give the interface to the CNI. */
 static int note_early(NetEvent *e) {
         int r = e->dry_run || e->facts.init_ran ? 0 : net_event_read_interfaces(e);
         const Interface *own = e->facts.interface;
@@ -33,7 +33,7 @@ static int note_early(NetEvent *e) {
         return 0;
 }
 
-/* MACs that files of ours have networkd manage. One that cannot be read says nothing. */
+/* MACs in our .network files. Ignores unreadable files. */
 static void read_managed(NetEvent *e, char *const *files) {
         strv_free(e->managed);
         e->managed = NULL;
@@ -61,7 +61,7 @@ static int read_boot(NetEvent *e) {
         return 0;
 }
 
-/* ---- what lies there for networkd ---- */
+/* ---- files for networkd ---- */
 
 /* systemd.network(5): of files with one name the first of these counts */
 static const char *const places[] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
@@ -84,7 +84,7 @@ static char **drop_ins_of(const Root *root, const char *name) {
         return found;
 }
 
-/* As drop_ins_of() finds what they point to. All else in such a folder is somebody else's. */
+/* A link to a drop-in that drop_ins_of() finds. Other files in such a folder are foreign. */
 static bool is_link_of_ours(const Root *root, const char *folder, const char *file) {
         _free_ char *path = xasprintf(NETWORK_DIR "/%s/%s", folder, file), *target = NULL;
         if (root_read_link(root, path, &target) < 0)
@@ -120,7 +120,7 @@ static int list_files(NetEvent *e) {
                                      : 0;
 }
 
-/* Two events of one interface at once: the second one finds what the first has made. */
+/* Of two events of one interface, the second finds the work of the first. */
 static int lock_interface(NetEvent *e) {
         _free_ char *path = xasprintf(RUN_DIR "/interface-%s.lock", e->name);
         Diag found = {};
@@ -130,9 +130,9 @@ static int lock_interface(NetEvent *e) {
         return net_event_pass(e, MIN(e->lock_fd, 0), &found);
 }
 
-/* ---- it has come ---- */
+/* ---- addition ---- */
 
-/* All that others may have changed is looked at again, now that they cannot. */
+/* Reads again, under the lock, what other processes may have changed. */
 static int plan_decided(NetEvent *e, Plan **ret) {
         _free_ char *mac = xstrdup(e->facts.interface->mac);
         Diag found = {};
@@ -165,10 +165,10 @@ int net_event_plan_addition(NetEvent *e, Plan **ret) {
         return r < 0 || judgement == JUDGEMENT_IGNORED ? r : plan_decided(e, ret);
 }
 
-/* ---- it has gone ---- */
+/* ---- removal ---- */
 
-/* Of what has gone, and of what was called so: `remove` may be told while it is still there, and begins anew
- * then. One that has only been renamed came when it came. */
+/* Of gone interfaces, and of the former owner of this name: `remove` may come while that still exists, and
+ * starts again then. A renamed interface keeps its time. */
 static void forget_early(NetEvent *e) {
         _strv_ char **macs = NULL;
         if (root_list(e->root, EARLY_DIR, &macs) < 0)
@@ -181,8 +181,8 @@ static void forget_early(NetEvent *e) {
         }
 }
 
-/* What the metadata service said of it may be said of another one by the time a name comes back. Which MAC it
- * had nobody says any more: whatever has no interface now; one that has only been renamed is still there. */
+/* The next interface of this name must not inherit its metadata. udev does not tell the former MAC, so this
+ * drops every MAC without an interface. A renamed one still exists. */
 static int forget(NetEvent *e) {
         Diag found = {};
         _cleanup_(close_fd) int fd = -1;

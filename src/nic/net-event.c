@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A network interface → lock → snapshot → facts → whether they suffice.
+ * A network interface → lock → snapshot → facts → do they suffice?
  *
- * The metadata service may tell of an interface seconds after it is in the machine, so it is asked in rounds.
- * Between them the lock is free: at boot all interfaces come up at once, each with a process of its own, and
- * what one of them has asked for the others read. */
+ * The metadata service may list an interface seconds after it appears, so this asks in rounds. Between them
+ * the lock is free: at boot each interface has its own process, and all read what one of them has asked. */
 #include "nic/net-event.h"
 
 #include "base/lock.h"
@@ -17,23 +16,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Of the 30 s until the deadline: after 5 an interface without an address has none, as those for EFA alone;
- * after 8 a network card that is not told, on a type that we know nothing of, is the only one there is. */
+/* Of the 30 s until the deadline: after 5 s without an address an interface has none, as those for EFA alone.
+ * After 8 s without a network card, on an unknown type, the card is the only one. */
 #define ADDRESS_SHARE(span) ((span) / 6)
 #define CARD_SHARE(span)    ((span) * 4 / 15)
-/* What does not come within the first 8 s seldom comes at once. */
+/* After the first 8 s an answer seldom comes soon. */
 #define ROUND_SHARE(span)   CARD_SHARE(span)
 #define ROUND_USEC   (500 * USEC_PER_MSEC)
 #define LATER_USEC   (2 * USEC_PER_SEC)
-#define YOUNG_USEC   (60 * USEC_PER_SEC)        /* an answer that is complete and not older is not asked for
-                                                 * again */
-#define BUDGET_USEC  (5 * USEC_PER_SEC)         /* of one process's requests, while the others wait */
-/* As long as they wait for what it asks for them, and it goes on to ask. Where the service is so slow that
- * this does not do, each asks for its own interface, all at once: one after the other would take longer than
- * they have. Unless so many are answered in that time that all will be before long. */
+/* a complete answer that is not older is not asked again */
+#define YOUNG_USEC   (60 * USEC_PER_SEC)
+#define BUDGET_USEC  (5 * USEC_PER_SEC)         /* of the requests of one process, while the others wait */
+/* So long the others wait for its questions on their behalf, and it goes on to ask. With a slower service
+ * each asks for its own interface in parallel: in sequence they would miss their deadline. If many get
+ * answers in that time, they wait longer. */
 #define PATIENCE_USEC (2500 * USEC_PER_MSEC)
 #define MANY          4
-#define SLICE_USEC    (500 * USEC_PER_MSEC)     /* after it the others see what has come */
+#define SLICE_USEC    (500 * USEC_PER_MSEC)     /* then the others see what has come */
 
 #define PRODUCT_NAME "/sys/devices/virtual/dmi/id/product_name"
 
@@ -51,7 +50,7 @@ void net_event_done(NetEvent *e) {
         lock_release(&e->lock_fd);
 }
 
-/* ---- failures: all of them are the interface's ---- */
+/* ---- failures: each names the interface ---- */
 
 int net_event_error(NetEvent *e, int r, const char *format, ...) {
         _free_ char *text = NULL;
@@ -63,7 +62,7 @@ int net_event_error(NetEvent *e, int r, const char *format, ...) {
         return diag_error(e->diag, r, CAUSE_INTERFACE, "%s: %s", e->name, text ?: strerror(-r));
 }
 
-/* Rounds find the same again. */
+/* Each round finds the same warnings. */
 static bool is_told(const Diag *diag, const char *text) {
         for (size_t i = 0; i < diag->n; i++)
                 if (diag->items[i].warning && streq(diag->items[i].text, text))
@@ -90,7 +89,7 @@ int net_event_pass(NetEvent *e, int r, Diag *found) {
 
 /* ---- facts ---- */
 
-/* How many network cards this instance type has; 0: not known. */
+/* 0: unknown type */
 static unsigned cards_of_type(const Root *root) {
         _free_ char *name = NULL;
         return root_read_line(root, PRODUCT_NAME, &name) < 0 ? 0 : network_cards_find(name);
@@ -136,7 +135,7 @@ int net_event_read_decisions(NetEvent *e) {
         return net_event_pass(e, r, &found);
 }
 
-/* Whose is it, or one of the others? Those whose tags would have to be asked for first are the CNI's here. */
+/* Also for other interfaces. Those whose tags are not known count as those of the CNI. */
 Manager net_event_manager(const NetEvent *e, const Interface *interface) {
         InterfaceFacts facts = e->facts;
         if (interface != facts.interface)
@@ -147,7 +146,7 @@ Manager net_event_manager(const NetEvent *e, const Interface *interface) {
 
 /* ---- questions ---- */
 
-/* Interfaces that are the CNI's: nothing of them needs to be known, and there may be many. */
+/* Interfaces of the CNI, of which there may be many, need no questions. */
 static char **macs_to_skip(const NetEvent *e) {
         char **macs = NULL;
         for (size_t i = 0; i < e->interfaces.n; i++) {
@@ -167,7 +166,7 @@ static uint64_t round_usec(const NetEvent *e) {
         return now_usec() < e->begin_usec + ROUND_SHARE(e->span_usec) ? ROUND_USEC : LATER_USEC;
 }
 
-/* Does it help to ask now? What was asked within this round, by whomever, is not asked again. */
+/* A question of any process in this round counts. */
 static bool worth_asking(const NetEvent *e, Judgement judgement) {
         const Snapshot *s = &e->snapshot;
         const Eni *eni = eni_find(&s->enis, e->facts.interface->mac);
@@ -178,17 +177,17 @@ static bool worth_asking(const NetEvent *e, Judgement judgement) {
         return asked == 0 || now - asked >= young;
 }
 
-/* Anew for each round, during which nobody waits for who asks alone. */
+/* For each round; no process waits for one that asks alone. */
 static void renew_budget(NetEvent *e) {
         uint64_t now = now_usec(), left = e->deadline_usec > now ? e->deadline_usec - now : 0,
                  budget = MAX(e->alone ? left : MIN(BUDGET_USEC, left), USEC_PER_SEC);
         if (!e->imds)
                 e->imds = imds_new(budget);
         imds_renew(e->imds, budget);
-        imds_recall(e->imds, NULL); /* what was not there may be there now */
+        imds_recall(e->imds, NULL); /* the answers may be there now */
 }
 
-/* 0: try again in the next round. A failure that time does not mend is told at once. */
+/* 0: try again in the next round. A permanent failure ends at once. */
 static int asked(NetEvent *e, int r, Diag *found) {
         const Diagnostic *error = diag_first_error(found);
         free(e->failure);
@@ -203,7 +202,7 @@ static int asked(NetEvent *e, int r, Diag *found) {
         return 0;
 }
 
-/* Are so many answered that the others need not ask themselves? */
+/* With so many answers the other processes need not ask themselves. */
 static bool many_come(const NetEvent *e) {
         const Enis *enis = &e->snapshot.enis;
         uint64_t now = now_usec();
@@ -213,7 +212,7 @@ static bool many_come(const NetEvent *e) {
         return n >= MANY;
 }
 
-/* Of each interface that is known, so that another one of its MAC is noticed. */
+/* With its index, another interface with the same MAC is noticed. */
 static void note_ifindexes(NetEvent *e) {
         Enis *enis = &e->snapshot.enis;
         for (size_t i = 0; i < enis->n; i++) {
@@ -223,7 +222,7 @@ static void note_ifindexes(NetEvent *e) {
         }
 }
 
-/* The caller's own interface, and then those that others will ask for, as long as these wait. */
+/* The own interface, and then those of other processes, while these wait. */
 static int ask_for_all(NetEvent *e, EniQuestion *question, Diag *found) {
         uint64_t begin = now_usec(), now = begin;
         for (;;) {
@@ -252,20 +251,20 @@ static int ask(NetEvent *e) {
         if (net_event_manager(e, own) != MANAGER_CNI)
                 strv_add(&again, own->mac);
         if (!e->snapshot.enis.primary)
-                strv_add(&again, ""); /* it was not in the list: that is asked for again */
+                strv_add(&again, ""); /* it is not in the list: ask for the list again */
         question.again = again;
         int r = ask_for_all(e, &question, &found);
         e->goes_on = r == 2;
         return asked(e, r, &found);
 }
 
-/* Before anything else: with it one knows what was decided, and so whom to ask nothing about. */
+/* First: the earlier decisions show which interfaces need no question. */
 static int identify(NetEvent *e) {
         Diag found = {};
         return asked(e, snapshot_identify(&e->snapshot, e->imds, &found), &found);
 }
 
-/* Only with the gate: an interface that the CNI would have may be tagged to be left to the system. */
+/* Only with the gate: a tag may leave an interface of the CNI to the system. */
 static int ask_for_tag(NetEvent *e) {
         _free_ char *region = NULL, *domain = NULL;
         Diag found = {};
@@ -300,7 +299,7 @@ static int ask_for_tag(NetEvent *e) {
 
 /* ---- rounds ---- */
 
-/* Of a type that is not in our table. An interface on another card says that there are several. */
+/* For an unknown type. An interface on another card shows that there are several. */
 static void guess_cards(NetEvent *e) {
         const Enis *enis = &e->snapshot.enis;
         const Eni *eni = eni_find(enis, e->facts.interface->mac);
@@ -327,7 +326,7 @@ static Judgement judge(NetEvent *e) {
         return waits ? JUDGEMENT_LATE : judgement;
 }
 
-/* What is known of it now? Asks, where that is not enough. */
+/* Asks only if the known facts are not enough. */
 static int learn(NetEvent *e, Judgement *ret) {
         bool identified = e->snapshot.enis.instance_id;
         int r = identified || !worth_asking(e, JUDGEMENT_LATE) ? 0 : identify(e);
@@ -355,7 +354,7 @@ static bool wants_tag(const NetEvent *e) {
                !decision_find(&e->decisions, i->mac, i->name) && net_event_manager(e, i) == MANAGER_CNI;
 }
 
-/* The snapshot, and its lock; without that, e->alone. */
+/* Takes the lock and reads the snapshot. Without the lock, e->alone. */
 static int take_snapshot(NetEvent *e, int *ret_fd) {
         for (bool first = true;; first = false) {
                 Diag found = {};
@@ -370,7 +369,7 @@ static int take_snapshot(NetEvent *e, int *ret_fd) {
                 take_warnings(e, &found);
                 *ret_fd = fd;
                 const Eni *own = eni_find(&e->snapshot.enis, e->facts.interface->mac);
-                /* a list that has just come is a beginning */
+                /* a new list shows progress */
                 bool begun = first && now_usec() - e->snapshot.listed_usec < PATIENCE_USEC;
                 if (!e->alone)
                         return 0;
@@ -382,7 +381,7 @@ static int take_snapshot(NetEvent *e, int *ret_fd) {
         }
 }
 
-/* What was told of an interface that had this MAC before may not hold for this one. */
+/* Answers about an earlier interface with this MAC may not hold. */
 static void drop_former(NetEvent *e) {
         const Interface *own = e->facts.interface;
         const Eni *eni = eni_find(&e->snapshot.enis, own->mac);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Snapshot ⇄ /run/nodestrap/interfaces.json. The boot id guards it, as its stamps are of one boot. */
+ * Snapshot ⇄ /run/nodestrap/interfaces.json. The boot id guards it, because its stamps are of one boot. */
 #include "nic/snapshot.h"
 
 #include "base/json.h"
@@ -17,13 +17,13 @@ void snapshot_done(Snapshot *s) {
         *s = (Snapshot){};
 }
 
-/* An instant that is still to come is none of this boot's. */
+/* A future instant is of another boot. */
 static uint64_t stamp_get(const json_t *json, const char *key) {
         json_int_t usec = json_integer_value(json_object_get(json, key));
         return usec > 0 && (uint64_t)usec <= now_usec() ? (uint64_t)usec : 0;
 }
 
-/* Below another root there may be no kernel to name its boot. */
+/* Another root may have no boot id. */
 static char *boot_name(const Root *root) {
         char *boot = NULL;
         return root_boot_id(root, &boot) < 0 ? xstrdup("") : boot;
@@ -79,8 +79,7 @@ static void note(Snapshot *s, int r, const Diag *found) {
         s->failure = r < 0 ? xstrdup(error ? error->text : strerror(-r)) : NULL;
 }
 
-/* A 404 is an answer, and what it is about may be there later. What is no such id enis_ask() will complain
- * of. */
+/* A 404 is an answer, and the value may come later. enis_ask() complains of an invalid id. */
 int snapshot_identify(Snapshot *s, Imds *imds, Diag *diag) {
         _free_ char *text = NULL;
         Diag found = {};
@@ -94,7 +93,6 @@ int snapshot_identify(Snapshot *s, Imds *imds, Diag *diag) {
         return r;
 }
 
-/* Will the list be asked for, too? */
 static bool wants_list(const Snapshot *s, const EniQuestion *question) {
         for (char *const *mac = question->again; mac && *mac; mac++)
                 if (!eni_find(&s->enis, *mac))

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the metadata service said of the network interfaces, shared by the processes that set them up: at boot
- * there is one for each, all at once, and the first one asks for all. */
+/* The answers of the metadata service about interfaces, which all processes share: at boot each interface has
+ * one, and the first asks for all. */
 #include "nic/enis.h"
 #include "base/paths.h"
 
 #define SNAPSHOT_FILE RUN_DIR "/interfaces.json"
-#define SNAPSHOT_LOCK RUN_DIR "/interfaces.lock" /* held (lock_take()) from reading it to writing it */
+#define SNAPSHOT_LOCK RUN_DIR "/interfaces.lock" /* held (lock_take()) from the read to the write */
 
 typedef struct Snapshot {
         Enis enis;
-        uint64_t listed_usec; /* CLOCK_MONOTONIC of this boot: when the list was asked for last; 0: never */
-        uint64_t failed_usec; /* when the service failed last, if that is the last thing it did; else 0 */
-        char *failure;        /* and what was said of that */
+        /* CLOCK_MONOTONIC: when the list was asked last; 0: never */
+        uint64_t listed_usec;
+        uint64_t failed_usec; /* when the service last failed; 0: it has answered since */
+        char *failure;        /* the error */
 } Snapshot;
 void snapshot_done(Snapshot *s);
-/* What is kept; nothing, with a warning, where that cannot be read, and without one where nothing is, or only
- * of another boot. */
+/* Empty, with a warning, if it cannot be read; without one if none is kept, or only of another boot. */
 _nonnull_ void snapshot_read(const Root *root, Snapshot *ret, Diag *diag);
-/* Without it the next process asks once more: a warning where it cannot be written. */
+/* Warns if it cannot be written: the next process asks again. */
 _nonnull_ void snapshot_write(const Root *root, const Snapshot *s, Diag *diag);
-/* The instance's id, where it is not known yet; without the rest of enis_ask(). 0 also where it is not told.
- */
+/* Asks for the instance id, if it is not known. 0 also without an answer. */
 _must_check_ _nonnull_ int snapshot_identify(Snapshot *s, Imds *imds, Diag *diag);
-/* enis_ask(). A failure of the service's is noted, with what the diagnostic says, and one about a single
- * interface is not, which is nobody else's; an answer takes such a note away. 1 where others are unasked yet,
- * 2 where the time ended after some answers: no failure, one may go on at once. */
+/* enis_ask(). Notes a failure of the service with its diagnostic, but not one about a single interface. An
+ * answer clears the note. 1: others are unasked; 2: the time ended after some answers, so it may go on at
+ * once. */
 _must_check_ _nonnull_ int snapshot_ask(Snapshot *s, Imds *imds, const EniQuestion *question, Diag *diag);
-/* Nothing is known of that interface any more. */
+/* Forgets that interface. */
 _nonnull_ void snapshot_drop(Snapshot *s, const char *mac);

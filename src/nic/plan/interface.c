@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What becomes of one network interface. Those that were there when the node booted are networkd's, those
- * that the CNI attaches later are the CNI's: networkd would take their routes and rules away
- * (awslabs/amazon-eks-ami#1738, aws/amazon-vpc-cni-k8s#3524). What the metadata service does not tell yet is
- * waited for and never guessed: a wrong card gives two interfaces one table
- * (amazonlinux/amazon-ec2-net-utils#153). */
+ * The plan of one network interface. networkd manages those that exist when the node boots. The CNI manages
+ * those that it attaches later: networkd would remove their routes and rules (awslabs/amazon-eks-ami#1738,
+ * aws/amazon-vpc-cni-k8s#3524). A late answer of the metadata service is never guessed: a wrong card gives
+ * two interfaces one table (amazonlinux/amazon-ec2-net-utils#153). */
 #include "nic/plan/interface.h"
 
 #include "base/json.h"
@@ -15,7 +14,7 @@
 #define GROUP        "network"
 #define DECISION_USEC (10 * USEC_PER_SEC)
 #define DEFAULT_FILE NETWORK_DIR "/80-ec2.network.d/10-eks-disable.conf"
-/* nodeadm's bytes; there is no line end behind them */
+/* the bytes of nodeadm, without a line end */
 #define DEFAULT_OFF  "[Match]\nName=none"
 
 /* ---- judging ---- */
@@ -24,19 +23,18 @@ static bool is_primary(const InterfaceFacts *f) {
         return f->enis->primary && streq(f->enis->primary, f->interface->mac);
 }
 
-/* One that was there before is not the CNI's because the metadata service told of it too late, or something
- * else made its first try fail. */
+/* An early interface is not of the CNI because its first try failed, or the metadata service was late. */
 static bool came_behind_marker(const InterfaceFacts *f) {
         return f->init_ran && !strv_contains(f->early, f->interface->mac);
 }
 
-/* Has networkd got it in this boot? */
+/* Does networkd manage it in this boot? */
 static bool is_managed(const InterfaceFacts *f) {
         return strv_contains(f->managed, f->interface->mac);
 }
 
-/* The primary one is never the CNI's by what is kept: a node whose boots leave it alone has no network. It is
- * so in this boot at most, where no more is changed of what runs. */
+/* A kept decision never gives the primary interface to the CNI, or the node would boot without a network. It
+ * may be so in this boot, where running interfaces stay as they are. */
 static const Decision *kept_decision(const InterfaceFacts *f) {
         const Decision *kept = decision_find(f->decisions, f->interface->mac, f->interface->name);
         bool counts = !kept || kept->manager == MANAGER_NETWORKD || !is_primary(f) ||
@@ -44,12 +42,11 @@ static const Decision *kept_decision(const InterfaceFacts *f) {
         return counts ? kept : NULL;
 }
 
-/* In nodeadm's order: what was decided before; then whether the run phase has begun, after which every
- * interface that comes is the CNI's, unless it is tagged. There is no exception for the primary one: it has
- * its decision from long before, and where somebody took that away, nodeadm answers cni, too, and leaves a
- * running interface as it is (case udev-net-manager of its own tests). What networkd has got by a file of
- * ours stays with it: without a decision (a read-only or full /etc, a soft reboot into another root) all that
- * runs would be taken away. */
+/* In the order of nodeadm: first the earlier decision. After the run phase has begun, every new interface is
+ * of the CNI, unless it has the tag. A primary one without its old decision is too: nodeadm also answers cni,
+ * and leaves a running interface alone (case udev-net-manager of its tests). A link that networkd has by our
+ * file stays with it. Otherwise a lost decision (a read-only or full /etc, a soft reboot into another root)
+ * would take away a running network. */
 Manager interface_manager(const InterfaceFacts *f) {
         const Decision *kept = kept_decision(f);
         if (kept)
@@ -58,7 +55,7 @@ Manager interface_manager(const InterfaceFacts *f) {
         return cnis ? MANAGER_CNI : MANAGER_NETWORKD;
 }
 
-/* What is missing of a secondary interface, or NULL. */
+/* NULL: nothing is missing. */
 static const char *missing_place(const InterfaceFacts *f, const Eni *eni) {
         if (!eni)
                 return "the metadata service does not list it yet";
@@ -100,12 +97,12 @@ Judgement interface_judge(const InterfaceFacts *f, char **ret_why) {
 
 /* ---- making ---- */
 
-/* What is planned for one interface: the decision first, which a power cut must not take from a file that
- * follows from it; then what networkd reads, one after the other; then what depends on that. */
+/* The decision comes first: a power cut must not remove it before a file that follows from it. Then come the
+ * files of networkd, in sequence, and then what depends on them. */
 typedef struct Making {
         Plan *plan;
-        char **decided;         /* ids of the actions that keep the decision */
-        char **changes;         /* of those that change what networkd reads */
+        char **decided;         /* ids of the actions for the decision */
+        char **changes;         /* ids of the changes to files of networkd */
 } Making;
 
 static void making_done(Making *m) {
@@ -119,7 +116,6 @@ static void after_all(Action *a, char *const *ids) {
                 action_after(a, *id);
 }
 
-/* The next change of what networkd reads. */
 static void next_change(Making *m, Action *a) {
         if (m->changes)
                 action_after(a, m->changes[strv_length(m->changes) - 1]);
@@ -138,7 +134,7 @@ static void remove_network(Making *m, const char *path, const char *why) {
 
 /* ---- the decision ---- */
 
-/* Did another MAC decide for an interface of that name? */
+/* Did another MAC decide for that name? */
 static bool is_anothers(const Decisions *d, const char *mac, const char *name) {
         for (size_t i = 0; i < d->n; i++)
                 if (streq(d->items[i].name, name) && d->items[i].mac && !streq(d->items[i].mac, mac))
@@ -150,7 +146,7 @@ static bool is_of_former_name(const InterfaceFacts *f, const Decision *d) {
         return d->mac && streq(d->mac, f->interface->mac) && !streq(d->name, f->interface->name);
 }
 
-/* nodeadm's file keeps the form that it has. */
+/* Keeps the form that the file of nodeadm has. */
 static char *name_content(const InterfaceFacts *f, Manager manager) {
         const char *word = manager_to_string(manager);
         bool object = false;
@@ -161,8 +157,7 @@ static char *name_content(const InterfaceFacts *f, Manager manager) {
                       : xstrdup(word);
 }
 
-/* A read-only /etc keeps nothing, and the interface works anyway. It does so behind a disk that pauses,
- * too, and waits no longer for one. */
+/* Lenient: the interface works with a read-only /etc, and behind a disk that pauses. */
 static void decision_step(Making *m, Action *a) {
         a->lenient = true;
         a->deadline_usec = MIN(a->deadline_usec, DECISION_USEC);
@@ -174,7 +169,7 @@ static bool is_removed(const Making *m, const char *path) {
         return plan_find(m->plan, id);
 }
 
-/* Has it gone to one whose own event writes there what was decided for it? That may be over before ours. */
+/* Does another interface, with its own event and decision, have this name now? That event may be over. */
 static bool is_handed_on(const InterfaceFacts *f, const char *name) {
         const Interface *other = interface_by_name(f->interfaces, name);
         for (size_t i = 0; other && other->mac && other->driver && i < f->decisions->n; i++)
@@ -183,8 +178,8 @@ static bool is_handed_on(const InterfaceFacts *f, const char *name) {
         return false;
 }
 
-/* Under a name that the interface no longer has, the next one of that name would find what is not its own;
- * and nodeadm's boot-hook would wait for it. */
+/* The next interface with this name would find a foreign decision, and the boot-hook of nodeadm would wait
+ * for it. */
 static void forget_names(Making *m, const InterfaceFacts *f) {
         for (size_t i = 0; i < f->decisions->n; i++) {
                 const Decision *d = &f->decisions->items[i];
@@ -223,7 +218,7 @@ static bool has_file(char *const *files, const char *path) {
         return strv_contains(files, path + strlen(NETWORK_DIR "/"));
 }
 
-/* What was made for a name: the file, then links to drop-ins, then the folder that they were in. */
+/* The file of a name, then its links to drop-ins, then their folder. */
 static void remove_network_files(Making *m, const char *name, char *const *files, const char *why) {
         _free_ char *path = network_path(name), *folder = xasprintf("%s.d", path),
                     *below = xasprintf("%s/", folder + strlen(NETWORK_DIR "/"));
@@ -238,9 +233,9 @@ static void remove_network_files(Making *m, const char *name, char *const *files
                 remove_network(m, folder, why);
 }
 
-/* Our file has another name than amazon-ec2-net-utils', so networkd would not look at what the image has for
- * this interface (awslabs/amazon-eks-ami#2623). Of several with one name that of /etc counts, then that of
- * /run (systemd.network(5)). */
+/* Our file has another name than that of amazon-ec2-net-utils, so networkd would not find the drop-ins of the
+ * image (awslabs/amazon-eks-ami#2623). Of several with one name that of /etc counts, then that of /run
+ * (systemd.network(5)). */
 static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) {
         static const char *const folders[] = { "/etc/", "/run/", "/" };
         for (size_t k = 0; k < ARRAY_SIZE(folders); k++)
@@ -259,7 +254,7 @@ static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) 
                 }
 }
 
-/* What the image no longer has leads nowhere, or to what another package puts there later. */
+/* A stale link leads nowhere, or to a later file of another package. */
 static void remove_stale_links(Making *m, const InterfaceFacts *f, const char *path) {
         _free_ char *below = xasprintf("%s.d/", path + strlen(NETWORK_DIR "/"));
         for (char *const *file = f->files; file && *file; file++) {
@@ -270,8 +265,8 @@ static void remove_stale_links(Making *m, const InterfaceFacts *f, const char *p
         }
 }
 
-/* All at once in networkd's eyes: it reads them when it is told to. Should it start just now, the file comes
- * behind its drop-ins, and the image's default goes when ours is there. */
+/* networkd reads them all at its reload. If it starts meanwhile, the file comes after its drop-ins, and the
+ * default of the image goes once our file exists. */
 static void write_network_files(Making *m, const InterfaceFacts *f) {
         bool primary = is_primary(f);
         const Eni *listed = eni_find(f->enis, f->interface->mac);
@@ -290,8 +285,7 @@ static void write_network_files(Making *m, const InterfaceFacts *f) {
                 write_network(m, DEFAULT_FILE, "no other interface is networkd's by default", DEFAULT_OFF);
 }
 
-/* Where the interface has had another name in this boot, its former file would still match it. One that has
- * that name by now sees to its own. */
+/* The file of a former name would still match. An interface that has that name now handles its own. */
 static void remove_former(Making *m, const InterfaceFacts *f) {
         for (size_t i = 0; i < f->decisions->n; i++) {
                 const Decision *d = &f->decisions->items[i];
@@ -304,8 +298,8 @@ static void remove_former(Making *m, const InterfaceFacts *f) {
 
 /* ---- the rest ---- */
 
-/* Replies leave by the interface's own table and may come in where the main one would not expect them: strict
- * checks drop them. Before systemd 254 networkd has no word for it, so that it is set here. */
+/* Replies leave by the table of the interface, and strict checks of the main table would drop answers.
+ * networkd has no setting for that before systemd 254. */
 static void loosen_rp_filter(Making *m, const char *name) {
         _free_ char *setting = xasprintf("net/ipv4/conf/%s/rp_filter", name);
         Action *a = plan_add(m->plan, ACTION_SET_SYSCTL, PHASE_CONFIG, GROUP, setting,
@@ -390,8 +384,8 @@ static void forget_file(Making *m, const char *path) {
                         ->lenient = true;
 }
 
-/* The CNI attaches and detaches them for as long as the node runs. One that comes back behind the marker is
- * the CNI's without having been so before; and whoever has the name next must not inherit the word. */
+/* The CNI attaches and detaches interfaces for as long as the node runs. One that returns is of the CNI
+ * without this decision, and the next owner of the name must not inherit it. */
 static void forget_cnis(Making *m, const InterfaceFacts *f, const char *name) {
         for (size_t i = 0; i < f->decisions->n; i++) {
                 const Decision *d = &f->decisions->items[i];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What becomes of one network interface: facts → whether they suffice, and the plan. Pure, as all here. */
+/* Facts about one network interface → do they suffice, and its plan. Pure, as all here. */
 #include "nic/enis.h"
 #include "nic/nic.h"
 #include "plan/plan.h"
 
-/* Asked where spec.featureGates.OSManagedNoManageENIs is on and the CNI would have the interface. */
+/* The answer to a question that needs spec.featureGates.OSManagedNoManageENIs, and an interface of the
+ * CNI. */
 typedef enum NoManage {
         NO_MANAGE_NOT_ASKED,
         NO_MANAGE_TAGGED,
@@ -17,36 +18,37 @@ typedef struct InterfaceFacts {
         const Interface *interface;
         const Enis *enis;
         const Decisions *decisions;
-        const Interfaces *interfaces;   /* all, for those that have changed their names */
+        const Interfaces *interfaces;   /* all, to find renamed ones */
         bool init_ran;                  /* the run phase of this boot has begun (/run/nodeadm/init) */
-        char *const *early;             /* MACs of interfaces that came before it did; or NULL */
-        char *const *managed;           /* MACs that files of ours in /run/systemd/network match; or NULL */
+        char *const *early;             /* MACs that came before that; or NULL */
+        char *const *managed;           /* MACs in our files of /run/systemd/network; or NULL */
         NoManage no_manage;
         unsigned cards;                 /* of the instance type; 0: not known */
-        char *const *files;             /* names in /run/systemd/network, and of links of ours in its
-                                         * folders for drop-ins: "70-eks-eth1.network.d/eni.conf" */
-        char *const *drop_ins;          /* paths of the image's own *.conf for this interface, or NULL */
+        /* names in /run/systemd/network, and our links in its drop-in folders:
+         * "70-eks-eth1.network.d/eni.conf" */
+        char *const *files;
+        char *const *drop_ins;          /* *.conf files of the image for this interface, or NULL */
 } InterfaceFacts;
 
 typedef enum Judgement {
-        JUDGEMENT_LATE,                 /* the metadata service has not told all yet */
-        JUDGEMENT_IGNORED,              /* nobody's: it has no address */
+        JUDGEMENT_LATE,                 /* the metadata service has not answered all yet */
+        JUDGEMENT_IGNORED,              /* no manager: it has no address */
         JUDGEMENT_DECIDED,
 } Judgement;
-/* Do the facts suffice? ret_why, the caller's: what is missing, or why it is ignored; NULL where decided. */
+/* ret_why, of the caller: the missing fact, or why it is ignored; NULL if decided. */
 _must_check_ _nonnull_ Judgement interface_judge(const InterfaceFacts *f, char **ret_why);
-/* Who manages it. Needs no facts of aws/enis.h but the instance id and the primary MAC. What was networkd's
- * in this boot stays so, also where nothing could be kept. */
+/* Needs only the instance id and the primary MAC of enis. A link that networkd has in this boot stays with
+ * it, also without a kept decision. */
 _nonnull_ Manager interface_manager(const InterfaceFacts *f);
-/* Its files below /run/systemd/network, rp_filter, the decision to keep, the reload. Of one that was judged
- * late the plan is empty. */
+/* Its files below /run/systemd/network, rp_filter, the decision, the reload. A late judgement gives an empty
+ * plan. */
 _must_check_ _nonnull_ int interface_plan(const InterfaceFacts *f, Plan **ret, Diag *diag);
-/* Takes away what interface_plan() made for a name, and what was decided by MAC for one of the CNI's that has
- * gone; all else that was decided stays. No interface is needed in the facts, nor the instance's id. */
+/* Removes the files of a name, and the decision by MAC of a gone interface of the CNI; other decisions stay.
+ * Needs neither an interface nor the instance id in the facts. */
 _must_check_ _nonnull_ int interface_plan_removal(const char *name, const InterfaceFacts *f, Plan **ret,
                                                   Diag *diag);
 
-/* The .network file, byte for byte nodeadm's for the primary interface (eni->mac is enis->primary). */
+/* The .network file; that of the primary interface (eni->mac is enis->primary) has the bytes of nodeadm. */
 _malloc_ char *network_file(const Eni *eni, bool primary);
-/* The MAC that such a file is for, new; NULL: none. */
+/* The MAC in such a file, new; or NULL. */
 _nonnull_ char *network_file_mac(const char *text);

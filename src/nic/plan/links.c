@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Links, interfaces, decisions → what is missing, a sentence each. As nodeadm's boot-hook has it
+ * Links, interfaces, decisions → a sentence for each problem. As the boot-hook of nodeadm
  * (awslabs/amazon-eks-ami:nodeadm/internal/system/networking.go), but by MAC and not by name, and without
- * what was decided for an interface that this instance has no more. */
+ * decisions about interfaces that this instance no longer has. */
 #include "nic/plan/links.h"
 
 #include "base/str.h"
@@ -17,7 +17,7 @@ static const Link *link_find(const Links *links, const char *name) {
         return NULL;
 }
 
-/* ---- whose file a link has ---- */
+/* ---- the file of a link ---- */
 
 typedef enum Origin { ORIGIN_OURS, ORIGIN_DEFAULT, ORIGIN_FOREIGN } Origin;
 
@@ -25,9 +25,9 @@ static char *link_own_file(const char *name) {
         return xasprintf(NETWORK_DIR "/70-eks-%s.network", name);
 }
 
-/* Of all files that match a link the first one by name counts, in whatever directory; of those with one name
- * that of /etc (systemd.network(5)). One behind ours, as the image's 80-ec2.network, is in force only until
- * ours has been read. Where nobody tells of files, nothing is said of them. */
+/* Of all files that match a link the first name counts, in any directory; of those with one name that of /etc
+ * (systemd.network(5)). A later one, as 80-ec2.network of the image, is in force only until networkd reads
+ * ours. Without a known file it is ours. */
 static Origin link_origin(const Link *link) {
         _free_ char *own = link_own_file(link->name);
         const char *slash = link->file ? strrchr(link->file, '/') : NULL;
@@ -49,15 +49,15 @@ static char *link_state(const Link *link) {
                          link->file ?: "");
 }
 
-/* EC2 gives an address to every interface but those for EFA alone, which have no device of the network; one
- * without is nobody's. */
+/* EC2 gives each interface an address, except those for EFA alone, which have no network device. One without
+ * an address has no manager. */
 static bool interface_is_ignored(const LinkFacts *f, const Interface *i) {
         const Eni *eni = eni_find(f->enis, i->mac);
         return f->settled && i->since_usec <= f->settled_usec && eni && eni->asked_usec && !eni->ipv4s &&
                !eni->ipv6s;
 }
 
-/* A VLAN or bridge has the MAC of an interface, and nothing was decided of it. */
+/* A VLAN or bridge has the MAC of an interface, but no decision. */
 static Want interface_want(const LinkFacts *f, const Interface *i) {
         if (!i->mac || interface_by_mac(f->interfaces, i->mac) != i)
                 return WANT_UNMANAGED;
@@ -71,7 +71,7 @@ static Want interface_want(const LinkFacts *f, const Interface *i) {
                                                                                       : WANT_UNMANAGED;
 }
 
-/* A link that networkd does not know is not managed by it. */
+/* networkd does not manage a link that it does not know. */
 static bool link_is_ready(const Link *link, Want want) {
         if (want == WANT_UNMANAGED)
                 return !link || streq(link->setup, "unmanaged");
@@ -79,7 +79,7 @@ static bool link_is_ready(const Link *link, Want want) {
                link_origin(link) != ORIGIN_DEFAULT;
 }
 
-/* In quotes where a shell would take it for something else: systemd-escape(1) has "\\x2d" for "-". */
+/* systemd-escape(1) has "\\x2d" for "-", so the shell needs quotes. */
 static char *unit_of(const char *name) {
         Text t = {};
         for (const char *c = name; *c; c++)
@@ -133,7 +133,7 @@ static void judge_link(const LinkFacts *f, const char *name, const char *mac, Wa
                 strv_push(sentences, link_sentence(link, name, mac, want));
 }
 
-/* Interfaces that this instance has, by its metadata, and the kernel has not yet. */
+/* Interfaces that the metadata lists and the kernel lacks. */
 static void judge_missing(const LinkFacts *f, char ***sentences) {
         if (!interface_by_mac(f->interfaces, f->enis->primary))
                 strv_push(sentences,
@@ -151,7 +151,7 @@ static void judge_missing(const LinkFacts *f, char ***sentences) {
         }
 }
 
-/* Links that networkd has and /sys has not, as where another tells of them: by their names alone. */
+/* Links that networkd knows and /sys lacks: only by name. */
 static Want stray_want(const LinkFacts *f, const char *name) {
         const Decision *d = decision_find(f->decisions, "", name);
         return d && d->manager == MANAGER_NETWORKD ? WANT_DECIDED : WANT_UNMANAGED;

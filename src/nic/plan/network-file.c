@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An interface → its .network file (systemd.network(5)). The primary's is nodeadm's to the byte, so that a
- * node which the one has booted is not changed by the other. A secondary one's does more than nodeadm's: all
- * its addresses and prefixes have a rule, and its subnet is on-link in its own table. */
+ * An interface → its .network file (systemd.network(5)). The primary file has the bytes of nodeadm, so that
+ * either program can follow the other on a node. A secondary file does more than that of nodeadm: all
+ * addresses and prefixes have a rule, and the subnet is on-link in its own table. */
 #include "nic/plan/interface.h"
 
 #include "base/str.h"
@@ -12,7 +12,7 @@
 
 #define MATCH "PermanentMACAddress="
 
-/* Comments that are part of nodeadm's bytes
+/* These comments are part of the nodeadm bytes
  * (awslabs/amazon-eks-ami:nodeadm/cmd/nodeadm-internal/udev/eks-managed.network.tpl). */
 #define PRIMARY_HEAD                                                                \
         "# this is derived from the ec2-net-util network config defaults.\n"        \
@@ -24,7 +24,7 @@
         "#\n"                                                                       \
         "# see: " EC2_NET_UTILS "lib/lib.sh#L354-L366\n\n"
 
-/* By the address that the hardware has: an interface may be renamed, and a VLAN on it has the same MAC. */
+/* By the hardware address: an interface may be renamed, and a VLAN on it has the same MAC. */
 static void add_common(Text *t, const char *mac) {
         text_add(t, "[Match]\n" MATCH "%s\n\n", mac);
         text_add(t, "[Link]\nMTUBytes=9001\n\n");
@@ -45,9 +45,9 @@ static char *primary_file(const char *mac) {
         return text_take(&t);
 }
 
-/* networkd puts all that DHCP and router advertisements tell into one table, so that becomes the interface's
- * own: there the subnet is on-link without anybody having asked which it is. In the main one remains a
- * default route behind the primary interface's. */
+/* networkd puts all routes of DHCP and router advertisements into one table, so that is the table of the
+ * interface. Its subnet is on-link there without a question. The main table gets a default route after the
+ * primary one. */
 static void add_routes(Text *t, int card, int device) {
         unsigned metric = (unsigned)INTERFACE_METRIC(card, device),
                  table = (unsigned)INTERFACE_TABLE(card, device);
@@ -55,15 +55,15 @@ static void add_routes(Text *t, int card, int device) {
         text_add(t, "[DHCPv4]\nRouteMetric=%u\nRouteTable=%u\nUseRoutes=yes\nUseGateway=no\n\n", metric,
                  table);
         text_add(t, "[IPv6AcceptRA]\nRouteMetric=%u\nRouteTable=%u\nUseGateway=yes\n\n", metric, table);
-        /* The gateway is taken for on-link. In the main table its subnet is not; and in the other one a
-         * networkd (257) that was started again, and leaves routes alone that it has not made, waits for
-         * ever for the route of the subnet, which is there. */
+        /* The gateway counts as on-link, because its subnet is not in the main table. In the other table, a
+         * networkd (257) that restarts and keeps foreign routes would wait forever for the route of the
+         * subnet, which exists. */
         text_add(t, "[Route]\nTable=%u\nGateway=_dhcp4\nGatewayOnLink=yes\nMetric=%u\n\n", table, metric);
         text_add(t, "[Route]\nTable=main\nGateway=_dhcp4\nGatewayOnLink=yes\nMetric=%u\n\n", metric);
         text_add(t, "[Route]\nTable=main\nGateway=_ipv6ra\nMetric=%u\n\n", metric);
 }
 
-/* Right before the rule that leads to the main table, where the CNI has such rules of its own
+/* Just before the rule for the main table, where the CNI has its own
  * (aws/amazon-vpc-cni-k8s:pkg/networkutils/network.go). */
 static void add_rules(Text *t, char *const *froms, int card, int device) {
         for (char *const *from = froms; from && *from; from++)
