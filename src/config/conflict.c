@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is valid and may still not do what its writer expects. */
+ * Warns of valid configuration that may not do what the user expects. */
 #include "config/fields.h"
 
 #include "base/json.h"
@@ -7,8 +7,7 @@
 
 #include <arpa/inet.h>
 
-/* kubelet takes it, and nodeadm writes it; EKS serves nothing there, and what kubelet says who it is by could
- * be read on the way. */
+/* kubelet and nodeadm accept http, but EKS does not serve it, and anyone on the way can read the token. */
 static void warn_of_endpoint(const Merge *m, Diag *diag) {
         const char *path = "spec.cluster.apiServerEndpoint";
         if (strncasecmp(json_string_value(merge_find(m, path)) ?: "", "http://", strlen("http://")) == 0)
@@ -17,7 +16,7 @@ static void warn_of_endpoint(const Merge *m, Diag *diag) {
                            "of EKS only answers to https");
 }
 
-/* What EKS names a cluster: docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html. */
+/* docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html */
 static void warn_of_name(const Merge *m, Diag *diag) {
         const char *path = "spec.cluster.name", *name = json_get_text(merge_find(m, "spec.cluster"), "name"),
                    *letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
@@ -30,8 +29,8 @@ static void warn_of_name(const Merge *m, Diag *diag) {
                            "and first a letter or a digit");
 }
 
-/* Is a certificate shorter than its first bytes say (X.690, 8.1.3)? All real ones begin with a sequence whose
- * length takes two bytes, "MI" in base64; whatever else stands there is a sample that somebody made up. */
+/* Does a certificate have another length than its header gives (X.690, 8.1.3)? Real ones begin with a
+ * sequence whose length takes two bytes, "MI" in base64. Anything else is a made-up sample and passes. */
 static bool is_cut(const char *body, size_t size) {
         _free_ char *der = NULL, *text = xcalloc(size + 1, 1);
         size_t n = 0, length = 0;
@@ -46,8 +45,8 @@ static bool is_cut(const char *body, size_t size) {
         return head[0] == 0x30 && head[1] == 0x82 && n - 4 != ((size_t)head[2] << 8 | head[3]);
 }
 
-/* What keeps kubelet from reading a certificate out of PEM, or NULL. Go passes over a block without its end
- * (pkg.go.dev/encoding/pem#Decode), and finds none. */
+/* Why kubelet finds no certificate in it, or NULL. Go ignores a block without its end
+ * (pkg.go.dev/encoding/pem#Decode). */
 static const char *pem_fault(const char *pem, size_t size) {
         static const char begin[] = "-----BEGIN CERTIFICATE-----", end[] = "-----END CERTIFICATE-----";
         const char *body = memmem(pem, size, begin, strlen(begin)), *stop;
@@ -61,7 +60,7 @@ static const char *pem_fault(const char *pem, size_t size) {
                        ? "holds a certificate that was cut, or has more behind it than belongs to it" : NULL;
 }
 
-/* What people have put there by mistake, and no kubelet starts with. */
+/* Mistakes that users have made; kubelet does not start with them. */
 bool authority_is_encoded_once(const char *text) {
         static const char begin[] = "-----BEGIN CERTIFICATE-----";
         _free_ char *pem = NULL, *twice = NULL;
@@ -78,8 +77,8 @@ bool authority_is_public(const char *text) {
                memmem(pem, n, begin, strlen(begin)) || !memmem(pem, n, key, strlen(key));
 }
 
-/* kubelet reads it as the authority of its clients (kubernetes/kubernetes cmd/kubelet/app/server.go). It is
- * no error where somebody may have made it up, for to nodeadm any base64 will do. */
+/* kubelet reads it as its client CA (kubernetes/kubernetes cmd/kubelet/app/server.go). Only a warning, since
+ * tests use made-up texts and nodeadm accepts any base64. */
 static void warn_of_authority(const Merge *m, Diag *diag) {
         const char *path = "spec.cluster.certificateAuthority",
                    *text = json_string_value(merge_find(m, path)) ?: "";
@@ -97,7 +96,7 @@ static void warn_of_authority(const Merge *m, Diag *diag) {
 
 /* ---- proxies ---- */
 
-/* Is host, or the address that it is, in one entry of NO_PROXY? As Go reads it
+/* Does an entry of NO_PROXY cover host? As Go reads it
  * (pkg.go.dev/golang.org/x/net/http/httpproxy#Config). */
 static bool entry_covers(const char *entry, const char *host) {
         unsigned char base[16] = {}, address[16] = {};
@@ -131,7 +130,7 @@ static bool list_covers(const char *list, const char *host) {
         return false;
 }
 
-/* Go splits at commas alone, and takes the blanks around an entry away: one with a blank in it covers nothing
+/* Go splits only at commas and strips each entry: one with a blank in it covers nothing
  * (golang.org/x/net/http/httpproxy: config.init()). */
 static bool has_blank_within(const char *list) {
         while (*list) {
@@ -142,14 +141,12 @@ static bool has_blank_within(const char *list) {
         return false;
 }
 
-/* In capitals or not, as programs read both. */
 static const char *variable(const json_t *variables, const char *large, const char *small) {
         const char *value = json_get_text(variables, large);
         return *value ? value : json_get_text(variables, small);
 }
 
-/* The metadata service is asked by http, the API server by https. What is for all services holds for this one
- * too. */
+/* The metadata service speaks http, the API server https. NO_PROXY of "default" holds here, too. */
 static void warn_of_proxy(const Merge *m, const char *service, const json_t *all, Diag *diag) {
         const json_t *variables = json_object_get(all, service);
         const json_t *cluster = merge_find(m, "spec.cluster");
@@ -184,7 +181,7 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
 
 /* ---- services ---- */
 
-/* Whose environment people set. Another one may be anybody's; one that is nearly one of these is a slip. */
+/* Other names may be right. A name that nearly is one of these is a typing mistake. */
 static void warn_of_service(const Merge *m, const char *service, Diag *diag) {
         static const char *const known[] = {
                 "default", "kubelet", "containerd", "soci-snapshotter", "nodestrap-config", "nodestrap-run",
@@ -195,7 +192,7 @@ static void warn_of_service(const Merge *m, const char *service, Diag *diag) {
         _free_ char *name = xstrndup(service, endswith(service, ".service") ? n - 8 : n),
                     *path = xasprintf("spec.instance.environment.%s", service);
         const char *near = nearest_name(name, known);
-        /* a slip keeps the beginning or the length; and of some families there are many */
+        /* a typing mistake keeps the first letter or the length */
         if (strv_contains((char *const *)known, name) || startswith(name, "nvidia-") ||
             startswith(name, "systemd-") || startswith(name, "amazon-"))
                 return;
@@ -216,14 +213,14 @@ static void warn_of_environment(const Merge *m, Diag *diag) {
         }
 }
 
-/* What systemd takes for a variable's name (env_name_is_valid() of its env-util.c); it drops any other
- * assignment with a line in the journal that nobody reads. */
+/* systemd drops an assignment to any other name, with a line in the journal (systemd src/basic/env-util.c:
+ * env_name_is_valid()). */
 bool variable_name_is_valid(const char *name) {
         static const char valid[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
         return *name && !is_digit(*name) && !name[strspn(name, valid)];
 }
 
-/* As nodeadm, which writes NAME=VALUE whatever the name is. */
+/* Only warnings, as nodeadm writes NAME=VALUE whatever the name is. */
 static void warn_of_variables(const Merge *m, Diag *diag) {
         const json_t *environment = merge_find(m, "spec.instance.environment");
         const char *service, *name;
@@ -243,8 +240,8 @@ static void warn_of_variables(const Merge *m, Diag *diag) {
         }
 }
 
-/* systemd-resolved leaves out what it cannot read as a name, and says so in its own log alone
- * (resolved.conf(5)). validate.c refuses name servers that are not addresses. */
+/* systemd-resolved ignores an invalid name, and tells only its own log (resolved.conf(5)). validate.c refuses
+ * name servers that are not addresses. */
 static void warn_of_resolver(const Merge *m, Diag *diag) {
         static const char *const lists[] = { "nameservers", "domains" };
         const json_t *network = merge_find(m, "spec.instance.network");
@@ -261,7 +258,7 @@ static void warn_of_resolver(const Merge *m, Diag *diag) {
                 }
 }
 
-/* ---- what is looked at only where something else says so ---- */
+/* ---- settings that depend on another one ---- */
 
 #define NVIDIA "spec.accelerator.nvidia"
 #define IMEX   NVIDIA ".imex"
@@ -279,18 +276,18 @@ static const struct Dependent {
         { IMEX ".nodes", IMEX ".mode", "host", NULL, "has no effect without mode: host" },
         { IMEX ".label", NVIDIA ".fabric.gate", NULL, "off",
           "has no effect with fabric.gate: off, which alone sees the clique" },
-        /* of the rest the plan tells, where there are GPUs: plan/nvidia.c, plan_hands_off() */
+        /* plan_hands_off() of plan/nvidia.c warns of the others, where there are GPUs */
         NVIDIA_OFF(".fabric.gate"), NVIDIA_OFF(".fabric.timeout"), NVIDIA_OFF(".memoryMode"),
         NVIDIA_OFF(".health"),
 };
 
-/* A person who turns one thing off may turn off another. */
+/* "off", false and 0 do not contradict another "off". */
 static bool says_something(const json_t *value) {
         return json_is_true(value) || json_integer_value(value) > 0 || json_array_size(value) > 0 ||
                (json_string_length(value) > 0 && !streq(json_string_value(value), "off"));
 }
 
-/* What a drop-in does not say may stand elsewhere. */
+/* Another document may still set what a drop-in leaves out. */
 static void warn_of_idle(const Merge *m, Diag *diag) {
         for (const struct Dependent *d = dependents; d < dependents + ARRAY_SIZE(dependents); d++) {
                 const char *word = json_string_value(merge_find(m, d->on)) ?: "";

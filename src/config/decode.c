@@ -241,8 +241,7 @@ bool document_is_ours(const Node *root) {
         return (kind && streq(kind, CONFIG_KIND)) || (version && startswith(version, "node.eks.aws/"));
 }
 
-/* Exactly this, or the message says what stands there and what belongs there. Neither is a
- * secret. */
+/* Exactly this, or the message says what stands there and what belongs there. Neither is a secret. */
 static bool check_identity(Decoder *d, const Node *root, const char *key, const char *wanted) {
         const Node *node = node_get(root, key);
         Position at = node_position(d, node ?: root);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The feature gates that kubelet knows, by version: conf/feature-gates.csv. It ends at its start with one
- * that it does not know, and with one that is locked to the other value (k8s.io/component-base
+ * The feature gates of kubelet, by version: conf/feature-gates.csv. kubelet does not start with a gate that
+ * it does not know or that is locked to the other value (k8s.io/component-base
  * featuregate/feature_gate.go:SetFromMap). */
 #include "base/str.h"
 #include "base/version.h"
@@ -14,7 +14,6 @@
 
 static Table all_gates = { kubelet_known_gates, &kubelet_known_gates_size, NULL };
 
-/* A row of the table: fixed cells and the name, the states, what it needs. */
 typedef struct Row { unsigned from, until; const char *name, *states, *needs; } Row;
 
 static bool row_next(const char **at, Row *ret) {
@@ -87,9 +86,9 @@ const char *kubelet_gate_nearest(const char *name) {
         return near.best;
 }
 
-/* ---- what a user says ---- */
+/* ---- gates that the user sets ---- */
 
-/* A word on a gate, of the file or of --feature-gates, and where it stands. */
+/* A gate that the file or --feature-gates sets, and where. */
 typedef struct Said { char *name, *path; bool on, by_flag; } Said;
 typedef struct Gates { Said *said; size_t n; } Gates;
 
@@ -174,7 +173,7 @@ static Gates gates_read(const json_t *config, char *const *flags) {
 
 /* ---- verdicts ---- */
 
-/* From 1.32 on kubelet checks the gates of its file before a flag takes their place
+/* From 1.32 on kubelet checks the gates of its file before flags replace them
  * (pkg/kubelet/apis/config/v1beta1/defaults.go). */
 static bool takes(const Gates *g, const Said *s, unsigned minor) {
         KubeletGate gate;
@@ -183,7 +182,7 @@ static bool takes(const Gates *g, const Said *s, unsigned minor) {
         return kubelet_gate_find(s->name, minor, &gate) && !(gate.locked && gate.on != s->on);
 }
 
-/* Of a gate of the table that 1.minor does not take. who: "kubelet 1.33.2 exits" */
+/* Why 1.minor refuses a gate of the table. who: "kubelet 1.33.2 exits" */
 static char *refusal(const Said *s, const char *who, unsigned minor) {
         unsigned from, until = 0;
         KubeletGate gate;
@@ -200,8 +199,8 @@ static void warn_of(const Said *s, const Position *at, const char *text, Diag *d
         diag_warn_at(diag, s->by_flag ? "kubelet-flag" : "kubelet-setting", at, s->path, "%s", text);
 }
 
-/* kubelet checks three times: before it reads its file, while it reads it, and when the flags are over it
- * again (cmd/kubelet/app/server.go:NewKubeletCommand). */
+/* kubelet checks before it reads its file, with the file over the flags, and with the flags over the file
+ * (cmd/kubelet/app/server.go:NewKubeletCommand). */
 typedef enum View { FLAGS_ALONE, FILE_OVER_FLAGS, FLAGS_OVER_FILE, _VIEW_MAX } View;
 
 static const Said *view_find(const Gates *g, View view, const char *name) {
@@ -210,7 +209,6 @@ static const Said *view_find(const Gates *g, View view, const char *name) {
         return view == FILE_OVER_FLAGS ? file ?: flag : flag ?: file;
 }
 
-/* One version judges the gates; the errors or warnings go to diag. */
 typedef struct Check {
         const Config *config;
         const Gates *gates;
@@ -245,7 +243,7 @@ static void report_refused(const Check *c, const Said *s) {
         diag_suggest_name(c->diag, "", kubelet_gate_nearest(s->name));
 }
 
-/* AllAlpha and AllBeta are for what is in that stage and not named itself; NULL: neither is said. */
+/* AllAlpha and AllBeta hold for a gate of that stage that is not set itself. NULL: neither is set. */
 static const Said *said_of(const Check *c, const Row *row) {
         int stage = tolower((unsigned char)state_at(row, c->minor));
         return view_find(c->gates, c->view, row->name) ?:
@@ -258,8 +256,8 @@ static bool is_on(const Check *c, const Row *row) {
         return s ? s->on : isupper((unsigned char)state_at(row, c->minor)) != 0;
 }
 
-/* One of "3500NAME,3637NAME": needed from 1.35 on; 1.36 alone. False: it is not met. Our own settings are
- * never in the way: the unit test of this table says so. */
+/* need: of "3500NAME,3637NAME", from 1.35 on, and in 1.36 alone. False: not met. The unit test of this table
+ * shows that our own settings meet all of them. */
 static bool check_need(const Check *c, const Row *row, const char *need) {
         unsigned until = two_digits(need + 2);
         _free_ char *name = xstrndup(need + 4, strcspn(need + 4, ","));
@@ -312,7 +310,7 @@ static Gates gates_of(const Merge *m) {
         return gates_read(merge_find(m, "spec.kubelet.config"), flags);
 }
 
-/* Behind the newest version that takes it; 0: none does. */
+/* The first version behind the newest that takes it; 0: none takes it. */
 static unsigned refused_from(const Gates *g, const Said *s) {
         unsigned minor = KUBELET_TABLES_TO;
         while (minor >= KUBELET_TABLES_FROM && !takes(g, s, minor))

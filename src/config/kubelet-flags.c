@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * spec.kubelet.flags as kubelet will read them. nodeadm joins them with blanks and lets systemd split and
- * unquote the line, so people have written several flags into one list element, a flag and its value apart,
- * and values in quotes (Karpenter does: --node-labels="a=b"). All three keep their meaning. What kubelet of
- * any version cannot read is an error; what a version, or another flag, would decide is only warned of. */
+ * spec.kubelet.flags as kubelet reads them. nodeadm joins them with blanks, and systemd splits and unquotes
+ * the line. So users write several flags into one element, a flag and its value apart, and values in quotes
+ * (Karpenter: --node-labels="a=b"): all three keep their meaning. A flag that no kubelet can read is an
+ * error; where the version or another flag decides it is a warning. */
 #include "base/str.h"
 #include "config/fields.h"
 
@@ -25,13 +25,13 @@ static void unquote(char *word) {
         }
 }
 
-/* Does a blank end the word before it? If a flag follows, or if the word is a flag without a value. */
+/* A blank ends the word before it where a flag follows, or where the word is a flag without a value. */
 static bool is_end(const char *word, size_t size, const char *next) {
         return *next == 0 || (*next == '-' && (next[1] == '-' || isalpha((unsigned char)next[1]))) ||
                (size > 0 && *word == '-' && !memchr(word, '=', size));
 }
 
-/* The end of the word that starts here: quotes hide blanks, where there is a second one. */
+/* Quotes hide blanks, if they are closed. */
 static size_t word_length(const char *s) {
         size_t i = 0;
         while (s[i]) {
@@ -58,12 +58,12 @@ char **kubelet_words(char *const *flags) {
         return words;
 }
 
-/* ---- what is wrong ---- */
+/* ---- messages ---- */
 
-/* The flags are read twice: for what no kubelet starts with, and for what is doubtful. */
+/* Two readings: certain finds the errors, the other one warns. */
 typedef struct Reading { const Merge *merge; Diag *diag; bool certain, found; } Reading;
 
-/* False where that is not what is looked for now. */
+/* False where it belongs to the other reading. */
 static bool reading_report(Reading *r, bool certain, const char *path, const char *text) {
         const Position *at = origins_find(&r->merge->origins, path);
         if (certain != r->certain)
@@ -76,8 +76,7 @@ static bool reading_report(Reading *r, bool certain, const char *path, const cha
         return true;
 }
 
-/* What nodestrap says itself on kubelet's command line: the user's words stand behind it, and kubelet takes
- * the last one. */
+/* Flags that nodestrap sets itself: those of the user stand behind them, and kubelet takes the last one. */
 static const char *overridden(const char *name) {
         static const struct { const char *flag, *what; } ours[] = {
                 { "bootstrap-kubeconfig", "how kubelet reaches the API server" },
@@ -100,7 +99,7 @@ static const char *overridden(const char *name) {
 
 /* ---- values ---- */
 
-/* The setting that a flag sets, for its type; false where the table has none. */
+/* The setting that a flag sets; false where the table has none. */
 static bool flag_setting(const KubeletFlag *f, KubeletSetting *ret) {
         *ret = (KubeletSetting){ .type = 'i', .name = f->name, .limits = "0:" };
         return streq(f->name, "v") || (*f->key && kubelet_setting_find(f->key, ret));
@@ -113,8 +112,7 @@ static bool is_past_64_bits(const char *text) {
         return errno == ERANGE && !*end;
 }
 
-/* As Go's strconv reads it for a flag (pkg.go.dev/github.com/spf13/pflag): a number also with 0x. NULL where
- * it does not. */
+/* As strconv of Go reads it for pkg.go.dev/github.com/spf13/pflag, 0x included; NULL where it does not. */
 static json_t *flag_json(char type, const char *text, int base) {
         char *end;
         errno = 0;
@@ -130,8 +128,7 @@ static json_t *flag_json(char type, const char *text, int base) {
 
 /* ---- flags over settings ---- */
 
-/* Flags without a key of the configuration file that make a Node, and what kubelet_flags_merge() calls
- * them. */
+/* Flags that shape the Node without a key of the configuration file, and our names for them. */
 static const struct { const char *flag, *name; char type; } unkeyed[] = {
         { "experimental-allocatable-ignore-eviction", "ignoreEviction", 'b' },
         { "hostname-override", "hostnameOverride", 's' },
@@ -139,7 +136,6 @@ static const struct { const char *flag, *name; char type; } unkeyed[] = {
         { "root-dir", "rootDirectory", 's' },
 };
 
-/* The setting that a word sets; false where that is not known. */
 static bool word_setting(const char *word, KubeletSetting *ret) {
         KubeletFlag f;
         if (!kubelet_flag_find(word, &f))
@@ -153,7 +149,7 @@ static bool word_setting(const char *word, KubeletSetting *ret) {
         return *f.key && kubelet_setting_find(f.key, ret);
 }
 
-/* "a=b,c=d" into map, as component-base cli/flag/map_string_string.go reads it. */
+/* "a=b,c=d" (component-base cli/flag/map_string_string.go) */
 static void add_pairs(json_t *map, const char *text, char between, bool switches) {
         while (*text) {
                 _free_ char *pair = str_cut(&text, ",");
@@ -168,7 +164,7 @@ static void add_pairs(json_t *map, const char *text, char between, bool switches
         }
 }
 
-/* "0:memory=1Gi,hugepages-2Mi=2Gi;1:memory=1Gi" (kubernetes/kubernetes:pkg/util/flag/flags.go). */
+/* "0:memory=1Gi,hugepages-2Mi=2Gi;1:memory=1Gi" (kubernetes/kubernetes:pkg/util/flag/flags.go) */
 static void add_reservations(json_t *list, const char *text) {
         while (*text) {
                 _free_ char *entry = str_cut(&text, ";");
@@ -193,7 +189,7 @@ static void add_words(json_t *list, const char *text) {
         }
 }
 
-/* first: what files say goes. All flags of gates add to what files say
+/* first: the flag replaces the value of the files. Gates always add to those of the files
  * (kubernetes/kubernetes:cmd/kubelet/app/server.go:kubeletConfigFlagPrecedence). */
 static void merge_flag(json_t *settings, const KubeletSetting *s, const char *text, bool first) {
         bool map = strchr("mqeg", s->type), list = strchr("la", s->type);
@@ -259,7 +255,7 @@ static bool in_domain(const char *name, size_t n, const char *domain) {
                (n == length || name[n - length - 1] == '.');
 }
 
-/* Of those domains kubelet gives itself these alone (k8s.io/kubelet pkg/apis/well_known_labels.go). */
+/* k8s.io/kubelet pkg/apis/well_known_labels.go */
 static bool is_kept_from_kubelet(const char *key, size_t prefix) {
         if (ONE_OF(key, "beta.kubernetes.io/arch", "beta.kubernetes.io/instance-type",
                    "beta.kubernetes.io/os", "failure-domain.beta.kubernetes.io/region",
@@ -271,7 +267,7 @@ static bool is_kept_from_kubelet(const char *key, size_t prefix) {
                !in_domain(key, prefix, "kubelet.kubernetes.io");
 }
 
-/* One of --node-labels: "key=value", "key=" or "key". */
+/* "key=value", "key=" or "key" */
 static const char *label_fault(const char *label) {
         const char *equals = strchrnul(label, '=');
         _free_ char *raw = xstrndup(label, (size_t)(equals - label)), *key = str_strip(raw),
@@ -285,7 +281,7 @@ static const char *label_fault(const char *label) {
                        : NULL;
 }
 
-/* One of --register-with-taints: "key=value:effect" or "key:effect"; "key:effect-" takes one away. */
+/* "key=value:effect" or "key:effect"; "key:effect-" removes one */
 static const char *taint_fault(const char *taint) {
         const char *colon = strchr(taint, ':'), *effect = colon ? colon + 1 : "";
         _free_ char *word = xstrndup(taint, strcspn(taint, ":"));
@@ -301,7 +297,7 @@ static const char *taint_fault(const char *taint) {
         return "holds a taint without one of the effects NoSchedule, PreferNoSchedule and NoExecute";
 }
 
-/* One of --feature-gates: "name=true" (k8s.io/component-base cli/flag/map_string_bool.go:Set). */
+/* "name=true" (k8s.io/component-base cli/flag/map_string_bool.go:Set) */
 static const char *gate_fault(const char *gate) {
         const char *equals = strchr(gate, '=');
         _free_ char *value = equals ? str_strip(equals + 1) : NULL;
@@ -330,9 +326,9 @@ static const char *list_fault(const char *list, const char *(*fault)(const char 
         return found;
 }
 
-/* What is wrong with the value of a flag, or NULL; room is for a sentence that is made. Certain is what
- * kubelet ends at while it reads the flag, which no later one mends, and its check of labels
- * (kubernetes/kubernetes cmd/kubelet/app/options/options.go:ValidateKubeletFlags). */
+/* Why kubelet refuses the value, or NULL; room holds a formatted text. Certain where kubelet already fails to
+ * read the flag, which no later flag mends, and for labels (kubernetes/kubernetes
+ * cmd/kubelet/app/options/options.go:ValidateKubeletFlags). */
 static const char *flag_fault(const KubeletFlag *f, const char *value, Text *room, bool *ret_certain) {
         KubeletSetting s;
         *ret_certain = true;
@@ -352,11 +348,11 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
                 return "must be an absolute path";
         if (!flag_setting(f, &s) || !strchr("bidsz", s.type))
                 return NULL;
-        /* an empty text in the file is the default, and here it is a word; but for pflag's own */
+        /* empty means the default in the file, but not on the command line */
         if (s.type == 's' && !*value && *s.limits && !streq(f->name, "tls-min-version"))
                 return "is empty, and must be one of the words that kubelet knows";
         json_t *json = flag_json(s.type, value, streq(f->name, "v") ? 10 : 0);
-        /* in the file 0 means the default, and flags come after that */
+        /* 0 means the default in the file, but not on the command line */
         bool zero_port = streq(f->name, "port") && json_is_integer(json) && json_integer_value(json) == 0;
         const char *fault = zero_port                ? "must be from 1 to 65535"
                             : json                   ? kubelet_value_fault(&s, json, room)
@@ -364,7 +360,7 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
                             : is_past_64_bits(value) ? "must fit into 64 bits"
                                                      : "must be a whole number";
         double unused;
-        /* Go takes more of what begins with a digit than flag_json() does, such as 1_000 and 0b1. */
+        /* Go reads numbers that flag_json() does not, such as 1_000 and 0b1 */
         *ret_certain = zero_port ? true
                        : json    ? s.type == 'd' && !kubelet_parse_duration(value, &unused)
                                  : s.type == 'b' || !is_digit(value[*value == '-' || *value == '+']) ||
@@ -373,7 +369,7 @@ static const char *flag_fault(const KubeletFlag *f, const char *value, Text *roo
         return fault;
 }
 
-/* pflag reads what follows one dash letter by letter, and v and h (help) are the only ones. */
+/* pflag reads each letter behind one dash as a flag, and knows only v and h (help). */
 static bool is_one_dash(const char *word) {
         const char *name = word + 1;
         size_t n = strcspn(name, "=");
@@ -422,7 +418,7 @@ static void warn_of_flag(const Merge *m, const char *flag, const char *path, Dia
 
 /* ---- one after another ---- */
 
-/* The words of all elements, and which element each is of. */
+/* The words of all elements, and the element of each. */
 typedef struct Words { char **text; size_t *element, n; } Words;
 
 static void words_done(Words *w) {
@@ -439,7 +435,7 @@ static void words_add(Words *w, const char *text, size_t element) {
                 w->element[w->n++] = element;
 }
 
-/* Only a warning: a number in the list is one to nodeadm (T1 of tests/userdata/README.md). */
+/* Only a warning, as nodeadm takes a number in the list (T1 of tests/userdata/README.md). */
 static void check_word(Reading *r, const char *word, const char *path) {
         _free_ char *flag = xasprintf("--%s", word);
         KubeletFlag f;
@@ -450,7 +446,7 @@ static void check_word(Reading *r, const char *word, const char *path) {
                 diag_suggest(r->diag, "--%s", f.name);
 }
 
-/* The flag and its value, which may be the next word: how many words that was. */
+/* How many words the flag and its value take: the value may be the next word. */
 static size_t check_value(Reading *r, const char *word, const char *next, const char *path) {
         const char *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL, *fault = NULL;
         bool apart = false, typed, certain = false;
@@ -466,7 +462,7 @@ static size_t check_value(Reading *r, const char *word, const char *next, const 
                 apart = next && (*next != '-' || (typed && !startswith(next, "--")));
                 value = apart ? next : NULL;
                 fault = !apart && (typed || streq(f.name, "node-labels")) ? "has no value" : NULL;
-                /* nothing stands behind the words of a whole NodeConfig */
+                /* no word follows those of a whole NodeConfig */
                 certain = next ? typed && strchr("id", s.type) : !r->merge->partial;
         }
         if (value)
@@ -497,7 +493,7 @@ static void read_words(Reading *r, const Words *w) {
         }
 }
 
-/* Of a flag that waits to be filled in the rules of validate.c say so. */
+/* validate.c reports a flag with a placeholder. */
 static void read_flags(Reading *r) {
         _cleanup_(words_done) Words w = {};
         json_t *flag;
@@ -544,7 +540,7 @@ char *kubelet_setting_path(const json_t *config, char *const *flags, const char 
                 _strv_ char **words = kubelet_words((char *[]){ flags[i], NULL });
                 STRV_FOREACH(w, words)
                         if (kubelet_flag_find(*w, &f) && startswith(f.key, key) &&
-                            strchr(".", f.key[strlen(key)]))    /* the key, or one below it */
+                            strchr(".", f.key[strlen(key)]))    /* or a key below it */
                                 return xasprintf("spec.kubelet.flags[%zu]", i);
         }
         return json_object_get(config, key) ? xasprintf(CONFIG ".%s", key) : NULL;

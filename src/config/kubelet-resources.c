@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rules of kubelet on what it keeps from pods, on eviction, and on the managers that share CPUs, memory and
- * NUMA nodes. From kubernetes/kubernetes, as in kubelet-rules.c. */
+ * Rules of kubelet on reservations, on eviction, and on the managers of CPUs, memory and NUMA nodes. From
+ * kubernetes/kubernetes, as in kubelet-rules.c. */
 #include "config/rules.h"
 
-/* ---- what is kept from pods ---- */
+/* ---- reservations ---- */
 
 const char *enforcement_words(const KubeletGiven *g) {
         const json_t *list = json_object_get(g->all, "enforceNodeAllocatable"), *word;
@@ -32,19 +32,19 @@ const char *enforcement_words(const KubeletGiven *g) {
         return NULL;
 }
 
-/* A list that is empty is as none; and where there is none kubelet takes [pods]. */
+/* An empty list means none; without a list kubelet takes [pods]. */
 const char *enforcement_levels(const KubeletGiven *g) {
         const json_t *list = json_object_get(g->all, "enforceNodeAllocatable");
         const char *first = json_string_value(json_array_get(list, 0));
         bool none = list && (!first || streq(first, "none"));
-        /* 1.28 to 1.30 count "none", too */
+        /* 1.28 to 1.30 count "none" as a level */
         none = none && !(first && until(g, 31));
         return !is_on(g, "cgroupsPerQOS", true) && !none
                        ? "must be true where enforceNodeAllocatable is not [none]"
                        : NULL;
 }
 
-/* pkg/kubelet/cm/node_container_manager_linux.go:enforceExistingCgroup, too. */
+/* and pkg/kubelet/cm/node_container_manager_linux.go:enforceExistingCgroup */
 const char *enforcement_cgroups(const KubeletGiven *g) {
         static const char *const levels[][3] = {
                 { "system-reserved", "systemReservedCgroup", "systemReserved" },
@@ -74,7 +74,7 @@ const char *enforcement_cgroups(const KubeletGiven *g) {
         return NULL;
 }
 
-/* As k8s.io/utils/cpuset:Parse() reads it. *ret_most: the highest of them. */
+/* k8s.io/utils/cpuset:Parse(). *ret_most: the highest one. */
 static bool parse_cpus(const char *s, uint64_t *ret_most) {
         for (*ret_most = 0; *s;) {
                 size_t n = strcspn(s, ",");
@@ -106,7 +106,7 @@ const char *reserved_cpus(const KubeletGiven *g) {
         return NULL;
 }
 
-/* A limit of a reservation is a quantity of the API: text or a number. INT64_MIN: neither. */
+/* A quantity of the API, text or a number, in thousandths; INT64_MIN: neither. */
 static int64_t limit_of(const json_t *value) {
         int64_t n;
         if (json_is_integer(value))
@@ -145,7 +145,7 @@ const char *reserved_memory(const KubeletGiven *g) {
         return NULL;
 }
 
-/* In thousandths of a byte: what pods do not get; -1: of a share of memory that is not known to the byte. */
+/* In thousandths of a byte; -1: a share of memory, whose bytes are not known. */
 static int64_t memory_kept(const KubeletGiven *g) {
         const char *threshold = text_in(g, "evictionHard", "memory.available");
         int64_t kept = quantity_in(g, "kubeReserved", "memory") + quantity_in(g, "systemReserved", "memory");
@@ -223,7 +223,6 @@ const char *qos_reserved(const KubeletGiven *g) {
 
 /* ---- eviction: pkg/kubelet/eviction/helpers.go ---- */
 
-/* Of a share, whether it is in bounds; of an amount, whether it is above 0. */
 static const char *threshold_fault(const char *s, bool reclaim) {
         _free_ char *digits = xstrndup(s, strcspn(s, "%"));
         char *end;
@@ -269,7 +268,7 @@ const char *eviction_grace(const KubeletGiven *g) {
         }
         json_object_foreach((json_t *)soft, signal, value) {
                 const char *s = json_string_value(value) ?: "";
-                /* valid to nodeadm, so that a plan says it */
+                /* nodeadm accepts it, so only a plan reports it */
                 if (g->minor > 0 && !json_object_get(grace, signal) && !streq(s, "0%") && !streq(s, "100%"))
                         return text_say(g->room, "has no period for %s, which evictionSoft names", signal);
         }
@@ -278,7 +277,7 @@ const char *eviction_grace(const KubeletGiven *g) {
 
 /* ---- the managers ---- */
 
-/* Options of a policy, from the 1.N in which each is at that level. */
+/* From which 1.N an option is at each level. */
 typedef struct PolicyOption {
         const char *name;
         unsigned alpha, beta, stable;
@@ -329,7 +328,6 @@ static bool option_on(const json_t *options, const char *name) {
 
 const char *cpu_manager_options(const KubeletGiven *g) {
         static const char *const apart[][2] = {
-                /* the last two from 1.32 on, as the option is */
                 { "full-pcpus-only", "distribute-cpus-across-cores" },
                 { "distribute-cpus-across-numa", "distribute-cpus-across-cores" },
                 { "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores" },
@@ -362,7 +360,7 @@ const char *cpu_manager_options(const KubeletGiven *g) {
 /* pkg/kubelet/cm/cpumanager/cpu_manager.go:NewManager */
 const char *static_cpus(const KubeletGiven *g) {
         int64_t kept = quantity_in(g, "kubeReserved", "cpu") + quantity_in(g, "systemReserved", "cpu");
-        /* of CPUs that are not known nothing is reserved yet */
+        /* where the CPUs are not known, ours are not reserved yet */
         if (!g->whole || g->minor == 0 || g->cpus == 0 || !streq(text(g, "cpuManagerPolicy"), "static") ||
             *text(g, "reservedSystemCPUs") || kept > 0)
                 return NULL;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What kubelet makes of all that it is given, ours and the user's merged: the rules with which it ends by
- * itself. Each says nothing where it cannot know: of another version, of a machine that is not known. From
- * kubernetes/kubernetes, 1.28 to 1.37: pkg/kubelet/apis/config/validation/validation*.go, unless a rule names
- * another place. */
+ * Rules that kubelet checks at its start, over all settings merged, ours and those of the user. A rule passes
+ * where the version or the machine is not known. From kubernetes/kubernetes, 1.28 to 1.37:
+ * pkg/kubelet/apis/config/validation/validation*.go, unless a rule names another place. */
 #include "config/rules.h"
 
 #include <ctype.h>
@@ -76,7 +75,7 @@ static const char *shutdown_gate(const KubeletGiven *g) {
                                   seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0);
 }
 
-/* From 1.34 on a period of ours may stand beside it. */
+/* From 1.34 on nodestrap sets shutdownGracePeriod itself. */
 static const char *shutdown_order(const KubeletGiven *g) {
         double all = seconds(g, "shutdownGracePeriod", 0),
                end = seconds(g, "shutdownGracePeriodCriticalPods", 0);
@@ -127,8 +126,7 @@ static const char *memory_reservation(const KubeletGiven *g) {
 
 /* ---- sysctls ---- */
 
-/* Is it of a namespace that pods have their own of? k8s.io/component-helpers:node/util/sysctl/namespace.go; a
- * pattern ends in a star. */
+/* k8s.io/component-helpers:node/util/sysctl/namespace.go; a pattern ends in a star. */
 static bool is_namespaced(const char *name, unsigned minor) {
         static const char *const whole[] = { "kernel.sem",    "kernel.shmall",          "kernel.shmmax",
                                              "kernel.shmmni", "kernel.shm_rmid_forced", "kernel.shm",
@@ -136,7 +134,7 @@ static bool is_namespaced(const char *name, unsigned minor) {
                                              "kernel.msg" };
         _free_ char *s = xstrndup(name, strcspn(name, "*"));
         bool newest = minor == 0 || minor >= 37;
-        /* the first separator tells which of both it uses */
+        /* the first separator decides which one the name uses */
         bool slashes = strcspn(s, "/") < strcspn(s, ".");
         for (char *p = s; *p; p++)
                 *p = slashes && *p == '/' ? '.' : *p;
@@ -211,9 +209,9 @@ static const char *quota_period(const KubeletGiven *g) {
         return needs_gate(g, "CustomCPUCFSQuotaPeriod", seconds(g, "cpuCFSQuotaPeriod", 0.1) != 0.1);
 }
 
-/* kubelet gives these settings a value when it reads our file, where their gate is on. Where the file then
- * turns that off, or a flag does what the file undid, kubelet ends at that value. A flag alone comes before
- * (pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/server.go:NewKubeletCommand). */
+/* kubelet gives these settings a default when it reads our file, where their gate is on. If the file then
+ * turns the gate off, or a flag undoes the file, kubelet ends at its default. A flag alone takes effect
+ * before (pkg/kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/server.go:NewKubeletCommand). */
 static const char *gates_of_defaults(const KubeletGiven *g) {
         static const char *const names[] = { "KubeletCrashLoopBackOffMax",
                                              "KubeletEnsureSecretPulledImages" };
@@ -229,13 +227,13 @@ static const char *gates_of_defaults(const KubeletGiven *g) {
         return NULL;
 }
 
-/* pkg/kubelet/server/server.go: from what is not an address kubelet makes the name "<nil>". */
+/* kubelet makes "<nil>" of another text (pkg/kubelet/server/server.go). */
 static const char *listen_address(const KubeletGiven *g) {
         const char *address = text(g, "address");
         return !*address || kubelet_address_is_valid(address) ? NULL : "must be an IP address";
 }
 
-/* Of two servers at one port the later one fails, and which that is changes. Port 0 is the default. */
+/* The server that starts later fails; which one that is changes. Port 0 is the default. */
 static const char *shared_port(const KubeletGiven *g) {
         double port = number(g, g->key, streq(g->key, "healthzPort") ? 10248 : 0);
         if (port == 0.0 || port != (number(g, "port", 0) ?: 10250))
@@ -270,7 +268,7 @@ static const char *log_query(const KubeletGiven *g) {
                                                                  : needs_gate(g, "NodeLogQuery", used);
 }
 
-/* pkg/kubelet/userns/userns_manager.go: all user IDs but those of the first pod, divided among pods. */
+/* pkg/kubelet/userns/userns_manager.go: all user IDs behind the first block, divided among pods. */
 static const char *user_namespaces(const KubeletGiven *g) {
         const json_t *value = json_object_get(json_object_get(g->all, "userNamespaces"), "idsPerPod");
         json_int_t ids = json_is_integer(value) && from(g, 33) ? json_integer_value(value) : 65536,
@@ -286,8 +284,8 @@ static const char *user_namespaces(const KubeletGiven *g) {
                         (long long)most, (long long)ids);
 }
 
-/* k8s.io/component-base:cli/flag/curves_flag.go; those that Go 1.26 knows: P-256, P-384, P-521, X25519, and
- * the three with ML-KEM (pkg.go.dev/crypto/tls#CurveID). */
+/* k8s.io/component-base:cli/flag/curves_flag.go. Go 1.26 knows P-256, P-384, P-521, X25519 and three with
+ * ML-KEM (pkg.go.dev/crypto/tls#CurveID). */
 static const char *curves(const KubeletGiven *g) {
         static const int known[] = { 23, 24, 25, 29, 4587, 4588, 4589 };
         const json_t *list = json_object_get(g->all, "tlsCurvePreferences"), *item;
@@ -329,7 +327,7 @@ static const char *system_cgroups(const KubeletGiven *g) {
         return streq(text(g, "systemCgroups"), "/") ? "must not be the root" : NULL;
 }
 
-/* Go's filepath.Clean() leaves it as it is. */
+/* It must be as filepath.Clean() of Go writes it. */
 static const char *pod_logs(const KubeletGiven *g) {
         const char *dir = text(g, "podLogsDir");
         for (const char *p = dir; *p; p++)
@@ -394,7 +392,7 @@ static const char *hidden_metrics(const KubeletGiven *g) {
 /* ---- the rules ---- */
 
 static const struct Rule {
-        const char *keys[2];            /* what it is about; the first that the user gives is told */
+        const char *keys[2];            /* the message names the first one that the user sets */
         const char *(*fault)(const KubeletGiven *g);
         bool whole;                     /* the rest of the NodeConfig may mend it */
 } rules[] = {

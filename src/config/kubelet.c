@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * spec.kubelet.config as kubelet will read it. A value of another type than kubelet's, or one that it refuses
- * by itself, ends kubelet at its start, and is refused here. Quoted
- * numbers are only warned about, for a document with one is valid to nodeadm, and what no kubelet of the
- * tables knows, since a newer one may. Read with kubelet 1.37: its drop-ins are merged as JSON, and unknown
- * keys of them passed over. */
+ * by itself, ends kubelet at its start, and is refused here. Quoted numbers are only warned about, for a
+ * document with one is valid to nodeadm, and what no kubelet of the tables knows, since a newer one may. Read
+ * with kubelet 1.37: its drop-ins are merged as JSON, and unknown keys of them passed over. */
 #include "config/kubelet.h"
 
 #include "base/json.h"

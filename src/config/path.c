@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where something stands: paths as people write them, and for each path the source, part and line
- * it came from, which survive the merge so that a rule broken in the end still names the line that broke
- * it. */
+ * Where something stands: paths as people write them, and for each path the source, part and line it came
+ * from, which survive the merge so that a rule broken in the end still names the line that broke it. */
 #include "config/fields.h"
 
 #include "base/str.h"

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Inside src/config only: how the rules of kubelet read what it is given, and those that kubelet-resources.c
- * has for the table of kubelet-rules.c. */
+/* Inside src/config only: how the rules of kubelet read its settings, and the rules of kubelet-resources.c
+ * for the table of kubelet-rules.c. */
 #include "base/json.h"
 #include "base/quantity.h"
 #include "base/str.h"
 #include "config/fields.h"
 
-/* Of a setting: what is given, or otherwise where nothing is, or nothing of that type. seconds: of a
- * duration; 0 is how kubelet says nothing. */
+/* The value, or otherwise where none of that type is set. A duration of 0 means "not set" to kubelet. */
 static inline double seconds(const KubeletGiven *g, const char *key, double otherwise) {
         double n = 0;
         return kubelet_parse_duration(json_get_text(g->all, key), &n) && n != 0.0 ? n : otherwise;
@@ -32,7 +31,7 @@ static inline const char *text_in(const KubeletGiven *g, const char *object, con
         return json_get_text(json_object_get(g->all, object), key);
 }
 
-/* Is it kubelet 1.minor or later, or an earlier one? Neither where the version is not known. */
+/* Is it kubelet 1.minor or later, or an earlier one? Both are false where the version is not known. */
 static inline bool from(const KubeletGiven *g, unsigned minor) {
         return g->minor >= minor;
 }
@@ -58,7 +57,8 @@ static inline int64_t quantity_in(const KubeletGiven *g, const char *map, const 
         return quantity_parse(text_in(g, map, key), &n) >= 0 ? n : 0;
 }
 
-/* Each says what is wrong, or NULL. */
+/* Each returns a message, or NULL. */
+
 const char *enforcement_words(const KubeletGiven *g);
 const char *enforcement_levels(const KubeletGiven *g);
 const char *enforcement_cgroups(const KubeletGiven *g);

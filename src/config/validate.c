@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Is the merged document one that a node can be made of? Names and numbers are checked against the field
- * table, everything else by a table of {path, predicate, message}. All failures are reported; the text of a
- * message holds no value, except for words out of a closed list, which are no secrets. */
+ * Checks the merged document: names and numbers by the field table, all else by a table of {path, predicate,
+ * message}. Reports all failures. Messages hold no value, which may be a secret, but for words of a list. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -22,21 +21,19 @@ static void report(Validator *v, const char *path, const char *text) {
 
 /* ---- small predicates over text ---- */
 
-/* A text that means the same in a plain scalar of YAML, a path and a line of a unit. go-yaml ends a line at
- * U+2028 and U+2029 (yaml/go-yaml yamlprivateh.go: is_break()). It takes no U+FFFE (readerc.go). */
+/* Does it mean the same in plain YAML, a path and a line of a unit? go-yaml ends a line at U+2028 and U+2029
+ * (yaml/go-yaml yamlprivateh.go: is_break()). It takes no U+FFFE (readerc.go). */
 static bool is_plain_text(const char *s) {
         return !has_control(s, "") && !strstr(s, "\xe2\x80\xa8") && !strstr(s, "\xe2\x80\xa9") &&
                utf8_is_for_systemd(s);
 }
 
-/* Those at which systemd ends a line (systemd src/basic/fileio.c: read_line_full()); to it those that only
- * Unicode knows, such as U+2028, are parts of a text. */
+/* Where systemd ends a line (systemd src/basic/fileio.c: read_line_full()): not at U+2028. */
 static bool has_line_end(const char *s) {
         return strpbrk(s, "\n\r");
 }
 
-/* ---- predicates of the rules: value is what stands at the path, NULL when there is nothing; "" says nothing
- * either ---- */
+/* ---- predicates of the rules: value is NULL where the path has none; "" counts as absent, too ---- */
 
 static const char *text_of(const json_t *value) {
         return json_string_value(value) ?: "";
@@ -55,12 +52,12 @@ static bool is_given_on_outposts(const json_t *value, const json_t *spec) {
                !json_is_true(json_object_get(json_object_get(spec, "cluster"), "enableOutpost"));
 }
 
-/* Of a text that may have tabs; one with a line end breaks is_on_one_line() already. */
+/* Allows tabs. is_on_one_line() reports a line end. */
 static bool is_readable(const char *s) {
         return has_line_end(s) || (!has_control(s, "\t") && utf8_is_for_systemd(s));
 }
 
-/* None of these characters can stand in any text of spec.cluster. */
+/* No text of spec.cluster can hold these characters. */
 static bool is_filled_in(const char *s) {
         return !strpbrk(s, "$<") && !strstr(s, "{{");
 }
@@ -120,7 +117,7 @@ static bool is_mount_path(const char *s) {
         return !*s || mount_path_is_valid(s);
 }
 
-/* Names that become file names, or stand before "=" in a unit's settings (V8 of tests/userdata/README.md). */
+/* For names of files, and of variables in units (V8 of tests/userdata/README.md). */
 static bool has_safe_names(const json_t *map, _unused_ const json_t *spec) {
         const char *name;
         json_t *unused;
@@ -145,14 +142,14 @@ static bool is_one_word(const char *s) {
         return *s && !strpbrk(s, " ,;'\"\\") && !has_control(s, "");
 }
 
-/* Digits and dots alone are an address or a mistake, and so is what has a colon; IMEX takes names, too
- * (kubernetes-sigs/dra-driver-nvidia-gpu#289). */
+/* IMEX takes names, too (kubernetes-sigs/dra-driver-nvidia-gpu#289). A colon, or only digits and dots, make
+ * it an address or a mistake. */
 static bool is_node(const char *s) {
         bool number = !s[strspn(s, "0123456789.")] || strchr(s, ':');
         return !is_one_word(s) || (!strchr(s, '/') && (!number || address_is_valid(s)));
 }
 
-/* An address in its one form, a name in small letters; ret_self: by it each host reaches only itself. */
+/* An address in its one form, a name in small letters. ret_self: each host reaches only itself by it. */
 static char *node_canonical(const char *s, bool *ret_self) {
         struct in6_addr a = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
         char text[INET6_ADDRSTRLEN];
@@ -218,9 +215,9 @@ static bool is_server(char *word) {
         return !strchr(word, ':') && address_is_valid(word);
 }
 
-/* The entries stand on one line, so that blanks within one part it: nodeadm writes them as they are. */
+/* nodeadm writes all entries on one line, so a blank within one divides it. */
 static bool is_servers(const char *s) {
-        if (has_line_end(s))                    /* is_on_one_line() says so */
+        if (has_line_end(s))                    /* is_on_one_line() reports it */
                 return true;
         for (s += strspn(s, " \t"); *s;) {
                 _free_ char *word = str_cut(&s, " \t");
@@ -267,7 +264,7 @@ static bool is_mig(const json_t *value, _unused_ const json_t *spec) {
         }
 }
 
-/* Who writes it hardly means the profile of that number. */
+/* A user who writes it hardly means the profile of that number. */
 static bool is_not_zero(const char *s) {
         return !streq(s, "0");
 }
@@ -301,7 +298,7 @@ static bool names_each_gpu_once(const json_t *mig, _unused_ const json_t *spec) 
                 json_array_foreach(devices, k, index) {
                         json_int_t n = json_integer_value(index);
                         if (n < 0 || n > 63)
-                                continue;       /* the field table says so */
+                                continue;       /* check_field() reports it */
                         if (seen & 1ULL << n)
                                 return false;
                         seen |= 1ULL << n;
@@ -333,8 +330,7 @@ static bool is_given_for_explicit(const json_t *pages, const json_t *spec) {
                !streq(text_of(at(spec, "instance", "hugePages", "mode")), "explicit");
 }
 
-/* Do two entries of hugePages.pages want something of the same pages? "2048Ki" is 2Mi, and no node means all
- * of them. */
+/* "2048Ki" is 2Mi; without a numaNode it is all nodes. */
 static bool is_same_pool(const json_t *a, const json_t *b) {
         const json_t *x = json_object_get(a, "numaNode"), *y = json_object_get(b, "numaNode");
         uint64_t size[2];
@@ -358,7 +354,7 @@ static bool is_enough_for_raid10(const json_t *disks, const json_t *spec) {
                n < 1 || n > 3;
 }
 
-/* kubelet counts huge pages as allocatable whole and refuses to start when its reserved memory says otherwise
+/* kubelet counts all huge pages as allocatable, and does not start where it shall reserve some
  * (kubernetes/kubernetes pkg/kubelet/cm/memorymanager/memory_manager.go: validateReservedMemory). */
 static bool is_without_huge_pages(const json_t *limits, _unused_ const json_t *spec) {
         const char *name;
@@ -423,8 +419,8 @@ static const Rule rules[] = {
         TEXT("spec.kubelet.flags[]", is_rendered, PLACEHOLDER),
         TEXT("spec.kubelet.flags[]", is_flag_without_huge_pages,
              "reserves huge pages: kubelet refuses to start with huge pages in its reserved memory"),
-        /* One level of it: kubelet.c judges the quantities below, and staticPodURLHeader is read by another
-         * server. baseRuntimeSpec has no row: a hook or an argument may be a shell's text. */
+        /* One level alone: kubelet.c checks the quantities below it, and another server reads
+         * staticPodURLHeader. baseRuntimeSpec has no row: a hook or an argument may be shell text. */
         TEXT("spec.kubelet.config.*", is_rendered, PLACEHOLDER),
         TEXT("spec.kubelet.config.*[]", is_rendered, PLACEHOLDER),
         { "spec.kubelet.config.clusterDNS[]", is_address,
@@ -493,14 +489,14 @@ static const Rule rules[] = {
           "must name at least one profile, such as 1g.5gb, and nothing else" },
 };
 
-/* Does it ask for what another document may bring? */
+/* Can another document still satisfy it? */
 static bool is_of_the_whole(const Rule *rule) {
         return rule->text == is_given || rule->holds == is_given_on_outposts ||
                rule->holds == is_given_for_explicit || rule->holds == is_given_for_imex_host;
 }
 
-/* rest is what is left of the rule's path. A key that is missing is NULL for what follows, so that a rule can
- * say so. */
+/* rest: the part of the rule path that is left. A missing key gives a NULL value, which the rule may
+ * refuse. */
 static void walk_rule(Validator *v, const Rule *rule, const char *rest, const json_t *value,
                       const Path *path) {
         const char *key;
@@ -530,7 +526,7 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
                 walk_rule(v, rule, rest + n, json_object_get(value, name), &(Path){ path, name, 0 });
 }
 
-/* The key or text that a template leaves open, or NULL. Any bytes may stand in a password or in a header. */
+/* The key or text with a placeholder, or NULL. Passwords and headers may hold any bytes. */
 static const char *toml_placeholder(const json_t *value) {
         static const char *const opaque[] = { "auth", "headers", "identitytoken", "password", NULL };
         const char *key, *found = has_placeholder(text_of(value)) ? text_of(value) : NULL;
@@ -545,7 +541,7 @@ static const char *toml_placeholder(const json_t *value) {
         return found;
 }
 
-/* At its line, where the lines of the TOML are those of the source. */
+/* Names the very line where the TOML is a literal block ("config: |"). */
 static void check_toml(Validator *v) {
         static const char path[] = "spec.containerd.config";
         const Origins *origins = &v->merge->origins;

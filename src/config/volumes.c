@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * spec.instance.storage.volumes: what its entries must be, alone and beside each other, and how they come
- * into struct Config. Devices and paths are named in the messages: they are no secrets, and of a list of
- * volumes a reader wants to know which. */
+ * spec.instance.storage.volumes: checks its entries and binds them to struct Config. Messages name devices
+ * and paths, which are not secrets, so that a user finds the volume. */
 #include "config/fields.h"
 
 #include "base/json.h"
@@ -13,7 +12,7 @@
 typedef struct Check {
         const Merge *merge;
         const json_t *list;
-        json_t *devices, *folders;      /* a name → which entry, or target, was the first to have it */
+        json_t *devices, *folders;      /* a name → the first entry, or target, that has it */
         Diag *diag;
         bool broken;
 } Check;
@@ -30,7 +29,7 @@ static bool is_lower_or_digit(char c) {
         return (c >= 'a' && c <= 'z') || is_digit(c);
 }
 
-/* What amazon-ec2-utils' rules take for one: a launch template's /dev/sdb is /dev/xvdb on the machine
+/* As the udev rules of amazon-ec2-utils: /dev/sdb of a launch template is /dev/xvdb on the machine
  * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/device_naming.html). */
 char *volume_canonical(const char *device) {
         if (startswith(device, "/dev/"))
@@ -42,7 +41,7 @@ char *volume_canonical(const char *device) {
         return xstrdup(device);
 }
 
-/* "xvdb", "vol-0123", "disk/by-id/nvme-…": a path below /dev, without what leads elsewhere. */
+/* "xvdb", "vol-0123", "disk/by-id/nvme-…": a path that stays below /dev. */
 static bool is_device(const char *device) {
         _free_ char *name = volume_canonical(device);
         const char *p = name;
@@ -55,7 +54,7 @@ static bool is_device(const char *device) {
                (startswith(device, "/dev/") || !strchr(name, '/'));
 }
 
-/* Of what is called so; i where it is this one. */
+/* The first entry of this name; i where it is this one. */
 static size_t first_of(json_t *names, const char *name, size_t i) {
         json_t *first = json_object_get(names, name);
         if (!first)
@@ -102,7 +101,7 @@ char *mount_target_fault(const char *target) {
         if (streq(path, STATE) || lies_below(path, STATE))
                 return xasprintf("%s is where nodestrap keeps what it knows of this machine: name another "
                                  "directory", shown);
-        /* directories that run the machine while they would move */
+        /* programs use them while nodestrap would move them */
         if (ONE_OF(path, "/var", "/var/lib", "/var/log", "/var/run", "/var/lock", "/var/tmp", "/tmp", "/mnt"))
                 return xasprintf("%s is in use by the whole system already: name a directory below it",
                                  shown);
@@ -122,8 +121,8 @@ struct Target {
         size_t entry;
         char key[40];
         const char *text;
-        char *path;                     /* NULL: it is none */
-        Target *up;                     /* the nearest that it lies in, or is the same as */
+        char *path;                     /* NULL: not valid */
+        Target *up;                     /* the nearest one that it lies in or equals */
         Target *above, *below;          /* the first of those, and of those that lie in it; or itself */
 };
 
@@ -143,7 +142,7 @@ static void check_pair(Check *c, const Target *t, const Target *before) {
         complain(c, t->entry, t->key, text);
 }
 
-/* A directory comes right before all that lies in it; of two that are the same the first comes first. */
+/* A directory comes right before all that lies in it. Equal ones keep their order. */
 static int compare_targets(const void *x, const void *y) {
         const Target *s = *(Target *const *)x, *t = *(Target *const *)y;
         const char *a = s->path, *b = t->path;
@@ -153,7 +152,8 @@ static int compare_targets(const void *x, const void *y) {
         return m != n ? m - n : s < t ? -1 : s > t;
 }
 
-/* Each with the first before it that it cannot stand beside. */
+/* Reports each with the first one before it that it conflicts with. */
+
 static void check_pairs(Check *c, Target *all, size_t n) {
         _free_ Target **sorted = xcalloc(n, sizeof(Target *));
         size_t m = 0;
