@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Values of fields that are more than a text, a number or a list → their members of struct Config. */
+ * Binds fields that are more than a text, a number or a list to struct Config. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -15,7 +15,7 @@ static int compare_services(const void *a, const void *b) {
         return strcmp(((const ServiceEnvironment *)a)->service, ((const ServiceEnvironment *)b)->service);
 }
 
-/* A map of texts or numbers, in its own order. */
+/* A map of texts or numbers, in its order. */
 static size_t bind_variables(const json_t *map, Variable **ret) {
         Variable *list = xcalloc(json_object_size(map), sizeof *list);
         const char *name;
@@ -88,7 +88,6 @@ int bind_disabled_mounts(_unused_ const Field *f, const json_t *value, void *int
         return 0;
 }
 
-/* Paths are made below it. Validate refuses "..". */
 char *path_normalise(const char *path) {
         Text t = {};
         for (const char *part = path; *part; part += strcspn(part, "/")) {
@@ -136,8 +135,8 @@ int bind_gates(const Field *f, const json_t *value, void *into) {
         return 0;
 }
 
-/* "off": a request without profiles. "9,14,14": how many of each, in the order of their first mention, since
- * on A100 the larger ones must come first (MIG user guide, "Creating GPU Instances"). */
+/* "off": a request without profiles. "9,14,14": a count of each, in the order of first mention, since larger
+ * ones must come first on A100 (MIG user guide, "Creating GPU Instances"). */
 static void bind_short_mig(const char *text, MigRequest *m) {
         _cleanup_(json_decrefp) json_t *counts = json_object();
         while (*text && !streq(text, "off")) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The merged, valid document → struct Config, by the offsets of the field table. What was not said gets its
- * default here. */
+ * The merged, valid document → struct Config, by the offsets of the field table, with all defaults. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -38,14 +37,14 @@ static void bind_value(const Field *f, const json_t *value, Config *c) {
         }
 }
 
-/* Walks fields that the document does not have, too, for their defaults. */
+/* Also of fields that the document does not have, for their defaults. */
 static void bind_fields(const Field *fields, const json_t *map, Config *c) {
         for (const Field *f = fields; f->key; f++) {
                 const json_t *value = json_object_get(map, f->key);
                 if (f->type == FIELD_MAP)
                         bind_fields(f->fields, value, c);
                 else if (f->bind)
-                        /* validate let nothing pass that it refuses */
+                        /* config_validate() has refused what fails here */
                         (void)f->bind(f, value, (char *)c + f->offset);
                 else if (!(f->flags & FIELD_TOML))
                         bind_value(f, value, c);
@@ -84,7 +83,7 @@ static void variables_free(Variable *list, size_t n) {
         free(list);
 }
 
-/* Frees what bind_value() has allocated. */
+/* Frees what bind_value() allocated. */
 static void release_fields(const Field *fields, Config *c) {
         for (const Field *f = fields; f->key; f++) {
                 void *in = (char *)c + f->offset;
@@ -101,7 +100,7 @@ static void release_fields(const Field *fields, Config *c) {
         }
 }
 
-/* Frees what the rows' own functions have allocated. */
+/* Frees what the BOUND() functions allocated. */
 static void release_bound(Config *c) {
         InstanceOptions *o = &c->instance;
         FREE_ALL(c->cluster.certificate_authority, o->storage.mount_path);

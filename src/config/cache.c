@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The file of --config-cache: {"spec", "status"} as nodeadm writes it, so that either tool reads what the
- * other left behind. */
+ * The file of --config-cache: {"spec", "status"} as nodeadm writes it, so that each tool can read the file of
+ * the other. */
 #include "config/fields.h"
 
 #include "base/json.h"
@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#define CACHE_LIMIT (4u << 20)          /* of unpacked documents there may be several */
+#define CACHE_LIMIT (4u << 20)          /* several unpacked documents */
 
 int config_cache_read(const Root *root, const char *path, json_t **ret_spec, json_t **ret_status,
                       Diag *diag) {
@@ -46,7 +46,7 @@ static json_t *text_without_empty(const Field *f, const char *text) {
         return t.size > 0 ? json_stringn(t.data, t.size) : NULL;
 }
 
-/* Go's maps come out in the order of their keys. */
+/* Go writes maps in the order of their keys. */
 static json_t *sorted_copy(const json_t *value) {
         json_t *copy = json_is_object(value) ? json_object() : json_is_array(value) ? json_array()
                                                                                   : json_deep_copy(value);
@@ -62,7 +62,7 @@ static json_t *sorted_copy(const json_t *value) {
 
 static json_t *without_empty(const Field *f, const json_t *value);
 
-/* In the order of the table; what is not in it behind. */
+/* In the order of the table, other keys last. */
 static json_t *map_without_empty(const Field *fields, const json_t *map) {
         json_t *all = json_object(), *member;
         const char *key;
@@ -81,8 +81,8 @@ static json_t *map_without_empty(const Field *fields, const json_t *map) {
         return NULL;
 }
 
-/* A copy without what is empty, as Go's omitempty leaves it out; NULL when nothing remains. Free-form maps,
- * which kubelet or containerd reads, stay whole. */
+/* A copy without empty values, as omitempty of Go; NULL when nothing remains. Free-form maps, which kubelet
+ * or containerd reads, stay whole. */
 static json_t *without_empty(const Field *f, const json_t *value) {
         if (f->type == FIELD_STRING && json_is_string(value))
                 return text_without_empty(f, json_string_value(value));
@@ -93,8 +93,8 @@ static json_t *without_empty(const Field *f, const json_t *value) {
         return empty ? NULL : sorted_copy(value);
 }
 
-/* As nodeadm's structs have it: in their order, and a struct is written even where it is empty. Behind them
- * what is this program's own. */
+/* In the order of the structs of nodeadm, which writes a struct even where it is empty. Our keys come
+ * last. */
 static json_t *spec_in_order(const json_t *spec) {
         static const struct { const char *path; bool is_struct; } order[] = {
                 { "cluster", true },               { "containerd", true },           { "instance", true },
@@ -126,7 +126,7 @@ bool config_cache_matches(const json_t *spec, const json_t *cached) {
         _cleanup_(json_decrefp) json_t *a = without_empty(f, spec), *b = without_empty(f, cached);
         if (!a || !b)
                 return a == b;
-        /* by text: 1.0 comes back as 1 */
+        /* by text, as 1.0 comes back as 1 */
         _free_ char *x = json_text(a, 0, true), *y = json_text(b, 0, true);
         return streq(x, y);
 }
@@ -139,7 +139,7 @@ int config_cache_write(const Root *root, const char *path, const Config *config,
         if (status)
                 json_object_set(cache, "status", status);
         _free_ char *compact = json_text(cache, 0, false), *text = xasprintf("%s\n", compact);
-        /* The environment in it may hold secrets. The units keep it in /run. */
+        /* 0600, as environment variables may be secrets; our units keep it in /run */
         int r = startswith(path, "/run/") ? root_replace_volatile(root, path, text, strlen(text), 0600)
                                           : root_replace(root, path, text, strlen(text), 0600);
         return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: the configuration cannot be cached: %s", path,

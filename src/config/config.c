@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Documents → decode each alone, so that an error carries that document's lines → merge → validate →
+ * Documents → decode each alone, so that an error has the lines of its document → merge → validate →
  * bind. */
 #include "config/fields.h"
 
@@ -7,8 +7,7 @@
 
 #include <errno.h>
 
-/* One document into the merge; what was wrong with it is in diag, and in the origins that the merge takes
- * over. */
+/* Faults go to diag, and to the origins that the merge takes over. */
 static void add_document(Merge *m, const Node *root, Position at, Diag *diag) {
         Origins origins = {};
         json_t *document = document_decode(root, at, &origins, diag);
@@ -17,7 +16,7 @@ static void add_document(Merge *m, const Node *root, Position at, Diag *diag) {
 
 static int config_finish(Merge *m, size_t errors_before, Config **ret, Diag *diag) {
         merge_finish(m, diag);
-        /* A document of another version was not looked into: what the rest lacks may well stand there. */
+        /* a document of another version was not read and may hold what the others lack */
         if (!origins_failed(&m->origins, "apiVersion")) {
                 conflicts_warn(m, diag);
                 int r = config_validate(m, diag);
@@ -30,7 +29,7 @@ static int config_finish(Merge *m, size_t errors_before, Config **ret, Diag *dia
         return 0;
 }
 
-/* Says what there is instead, as far as it is a kind and so no secret. */
+/* Names the kind of the first document, which is not a secret. */
 static int fail_without(const Documents *documents, Diag *diag) {
         const Document *first = documents->n > 0 ? &documents->items[0] : NULL;
         const char *origin = documents->origin && *documents->origin ? documents->origin : "any source";
@@ -96,7 +95,7 @@ int config_load_unchecked(const Documents *documents, Config **ret, Diag *diag) 
         return 0;
 }
 
-/* ---- a cached document: JSON → nodes, so that it is decoded and checked like any other ---- */
+/* ---- a cached document: JSON → nodes, to decode and check it like any other ---- */
 
 typedef struct NodePool { void **items; size_t n; } NodePool;
 

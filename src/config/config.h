@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the user asked for. config_load() walks decode → merge → validate → bind; one table (fields.c)
- * says for all of them, and for the JSON Schema, which keys there are and of which type. Where a number of
- * zero or a NULL means "not said", it is noted. */
+/* The NodeConfig of the user. config_load() walks decode → merge → validate → bind, all by one table
+ * (fields.c), which also makes the JSON Schema. */
 #include "base/root.h"
 #include "doc/doc.h"
 
@@ -41,16 +40,15 @@ typedef enum FabricGate {
         _FABRIC_GATE_INVALID = -22
 } FabricGate;
 typedef enum ImexMode { IMEX_AUTO, IMEX_OFF, IMEX_DRA, IMEX_HOST, _IMEX_INVALID = -22 } ImexMode;
-/* CDMM is "driver" */
+/* "driver": CDMM */
 typedef enum MemoryMode { MEMORY_AUTO, MEMORY_DRIVER, MEMORY_NUMA, _MEMORY_INVALID = -22 } MemoryMode;
 typedef enum Clocks { CLOCKS_AUTO, CLOCKS_MAX, CLOCKS_DEFAULT, _CLOCKS_INVALID = -22 } Clocks;
-/* What becomes of a node whose hardware is not well. */
 typedef enum HealthPolicy { HEALTH_WARN, HEALTH_REQUIRE, HEALTH_OFF, _HEALTH_INVALID = -22 } HealthPolicy;
 typedef enum FailurePolicy {
         FAILURE_HOLD, FAILURE_JOIN_TAINTED, FAILURE_REBOOT, FAILURE_POWER_OFF, _FAILURE_INVALID = -22
 } FailurePolicy;
 
-/* any case is accepted for this one, as nodeadm does */
+/* in any case, as in nodeadm */
 DECLARE_STRING_TABLE(storage_strategy, StorageStrategy);
 DECLARE_STRING_TABLE(filesystem, Filesystem);
 DECLARE_STRING_TABLE(imex_mode, ImexMode);
@@ -64,7 +62,7 @@ typedef struct Cluster {
         size_t certificate_authority_size;
         char *cidr;                     /* service range, as written */
         bool outpost;
-        char *id;                       /* Outposts: the cluster's id; NULL */
+        char *id;                       /* of a cluster on an Outpost, or NULL */
 } Cluster;
 
 typedef struct KubeletOptions {
@@ -74,7 +72,7 @@ typedef struct KubeletOptions {
 } KubeletOptions;
 
 typedef struct ContainerdOptions {
-        json_t *config;                 /* the TOML given, merged, as JSON; or NULL */
+        json_t *config;                 /* the merged TOML as JSON, or NULL */
         json_t *base_runtime_spec;      /* free-form OCI spec, or NULL */
 } ContainerdOptions;
 
@@ -86,18 +84,18 @@ typedef struct LocalStorage {
         unsigned expected_disks;        /* 0: what the instance-type table promises */
 } LocalStorage;
 
-/* An EBS volume and where it is seen. */
+/* An EBS volume. */
 typedef struct Volume {
-        char *device;                   /* as it was written: "/dev/xvdb", "vol-0123…", "/dev/nvme1n1" */
-        char *key;                      /* short, of its own: "xvdb"; a place is named after it */
+        char *device;                   /* as written: "/dev/xvdb", "vol-0123…", "/dev/nvme1n1" */
+        char *key;                      /* short and unique: "xvdb"; its mount point has this name */
         char **targets;
-        char **folders;                 /* of each target, on the volume; "": the whole of it */
-        json_t *index;                  /* each target → which of them; NULL: there is none */
-        bool whole;                     /* mountTarget, and not a list */
+        char **folders;                 /* of each target, on the volume; "": the whole volume */
+        json_t *index;                  /* target → its number, or NULL */
+        bool whole;                     /* mountTarget instead of a list */
         Filesystem filesystem;
 } Volume;
 
-/* size in bytes; node -1: over all */
+/* size in bytes; numa_node -1: over all */
 typedef struct PageRequest { uint64_t size; unsigned count; int numa_node; } PageRequest;
 typedef struct HugePages {
         HugePagesMode mode;
@@ -116,8 +114,8 @@ typedef struct InstanceOptions {
         HugePages hugepages;
         ServiceEnvironment *environment; size_t n_environment;  /* services and names sorted */
         char **nameservers, **domains;
-        EfaMode efa; unsigned expected_efa;                     /* 0: not said */
-        bool strict_node_name;          /* no other name than EC2's word */
+        EfaMode efa; unsigned expected_efa;                     /* 0: not set */
+        bool strict_node_name;          /* only the name that EC2 gives */
         Variable *sysctl; size_t n_sysctl;                      /* sorted */
 } InstanceOptions;
 
@@ -132,8 +130,8 @@ typedef struct Nvidia {
         NvidiaMode mode;
         FabricManager fabric_manager; FabricGate fabric_gate; uint64_t fabric_timeout_usec;
         ImexMode imex; char **imex_nodes; unsigned imex_channels; bool imex_channel0;
-        MigRequest *mig; size_t n_mig;  /* one without profiles ("off") stands alone */
-        bool imex_label;                /* the clique as a label, when kubelet registers the node */
+        MigRequest *mig; size_t n_mig;  /* "off" is one request without profiles */
+        bool imex_label;                /* register the node with the clique as a label */
         MemoryMode memory;
         Clocks clocks;
         HealthPolicy health;
@@ -144,7 +142,7 @@ static inline bool nvidia_mig_is_off(const Nvidia *n) {
 
 typedef struct FeatureGates {
         bool instance_id_node_name, fast_image_pull;
-        bool no_manage_enis;            /* interfaces that the CNI is told to leave alone are networkd's */
+        bool no_manage_enis;            /* networkd gets the interfaces that the CNI must not manage */
 } FeatureGates;
 
 typedef struct Config {
@@ -155,51 +153,49 @@ typedef struct Config {
         Nvidia nvidia;
         FeatureGates gates;
         FailurePolicy failure_policy;
-        json_t *document;               /* the merged NodeConfig: {"apiVersion", "kind",
-                                         * "spec"}, what `config dump` prints */
+        json_t *document;               /* merged: {"apiVersion", "kind", "spec"}, for `config dump` */
         struct Origins *origins;        /* for config_position(), or NULL */
 } Config;
 Config *config_free(Config *c);
 DEFINE_CLEANUP(Config *, config_free)
-/* Where it stands, or what it would stand in: of "spec.kubelet.flags[1]". The name of its source belongs to
- * the documents. NULL: not known. */
+/* The position of "spec.kubelet.flags[1]" or of what it stands in; NULL: not known. The documents own the
+ * name of its source. */
 _nonnull_ const Position *config_position(const Config *c, const char *path);
-/* Does the user say "spec.accelerator.nvidia.health", or does its default hold? */
+/* Does the user set "spec.accelerator.nvidia.health", so that it is not a default? */
 _nonnull_ bool config_says(const Config *c, const char *path);
 
-/* Documents → the one merged, valid Config. All errors are reported, not only the first. -ENODATA with
- * CAUSE_NO_CONFIG when no document is meant for us. */
+/* Documents → the one merged, valid Config. Reports all errors. -ENODATA with CAUSE_NO_CONFIG: no document
+ * is ours. */
 _must_check_ _nonnull_ int config_load(const Documents *documents, Config **ret, Diag *diag);
-/* The same of a drop-in alone: what other documents may bring, such as the cluster, may be missing. No plan
- * can be made of it. */
+/* The same of a drop-in: other documents may bring what it lacks, such as the cluster. Not for a plan. */
 _must_check_ _nonnull_ int config_load_partial(const Documents *documents, Config **ret, Diag *diag);
-/* The same for who only looks at the document: what of it no node can be made of is a warning, and of *ret
- * nothing but the document may be used then. */
+/* The same to show a document: errors of validation become warnings, and *ret has only the document. */
 _must_check_ _nonnull_ int config_load_unchecked(const Documents *documents, Config **ret, Diag *diag);
-/* The same from a document that config_load() made once (the cache's .spec). */
+/* The same from a document that config_load() made (.spec of the cache). */
 _must_check_ _nonnull_ int config_from_json(json_t *document, const char *source, Config **ret, Diag *diag);
-/* Does systemd take it as the name of a variable? */
+/* Does systemd accept it as the name of a variable? */
 _nonnull_ bool variable_name_is_valid(const char *name);
-/* A name for a block device in the form that two names of one device have in common: without /dev/, "xvdb"
- * for "sdb", "vol-0123" for "vol0123". */
+/* The common form of names for one block device: without /dev/, "xvdb" for "sdb", "vol-0123" for
+ * "vol0123". */
 _malloc_ _nonnull_ char *volume_canonical(const char *device);
 /* "/mnt//disks/./" → "/mnt/disks", as the kernel lists mounts; a new string. */
 _malloc_ _nonnull_ char *path_normalise(const char *path);
-/* Why nothing can be mounted there, whatever the machine; NULL: it can. A new string. */
+/* Why no machine can mount anything there, as a new string; or NULL. */
 _must_check_ _nonnull_ char *mount_target_fault(const char *target);
-/* Warns of a kubelet.maxPodsExpression that fails for every kind of instance type, in the words of the plan,
- * which knows one type. A node boots with it all the same, so that only --strict refuses it. Returns 0. */
+/* Warns of a kubelet.maxPodsExpression that fails for all kinds of instance types. A node boots with it
+ * anyway, so only --strict refuses it. Returns 0. */
 _must_check_ _nonnull_ int config_check_expression(const Config *config, Diag *diag);
-/* JSON Schema, draft 2020-12, of one NodeConfig document; a new reference. strict: of a whole one, for
- * editors: closed, with all that it must have. */
+/* JSON Schema, draft 2020-12, of one NodeConfig document; a new reference. strict: of a whole NodeConfig, for
+ * editors, closed and with required keys. */
 json_t *config_schema(bool strict);
 
-/* --config-cache FILE: nodeadm's JSON shape {"spec", "status"}, mode 0600. status is kept as it is. -ENOENT
- * where there is none. */
+/* --config-cache FILE: {"spec", "status"} as in nodeadm, mode 0600. status stays as it is. -ENOENT: no
+ * file. */
 _must_check_ _nonnull_ int config_cache_read(const Root *root, const char *path, json_t **ret_spec,
                                              json_t **ret_status, Diag *diag);
-/* Do two .spec ask for the same? nodeadm writes keys of its own that are empty, leaves ours out that are, and
- * folds base64. */
+/* Do two .spec have the same meaning? nodeadm writes its empty keys, omits our empty ones, and folds
+ * base64. */
+
 bool config_cache_matches(const json_t *spec, const json_t *cached);
 _must_check_ _nonnull(1, 2, 3, 5) int config_cache_write(const Root *root, const char *path,
                                                          const Config *config, json_t *status, Diag *diag);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rules of containerd over all that it is given, ours and the user's merged. Where one is broken it ends,
- * does not load its CRI plugin, or starts no pod. Each says nothing where it cannot know: of another
- * version, of what ours adds. From containerd/containerd, 1.7 to 2.4: internal/cri/config/config.go (1.x:
+ * Rules of containerd over all settings merged, ours and those of the user. If one is broken, containerd
+ * ends, does not load its CRI plugin, or starts no pod. A rule passes where the version or our settings are
+ * not known. From containerd/containerd, 1.7 to 2.4: internal/cri/config/config.go (1.x:
  * pkg/cri/config/config.go), unless a rule names another place. */
 #include "config/containerd.h"
 
@@ -14,8 +14,8 @@ typedef struct Judgement {
         ContainerdTell *tell;
         void *context;
         bool broken;
-        const char *images, *runtime;   /* the plugins that have the settings of images and of runtimes */
-        const json_t *snapshots;        /* the table that names the snapshotter of images */
+        const char *images, *runtime;   /* the plugins with the settings of images and of runtimes */
+        const json_t *snapshots;        /* the table with the snapshotter of images */
         json_t *disabled;               /* disabled_plugins as keys */
 } Judgement;
 
@@ -39,7 +39,7 @@ static const json_t *cri(const Judgement *j, const char *id, const char *key) {
         return json_object_get(plugin(j, id), key);
 }
 
-/* Of this version, or of one that is not known. */
+/* Also true where the version is not known. */
 static bool may_be(const Judgement *j, unsigned from, unsigned until) {
         unsigned version = j->given->version;
         return version == 0 || (version >= from && version < until);
@@ -59,7 +59,7 @@ static bool is(const Judgement *j, unsigned from, unsigned until) {
 #define SNAPSHOTTER "io.containerd.snapshotter.v1"
 #define DIFFER      "io.containerd.differ.v1"
 
-/* The type of a proxy has two names (cmd/containerd/server/server.go: LoadPlugins()). */
+/* Each type has two names (cmd/containerd/server/server.go: LoadPlugins()). */
 static const char *proxy_type(const json_t *proxy) {
         static const char *const types[][2] = { { "snapshot", SNAPSHOTTER },
                                                 { "content", "io.containerd.content.v1" },
@@ -73,8 +73,8 @@ static const char *proxy_type(const json_t *proxy) {
 }
 
 #define UNKNOWN_PLUGIN "is a plugin that containerd does not have"
-/* Why a plugin is certainly not loaded, or NULL. plugins/snapshots/devmapper/plugin/plugin.go, …/blockfile/
- * blockfile.go: those two are left out until they are told what to use. */
+/* Why containerd certainly does not load a plugin, or NULL. devmapper and blockfile need a setting
+ * (plugins/snapshots/devmapper/plugin/plugin.go, …/blockfile/blockfile.go). */
 static const char *why_absent(const Judgement *j, const char *type, const char *name) {
         _free_ char *id = xasprintf("%s.%s", type, name);
         const json_t *proxy = json_object_get(json_object_get(j->given->all, "proxy_plugins"), name);
@@ -105,14 +105,14 @@ static void judge_snapshotter(Judgement *j, const json_t *table, const char *pat
         tell(j, whole, "config.plugins.%s.snapshotter", path);
 }
 
-/* ValidateV2() and ValidateVersion() of the configuration. Those that CRI needs: a containerd without each of
- * them in turn. */
+/* ValidateV2() and ValidateVersion() of the configuration. */
 static bool is_plugin_name(const Judgement *j, const char *id) {
         return !is(j, 100, 200) ? strchr(id, '.') != NULL
                                 : startswith(id, "io.containerd.") && strchr(id + 14, '.');
 }
 
-/* Nothing needs overlayfs where another snapshotter is set, for the transfer service, too. */
+/* Found by starting containerd without each plugin in turn. It does not need overlayfs where CRI and the
+ * transfer service use another snapshotter. */
 static bool is_needed(const Judgement *j, const char *id) {
         const char *name = json_get_text(j->snapshots, "snapshotter");
         bool other = streq(id, SNAPSHOTTER ".overlayfs") && *name && !streq(name, "overlayfs") &&
@@ -139,14 +139,14 @@ static void judge_plugin_lists(Judgement *j) {
                                             : k == 1               ? required_fault(j, id)
                                             : is_needed(j, id)     ? "turns off a plugin that CRI needs"
                                                                    : NULL;
-                        /* a newer containerd may have a plugin more */
+                        /* a newer containerd may have this plugin */
                         if (fault)
                                 tell_of(j, j->given->version || !streq(fault, UNKNOWN_PLUGIN), fault,
                                         "config.%s[%zu]", lists[k], i);
                 }
 }
 
-/* 1.x reads each as a table of a name that is whole (ValidateV2()). */
+/* Only 1.x refuses them (ValidateV2()). */
 static void judge_plugin_names(Judgement *j) {
         const char *id;
         json_t *value;
@@ -157,7 +157,7 @@ static void judge_plugin_names(Judgement *j) {
                                      "config.plugins.%s", id);
 }
 
-/* cmd/containerd/server/server.go: LoadPlugins(); of content there can be one store. */
+/* cmd/containerd/server/server.go: LoadPlugins(). There can be only one content store. */
 static void judge_proxies(Judgement *j) {
         const char *name;
         json_t *proxy;
@@ -198,13 +198,13 @@ static void judge_runtimes(Judgement *j) {
                     !json_is_true(json_object_get(runtime, "privileged_without_host_devices")))
                         tell(j, "needs privileged_without_host_devices", "config.plugins.%s.%s", path,
                              ALL_DEVICES);
-                if (*json_get_text(runtime, "snapshotter"))     /* without a name it is that of the images */
+                if (*json_get_text(runtime, "snapshotter"))     /* "": that of the images */
                         judge_snapshotter(j, runtime, path, "; otherwise no pod of it starts");
         }
 }
 
-/* From 2.1 on bin_dirs, up to 2.3 bin_dir. Of schema 2 containerd makes one of both (plugins/cri/runtime/
- * plugin.go: migrateConfig()). */
+/* bin_dirs exists from 2.1 on, bin_dir up to 2.3. containerd merges both in schema 2
+ * (plugins/cri/runtime/plugin.go: migrateConfig()). */
 static void judge_cni(Judgement *j) {
         const json_t *cni = cri(j, j->runtime, "cni");
         if (is(j, 201, 204) && j->given->schema != 2 && *json_get_text(cni, "bin_dir") &&
@@ -299,7 +299,7 @@ static void judge_sockets(Judgement *j) {
 
 /* ---- the file ---- */
 
-/* version/version.go: ConfigVersion. The planned file is of schema 2 or 3; one of 1 has other names. */
+/* version/version.go: ConfigVersion. The planned file has schema 2 or 3; the names in schema 1 differ. */
 static void judge_version(Judgement *j) {
         const json_t *said = json_object_get(j->given->user, "version");
         json_int_t version = json_integer_value(said);
@@ -314,8 +314,8 @@ static void judge_version(Judgement *j) {
                      "config.version");
 }
 
-/* The kernel has no other limits, and none whose soft one is above the hard one: runc then starts nothing
- * (opencontainers/runc libcontainer/specconv/spec_linux.go: strToRlimit()). */
+/* runc starts nothing with another limit, or with a soft one above the hard one (opencontainers/runc
+ * libcontainer/specconv/spec_linux.go: strToRlimit()). */
 static void judge_limits(Judgement *j) {
         static const char known[] = " AS CORE CPU DATA FSIZE LOCKS MEMLOCK MSGQUEUE NICE NOFILE NPROC RSS "
                                     "RTPRIO RTTIME SIGPENDING STACK ";

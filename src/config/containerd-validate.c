@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * spec.containerd of the merged document, for a containerd of which no version is known. */
+ * Checks spec.containerd of the merged document, where the version of containerd is not known. */
 #include "config/containerd.h"
 
 #include "base/json.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * spec.containerd as containerd will read it, and the table. A value of another type ends containerd, or its
- * CRI plugin where it is in baseRuntimeSpec; some it refuses by themselves. A key that is not in the table is
- * a warning, since a newer containerd may have it. Keys are found whatever their case, as containerd reads
- * TOML and JSON (pelletier/go-toml unmarshaler.go, Go encoding/json). */
+ * spec.containerd as containerd reads it, and its table. A value of a wrong type ends containerd, or its CRI
+ * plugin where it is in baseRuntimeSpec. A key outside the table is a warning, since a newer containerd may
+ * have it. Keys match in any case, as containerd reads TOML and JSON (pelletier/go-toml unmarshaler.go, Go
+ * encoding/json). */
 #include "config/containerd.h"
 
 #include "base/version.h"
@@ -15,13 +15,13 @@
 
 /* ---- the table ---- */
 
-/* versions: ' ' all; '2' from 2.2 on; 'C' before 2.2; 's', 't' where the file is of schema 2, 3 */
+/* versions: ' ' all; '2' from 2.2 on; 'C' before 2.2; 's', 't' in a file of schema 2, 3 */
 typedef struct Row { char type, versions; const char *key, *limits; } Row;
 
-/* The sections one behind another, an empty row behind each. */
+/* An empty row ends each section. */
 static const char *section_at(size_t index) {
         static Table table = { containerd_known_settings, &containerd_known_settings_size, NULL };
-        static const char *found[96];           /* a file may have thousands of tables */
+        static const char *found[96];           /* kept, since a file may have thousands of tables */
         const char *p = table_text(&table);
         for (size_t i = 0; !found[index]; i++) {
                 found[i] = p;
@@ -41,7 +41,6 @@ static bool row_next(const char **at, Row *ret) {
         return true;
 }
 
-/* limits name a section. */
 static size_t row_section(const Row *row) {
         return (size_t)(row->limits[0] - '!');
 }
@@ -56,13 +55,13 @@ static bool has_row(const ContainerdGiven *g, const Row *row) {
                            : g->version < 200u + (unsigned)(c - 'A');
 }
 
-/* Has any containerd the row that may be meant? A file tells by its schema what is 1.x and what 2.x. */
+/* Does the row hold for each containerd that may be meant? The schema of a file tells 1.x from 2.x. */
 static bool is_for_all(const ContainerdGiven *g, const Row *row) {
         return g->version > 0 ||
                strchr(g->schema == 3 ? " st0" : g->schema == 2 ? " stA" : " st", row->versions) != NULL;
 }
 
-/* The row of this version, or else one of another (known false). */
+/* The row of this version, or that of another one with known false. */
 static bool row_find(const ContainerdGiven *g, const char *section, const char *key, Row *ret, bool *known) {
         Row row;
         bool found = false;
@@ -92,8 +91,7 @@ static void try_rows(const ContainerdGiven *g, const char *section, Nearest *nea
                         nearest_try(near, row.key);
 }
 
-/* That a key of the file's own level leads to. conf/tables.awk counts the sections: that level is the first,
- * the spec the second. */
+/* Of a key at the top of the file. conf/tables.awk counts the sections: the top is 0, the spec is 1. */
 static const char *section_of(const char *name) {
         const char *section = section_at(0);
         Row row;
@@ -127,7 +125,7 @@ static bool is_one(const ContainerdGiven *g) {
         return g->version > 0 && g->version < 200;
 }
 
-/* github.com/containerd/platforms database.go: a word alone is a system or an architecture. */
+/* github.com/containerd/platforms database.go */
 static bool is_system_or_architecture(const char *text) {
         static const char systems[] =
                 "aix|android|darwin|dragonfly|freebsd|hurd|illumos|ios|js|linux|macos|nacl|netbsd|openbsd|"
@@ -140,7 +138,7 @@ static bool is_system_or_architecture(const char *text) {
         return word_is_among(system, systems) || word_is_among(word, architectures);
 }
 
-/* github.com/containerd/platforms platforms.go: Parse(); the system may have a version in brackets */
+/* github.com/containerd/platforms platforms.go: Parse(). The system may have a version in brackets. */
 static bool is_platform(const char *text) {
         if (!strchr(text, '/') && !is_system_or_architecture(text))
                 return false;
@@ -163,8 +161,7 @@ static bool is_port(const char *text) {
         return strlen(text) <= 5 && parse_u64(text, &port) >= 0 && port <= UINT16_MAX;
 }
 
-/* What net.Listen() takes without a look at the network: a host of digits is an address, and one with colons
- * is in brackets. */
+/* As net.Listen() of Go takes it: a host of digits is an address, and one with colons stands in brackets. */
 static bool is_host_and_port(const char *text) {
         const char *colon = strrchr(text, ':');
         if (!colon || !is_port(colon + 1))
@@ -177,7 +174,7 @@ static bool is_host_and_port(const char *text) {
         return !strpbrk(host, ": \t[]");
 }
 
-/* The fault of a text by its word in the table, or NULL. An empty text is the default, but not in a list. */
+/* An empty text is the default, but not in a list. */
 static const char *text_fault(const char *text, const char *limits, bool listed, Text *room) {
         bool level = streq(limits, "@level");
         if (!*text && !listed && !streq(limits, "@platform"))
@@ -204,7 +201,7 @@ static const char *text_fault(const char *text, const char *limits, bool listed,
         return word_fault(word, limits, room);
 }
 
-/* JSON has no other numbers than those of its text: 20.0 is 20 to the plan, which writes that. */
+/* In JSON 20.0 is whole: the plan writes 20. */
 static bool is_whole(const json_t *value, bool json) {
         double whole;
         return json_is_integer(value) ||
@@ -233,8 +230,7 @@ static const char *number_fault(char type, const json_t *value, const char *limi
                        : text_say(room, "must be %s", ranges[i].range);
 }
 
-/* A text that Go's time.ParseDuration() reads. 2.x takes a number as one of nanoseconds, and so may one whose
- * version is not known. */
+/* time.ParseDuration() of Go. 2.x also takes a number, of nanoseconds. */
 static const char *interval_fault(const ContainerdGiven *g, const json_t *value, bool numbers) {
         double unused;
         if (json_is_integer(value) && numbers && !is_one(g))
@@ -303,7 +299,7 @@ typedef struct Reading {
         ContainerdTell *tell;
         ContainerdUnknown *unknown;
         void *context;
-        size_t *told;                   /* of unknown */
+        size_t *told;                   /* calls of unknown */
         bool json, certain;
 } Reading;
 
@@ -331,7 +327,7 @@ static void report_unknown(const Reading *r, const char *section, const char *ke
         Nearest near = { .text = key };
         if (!row)
                 try_rows(r->given, section, &near);
-        if (!row && !near.best && section == section_at(0))     /* where another program has tables */
+        if (!row && !near.best && section == section_at(0))     /* a table of another program */
                 return;
         ++*r->told;
         r->unknown(r->context, name, fault ?: "is not a key that containerd 1.7 to 2.4 knows there",
@@ -340,13 +336,13 @@ static void report_unknown(const Reading *r, const char *section, const char *ke
 
 static bool read_table(const Reading *r, const char *section, const json_t *table, const Path *path);
 
-/* Runc reads options of its own; those of another runtime are its own business. */
+/* The table knows the options of runc, not those of another runtime. */
 static bool is_open(const Row *row, const json_t *table) {
         const char *type = json_get_text(table, "runtime_type");
         return streq(row->key, "options") && !streq(type, "io.containerd.runc.v2") && *type;
 }
 
-/* The values of a map or list, each of which is as one of a row of another type. */
+/* Each value of a map or list is judged by a row of another type. */
 static bool read_members(const Reading *r, const Row *row, const json_t *value, const Path *path) {
         const char *key, *section = strchr("Ta", row->type) ? section_at(row_section(row)) : NULL;
         Row one = { .type = row->type == 'm' ? 's' : row->type == 'M' ? 'e' : row->type == 'L' ? 'l' : 't',
@@ -375,7 +371,7 @@ static bool read_members(const Reading *r, const Row *row, const json_t *value, 
 static bool read_value(const Reading *r, const Row *row, const json_t *value, const Path *path) {
         _cleanup_(text_done) Text room = {};
         if (!r->json && has_placeholder(json_string_value(value) ?: ""))
-                return true;            /* validate.c says so */
+                return true;            /* validate.c reports it */
         const char *fault =
                 json_is_null(value) ? NULL : value_fault(r->given, row, value, r->json, &room);
         if (fault)
@@ -394,7 +390,7 @@ static bool read_table(const Reading *r, const char *section, const json_t *tabl
                 Row row;
                 bool known;
                 if (!row_find(r->given, section, plugins ? plugin_name(key) : key, &row, &known)) {
-                        if (!plugins)           /* which may be another one's */
+                        if (!plugins)           /* a plugin may be external */
                                 report_unknown(r, section, key, NULL, &own);
                 } else if (!known)
                         report_unknown(r, section, key, &row, &own);
@@ -407,7 +403,7 @@ static bool read_table(const Reading *r, const char *section, const json_t *tabl
         return good;
 }
 
-/* ---- as the table spells it ---- */
+/* ---- keys in the spelling of the table ---- */
 
 static json_t *folded(const char *section, const json_t *table);
 
@@ -427,7 +423,7 @@ static json_t *folded_value(const Row *row, const json_t *value) {
         return all;
 }
 
-/* One member for each, in the same order. A name in two spellings stays two. */
+/* Keeps the order. A name in two spellings stays two. */
 static json_t *folded(const char *section, const json_t *table) {
         const ContainerdGiven any = {};
         bool plugins = section == section_of("plugins"), known;

@@ -10,45 +10,45 @@
 extern const unsigned char containerd_known_settings[];         /* packed */
 extern const size_t containerd_known_settings_size;
 
-/* All that containerd is given. */
 typedef struct ContainerdGiven {
-        const json_t *all;              /* its TOML, as it is written, or the user's alone */
-        const json_t *user;             /* spec.containerd.config as JSON; or NULL */
-        const json_t *spec;             /* spec.containerd.baseRuntimeSpec; or NULL */
+        const json_t *all;              /* its whole TOML, or that of the user alone */
+        const json_t *user;             /* spec.containerd.config as JSON, or NULL */
+        const json_t *spec;             /* spec.containerd.baseRuntimeSpec, or NULL */
         unsigned version;               /* 201: containerd 2.1; 0: not known */
         unsigned schema;                /* 2 or 3, of all; 0: not known */
-        bool whole;                     /* all is with ours */
-        bool partial;                   /* other documents will come to it */
+        bool whole;                     /* all has our settings */
+        bool partial;                   /* other documents follow */
 } ContainerdGiven;
-/* "2.1.9" → 201; 0 where it is not known, or newer than the 2.4 of the table. */
+/* "2.1.9" → 201; 0: not known, or newer than the 2.4 of the table. */
 unsigned containerd_version(const char *version);
-/* The same TOML with each known key in the spelling of the table: containerd 2 reads it whatever its case,
- * and it would be there twice beside ours. A new reference. */
+/* Spells each known key as the table does, or it would stand twice beside ours: containerd 2 takes it in any
+ * case. A new reference. */
 _must_check_ _nonnull_ json_t *containerd_folded(const json_t *toml);
-/* path: "spec.containerd.config.debug.level"; fault: without its consequence. certain: so it is, and not only
- * for some containerd of those that may be meant. */
+/* path: "spec.containerd.config.debug.level"; fault: without its consequence; certain: it is wrong for each
+ * containerd that may be meant. */
 typedef void ContainerdTell(void *context, const char *path, const char *fault, bool certain);
-/* So many sentences about one TOML are read; a generated one may have thousands of the same. */
+/* So many messages for one TOML: a generated one may have thousands of faults. */
 #define CONTAINERD_MOST 20
-/* Tells of each value and each broken rule at which containerd ends, is without CRI, or starts no pod; false
- * where there is one. */
+/* Reports each value and broken rule with which containerd ends, has no CRI, or starts no pod; false where
+ * there is one. */
 _nonnull(1, 2) bool containerd_judge(const ContainerdGiven *g, ContainerdTell *tell, void *context);
-/* Goes behind a fault: the consequence. */
+/* What to write behind a fault. */
 const char *containerd_consequence(const char *fault);
-/* Tells of each key of the user's below a known table that no containerd knows; near: the nearest one, or
- * NULL. Where the version is known, it tells of those instead that this one passes over. */
+/* Reports each key of the user, below a known table, that no containerd knows; near: the nearest key, or
+ * NULL. Where the version is known, it reports the keys that this containerd ignores instead. */
 typedef void ContainerdUnknown(void *context, const char *path, const char *fault, const char *near);
 _nonnull(1, 2) void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *context);
 
-/* Of the plugins. */
+/* Ids of plugins. */
 #define CONTAINERD_CRI      "io.containerd.grpc.v1.cri"
 #define CONTAINERD_RUNTIME  "io.containerd.cri.v1.runtime"
 #define CONTAINERD_IMAGES   "io.containerd.cri.v1.images"
 #define CONTAINERD_SERVER   "io.containerd.server.v1.grpc"
 #define CONTAINERD_TRANSFER "io.containerd.transfer.v1.local"
 
-/* Of its values each by itself. */
+/* The part of containerd_judge() that looks at each value by itself. */
 _nonnull(1, 2) bool containerd_judge_values(const ContainerdGiven *g, ContainerdTell *tell, void *context);
 typedef enum ContainerdPlugin { PLUGIN_UNKNOWN, PLUGIN_KNOWN, PLUGIN_NEEDED } ContainerdPlugin;
-/* Has this containerd a plugin "io.containerd.…", and is its CRI not loaded without it? */
+/* Does this containerd have a plugin "io.containerd.…", and does CRI need it? */
+
 _nonnull(1, 2) ContainerdPlugin containerd_plugin(const ContainerdGiven *g, const char *id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One document's nodes → JSON of the types that the table asks for. What a scalar means depends on where it
- * stands (T1 to T5 of tests/userdata/README.md): where text belongs it keeps its source text, whatever YAML
- * 1.1 would have made of it. Null is the same as absent. */
+ * The nodes of one document → JSON of the types that the table wants. A scalar keeps its source text where
+ * the table wants text, whatever YAML 1.1 makes of it (T1 to T5 of tests/userdata/README.md). Null means
+ * absent. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -39,13 +39,13 @@ static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const c
         _free_ char *text = xasprintf("must be %s, and is %s", wanted, is);
         decode_fail(d, node, path, text);
         const char *within = path && path->up ? path->up->key : NULL;
-        /* a variable where the services stand */
+        /* a variable in the place of a service */
         if (within && streq(within, "environment") && path->key && node->type == NODE_SCALAR)
                 diag_suggest(d->diag, "default: {%s: ...}", path->key);
         return NULL;
 }
 
-/* Without what only looks like a blank, or is one. *ret_name: the last of those, or NULL. */
+/* Without blanks and characters that look like one. *ret_name: the last of these characters, or NULL. */
 static char *without_blanks(const char *key, const char **ret_name) {
         Text t = {};
         *ret_name = NULL;
@@ -61,7 +61,7 @@ static char *without_blanks(const char *key, const char **ret_name) {
 static void warn_unknown(Decoder *d, const Field *fields, Mark mark, const Path *path) {
         Position at = mark_position(d, mark);
         const char *blank, *colon = strchr(path->key, ':');
-        /* without a blank behind the colon the value is a part of the key, and not for everybody to read */
+        /* without a blank behind the colon the value is a part of the key, and it may be a secret */
         _free_ char *key_alone = xstrndup(path->key, strcspn(path->key, ":")),
                     *name = path_format(&(Path){ path->up, key_alone, path->index }),
                     *key = without_blanks(key_alone, &blank), *near = fields_suggest(fields, key);
@@ -93,7 +93,7 @@ static json_t *decode_integer(Decoder *d, const Node *node, const Path *path) {
         _cleanup_(json_decrefp) json_t *value = NULL;
         if (node->type != NODE_SCALAR || !node->plain || yaml_resolve(node, &value) < 0)
                 return fail_type(d, node, path, "a whole number, without quotes");
-        if (json_is_real(value)) {      /* 4.0 and 1e3 are whole, too, as JSON Schema has it */
+        if (json_is_real(value)) {      /* 4.0 and 1e3 are whole, too, as in JSON Schema */
                 double real = json_real_value(value);
                 if (real >= -9e15 && real <= 9e15 && real == (double)(json_int_t)real)
                         return json_integer((json_int_t)real);
@@ -102,8 +102,7 @@ static json_t *decode_integer(Decoder *d, const Node *node, const Path *path) {
                                       : fail_type(d, node, path, "a whole number, without quotes");
 }
 
-/* Where a word may be on or off, tools that rewrite YAML 1.1 have often made true or false of it. NULL: it is
- * neither. */
+/* Tools that rewrite YAML 1.1 turn on and off into true and false: the word before that, or NULL. */
 static const char *switch_word(const Node *node) {
         _cleanup_(json_decrefp) json_t *value = NULL;
         if (node->type != NODE_SCALAR || !node->plain || yaml_resolve(node, &value) < 0 ||
@@ -130,7 +129,6 @@ static void warn_gate(Decoder *d, const Field *f, const Member *m, const Path *p
         diag_suggest_name(d->diag, "", near);
 }
 
-/* Of a map, whose keys have a row each, or of a dict, whose values are all as its one row says. */
 static json_t *decode_map(Decoder *d, const Field *f, const Node *node, const Path *path) {
         if (node->type != NODE_MAP)
                 return fail_type(d, node, path, "a map");
@@ -183,7 +181,7 @@ static void note_members(Decoder *d, const Node *node, const Path *path, unsigne
         }
 }
 
-/* Null stays in it: in a drop-in of kubelet it takes away what config.json says (RFC 7396). */
+/* Null stays: in a drop-in of kubelet it removes a value of config.json (RFC 7396). */
 static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const Path *path) {
         _cleanup_(json_decrefp) json_t *value = NULL;
         if (node->type != NODE_MAP)
@@ -193,7 +191,7 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
                                    "holds something that JSON cannot say (a number too large, or no number)");
         bool kubelet = streq(f->key, "config");
         note_members(d, node, path, kubelet ? 2 : 0);
-        /* The one key that is often put one level too deep. */
+        /* users often put this key one level too deep */
         const Node *expression = kubelet ? node_get(node, "maxPodsExpression") : NULL;
         if (expression) {
                 const Path here = { path, "maxPodsExpression", 0 };
@@ -241,7 +239,7 @@ bool document_is_ours(const Node *root) {
         return (kind && streq(kind, CONFIG_KIND)) || (version && startswith(version, "node.eks.aws/"));
 }
 
-/* Exactly this, or the message says what stands there and what belongs there. Neither is a secret. */
+/* The message may show the value, which is not a secret here. */
 static bool check_identity(Decoder *d, const Node *root, const char *key, const char *wanted) {
         const Node *node = node_get(root, key);
         Position at = node_position(d, node ?: root);
@@ -272,7 +270,7 @@ json_t *document_decode(const Node *root, Position at, Origins *origins, Diag *d
         bool version = check_identity(&d, root, "apiVersion", CONFIG_API_VERSION),
              kind = check_identity(&d, root, "kind", CONFIG_KIND);
 
-        /* of another version, keys may mean something else: do not judge them */
+        /* keys of another version may have another meaning */
         if (!version || !kind) {
                 origins_fail(origins, "apiVersion");
                 return json_object();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Is maxPodsExpression one that some instance type could be given? An expression that fails is a warning,
- * since a node with the standard number of pods is better than none: here as in the plan. */
+ * Does maxPodsExpression work for some instance type? If not it is a warning, as in the plan: a node with the
+ * standard number of pods is better than none. */
 #include "config/config.h"
 
 #include <limits.h>
 
-/* A small, a middling and a large instance type: m5.large, m5.4xlarge, p5.48xlarge. */
+/* m5.large, m5.4xlarge, p5.48xlarge */
 static const struct { int64_t enis, addresses, cpus, memory_mib; } samples[] = {
         { .enis = 3, .addresses = 10, .cpus = 2, .memory_mib = 8192 },
         { .enis = 8, .addresses = 30, .cpus = 16, .memory_mib = 65536 },

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one table of NodeConfig: every key, its type, its names, its default, its place in struct Config, and
- * one line of documentation. nodeadm's keys are those of its API (awslabs/amazon-eks-ami,
- * nodeadm/api/v1alpha1/nodeconfig_types.go, July 2026); the rest are this program's own and are ignored by
- * nodeadm. */
+ * The one table of NodeConfig. The keys of nodeadm are those of its API (awslabs/amazon-eks-ami,
+ * nodeadm/api/v1alpha1/nodeconfig_types.go, July 2026); nodeadm ignores the others, which are ours. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -39,8 +37,9 @@ int storage_strategy_from_string(const char *text) {
         return -EINVAL;
 }
 
-/* A key, and one of these: its type, and where bind.c puts it in the Config. A member of another C type than
- * bind_value() writes does not compile. The function of a list or map reads the rows with .type alone. */
+/* A key, then its type and the member of Config that bind.c sets. A member of another C type than
+ * bind_value() writes does not compile. The BOUND() function of a list or map reads the rows that have only a
+ * .type. */
 #define FIELD(name, text)         .key = name, .doc = text
 #define AT(what, member)          .type = FIELD_##what, .offset = PLACE(member, IN_##what)
 #define BOUND(what, member, with) .type = FIELD_##what, .offset = offsetof(Config, member), .bind = with
@@ -58,7 +57,7 @@ int storage_strategy_from_string(const char *text) {
         "^" CHECK_SCHEME "[A-Za-z0-9._-]+(:[0-9]+)?(/.*)?$|"                                                 \
         "^" CHECK_SCHEME "\\[[0-9A-Fa-f:.]+\\](:[0-9]+)?(/.*)?$|^$"
 
-/* An example, and whose key it is: nodeadm's API has it, or this program, since that version. */
+/* An example, and the origin of the key: the nodeadm API, or nodestrap since that version. */
 #define NODEADM(text) .example = text
 #define OURS(text)    .example = text, .since = "0.1.0"
 
@@ -275,8 +274,8 @@ static const Field accelerator_fields[] = {
         {}
 };
 
-/* featuregates.go in nodeadm/internal/api: all are off unless said. The last one is nodeadm's since autumn
- * 2026 (awslabs/amazon-eks-ami#2791). */
+/* nodeadm/internal/api/featuregates.go: off by default. nodeadm has the last one since autumn 2026
+ * (awslabs/amazon-eks-ami#2791). */
 const Field feature_gates[] = {
         { FIELD("InstanceIdNodeName", "Name the node after its instance id, not its private DNS name."),
           AT(BOOL, gates.instance_id_node_name), NODEADM("true") },
@@ -326,7 +325,7 @@ const Field *fields_find(const Field *fields, const char *key) {
         return NULL;
 }
 
-/* Looks for the key in the whole tree, depth first; prefix grows on the way down. */
+/* The path of the key, wherever it is in the tree. */
 static char *find_elsewhere(const Field *fields, const char *key, const char *prefix) {
         for (; fields->key; fields++) {
                 _free_ char *path = xasprintf("%s%s%s", prefix, *prefix ? "." : "", fields->key);
@@ -339,7 +338,7 @@ static char *find_elsewhere(const Field *fields, const char *key, const char *pr
         return NULL;
 }
 
-/* What one branch calls otherwise than another: the sibling is meant. */
+/* Two branches name the same thing differently. */
 static const char *sibling_of(const Field *fields, const char *key) {
         static const struct { const char *key, *sibling; } table[] = {
                 { "filesystem", "fsType" }, { "fsType", "filesystem" },

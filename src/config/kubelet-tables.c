@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tables of kubelet settings and flags, and what is wrong with one value of one setting. */
+ * The tables of kubelet settings and flags, and the check of one value. */
 #include "config/kubelet.h"
 
 #include "base/json.h"
@@ -16,7 +16,6 @@
 static Table settings = { kubelet_known_settings, &kubelet_known_settings_size, NULL },
              flags = { kubelet_known_flags, &kubelet_known_flags_size, NULL };
 
-/* The next row; false behind the last one. */
 bool kubelet_setting_next(const char **at, KubeletSetting *ret) {
         if (!*at)
                 *at = table_text(&settings);
@@ -83,7 +82,6 @@ const char *kubelet_setting_nearest(const char *name) {
 
 /* ---- values ---- */
 
-/* A Go duration: "1h30m", "0.5s" (pkg.go.dev/time#ParseDuration), in seconds. */
 bool kubelet_parse_duration(const char *s, double *ret) {
         static const char *const units[] = { "ns", "us", "\xc2\xb5s", "\xce\xbcs", "ms", "s", "m", "h" };
         static const double seconds[] = { 1e-9, 1e-6, 1e-6, 1e-6, 1e-3, 1, 60, 3600 };
@@ -110,7 +108,7 @@ bool kubelet_parse_duration(const char *s, double *ret) {
         return sum < 0x1p63 * 1e-9;     /* nanoseconds of 64 bits */
 }
 
-/* What json.Unmarshal takes for a Go integer: 20 and 20.0 are, 1e2 is not, but nobody writes it. */
+/* As json.Unmarshal of Go reads integers, 20.0 included. It refuses 1e2, which no user writes. */
 static bool is_in_range(const json_t *value, const char *limits) {
         const char *colon = strchr(limits, ':');
         double n = json_number_value(value), low = INT_MIN, high = INT_MAX;
@@ -129,7 +127,6 @@ static bool is_quantity(const char *text, bool percent) {
         return quantity_parse(text, &ignored) >= 0;
 }
 
-/* Of a map: what is wrong with one of its members, or NULL. */
 const char *kubelet_member_fault(const KubeletSetting *s, const char *key, const json_t *value) {
         if (json_is_null(value))
                 return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * spec.kubelet.config as kubelet will read it. A value of another type than kubelet's, or one that it refuses
- * by itself, ends kubelet at its start, and is refused here. Quoted numbers are only warned about, for a
- * document with one is valid to nodeadm, and what no kubelet of the tables knows, since a newer one may. Read
- * with kubelet 1.37: its drop-ins are merged as JSON, and unknown keys of them passed over. */
+ * spec.kubelet.config as kubelet reads it. A wrong type, or a value that kubelet refuses by itself, is an
+ * error, since kubelet would not start. A quoted number is a warning, as nodeadm takes it. So is an unknown
+ * key, as a newer kubelet may know it. kubelet 1.37 merges its drop-ins as JSON and ignores their unknown
+ * keys. */
 #include "config/kubelet.h"
 
 #include "base/json.h"
@@ -17,7 +17,7 @@ static bool fail(const Merge *m, Diag *diag, const char *path, const char *fault
         return false;
 }
 
-/* The values of one document, or (merge NULL) of all that kubelet is given. */
+/* Reads the merged document, or (merge NULL) all settings that kubelet gets. */
 typedef struct Reading {
         const Merge *merge;
         Diag *diag;
@@ -42,7 +42,7 @@ static bool read_setting(const Reading *r, const KubeletSetting *s, const json_t
                    *text = json_string_value(value) ?: "";
         bool good = true;
         json_t *member;
-        /* valid to nodeadm (T5 of tests/userdata/README.md), so that it is told and not refused */
+        /* nodeadm takes it (T5 of tests/userdata/README.md), so it is not an error */
         if (r->merge && s->type == 'i' && *text && !text[strspn(text, "0123456789")]) {
                 merge_warn(r->merge, r->diag, "kubelet-setting", path,
                            "is a number in quotes, which is text to kubelet: it does not start with it");
@@ -62,7 +62,7 @@ static bool read_setting(const Reading *r, const KubeletSetting *s, const json_t
         return good;
 }
 
-/* What a row of the table names, below value. */
+/* rest: the part of the row name that leads on from value. */
 static bool read_below(const Reading *r, const KubeletSetting *s, const char *rest, const json_t *value,
                        const Path *path) {
         bool good = true;
@@ -99,7 +99,7 @@ bool kubelet_judge(const KubeletGiven *g, KubeletTell *tell, void *context) {
         return kubelet_judge_together(g, tell, context) && good;
 }
 
-/* ---- values beside one another ---- */
+/* ---- values together ---- */
 
 typedef struct Judgement { const Merge *merge; Diag *diag; } Judgement;
 
@@ -108,7 +108,7 @@ static void tell(void *context, const char *path, const char *fault) {
         fail(j->merge, j->diag, path ?: CONFIG, fault);
 }
 
-/* The user's own, of a machine and a kubelet that are not known. */
+/* The settings of the user alone, on an unknown machine and kubelet. */
 static bool validate_together(const Merge *m, const json_t *config, Diag *diag) {
         _cleanup_(json_decrefp) json_t *all = config ? json_deep_copy(config) : json_object();
         _strv_ char **flags = merge_flags(m), **words = kubelet_words(flags);
@@ -125,7 +125,7 @@ bool kubelet_validate(const Merge *m, Diag *diag) {
         return kubelet_validate_flags(m, diag) && good;
 }
 
-/* ---- what is doubtful ---- */
+/* ---- warnings ---- */
 
 static void warn_of_keys(const Merge *m, Diag *diag) {
         const char *key;
@@ -147,8 +147,8 @@ static void warn_of_setting(const Merge *m, const char *path, const char *fault,
                    "%s: kubelet does not start with it, unless a flag replaces it", fault);
 }
 
-/* What kubelet ends at when it has containerd: pkg/kubelet/eviction/helpers.go:ParseThresholdConfig and
- * memory_manager.go:validateReservedMemory. A flag may replace each of them. */
+/* pkg/kubelet/eviction/helpers.go:ParseThresholdConfig, memory_manager.go:validateReservedMemory. Only
+ * warnings, as a flag may replace each of them. */
 static void warn_of_settings(const Merge *m, Diag *diag) {
         const json_t *config = merge_find(m, "spec.kubelet.config"),
                      *grace = json_object_get(config, "evictionSoftGracePeriod");

@@ -23,7 +23,7 @@ static bool is_empty_map(const json_t *value) {
         return json_is_object(value) && json_object_size(value) == 0;
 }
 
-/* Merges what the field table says nothing of, or whose types decode.c has checked. */
+/* Merges free-form maps, and maps whose types decode.c has checked. */
 static void merge_deep(json_t *into, json_t *from) {
         const char *key;
         json_t *value;
@@ -53,8 +53,7 @@ static void merge_fields(const Field *fields, json_t *into, json_t *from) {
         }
 }
 
-/* Where its lines are those of the source, the position is the very one; folded ones have become one, which
- * is no table and its keys. */
+/* Names the very line where the lines of the TOML are those of the source. Folded lines have become one. */
 static void fail_toml(const Origins *origins, unsigned line, const char *why, Diag *diag) {
         const Position *found = origins_find(origins, TOML_PATH);
         Position at = found ? *found : (Position){};
@@ -73,9 +72,8 @@ static void fail_toml(const Origins *origins, unsigned line, const char *why, Di
                 diag_suggest(diag, "config: |");
 }
 
-/* A position for each key of TOML whose lines are those of the source, as names spells it. A path repeats all
- * tables above a key: below the first ones that fill left bytes, keys have the position of what they stand
- * in. */
+/* Adds a position for each key of TOML whose lines are those of the source, spelt as in names. Paths repeat
+ * the tables above them, so left bounds their bytes; keys behind that have the position of their table. */
 static void add_lines(Origins *origins, const json_t *table, const json_t *names, const TomlLines *lines,
                       const Path *path, size_t *left) {
         const Position *found = origins_find(origins, TOML_PATH);
@@ -101,7 +99,7 @@ static void add_lines(Origins *origins, const json_t *table, const json_t *names
                 add_lines(origins, value, json_array_get(names, i), lines, &(Path){ path, NULL, i }, left);
 }
 
-/* Each text is parsed at once, so that an error names the document it stands in. */
+/* Parses each text at once, so that an error names its document. */
 static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag) {
         json_t *containerd = json_object_get(json_object_get(document, "spec"), "containerd"),
                *text = json_object_get(containerd, "config");
@@ -142,8 +140,7 @@ void merge_add(Merge *m, json_t *document, Origins *origins, Diag *diag) {
 
         if (!m->document)
                 m->document = json_object();
-        /* A copy, as the merge changes maps in place and free-form values of a document may be shared by
-         * aliases. */
+        /* A copy, as the merge changes maps in place, and YAML aliases may share them. */
         _cleanup_(json_decrefp) json_t *from = json_deep_copy(document);
         json_t *containerd = json_object_get(json_object_get(from, "spec"), "containerd");
         _cleanup_(json_decrefp) json_t *text = json_incref(json_object_get(containerd, "config"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where something stands: paths as people write them, and for each path the source, part and line it came
- * from, which survive the merge so that a rule broken in the end still names the line that broke it. */
+ * Paths in text form, and the source, part and line of each. These survive the merge, so that a rule that is
+ * broken in the end still names the line that broke it. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -11,7 +11,7 @@ const Path kubelet_config_path = { &kubelet, "config", 0 },
            containerd_config_path = { &containerd, "config", 0 },
            runtime_spec_path = { &containerd, "baseRuntimeSpec", 0 };
 
-/* Tables of a registry are named by its URL, and people write a password into that. */
+/* The name of a registry table is a URL, which may hold a password. */
 static void add_key(Text *t, const char *key) {
         const char *user = strstr(key, "://"), *host = user ? user + 3 + strcspn(user + 3, "/@") : key;
         if (user && *host == '@') {
@@ -73,7 +73,6 @@ void origins_done(Origins *o) {
         *o = (Origins){};
 }
 
-/* lines maps a path to an index into positions. */
 void origins_add(Origins *o, const char *path, Position at) {
         if (!o->lines)
                 o->lines = json_object();
@@ -81,7 +80,7 @@ void origins_add(Origins *o, const char *path, Position at) {
         *APPEND(o->positions, o->n) = at;
 }
 
-/* Cuts the last component off; false when there is none left. */
+/* Cuts the last component off; false: none is left. */
 static bool path_up(char *path) {
         size_t n = strlen(path);
         while (n > 0 && path[n - 1] != '.' && path[n - 1] != '[')

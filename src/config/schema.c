@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The field table → JSON Schema (draft 2020-12) of one NodeConfig document, for editors and pipelines. It
- * takes what the decoder takes: null for absent, unknown keys (which the decoder warns about), numbers where
- * text belongs. It knows types, names, ranges and the plainer formats; what the merged whole must have, only
- * `config check` can tell. The strict one is for who writes a whole NodeConfig in an editor: closed, with
- * what it must have, and names as plain lists, of which a language server offers the next one; what a
- * document may be, but nobody would write, is refused (null, another case, "" for not said). */
+ * The field table → JSON Schema (draft 2020-12) of one NodeConfig document. It accepts what the decoder
+ * does: null for absent, unknown keys (the decoder warns), numbers for text. It checks types, names, ranges
+ * and simple formats; only `config check` can check the merged whole. The strict one serves editors of a
+ * whole NodeConfig: it is closed, has required keys, and lists names that an editor can complete. It refuses
+ * forms that no user writes (null, another case, "" for absent). */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -38,7 +37,7 @@ static json_t *schema_types(const Field *f, bool strict) {
         return types;
 }
 
-/* Letters of either case: JSON Schema has no other way to say so. */
+/* JSON Schema has no flag for "any case". */
 static json_t *schema_any_case(const Field *f) {
         Text t = {};
         text_add(&t, "^(");
@@ -68,7 +67,7 @@ static void add_names(json_t *schema, const Field *f, bool strict) {
         if (f->key)
                 json_array_append_new(names, json_string(""));
         json_array_append_new(names, json_null());
-        /* What YAML 1.1 tools make of on and off, and decode.c takes back. */
+        /* YAML 1.1 tools make these of on and off; decode.c undoes it */
         if (field_enum_index(f, "on") >= 0)
                 json_array_append_new(names, json_true());
         if (field_enum_index(f, "off") >= 0)
@@ -97,7 +96,7 @@ static void add_fallback(json_t *schema, const Field *f) {
                 json_object_set_new(schema, "default", json_string(fallback));
 }
 
-/* "x-since" is the version of this program that knows the key first; keys without it are nodeadm's. */
+/* "x-since": the first version of nodestrap with the key; the API of nodeadm has the other keys. */
 static void add_example(json_t *schema, const Field *f) {
         json_t *example = json_loads(f->example, JSON_DECODE_ANY, NULL);
         json_object_set_new(schema, "examples", json_pack("[o]", example ?: json_string(f->example)));
@@ -143,7 +142,7 @@ static json_t *schema_field(const Field *f, bool strict) {
         return schema;
 }
 
-/* What config_validate() wants of the whole, as far as it does not depend on other fields. */
+/* The keys that config_validate() always needs. */
 static void add_required(json_t *schema) {
         json_t *spec = json_object_get(json_object_get(schema, "properties"), "spec"),
                *cluster = json_object_get(json_object_get(spec, "properties"), "cluster");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * spec.instance.sysctl → is each a setting that this program may make, and that kubelet starts with? */
+ * Checks spec.instance.sysctl: may nodestrap make each setting, and does kubelet start with it? */
 #include "base/json.h"
 #include "base/str.h"
 #include "base/sysctl.h"
@@ -8,8 +8,8 @@
 
 #define PATH "spec.instance.sysctl"
 
-/* kubernetes/kubernetes pkg/kubelet/cm/container_manager_linux.go: setupKernelTunables, the same in all
- * releases that EKS has. */
+/* kubernetes/kubernetes pkg/kubelet/cm/container_manager_linux.go: setupKernelTunables, equal in all releases
+ * of EKS. */
 const Tunable kubelet_tunables[] = {
         { SYSCTL_DIR "vm/overcommit_memory",      "1"        },
         { SYSCTL_DIR "vm/panic_on_oom",           "0"        },
@@ -20,12 +20,12 @@ const Tunable kubelet_tunables[] = {
 };
 const size_t n_kubelet_tunables = ARRAY_SIZE(kubelet_tunables);
 
-/* Of a drop-in alone the rest may say that it does not. */
+/* Of a drop-in alone another document may turn it off. */
 static bool protects_kernel_defaults(const Merge *m) {
         _strv_ char **flags = merge_flags(m);
         STRV_FOREACH(flag, flags)
                 if (strstr(*flag, "--protect-kernel-defaults"))
-                        return false;           /* it says so itself, one way or the other */
+                        return false;           /* the user decides */
         return !m->partial && !json_is_false(merge_find(m, "spec.kubelet.config.protectKernelDefaults"));
 }
 
@@ -36,12 +36,12 @@ static const char *wanted_by_kubelet(const char *path) {
         return NULL;
 }
 
-/* What is wrong with it, in a new text, or NULL. */
+/* A new message, or NULL. */
 static char *setting_fault(const Merge *m, const char *name, const char *text) {
         _free_ char *path = sysctl_path(name), *value = str_strip(text);
         const char *wanted = wanted_by_kubelet(path),
                    *mode = json_get_text(merge_find(m, "spec.instance.hugePages"), "mode");
-        /* an image's maker knows which program is meant, a reader of user data does not */
+        /* the builder of an image knows which program it is, a reader of user data does not */
         if (sysctl_names_program(name, text))
                 return xstrdup("names a program that the kernel would start as root: have the image set it, "
                                "by a file in /etc/sysctl.d");
@@ -65,7 +65,7 @@ bool sysctl_validate(const Merge *m, Diag *diag) {
         json_t *value;
         json_object_foreach(merge_find(m, PATH), name, value) {
                 if (!sysctl_name_is_valid(name))
-                        continue;               /* a rule of validate.c says so */
+                        continue;               /* validate.c reports it */
                 _free_ char *path = sysctl_path(name), *at = xasprintf(PATH ".%s", name),
                             *fault = setting_fault(m, name, json_string_value(value) ?: "");
                 if (!fault && strv_contains(paths, path))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tables of conf/ as conf/tables.awk packs them: names of settings take a third of their room so. */
+ * Tables of conf/, which conf/tables.awk packs to a third of their size. */
 #include "config/table.h"
 
 #include "doc/doc.h"
@@ -13,7 +13,7 @@ const char *table_text(Table *t) {
         _cleanup_(diag_done) Diag unused = {};
         Blob blob = { .data = xmemdup((const char *)t->packed, *t->size), .size = *t->size };
         if (doc_unpack(&blob, &unused) < 0)
-                abort();                /* gzip of the build is another one */
+                abort();                /* the build has packed them */
         for (char *p = blob.data; (p = strchr(p, '\n')); p++)
                 *p = 0;
         return t->text = blob.data;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A packed table: cells one behind another, a NUL behind each, and one more behind the last. */
+/* A packed table of cells; a NUL ends each, and another one the table. */
 #include "base/str.h"
 
 typedef struct Table { const unsigned char *packed; const size_t *size; const char *text; } Table;
-/* Unpacks it the first time; it stays. */
+/* Unpacks it once. */
 _nonnull_ const char *table_text(Table *t);
-/* The cell at *at, which is at the next one then. */
+/* The cell at *at, which then points to the next one. */
 static inline const char *table_cell(const char **at) {
         const char *cell = *at;
         *at += strlen(cell) + 1;

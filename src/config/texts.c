@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Texts of the document as more than one file judges them, and how an error of one is told. */
+ * Checks of texts that several files need, and the report of an error. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -15,8 +15,8 @@ static bool waits_to_be_filled_in(const Diag *diag, const char *path) {
         return false;
 }
 
-/* What could not be decoded was reported then; that it is missing now would be a second message for one
- * cause. A placeholder is not a number either: its own message says enough. */
+/* Only one message for a cause: a value that could not be decoded has one already, and so has a
+ * placeholder. */
 void config_report(const Merge *m, Diag *diag, const char *path, const char *text) {
         if (!origins_failed(&m->origins, path) && !waits_to_be_filled_in(diag, path))
                 diag_error_at(diag, -EINVAL, CAUSE_INVALID, origins_find(&m->origins, path), path, "%s",
@@ -48,7 +48,7 @@ const char *word_fault(const char *word, const char *list, Text *room) {
         return room->data;
 }
 
-/* C0, DEL and C1 (in UTF-8: 0xc2 0x80 to 0xc2 0x9f). */
+/* C1 in UTF-8: 0xc2 0x80 to 0xc2 0x9f */
 bool has_control(const char *s, const char *except) {
         for (; *s; s++) {
                 unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
@@ -107,9 +107,8 @@ bool has_placeholder(const char *text) {
         return (dollar && strchr(dollar, '}')) || strstr(text, "{{");
 }
 
-/* Where a file system may be mounted (V7 of tests/userdata/README.md). Doubled slashes and "." are looked
- * through. /proc and /sys are no folders of the image but the kernel's: the planner refuses them, as it does
- * whatever else holds no data. */
+/* V7 of tests/userdata/README.md. Ignores doubled slashes and ".". The planner refuses /proc and /sys, which
+ * are not folders of the image, and other paths that hold no data. */
 bool mount_path_is_valid(const char *path) {
         static const char *const taken[] = {
                 "bin", "boot", "dev", "etc", "lib", "lib64", "run", "sbin", "usr"
@@ -126,8 +125,7 @@ bool mount_path_is_valid(const char *path) {
         return n > 0;
 }
 
-/* As kubelet reads addresses (kubernetes/utils net/parse.go: ParseIPSloppy()): zeros may lead the numbers of
- * an IPv4 address. */
+/* kubernetes/utils net/parse.go: ParseIPSloppy(). The numbers of an IPv4 address may have leading zeros. */
 bool kubelet_address_is_valid(const char *text) {
         size_t parts = 0;
         uint64_t byte;
