@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lines of KEY=value → the value of one key, words → such a value: as systemd 252 (Amazon Linux 2023);
- * from 254 on a comment ends with its line. systemd:src/basic/env-file.c:parse_env_file_internal() for
- * EnvironmentFile=, systemd:src/shared/conf-parser.c:config_parse() for units,
- * systemd:src/basic/extract-word.c for what becomes of $NAME; and as a POSIX shell does it for /etc/default.
- * People write such files by hand. */
+ * Lines of KEY=value → the value of a key, and back, as systemd 252 (Amazon Linux 2023) reads them; from
+ * 254 on a comment ends with its line. EnvironmentFile=:
+ * systemd:src/basic/env-file.c:parse_env_file_internal(); units:
+ * systemd:src/shared/conf-parser.c:config_parse(); $NAME: systemd:src/basic/extract-word.c. /etc/default is
+ * read as a POSIX shell does. */
 #include "doc/env-file.h"
 
 #include "base/str.h"
@@ -14,20 +14,19 @@
 #define NEWLINES "\n\r"
 #define SPACE    BLANKS NEWLINES
 
-/* How files whose values have quotes differ. */
 typedef struct Syntax {
-        const char *comments;           /* any of them begins one, where a name could */
-        const char *continues;          /* what lets a comment go on behind the line's end */
-        const char *before_equals;      /* what may stand between name and "=" */
-        const char *prefix;             /* a word that may stand before the name, or NULL */
-        /* From behind the "=" to the end of what belongs to it; NULL: refused. */
+        const char *comments;           /* each begins a comment in the place of a name */
+        const char *continues;          /* lets a comment continue on the next line */
+        const char *before_equals;      /* may stand between name and "=" */
+        const char *prefix;             /* may stand before the name, or NULL */
+        /* from behind the "=" to the end of the value; NULL: refused */
         const char *(*read)(const char *p, Text *value);
 } Syntax;
 
 /* ---- values ---- */
 
-/* From behind the quote to behind its partner, over lines; in double quotes a backslash takes the shell's
- * four and line ends. */
+/* From behind a quote to behind the closing one. In double quotes a backslash escapes " \ ` $ and line
+ * ends. */
 static const char *quoted_read(const char *p, char quote, Text *value) {
         for (; *p && *p != quote; p++)
                 if (quote == '"' && *p == '\\' && p[1]) {
@@ -41,8 +40,8 @@ static const char *quoted_read(const char *p, char quote, Text *value) {
         return *p ? p + 1 : p;
 }
 
-/* To the end of the line; quotes in it are data. A backslash takes the next character, or goes on behind the
- * line's end. Blanks at the end do not count, unless escaped. */
+/* To the end of the line; quotes are data. A backslash escapes the next character, or continues the line.
+ * Blanks at the end do not count, unless escaped. */
 static const char *bare_read(const char *p, Text *value) {
         size_t keep = value->size;
         for (; *p && !is_char_of(*p, NEWLINES); p++) {
@@ -61,8 +60,8 @@ static const char *bare_read(const char *p, Text *value) {
         return p;
 }
 
-/* Of EnvironmentFile=. Quoted parts may follow each other; what is not quoted takes all that is left of the
- * line, "#" too. */
+/* EnvironmentFile=: quoted parts may follow each other. An unquoted part takes the rest of the line, "#"
+ * too. */
 static const char *environment_read(const char *p, Text *value) {
         for (;;) {
                 p += strspn(p, BLANKS);
@@ -72,13 +71,13 @@ static const char *environment_read(const char *p, Text *value) {
         }
 }
 
-/* What a shell would expand, or take for the end of the command. */
+/* Would a shell expand it, or end the command? */
 static bool is_for_shells(char c, char quote) {
         return is_char_of(c, !quote ? "$`\\;&|<>()" : quote == '"' ? "$`\\\n" : "\n");
 }
 
-/* Up to the next blank outside of quotes. With plain it also stops at what only a shell can interpret.
- * ret_quote is the one that is still open. */
+/* Up to the next blank outside of quotes; plain: or to a character that needs a shell. ret_quote: a quote
+ * that is still open. */
 static const char *word_read(const char *p, bool plain, Text *word, char *ret_quote) {
         char quote = 0;
         for (; *p && (quote || !is_char_of(*p, SPACE)) && !(plain && is_for_shells(*p, quote)); p++)
@@ -93,7 +92,7 @@ static const char *word_read(const char *p, bool plain, Text *word, char *ret_qu
         return p;
 }
 
-/* Of a shell: one word, and behind it nothing but a comment. */
+/* A shell: one word, then at most a comment. */
 static const char *shell_read(const char *p, Text *value) {
         char quote;
         p = word_read(p, true, value, &quote);
@@ -129,7 +128,7 @@ static bool name_is(const Syntax *s, const char *line, size_t n, const char *nam
         return n == strlen(name) && strncmp(line, name, n) == 0;
 }
 
-/* -EINVAL where the value is refused; that of another name may be what it likes. */
+/* -EINVAL: the syntax refuses the value of this name. */
 static int assignment_find(const char *text, const Syntax *s, const char *name, char **ret) {
         _free_ char *found = NULL;
         for (const char *p = text + strspn(text, SPACE); *p; p += strspn(p, SPACE)) {
@@ -163,7 +162,7 @@ char *assignment_in_environment(const char *text, const char *name) {
         return value;
 }
 
-/* Does the line end in a backslash that nothing escapes? */
+/* Does the line end in an unescaped backslash? */
 static bool goes_on(const char *line, size_t n) {
         size_t backslashes = 0;
         while (backslashes < n && line[n - 1 - backslashes] == '\\')
@@ -171,8 +170,7 @@ static bool goes_on(const char *line, size_t n) {
         return backslashes % 2 == 1;
 }
 
-/* The lines of one section without comments; where a line goes on there is a blank instead of the
- * backslash. */
+/* The lines of one section without comments; a blank replaces a continuation. */
 static char *section_read(const char *text, const char *section) {
         _free_ char *header = xasprintf("[%s]", section);
         Text lines = {};
@@ -247,8 +245,7 @@ static void add_escaped(Text *t, const char *text, const char *escaped) {
         }
 }
 
-/* Plain where it can be, since people grep and patch this line; else in double quotes, inside which the
- * shell's four need a backslash, and a line break ends nothing. */
+/* Plain where possible, since people grep and patch this line; otherwise in double quotes. */
 char *assignment_join(char *const *words) {
         _cleanup_(text_done) Text plain = {};
         STRV_FOREACH(w, words) {
@@ -265,8 +262,7 @@ char *assignment_join(char *const *words) {
         return text_take(&quoted);
 }
 
-/* In double quotes all stays as it is but for the shell's four, which lose a backslash before them
- * (systemd:src/basic/env-file.c). */
+/* In double quotes only " \ ` $ need a backslash (systemd:src/basic/env-file.c). */
 char *assignment_line(const char *name, const char *value) {
         Text line = {};
         text_add(&line, "%s=\"", name);
@@ -275,7 +271,7 @@ char *assignment_line(const char *name, const char *value) {
         return text_take(&line);
 }
 
-/* Characters that show nothing of themselves, or not what they are, as strconv.Quote of Go has them. */
+/* As strconv.Quote of Go. */
 static bool is_invisible(uint32_t c) {
         static const struct { uint32_t first, last; } hidden[] = {
                 { 0x7f, 0xa0 },     { 0xad, 0xad },     { 0x61c, 0x61c },   { 0x1680, 0x1680 },
@@ -289,7 +285,6 @@ static bool is_invisible(uint32_t c) {
         return c < 0x20;
 }
 
-/* The character at s, which has n bytes. */
 static uint32_t character(const char *s, size_t n) {
         uint32_t c = (unsigned char)*s & (n == 1 ? 0x7f : 0x7f >> n);
         for (size_t i = 1; i < n; i++)
@@ -297,7 +292,7 @@ static uint32_t character(const char *s, size_t n) {
         return c;
 }
 
-/* C escapes, and then %-specifiers (systemd.unit(5)); in nodeadm's spelling. */
+/* C escapes and %-specifiers (systemd.unit(5)), in the spelling of nodeadm. */
 char *assignment_quote(const char *name, const char *value) {
         static const char names[] = "abtnvfr\"\\%", values[] = "\a\b\t\n\v\f\r\"\\%";
         Text t = {};

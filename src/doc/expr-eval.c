@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tree of an expression → its value. First the types are followed through the whole tree, so that a
- * mistake shows on every machine and not only where its branch is taken; then it is evaluated
- * (github.com/google/cel-spec, doc/langdef.md#evaluation). */
+ * The tree of an expression → its value (github.com/google/cel-spec, doc/langdef.md#evaluation). The types
+ * of the whole tree are checked first, so that a mistake shows on every machine, also in a branch that is not
+ * taken. */
 #include "doc/doc.h"
 #include "doc/expr.h"
 
@@ -37,14 +37,13 @@ static int fail_condition(ExprError *error, const Expr *e, ExprType type) {
 
 /* ---- types ---- */
 
-/* What a subexpression can be, and what its items can be if it is a list. */
+/* Possible types of a subexpression, and of its items. */
 typedef struct Shape { ExprType types, items; } Shape;
 
 static int check(const Expr *e, Shape *ret, ExprError *error);
 
-/* Numbers of two types can be compared where one is only known at run time (dyn); where both are known
- * cel-go's checker has no such overload, unless CrossTypeNumericComparisons is asked for, which nodeadm does
- * not (google/cel-go cel/options.go). */
+/* Numbers of two types compare only where one type is known at run time alone (dyn): nodeadm does not set
+ * CrossTypeNumericComparisons (google/cel-go cel/options.go). */
 static bool is_comparable(ExprType a, ExprType b) {
         bool known = (a & (a - 1)) == 0 && (b & (b - 1)) == 0;
         return a & b || (!known && a & EXPR_NUMBER && b & EXPR_NUMBER);
@@ -127,7 +126,7 @@ static int eval_bool(ExprPool *pool, const Expr *e, bool *ret, ExprError *error)
         return 0;
 }
 
-/* && and ||: one side that decides is enough, even if the other one fails, and whichever comes first. */
+/* && and ||: one side that decides is enough, even where the other one fails. */
 static int eval_logic(ExprPool *pool, const Expr *e, ExprValue *ret, ExprError *error) {
         bool decides = e->kind == EXPR_OR, value = false;
         ExprError other = {};

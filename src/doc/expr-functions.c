@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The operators and functions of CEL that expressions may use, as one table of overloads. Results and errors
- * are those of cel-go, which nodeadm uses (github.com/google/cel-spec,
- * doc/langdef.md#standard-definitions). */
+ * The operators and functions of CEL, as one table of overloads. Results and errors are those of cel-go,
+ * which nodeadm uses (github.com/google/cel-spec, doc/langdef.md#standard-definitions). */
 #include "doc/doc.h"
 #include "doc/expr.h"
 
@@ -68,7 +67,7 @@ static const char *math_uint(const ExprCall *c, ExprValue *ret) {
         return NULL;
 }
 
-/* x / 0.0 is infinity, as IEEE 754 and CEL want it. */
+/* x / 0.0 is infinity (IEEE 754, CEL) */
 __attribute__((no_sanitize("float-divide-by-zero")))
 static const char *math_double(const ExprCall *c, ExprValue *ret) {
         double a = c->args[0].d, b = c->args[1].d;
@@ -104,8 +103,8 @@ static double as_double(const ExprValue *v) {
         return v->type == EXPR_DOUBLE ? v->d : v->type == EXPR_INT ? (double)v->i : (double)v->u;
 }
 
-/* Numbers of all three types can be compared: < 0, 0, > 0; false where one is NaN. An integer beside a double
- * becomes a double first, with what that loses, as CEL's conformance tests want it. */
+/* < 0, 0, > 0; false where one is NaN. An integer beside a double becomes a double, with its loss, as in the
+ * conformance tests of CEL. */
 static bool compare_numbers(const ExprValue *a, const ExprValue *b, int *ret) {
         if (a->type == EXPR_DOUBLE || b->type == EXPR_DOUBLE) {
                 double x = as_double(a), y = as_double(b);
@@ -115,7 +114,7 @@ static bool compare_numbers(const ExprValue *a, const ExprValue *b, int *ret) {
         bool a_below = a->type == EXPR_INT && a->i < 0, b_below = b->type == EXPR_INT && b->i < 0;
         uint64_t x = a->type == EXPR_INT ? (uint64_t)a->i : a->u,
                  y = b->type == EXPR_INT ? (uint64_t)b->i : b->u;
-        /* Two negative numbers keep their order when their bits are read as unsigned. */
+        /* two negative numbers keep their order as unsigned ones */
         *ret = a_below != b_below ? (a_below ? -1 : 1) : (x > y) - (x < y);
         return true;
 }
@@ -221,7 +220,7 @@ static const char *has_part(const ExprCall *c, ExprValue *ret) {
         return give_bool(ret, memcmp(*c->name == 's' ? text : text + n - m, part, m) == 0);
 }
 
-/* ---- conversions: name is the type that is wanted ---- */
+/* ---- conversions: name is the wanted type ---- */
 
 static const char out_of_range[] = "a number outside of the range of that type";
 static const char no_number[] = "a string that holds no number of that type";
@@ -236,7 +235,7 @@ static const char *convert_type(const ExprCall *c, ExprValue *ret) {
         return NULL;
 }
 
-/* Towards zero. The limits themselves are refused like cel-go does: as a double, the upper one is 2^63. */
+/* Towards zero. Refuses the limits themselves, as cel-go: as a double, the upper one is 2^63. */
 static const char *number_to_int(const ExprCall *c, ExprValue *ret) {
         if (c->args->type == EXPR_UINT ? c->args->u > INT64_MAX : !(fabs(c->args->d) < 9223372036854775808.0))
                 return out_of_range;
@@ -297,8 +296,8 @@ static const char *string_to_bool(const ExprCall *c, ExprValue *ret) {
         return value < 0 ? "a string that is neither true nor false" : give_bool(ret, value);
 }
 
-/* The fewest digits that read back as the same number, and an exponent from 1e-05 down and from 1e+06 up, as
- * Go writes %g. */
+/* As %g of Go: the fewest digits that read back as the same number, an exponent below 1e-04 and from 1e+06
+ * on. */
 static char *format_double(double value) {
         if (!isfinite(value))
                 return xstrdup(isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text of an expression → tokens, as CEL's lexis has them (github.com/google/cel-spec,
- * doc/langdef.md#syntax). Literals already carry their value. */
+ * Text of an expression → tokens of CEL, literals with their value (github.com/google/cel-spec,
+ * doc/langdef.md#syntax). */
 #include "doc/doc.h"
 #include "doc/expr.h"
 
@@ -57,7 +57,6 @@ static const char *lex_number(ExprPool *pool, const char **at, ExprValue *ret) {
 
 /* ---- strings ---- */
 
-/* n digits of a character's number. */
 static const char *lex_character(const char **at, size_t n, unsigned base, Text *ret) {
         unsigned long c = 0;
         for (size_t i = 0; i < n; i++, ++*at) {
@@ -93,8 +92,7 @@ static const char *lex_escape(const char **at, Text *ret) {
         return is_digit(c) ? lex_character(at, 3, 8, ret) : "an unknown escape in a string";
 }
 
-/* "…", '…', """…""", '''…''', each raw behind an r. Line ends are \n in the value, whatever they are
- * in the text. */
+/* "…", '…', """…""", '''…''', each raw behind an r. Line ends become \n. */
 static const char *lex_text(const char **at, bool raw, Text *ret) {
         const char quote = **at, triple[] = { quote, quote, quote, '\0' };
         bool multi = startswith(*at, triple);
@@ -138,7 +136,7 @@ static const char *lex_string(ExprPool *pool, const char **at, ExprValue *ret) {
         return NULL;
 }
 
-/* Does a string begin here: a quote, or r, b or both in front of one? */
+/* A quote, maybe behind r, b or both. */
 static bool starts_string(const char *s, bool *ret_bytes) {
         size_t n = strspn(s, "rRbB");
         *ret_bytes = n > 0 && strcspn(s, "bB") < n;
@@ -146,7 +144,6 @@ static bool starts_string(const char *s, bool *ret_bytes) {
 }
 
 const char *expr_lex(ExprPool *pool, const char **at, Token *ret) {
-        /* of two characters */
         static const char *const operators[] = { "==", "!=", "<=", ">=", "&&", "||" };
         const char *s = *at = skip_comments(*at), *why = NULL;
         bool bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A CEL expression → its value as an int: the grammar (github.com/google/cel-spec, doc/langdef.md#syntax)
- * by precedence climbing. Messages, maps, bytes, macros, times and regular expressions are left out: nothing
- * that nodeadm passes in needs them. An error says where, never what is written there: an expression is part
- * of the user data. */
+ * by precedence climbing. It lacks messages, maps, bytes, macros, times and regular expressions, which the
+ * variables of nodeadm do not need. An error has a place and never quotes the text, which may hold
+ * secrets. */
 #include "doc/doc.h"
 #include "doc/expr.h"
 
@@ -109,7 +109,7 @@ static Expr *make_literal(ExprParser *p, const char *at, ExprValue value) {
 
 static int parse_expr(ExprParser *p, Expr **ret);
 
-/* Expressions between commas, up to the closing bracket; first, if there is one, goes in front. */
+/* Expressions between commas, up to the closing bracket; first goes in front, unless it is NULL. */
 static int parse_list(ExprParser *p, const char *close, Expr *first, Expr *into) {
         size_t n = 0;
         Expr **items = NULL, *item = first;
@@ -139,7 +139,7 @@ static int parse_list(ExprParser *p, const char *close, Expr *first, Expr *into)
         return r;
 }
 
-/* f(x) or, with an object, object.f(x); the name has been read, the bracket not. */
+/* f(x), or object.f(x); from the bracket on. */
 static int parse_call(ExprParser *p, const Token *name, Expr *object, Expr **ret) {
         char *copy = expr_pool_text(p->pool, name->at, name->size);
         if (!expr_overload(NULL, copy, object != NULL, NULL, SIZE_MAX))
@@ -273,8 +273,7 @@ static int parse_suffixes(ExprParser *p, Expr **e) {
         return 0;
 }
 
-/* A row of ! or of -; the last - before a number belongs to it, which alone makes -9223372036854775808
- * possible. */
+/* A row of ! or of -. The last - before a number belongs to it, for -9223372036854775808. */
 static int parse_unary(ExprParser *p, Expr **ret) {
         const char *first = p->token.at, *name = is_operator(p, "!") ? "!" : is_operator(p, "-") ? "-" : NULL;
         size_t n = 0;
@@ -325,7 +324,7 @@ static int parse_binary(ExprParser *p, unsigned lowest, Expr **ret) {
         return r;
 }
 
-/* condition ? value : condition ? value : … is read in a loop and put together from its end. */
+/* Reads condition ? value : condition ? value : … in a loop and builds the tree from its end. */
 static int parse_expr(ExprParser *p, Expr **ret) {
         _free_ Expr **open = NULL;
         size_t n = 0;
@@ -366,7 +365,7 @@ static int parse(ExprParser *p, Expr **ret) {
         return r;
 }
 
-/* "column 12: no such overload: int + double"; columns are characters, and lines count from the second on. */
+/* "column 12: no such overload: int + double"; the first line has no number. */
 static char *locate(const char *text, const ExprError *error) {
         unsigned line = 1, column = 1;
         for (const char *s = text; s < error->at; s++) {
@@ -381,7 +380,7 @@ static char *locate(const char *text, const ExprError *error) {
                          : xasprintf("line %u, column %u: %s", line, column, error->text);
 }
 
-/* As nodeadm does: what int() takes is an int. */
+/* As nodeadm: by int(). */
 static int convert_result(ExprPool *pool, const char *text, const ExprValue *value, int64_t *ret,
                           ExprError *error) {
         const ExprOverload *o = expr_overload(NULL, "int", false, &value->type, 1);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the parts of the expression evaluator hand to each other: text → tokens (expr-lex.c) → a tree
- * (expr.c) → types and a value (expr-eval.c), by one table of overloads (expr-functions.c). Everybody else
- * uses expr_evaluate() of doc.h. */
+/* Inside the evaluator only: text → tokens (expr-lex.c) → a tree (expr.c) → types and a value
+ * (expr-eval.c), by one table of overloads (expr-functions.c). */
 #include "base/str.h"
 #include <stdint.h>
 
 #define EXPR_MAX_BYTES   (64u << 10)
-#define EXPR_MAX_DEPTH   100u           /* brackets in each other */
-#define EXPR_MAX_HEIGHT  250u           /* operators in a row count here too; cel-go has the same limit */
+#define EXPR_MAX_DEPTH   100u           /* of nested brackets */
+#define EXPR_MAX_HEIGHT  250u           /* of the tree, operators in a row included; as in cel-go */
 
-/* One bit each, so that a set of them says what a subexpression can be before it is evaluated. */
+/* Bits: a set of them has the possible types of a subexpression. */
 typedef enum ExprType {
         EXPR_NULL = 1,
         EXPR_BOOL = 2,
@@ -35,7 +34,7 @@ struct ExprValue {
                 double d;
                 const char *text;
                 const ExprValue *items;
-                ExprType named;         /* a type is a value too: type(1) == int */
+                ExprType named;         /* of a type as a value: type(1) == int */
         };
 };
 
@@ -49,10 +48,9 @@ typedef struct Token {
         TokenType type;
         const char *at;
         size_t size;
-        ExprValue value;        /* of a literal; an int holds its magnitude in
-                                 * u, since only the parser knows the sign */
+        ExprValue value;        /* of a literal; of an int u has the magnitude, as the parser adds the sign */
 } Token;
-/* Reads one token at *at and moves behind it. Returns NULL, or what is wrong with it. */
+/* Reads one token at *at and moves behind it. Returns NULL or a message. */
 _must_check_ const char *expr_lex(ExprPool *pool, const char **at, Token *ret);
 
 typedef enum ExprKind { EXPR_LITERAL, EXPR_ITEMS, EXPR_CALL, EXPR_AND, EXPR_OR, EXPR_CONDITION } ExprKind;
@@ -75,19 +73,17 @@ typedef struct ExprOverload {
         unsigned n;
         ExprType args[2], result;
         ExprFunction call;      /* returns NULL, or why there is no value */
-        /* operators are functions */
         enum { EXPR_AS_FUNCTION = 1, EXPR_AS_METHOD = 2, EXPR_AS_BOTH = 3 } form;
 } ExprOverload;
-/* The first overload of that name and form that takes arguments of such types, looking from start on; NULL
- * when there is none. With n == SIZE_MAX types are not asked: is there such a function at all? */
+/* The first overload from start on with this name and form that takes such types, or NULL. n == SIZE_MAX: of
+ * any types. */
 const ExprOverload *expr_overload(const ExprOverload *start, const char *name, bool method,
                                   const ExprType *types, size_t n);
 const char *expr_type_name(ExprType type);      /* "dyn" for a set */
 _must_check_ int expr_type_from_name(const char *name, size_t size, ExprType *ret);
 
 typedef struct ExprError { const char *at; char *text; } ExprError;     /* text is owned */
-/* What types the value can have; refuses what can never have one, in branches that are not taken too, as
- * cel-go does. */
+/* The possible types of the value. It checks all branches, as cel-go does. */
 _must_check_ int expr_check(const Expr *e, ExprType *ret, ExprError *error);
 _must_check_ int expr_eval(ExprPool *pool, const Expr *e, ExprValue *ret, ExprError *error);
 /* Sets the error and returns -EINVAL. */

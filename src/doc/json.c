@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One JSON text (RFC 8259) → a document of nodes. YAML nearly contains JSON, but libyaml does not: it
- * refuses surrogate pairs, keys over 1024 bytes and a line end before the colon. Numbers keep their text,
- * which jansson would lose. Whatever is not exactly JSON is left to YAML. */
+ * One JSON text (RFC 8259) → a document of nodes. libyaml refuses some JSON: surrogate pairs, keys over
+ * 1024 bytes, a line end before the colon. Numbers keep their text, which jansson would lose. */
 #include "doc/node.h"
 
 #include "base/str.h"
@@ -10,7 +9,7 @@
 
 typedef struct Reader {
         const char *next, *end;
-        const char *counted;            /* as far as the mark has come */
+        const char *counted;            /* at is the mark of this place */
         Mark at;
         Builder *builder;
         Text text;                      /* the string being read */
@@ -23,12 +22,11 @@ static void skip_whitespace(Reader *r) {
                 r->next++;
 }
 
-/* Where next is. */
 static Mark reader_mark(Reader *r) {
         for (; r->counted < r->next; r->counted++)
                 if (*r->counted == '\n')
                         r->at = (Mark){ r->at.line + 1, 1 };
-                else    /* characters: not the bytes that go on with one */
+                else    /* characters, not continuation bytes */
                         r->at.column += ((unsigned char)*r->counted & 0xc0) != 0x80;
         return r->at;
 }
@@ -56,7 +54,7 @@ static bool take_hex(Reader *r, uint32_t *ret) {
         return true;
 }
 
-/* Behind \u. Half a surrogate pair becomes U+FFFD, as in Go's encoding/json. */
+/* Behind \u. Half a surrogate pair becomes U+FFFD, as in encoding/json of Go. */
 static bool read_unicode(Reader *r) {
         uint32_t high, low;
 
@@ -129,7 +127,7 @@ static size_t digits(const char *s, const char *end) {
         return n;
 }
 
-/* Length of the number at s, 0 if it is none. */
+/* 0: not a number. */
 static size_t number_length(const char *s, const char *end) {
         const char *p = s;
         size_t n;
@@ -172,7 +170,7 @@ static int read_bare(Reader *r) {
         return builder_scalar(r->builder, at, true, 0, r->next - n, n, NULL);
 }
 
-/* The members of an object or a list, behind its opening bracket. */
+/* Behind the opening bracket. */
 static int read_members(Reader *r, bool object) {
         char close = object ? '}' : ']';
 
@@ -201,7 +199,7 @@ static int read_members(Reader *r, bool object) {
         }
 }
 
-/* Recursion is bounded by the depth limit that builder_open() keeps. */
+/* The depth limit of builder_open() bounds the recursion. */
 static int read_value(Reader *r) {
         bool object;
         int k;
@@ -237,7 +235,7 @@ int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag) {
         skip_whitespace(&reader);
         if (r >= 0 && reader.next < reader.end)
                 r = -EBADMSG;
-        /* A key with a NUL is a failure of ours, not of the syntax, and YAML would only find it again. */
+        /* a key with a NUL is valid JSON: YAML would only report it again */
         if (r == -EBADMSG)
                 diag_done(&found);
         else

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two JSON objects → one: objects merge key by key, anything else of the later one takes the place of what
- * was there (tests/userdata/README.md, G5). */
+ * Two JSON objects → one (tests/userdata/README.md, G5). */
 #include "doc/doc.h"
 
 void json_merge_deep(json_t *into, const json_t *from) {
@@ -8,12 +7,12 @@ void json_merge_deep(json_t *into, const json_t *from) {
         size_t size;
         json_t *value;
 
-        /* jansson iterates over a non-const object only; from stays as it is. */
         json_object_keylen_foreach((json_t *)from, key, size, value) {
                 json_t *old = json_object_getn(into, key, size);
                 if (json_is_object(old) && json_is_object(value))
                         json_merge_deep(old, value);
-                else    /* a copy, so that a later merge into the result does not change from */
+                else    /* a copy, as a later merge into the result must not change from */
+
                         json_object_setn_new_nocheck(into, key, size, json_deep_copy(value));
         }
 }

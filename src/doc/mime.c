@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A MIME message (RFC 2045, 2046) → the bodies of its parts of one type. Reads what cloud-init's parser
- * reads (Python's email package) and in some points more: user data is written by hand and by templates, and
- * a node that does not boot is the worst answer to a missing blank line. M and a number is a rule of
- * tests/userdata/README.md. */
+ * A MIME message (RFC 2045, 2046) → the bodies of its parts of one type. Reads all that cloud-init reads
+ * (email of Python) and some more: people and templates write user data, and a missing blank line must not
+ * keep a node from booting. M1 is a rule of tests/userdata/README.md. */
 #include "doc/doc.h"
 
 #include "base/str.h"
@@ -13,18 +12,17 @@
 #define WARNINGS_SHOWN 10U
 
 typedef struct Line { const char *text; size_t size; } Line;            /* without its line end */
-/* line: the number of the one at next */
 typedef struct Cursor { const char *next, *end; unsigned line; } Cursor;
 /* values, unfolded; NULL where absent */
 typedef struct Headers { char *type, *encoding; } Headers;
 
 typedef struct Splitter {
-        const char *wanted;             /* the content type that is looked for */
-        Position at;                    /* source alone; part counts the leaves so far */
+        const char *wanted;             /* the content type */
+        Position at;                    /* source, and as part the leaves so far */
         Blobs *parts;
         Diag *diag;
         bool warned_epilogue;
-        unsigned warnings;              /* of which the first WARNINGS_SHOWN are told */
+        unsigned warnings;              /* it shows WARNINGS_SHOWN of them */
         int r;                          /* the first failure */
 } Splitter;
 
@@ -64,7 +62,7 @@ static bool line_starts_with(Line l, const char *prefix) {
         return l.size >= strlen(prefix) && memcmp(l.text, prefix, strlen(prefix)) == 0;
 }
 
-/* Length of the name of a line "name:", or 0. */
+/* Length of the name in "name:", or 0. */
 static size_t name_of(Line l) {
         size_t n = 0;
         while (n < l.size && l.text[n] > ' ' && l.text[n] < 0x7f && l.text[n] != ':')
@@ -72,8 +70,8 @@ static size_t name_of(Line l) {
         return n < l.size && l.text[n] == ':' ? n : 0;
 }
 
-/* Length of the name when this line is a header, else 0 (M3). The four keys of a NodeConfig look like headers
- * and are none, and neither is the beginning of a JSON text or of a delimiter. */
+/* Length of the name where this line is a header, or 0 (M3): not for the keys of a NodeConfig, the beginning
+ * of a JSON text, or a delimiter. */
 static size_t header_name(Line l) {
         static const char *const keys[] = { "apiVersion", "kind", "metadata", "spec" };
         size_t n = name_of(l), quotes;
@@ -88,7 +86,6 @@ static size_t header_name(Line l) {
         return n;
 }
 
-/* A header with its folded lines; the value as one line. */
 static char *header_unfold(Cursor *c, size_t name) {
         Text value = {};
         Line l = {};
@@ -100,8 +97,7 @@ static char *header_unfold(Cursor *c, size_t name) {
         return text_take(&value);
 }
 
-/* Up to the empty line, which is skipped. Or up to the first line that is none of a header, which is left:
- * false. Of equal ones the first counts. */
+/* To behind the empty line; false: to the first line that is not a header. The first of equal ones counts. */
 static bool headers_read(Cursor *c, Headers *ret) {
         Line l;
 
@@ -125,7 +121,7 @@ static bool headers_read(Cursor *c, Headers *ret) {
         return true;
 }
 
-/* Is the value, up to its parameters, this word? */
+/* Is the value this word, apart from its parameters? */
 static bool value_is(const char *value, const char *word) {
         size_t n;
         if (!value)
@@ -138,7 +134,7 @@ static bool is_multipart(const Headers *h) {
         return h->type && strncasecmp(h->type, "multipart/", strlen("multipart/")) == 0;
 }
 
-/* Behind an opening quote: up to the closing one, backslashes undone. NULL where nothing closes it. */
+/* From behind an opening quote, without backslashes; NULL: nothing closes it. */
 static char *quoted_value(const char **p) {
         Text t = {};
         for (const char *s = *p; *s; s++) {
@@ -154,8 +150,8 @@ static char *quoted_value(const char **p) {
         return NULL;
 }
 
-/* The boundary parameter (M4), without blanks at its end, which cannot be part of it (RFC 2046, 5.1.1). NULL:
- * none, or empty. */
+/* The boundary parameter (M4), without blanks at its end, which RFC 2046, 5.1.1 forbids. NULL: none, or
+ * empty. */
 static char *boundary_of(const char *type) {
         const char *p = type + strcspn(type, "; \t");
 
@@ -197,8 +193,8 @@ static Delimiter delimiter_of(Line l, const char *boundary, size_t n) {
                                          : DELIMITER_NONE;
 }
 
-/* One line without its line end. True when it goes on in the next one. What is malformed stays as it stands
- * (RFC 2045, 6.7). */
+/* One line without its end. True: the next line continues it. Malformed text stays as it is (RFC 2045,
+ * 6.7). */
 static bool add_quoted_printable(Text *out, const char *s, size_t n) {
         while (n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\t'))
                 n--;
@@ -235,7 +231,7 @@ static void undo_quoted_printable(Blob *part) {
         part->at.line = 1;
 }
 
-/* A part that says base64 may have blanks in it; without them its content shows whether it really is. */
+/* A part of type base64 may have blanks in it. */
 static void strip_base64_blanks(Blob *part) {
         _free_ char *text = xcalloc(part->size + 1, 1), *ignored = NULL;
         size_t n = 0, size;
@@ -250,7 +246,6 @@ static void strip_base64_blanks(Blob *part) {
         part->size = n;
 }
 
-/* The body of a part of the type that is looked for. */
 static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
         Position at = { .source = s->at.source, .part = s->at.part, .line = body->line };
         size_t size = (size_t)(body->end - body->next);
@@ -268,8 +263,8 @@ static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
                 s->r = r;
 }
 
-/* A message of a MiB can hold a hundred thousand parts that are worth a word: false where there are too
- * many. part: the one at hand, or the message. */
+/* false: too many warnings, as a message of a MiB can hold 100,000 parts. part: about this part, or the
+ * message. */
 static bool part_warn(Splitter *s, bool part, unsigned line, const char *code, const char *text) {
         Position at = { .source = s->at.source, .part = part ? s->at.part : 0, .line = line,
                         .column = 1 };
@@ -279,8 +274,7 @@ static bool part_warn(Splitter *s, bool part, unsigned line, const char *code, c
         return true;
 }
 
-/* Python's email package, by which cloud-init reads, knows no keys that are none of a header (M3; headerRE of
- * email/feedparser.py). */
+/* To email of Python, which cloud-init uses, any key is a header (M3; headerRE of email/feedparser.py). */
 static void warn_no_blank(Splitter *s, bool part, Cursor c) {
         Line l = {};
         (void)line_peek(&c, &l);
@@ -291,8 +285,7 @@ static void warn_no_blank(Splitter *s, bool part, Cursor c) {
                                          "nodeadm refuses the message; put one there");
 }
 
-/* Text behind the closing delimiter is not read; a NodeConfig that somebody appended there is worth a word
- * (M11). */
+/* Nothing reads text behind the closing delimiter: warns of a NodeConfig there (M11). */
 static void check_epilogue(Splitter *s, Cursor c) {
         Line l;
 
@@ -316,7 +309,7 @@ static void check_epilogue(Splitter *s, Cursor c) {
 static void walk_entity(Splitter *s, Cursor c, unsigned depth);
 
 static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned depth) {
-        Cursor part = {};               /* of the open part; line is 0 while none is */
+        Cursor part = {};               /* line 0: no part is open */
         size_t n = strlen(boundary);
         unsigned first = c.line;
         bool any = false;
@@ -329,7 +322,7 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
                 if (kind == DELIMITER_NONE)
                         continue;
                 if (part.line > 0) {
-                        /* The line end in front of a delimiter belongs to it (M5). */
+                        /* the line end in front of a delimiter belongs to it (M5) */
                         part.end = begin > part.next ? begin - 1 : begin;
                         if (part.end > part.next && part.end[-1] == '\r')
                                 part.end--;
@@ -366,8 +359,8 @@ static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned 
                                 "needs boundary=\"...\"");
 }
 
-/* Is the first line, but for comments, one of those that a NodeConfig begins with? A script's is not, nor
- * that of a cloud-config, which may well write such a text. */
+/* Is its first line, apart from comments, one that begins a NodeConfig? A script or a cloud-config may hold
+ * such a text further below. */
 static bool begins_as_ours(Cursor c) {
         Line l;
         for (; line_peek(&c, &l) && !line_starts_with(l, "#!"); line_skip(&c))
@@ -376,8 +369,7 @@ static bool begins_as_ours(Cursor c) {
         return false;
 }
 
-/* Somebody's idea of a NodeConfig's type; or one that any text can have, of a text that says that it
- * is one. */
+/* A type that looks like that of a NodeConfig; or a general type, of a text that looks like one. */
 static bool is_near(const Cursor *body, const char *type) {
         static const char *const names[] = { "eks", "nodeconfig", "node-config" },
                                  *const any[] = { "yaml", "json", "text/plain", "octet-stream" };
@@ -401,7 +393,7 @@ static void warn_near(Splitter *s, const char *type, unsigned line) {
                 diag_suggest(s->diag, "%s", s->wanted);
 }
 
-/* One entity: headers and a body. depth counts multiparts, from 1. */
+/* Headers and a body. depth counts multiparts, from 1. */
 static void walk_entity(Splitter *s, Cursor c, unsigned depth) {
         _cleanup_(headers_done) Headers h = {};
         unsigned line = c.line;
@@ -420,7 +412,7 @@ static void walk_entity(Splitter *s, Cursor c, unsigned depth) {
                 warn_near(s, h.type, line);
 }
 
-/* Blanks and tabs that all lines with text start with: what a heredoc leaves in front of them (M2). */
+/* Blanks and tabs that all lines with text start with, as a heredoc leaves them (M2). */
 static size_t common_indent(Cursor c) {
         const char *first = NULL;
         size_t n = 0;
@@ -443,7 +435,7 @@ static size_t common_indent(Cursor c) {
         return n;
 }
 
-/* The same lines without the first n bytes of each; a line of blanks alone may be shorter. */
+/* Without the first n bytes of each line; a blank line may be shorter. */
 static char *without_indent(Cursor c, size_t n, size_t *ret_size) {
         Text out = {};
         Line l;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The nodes of a document: one pool of memory for each document, a stack of what is open, anchors, merge keys
- * (https://yaml.org/type/merge.html), duplicate keys, and the limits on depth and nodes. An alias costs as
- * many nodes and as much depth as what it stands for, although in memory it is shared. */
+ * The nodes of a document: a memory pool, a stack of open lists and maps, anchors, merge keys
+ * (https://yaml.org/type/merge.html), duplicate keys, and the limits. An alias counts as all nodes and the
+ * depth of its target, although it shares their memory. */
 #include "doc/node.h"
 
 #include "base/str.h"
@@ -47,7 +47,7 @@ static const char *index_key(const void *items, size_t stride, size_t i) {
         return *(const char *const *)(const void *)((const char *)items + i * stride);
 }
 
-/* The slot of key: holds the position + 1 of the item, or 0 where there is none yet. */
+/* The slot of key: the position of its item + 1, or 0. */
 static uint32_t *index_slot(const Index *x, const void *items, size_t stride, const char *key) {
         uint32_t hash = 2166136261u;    /* FNV-1a */
 
@@ -58,7 +58,7 @@ static uint32_t *index_slot(const Index *x, const void *items, size_t stride, co
                         return &x->slots[i];
 }
 
-/* Empties the index and makes it large enough for n items. */
+/* Empties the index, with room for n items. */
 static void index_reset(Index *x, size_t n) {
         size_t room = 8;
         while (room < 2 * n)
@@ -72,7 +72,7 @@ static void index_reset(Index *x, size_t n) {
         x->room = room;
 }
 
-/* Ready for the next document of the stream; what can be used again is kept. */
+/* For the next document of the stream; keeps the arrays. */
 static void builder_reset(Builder *b) {
         b->pool = NULL;
         b->root = NULL;
@@ -100,7 +100,7 @@ _printf_(5, 6) static int fail(const Builder *b, Mark at, int r, Cause cause, co
         return diag_error_at(b->diag, r, cause, &where, NULL, "%s", text);
 }
 
-/* Keys are shown, values never. */
+/* Messages show keys, never values. */
 static void path_add_key(Text *path, const char *key) {
         if (path->size > 0)
                 text_add(path, ".");
@@ -143,7 +143,7 @@ static int check_depth(Builder *b, Mark at, size_t height) {
                     "maps and lists are nested deeper here than the depth limit of %u allows", DOC_MAX_DEPTH);
 }
 
-/* The newest anchor of a name counts, also while its node is still open. Returns its number + 1. */
+/* Returns its number + 1. The newest anchor of a name counts, also while its node is open. */
 static size_t anchor_add(Builder *b, const char *name, Node *node) {
         if (!name)
                 return 0;
@@ -174,7 +174,7 @@ static int check_key(Builder *b, NodeType type, Mark at) {
                                      : "list");
 }
 
-/* A finished node finds its place: the root, an item of a list, a key, or the value of the last key. */
+/* A finished node becomes the root, an item, a key, or the value of the last key. */
 static int place(Builder *b, Node *node, Mark at, unsigned height) {
         Frame *f;
 
@@ -256,7 +256,7 @@ static void warn_duplicate(Builder *b, const Node *key, unsigned first) {
                      b->duplicates == MAX_DUPLICATE_WARNINGS ? " (further ones are not listed)" : "");
 }
 
-/* Members of from that node does not have yet. */
+/* Adds members of from that node does not have yet. */
 static void merge_map(Builder *b, Node *node, const Node *from) {
         for (size_t i = 0; i < from->n; i++) {
                 uint32_t *slot = index_slot(&b->member_index, node->members, sizeof *node->members,
@@ -281,7 +281,7 @@ static int merge_value(Builder *b, Node *node, const Node *value, Mark at) {
         return 0;
 }
 
-/* How many members a merge key can bring at most. */
+/* An upper bound on the members of a merge key. */
 static size_t merge_size(const Node *value) {
         size_t n = 0;
         if (value->type == NODE_MAP)

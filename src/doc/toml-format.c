@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON → TOML 1.0 (https://toml.io/en/v1.0.0) that parses to the same value, in the very bytes of
- * github.com/pelletier/go-toml/v2's Marshal of a map, which nodeadm writes containerd's configuration with:
- * keys in the order of their bytes; literal strings wherever they can be; every table has its header, those
- * that only hold tables too. In each table what fits on a line comes first and tables come last: a header
- * ends the table above it, so a key written behind it would land in the wrong one. */
+ * JSON → TOML 1.0 (https://toml.io/en/v1.0.0) that parses to the same value, in the bytes of Marshal() of
+ * github.com/pelletier/go-toml/v2, which nodeadm uses: keys sorted by bytes, literal strings where possible,
+ * a header for each table. In a table all other values precede tables, as a header ends the table above
+ * it. */
 #include "doc/doc.h"
 
 #include "base/json.h"
@@ -11,13 +10,13 @@
 #include <errno.h>
 #include <math.h>
 
-/* A header repeats the names of all tables above it: a long one above many tables would grow with the square
- * of the input. */
+/* A header repeats the names of all tables above it, so that the text could grow with the square of the
+ * input. */
 #define TOML_MAX_BYTES ((size_t)8 * DOC_MAX_BYTES)
 
-typedef struct TomlText { Text text; bool header; } TomlText;       /* header: the line above is one */
+typedef struct TomlText { Text text; bool header; } TomlText;       /* header: the last line is one */
 
-/* [[x]] can say this: an array of tables only, and at least one. */
+/* Can [[x]] express it: an array of tables, not empty? */
 static bool is_table_array(const json_t *value) {
         size_t n = json_array_size(value);
         for (size_t i = 0; i < n; i++)
@@ -64,7 +63,7 @@ static void add_key(Text *t, const char *key, size_t size) {
                 format_string(t, key, size);
 }
 
-/* Never with an exponent; without a point it would be an integer. */
+/* Without a point it would be an integer. */
 static int add_real(Text *t, double value) {
         if (!isfinite(value))
                 return -EINVAL;
@@ -106,7 +105,7 @@ static int format_array(Text *t, const json_t *array, unsigned depth) {
         return 0;
 }
 
-/* depth is that of what holds the value, as the parser counts it. */
+/* depth: of the table or array around it, as the parser counts. */
 static int format_value(Text *t, const json_t *value, unsigned depth) {
         switch (json_typeof(value)) {
         case JSON_STRING:
@@ -159,7 +158,7 @@ static int add_headed(TomlText *o, const Text *path, const json_t *table, bool e
         return add_table(o, path, table, depth);
 }
 
-/* path: of the table, empty for the whole document. */
+/* path: "" for the whole document. */
 static int add_table(TomlText *o, const Text *path, const json_t *table, unsigned depth) {
         _free_ JsonMember *members = json_members(table, true);
         int r = add_lines(o, members, depth);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A word of TOML without quotes → a number or a boolean (https://toml.io/en/v1.0.0#integer and below): four
- * bases, underscores between digits, an error where 64 bits or a double do not suffice. */
+ * A word of TOML without quotes → a number or a boolean (https://toml.io/en/v1.0.0#integer and below). */
 #include "doc/doc.h"
 
 #include <errno.h>
@@ -13,8 +12,7 @@ static size_t digits_length(const char *s, int base) {
         return n;
 }
 
-/* [+-] integer [. digits] [e [+-] digits], without a leading zero. Returns what it is: 0 neither, 1 an
- * integer, 2 a real. */
+/* [+-] integer [. digits] [e [+-] digits], without a leading zero. 1: an integer, 2: a real, 0: neither. */
 static int decimal_form(const char *s) {
         static const char *const marks[] = { ".", "eE" };
         int form = 1;
@@ -78,7 +76,7 @@ static int parse_decimal(const char *s, json_t **ret, const char **ret_why) {
                 }
                 *ret_why = "an integer that does not fit into 64 bits";
         } else {
-                /* nothing calls setlocale(): the decimal point is a point */
+                /* the program never calls setlocale(), so strtod() wants a point */
                 double value = strtod(s, NULL);
                 if (isfinite(value)) {
                         *ret = json_real(value);
@@ -89,7 +87,7 @@ static int parse_decimal(const char *s, json_t **ret, const char **ret_why) {
         return -EINVAL;
 }
 
-/* A copy without the underscores, or NULL when one of them is not between two digits. */
+/* A copy, or NULL where an underscore is not between two digits. */
 static char *drop_underscores(const char *word, int base) {
         _cleanup_(text_done) Text plain = {};
         for (const char *s = word; *s; s++)

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TOML 1.0 (https://toml.io/en/v1.0.0) → JSON, by recursive descent in one pass: time grows with the text
- * alone. JSON cannot hold dates, NaN and infinity: they are refused with their line. What is accepted and
- * what it means agrees with Python's tomllib, which tests/oracles/toml.py checks; so does the one thing that
- * the specification leaves open: a line end in a string is "\n". */
+ * TOML 1.0 (https://toml.io/en/v1.0.0) → JSON, by recursive descent in one pass. It refuses dates, NaN and
+ * infinity, which JSON cannot hold. tests/oracles/toml.py compares it with tomllib of Python, also where the
+ * specification is open: a line end in a string is "\n". */
 #include "base/str.h"
 #include "doc/doc.h"
 
 #include <errno.h>
 
-/* How a table came to be decides who may add to it later. What is not listed is closed: scalars, inline
- * tables, inline arrays. */
+/* How a table began decides what may add to it. Inline tables, inline arrays and scalars are closed. */
 typedef enum TableKind {
         KIND_CLOSED,
-        KIND_IMPLIED,           /* only named on the way to another one: [a.b] implies a */
+        KIND_IMPLIED,           /* a of [a.b] */
         KIND_HEADER,            /* [a], or an element of [[a]] */
         KIND_DOTTED,            /* a.b = 1 */
         KIND_ARRAY,             /* [[a]] */
@@ -22,15 +20,15 @@ typedef struct Known { const json_t *value; TableKind kind; } Known;
 
 typedef struct TomlParser {
         const char *start, *at, *end;
-        const char *bad, *why;          /* where and what went wrong */
+        const char *bad, *why;          /* the place and text of the error */
         Known *known;                   /* hashed by address; room is a power of two */
         size_t n_known, room;
         TomlLines *lines;               /* or NULL */
-        const char *counted;            /* the lines up to here are counted: line of them */
+        const char *counted;            /* line is the number of this place */
         unsigned line;
 } TomlParser;
 
-/* A table and how many tables and arrays deep its content is. */
+/* depth: of its content, in tables and arrays. */
 typedef struct TomlTable { json_t *table; unsigned depth; } TomlTable;
 
 static int toml_fail(TomlParser *p, const char *at, const char *why) {
@@ -109,7 +107,7 @@ static int skip_comment(TomlParser *p) {
         return 0;
 }
 
-/* Blanks, comments and line ends, as they may stand between the items of an array. */
+/* Blanks, comments and line ends between items of an array. */
 static int skip_lines(TomlParser *p) {
         do {
                 skip_in_line(p);
@@ -175,8 +173,7 @@ static int parse_escape(TomlParser *p, bool multi, Text *ret) {
         return 0;
 }
 
-/* Quotes inside a string: true if they end it. Up to two may stand right before the three that end a
- * multi-line one. */
+/* Quotes inside a string; true: they end it. Two more may precede the three that end a multi-line one. */
 static bool parse_quotes(TomlParser *p, char quote, bool multi, Text *ret) {
         size_t n = 0, last = multi ? 5 : 1, needed = multi ? 3 : 1;
         while (n < last && accept_char(p, quote))
@@ -186,7 +183,7 @@ static bool parse_quotes(TomlParser *p, char quote, bool multi, Text *ret) {
         return n >= needed;
 }
 
-/* One of the four kinds of string: "…", '…', """…""", '''…'''. */
+/* "…", '…', """…""", '''…''' */
 static int parse_string(TomlParser *p, bool multi_allowed, Text *ret) {
         const char *from = p->at, quote = *p->at++;
         bool multi = p->end - p->at >= 2 && p->at[0] == quote && p->at[1] == quote;
@@ -227,7 +224,7 @@ static int parse_key(TomlParser *p, Text *ret) {
         ret->size = 0;
         if (peek(p) == '"' || peek(p) == '\'') {
                 int r = parse_string(p, false, ret);
-                /* TOML allows it; neither the documents here nor containerd can hold it. */
+                /* valid TOML, but neither our documents nor containerd can hold it */
                 return r >= 0 && ret->size > 0 && memchr(ret->data, 0, ret->size)
                                ? toml_fail(p, from, "a key with a zero byte in it")
                                : r;
@@ -242,7 +239,7 @@ static int parse_key(TomlParser *p, Text *ret) {
 
 /* ---- lines ---- */
 
-/* Of a place that no earlier one is asked for behind. */
+/* at only grows from call to call. */
 static unsigned line_of(TomlParser *p, const char *at) {
         for (; p->counted < at; p->counted++)
                 p->line += *p->counted == '\n';
@@ -272,7 +269,6 @@ static json_t *child_get(const json_t *table, const Text *key) {
         return json_object_getn(table, key->data ?: "", key->size);
 }
 
-/* A key is known by the address that the table has it at. */
 static void child_set(TomlParser *p, json_t *table, const Text *key, json_t *value, unsigned line) {
         TomlLines *lines = p->lines;
         json_object_setn_new_nocheck(table, key->data ?: "", key->size, value);
@@ -289,8 +285,8 @@ static int deeper(TomlParser *p, unsigned *depth) {
         return 0;
 }
 
-/* From a table into the one that a key with more behind it names; made if it is not there. way is
- * KIND_IMPLIED in a header and KIND_DOTTED before a value. */
+/* Moves from a table into that of a key, and makes it if needed. way: KIND_IMPLIED in a header, KIND_DOTTED
+ * before a value. */
 static int descend(TomlParser *p, TomlTable *c, const Text *key, TableKind way) {
         json_t *next = child_get(c->table, key);
         int r = deeper(p, &c->depth);
@@ -319,7 +315,7 @@ static int descend(TomlParser *p, TomlTable *c, const Text *key, TableKind way) 
         return 0;
 }
 
-/* a.b.c: moves the cursor to a.b and returns c. */
+/* a.b.c: moves to a.b and returns c. */
 static int parse_path(TomlParser *p, TomlTable *c, TableKind way, Text *ret) {
         for (;;) {
                 skip_in_line(p);
@@ -370,7 +366,7 @@ static int open_array_element(TomlParser *p, TomlTable *c, const Text *key) {
         return 0;
 }
 
-/* [a.b] or [[a.b]]: everything up to the next header goes there. */
+/* [a.b] or [[a.b]] */
 static int parse_header(TomlParser *p, json_t *root, TomlTable *ret) {
         _cleanup_(text_done) Text key = {};
         TomlTable c = { root, 1 };
@@ -393,7 +389,7 @@ static int parse_header(TomlParser *p, json_t *root, TomlTable *ret) {
 
 static int parse_value(TomlParser *p, unsigned depth, json_t **ret);
 
-/* Numbers, booleans, and whatever else stands there without quotes. */
+/* Anything without quotes. */
 static int parse_plain(TomlParser *p, json_t **ret) {
         const char *from = p->at;
         while (is_bare(peek(p)) || peek(p) == '+' || peek(p) == '.' || peek(p) == ':')

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The outer layers of user data and of a message's parts: base64 (RFC 4648), then gzip (RFC 1952), each
- * recognised by content alone, since launch templates, terraform and consoles encode once more or once less
- * than their users know. */
+ * The outer layers of user data and of parts: base64 (RFC 4648), then gzip (RFC 1952). It recognises them by
+ * content, since launch templates, terraform and consoles encode more or less often than their users know. */
 #include "doc/doc.h"
 
 #include "base/str.h"
@@ -22,7 +21,7 @@ void blobs_done(Blobs *b) {
 
 static const char base64_alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* 0 to 63, or -1 for any other character. */
+/* 0 to 63, or -1 */
 static int base64_value(char c) {
         if (c >= 'A' && c <= 'Z')
                 return c - 'A';
@@ -79,7 +78,7 @@ static bool is_gzip(const unsigned char *data, size_t size) {
         return size >= 2 && data[0] == 0x1f && data[1] == 0x8b;
 }
 
-/* Why no more comes out of this stream; NULL when it is whole. */
+/* NULL: the stream is whole. */
 static const char *gzip_problem(const z_stream *z, int r) {
         if (r == Z_STREAM_END)
                 return z->avail_in > 0 ? "there are bytes behind its last member" : NULL;
@@ -88,7 +87,7 @@ static const char *gzip_problem(const z_stream *z, int r) {
         return "it is damaged";
 }
 
-/* All members of the stream; stops one byte behind the limit. */
+/* All members; stops one byte behind the limit. */
 static int inflate_members(z_stream *z, Text *out) {
         int r;
         do {
@@ -124,8 +123,7 @@ static int gunzip(Blob *blob, const Position *at, Diag *diag) {
 }
 
 int doc_unpack(Blob *blob, Diag *diag) {
-        /* Line numbers inside of an encoded layer help nobody: for a part the line on which it begins is
-         * told, for the whole none. */
+        /* a line inside an encoded layer does not help: name that of the part, or none */
         Position at = { .source = blob->at.source,
                         .part = blob->at.part,
                         .line = blob->at.part > 0 ? blob->at.line : 0 };

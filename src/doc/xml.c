@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * XML → the texts at one path, as answers of AWS's Query APIs are read. Names are compared as written: the
- * answers put all elements into one default namespace. A document type, and with it every entity of its own,
- * is refused. */
+ * XML → the texts at one path, for answers of Query APIs of AWS, which have one default namespace. It
+ * refuses a document type, and so entities. */
 #include "doc/doc.h"
 
 #include "base/str.h"
@@ -13,14 +12,14 @@ typedef struct Walk {
         XML_Parser parser;
         const char *path;
         size_t depth;           /* elements that are open */
-        size_t matched;         /* how many of them, from the outermost on, go along the path */
-        size_t used;            /* bytes of the path they make up */
-        bool inside;            /* the innermost one is at the path: collect its text */
+        size_t matched;         /* how many of them, from the outermost on, follow the path */
+        size_t used;            /* bytes of the path for these */
+        bool inside;            /* the innermost one is at the path */
         Text text;
         char **found; size_t n_found;
 } Walk;
 
-/* Does the next component of the path say name? Returns its length, or 0. */
+/* The length of the next component of the path if it is name, or 0. */
 static size_t component_matches(const Walk *w, const char *name) {
         if (!w->path[w->used])
                 return 0;               /* below the end of the path */

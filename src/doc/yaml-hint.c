@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A YAML that libyaml has refused → what the person who wrote it has most likely overlooked. libyaml tells
- * which of its rules is broken, often a line late: a key without a blank behind its colon is the beginning of
- * a text to it, which goes on. */
+ * YAML that libyaml refuses → the likely mistake of its author. libyaml names its own rule, often a line
+ * late: a key without a blank behind its colon begins a text for it, which the next line continues. */
 #include "doc/node.h"
 
 #include "base/str.h"
 
 #include <ctype.h>
 
-typedef struct Line { const char *s; size_t n, indent; } Line;  /* without its end; n is 0: there is none */
+typedef struct Line { const char *s; size_t n, indent; } Line;  /* without blanks at its end */
 
 static Line line_at(const char *s, const char *end) {
         Line l = { .s = s, .n = (size_t)(end - s) };
@@ -25,7 +24,7 @@ static Line line_of(const Blob *blob, size_t number) {
         return line_at(s, newline ?: end);
 }
 
-/* The nearest line above s that says something; there may be a million that do not. */
+/* The nearest line above s that is neither empty nor a comment; there may be a million of those. */
 static bool line_above(const Blob *blob, const char *s, size_t *number, Line *ret) {
         for (; *number > 0 && s > blob->data; s = ret->s) {
                 const char *end = s - 1, *newline = memrchr(blob->data, '\n', (size_t)(end - blob->data));
@@ -37,7 +36,7 @@ static bool line_above(const Blob *blob, const char *s, size_t *number, Line *re
         return false;
 }
 
-/* Where the key of the line ends: at its first colon behind nothing but what keys have; n: it has none. */
+/* Where the colon behind the key of the line stands; n: it has no key. */
 static size_t key_end(const Line *l) {
         size_t i = l->indent;
         while (i < l->n && (isalnum((unsigned char)l->s[i]) || is_char_of(l->s[i], "_.-/\"")))
@@ -50,7 +49,7 @@ static bool lacks_blank(const Line *l) {
         return colon + 1 < l->n && !isspace((unsigned char)l->s[colon + 1]) && l->s[colon + 1] != '/';
 }
 
-/* "name: a: b". What stands in quotes, brackets or a comment may have colons of its own. */
+/* "name: a: b". Colons in quotes, brackets or a comment do not count. */
 static bool has_two_keys(const Line *l) {
         for (size_t i = key_end(l) + 1; i + 1 < l->n && !is_char_of(l->s[i], "\"'[{#"); i++)
                 if (l->s[i] == ':' && isspace((unsigned char)l->s[i + 1]))
@@ -78,7 +77,7 @@ static char *slip_of_value(const Blob *blob, size_t line, unsigned first) {
                        : NULL;
 }
 
-/* "[debug]" or "level = 1" below "config:", where no list belongs. 0: it is something else. */
+/* "[debug]" or "level = 1" below "config:": the line of that + 1; 0: something else. */
 static size_t toml_without_mark(const Blob *blob, size_t number) {
         Line l = line_of(blob, number);
         bool toml = false;

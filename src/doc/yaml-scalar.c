@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Nodes → JSON values, where free-form subtrees have their YAML 1.1 meaning: what go-yaml v2 makes of a
- * plain scalar (https://github.com/go-yaml/yaml/blob/v2/resolve.go), since nodeadm's documents are read that
- * way. Dates stay text. */
+ * Nodes → JSON values, as go-yaml v2, which nodeadm uses, resolves YAML 1.1
+ * (https://github.com/go-yaml/yaml/blob/v2/resolve.go). Dates stay text. */
 #include "doc/node.h"
 
 #include "base/str.h"
@@ -10,8 +9,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* 0x1F, 0o17, 017 and 0b11 as Go's ParseInt with base 0 takes them: the digits behind the prefix, and their
- * base. */
+/* ParseInt of Go with base 0: 0x1F, 0o17, 017 and 0b11. The digits behind the prefix. */
 static const char *number_base(const char *s, unsigned *ret) {
         static const struct { char letter; unsigned base; } prefixes[] = {
                 { 'x', 16 }, { 'o', 8 }, { 'b', 2 }
@@ -29,7 +27,7 @@ static const char *number_base(const char *s, unsigned *ret) {
         return s + 1;
 }
 
-/* -ERANGE when 64 bits are too few, -EINVAL when it is no integer. */
+/* -ERANGE: beyond 64 bits; -EINVAL: not an integer. */
 static int parse_integer(const char *s, bool *ret_negative, uint64_t *ret) {
         const char *d;
         uint64_t value = 0;
@@ -53,7 +51,7 @@ static int parse_integer(const char *s, bool *ret_negative, uint64_t *ret) {
         return 0;
 }
 
-/* [-+]? (.digits | digits [.digits*]) [exponent], and nothing that strtod() would take besides. */
+/* [-+]? (.digits | digits [.digits*]) [exponent]: strtod() takes more. */
 static bool is_decimal(const char *s) {
         size_t whole, fraction = 0;
 
@@ -92,11 +90,11 @@ static json_t *resolve_plain_number(const char *s) {
                 return resolve_float(s);
         if (value <= (uint64_t)INT64_MAX + negative)
                 return json_integer(negative ? (json_int_t)(0 - value) : (json_int_t)value);
-        /* Go has unsigned integers, JSON's readers mostly do not. */
+        /* Go has unsigned integers, most readers of JSON do not */
         return negative ? resolve_float(s) : json_real((double)value);
 }
 
-/* A number, or NULL. Its digits may be grouped by underscores. */
+/* A number, with or without underscores, or NULL. */
 static json_t *resolve_number(const char *text) {
         _free_ char *plain = NULL;
         char *to;
@@ -166,7 +164,7 @@ static int map_to_json(const Node *node, json_t **ret) {
         return 0;
 }
 
-/* Recursion is bounded by the depth limit of documents. */
+/* The depth limit of documents bounds the recursion. */
 int yaml_to_json(const Node *node, json_t **ret) {
         switch (node->type) {
         case NODE_LIST:

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A stream of YAML 1.1 (https://yaml.org/spec/1.1/) or one JSON text → documents of nodes. libyaml's events
- * carry exact lines and need no recursion. libyaml is stricter about tabs than we are (D5 of
- * tests/userdata/README.md) in three harmless places, see Feed. */
+ * A stream of YAML 1.1 (https://yaml.org/spec/1.1/) or one JSON text → documents of nodes. The events of
+ * libyaml have exact lines and need no recursion. */
 #include "doc/node.h"
 
 #include "base/str.h"
@@ -10,16 +9,16 @@
 #include <errno.h>
 #include <yaml.h>
 
-/* Gives libyaml the text line by line, so that its state at the beginning of each line is known here. Tabs in
- * front of a line become blanks where they cannot indent block structure: inside flow collections (libyaml
- * refuses them behind a plain scalar that ends the line before), and before a comment or an empty rest,
- * unless that may be the text of a block scalar. */
+/* Gives libyaml the text line by line, to know its state at the beginning of each line. Tabs in front of a
+ * line become blanks where they cannot indent block structure, as libyaml refuses some of them (D5 of
+ * tests/userdata/README.md): inside flow collections, and before a comment or an empty rest, unless that may
+ * be the text of a block scalar. */
 typedef struct Feed {
         const char *next, *end;
         yaml_parser_t *parser;
         bool in_line;                   /* next is not the beginning of a line */
-        bool in_block;                  /* a block scalar may be open … */
-        size_t block_indent;            /* … whose header's line has that many blanks in front */
+        bool in_block;                  /* a block scalar may be open */
+        size_t block_indent;            /* of the line with its header */
 } Feed;
 
 static size_t line_length(const char *s, const char *end) {
@@ -27,7 +26,7 @@ static size_t line_length(const char *s, const char *end) {
         return (size_t)((newline ? newline + 1 : end) - s);
 }
 
-/* Does this text end in the header of a block scalar: | or >, maybe with indicators? */
+/* | or >, maybe with indicators. */
 static bool ends_in_block_header(const char *s, size_t n) {
         while (n > 0 && isspace((unsigned char)s[n - 1]))
                 n--;
@@ -37,8 +36,7 @@ static bool ends_in_block_header(const char *s, size_t n) {
         return n > 0 && (s[n - 1] == '|' || s[n - 1] == '>');
 }
 
-/* May be wrong in saying yes, never in saying no: any # behind a blank may begin the comment behind the
- * header. */
+/* Never falsely false. Any # behind a blank may begin the comment behind a header. */
 static bool may_open_block(const char *s, size_t n) {
         for (size_t i = 1; i < n; i++)
                 if (s[i] == '#' && isblank((unsigned char)s[i - 1]) && ends_in_block_header(s, i))
@@ -46,9 +44,8 @@ static bool may_open_block(const char *s, size_t n) {
         return ends_in_block_header(s, n);
 }
 
-/* libyaml looks up to three characters ahead before it asks for more. Brackets among them are not yet
- * counted; an opening one is a bracket only where flow is open already or a token begins, otherwise it may be
- * text. */
+/* libyaml has read up to three characters ahead, whose brackets it has not counted yet. An opening one counts
+ * only where flow is open already or a token begins; otherwise it may be text. */
 static bool inside_flow(const yaml_parser_t *p) {
         const unsigned char *s = p->buffer.pointer;
         int level = p->flow_level;
@@ -107,7 +104,6 @@ const char *blob_line(const Blob *blob, size_t line) {
         return s;
 }
 
-/* Does a tab stand in front of this line? */
 static bool tab_indents(const Blob *blob, size_t line) {
         const char *s = blob_line(blob, line), *end = blob->data + blob->size;
         while (s < end && *s == ' ')
@@ -115,8 +111,8 @@ static bool tab_indents(const Blob *blob, size_t line) {
         return s < end && *s == '\t';
 }
 
-/* What stands there, as text from a web page has it, where YAML wants a blank: in front of the line, or
- * behind a blank, a colon or a hyphen. *ret_offset: in the blob. */
+/* A character of a web page that looks like a blank, where YAML wants one: in front of the line, or behind a
+ * blank, a colon or a hyphen. *ret_offset: in the blob. */
 static const char *false_blank_in(const Blob *blob, size_t line, size_t *ret_offset) {
         const char *s = blob_line(blob, line);
         size_t n = line_length(s, blob->data + blob->size);
@@ -131,7 +127,7 @@ static const char *false_blank_in(const Blob *blob, size_t line, size_t *ret_off
         return NULL;
 }
 
-/* The parser often sees on the next line only that something is wrong. */
+/* The parser often finds an error only on the next line. */
 static const char *false_blank_near(const Blob *blob, size_t line, size_t context, size_t *ret_offset) {
         const size_t lines[] = { line, context, line > 0 ? line - 1 : 0 };
         const char *name = NULL;
@@ -140,7 +136,7 @@ static const char *false_blank_near(const Blob *blob, size_t line, size_t contex
         return name;
 }
 
-/* The line of the blob, from 0, that offset is in. */
+/* From 0. */
 static size_t line_at_offset(const Blob *blob, size_t offset) {
         size_t line = 0;
         for (size_t i = 0; i < MIN(offset, blob->size); i++)
@@ -148,8 +144,7 @@ static size_t line_at_offset(const Blob *blob, size_t offset) {
         return line;
 }
 
-/* libyaml counts one line more at the end of the text; people look for the last one that has something in
- * it. */
+/* libyaml counts one line more at the end of the text; users look for the last one with text. */
 static size_t last_text_line(const Blob *blob) {
         size_t n = blob->size;
         while (n > 0 && isspace((unsigned char)blob->data[n - 1]))
@@ -161,7 +156,7 @@ static unsigned source_line(const Blob *blob, size_t line) {
         return MAX(blob->at.line, 1u) + (unsigned)line;
 }
 
-/* The column, from 1, of offset in its line. */
+/* From 1. */
 static unsigned column_at_offset(const Blob *blob, size_t offset) {
         unsigned column = 1;
         for (offset = MIN(offset, blob->size); offset > 0 && blob->data[offset - 1] != '\n'; offset--)
@@ -169,8 +164,8 @@ static unsigned column_at_offset(const Blob *blob, size_t offset) {
         return column;
 }
 
-/* libyaml's own sentences are fixed texts: they show nothing of the input. It stops behind the end where
- * something is not closed: then the last line is told, and no column. */
+/* The messages of libyaml are fixed texts and show nothing of the input. Where a construct is not closed it
+ * stops behind the end: then the message has the last line and no column. */
 static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, Diag *diag) {
         Position at = blob->at;
         const char *problem = p->problem ?: "unknown problem";
@@ -210,8 +205,8 @@ static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, 
         return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", why.data);
 }
 
-/* A scalar may mean something else than its text unless it is quoted or tagged as a string; go-yaml takes it
- * as text behind any tag that it does not know, too. */
+/* Only a plain scalar can mean another thing than its text. go-yaml takes a scalar with an unknown tag as
+ * text. */
 static bool is_plain(const yaml_event_t *e) {
         const char *tag = (const char *)e->data.scalar.tag;
         return tag ? ONE_OF(tag, YAML_NULL_TAG, YAML_BOOL_TAG, YAML_INT_TAG, YAML_FLOAT_TAG,
@@ -306,7 +301,6 @@ static int yaml_text_parse(const Blob *blob, size_t start, Documents *documents,
         return r;
 }
 
-/* The beginning of a JSON text, where a list or an object begins it. */
 static bool looks_like_json(const char *s, const char *end) {
         while (s < end && (isblank((unsigned char)*s) || *s == '\r' || *s == '\n'))
                 s++;
