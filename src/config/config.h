@@ -195,7 +195,6 @@ _must_check_ _nonnull_ int config_cache_read(const Root *root, const char *path,
                                              json_t **ret_status, Diag *diag);
 /* Do two .spec have the same meaning? nodeadm writes its empty keys, omits our empty ones, and folds
  * base64. */
-
 bool config_cache_matches(const json_t *spec, const json_t *cached);
 _must_check_ _nonnull(1, 2, 3, 5) int config_cache_write(const Root *root, const char *path,
                                                          const Config *config, json_t *status, Diag *diag);

@@ -32,7 +32,7 @@ typedef void ContainerdTell(void *context, const char *path, const char *fault, 
 /* Reports each value and broken rule with which containerd ends, has no CRI, or starts no pod; false where
  * there is one. */
 _nonnull(1, 2) bool containerd_judge(const ContainerdGiven *g, ContainerdTell *tell, void *context);
-/* What to write behind a fault. */
+/* The text to append to a fault. */
 const char *containerd_consequence(const char *fault);
 /* Reports each key of the user, below a known table, that no containerd knows; near: the nearest key, or
  * NULL. Where the version is known, it reports the keys that this containerd ignores instead. */
@@ -50,5 +50,4 @@ _nonnull(1, 2) void containerd_look(const ContainerdGiven *g, ContainerdUnknown 
 _nonnull(1, 2) bool containerd_judge_values(const ContainerdGiven *g, ContainerdTell *tell, void *context);
 typedef enum ContainerdPlugin { PLUGIN_UNKNOWN, PLUGIN_KNOWN, PLUGIN_NEEDED } ContainerdPlugin;
 /* Does this containerd have a plugin "io.containerd.…", and does CRI need it? */
-
 _nonnull(1, 2) ContainerdPlugin containerd_plugin(const ContainerdGiven *g, const char *id);

@@ -58,7 +58,6 @@ static inline int64_t quantity_in(const KubeletGiven *g, const char *map, const 
 }
 
 /* Each returns a message, or NULL. */
-
 const char *enforcement_words(const KubeletGiven *g);
 const char *enforcement_levels(const KubeletGiven *g);
 const char *enforcement_cgroups(const KubeletGiven *g);

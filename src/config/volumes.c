@@ -153,7 +153,6 @@ static int compare_targets(const void *x, const void *y) {
 }
 
 /* Reports each with the first one before it that it conflicts with. */
-
 static void check_pairs(Check *c, Target *all, size_t n) {
         _free_ Target **sorted = xcalloc(n, sizeof(Target *));
         size_t m = 0;

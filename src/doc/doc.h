@@ -115,15 +115,15 @@ _must_check_ _nonnull_ int xml_texts(const char *text, size_t size, const char *
 
 /* ---- expressions ---- */
 typedef struct ExprVariable { const char *name; int64_t value; } ExprVariable;
-/* CEL (github.com/google/cel-spec): evaluates text to an int, or what int() of CEL converts to one (uint,
- * double, a string of digits). -EINVAL with *ret_why for the caller to free: "column 12: no such overload: int
- * + double"; it quotes nothing. kubelet.maxPodsExpression has only the functions of CEL and these variables, all
+/* CEL (github.com/google/cel-spec): evaluates text to an int, or to a value that int() converts (uint, double,
+ * a string of digits). -EINVAL with *ret_why for the caller to free: "column 12: no such overload: int +
+ * double"; it quotes nothing. kubelet.maxPodsExpression has only the functions of CEL and these variables, all
  * int (awslabs/amazon-eks-ami nodeadm/internal/kubelet/eni_max_pods.go):
  *   default_enis         interfaces that the default network card of the instance type can have
  *   ips_per_eni          IPv4 addresses that one interface can have
  *   max_pods             what the standard formula gives: default_enis * (ips_per_eni - 1) + 2
  *   vcpus                of the instance type
- *   physical_memory_mib  of the instance type (first called memory_mib)
+ *   physical_memory_mib  of the instance type (first called memory_mib).
  * nodeadm takes a result from 1 to 2147483647; on any other, or an error, it warns and uses max_pods. */
 _must_check_ _nonnull_ int expr_evaluate(const char *text, const ExprVariable *variables, size_t n,
                                          int64_t *ret, char **ret_why);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lines of KEY=value → the value of a key, and back, as systemd 252 (Amazon Linux 2023) reads them; from
+ * Lines of KEY=value → the value of a key, and back, as systemd 252 (Amazon Linux 2023) reads them. From
  * 254 on a comment ends with its line. EnvironmentFile=:
- * systemd:src/basic/env-file.c:parse_env_file_internal(); units:
- * systemd:src/shared/conf-parser.c:config_parse(); $NAME: systemd:src/basic/extract-word.c. /etc/default is
- * read as a POSIX shell does. */
+ * systemd:src/basic/env-file.c:parse_env_file_internal(). Units:
+ * systemd:src/shared/conf-parser.c:config_parse(). $NAME: systemd:src/basic/extract-word.c. Files of
+ * /etc/default: as a POSIX shell. */
 #include "doc/env-file.h"
 
 #include "base/str.h"

@@ -239,7 +239,7 @@ static int parse_primary(ExprParser *p, Expr **ret) {
         return r < 0 ? r : expect(p, ")");
 }
 
-/* What may follow a value: .method(…) and [index]. */
+/* .method(…) and [index] behind a value. */
 static int parse_suffixes(ExprParser *p, Expr **e) {
         while (is_operator(p, ".") || is_operator(p, "[") || is_operator(p, "{")) {
                 const char *at = p->token.at;

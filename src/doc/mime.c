@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A MIME message (RFC 2045, 2046) → the bodies of its parts of one type. Reads all that cloud-init reads
- * (email of Python) and some more: people and templates write user data, and a missing blank line must not
+ * (email of Python) and some more. People and templates write user data, and a missing blank line must not
  * keep a node from booting. M1 is a rule of tests/userdata/README.md. */
 #include "doc/doc.h"
 
@@ -70,7 +70,7 @@ static size_t name_of(Line l) {
         return n < l.size && l.text[n] == ':' ? n : 0;
 }
 
-/* Length of the name where this line is a header, or 0 (M3): not for the keys of a NodeConfig, the beginning
+/* Length of the name where this line is a header, or 0 (M3). Not for the keys of a NodeConfig, the beginning
  * of a JSON text, or a delimiter. */
 static size_t header_name(Line l) {
         static const char *const keys[] = { "apiVersion", "kind", "metadata", "spec" };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * JSON → TOML 1.0 (https://toml.io/en/v1.0.0) that parses to the same value, in the bytes of Marshal() of
- * github.com/pelletier/go-toml/v2, which nodeadm uses: keys sorted by bytes, literal strings where possible,
- * a header for each table. In a table all other values precede tables, as a header ends the table above
- * it. */
+ * github.com/pelletier/go-toml/v2, which nodeadm uses. That means keys sorted by bytes, literal strings where
+ * possible, a header for each table. In a table all other values precede tables, as a header ends the table
+ * above it. */
 #include "doc/doc.h"
 
 #include "base/json.h"

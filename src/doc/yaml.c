@@ -10,9 +10,9 @@
 #include <yaml.h>
 
 /* Gives libyaml the text line by line, to know its state at the beginning of each line. Tabs in front of a
- * line become blanks where they cannot indent block structure, as libyaml refuses some of them (D5 of
- * tests/userdata/README.md): inside flow collections, and before a comment or an empty rest, unless that may
- * be the text of a block scalar. */
+ * line become blanks where they cannot indent block structure, as libyaml refuses some (D5 of
+ * tests/userdata/README.md). That is inside flow collections, and before a comment or an empty rest, unless
+ * that may be the text of a block scalar. */
 typedef struct Feed {
         const char *next, *end;
         yaml_parser_t *parser;
@@ -111,8 +111,8 @@ static bool tab_indents(const Blob *blob, size_t line) {
         return s < end && *s == '\t';
 }
 
-/* A character of a web page that looks like a blank, where YAML wants one: in front of the line, or behind a
- * blank, a colon or a hyphen. *ret_offset: in the blob. */
+/* A character that looks like a blank, as in text from web pages, where YAML wants one. *ret_offset: in the
+ * blob. */
 static const char *false_blank_in(const Blob *blob, size_t line, size_t *ret_offset) {
         const char *s = blob_line(blob, line);
         size_t n = line_length(s, blob->data + blob->size);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Settings of the user's, and the files that were made of them, without what stands behind keys that hold
- * secrets (redact/secret.c, and by their names those of kubeconfigs). */
+ * Settings of the user, and files made of them, without the values of secret keys (redact/secret.c). */
 #include "redact/mask.h"
 
 #include "base/json.h"
@@ -10,7 +9,7 @@
 
 #include <errno.h>
 
-/* Variables that are no secret: in the environment they are hidden like all, but looked for nowhere else. */
+/* Not secret: hidden in the environment like all variables, but not searched for in other texts. */
 static const char plain_variables[] =
         " AWS_REGION AWS_DEFAULT_REGION AWS_RETRY_MODE AWS_MAX_ATTEMPTS AWS_CA_BUNDLE"
         " AWS_STS_REGIONAL_ENDPOINTS NO_PROXY no_proxy PATH LANG TERM TZ HOME ";
@@ -28,7 +27,7 @@ static void note_variable(Secrets *s, const char *name, const char *value) {
 
 /* ---- JSON ---- */
 
-/* containerd's "auth" is "user:password" in base64. */
+/* "auth" of containerd is "user:password" in base64. */
 static void note_encoded(Secrets *s, const char *text) {
         _free_ char *plain = NULL;
         size_t size;
@@ -41,7 +40,7 @@ static void note_encoded(Secrets *s, const char *text) {
 
 typedef enum Hide { HIDE_NOTHING, HIDE_ALL, HIDE_VARIABLES } Hide;
 
-/* "NAME=value" of process.env keeps its name; nothing of anything else stays. */
+/* "NAME=value" of process.env keeps its name; other texts are hidden whole. */
 static json_t *mask_text(Secrets *s, const char *text, Hide hide) {
         const char *equals = strchr(text, '=');
         if (hide != HIDE_VARIABLES || !equals || equals == text ||
@@ -73,7 +72,7 @@ static json_t *mask_object(Secrets *s, const json_t *object, Hide hide) {
         return copy;
 }
 
-/* A password in a URL that stands alone: the text as a whole is scrubbed later. */
+/* A URL with a password that stands alone; secrets_scrub() hides it later. */
 static json_t *note_url(Secrets *s, const json_t *text) {
         const char *url = json_string_value(text);
         if (text_holds_password(url) && !strpbrk(url, " \t\r\n"))
@@ -81,7 +80,7 @@ static json_t *note_url(Secrets *s, const json_t *text) {
         return json_deep_copy(text);
 }
 
-/* Depth is bounded by the parsers. */
+/* The parsers bound the depth. */
 static json_t *mask_value(Secrets *s, const json_t *json, Hide hide) {
         const json_t *item;
         size_t i;
@@ -119,8 +118,7 @@ static void hide_environment(Secrets *s, json_t *environment) {
                 }
 }
 
-/* "--bootstrap-token abc", in one flag or in two; with a '=' between them secrets_scrub() sees it by itself,
- * but other texts may repeat the value alone. */
+/* "--bootstrap-token abc", in one flag or in two, or with '='. Other texts may repeat the value alone. */
 static bool note_words(Secrets *s, const char *line, bool tells) {
         _strv_ char **words = assignment_split(line);
         STRV_FOREACH(w, words) {
@@ -190,11 +188,11 @@ static json_t *read_shape(MaskFormat format, const char *text, size_t size) {
         if (format == MASK_TOML)
                 return toml_parse(text, size, &json, &line, &why) < 0 ? NULL : json;
         json = json_loadb(text, size, JSON_ALLOW_NUL, NULL);
-        /* 18446744073709551615, which a runtime spec may have for "no limit", is no integer of jansson's */
+        /* jansson has no integer 18446744073709551615, which a runtime spec may have for "no limit" */
         return json ?: json_loadb(text, size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
 }
 
-/* Each variable on a line of its own, in the place of the line that sets it. */
+/* Writes a line for each variable. */
 static void hide_variables(Secrets *s, const char *setting, const char *value, Text *out) {
         _strv_ char **words = assignment_split(value);
         STRV_FOREACH(w, words) {
@@ -212,7 +210,7 @@ static char *mask_unit(Secrets *s, const char *text) {
         Text out = {};
         for (const char *p = text; *p;) {
                 size_t n = strcspn(p, "\n");
-                while (n > 0 && p[n] && p[n - 1] == '\\')       /* it goes on */
+                while (n > 0 && p[n] && p[n - 1] == '\\')       /* continued */
                         n += 1 + strcspn(p + n + 1, "\n");
                 _free_ char *line = xstrndup(p, n);
                 size_t begin = environment_begin(line);
@@ -263,9 +261,9 @@ int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char
         return 0;
 }
 
-/* ---- all that is free in it ---- */
+/* ---- free-form parts ---- */
 
-/* A number, a quantity, a word or a path of such words: what texts are full of, and hardly a secret. */
+/* A number, a quantity, a short word or a path: texts are full of them, and they are hardly secret. */
 static bool is_common(const char *text) {
         const char *unit = text + strspn(text, "-.,:0123456789");
         size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz-_./:");
@@ -273,7 +271,7 @@ static bool is_common(const char *text) {
                (!text[n] && (n <= 12 || *text == '/'));
 }
 
-/* Noted with what stands behind its '=', and without quotes, as kubelet logs its flags. */
+/* Also notes the value behind '=', with and without quotes, as kubelet logs its flags. */
 static json_t *hide_free_text(Secrets *s, const char *text) {
         const char *equals = strchr(text, '=');
         _free_ char *value = equals ? str_strip(equals + 1) : NULL;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text → text without secrets, in two passes. The first looks for values that are known to be secret, in
- * every form that programs write them in. The second knows no values, only what stands around them:
- * passwords in URLs, tokens of AWS, EKS and Kubernetes, private keys, what is assigned to a name like
- * "password", variables of units. It rather hides too much. */
+ * Text → text without secrets, in two passes. The first finds values that are known to be secret, in all
+ * forms that programs write. The second finds patterns: passwords in URLs, tokens of AWS, EKS and Kubernetes,
+ * private keys, values of names like "password", variables of units. It rather hides too much. */
 #include "redact/scrub.h"
 
 #include "doc/doc.h"
@@ -13,7 +12,7 @@
 #include <jansson.h>
 #include <strings.h>
 
-#define URL_USER_MAX 1024       /* longer is not a user and a password in front of a URL's '@' */
+#define URL_USER_MAX 1024       /* of user and password in a URL */
 #define LIST_MAX     8192
 #define KEY_MAX      (64U << 10)
 
@@ -22,7 +21,7 @@ void secrets_done(Secrets *s) {
         *s = (Secrets){};
 }
 
-/* ---- values that are known ---- */
+/* ---- known values ---- */
 
 static void add_form(Secrets *s, const char *form) {
         if (strlen(form) < SECRET_MIN)
@@ -31,7 +30,7 @@ static void add_form(Secrets *s, const char *form) {
         s->sorted = false;
 }
 
-/* What stands between the first and the last quote. */
+/* From the first to the last quote. */
 static char *within_quotes(const char *text) {
         const char *begin = strchr(text, '"'), *end = strrchr(text, '"');
         return begin && end > begin ? xstrndup(begin + 1, (size_t)(end - begin) - 1) : xstrdup(text);
@@ -44,7 +43,7 @@ static char *json_escaped(const char *value) {
         return within_quotes(quoted);
 }
 
-/* Go's encoding/json writes these three so that HTML may hold them. */
+/* As encoding/json of Go. */
 static char *html_escaped(const char *json) {
         Text t = {};
         for (const char *p = json; *p; p++)
@@ -55,8 +54,8 @@ static char *html_escaped(const char *json) {
         return text_take(&t);
 }
 
-/* In the middle of something longer that is encoded (user:password) it may begin at any of three places; what
- * its neighbours have a part in is left off. */
+/* Inside a longer text (user:password) it may begin at any of three bit offsets. The characters that
+ * neighbours share with it are left off. */
 static void add_base64(Secrets *s, const char *value) {
         size_t n = strlen(value);
         for (size_t shift = 0; shift < 3 && n >= 9; shift++) {
@@ -107,7 +106,7 @@ void secrets_add(Secrets *s, const char *value) {
         }
 }
 
-/* By their first byte, and of those the longer one first, so that of two that begin alike nothing is left. */
+/* By their first byte, the longer one first, so that nothing is left of two that begin alike. */
 static int by_first_byte(const void *a, const void *b) {
         const char *x = *(char *const *)a, *y = *(char *const *)b;
         if (*x != *y)
@@ -164,9 +163,9 @@ static void scrub_known(Secrets *s, const char *text, size_t size, Text *out) {
         text_add_bytes(out, text + from, size - from);
 }
 
-/* ---- what looks like one ---- */
+/* ---- patterns ---- */
 
-/* Where to hide: from begin on, so many bytes. Both relative to what was looked at; 0 bytes: nothing. */
+/* The part to hide, relative to the place of the search; size 0: nothing. */
 typedef struct Span { size_t begin, size; } Span;
 
 static size_t token_length(const char *p, size_t room) {
@@ -192,9 +191,9 @@ static Span find_url_user(const char *p, size_t room) {
         return span;
 }
 
-/* Ids of access keys (docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html), what a kubelet
- * shows to EKS, JSON Web Tokens (RFC 7519). Up to measured there is none of these: a long word is not walked
- * again from each place where one might begin. */
+/* Ids of access keys (docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html), tokens of kubelet
+ * for EKS, JSON Web Tokens (RFC 7519). No JWT ends before measured: this keeps the time linear in a long
+ * word. */
 static Span find_token(const char *p, size_t room, const char **measured) {
         size_t n = 0;
         if (begins(p, room, "k8s-aws-v1."))
@@ -213,7 +212,7 @@ static Span find_token(const char *p, size_t room, const char **measured) {
         return (Span){ 0, n >= 16 ? n : 0 };
 }
 
-/* The header's scheme and a space, and what is no word of a sentence. */
+/* Behind a scheme of the Authorization header, unless it looks like a word of a sentence. */
 static Span find_credentials(const char *p, size_t room) {
         static const char *const schemes[] = { "Bearer ", "Basic ", "AWS4-HMAC-SHA256 " };
         for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
@@ -228,7 +227,7 @@ static Span find_credentials(const char *p, size_t room) {
         return (Span){};
 }
 
-/* PEM (RFC 7468); where its end is missing, all that it may be. */
+/* PEM (RFC 7468); up to KEY_MAX where its end is missing. */
 static Span find_private_key(const char *p, size_t room) {
         static const char end[] = "-----END ", mark[] = "PRIVATE KEY-----";
         if (!begins(p, room, "-----BEGIN "))
@@ -241,8 +240,7 @@ static Span find_private_key(const char *p, size_t room) {
         return (Span){ from, stop ? (size_t)(stop - p) - from : MIN(room - from, (size_t)KEY_MAX) };
 }
 
-/* The name that ends right before text[at], a '=' or ':'. Blanks, quotes and what escapes them may stand
- * between. */
+/* The name before text[at], a '=' or ':'. Blanks, quotes and backslashes may stand between. */
 static Span name_before(const char *text, size_t at) {
         size_t end = at, begin;
         while (end > 0 && at - end < 8 && strchr(" \t\"'\\", text[end - 1]))
@@ -254,7 +252,7 @@ static Span name_before(const char *text, size_t at) {
         return (Span){ begin, end - begin };
 }
 
-/* "/etc/passwd: no such file"; "example.com/password: x" is none. */
+/* "/etc/passwd: no such file", but not "example.com/password: x". */
 static bool is_path(const char *text, size_t begin) {
         while (begin > 0 && (isalnum((unsigned char)text[begin - 1]) || strchr("/_-.", text[begin - 1])))
                 begin--;
@@ -267,7 +265,7 @@ static bool begins_line(const char *text, size_t at) {
         return at == 0 || text[at - 1] == '\n';
 }
 
-/* A quote with the backslashes in front of it; 0: there is none. */
+/* Of a quote with the backslashes in front of it; 0: no quote. */
 static size_t mark_length(const char *p, size_t room) {
         size_t n = 0;
         while (n < room && p[n] == '\\')
@@ -275,8 +273,7 @@ static size_t mark_length(const char *p, size_t room) {
         return n < room && (p[n] == '"' || p[n] == '\'') ? n + 1 : 0;
 }
 
-/* How long what stands in these quotes is: the mark that opens it, with its backslashes, closes it, and the
- * end of the line one that was cut off. */
+/* The opening mark closes the text, backslashes included. A text that was cut off ends with its line. */
 static size_t quoted_length(const char *p, size_t room, const char *mark, size_t n) {
         for (size_t i = 0; i + n <= room; i++) {
                 if (p[i] == '\n' || memcmp(p + i, mark, n) == 0)
@@ -286,7 +283,7 @@ static size_t quoted_length(const char *p, size_t room, const char *mark, size_t
         return room;
 }
 
-/* ["a", "b]"], or as far as a line of it goes; 0: no text is in it. */
+/* ["a", "b]"], or the rest of its line; 0: it has no text. */
 static size_t list_length(const char *p, size_t room) {
         bool texts = false;
         room = MIN(room, (size_t)LIST_MAX);
@@ -317,7 +314,7 @@ static bool is_harmless(const char *p, size_t n) {
         return strlen(word) == n && ONE_OF(word, "null", "true", "false", "nil", HIDDEN, "(hidden");
 }
 
-/* What is assigned by the '=' or ':' at text[at]: "x", 'x', \"x\", x, ["x", "y"]. */
+/* The value behind the '=' or ':' at text[at]: "x", 'x', \"x\", x, ["x", "y"]. */
 static Span find_assigned(const char *text, size_t at, size_t size) {
         const char *p = text + at;
         size_t room = size - at, i = 1, mark, n;
@@ -327,7 +324,7 @@ static Span find_assigned(const char *text, size_t at, size_t size) {
                 return (Span){};
         while (i < room && (p[i] == ' ' || p[i] == '\t' || p[i] == '='))
                 i++;
-        /* private keys are hidden as such, with all of their lines */
+        /* find_private_key() hides all lines of a key */
         if (!name_is_secret(text + name.begin, name.size, p + i) || begins(p + i, room - i, "-----BEGIN"))
                 return (Span){};
         if (i < room && p[i] == '[')
@@ -347,7 +344,7 @@ static Span find_assigned(const char *text, size_t at, size_t size) {
         return (Span){ i + mark, n };
 }
 
-/* "NAME=(hidden)", as mask.c leaves it. */
+/* "NAME=(hidden)" of mask.c */
 static bool is_hidden_already(const char *p, size_t n) {
         size_t name = 0;
         while (name < n && (isalnum((unsigned char)p[name]) || p[name] == '_'))
@@ -361,7 +358,7 @@ size_t environment_begin(const char *line) {
         return *equals == '=' ? (size_t)(equals - line) + 1 + strspn(equals + 1, " \t") : 0;
 }
 
-/* All that it sets, also what a backslash continues. */
+/* Of "Environment=", with continued lines. */
 static Span find_environment(const char *p, size_t room) {
         size_t n = environment_begin(p), end = n;
         while (n > 0 && end < room && (p[end] != '\n' || p[end - 1] == '\\'))
@@ -371,7 +368,7 @@ static Span find_environment(const char *p, size_t room) {
         return (Span){ n, end - n };
 }
 
-/* "--bootstrap-token abc": the name must be an option, or any sentence would be one. */
+/* "--bootstrap-token abc": only of options, or it would hide words of sentences. */
 static Span find_option_value(const char *text, size_t at, size_t size) {
         size_t begin = at, n;
         while (begin > 0 && at - begin < 64 &&

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Texts that leave the machine, without the secrets in them: those that are known word by word, however they
- * are written, and whatever looks like one. */
+/* Hides secrets in texts that leave the machine: known values in all forms, and all that looks like one. */
 #include "base/str.h"
 
 #define HIDDEN "(hidden)"
-/* Shorter ones are not looked for: half of all words would be hidden. */
+/* Shorter values are not searched for, as they would hide half of all words. */
 #define SECRET_MIN 6
 
-/* A zeroed one is empty. */
 typedef struct Secrets { char **items; size_t n; bool sorted; size_t first[257]; } Secrets;
 void secrets_done(Secrets *s);
-/* Hides value from now on, also as JSON, systemd, URLs and base64 write it, and each of its lines. */
+/* Hides value from now on, and each of its lines, also in the forms of JSON, systemd, URLs and base64. */
 _nonnull_ void secrets_add(Secrets *s, const char *value);
-/* "Environment=" of a unit or "DefaultEnvironment=" of system.conf, with blanks where systemd.syntax(7) takes
- * them: where the variables begin. 0: the line is another. */
+/* Where the variables begin in a line "Environment=" or "DefaultEnvironment=", with the blanks that
+ * systemd.syntax(7) allows. 0: another line. */
 _nonnull_ size_t environment_begin(const char *line);
-/* The text with HIDDEN in the place of secrets; the caller's. */
+/* The text with HIDDEN in the place of secrets, for the caller to free. */
 _malloc_ _nonnull_ char *secrets_scrub(Secrets *s, const char *text, size_t size, size_t *ret_size);
-/* The same of a message of ours: what looks like a secret is hidden in what it quotes, but not in its own
- * words. The caller's. */
+/* The same of a message of ours: patterns are hidden only in its quotations, not in its own words. */
 _malloc_ _nonnull_ char *secrets_hide(Secrets *s, const char *message);

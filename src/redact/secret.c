@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Settings of the user's that are known to hold a secret, by keys, by the ends of names, and by passwords in
- * URLs. */
+ * Which settings of the user hold secrets: by keys, by ends of names, and by passwords in URLs. */
 #include "redact/secret.h"
 
 #include "base/str.h"
 
 #include <strings.h>
 
-/* registry.headers and registry.configs.*.auth of containerd; headers of kubelet's static pod URL;
+/* registry.headers and registry.configs.*.auth of containerd; headers of the static pod URL of kubelet;
  * process.env of an OCI spec. */
 static const char *const secret_keys[] = { "identitytoken", "header", "headers", "staticPodURLHeader",
                                            "env" };
-/* Whatever stands in front: X-Amz-Security-Token, AWS_SECRET_ACCESS_KEY, client-key-data. */
+/* X-Amz-Security-Token, AWS_SECRET_ACCESS_KEY, client-key-data */
 static const char *const secret_ends[] = {
         "tokens",     "secrets",   /* these two may also count something: tokens=3 */
         "password",   "passwd",    "passphrase", "pass",       "pwd",        "token",      "secret",
@@ -35,7 +34,7 @@ bool name_is_secret(const char *name, size_t size, const char *value) {
 }
 
 bool key_is_secret(const char *key, const json_t *value) {
-        if (streq(key, "authorization") && json_is_object(value))       /* kubelet's own is not a header */
+        if (streq(key, "authorization") && json_is_object(value))       /* of kubelet: not a header */
                 return false;
         for (size_t i = 0; i < ARRAY_SIZE(secret_keys); i++)
                 if (strcasecmp(key, secret_keys[i]) == 0)
@@ -43,7 +42,7 @@ bool key_is_secret(const char *key, const json_t *value) {
         return name_is_secret(key, strlen(key), json_is_number(value) ? "0" : "");
 }
 
-/* "://user:password@host"; an '@' of the path is none (RFC 3986, section 3.2) */
+/* "://user:password@host"; an '@' in the path does not count (RFC 3986, section 3.2) */
 bool text_holds_password(const char *text) {
         for (const char *p = strstr(text, "://"); p; p = strstr(p + 3, "://"))
                 if (p[3 + strcspn(p + 3, "@/?# \t\r\n\"'\\")] == '@')
@@ -51,7 +50,7 @@ bool text_holds_password(const char *text) {
         return false;
 }
 
-/* Depth is bounded by the decoders (DOC_MAX_DEPTH). */
+/* The decoders bound the depth (DOC_MAX_DEPTH). */
 bool json_holds_secret(const json_t *json) {
         const char *key;
         json_t *value;

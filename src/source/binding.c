@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a signature says beside the configuration, against this machine: the cluster that the configuration
- * names, the account and region of the instance, and SERIALS_FILE: source → the serial applied last. Clocks
- * are not asked. */
+ * Compares the fields of a signature with the cluster of the configuration, the account and region of the
+ * instance, and SERIALS_FILE: source → the serial applied last. It does not depend on a clock. */
 #include "source/binding.h"
 
 #include "base/json.h"
@@ -18,8 +17,7 @@ static int refuse(const Signature *s, const char *what, const char *bound, const
                              what, bound, here);
 }
 
-/* What the sources come to, the image's drop-ins among them: by these alone a machine knows its cluster
- * better than what is signed does. */
+/* cluster: of all sources merged, with the drop-ins of the image. */
 static int check_cluster(const Signature *s, const char *cluster, Diag *diag) {
         if (!s->cluster || streq(s->cluster, cluster))
                 return 0;
@@ -55,7 +53,7 @@ static int check_identity(const Signature *s, const Trust *trust, Imds *imds, bo
         return r;
 }
 
-/* What was applied so far; an empty object where nothing was. */
+/* An empty object for a missing file. */
 static int serials_read(const Root *root, json_t **ret) {
         _free_ char *text = NULL;
         size_t size = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Blobs → documents: outer layers off, messages split, YAML and JSON parsed. Here it is decided which
- * damage is an error: what is labelled as a NodeConfig, or is clearly meant as one, must decode; any other
- * text is somebody else's. */
+ * Blobs → documents: removes outer layers, splits messages, parses YAML and JSON. Damage is an error only
+ * in a text that is labelled as a NodeConfig, or clearly meant as one; another program reads the others. */
 #include "source/source.h"
 
 #include "base/str.h"
@@ -39,7 +38,7 @@ static Cut cut_line(Cut *c) {
         return line;
 }
 
-/* KEY: VALUE… with or without quotes around either. */
+/* KEY: VALUE…, each with or without quotes. */
 static bool is_pair(Cut c, const char *key, const char *value) {
         cut_quote(&c);
         if (!cut_text(&c, key))
@@ -57,7 +56,7 @@ static bool is_mark(Cut c) {
         return is_pair(c, "apiVersion", "node.eks.aws/") || is_pair(c, "kind", "NodeConfig");
 }
 
-/* The first line that holds something in YAML; empty at the end. */
+/* The first line with YAML content, or an empty one. */
 static Cut first_content(const Blob *b) {
         Cut c = { b->data, b->data + b->size };
 
@@ -73,8 +72,7 @@ static Cut first_content(const Blob *b) {
         return (Cut){ c.end, c.end };
 }
 
-/* A line that begins with a key. The header of a damaged message looks like one, but no NodeConfig begins
- * that way. */
+/* Does it begin with a key? A header of a damaged message does not count. */
 static bool is_key_line(Cut line) {
         const char *colon = memchr(line.s, ':', (size_t)(line.end - line.s));
         size_t n = colon ? (size_t)(colon - line.s) : 0;
@@ -89,8 +87,8 @@ static bool is_key_line(Cut line) {
         return n > 0 && !memchr(line.s, ' ', n);
 }
 
-/* Bare text that does not parse: did somebody mean it to be a NodeConfig? Then it begins as a map and one of
- * its top-level lines says so; in JSON, where lines mean nothing, any place will do. */
+/* Is bare text that does not parse meant as a NodeConfig? If so it begins as a map, and a top-level line, or
+ * in JSON any place, has its kind or apiVersion. */
 static bool is_meant(const Blob *b) {
         Cut rest = first_content(b), first = rest;
         size_t indent;
@@ -119,8 +117,8 @@ static bool is_meant(const Blob *b) {
         return false;
 }
 
-/* What the first line declares the text to be, as cloud-init reads it
- * (https://cloudinit.readthedocs.io/en/latest/explanation/format.html); NULL when it may be ours. */
+/* The kind of text by its first line, as cloud-init reads it
+ * (https://cloudinit.readthedocs.io/en/latest/explanation/format.html); NULL: it may be ours. */
 static const char *foreign_kind(const Blob *b) {
         static const struct { const char *begin, *kind; bool word; } table[] = {
                 { "#!",                    "a script",                false },
@@ -162,7 +160,7 @@ static void documents_move(Documents *to, Documents *from) {
         documents_done(from);
 }
 
-/* The error becomes a warning: whatever this is, it is not ours. */
+/* Turns the errors of a text that is not ours into warnings. */
 static void warn_not_yaml(Diag *found, Diag *diag) {
         for (size_t i = 0; i < found->n; i++) {
                 Diagnostic *item = &found->items[i];
@@ -180,7 +178,7 @@ static void warn_not_yaml(Diag *found, Diag *diag) {
         diag_move(diag, found);
 }
 
-/* What a tool or a template has packed once more than is undone (E4); NULL: it has not. */
+/* The layer that a tool or a template has added once too often (E4), or NULL. */
 static const char *packing(const Blob *b) {
         _free_ char *plain = NULL;
         size_t size = 0;
@@ -189,7 +187,7 @@ static const char *packing(const Blob *b) {
         return base64_decode(b->data, b->size, true, &plain, &size) >= 0 && size > 0 ? "base64" : NULL;
 }
 
-/* notes: worth saying only when nothing is found at all. */
+/* notes: for the case that no document is found. */
 static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         const char *kind = foreign_kind(b), *packed = packing(b);
         Documents documents = {};
@@ -218,7 +216,6 @@ static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         return 0;
 }
 
-/* A part that is labelled as a NodeConfig holds maps, or it is damaged. */
 static int decode_part(const Blob *b, Documents *ret, Diag *diag) {
         Documents documents = {};
         int r = yaml_parse(b, &documents, diag);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keys as text ⇄ 32 bytes, and EVP_DigestVerify(3) with them. What PEM holds is of one length and begins
- * with the same bytes for every key (RFC 8410, 4 and 7), so that libcrypto's decoders are not needed to read
- * it. */
+ * Keys as text ⇄ 32 bytes, and EVP_DigestVerify(3) with them. All keys have the same length and prefix in
+ * PEM (RFC 8410, 4 and 7), so reading them does not need the decoders of libcrypto. */
 #include "source/ed25519.h"
 
 #include "base/hash.h"
@@ -34,7 +33,7 @@ static const KeyKind private_kind = {
         16
 };
 
-/* "-----BEGIN LABEL" in front, "-----END LABEL" behind: what is between them, in place; or NULL. */
+/* The text between "-----BEGIN LABEL" and "-----END LABEL", in place; or NULL. */
 static char *inside(char *text, const char *label) {
         _free_ char *begin = xasprintf(BEGIN "%s", label), *end = xasprintf(END "%s", label);
         if (!startswith(text, begin) || !endswith(text + strlen(begin), end))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A list of sources: what the units of this boot read, as they recorded it, or what an image says that its
- * units read. A line is a source, as --config-source takes it, or "config-cache FILE". */
+ * A list of sources: the record of the units of this boot, or a file of the image. A line is a source, as for
+ * --config-source, or "config-cache FILE". */
 #include "source/source.h"
 
 #include "base/guard.h"
@@ -49,7 +49,7 @@ int source_list_parse(const char *text, const char *path, SourceList *list, Diag
         return r;
 }
 
-/* 0 where it is not there. */
+/* 0 also where the file is missing. */
 static int read_list(const Root *root, const char *path, SourceList *list, Diag *diag) {
         _free_ char *text = NULL, *why = NULL;
         const Position at = { .source = path };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Source URIs → the bytes behind them, undecoded: imds://user-data, file://PATH for a file, or for a
- * directory, whose *.yaml, *.yml and *.json are taken in the order of their names, as drop-ins are; and what
- * else people type who only look (SourceFlags). A URI is read as Go's net/url reads it for nodeadm
- * (internal/configprovider/factory.go): the scheme in any case, the path with its escapes, without a query or
- * a fragment. */
+ * Source URIs → their bytes, undecoded: imds://user-data, file://PATH for a file or for a directory with
+ * *.yaml, *.yml and *.json, in the order of their names. SourceFlags add more. It reads a URI as net/url
+ * of Go does for nodeadm (internal/configprovider/factory.go): the scheme in any case, escapes in the path,
+ * no query and no fragment. */
 #include "source/source.h"
 
 #include "base/guard.h"
@@ -16,10 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Before unpacking: base64 adds a third to what may be 1 MiB, and a message has other parts beside ours. */
+/* Before unpacking: base64 adds a third to the 1 MiB, and a message has other parts beside ours. */
 #define SOURCE_MAX_BYTES (4u << 20)
 
-/* What stands behind a scheme and its colon; NULL where the URI has another one. */
+/* The rest behind a scheme and its colon; NULL: another scheme. */
 static const char *after_scheme(const char *uri, const char *scheme) {
         size_t n = strlen(scheme);
         return strncasecmp(uri, scheme, n) == 0 && uri[n] == ':' ? uri + n + 1 : NULL;
@@ -29,13 +28,12 @@ bool source_is_imds(const char *uri) {
         return after_scheme(uri, "imds");
 }
 
-/* Without a scheme; a path with a colon in it begins with a slash or a dot. */
+/* Without a scheme: a path with a colon must begin with a slash or a dot. */
 static bool is_bare(const char *uri) {
         return *uri == '/' || *uri == '.' || (*uri && *uri != '-' && !strchr(uri, ':'));
 }
 
-/* file://a/b%20c?x#y → "a/b c"; NULL where it is no file or has no path. What looks like an escape and is
- * none stays. */
+/* file://a/b%20c?x#y → "a/b c"; invalid escapes stay. */
 char *source_file_path(const char *uri) {
         const char *rest = after_scheme(uri, "file");
         if (is_bare(uri))
@@ -47,8 +45,7 @@ char *source_file_path(const char *uri) {
         return *raw ? percent_decoded(raw) : NULL;
 }
 
-/* Messages name a source long after the list of URIs was walked; names made here are kept as long as the
- * program runs. */
+/* Messages name sources until the program ends, so it keeps these names. */
 static const char *keep_name(const char *name) {
         static struct Name { struct Name *next; char text[]; } *kept;
         size_t size = strlen(name) + 1;
@@ -63,7 +60,7 @@ static int read_user_data(Imds *imds, Blobs *ret, Diag *diag) {
         char *data = NULL;
         size_t size = 0;
         int r = imds_get(imds, "user-data", &data, &size, diag);
-        /* -ENOENT: the instance was launched without user data, which is as good as empty */
+        /* -ENOENT: an instance without user data */
         if (r < 0 && r != -ENOENT)
                 return r;
         data = data ?: xstrdup("");
@@ -71,7 +68,7 @@ static int read_user_data(Imds *imds, Blobs *ret, Diag *diag) {
         return 0;
 }
 
-/* What was read as name, or that it was not. Takes data. */
+/* r: of the reading. Takes data. */
 static int add_file(int r, const char *name, bool guarded, char *data, size_t size, Blobs *ret,
                     Diag *diag) {
         if (r == -EFBIG)
@@ -93,10 +90,10 @@ static int skip_denied(const char *name, Diag *diag) {
         return 0;
 }
 
-/* name is what the user typed and messages say, path is where that is below the root. */
+/* name: as the user typed it, for messages; path: below the root. */
 static int read_file(const Root *root, const char *path, const char *name, SourceFlags flags, Blobs *ret,
                      Diag *diag) {
-        /* looked at first: what is safe from others then stays it */
+        /* before reading: a guarded file stays guarded */
         _free_ char *why = NULL;
         bool guarded = flags & SOURCE_GUARD && path_is_guarded(root, path, &why) > 0;
         char *data = NULL;
@@ -107,8 +104,8 @@ static int read_file(const Root *root, const char *path, const char *name, Sourc
         return add_file(r, name, guarded, data, size, ret, diag);
 }
 
-/* Which of our own descriptors is meant: opened anew by such a name, a pipe takes rights to a file of
- * somebody else's that its reader need not have. -1: none. */
+/* The number of our own descriptor, or -1. Opening a pipe again by such a name may need rights that we do not
+ * have. */
 static int descriptor_of(const char *path) {
         static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
         uint64_t n = 0;
@@ -146,7 +143,7 @@ static bool is_drop_in(const Root *root, const char *path, const char *name) {
         _free_ char *lower = str_lower(name);
         _strv_ char **names = NULL;
         return (endswith(lower, ".yaml") || endswith(lower, ".yml") || endswith(lower, ".json")) &&
-               root_list(root, path, &names) < 0;       /* a directory of such a name is none */
+               root_list(root, path, &names) < 0;       /* not a directory */
 }
 
 static int read_directory(const Root *root, const char *path, const char *name, SourceFlags flags, Blobs *ret,

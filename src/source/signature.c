@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bytes → are they what the owner of a trusted key has signed? Nothing is parsed before that is known but
- * base64 and gzip around all. The way of writing is the only way of reading: every byte has one place, and no
- * two texts mean the same. */
+ * Checks that the owner of a trusted key has signed these bytes, before anything but outer base64 and gzip is
+ * parsed. It accepts only the one form that it writes, so that no two texts have the same meaning. */
 #include "source/signature.h"
 
 #include "base/hash.h"
@@ -33,7 +32,6 @@ typedef struct Piece {
         size_t n;
 } Piece;
 
-/* The last place of text in what is there. */
 static const char *find_last(Piece in, const char *text) {
         size_t n = strlen(text);
         for (size_t i = in.n >= n ? in.n - n + 1 : 0; i > 0; i--)
@@ -61,7 +59,7 @@ static bool piece_cut(Piece *p, const char *text) {
         return true;
 }
 
-/* "NAME: VALUE\n" → VALUE; NULL where something else stands there. */
+/* "NAME: VALUE\n" → VALUE; NULL: another text. */
 static char *piece_cut_field(Piece *p, const char *name) {
         _free_ char *label = xasprintf("%s: ", name), *value = NULL;
         Piece rest = *p;
@@ -75,7 +73,7 @@ static char *piece_cut_field(Piece *p, const char *name) {
         return TAKE_PTR(value);
 }
 
-/* What is signed ends where *ret_value begins. */
+/* The signed bytes end where *ret_value begins. */
 static int parse(Piece all, Signature *ret, Piece *ret_value) {
         const char *value = find_last(all, VALUE), *header;
         if (!value)
@@ -94,7 +92,7 @@ static int parse(Piece all, Signature *ret, Piece *ret_value) {
         if (!ret->key || !serial || parse_u64(serial, &ret->serial) < 0 || ret->serial > INT64_MAX ||
             fields.n > 0)
                 return -EBADMSG;
-        /* the line above the header is the delimiter, and behind the value it closes */
+        /* the line above the header is the delimiter; its closing form follows the value */
         const char *line = header;
         while (line > all.s && line[-1] != '\n')
                 line--;
@@ -107,7 +105,7 @@ static int parse(Piece all, Signature *ret, Piece *ret_value) {
         return 0;
 }
 
-/* The same bits are always the same text. */
+/* Only the one text that base64_encode() makes of these bytes. */
 static int decode_value(Piece value, unsigned char ret[static ED25519_SIGNATURE]) {
         _free_ char *bytes = NULL, *again = NULL;
         size_t n = 0;
@@ -210,8 +208,7 @@ bool signature_field_is_valid(const char *field, const char *value) {
         return n > 0 && n <= 100 && strspn(value, word) == n;
 }
 
-/* Text that no multipart is yet → one whose parts it becomes. cloud-init looks at text/plain itself for
- * what it is (cloudinit/user_data.py). */
+/* Texts → a multipart of them. cloud-init looks into text/plain for its kind (cloudinit/user_data.py). */
 static int make_multipart(const Blobs *blobs, Text *t, char **ret_boundary, Diag *diag) {
         _cleanup_(text_done) Text all = {};
         char digest[65];
@@ -271,7 +268,7 @@ int signature_make(Blobs *blobs, const Ed25519Key *private, const Signature *fie
         Ed25519Key public = {};
         size_t size = 0;
         int r = hash_load(diag) ?: make_body(blobs, &t, &boundary, diag);
-        if (r >= 0) /* of nothing, to learn the public key */
+        if (r >= 0) /* of "", to learn the public key */
                 r = ed25519_sign(private, "", 0, signature, &public, diag);
         if (r < 0)
                 return r;
@@ -283,7 +280,7 @@ int signature_make(Blobs *blobs, const Ed25519Key *private, const Signature *fie
         for (size_t i = 0; i < ARRAY_SIZE(bound); i += 2)
                 if (bound[i + 1])
                         text_add(&t, "%s: %s\n", bound[i], bound[i + 1]);
-        text_add(&t, "%s", &VALUE[1]);        /* behind a line end already */
+        text_add(&t, "%s", &VALUE[1]);        /* without its line end */
         bytes = signed_bytes(t.data, t.data + t.size, &size);
         r = ed25519_sign(private, bytes, size, signature, &public, diag);
         if (r < 0)

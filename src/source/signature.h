@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Signed configurations. The signature is the last part of a multipart message, of a type that cloud-init and
- * nodeadm pass over:
+ * nodeadm ignore:
  *
  *      --BOUNDARY
  *      Content-Type: application/vnd.nodestrap.signature
  *      MIME-Version: 1.0
  *
  *      version: 1
- *      key: sha256:…             of the public key's SubjectPublicKeyInfo
+ *      key: sha256:…             of the SubjectPublicKeyInfo of the public key
  *      serial: 1767323045        never lower than before
- *      account: 123456789012     and these where they are bound
+ *      account: 123456789012     optional, as the next two
  *      region: us-west-2
  *      cluster: NAME
  *      signature: BASE64
  *      --BOUNDARY--
  *
- * Signed, by Ed25519, are SIGNATURE_DOMAIN and every byte of the message (outer base64 and gzip undone) up to
- * that of BASE64: headers, delimiters, parts of all types, and the fields above it. Behind it stands the
- * closing delimiter, and nothing else but line ends. So whatever a reader of MIME makes of the message, it
- * makes of what was signed. */
+ * Ed25519 signs SIGNATURE_DOMAIN and each byte of the message, without outer base64 and gzip, up to BASE64.
+ * Behind that only the closing delimiter and line ends may follow. So every reader of MIME sees only what was
+ * signed. */
 #include "doc/doc.h"
 #include "source/trust.h"
 
 #define SIGNATURE_TYPE   "application/vnd.nodestrap.signature"
 #define SIGNATURE_DOMAIN "nodestrap signed configuration, version 1\n"
 
-/* What is said beside the configuration; account, region and cluster are NULL where any will do. */
+/* account, region and cluster: NULL for any. */
 typedef struct Signature {
         char *source;                   /* "user-data" */
-        char *key, *file;               /* "sha256:…"; of which file that key is */
+        char *key, *file;               /* "sha256:…", and its file */
         char *account, *region, *cluster;
         uint64_t serial;
 } Signature;
@@ -37,16 +36,15 @@ typedef struct Signatures { Signature *items; size_t n; } Signatures;
 _nonnull_ void signature_done(Signature *s);
 _nonnull_ void signatures_done(Signatures *s);
 
-/* Every blob that is neither empty nor guarded is unpacked, and then bears a signature by a key of trust, or
- * it is a failure, the first of which is told. */
+/* Unpacks and checks each blob that is neither empty nor guarded. Reports the first that has no signature by
+ * a key of trust. */
 _must_check_ _nonnull_ int signatures_verify(Blobs *blobs, const Trust *trust, Signatures *ret, Diag *diag);
-/* Does it look signed, whatever that may be worth? */
+/* Does it look signed? */
 _nonnull_ bool signature_is_there(const Blob *blob);
 /* "user-data is signed with sha256:… (ops.pub), serial 5, for account …, cluster …" */
 _malloc_ _nonnull_ char *signature_text(const Signature *s);
-/* Words that a field can hold. */
 _nonnull_ bool signature_field_is_valid(const char *field, const char *value);
-/* One multipart message, or texts each of which becomes a part → the signed message, the caller's. Of
- * fields serial, account, region and cluster are read. */
+/* One multipart message, or texts that become its parts → the signed message, for the caller to free. It
+ * reads serial, account, region and cluster of fields. */
 _must_check_ _nonnull_ int signature_make(Blobs *blobs, const Ed25519Key *private, const Signature *fields,
                                           char **ret, Diag *diag);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TRUSTED_DIR → Trust. The builder of the image makes it; a mistake there must not turn the check off, so
- * that whatever is in it turns it on, and what cannot be used is a failure by name. */
+ * TRUSTED_DIR → Trust. A mistake of the image builder must not turn the check off: any file turns it on,
+ * and an unusable file is an error. */
 #include "source/trust.h"
 
 #include "base/guard.h"
@@ -66,8 +66,8 @@ static int add_file(const Root *root, const char *name, Trust *t, Diag *diag) {
         return key ? add_key(root, path, t, diag) : add_certificates(root, path, t, diag);
 }
 
-/* A link to where nothing is, or is not yet, as on a file system that is mounted later, was made by somebody
- * who wants the check. */
+/* A dead link, such as to a file system that is mounted later, shows that the image builder wants the
+ * check. */
 static int check_absent(const Root *root, Diag *diag) {
         static const char *const paths[] = { "/etc/nodestrap", TRUSTED_DIR };
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
@@ -92,7 +92,7 @@ static int list_names(const Root *root, char ***ret, Diag *diag) {
                      : 0;
 }
 
-/* ".keep" keeps a directory in git. A hidden key is none that counts, and still a wish to have the check. */
+/* ".keep" keeps a directory in git. A hidden key is not used, but turns the check on. */
 static bool counts(const char *name) {
         return *name != '.' || endswith(name, ".pub") || endswith(name, ".pem");
 }
