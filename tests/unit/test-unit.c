@@ -22,11 +22,12 @@ typedef enum Manners {
         STOPS_US_AND_IS_SILENT, /* until we hang up */
         ANSWERS,                /* and its job does not end */
         IS_LATE,                /* answers when it is asked about another unit */
+        STOPS_CONTAINERD,       /* for a restart that does not end, and its own job is over */
 } Manners;
 
 typedef struct Manager {
         Manners manners;
-        const char *active;     /* ActiveState of all units but b.service, which is active */
+        const char *active;     /* ActiveState of all units but b.service and containerd.service, which are active */
         int told;
         sd_bus *bus;
         sd_bus_message *late;
@@ -36,6 +37,12 @@ typedef struct Manager {
 static void must(int r) {
         if (r < 0)
                 _exit(r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN ? 0 : 1);
+}
+
+static void stop_containerd(const Manager *m) {
+        must(sd_bus_emit_signal(m->bus, UNIT_PATH "/containerd_2eservice", "org.freedesktop.DBus.Properties", "PropertiesChanged", "sa{sv}as",
+                                SYSTEMD ".Unit", 2, "ActiveState", "s", "deactivating", "Job", "(uo)", 9, MANAGER_PATH "/job/9", 0));
+        must(sd_bus_emit_signal(m->bus, MANAGER_PATH, MANAGER, "JobRemoved", "uoss", 7, JOB, "a.service", "canceled"));
 }
 
 /* A client that does not want it may have hung up already. */
@@ -58,7 +65,7 @@ static void asked_for_job(Manager *m, sd_bus_message *call) {
                 m->late = sd_bus_message_ref(call);
                 return;
         }
-        if (m->manners != ANSWERS)
+        if (m->manners != ANSWERS && m->manners != STOPS_CONTAINERD)
                 kill(getppid(), SIGTERM);
         if (m->manners == STOPS_US_AND_HANGS_UP)
                 _exit(0);
@@ -68,10 +75,12 @@ static void asked_for_job(Manager *m, sd_bus_message *call) {
                 must(sd_bus_reply_method_errorf(call, "org.freedesktop.systemd1.NoSuchUnit", "no"));
         else
                 answer_with_job(call);
+        if (m->manners == STOPS_CONTAINERD)
+                stop_containerd(m);
 }
 
 static void asked_for_state(Manager *m, sd_bus_message *call) {
-        const char *active = strstr(sd_bus_message_get_path(call), "/b_2eservice") ? "active" : m->active;
+        const char *path = sd_bus_message_get_path(call), *active = strstr(path, "/b_2e") || strstr(path, "/containerd_2e") ? "active" : m->active;
         sd_bus_message *reply;
         if (m->late)
                 answer_with_job(m->late);
@@ -359,6 +368,23 @@ TEST(one_that_answers_with_something_else_and_ends) {
 
 TEST(one_that_does_not_listen) {
         assert_refused(NULL, 0, "does not answer kubelet at /run/cri.sock: No such file or directory; ");
+}
+
+/* The run would last until then. */
+TEST(one_whose_restart_by_a_script_hangs) {
+        RUN(r);
+        int status;
+        Action *a = add(&r, ACTION_START_UNIT, "containerd.service");
+        a->with = xstrdup("/run/cri.sock");
+        a->deadline_usec = 2 * USEC_PER_SEC;
+        strv_add(&add(&r, ACTION_START_UNIT, "a.service")->after, r.plan->actions[0].id);
+        pid_t pid = answer_as_containerd(SERVES, sizeof SERVES - 1, NULL, 0);
+        ASSERT_TRUE(apply(&r, STOPS_CONTAINERD, "inactive") < 0);
+        ASSERT_EQ(waitpid(pid, &status, 0), pid);
+        ASSERT_STREQ(r.told, "StartUnit a.service\n");
+        ASSERT_EQ(r.results.items[0].cause, CAUSE_DEADLINE);
+        ASSERT_STREQ(r.results.items[0].text, "not done after 2 s; a restart of containerd.service that another process has asked for hangs, the unit "
+                     "deactivating (x); systemctl list-jobs and journalctl -u containerd.service show more");
 }
 
 TEST_MAIN

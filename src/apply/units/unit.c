@@ -260,13 +260,23 @@ static bool started_meanwhile(Unit *u) {
         return true;
 }
 
+/* A watch has no deadline until containerd is down. */
+static void watch_limit(Task *t, bool limited) {
+        if (!limited)
+                t->deadline = sd_event_source_disable_unref(t->deadline);
+        else if (!t->deadline)
+                (void)!task_arm(t);
+}
+
 static void start_changed(Unit *u) {
         if (!u->asks && started_meanwhile(u))
                 return;
         bool watched = u->task->state == TASK_WATCHED, runs = state_runs(&u->state);
-        /* a restart by a script lasts until its job ends */
+        /* a restart by a script lasts until its job ends, or hangs */
         if (u->asks && u->state.restarts == u->restarts_before && (runs || *u->state.job)) {
                 u->task->lasts = watched && runs && !u->timer;
+                if (watched)
+                        watch_limit(u->task, !runs);
                 return;
         }
         bool left = !runs || u->state.restarts > u->restarts_before;
@@ -348,6 +358,10 @@ char *unit_waiting(Task *t) {
         if (t->action->type == ACTION_RELOAD_MANAGER)
                 return xstrdup(
                         "systemd had not finished reloading; look at its messages with journalctl _PID=1");
+        if (t->state == TASK_WATCHED)
+                return xasprintf("a restart of %s that another process has asked for hangs, the unit %s (%s); "
+                                 "systemctl list-jobs and journalctl -u %s show more",
+                                 u->name, u->state.active, u->state.sub, u->state.id);
         if (u->asks)
                 return xasprintf("%s did not say whether it serves CRI; journalctl -u %s", u->name,
                                  u->state.id);
@@ -386,7 +400,7 @@ void unit_cancel(Task *t) {
 
 Cause unit_late(const Task *t) {
         const Unit *u = t->data;
-        Cause cause = u && u->asks ? CAUSE_CRI : unit_cause(t->action->target);
+        Cause cause = u && u->asks && t->state != TASK_WATCHED ? CAUSE_CRI : unit_cause(t->action->target);
         return cause == CAUSE_UNIT ? CAUSE_DEADLINE : cause;
 }
 
