@@ -43,6 +43,7 @@ static int walk(Run *run) {
                 r = run_choose_sources(run);
         if (r < 0)
                 return r;
+        hide_in_journal(run);
         if (run_changes_machine(run) && !(run->options.skip_config && run->options.skip_run))
                 aftermath_take_back(run->root);
         do

@@ -36,6 +36,14 @@ static void journal_sync(void) {
         close(fd);
 }
 
+static JournalHide *hides;
+static void *hides_for;
+
+void journal_hide_with(JournalHide *hide, void *context) {
+        hides = hide;
+        hides_for = context;
+}
+
 /* Cuts at a word: the filter for secrets would not recognise a part of one. */
 static char *line_cut(const char *text, size_t size) {
         size_t n = MIN(size, (size_t)LINE_MAX_BYTES);
@@ -61,6 +69,11 @@ static char *line_clean(const char *text, size_t size) {
         return stripped;
 }
 
+/* Hides secrets first: the filter does not know one that is cut or unescaped. */
+static char *line_hide(const char *line) {
+        return hides ? hides(hides_for, line) : xstrdup(line);
+}
+
 /* "" without such a field. */
 static char *entry_field(sd_journal *j, const char *name, size_t *ret_size) {
         size_t n = strlen(name) + 1;            /* and the equals sign */
@@ -80,8 +93,10 @@ char *log_error(const char *line) {
                 begin = strstr(line, marks[i]);
                 begin = begin ? begin + strlen(marks[i]) : NULL;
         }
-        if (!begin)
-                return xstrdup(*line && is_digit(line[1]) && head ? head + 2 : line);
+        if (!begin) {
+                begin = *line && is_digit(line[1]) && head ? head + 2 : line;
+                return line_clean(begin, strlen(begin));
+        }
         size_t n = 0;
         while (begin[n] && begin[n] != '"')
                 n += begin[n] == '\\' && begin[n + 1] ? 2 : 1;
@@ -89,11 +104,12 @@ char *log_error(const char *line) {
         _free_ char *quoted = xasprintf("\"%.*s\"", (int)n, begin);
         json_t *text = json_loads(quoted, JSON_DECODE_ANY, NULL);
         char *error = text ? line_clean(json_string_value(text), json_string_length(text))
-                           : xstrndup(begin, n);
+                           : line_clean(begin, n);
         json_decref(text);
         return error;
 }
 
+/* As they were written. */
 static char **journal_last(sd_journal *j, const char *field, const char *unit, uint64_t since_usec,
                            size_t max) {
         _free_ char *match = xasprintf("%s=%s", field, unit), *newest = NULL;
@@ -108,10 +124,10 @@ static char **journal_last(sd_journal *j, const char *field, const char *unit, u
         while (strv_length(newest_first) < MAX(max, (size_t)TRACE_LINES) && sd_journal_previous(j) > 0) {
                 if (sd_journal_get_monotonic_usec(j, &usec, NULL) < 0 || usec < since_usec)
                         break;                  /* an earlier boot (-ESTALE), or too early */
-                size_t size, unused;
-                _free_ char *message = entry_field(j, "MESSAGE", &size),
-                            *line = line_clean(message, size),
+                size_t unused;
+                _free_ char *message = entry_field(j, "MESSAGE", &unused),
                             *invocation = entry_field(j, "_SYSTEMD_INVOCATION_ID", &unused);
+                const char *line = message + strspn(message, " \t\r\n");
                 newest = newest ?: xstrdup(invocation);
                 /* journald may not know the invocation of a process that has ended */
                 bool same = !*invocation || !*newest || streq(invocation, newest);
@@ -120,14 +136,14 @@ static char **journal_last(sd_journal *j, const char *field, const char *unit, u
                 if (same && (startswith(line, "panic: ") || startswith(line, "fatal error: ")))
                         first = strv_length(newest_first);
                 if (*line)
-                        strv_push(&newest_first, TAKE_PTR(line));
+                        strv_add(&newest_first, line);
         }
         for (size_t n = MIN(first + max, strv_length(newest_first)); newest_first && n > first; n--)
                 strv_add(&lines, newest_first[n - 1]);
         return lines;
 }
 
-char **journal_tail(const char *unit, uint64_t since_usec, size_t max) {
+static char **journal_lines(const char *unit, uint64_t since_usec, size_t max) {
         sd_journal *j = NULL;
         journal_sync();
         if (sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM) < 0)
@@ -140,12 +156,22 @@ char **journal_tail(const char *unit, uint64_t since_usec, size_t max) {
         return lines;
 }
 
+char **journal_tail(const char *unit, uint64_t since_usec, size_t max) {
+        _strv_ char **lines = journal_lines(unit, since_usec, max);
+        char **clean = NULL;
+        STRV_FOREACH(line, lines) {
+                _free_ char *hidden = line_hide(*line);
+                strv_push(&clean, line_clean(hidden, strlen(hidden)));
+        }
+        return clean;
+}
+
 bool journal_quote(Text *to, const char *unit, uint64_t since_usec, const char *word, const char *other) {
-        _strv_ char **lines = journal_tail(unit, since_usec, QUOTE_LINES);
+        _strv_ char **lines = journal_lines(unit, since_usec, QUOTE_LINES);
         for (size_t i = strv_length(lines); i > 0; i--) {
                 if (!strstr(lines[i - 1], word) || !strstr(lines[i - 1], other))
                         continue;
-                _free_ char *said = log_error(lines[i - 1]);
+                _free_ char *hidden = line_hide(lines[i - 1]), *said = log_error(hidden);
                 text_add(to, " and says \"");
                 text_add_shown(to, said, strlen(said), LINE_MAX_BYTES, '"');
                 text_add(to, "\"");

@@ -3,6 +3,10 @@
 /* The last messages of a unit, for a diagnostic. */
 #include "base/str.h"
 
+/* line without its secrets; the caller frees it. */
+typedef char *JournalHide(void *context, const char *line);
+/* Each quoted line goes through it, before it is unescaped and cut. */
+void journal_hide_with(JournalHide *hide, void *context);
 /* The last max printable lines of a unit since an instant (CLOCK_MONOTONIC), oldest first. A Go program: up
  * to its panic. A silent unit: the lines of systemd about it. NULL: none. */
 _nonnull_ char **journal_tail(const char *unit, uint64_t since_usec, size_t max);

@@ -7,6 +7,7 @@
 #include "commands/run.h"
 
 #include "base/hash.h"
+#include "base/journal.h"
 #include "base/paths.h"
 #include "base/str.h"
 #include "config/kubelet.h"
@@ -283,7 +284,9 @@ static void tell_asked(Doctor *d, bool kubelet, const Asked *asked) {
         _cleanup_(secrets_done) Secrets secrets = {};
         _cleanup_(diag_done) Diag diag = {};
         json_decref(mask_config(&secrets, config->document));
-        _free_ char *said = secrets_scrub(&secrets, asked->said, strlen(asked->said), &size),
+        /* the secrets first: without its escapes, one is not known any more */
+        _free_ char *line = secrets_scrub(&secrets, asked->said, strlen(asked->said), &size),
+                    *said = failed ? log_error(line) : xstrdup(line),
                     *path = failed ? blamed(config, kubelet, said) : NULL;
         (void)diag_error_at(&diag, -EBADMSG, CAUSE_UNIT, path ? config_position(config, path) : NULL, path,
                             "%s%s%s", failed ? name : "", failed ? " refuses it: " : "", said);

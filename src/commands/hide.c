@@ -5,6 +5,7 @@
 #include "commands/run.h"
 
 #include "apply/apply.h"
+#include "base/journal.h"
 #include "config/config.h"
 #include "redact/mask.h"
 
@@ -85,14 +86,34 @@ void hide_in_run(Run *run) {
         }
 }
 
+/* The NodeConfig of this boot, or NULL. */
+static json_t *cached_document(const Root *root) {
+        _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
+        _cleanup_(diag_done) Diag ignored = {};
+        return config_cache_read(root, RUN_CONFIG_CACHE, &spec, &status, &ignored) >= 0
+                       ? json_pack("{sO}", "spec", spec) : NULL;
+}
+
+static char *hide_line(void *context, const char *line) {
+        const Run *run = context;
+        _cleanup_(secrets_done) Secrets s = {};
+        _cleanup_(json_decrefp) json_t *document =
+                run->config ? json_incref(run->config->document) : cached_document(run->root);
+        size_t size;
+        learn(&s, document);
+        return secrets_scrub(&s, line, strlen(line), &size);
+}
+
+void hide_in_journal(Run *run) {
+        journal_hide_with(hide_line, run);
+}
+
 void hide_in_join(const Root *root, JoinOutcome *outcome) {
         _cleanup_(secrets_done) Secrets s = {};
-        _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL, *document = NULL;
-        _cleanup_(diag_done) Diag ignored = {};
+        _cleanup_(json_decrefp) json_t *document = NULL;
         if (!outcome->text)
                 return;
-        if (config_cache_read(root, RUN_CONFIG_CACHE, &spec, &status, &ignored) >= 0)
-                document = json_pack("{sO}", "spec", spec);
+        document = cached_document(root);
         learn(&s, document);
         hide_text(&s, &outcome->text);
         place(document, NULL, outcome->cause, &outcome->text);

@@ -4,6 +4,8 @@
 #include "cli/cli.h"
 #include "kube/kube.h"
 
+/* The lines of units in the journal, from now on. */
+_nonnull_ void hide_in_journal(Run *run);
 /* All failures and warnings of this run. */
 _nonnull_ void hide_in_run(Run *run);
 /* Findings of a file: FILE:14:5: as compilers have it, and the key with a mark, never a value (excerpt.c). */

@@ -6,7 +6,6 @@
 #include "doctor/ask.h"
 #include "doctor/look.h"
 
-#include "base/journal.h"
 #include "base/paths.h"
 #include "base/run.h"
 #include "base/stop.h"
@@ -210,7 +209,7 @@ static void conclude(const Daemon *d, Asked *ret) {
         ret->verdict = d->refuses || (d->stands && *d->fd < 0) ? CHECK_FAILED
                        : d->stands                             ? CHECK_OK
                                                                : CHECK_UNKNOWN;
-        ret->said = ret->verdict == CHECK_FAILED ? log_error(d->said ?: "it ends without a word")
+        ret->said = ret->verdict == CHECK_FAILED ? xstrdup(d->said ?: "it ends without a word")
                     : ret->verdict == CHECK_OK   ? NULL
                                                  : xasprintf("it neither stands nor ends within %d s; ask "
                                                              "again where less runs beside it",

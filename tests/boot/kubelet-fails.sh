@@ -3,7 +3,7 @@
 # run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # tree: enabled real_kubelet
-# spec: {cluster: {apiServerEndpoint: "https://localhost"}, kubelet: {config: {maxPods: 40}}}
+# spec: {cluster: {apiServerEndpoint: "https://localhost"}, kubelet: {config: {maxPods: 40}}, containerd: {config: "plugins.'io.containerd.grpc.v1.cri'.registry.configs.'r.lab'.auth = {username = 'u', password = \"tulip\\thorse\\t battery staple\"}"}}
 # drop-in: kubelet.service [Service]
 # drop-in: kubelet.service ExecStartPre=/bin/sh -c "echo '{\"apiVersion\": \"kubelet.config.k8s.io/v1beta1\", \"kind\": \"KubeletConfiguration\", \"maxPods\": -3}' >/etc/kubernetes/kubelet/config.json.d/50-late.conf"
 # console: NODESTRAP verdict=failed code=EKUBELET step=start-unit:kubelet.service
@@ -31,6 +31,17 @@ chmod 755 /run/says; says /run/says
 try "a kubelet that refuses a flag" no init flag
 try "is told of with the place of that" last_line flag 'says "invalid argument .*2.* for .*--v.* flag, .*; user-data, part 1, line [0-9]+ says spec.kubelet.flags\[1\]$'
 try "and no secret" no grep hunter2 out/flag /run/nodestrap/status.json
+
+# Secrets look otherwise once a line has lost its escapes, and half of one is none that is known.
+printf '#!/bin/sh\ncat /run/words >&2; exit 1\n' >/run/says
+words() { printf '%s\n' "E1127 02:46:12.326861 5484 run.go:72] \"command failed\" err=\"$1\"" >/run/words; }
+words 'it reads tulip\thorse\t battery staple and ends'
+try "a kubelet that quotes a secret with escapes" no init escapes
+try "is told of without it" last_line escapes 'and says "it reads \(hidden\) and ends"'
+words "$(printf 'pod %.0s' {1..130})tulip\thorse\t battery staple"
+try "a kubelet whose long line ends with one" no init long
+try "is told of without a part of it" last_line long 'and says "pod pod .* pod \(hidden\)"'
+try "nor is it in the status" no grep -E 'tulip|staple' out/escapes out/long /run/nodestrap/status.json
 
 says '/bin/sh -c "systemd-notify --ready; exec /usr/bin/kubelet $NODEADM_KUBELET_ARGS"'
 try "a kubelet that ends later lets the run phase end" init later || cat out/later
