@@ -256,6 +256,12 @@ char *url_host(const char *url) {
                             : xstrndup(host, strcspn(host, ":/?#"));
 }
 
+const char *name_user(const char *name, size_t *ret_size) {
+        const char *scheme = strstr(name, "://"), *user = scheme ? scheme + 3 : name, *at = strrchr(user, '@');
+        *ret_size = at ? (size_t)(at - user) : 0;
+        return user;
+}
+
 int parse_u64(const char *s, uint64_t *ret) {
         uint64_t value = 0;
         if (!*s)

@@ -152,9 +152,11 @@ static void judge_plugin_names(Judgement *j) {
         json_t *value;
         if (is(j, 100, 200))
                 json_object_foreach(json_object_get(j->given->all, "plugins"), id, value)
-                        if (!is_plugin_name(j, id) || !json_is_object(value))
+                        if (!is_plugin_name(j, id) || !json_is_object(value)) {
+                                _free_ char *shown = path_key(id);
                                 tell(j, is_plugin_name(j, id) ? "must be a table" : WHOLE_NAME,
-                                     "config.plugins.%s", id);
+                                     "config.plugins.%s", shown);
+                        }
 }
 
 /* cmd/containerd/server/server.go: LoadPlugins(). There can be only one content store. */
@@ -163,18 +165,18 @@ static void judge_proxies(Judgement *j) {
         json_t *proxy;
         json_object_foreach(json_object_get(j->given->all, "proxy_plugins"), name, proxy) {
                 const char *type = proxy_type(proxy);
-                _free_ char *id = xasprintf("%s.%s", type, name);
+                _free_ char *id = xasprintf("%s.%s", type, name), *shown = path_key(name);
                 if (!*type)
                         tell(j, "has no type: snapshot, content, sandbox or diff", "config.proxy_plugins.%s",
-                             name);
+                             shown);
                 else if (is(j, 200, 300) && streq(type, "io.containerd.content.v1"))
                         tell(j, "is a second store of content, and containerd takes one",
-                             "config.proxy_plugins.%s.type", name);
+                             "config.proxy_plugins.%s.type", shown);
                 else if (is(j, 100, 200) && startswith(type, "io.containerd.sandbox."))
-                        tell(j, "is not a type that containerd 1 has", "config.proxy_plugins.%s.type", name);
+                        tell(j, "is not a type that containerd 1 has", "config.proxy_plugins.%s.type", shown);
                 else if (j->given->version && containerd_plugin(j->given, id) != PLUGIN_UNKNOWN)
                         tell(j, "has the name of a plugin that containerd has itself: give it another one",
-                             "config.proxy_plugins.%s", name);
+                             "config.proxy_plugins.%s", shown);
         }
 }
 
@@ -193,7 +195,8 @@ static void judge_runtimes(Judgement *j) {
                 tell(j, "is not a runtime of containerd.runtimes",
                      "config.plugins.%s.containerd.default_runtime_name", j->runtime);
         json_object_foreach((json_t *)all, key, runtime) {
-                _free_ char *path = xasprintf("%s.containerd.runtimes.%s", j->runtime, key);
+                _free_ char *shown = path_key(key),
+                            *path = xasprintf("%s.containerd.runtimes.%s", j->runtime, shown);
                 if (json_is_true(json_object_get(runtime, ALL_DEVICES)) &&
                     !json_is_true(json_object_get(runtime, "privileged_without_host_devices")))
                         tell(j, "needs privileged_without_host_devices", "config.plugins.%s.%s", path,
@@ -224,9 +227,11 @@ static void judge_registry(Judgement *j) {
                 tell(j, BESIDE("config_path"), "config.plugins.%s.registry.mirrors", j->images);
         if (is(j, 100, 200))
                 json_object_foreach(json_object_get(registry, "configs"), host, config)
-                        if (json_object_get(config, "tls"))
+                        if (json_object_get(config, "tls")) {
+                                _free_ char *shown = path_key(host);
                                 tell(j, BESIDE("config_path"),
-                                     "config.plugins.%s.registry.configs.%s.tls", j->images, host);
+                                     "config.plugins.%s.registry.configs.%s.tls", j->images, shown);
+                        }
 }
 
 /* plugins/transfer/plugin.go */

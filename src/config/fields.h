@@ -68,6 +68,7 @@ typedef struct Path { const struct Path *up; const char *key; size_t index; } Pa
 /* spec.kubelet.config, spec.containerd.config, spec.containerd.baseRuntimeSpec */
 extern const Path kubelet_config_path, containerd_config_path, runtime_spec_path;
 _malloc_ char *path_format(const Path *path);                   /* "spec.kubelet.flags[1]" */
+_malloc_ char *path_key(const char *key);       /* as in a path: without user and password */
 /* For a message, of a text that is not a secret: in quotes, escaped, cut at 40 characters. */
 _malloc_ char *text_quote(const char *text, size_t size);
 
@@ -100,6 +101,7 @@ _nonnull_ json_t *document_decode(const Node *root, Position at, Origins *origin
 typedef struct Merge {
         json_t *document;               /* so far */
         json_t *toml;                   /* spec.containerd.config as JSON; NULL: not given */
+        json_t *toml_one;               /* as containerd 1 reads it; NULL: the same */
         bool toml_mixed;                /* from several documents: merge_finish() writes its text */
         bool partial;                   /* other documents follow */
         Origins origins;

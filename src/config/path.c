@@ -13,13 +13,19 @@ const Path kubelet_config_path = { &kubelet, "config", 0 },
 
 /* The name of a registry table is a URL, which may hold a password. */
 static void add_key(Text *t, const char *key) {
-        const char *user = strstr(key, "://"), *host = user ? user + 3 + strcspn(user + 3, "/@") : key;
-        if (user && *host == '@') {
-                text_add_shown(t, key, (size_t)(user - key) + 3, 80, 0);
+        size_t size;
+        const char *user = name_user(key, &size), *rest = size > 0 ? user + size : key;
+        if (size > 0) {
+                text_add_shown(t, key, (size_t)(user - key), 80, 0);
                 text_add(t, "(hidden)");
-        } else
-                host = key;
-        text_add_shown(t, host, strlen(host), 80, 0);
+        }
+        text_add_shown(t, rest, strlen(rest), 80, 0);
+}
+
+char *path_key(const char *key) {
+        Text t = {};
+        add_key(&t, key);
+        return text_take(&t);
 }
 
 static void add_path(Text *t, const Path *p) {

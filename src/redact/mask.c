@@ -59,6 +59,18 @@ static json_t *mask_text(Secrets *s, const char *text, Hide hide) {
 
 static json_t *mask_value(Secrets *s, const json_t *json, Hide hide);
 
+/* The key without a password that stands in it; the caller's. */
+static char *mask_key(Secrets *s, const char *key) {
+        size_t size;
+        const char *user = name_user(key, &size);
+        if (!key_holds_password(key))
+                return xstrdup(key);
+        const char *colon = memchr(user, ':', size);
+        _free_ char *all = xstrndup(user, size);
+        secrets_add(s, colon ? all + (colon + 1 - user) : all);
+        return xasprintf("%.*s" HIDDEN "%s", (int)(user - key), key, user + size);
+}
+
 static json_t *mask_object(Secrets *s, const json_t *object, Hide hide) {
         json_t *copy = json_object(), *value;
         const char *key;
@@ -67,7 +79,8 @@ static json_t *mask_object(Secrets *s, const json_t *object, Hide hide) {
                              : !key_is_secret(key, value) ? HIDE_NOTHING
                              : streq(key, "env")          ? HIDE_VARIABLES
                                                           : HIDE_ALL;
-                json_object_set_new_nocheck(copy, key, mask_value(s, value, below));
+                _free_ char *shown = mask_key(s, key);
+                json_object_set_new_nocheck(copy, shown, mask_value(s, value, below));
         }
         return copy;
 }

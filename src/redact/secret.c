@@ -50,13 +50,19 @@ bool text_holds_password(const char *text) {
         return false;
 }
 
+bool key_holds_password(const char *key) {
+        size_t size;
+        const char *user = name_user(key, &size);
+        return size > 0 && (user > key || memchr(user, ':', size));
+}
+
 /* The decoders bound the depth (DOC_MAX_DEPTH). */
 bool json_holds_secret(const json_t *json) {
         const char *key;
         json_t *value;
         size_t i;
         json_object_foreach((json_t *)json, key, value)
-                if (key_is_secret(key, value) || json_holds_secret(value))
+                if (key_is_secret(key, value) || key_holds_password(key) || json_holds_secret(value))
                         return true;
         json_array_foreach(json, i, value)
                 if (json_holds_secret(value))

@@ -10,6 +10,8 @@ _nonnull(1) bool key_is_secret(const char *key, const json_t *value);
 _nonnull_ bool name_is_secret(const char *name, size_t size, const char *value);
 /* Does it hold a URL with a user or a password? */
 _nonnull_ bool text_holds_password(const char *text);
+/* The same of a key, which may be a URL without a scheme. */
+_nonnull_ bool key_holds_password(const char *key);
 /* Does it hold a secret key, or such a URL? */
 bool json_holds_secret(const json_t *json);
 /* The same of options and their values. */

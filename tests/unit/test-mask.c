@@ -42,6 +42,15 @@ TEST(numbers) {
         assert_known(&s, "7654321", false);
 }
 
+/* Tables of a registry are named by its URL. */
+TEST(keys_that_are_urls) {
+        _cleanup_(secrets_done) Secrets s = {};
+        assert_masked(&s, "{\"https://me:secret@nine@r\":1,\"me:secret-ten@r:5000\":2,\"token-of-me\":3,\"x@y\":4}",
+                      "{\"https://(hidden)@r\":1,\"(hidden)@r:5000\":2,\"token-of-me\":3,\"x@y\":4}");
+        assert_known(&s, "secret@nine", true);
+        assert_known(&s, "secret-ten", true);
+}
+
 TEST(units) {
         _cleanup_(secrets_done) Secrets s = {};
         _free_ char *out = masked(&s, MASK_UNIT, "[Service]\n Environment=A=secret-one\nEnvironment = \"B=secret two\"\nNice=1\n");

@@ -25,6 +25,8 @@ TEST(keys) {
         ASSERT_TRUE(!json_holds("{\"authorization\": {\"mode\": \"Webhook\"}, \"authentication\": {\"x509\": {}}}"));
         ASSERT_TRUE(!json_holds("{\"tokenFile\": \"/x\", \"maxPods\": 1}"));
         ASSERT_TRUE(!json_holds_secret(NULL));
+        ASSERT_TRUE(json_holds("{\"configs\": {\"https://u:p@r\": {}}}") && json_holds("{\"u:p@r:5000\": 1}"));
+        ASSERT_TRUE(!json_holds("{\"image@sha256\": 1, \"https://r:5000\": 1}"));
 }
 
 TEST(ends_of_names) {
