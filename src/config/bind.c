@@ -57,6 +57,7 @@ Config *config_bind(Merge *m) {
 
         bind_fields(spec->fields, json_object_get(m->document, "spec"), c);
         c->containerd.config = json_object_size(m->toml) > 0 ? json_incref(m->toml) : NULL;
+        c->containerd.as_one = json_incref(m->toml_one);
         c->document = json_incref(m->document);
         c->origins = xcalloc(1, sizeof *c->origins);
         *c->origins = m->origins;
@@ -125,6 +126,7 @@ Config *config_free(Config *c) {
         release_fields(fields_find(nodeconfig_fields, "spec")->fields, c);
         release_bound(c);
         json_decref(c->containerd.config);
+        json_decref(c->containerd.as_one);
         json_decref(c->document);
         if (c->origins)
                 origins_done(c->origins);

@@ -73,6 +73,7 @@ typedef struct KubeletOptions {
 
 typedef struct ContainerdOptions {
         json_t *config;                 /* the merged TOML as JSON, or NULL */
+        json_t *as_one;                 /* as containerd 1 reads it; NULL: the same */
         json_t *base_runtime_spec;      /* free-form OCI spec, or NULL */
 } ContainerdOptions;
 

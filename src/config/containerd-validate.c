@@ -16,11 +16,19 @@ static ContainerdGiven given_of(const Merge *m) {
                                   .schema = three ? 3 : two ? 2 : 0, .partial = m->partial };
 }
 
-typedef struct Judgement { const Merge *merge; Diag *diag; } Judgement;
+typedef struct Judgement {
+        const Merge *merge;
+        Diag *diag;
+        json_t *told;           /* the paths of what containerd 1 refuses; NULL: it reads no different */
+        bool broken;
+} Judgement;
 
 static void refuse(void *context, const char *path, const char *fault, bool certain) {
-        const Judgement *j = context;
+        Judgement *j = context;
         _free_ char *text = xasprintf("%s%s", fault, containerd_consequence(fault));
+        if (j->told && !json_object_get(j->told, path))
+                certain = false;
+        j->broken |= certain;
         if (certain)
                 config_report(j->merge, j->diag, path, text);
         else
@@ -33,12 +41,26 @@ static void warn(void *context, const char *path, const char *fault, const char 
         diag_suggest_name(j->diag, "", near);
 }
 
+static void note(void *context, const char *path, _unused_ const char *fault, bool certain) {
+        if (certain)
+                json_object_set_new(context, path, json_true());
+}
+
+/* containerd 1 ignores some keys that differ in case, and what holds for 2 alone is a warning. */
 bool containerd_validate(const Merge *m, Diag *diag) {
         const ContainerdGiven given = given_of(m);
-        return containerd_judge(&given, refuse, &(Judgement){ m, diag });
+        ContainerdGiven one = given;
+        bool both = m->toml_one && given.schema != 3 &&
+                    json_integer_value(json_object_get(m->toml, "version")) < 3;
+        _cleanup_(json_decrefp) json_t *told = both ? json_object() : NULL;
+        Judgement j = { m, diag, told, false };
+        one.all = m->toml_one;
+        (void)!(both && containerd_judge(&one, note, told));
+        (void)!containerd_judge(&given, refuse, &j);
+        return !j.broken;
 }
 
 void containerd_warn(const Merge *m, Diag *diag) {
         const ContainerdGiven given = given_of(m);
-        containerd_look(&given, warn, &(Judgement){ m, diag });
+        containerd_look(&given, warn, &(Judgement){ m, diag, NULL, false });
 }

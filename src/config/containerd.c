@@ -91,6 +91,17 @@ static void try_rows(const ContainerdGiven *g, const char *section, Nearest *nea
                         nearest_try(near, row.key);
 }
 
+/* Does containerd 1 read a key that differs in case alone? pelletier/go-toml 1.9 marshal.go: valueFromTree()
+ * tries four spellings. */
+static bool one_reads(const char *name, const char *key) {
+        bool lower = false, upper = false;
+        for (const char *p = key; *p; p++) {
+                lower |= *p >= 'a' && *p <= 'z';
+                upper |= *p >= 'A' && *p <= 'Z';
+        }
+        return !lower || !upper || (streq(key + 1, name + 1) && (*key == *name || *key >= 'a'));
+}
+
 /* Of a key at the top of the file. conf/tables.awk counts the sections: the top is 0, the spec is 1. */
 static const char *section_of(const char *name) {
         const char *section = section_at(0);
@@ -320,7 +331,9 @@ static void report_unknown(const Reading *r, const char *section, const char *ke
                 return;
         }
         name = path_format(path);
-        if (row)
+        if (row && !streq(row->key, key))
+                fault = xasprintf("this containerd ignores it: it reads %s", row->key);
+        else if (row)
                 fault = xasprintf("this containerd passes over it: it is %s 2.%d",
                                   is_digit(row->versions) ? "new in" : "gone since",
                                   row->versions - (is_digit(row->versions) ? '0' : 'A'));
@@ -382,7 +395,8 @@ static bool read_value(const Reading *r, const Row *row, const json_t *value, co
 }
 
 static bool read_table(const Reading *r, const char *section, const json_t *table, const Path *path) {
-        bool good = true, plugins = section == section_of("plugins");
+        bool good = true, plugins = section == section_of("plugins"),
+             exact = is_one(r->given) && !r->json && !plugins;
         const char *key;
         json_t *value;
         json_object_foreach((json_t *)table, key, value) {
@@ -392,7 +406,7 @@ static bool read_table(const Reading *r, const char *section, const json_t *tabl
                 if (!row_find(r->given, section, plugins ? plugin_name(key) : key, &row, &known)) {
                         if (!plugins)           /* a plugin may be external */
                                 report_unknown(r, section, key, NULL, &own);
-                } else if (!known)
+                } else if (!known || (exact && !streq(row.key, key)))
                         report_unknown(r, section, key, &row, &own);
                 else if (!is_open(&row, table)) {
                         Reading inner = *r;
@@ -405,26 +419,26 @@ static bool read_table(const Reading *r, const char *section, const json_t *tabl
 
 /* ---- keys in the spelling of the table ---- */
 
-static json_t *folded(const char *section, const json_t *table);
+static json_t *folded(const char *section, const json_t *table, bool one);
 
-static json_t *folded_value(const Row *row, const json_t *value) {
+static json_t *folded_value(const Row *row, const json_t *value, bool one) {
         const char *inner = strchr("tTa", row->type) ? section_at(row_section(row)) : NULL, *key;
         json_t *member, *all;
         size_t i;
         if (inner && row->type == 't' && json_is_object(value))
-                return folded(inner, value);
+                return folded(inner, value, one);
         if (!inner || row->type == 't' || json_is_object(value) != (row->type == 'T'))
                 return json_incref((json_t *)value);
         all = row->type == 'T' ? json_object() : json_array();
         json_object_foreach((json_t *)value, key, member)
-                json_object_set_new(all, key, folded(inner, member));
+                json_object_set_new(all, key, folded(inner, member, one));
         json_array_foreach(value, i, member)
-                json_array_append_new(all, folded(inner, member));
+                json_array_append_new(all, folded(inner, member, one));
         return all;
 }
 
 /* Keeps the order. A name in two spellings stays two. */
-static json_t *folded(const char *section, const json_t *table) {
+static json_t *folded(const char *section, const json_t *table, bool one) {
         const ContainerdGiven any = {};
         bool plugins = section == section_of("plugins"), known;
         json_t *all = json_object(), *value;
@@ -437,7 +451,8 @@ static json_t *folded(const char *section, const json_t *table) {
                 const char *name = key;
                 Row row;
                 if (!plugins && row_find(&any, section, key, &row, &known) &&
-                    !json_object_get(table, row.key) && !json_object_get(all, row.key))
+                    (!one || one_reads(row.key, key)) && !json_object_get(table, row.key) &&
+                    !json_object_get(all, row.key))
                         name = row.key;
                 json_object_set(all, name, value);
         }
@@ -445,13 +460,18 @@ static json_t *folded(const char *section, const json_t *table) {
                 Row row;
                 if (row_find(&any, section, plugins ? plugin_name(key) : key, &row, &known) &&
                     !is_open(&row, all))
-                        json_object_set_new(all, key, folded_value(&row, value));
+                        json_object_set_new(all, key, folded_value(&row, value, one));
         }
         return all;
 }
 
-json_t *containerd_folded(const json_t *toml) {
-        return folded(section_at(0), toml);
+json_t *containerd_folded(const json_t *toml, bool one) {
+        return folded(section_at(0), toml, one);
+}
+
+const json_t *containerd_settings(const Config *config, const char *version) {
+        bool one = version && version_at_least(version, 1, 0) && !version_at_least(version, 2, 0);
+        return one && config->containerd.as_one ? config->containerd.as_one : config->containerd.config;
 }
 
 /* ---- all of it ---- */

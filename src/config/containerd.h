@@ -21,9 +21,11 @@ typedef struct ContainerdGiven {
 } ContainerdGiven;
 /* "2.1.9" → 201; 0: not known, or newer than the 2.4 of the table. */
 unsigned containerd_version(const char *version);
-/* Spells each known key as the table does, or it would stand twice beside ours: containerd 2 takes it in any
- * case. A new reference. */
-_must_check_ _nonnull_ json_t *containerd_folded(const json_t *toml);
+/* Spells each known key as the table does, if containerd 2, or 1 (one), reads it so: it would stand twice beside
+ * ours. A new reference. */
+_must_check_ _nonnull_ json_t *containerd_folded(const json_t *toml, bool one);
+/* spec.containerd.config as the containerd of this version reads it, or NULL. */
+_nonnull(1) const json_t *containerd_settings(const Config *config, const char *version);
 /* path: "spec.containerd.config.debug.level"; fault: without its consequence; certain: it is wrong for each
  * containerd that may be meant. */
 typedef void ContainerdTell(void *context, const char *path, const char *fault, bool certain);

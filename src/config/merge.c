@@ -16,6 +16,7 @@
 void merge_done(Merge *m) {
         json_decref(m->document);
         json_decref(m->toml);
+        json_decref(m->toml_one);
         origins_done(&m->origins);
 }
 
@@ -103,7 +104,7 @@ static void add_lines(Origins *origins, const json_t *table, const json_t *names
 static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag) {
         json_t *containerd = json_object_get(json_object_get(document, "spec"), "containerd"),
                *text = json_object_get(containerd, "config");
-        _cleanup_(json_decrefp) json_t *written = NULL, *toml = NULL;
+        _cleanup_(json_decrefp) json_t *written = NULL, *toml = NULL, *one = NULL;
         _cleanup_(toml_lines_done) TomlLines lines = {};
         const char *why = NULL;
         unsigned line = 0;
@@ -117,15 +118,23 @@ static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag)
                 origins_fail(origins, TOML_PATH);
                 return;
         }
-        toml = containerd_folded(written);
+        toml = containerd_folded(written, false);
+        one = containerd_folded(written, true);
+        if (json_equal(one, toml))
+                one = (json_decref(one), NULL);
         if (origins->toml_block == '|')
                 add_lines(origins, written, toml, &lines, &containerd_config_path, &left);
+        if (origins->toml_block == '|' && one)
+                add_lines(origins, written, one, &lines, &containerd_config_path, &left);
+        json_decref(m->toml_one);
+        m->toml_one = NULL;             /* of several documents the text has the spelling of the table */
         if (!m->toml || is_empty_map(m->toml)) {
                 json_t *old = merge_find(m, "spec.containerd");
                 if (!is_empty_map(toml) || !json_object_get(old, "config"))
                         json_object_set(old, "config", text);
                 json_decref(m->toml);
                 m->toml = TAKE_PTR(toml);
+                m->toml_one = TAKE_PTR(one);
                 m->origins.toml_block = origins->toml_block;
                 m->origins.toml_line = origins->toml_line;
         } else if (!is_empty_map(toml)) {

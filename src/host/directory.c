@@ -188,7 +188,7 @@ static int directory_read(const Root *root, const Storage *s, uint64_t from, Dir
 /* statfs(2) below another root would describe this machine. */
 void detect_places(const Root *root, const Config *config, Host *h) {
         struct statvfs fs;
-        _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);
+        _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config, h->containerd_version);
         const char *path = places.all[PLACE_KUBELET].path;
         bool here = root_is_host(root) && *path == '/';
         _cleanup_(close_fd) int fd = here ? open_nearest_directory(root, path) : -ENOENT;

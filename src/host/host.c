@@ -52,7 +52,6 @@ static int read_machine(const Root *root, const Config *config, const HostOption
 
         detect_names(root, h);
         detect_ptrace_scope(root, h);
-        detect_places(root, config, h);
         if (options->storage)           /* before the run phase, sysctl.d may not be applied */
                 kernel_read(root, &h->kernel_state);
         h->bootstrappers = detect_bootstrappers(root);
@@ -62,6 +61,7 @@ static int read_machine(const Root *root, const Config *config, const HostOption
         if (r < 0)
                 return r;
         h->type = instance_type_find(h->instance.type);
+        detect_places(root, config, h);         /* which the version of containerd has a say in */
         bool stores = has_stores(config, options, h);
         if (stores)
                 r = prober_start(root, &prober, diag);

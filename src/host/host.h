@@ -103,7 +103,8 @@ typedef struct StoragePlaces {
         char **owned;                   /* allocated paths */
 } StoragePlaces;
 enum { PLACE_KUBELET, PLACE_CONTAINERD, PLACE_POD_LOGS };       /* of all */
-_must_check_ _nonnull_ StoragePlaces storage_binds_of(const Config *config);
+/* containerd: its version, or NULL. */
+_must_check_ _nonnull(1) StoragePlaces storage_binds_of(const Config *config, const char *containerd);
 _nonnull_ void storage_places_done(StoragePlaces *p);
 /* the mount on top there, behind links that were resolved; or NULL */
 const Mount *storage_mount_at(const Storage *s, const char *target);

@@ -7,6 +7,7 @@
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "config/containerd.h"
 #include "config/kubelet.h"
 #include "host/wait.h"
 
@@ -49,11 +50,11 @@ static void place_add(StoragePlaces *p, const char *path, const char *name) {
 /* containerd 1.7.24 and 2.4.2: root_path of Config in plugins/snapshots/NAME/plugin/plugin.go (1.x:
  * snapshots/…). btrfs and zfs need their own file system there, devmapper keeps only numbers. The content
  * store has no path of its own (plugins/content/local/plugin/plugin.go). A state in /run is not on a disk. */
-StoragePlaces storage_binds_of(const Config *config) {
+StoragePlaces storage_binds_of(const Config *config, const char *containerd) {
         static const char *const snapshotters[] = { "overlayfs", "native", "erofs", "blockfile" };
         _cleanup_(json_decrefp) json_t *flags = json_object();
         _strv_ char **words = kubelet_words(config->kubelet.flags);
-        const json_t *toml = config->containerd.config, *plugins = json_object_get(toml, "plugins");
+        const json_t *toml = containerd_settings(config, containerd), *plugins = json_object_get(toml, "plugins");
         const char *state = json_get_text(toml, "state");
         _free_ char *normal = path_normalise(state);
         StoragePlaces p = { .n = ARRAY_SIZE(storage_binds) };
@@ -230,7 +231,7 @@ static uint64_t smallest_disk(const Config *config, const Host *h) {
 }
 
 static void store_targets(const Config *config, const Host *h, char ***paths) {
-        _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config);
+        _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config, h->containerd_version);
         const LocalStorage *o = &config->instance.storage;
         unsigned stores = 0;
         strv_add(paths, o->mount_path);

@@ -190,8 +190,9 @@ static int choose_schema(const json_t *user, const Host *host, unsigned *ret, Di
         return 0;
 }
 
-bool plan_sandbox_is_users(const Config *config) {
-        const json_t *user = config->containerd.config, *images = find_plugin(user, IMAGES_3),
+bool plan_sandbox_is_users(const Config *config, const Host *host) {
+        const json_t *user = containerd_settings(config, host->containerd_version),
+                     *images = find_plugin(user, IMAGES_3),
                      *two = json_object_get(find_plugin(user, CRI_2), "sandbox_image"),
                      *three = json_object_get(json_object_get(images, "pinned_images"), "sandbox");
         const char *name = json_string_value(images || find_plugin(user, RUNTIME_3) ? three : two);
@@ -243,7 +244,7 @@ static int choose(Plan *plan, const Config *config, const Host *host, Choice *re
         if (reason)
                 diag_warn_at(&plan->warnings, "no-fast-image-pull", NULL, "spec.featureGates.FastImagePull",
                              "has no effect here: %s", reason);
-        int r = choose_schema(config->containerd.config, host, &c.schema, &plan->warnings, diag);
+        int r = choose_schema(containerd_settings(config, host->containerd_version), host, &c.schema, &plan->warnings, diag);
         if (r >= 0)
                 *ret = c;
         return r;
@@ -316,7 +317,7 @@ static void yield_to_transfer(json_t *all, const json_t *user, const Choice *c, 
 /* From 2.3 on the table of the server plugin replaces [grpc] (cmd/containerd/server/config/config.go:
  * serviceMigrate()). As nodeadm, kubelet gets the path that nodeadm writes. */
 const char *plan_containerd_socket(const Config *config, const Host *host, bool as_nodeadm) {
-        const json_t *user = as_nodeadm ? NULL : config->containerd.config;
+        const json_t *user = as_nodeadm ? NULL : containerd_settings(config, host->containerd_version);
         const json_t *server = version_at_least(host->containerd_version, 2, 3)
                                        ? find_plugin(user, CONTAINERD_SERVER) : NULL;
         const char *socket = json_get_text(server ?: json_object_get(user, "grpc"), "address");
@@ -353,7 +354,7 @@ static void tell_passed_over(void *context, const char *path, const char *fault,
 }
 
 static void judge(Plan *plan, const Config *config, const Host *host, const Choice *c, const json_t *all) {
-        ContainerdGiven given = { .all = all, .user = config->containerd.config,
+        ContainerdGiven given = { .all = all, .user = containerd_settings(config, host->containerd_version),
                                   .spec = config->containerd.base_runtime_spec, .schema = c->schema,
                                   .version = containerd_version(host->containerd_version), .whole = true };
         if (!given.user && !given.spec)
@@ -368,7 +369,7 @@ static void judge(Plan *plan, const Config *config, const Host *host, const Choi
 }
 
 static int plan_config(Plan *plan, const Config *config, const Host *host, const Choice *c, Diag *diag) {
-        const json_t *user = config->containerd.config;
+        const json_t *user = containerd_settings(config, host->containerd_version);
         _cleanup_(text_done) Text said = {};
         _cleanup_(json_decrefp) json_t *all = merged(plan, user, c, &said);
         _free_ char *text = NULL;

@@ -80,7 +80,7 @@ _nonnull_ bool plan_is_device_step(const Action *a);
  * NULL. */
 _nonnull_ bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);
 /* Does the TOML of the user name another sandbox image? */
-_nonnull_ bool plan_sandbox_is_users(const Config *config);
+_nonnull_ bool plan_sandbox_is_users(const Config *config, const Host *host);
 /* ---- kubelet ---- */
 
 /* source: the reason, static. */

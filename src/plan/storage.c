@@ -588,7 +588,7 @@ static void plan_stores(Plan *plan, Stores *s) {
 int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         _cleanup_(stores_done)
                 Stores s = { .config = config, .host = host, .seen = &host->storage, .diag = diag,
-                             .places = storage_binds_of(config), .n_files = plan->n };
+                             .places = storage_binds_of(config, host->containerd_version), .n_files = plan->n };
         bool stores = config->instance.storage.strategy != STORAGE_NONE;
         check_promise(plan, &s);
         if (stores)

@@ -2,6 +2,7 @@
  * Documents → Config: types, merge, rules, defaults, and where a message says that something stands. */
 #include "config/config.h"
 #include "base/str.h"
+#include "config/containerd.h"
 #include "test.h"
 
 #include <unistd.h>
@@ -653,6 +654,11 @@ TEST(toml_that_containerd_refuses) {
         expect_accepted("  containerd:\n    config: |\n      [grpc]\n      adress = '/x'\n", "a, line 8: spec.containerd.config.grpc.adress: containerd-setting: is not a key that containerd 1.7 to 2.4 knows there; did you mean address?");
         expect_accepted("  containerd: {config: \"[plugins.'com.example.x']\\na = 1\"}\n", NULL);
         expect_accepted("  containerd: {config: \"disabled_plugins = ['io.containerd.server.v1.grpc']\"}\n", NULL);     /* which 2.3 has */
+        /* containerd 1 ignores some that differ in case */
+        expect_accepted("  containerd: {config: \"Disabled_Plugins = ['io.containerd.grpc.v1.cri']\"}\n", "spec.containerd.config.disabled_plugins[0]: containerd-setting: turns off a plugin that CRI needs; otherwise");
+        expect_error("  containerd:\n    config: |\n      Root = '/a'\n      DISABLED_PLUGINS = [\n      'io.containerd.grpc.v1.cri']\n", "a, line 8: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
+        expect_error("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.images'.registry.configs.'https://u:p/w@r'.auth]\n      username = 5\n", "a, line 8: spec.containerd.config.plugins.io.containerd.cri.v1.images.registry.configs.https://(hidden)@r.auth.username: must");
+        expect_error("  containerd: {config: \"plugins.'io.containerd.cri.v1.images'.registry.configs.'u:p@w@r'.auth.username = 5\"}\n", "registry.configs.(hidden)@r.auth.username: must");
         /* whatever its case */
         expect_error("  containerd:\n    config: |\n      version = 3\n      Disabled_Plugins = [\n      'io.containerd.grpc.v1.cri']\n", "a, line 8: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
         expect_error("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.images'.Registry]\n      config_path = '/a'\n      [plugins.'io.containerd.cri.v1.images'.Registry.Mirrors.'docker.io']\n      Endpoint = ['https://m']\n", "registry.mirrors: cannot stand beside config_path");
@@ -687,6 +693,22 @@ TEST(toml_in_the_spelling_of_the_table) {
         ASSERT_STREQ(text, "{\"Plugins\":{\"X.Y\":{\"Root\":1}},\"State\":\"/c\",\"imports\":[\"x\"],\"plugins\":{\"io.containerd.cri.v1.runtime\":{\"containerd\":{\"runtimes\":{\"Kata\":"
                            "{\"options\":{\"binaryname\":\"x\",\"foo\":1},\"runtime_type\":\"io.containerd.kata.v2\",\"snapshotter\":\"\"}}}}},\"root\":\"/b\","
                            "\"state\":\"/d\",\"stream_processors\":{\"X\":{\"path\":\"/p\"}}}");
+}
+
+/* 1.7.24 reads four spellings: pelletier/go-toml 1.9 marshal.go. */
+TEST(toml_as_containerd_1_reads_it) {
+        _cleanup_(loaded_done) Loaded l = load_with(
+                "  containerd:\n    config: |\n      ROOT = '/a'\n      State = '/b'\n      [Grpc]\n      address = '/c'\n"
+                "      [plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.x]\n      Runtime_Type = 't'\n"
+                "      options = {binaryName = 'n', systemdcgroup = false, Noptions = 1}\n");
+        ASSERT_OK(l.r);
+        _free_ char *text = json_dumps(containerd_settings(l.config, "1.7.24"), JSON_SORT_KEYS | JSON_COMPACT);
+        ASSERT_STREQ(text, "{\"Grpc\":{\"address\":\"/c\"},\"State\":\"/b\",\"plugins\":{\"io.containerd.grpc.v1.cri\":{\"containerd\":{\"runtimes\":{\"x\":{\"Runtime_Type\":\"t\","
+                           "\"options\":{\"BinaryName\":\"n\",\"Noptions\":1,\"SystemdCgroup\":false}}}}}},\"root\":\"/a\"}");
+        ASSERT_STREQ(json_string_value(json_object_get(containerd_settings(l.config, "2.1.9"), "state")), "/b");
+        ASSERT_TRUE(containerd_settings(l.config, NULL) == l.config->containerd.config);
+        ASSERT_EQ(config_position(l.config, "spec.containerd.config.State")->line, 8);
+        ASSERT_EQ(config_position(l.config, "spec.containerd.config.state")->line, 8);
 }
 
 TEST(toml_that_is_folded_or_wrong) {

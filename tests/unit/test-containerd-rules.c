@@ -88,7 +88,9 @@ TEST(verdicts) {
                 /* registries */
                 GOOD("2.1.9", "[" I3 ".registry.mirrors.'docker.io']\nendpoint = ['https://m']"), GOOD("1.7.24", "[" P2 ".registry.configs.x.tls]\ninsecure_skip_verify = true"),
                 BAD("2.1.9", "[" I3 ".registry]\nconfig_path = '/a'\nmirrors.x.endpoint = ['https://m']", IMAGES "registry.mirrors", "beside config_path"),
-                BAD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.x.tls = {}", CRI "registry.configs.x.tls", "beside config_path"), GOOD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.x.auth = {}"),
+                BAD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.x.tls = {}", CRI "registry.configs.x.tls", "beside config_path"),
+                BAD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.'https://u:p@r'.tls = {}", CRI "registry.configs.https://(hidden)@r.tls", "beside config_path"),
+                GOOD("1.7.24", "State = 5\nDisabled_Plugins = ['io.containerd.grpc.v1.cri']\n[Grpc]\naddress = 'x'"), GOOD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.x.auth = {}"),
                 /* runtimes and snapshotters */
                 BAD("2.1.9", "[" R3 ".containerd]\ndefault_runtime_name = 'kata'", RUNTIME "containerd.default_runtime_name", "not a runtime"), GOOD("2.1.9", "[" R3 ".containerd]\ndefault_runtime_name = 'kata'\nruntimes.kata = {}"),
                 BAD("1.7.24", "[" P2 ".containerd]\ndefault_runtime_name = ''", CRI "containerd.default_runtime_name", "not a runtime"),
@@ -167,6 +169,7 @@ TEST(what_a_version_passes_over) {
         static const Case cases[] = {
                 BAD("2.0.7", "[" R3 ".cni]\nbin_dirs = ['/a']", RUNTIME "cni.bin_dirs", "new in 2.1"), BAD("2.4.2", "[" R3 ".cni]\nbin_dir = '/a'", RUNTIME "cni.bin_dir", "gone since 2.4"),
                 BAD("1.7.24", "[" P2 ".containerd.runtimes.runc]\nsandboxer = 'x'", CRI "containerd.runtimes.runc.sandboxer", "new in 2.0"),
+                BAD("1.7.24", "State = '/a'", "State", "ignores it: it reads state"), GOOD("1.7.24", "[" P2 ".containerd.runtimes.x]\nruntime_type = 'y'\noptions = {A = 1}"),
                 /* of a version that is not known: what holds for some is a warning */
                 BAD("2.5.0", "version = 5", "version", "does not know"), BAD("2.5.0", "[" R3 "]\nenable_cdi = 'x'", RUNTIME "enable_cdi", "must be true or false"),
                 BAD("2.5.0", "required_plugins = ['io.containerd.new.v1.x']", "required_plugins[0]", "does not have"),
