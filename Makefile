@@ -187,7 +187,7 @@ install: $(BINARY)
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(prefix)/lib/nodestrap/examples conf/examples/types conf/examples/*.userdata
 	$(INSTALL) -m 0644 /dev/null $(DESTDIR)$(prefix)/lib/nodestrap/instance-types
 	awk -F, '!/^#/ && n++ { print $$1 }' conf/instance-types.csv >$(DESTDIR)$(prefix)/lib/nodestrap/instance-types
-	for p in debian/*.[578]; do $(INSTALL) -D -m 0644 $$p $(DESTDIR)$(mandir)/man$${p##*.}/$${p##*/} || exit; done
+	for p in debian/*.[1578]; do $(INSTALL) -D -m 0644 $$p $(DESTDIR)$(mandir)/man$${p##*.}/$${p##*/} || exit; done
 	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
 	$(INSTALL) -D -m 0644 debian/nodestrap.zsh-completion $(DESTDIR)$(zshdir)/_nodestrap
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir) README.md conf/*.schema.json debian/boot.svg

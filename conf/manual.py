@@ -19,7 +19,7 @@ run. Only units of nodestrap do either. Each instance has one reboot, by a
 ledger on its root disk. Nothing on a node stops a group that replaces machines
 for ever. An alarm that suspends its launches does, or a limit of the NodePool.
 Stop and terminate both lose what is on instance stores. See
-.BR nodestrap (8),
+.BR nodestrap\-cluster (7),
 FAILURE POLICY.
 """
 

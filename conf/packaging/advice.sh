@@ -18,7 +18,7 @@ advise() {      # "upgrade", or nothing for the first installation
                 new='nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined'
                 case $theirs in *boot-hook*) new="nodestrap-boot-hook $new";; esac
                 echo "nodestrap: nodeadm boots this image. To have nodestrap do it: systemctl disable$theirs && systemctl enable $new" >&2
-                echo "nodestrap: or leave the units and let nodestrap take the place of nodeadm's program: nodestrap(8), UNITS" >&2
+                echo "nodestrap: or leave the units and let nodestrap take the place of nodeadm's program: nodestrap-nodeadm(7)" >&2
         fi
         if { [ -n "$ours" ] || [ -z "$1" ]; } && [ "$(systemctl is-enabled kubelet.service 2>/dev/null)" = enabled ]; then
                 echo "nodestrap: kubelet.service is enabled: a boot would start it before the node is configured. It is started when its turn has come: systemctl disable kubelet" >&2

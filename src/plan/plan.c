@@ -284,7 +284,7 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                             *words = strv_join(host->bootstrappers, " ");
                 diag_warn(&plan->warnings, "two-bootstrappers",
                           "%s %s enabled, too: nodestrap boots this node and leaves %s out; systemctl "
-                          "disable %s makes that plain, nodestrap(8) says how nodeadm gets the node back",
+                          "disable %s makes that plain, nodestrap-nodeadm(7) says how nodeadm gets the node back",
                           names, host->bootstrappers[1] ? "are" : "is",
                           host->bootstrappers[1] ? "them" : "it", words);
         }

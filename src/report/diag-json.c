@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Diagnostics → FINDINGS of nodestrap(8), and SARIF as forges need it: a rule for each result, a file and
+ * Diagnostics → FINDINGS of nodestrap-config(1), and SARIF as forges need it: a rule for each result, a file and
  * a line for each place
  * (https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support). Foreign
  * names and keys are escaped as on the console, since JSON may be printed on a terminal. */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The manual, the completion and the program tell of the same commands and options (of codes: codes.sh), and the pages have no mistakes.
-set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0; manual=$top/debian/nodestrap.8 completion=$top/debian/nodestrap.bash-completion
+set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0; manual=$top/debian/nodestrap.8 doctor=$top/debian/nodestrap-doctor.1 completion=$top/debian/nodestrap.bash-completion
 try() { local name=$1 output; shift; count=$((count + 1))
         if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; sed 's/^/# /' <<<"$output"; fi; }
 
@@ -11,7 +11,7 @@ commands_in() { local c; for c in init plan doctor config status check dump sche
 # The names of doctor checks: the literals in the source, and the table in the manual.
 codes() { grep -ohE '"(program|unit|module|library|directory|file|feature|label|leftovers?|version|driver|firmware|enabled|bootstrappers|plan|architecture|owner|rights|sysctl|trust|swap|asked)(-[a-z-]+)?"' \
         "$top"/src/doctor/*.c "$top/src/commands/doctor.c" | tr -d '"' | sort -u; }
-manual_codes() { awk -F'|' '/^\.SH / { on = $0 == ".SH DOCTOR" } on && /^[a-z\\-]+\|T\{$/ { gsub(/\\/, "", $1); print $1 }' "$manual" | sort; }
+manual_codes() { awk -F'|' '/^\.SH / { on = $0 == ".SH DOCTOR" } on && /^[a-z\\-]+\|T\{$/ { gsub(/\\/, "", $1); print $1 }' "$doctor" | sort; }
 
 try "there are codes to compare" test "$(codes | wc -l)" -gt 20
 try "the manual's table of codes is the program's" diff <(codes) <(manual_codes)
@@ -20,17 +20,27 @@ help_says() { "${NODESTRAP:-$top/build/nodestrap}" "${@:2}" --help | grep -F -- 
 try "help is of the command: init takes URIs alone" help_says '--config-source URI          imds://user-data or file://PATH, a file or directory; repeatable' init
 try "others also a path" help_says 'file://PATH, PATH, each a file or directory, or - for stdin' plan
 try "a schema is strict otherwise" help_says '--strict                     a closed one, for editors' config schema
-try "the manual has every option, among OPTIONS" mentions "$(sed -n '/^\.SH OPTIONS/,/^\.SH PLANS/{s/\\-/-/g;/^\.B/p}' "$manual") --help --version"
+# The options of a command, by its help and by its page; those of all commands are in nodestrap(8).
+common='--root --development --help --version'
+page_of() { echo "$top/debian/nodestrap-${1%% *}".[18]; }
+# shellcheck disable=SC2086      # a command may be two words
+help_options() { local c; for c; do "${NODESTRAP:-$top/build/nodestrap}" $c --help; done | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | grep -vxE -- "${common// /|}" | sort -u; }
+page_options() { sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/{s/\\f.//g; s/\\-/-/g; p}' "$1" | awk '/^\.TP/ { getline; print }' | grep -oE -- '--[a-z-]+' | sort -u; }
+for c in init plan doctor status wait token explain send-events udev-net-manager boot-hook; do
+        try "nodestrap-$c has its options, and no others" diff <(help_options "$c") <(page_options "$(page_of "$c")")
+done
+try "so has nodestrap-config of all its words" diff <(help_options config\ {check,dump,schema,example,sign,verify}) <(page_options "$(page_of config)")
+try "nodestrap(8) has those of all commands" diff <(page_options "$manual") <(tr ' ' '\n' <<<"$common" | sort)
 try "the completion has every option" mentions "$(cat "$completion")"
 try "the manual has every command" commands_in "$manual"
 try "the completion has every command" commands_in "$completion"
 try "NodeConfig(5) is what conf/manual.py makes of the schema and the examples" diff <(python3 "$top/conf/manual.py") "$top/debian/NodeConfig.5"
 quiet() { local said; said=$("$@" 2>&1 >/dev/null); [ -z "$said" ] || { echo "$said"; return 1; }; }
 linted() { local said; said=$(mandoc -T lint "$@" 2>&1); [ -z "$said" ] || { echo "$said"; return 1; }; }
-for page in "$top"/debian/*.[578]; do
+for page in "$top"/debian/*.[1578]; do
         if command -v man >/dev/null; then try "${page##*/} has no mistakes" quiet env MANROFFSEQ= MANWIDTH=100 man --warnings -E UTF-8 -l -Tutf8 -Z "$page"
         else count=$((count + 1)); echo "ok $count - ${page##*/} has no mistakes # SKIP no man here"; fi
-        lines=$(case $page in */nodestrap.8) echo -W warning;; esac)    # whose source has longer lines than mandoc likes
+        lines=$(awk 'length > 80 { print "-W warning"; exit }' "$page") # of a page whose source has longer lines than mandoc likes
         # shellcheck disable=SC2086
         if command -v mandoc >/dev/null; then try "nor for mandoc" linted $lines "$page"
         else count=$((count + 1)); echo "ok $count - nor for mandoc # SKIP no mandoc here"; fi

@@ -114,7 +114,7 @@ def in_order(lines, output):
 
 # ---- blocks
 HERE = ("nodestrap ", "openssl ", "umask ", "gzip ")
-SIGNING = re.search(r"^\.nf\n(umask .*?)^\.fi$", read("debian/nodestrap.8"), re.M | re.S).group(1).replace("\\-", "-")
+SIGNING = re.search(r"^\.nf\n(umask .*?)^\.fi$", read("debian/nodestrap-signing.7"), re.M | re.S).group(1).replace("\\-", "-")
 output = ""
 for kind, block in re.findall(r"^```(\w+)\n(.*?)^```$", README, re.M | re.S) + [("sh", SIGNING)]:
     if kind == "sh":

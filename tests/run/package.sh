@@ -42,7 +42,7 @@ try "a clone that git cannot read has none" bash -c '! said=$("$1/conf/packaging
 try "deb.sh" "$top/conf/packaging/deb.sh" -o "$W" || finish
 try "lintian has nothing to say" lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$W"/*.deb
 dpkg-deb -x "$W"/nodestrap_*.deb "$W/unpacked"; doc=$W/unpacked/usr/share/doc/nodestrap
-try "the manual pages are there" is "$(cd "$W/unpacked/usr/share/man" && find . -type f | sort | xargs)" "$(cd "$top/debian" && for p in *.5 *.7 *.8; do echo "./man${p##*.}/$p.gz"; done | xargs)"
+try "the manual pages are there" is "$(cd "$W/unpacked/usr/share/man" && find . -type f | sort | xargs)" "$(cd "$top/debian" && for p in *.1 *.5 *.7 *.8; do echo "./man${p##*.}/$p.gz"; done | xargs)"
 try "README, schema and examples can be read where they are" sh -c 'cd "$1" && for s in *.schema.json; do cmp "$s" "$2/conf/$s" || exit; done && [ "$(ls -- *.schema.json)" = "$(cd "$2/conf" && ls -- *.schema.json)" ] && diff -r examples "$2/conf/examples"' sh "$doc" "$top"
 try "and what README shows of them is beside it" sh -c 'cd "$1" && grep -qF examples/p5-48xlarge.userdata README.md && ! grep -nE "conf/examples|debian/boot" README.md && grep -oE "(examples/[a-z0-9-]+\.(userdata|svg)|\(boot\.svg\))" README.md | tr -d "()" | xargs ls >/dev/null' sh "$doc"
 if python3 -c 'import jsonschema' 2>/dev/null; then try "the bill of materials is well formed and true" python3 "$top/tests/oracles/spdx.py" "$W/unpacked" "$top"
@@ -119,7 +119,7 @@ enabled() { is "$(in_root systemctl is-enabled $theirs | sort -u) $(state)" "$*"
 try "a root with a nodeadm of its own" prepare own; m=$W/own/m; cp -a "$top/tests/fakes/al2023/rootfs/." "$m/"; mkdir -p "$m/etc/eks/nodeadm.d" "$m"/run/systemd/{networkd.conf.d,network/99-default.link.d}
 in_root systemctl -q enable $theirs; everything >"$W/before"
 try "dpkg -i beside it tells who boots the image" says "nodeadm boots this image. To have nodestrap do it: systemctl disable $theirs && systemctl enable nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined
-or leave the units and let nodestrap take the place of nodeadm's program: nodestrap(8), UNITS"
+or leave the units and let nodestrap take the place of nodeadm's program: nodestrap-nodeadm(7)"
 try "the image's nodeadm stays" own
 try "an upgrade leaves it, without a word" says ''
 try "it is still there" own
@@ -129,7 +129,7 @@ in_root dpkg --purge nodestrap >/dev/null 2>&1; everything >"$W/after"; try "pur
 kubelet="kubelet.service is enabled: a boot would start it before the node is configured. It is started when its turn has come: systemctl disable kubelet"
 in_root systemctl -q disable nodeadm-boot-hook; in_root systemctl -q enable kubelet
 try "dpkg -i once more, where the interfaces are somebody else's and kubelet is enabled" says "nodeadm boots this image. To have nodestrap do it: systemctl disable nodeadm-config nodeadm-run && systemctl enable nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined
-or leave the units and let nodestrap take the place of nodeadm's program: nodestrap(8), UNITS
+or leave the units and let nodestrap take the place of nodeadm's program: nodestrap-nodeadm(7)
 $kubelet"
 try "all of it told, an upgrade is silent" says ''
 in_root systemctl -q enable $units

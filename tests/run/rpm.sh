@@ -61,7 +61,7 @@ try "each file's SELinux type is named" is "$(unlabelled)" ''
 root=$("$top/tests/tools/vmboot.sh" --build -S bookworm 2>"$W/log") || {
         [ $? = 77 ] || { cat "$W/log" >&2; bad=1; }; skip "install, upgrade, erase" "$(sed -n 's/.*skip: //p' "$W/log" | tail -1)"; finish; }
 prepare() { mkdir -p "$W/$1"/{u,w,m}; mount -t overlay o -o "lowerdir=$root,upperdir=$W/$1/u,workdir=$W/$1/w" "$W/$1/m" &&
-        mkdir -p "$W/$1/m"/usr/share/{licenses,man/man{5,7,8}}; }      # which every root of rpm's has
+        mkdir -p "$W/$1/m"/usr/share/{licenses,man/man{1,5,7,8}}; }      # which every root of rpm's has
 # Names, kinds, modes, links and bytes.
 everything() { (cd "$m" && find . -xdev \( -path ./var/log -o -path ./tmp \) -prune -o \( -type l -printf '%p %l\n' -o -type f -cnewer "$W/begun" -printf '%p %m ' -exec sha256sum {} \; -o -printf '%p %m\n' \) | sort); }
 in_root() { chroot "$m" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
@@ -87,7 +87,7 @@ planned() { unshare -n chroot "$m" nodestrap plan -c file:///usr/share/doc/nodes
 try "and plans" sh -c 'grep -q kubelet <<X
 $1
 X' sh "$(planned 2>&1)"
-try "the manual pages are there" is "$(cd "$m/usr/share/man" && echo man?/*odestrap* man?/*NodeConfig*)" "$(cd "$top/debian" && for p in *.7 *.8 *.5; do echo "man${p##*.}/$p.gz"; done | xargs)"
+try "the manual pages are there" is "$(cd "$m/usr/share/man" && echo man?/*odestrap* man?/*NodeConfig*)" "$(cd "$top/debian" && for p in *.1 *.7 *.8 *.5; do echo "man${p##*.}/$p.gz"; done | xargs)"
 try "the schema is the program's" diff <(in_root nodestrap config schema) "$m/usr/share/doc/nodestrap/nodeconfig.schema.json"
 settings=$(sed -z "s/.*ExecStart=[^']*'//; s/'.*//; s/[\\]\n//g; s/[$][$]/$/g" "$m/usr/lib/systemd/system/nodestrap-network-settings.service")
 labelled() { rm -f "$m/tmp/labelled"; in_root sh -c "$settings" && is "$(cat "$m/tmp/labelled" 2>/dev/null)" "$1"; }
@@ -127,7 +127,7 @@ own() { [ "$(in_root nodeadm --version; in_root nodeadm-internal --version; cat 
 try "a root with a nodeadm of its own" prepare own; m=$W/own/m; cp -a "$top/tests/fakes/al2023/rootfs/." "$m/"; mkdir -p "$m/etc/eks/nodeadm.d" "$m"/run/systemd/{networkd.conf.d,network/99-default.link.d}
 in_root systemctl -q enable $theirs kubelet; everything >"$W/before"
 advice="nodestrap: nodeadm boots this image. To have nodestrap do it: systemctl disable $theirs && systemctl enable $units
-nodestrap: or leave the units and let nodestrap take the place of nodeadm's program: nodestrap(8), UNITS
+nodestrap: or leave the units and let nodestrap take the place of nodeadm's program: nodestrap-nodeadm(7)
 nodestrap: kubelet.service is enabled: a boot would start it before the node is configured. It is started when its turn has come: systemctl disable kubelet"
 try "rpm -i beside it says what to do" telling "$advice" rpm_ -i "$rpm"
 try "the image's nodeadm stays" own
