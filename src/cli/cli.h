@@ -75,11 +75,18 @@ typedef enum Stage {
                                          * to be root, and owes a report */
 } Stage;
 
+/* The purpose of a command; help lists by it. */
+typedef enum Use { USE_NODE, USE_BEFORE, USE_AFTER, USE_UNITS, USE_PROGRAM, _USE_MAX } Use;
+
+/* The words behind its name, a line for the list, more for its own help, and two examples, a line each. */
+#define HELP(usage, line, about, examples) usage "\0" line "\0" about "\0" examples
+typedef enum HelpText { HELP_USAGE, HELP_LINE, HELP_ABOUT, HELP_EXAMPLES } HelpText;
+
 typedef struct Run Run;                 /* commands/run.h: what the stages hand to each other */
 typedef struct Command Command;
 struct Command {
         const char *words;              /* "config check" */
-        const char *help;
+        const char *help;               /* HELP(), of which help.c takes the parts */
         uint64_t flags;                 /* bits of Flag */
         const Command *dry_run;         /* what it becomes with --dry-run */
         int (*run)(Run *run);           /* what it does there: 0, or a negative errno with a diagnostic */
@@ -87,6 +94,7 @@ struct Command {
         uint64_t powers;                /* what it keeps of root's (base/power.h); POWER_ALL: it is root's to
                                          * the end */
         unsigned names;                 /* bits of ProgramName: under which of them it is listed and found */
+        Use use;
         Stage last;
         bool starts_programs;           /* beside that */
         bool sample;                    /* no source is given to it: it has a configuration of its own */
@@ -106,6 +114,7 @@ typedef struct Options {
         ProgramName name;               /* that the program was called by */
         const Command *command;         /* never NULL */
         const Command *help_for;        /* of the command help: one command, or NULL for all */
+        char *help_group;               /* or all that begin with this word */
         char **sources;                 /* as given, in order; then those that commands/sources.c chooses */
         char **daemons;
         bool skip_config, skip_devices, skip_run;
@@ -113,6 +122,7 @@ typedef struct Options {
                                          * with the others */
         bool strict, partial, strict_node_name, dry_run, development;
         Output output;
+        const char *format;             /* the same, as given */
         const char *root;
         const char *cache;              /* --config-cache, or NULL */
         const char *output_file;        /* --config-output, or NULL */

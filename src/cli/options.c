@@ -3,6 +3,7 @@
  * the command or behind it, and "-c=URI" means the same as "-c URI", because scripts written for nodeadm use
  * all of these. */
 #include "cli/cli.h"
+#include "cli/flags.h"
 
 #include "base/str.h"
 #include "base/time.h"
@@ -18,7 +19,7 @@
 #define LONG_ONLY    256                /* getopt_long() hands out flags that have
                                          * no letter as this and their number */
 
-static const char *const program_names[_PROGRAM_MAX] = { "nodestrap", "nodeadm", "nodeadm-internal" };
+const char *const program_names[_PROGRAM_MAX] = { "nodestrap", "nodeadm", "nodeadm-internal" };
 static const char formats[_OUTPUT_MAX][8] = {
         [OUTPUT_TEXT] = "text", [OUTPUT_JSON] = "json", [OUTPUT_SVG] = "svg",
         [OUTPUT_METRICS] = "metrics", [OUTPUT_SARIF] = "sarif"
@@ -27,116 +28,95 @@ static const char formats[_OUTPUT_MAX][8] = {
 /* Where its argument goes in Options, or that it is given. */
 #define TEXT(member) .text = _Generic(((Options *)NULL)->member, const char *: offsetof(Options, member))
 #define ON(member)   .on = _Generic(((Options *)NULL)->member, bool: offsetof(Options, member))
-static const struct FlagRow {
-        char name[24], argument[8];     /* argument "": it takes none */
-        const char *help;
-        char letter;
-        uint16_t text, on;
-} flags[_FLAG_MAX] = {
+const FlagRow flag_rows[_FLAG_MAX] = {
         [FLAG_CONFIG_SOURCE]      = { "config-source", "URI",
-                "imds://user-data, file://PATH, PATH, each a file or directory, or - for stdin; repeatable "
-                "(default: the sources of the boot, else imds://user-data)",
-                .letter = 'c' },
+                "read the NodeConfig here: imds://user-data, file://PATH, PATH, or - for stdin; repeatable "
+                "(default: the sources of the boot)", .letter = 'c' },
         [FLAG_CONFIG_CACHE]       = { "config-cache", "FILE",
-                                      "keep the merged configuration here; used when no source has one" },
-        [FLAG_SKIP]               = { "skip", "PHASE",
-                                      "leave out a phase: config, devices or run; repeatable",
+                                      "keep the merged NodeConfig here; read it if no source has one" },
+        [FLAG_SKIP]               = { "skip", "PHASE", "leave out config, devices or run; repeatable",
                                       .letter = 's' },
         [FLAG_DAEMON]             = { "daemon", "NAME",
-                                      "only containerd or kubelet, or \"\": none; repeatable",
+                                      "do only containerd or kubelet, or \"\" for neither; repeatable",
                                       .letter = 'd' },
-        [FLAG_DRY_RUN]            = { "dry-run", "", "show the plan, and do nothing of it", ON(dry_run) },
-        [FLAG_STRICT]             = { "strict", "",
-                                      "warnings about the input are errors", ON(strict) },
-        [FLAG_PARTIAL]            = { "partial", "",
-                                      "a drop-in: what only the merged whole must have may be missing",
+        [FLAG_DRY_RUN]            = { "dry-run", "", "print the plan; change nothing", ON(dry_run) },
+        [FLAG_STRICT]             = { "strict", "", "treat warnings about the input as errors", ON(strict) },
+        [FLAG_PARTIAL]            = { "partial", "", "check a drop-in: required keys may be missing",
                                       ON(partial) },
         [FLAG_STRICT_NODE_NAME]   = { "strict-node-name", "",
-                                      "wait for EC2 to say the node's name, for ten minutes at most",
-                                      ON(strict_node_name) },
+                                      "wait up to 10 minutes for the name from EC2", ON(strict_node_name) },
         [FLAG_CREDENTIAL_PLUGIN]  = { "credential-plugin", "NAME",
-                                      "kubeconfig's exec plugin: nodestrap (default) or aws" },
-        [FLAG_OUTPUT]             = { "output", "FORMAT",
-                "text (default) or json; of status also svg, metrics, of config check sarif" },
-        [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write every planned file below DIR",
+                                      "have kubelet call nodestrap (default) or aws" },
+        [FLAG_OUTPUT]             = { "output", "FORMAT", "print text (default) or json", TEXT(format) },
+        [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write each planned file below DIR",
                                       TEXT(write_to) },
         [FLAG_SHOW_SECRETS]       = { "show-secrets", "",
-                                      "with what is free in the configuration; for root and its owner",
+                                      "print secret values, too; for root or the owner of the sources",
                                       ON(show_secrets) },
-        [FLAG_SHOW_DIFF]          = { "show-diff", "", "with what changes in files, line by line",
+        [FLAG_SHOW_DIFF]          = { "show-diff", "", "print the lines that change in each file",
                                       ON(show_diff) },
-        [FLAG_DIFF]               = { "diff", "FILE",
-                                      "only what differs from an earlier plan --output json", TEXT(diff) },
-        [FLAG_MATRIX]             = { "matrix", "TYPES", "a table of many types: TYPE,TYPE, ./FILE or all",
+        [FLAG_DIFF]               = { "diff", "FILE", "compare with an earlier plan --output json",
+                                      TEXT(diff) },
+        [FLAG_MATRIX]             = { "matrix", "TYPES", "print a row for each of TYPE,TYPE, ./FILE or all",
                                       TEXT(matrix) },
         [FLAG_DETAILED_EXITCODE]  = { "detailed-exitcode", "",
-                                      "0: nothing to do, 2: something, 1: called wrongly",
+                                      "exit 0: nothing to do, 2: changes, 1: wrong usage",
                                       ON(detailed_exitcode) },
-        [FLAG_INSTANCE_TYPE]      = { "instance-type", "TYPE",
-                                      "plan for such a machine, not this one; doctor: TYPE,TYPE",
+        [FLAG_INSTANCE_TYPE]      = { "instance-type", "TYPE", "plan for this type, not this machine",
                                       TEXT(instance_type) },
-        [FLAG_KUBELET_VERSION]    = { "kubelet-version", "VERSION", "plan for this kubelet",
+        [FLAG_KUBELET_VERSION]    = { "kubelet-version", "V", "plan for this kubelet",
                                       TEXT(kubelet_version) },
-        [FLAG_CONTAINERD_VERSION] = { "containerd-version", "VERSION", "plan for this containerd",
+        [FLAG_CONTAINERD_VERSION] = { "containerd-version", "V", "plan for this containerd",
                                       TEXT(containerd_version) },
-        [FLAG_DRIVER_VERSION]     = { "driver-version", "VERSION", "plan for this NVIDIA driver",
+        [FLAG_DRIVER_VERSION]     = { "driver-version", "V", "plan for this NVIDIA driver",
                                       TEXT(driver_version) },
-        [FLAG_INTERFACES]         = { "interfaces", "N",
-                                      "show which network card, metric and table N interfaces get" },
-        [FLAG_CONFIG_OUTPUT]      = { "config-output", "FILE",
-                                      "write there instead of stdout", .letter = 'o' },
-        [FLAG_CLUSTER_NAME]       = { "cluster-name", "NAME", "the cluster that the token is for",
+        [FLAG_INTERFACES]         = { "interfaces", "N", "print card, metric and table of N interfaces" },
+        [FLAG_CONFIG_OUTPUT]      = { "config-output", "FILE", "write to FILE (default: stdout)",
+                                      .letter = 'o' },
+        [FLAG_CLUSTER_NAME]       = { "cluster-name", "NAME", "make the token for this cluster",
                                       TEXT(cluster_name) },
-        [FLAG_CLUSTER_ID]         = { "cluster-id", "ID", "the same for a local cluster on an Outpost",
+        [FLAG_CLUSTER_ID]         = { "cluster-id", "ID", "make it for this local cluster on an Outpost",
                                       TEXT(cluster_id) },
         [FLAG_REGION]             = { "region", "REGION",
-                "token: of the cluster; default: AWS_REGION, AWS_DEFAULT_REGION, this instance's; "
-                "sign: only for instances there", TEXT(region) },
+                "use this region (default: AWS_REGION, AWS_DEFAULT_REGION, or that of this instance)",
+                TEXT(region) },
         [FLAG_ROLE_ARN]           = { "role-arn", "ARN", "assume this role first", TEXT(role_arn) },
-        [FLAG_KEY]                = { "key", "FILE",
-                                      "sign: with this private key; verify: by this public one",
-                                      .letter = 'k', TEXT(key) },
-        [FLAG_ACCOUNT]            = { "account", "ID", "sign only for instances of this account",
+        [FLAG_KEY]                = { "key", "FILE", "sign with this private key", .letter = 'k',
+                                      TEXT(key) },
+        [FLAG_ACCOUNT]            = { "account", "ID", "bind the signature to this account",
                                       TEXT(account) },
-        [FLAG_CLUSTER]            = { "cluster", "NAME", "sign only for the cluster of that name",
+        [FLAG_CLUSTER]            = { "cluster", "NAME", "bind the signature to this cluster",
                                       TEXT(cluster) },
         [FLAG_SERIAL]             = { "serial", "N",
-                "what must never be lower than before; default: seconds since 1970", TEXT(serial) },
-        [FLAG_FOR]                = { "for", "GOAL", "registered or ready (default)", TEXT(goal) },
-        [FLAG_TIMEOUT]            = { "timeout", "TIME", "how long to wait; default: 5m, of boot-hook 1m" },
+                                      "set the serial; a node refuses a lower one later (default: the time)",
+                                      TEXT(serial) },
+        [FLAG_FOR]                = { "for", "GOAL", "wait for registered or ready (default)", TEXT(goal) },
+        [FLAG_TIMEOUT]            = { "timeout", "TIME", "give up after TIME, such as 90s (default: 5m)" },
         [FLAG_BUNDLE]             = { "bundle", "FILE",
-                "all that a support case needs, and no secret, as .tar.gz; - is stdout", TEXT(bundle) },
-        [FLAG_EXIT_CODE]          = { "exit-code", "",
-                "end with init's exit status, 0 when all is well, 3 where it has not ended", ON(exit_code) },
-        [FLAG_FOLLOW]             = { "follow", "",
-                "tell each step as it begins and ends, until the boot has a verdict", ON(follow) },
-        [FLAG_LONG]               = { "long", "", "with each step, how long it took and what it found",
-                                      ON(whole) },
-        [FLAG_ACTION]             = { "action", "ACTION", "what became of the interface: add or remove",
+                                      "write what a support case needs, without secrets, as .tar.gz; "
+                                      "- for stdout", TEXT(bundle) },
+        [FLAG_EXIT_CODE]          = { "exit-code", "", "exit as init did; 0: well, 3: not finished",
+                                      ON(exit_code) },
+        [FLAG_FOLLOW]             = { "follow", "", "print each step as it begins and ends, until the end",
+                                      ON(follow) },
+        [FLAG_LONG]               = { "long", "", "also print each step, its time and findings", ON(whole) },
+        [FLAG_ACTION]             = { "action", "ACTION", "add: it has come; remove: it has gone",
                                       .letter = 'a', TEXT(action) },
-        [FLAG_INTERFACE]          = { "interface", "NAME", "the network interface", .letter = 'i',
+        [FLAG_INTERFACE]          = { "interface", "NAME", "set up this interface", .letter = 'i',
                                       TEXT(interface) },
-        [FLAG_ROOT]               = { "root", "DIR",
-                                      "every path read or written lies below DIR, /proc and /sys too",
-                                      TEXT(root) },
-        [FLAG_ASK]                = { "ask", "",
-                                      "also have kubelet and containerd here try the planned files",
+        [FLAG_ROOT]               = { "root", "DIR", "use DIR as /, for /proc and /sys, too", TEXT(root) },
+        [FLAG_ASK]                = { "ask", "", "also start kubelet and containerd on the files; as root",
                                       ON(ask) },
-        [FLAG_DEVELOPMENT]        = { "development", "", "debug log", ON(development) },
-        [FLAG_HELP]               = { "help", "",
-                                      "this text; COMMAND --help for one command", .letter = 'h' },
+        [FLAG_DEVELOPMENT]        = { "development", "", "print debug messages", ON(development) },
+        [FLAG_HELP]               = { "help", "", "print this text", .letter = 'h' },
         [FLAG_VERSION]            = { "version", "", "print the version" },
 };
 
-/* Where an option is another one than of the other commands. */
-static const struct { const char *words; Flag flag; const char *help; } own_help[] = {
-        { "init", FLAG_CONFIG_SOURCE,
-          "imds://user-data or file://PATH, a file or directory; repeatable (default: the sources of "
-          "the boot, else imds://user-data)" },
-        { "doctor", FLAG_CONFIG_SOURCE,
-          "imds://user-data, file://PATH, PATH, each a file or directory, or - for stdin; repeatable "
-          "(default: the sources of the boot, else a plain NodeConfig)" },
-        { "config schema", FLAG_STRICT, "a closed one, for editors" },
+/* Habits of other programs. */
+static const struct { char typed[12], meant[16]; } habits[] = {
+        { "validate", "config check" }, { "lint", "config check" }, { "apply", "init" },
+        { "bootstrap", "init" }, { "logs", "status" }, { "v", "--version" }, { "V", "--version" },
+        { "verbose", "--development" }, { "debug", "--development" }, { "format", "--output" },
 };
 
 void options_done(Options *o) {
@@ -144,6 +124,7 @@ void options_done(Options *o) {
         o->daemons = strv_free(o->daemons);
         o->instance_types = strv_free(o->instance_types);
         o->argv = strv_free(o->argv);
+        free(o->help_group);
 }
 
 /* nodeadm looks for the names that it knows and passes over others without a word; called by its name, so do
@@ -177,13 +158,11 @@ static int add_daemon(Options *o, const char *name, Diag *diag) {
         return r;
 }
 
-static int set_output(Options *o, const char *format, Diag *diag) {
+/* check_output() refuses the rest, when it knows the command. */
+static void set_output(Options *o, const char *format) {
         for (o->output = 0; o->output < _OUTPUT_MAX; o->output++)
                 if (streq(format, formats[o->output]))
-                        return 0;
-        return usage(diag,
-                     "--output takes text or json, of status also svg or metrics, of config check also "
-                     "sarif, not \"%s\"", format);
+                        return;
 }
 
 static int set_plugin(Options *o, const char *name, Diag *diag) {
@@ -217,17 +196,17 @@ static int set_interfaces(Options *o, const char *text, Diag *diag) {
 }
 
 static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
-        if (flags[flag].on > 0)
-                *(bool *)((char *)o + flags[flag].on) = true;
-        if (flags[flag].text > 0)
-                *(const char **)(void *)((char *)o + flags[flag].text) = argument;
+        if (flag_rows[flag].on > 0)
+                *(bool *)((char *)o + flag_rows[flag].on) = true;
+        if (flag_rows[flag].text > 0)
+                *(const char **)(void *)((char *)o + flag_rows[flag].text) = argument;
         switch (flag) {
         case FLAG_CONFIG_SOURCE:      strv_add(&o->sources, argument); return 0;
         case FLAG_CONFIG_CACHE:       o->cache = *argument ? argument : NULL; return 0;
         case FLAG_SKIP:               return add_skip(o, argument, diag);
         case FLAG_DAEMON:             return add_daemon(o, argument, diag);
         case FLAG_CREDENTIAL_PLUGIN:  return set_plugin(o, argument, diag);
-        case FLAG_OUTPUT:             return set_output(o, argument, diag);
+        case FLAG_OUTPUT:             set_output(o, argument); return 0;
         case FLAG_WRITE_TO:
                 return *argument ? 0 : usage(diag, "--write-to takes the name of a directory");
         case FLAG_INSTANCE_TYPE:      strv_add(&o->instance_types, argument); return 0;
@@ -246,7 +225,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
 
 /* What getopt_long() calls a flag: its letter, where it has one. */
 static int flag_value(size_t flag) {
-        return flags[flag].letter ? flags[flag].letter : LONG_ONLY + (int)flag;
+        return flag_rows[flag].letter ? flag_rows[flag].letter : LONG_ONLY + (int)flag;
 }
 
 /* The other way round; _FLAG_MAX for a value that is no flag's. */
@@ -257,14 +236,31 @@ static Flag flag_of(int value) {
         return (Flag)i;
 }
 
+static const char *habit(const char *typed) {
+        for (size_t i = 0; i < ARRAY_SIZE(habits); i++)
+                if (streq(typed, habits[i].typed))
+                        return habits[i].meant;
+        return NULL;
+}
+
+/* "chek" is near "check", too, the last word of "config check". */
 static int unknown_command(const char *words, ProgramName name, const CommandTable *commands, Diag *diag) {
         Nearest near = { .text = words };
-        for (size_t i = 0; i < commands->n; i++)
-                if (commands->items[i].names & BIT(name))
-                        nearest_try(&near, commands->items[i].words);
+        const char *meant = name == PROGRAM_NODESTRAP ? habit(words) : NULL;
+        for (size_t i = 0; i < commands->n; i++) {
+                const Command *c = &commands->items[i];
+                const char *last = near.best, *group = strchr(c->words, ' ');
+                if (!(c->names & BIT(name)))
+                        continue;
+                nearest_try(&near, c->words);
+                if (group)
+                        nearest_try(&near, group + 1);
+                if (near.best != last)
+                        meant = c->words;
+        }
         int r = usage(diag, "there is no command \"%s\"%s; see %s --help", words,
                       name == PROGRAM_NODESTRAP ? "" : " under this name", program_names[name]);
-        diag_suggest_name(diag, "", near.best);
+        diag_suggest_name(diag, "", meant);
         return r;
 }
 
@@ -305,23 +301,25 @@ static int refuse_rest(const Command *c, const char *rest, const Options *o, Dia
                      program_names[o->name], c->words);
 }
 
-/* "config", "check" → the row of that command; "config" alone is a question for help. */
+/* "config", "check" → the row of that command; "config" alone asks for help on its commands. */
 static int find_command(char *const *words, const CommandTable *commands, Options *o, Diag *diag) {
         _free_ char *joined = strv_join(words, " "), *group = xasprintf("%s ", joined);
         const char *rest = NULL;
 
-        if (!words)
+        if (!words || !*words)
                 return 0;
         const Command *c = command_of(joined, o->name, commands, &rest);
         if (c && rest && !takes_sources(c, words, o))
                 return refuse_rest(c, rest, o, diag);
         if (c)
                 o->command = c;
-        if (c || streq(joined, commands->help->words))
+        if (c)
                 return 0;
         for (size_t i = 0; i < commands->n; i++)
-                if (commands->items[i].names & BIT(o->name) && startswith(commands->items[i].words, group))
+                if (commands->items[i].names & BIT(o->name) && startswith(commands->items[i].words, group)) {
+                        o->help_group = xstrdup(words[0]);
                         return 0;
+                }
         return unknown_command(joined, o->name, commands, diag);
 }
 
@@ -337,35 +335,46 @@ static int refuse_flag(int value, const char *word, char *const *words, const Co
         int n = (int)strcspn(word, "=");
         if (value == ':')
                 return usage(diag, "option %.*s lacks its value; %s", n, word, see);
-        if (optopt && flag_of(optopt) == _FLAG_MAX)
-                return usage(diag, "option -%c is unknown; %s", optopt, see);
+        if (optopt && flag_of(optopt) == _FLAG_MAX) {
+                int r = usage(diag, "option -%c is unknown; %s", optopt, see);
+                diag_suggest_name(diag, "", habit((const char[]){ (char)optopt, 0 }));
+                return r;
+        }
         if (optopt)
                 return usage(diag, "option %.*s takes no value; %s", n, word, see);
+        const char *meant = habit(word + strspn(word, "-"));
         Nearest near = { .text = word + strspn(word, "-") };
         for (size_t i = 0; i < _FLAG_MAX; i++)
                 if (!c || c->flags & BIT(i))
-                        nearest_try(&near, flags[i].name);
+                        nearest_try(&near, flag_rows[i].name);
         int r = usage(diag, "option %.*s is unknown; %s", n, word, see);
-        diag_suggest_name(diag, "--", near.best);
+        diag_suggest_name(diag, meant ? "" : "--", meant ?: near.best);
         return r;
+}
+
+static int check_output(const Options *o, Diag *diag) {
+        const Command *c = o->command;
+        bool fits = o->output <= OUTPUT_JSON || (o->output <= OUTPUT_METRICS && c->draws) ||
+                    (o->output == OUTPUT_SARIF && c->finds);
+        if (fits)
+                return 0;
+        return usage(diag, "%s --output prints %s, not \"%s\"", c->words,
+                     flag_help(FLAG_OUTPUT, c) + strlen("print "), o->format);
 }
 
 static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
         const char *words = o->command->words;
         for (size_t i = 0; i < _FLAG_MAX; i++)
                 if (seen[i] && !(o->command->flags & BIT(i))) {
-                        int r = usage(diag, "%s does not take --%s; see %s %s --help", words, flags[i].name,
+                        int r = usage(diag, "%s does not take --%s; see %s %s --help", words, flag_rows[i].name,
                                       program_names[o->name], words);
                         /* nodeadm's -o is a file; most other programs' is how they print */
                         if (i == FLAG_CONFIG_OUTPUT && o->command->flags & BIT(FLAG_OUTPUT))
-                                diag_suggest(diag, "--%s", flags[FLAG_OUTPUT].name);
+                                diag_suggest(diag, "--%s", flag_rows[FLAG_OUTPUT].name);
                         return r;
                 }
-        if ((o->output == OUTPUT_SVG || o->output == OUTPUT_METRICS) && !o->command->draws)
-                return usage(diag, "%s cannot be %s: --output takes text or json here", words,
-                             o->output == OUTPUT_SVG ? "drawn" : "told in metrics");
-        if (o->output == OUTPUT_SARIF && !o->command->finds)
-                return usage(diag, "--output sarif is for config check; of %s it takes text or json", words);
+        if (check_output(o, diag) < 0)
+                return -EINVAL;
         if (o->each && seen[FLAG_CONFIG_SOURCE])
                 return usage(diag,
                              "%s takes files, each a configuration by itself, or --config-source, for one "
@@ -389,13 +398,13 @@ static void make_getopt_tables(struct option *longs, char *shorts) {
         *shorts++ = '-';        /* hand out the command's words, too, whatever POSIXLY_CORRECT says */
         *shorts++ = ':';        /* tell a missing value from an unknown option; we print, not getopt */
         for (size_t i = 0; i < _FLAG_MAX; i++) {
-                longs[i] = (struct option){ .name = flags[i].name,
-                                            .has_arg = *flags[i].argument ? required_argument : no_argument,
+                longs[i] = (struct option){ .name = flag_rows[i].name,
+                                            .has_arg = *flag_rows[i].argument ? required_argument : no_argument,
                                             .val = flag_value(i) };
-                if (!flags[i].letter)
+                if (!flag_rows[i].letter)
                         continue;
-                *shorts++ = flags[i].letter;
-                if (*flags[i].argument)
+                *shorts++ = flag_rows[i].letter;
+                if (*flag_rows[i].argument)
                         *shorts++ = ':';
         }
         *shorts = 0;
@@ -428,7 +437,7 @@ static int parse_argv(int argc, char **argv, const CommandTable *commands, Optio
                 }
                 Flag flag = flag_of(value);
                 p->seen[flag] = true;
-                r = set_flag(o, flag, argument + (flags[flag].letter && *argument == '='), diag);
+                r = set_flag(o, flag, argument + (flag_rows[flag].letter && *argument == '='), diag);
         }
         for (int i = optind; i < argc; i++)     /* behind "--" */
                 strv_add(&p->words, argv[i]);
@@ -456,10 +465,10 @@ static char *respell(const char *word, bool daemons) {
         if (n == 1)
                 return !daemons && streq(name, "d") ? xstrdup("--development") : xasprintf("-%s", name);
         for (size_t i = 0; i < _FLAG_MAX; i++) {
-                if (strlen(flags[i].name) != n || strncmp(flags[i].name, name, n) != 0)
+                if (strlen(flag_rows[i].name) != n || strncmp(flag_rows[i].name, name, n) != 0)
                         continue;
-                int on = value && !*flags[i].argument ? parse_bool(value) : -EINVAL;
-                return on == 0 ? NULL : xasprintf("--%s", on > 0 ? flags[i].name : name);
+                int on = value && !*flag_rows[i].argument ? parse_bool(value) : -EINVAL;
+                return on == 0 ? NULL : xasprintf("--%s", on > 0 ? flag_rows[i].name : name);
         }
         return xstrdup(word);
 }
@@ -467,9 +476,9 @@ static char *respell(const char *word, bool daemons) {
 /* Is the next word the value of this one? */
 static bool takes_next(const char *word) {
         for (size_t i = 0; i < _FLAG_MAX; i++) {
-                bool is_long = startswith(word, "--") && streq(word + 2, flags[i].name);
-                bool is_short = word[0] == '-' && word[1] && word[1] == flags[i].letter && !word[2];
-                if (*flags[i].argument && (is_long || is_short))
+                bool is_long = startswith(word, "--") && streq(word + 2, flag_rows[i].name);
+                bool is_short = word[0] == '-' && word[1] && word[1] == flag_rows[i].letter && !word[2];
+                if (*flag_rows[i].argument && (is_long || is_short))
                         return true;
         }
         return false;
@@ -498,7 +507,7 @@ static int ask_about(const Parsed *p, const CommandTable *commands, Options *o, 
         o->command = version && !help ? commands->version : commands->help;
         if (!p->words && !help && !version)
                 return usage(diag, "no command given; %s --help lists them", program_names[o->name]);
-        return 0;
+        return help ? 0 : check_output(o, diag);
 }
 
 int options_parse(int argc, char **argv, const CommandTable *commands, Options *o, Diag *diag) {
@@ -516,9 +525,14 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
         }
         /* also where what stands before it cannot be read: it says what that comes to */
         o->detailed_exitcode = strv_contains(argv, "--detailed-exitcode");
-        int r = parse_argv(argc, argv, commands, o, &p, diag) ?: find_command(p.words, commands, o, diag);
+        int r = parse_argv(argc, argv, commands, o, &p, diag);
         if (r < 0)
                 return r;
+        bool about = p.words && streq(p.words[0], commands->help->words);       /* help plan: plan --help */
+        r = find_command(p.words + about, commands, o, diag);
+        if (r < 0)
+                return r;
+        p.seen[FLAG_HELP] |= about;
         if (p.seen[FLAG_HELP] || p.seen[FLAG_VERSION] || o->command == commands->help)
                 return ask_about(&p, commands, o, diag);
         r = check_flags_fit(o, p.seen, diag);
@@ -528,41 +542,4 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
         if (o->name != PROGRAM_NODESTRAP)
                 o->skip_devices = o->skip_run;
         return r;
-}
-
-/* ---- help ---- */
-
-static const char *help_of(size_t flag, const char *words) {
-        for (size_t i = 0; i < ARRAY_SIZE(own_help); i++)
-                if (own_help[i].flag == flag && streq(own_help[i].words, words))
-                        return own_help[i].help;
-        return flags[flag].help;
-}
-
-static void print_flags(const Command *c) {
-        for (size_t i = 0; i < _FLAG_MAX; i++) {
-                const struct FlagRow *f = &flags[i];
-                char letter[] = { '-', f->letter, ',', ' ', 0 };
-                if (!(c->flags & BIT(i)))
-                        continue;
-                _free_ char *spelled = xasprintf("%s--%s%s%s", f->letter ? letter : "    ", f->name,
-                                                 *f->argument ? " " : "", f->argument);
-                printf("  %-32s %s\n", spelled, help_of(i, c->words));
-        }
-}
-
-void options_print_help(const Options *o, const CommandTable *commands) {
-        if (o->help_for) {
-                printf("nodestrap %s: %s\n\nOptions:\n", o->help_for->words, o->help_for->help);
-                print_flags(o->help_for);
-                return;
-        }
-        printf("nodestrap turns a bare EC2 instance into a working node of an EKS cluster.\n\nCommands:\n");
-        for (size_t i = 0; i < commands->n; i++)
-                if (commands->items[i].names & BIT(o->name))
-                        printf("  %-16s %s\n", commands->items[i].words, commands->items[i].help);
-        printf("\nOptions of every command:\n");
-        print_flags(commands->help);
-        puts("\nSee nodestrap COMMAND --help, nodestrap(8), NodeConfig(5), and nodestrap-codes(7) for every "
-             "code.");
 }

@@ -18,23 +18,31 @@
 enum {
         INIT, PLAN, DOCTOR,
         CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, CONFIG_EXAMPLE, CONFIG_SIGN, CONFIG_VERIFY,
-        TOKEN, WAIT, SEND_EVENTS, STATUS, EXPLAIN,
-        UDEV_NET_MANAGER, BOOT_HOOK,
+        STATUS, WAIT, EXPLAIN,
+        TOKEN, SEND_EVENTS, UDEV_NET_MANAGER, BOOT_HOOK,
         ABOUT_HELP, ABOUT_VERSION,
         _COMMAND_MAX,
 };
 
 static const Command commands[_COMMAND_MAX] = {
         [INIT] = {
-                .words = "init",
-                .help = "make this machine a node: load, validate, detect, plan, apply, report",
+                .words = "init", .use = USE_NODE,
+                .help = HELP("[OPTION...]", "Make this machine a node of an EKS cluster",
+                             "Reads the NodeConfig, plans each step and does what the plan says. Needs "
+                             "root. A second run with the same input changes nothing.",
+                             "init --dry-run\n"
+                             "init -c file:///etc/node.yaml --skip run"),
                 .names = BOTH, .flags = PLANS | BIT(DRY_RUN), .dry_run = &commands[PLAN],
                 .last = STAGE_APPLY, .run = command_init,
                 .powers = POWER_ALL,
         },
         [PLAN] = {
-                .words = "plan",
-                .help = "show what init would do, on this machine or another; changes nothing",
+                .words = "plan", .use = USE_BEFORE,
+                .help = HELP("[OPTION...] [FILE...]", "Show what init would do, on this machine or another",
+                             "Changes nothing and needs no root. A step marked > is on the longest chain "
+                             "to the start of kubelet.",
+                             "plan -c user-data --instance-type p5.48xlarge\n"
+                             "plan --show-diff"),
                 .takes_words = true,
                 .names = OURS, .flags = PLANS | MODELS | BIT(WRITE_TO) | BIT(SHOW_SECRETS) |
                          BIT(SHOW_DIFF) | BIT(DIFF) | BIT(MATRIX) | BIT(DETAILED_EXITCODE) | BIT(INTERFACES),
@@ -42,86 +50,128 @@ static const Command commands[_COMMAND_MAX] = {
                 .powers = POWER_READ, .starts_programs = true,     /* it measures what containers have left */
         },
         [DOCTOR] = {
-                .words = "doctor",
-                .help = "what this machine, or the image below --root, lacks for the plan",
+                .words = "doctor", .use = USE_BEFORE,
+                .help = HELP("[OPTION...]", "Test an image or a machine for a boot",
+                             "Names missing programs, units and modules, and versions that do not fit. "
+                             "Exits with 70 if a boot would fail.",
+                             "doctor\n"
+                             "doctor --root /mnt --instance-type p5.48xlarge --strict"),
                 .names = OURS, .flags = LOADS | MODELS | BIT(OUTPUT) | BIT(ASK), .sample = true,
                 .last = STAGE_ROOT, .run = command_doctor,
                 .powers = POWER_READ | POWER_LOOK, .starts_programs = true,
         },
         [CONFIG_CHECK] = {
-                .words = "config check",
-                .help = "validate the configuration, or each FILE by itself",
+                .words = "config check", .use = USE_BEFORE,
+                .help = HELP("[OPTION...] [FILE...]", "Validate the merged sources, or each FILE alone",
+                             "The exit status is that of the first FILE that is not valid.",
+                             "config check --strict user-data\n"
+                             "config check --output sarif nodes/*.yaml"),
                 .names = BOTH, .flags = LOADS | BIT(OUTPUT) | BIT(PARTIAL), .finds = true,
                 .last = STAGE_ROOT, .run = command_config_check, .done = "The configuration is valid.",
         },
         [CONFIG_DUMP] = {
-                .words = "config dump",
-                .help = "print the merged NodeConfig as JSON",
+                .words = "config dump", .use = USE_BEFORE,
+                .help = HELP("[OPTION...]", "Print the merged NodeConfig as JSON",
+                             "Hides nothing: the output may hold secrets.",
+                             "config dump -c user-data\n"
+                             "config dump -o merged.json"),
                 .names = BOTH, .flags = LOADS | BIT(CONFIG_CACHE) | BIT(CONFIG_OUTPUT),
                 .last = STAGE_CONFIG, .run = command_config_dump, .unchecked = true,
         },
         [CONFIG_SCHEMA] = {
-                .words = "config schema",
-                .help = "print the JSON Schema of a NodeConfig",
+                .words = "config schema", .use = USE_BEFORE,
+                .help = HELP("[OPTION...]", "Print the JSON Schema of a NodeConfig",
+                             "Has an example of each key, and the version that brought it.",
+                             "config schema\n"
+                             "config schema --strict -o schema.json"),
                 .names = OURS, .flags = ROOT | BIT(CONFIG_OUTPUT) | BIT(STRICT),
                 .last = STAGE_START, .run = command_config_schema,
         },
         [CONFIG_EXAMPLE] = {
-                .words = "config example",
-                .help = "print a NodeConfig to start from: config example p5.48xlarge",
+                .words = "config example", .use = USE_BEFORE,
+                .help = HELP("TYPE", "Print a NodeConfig to start from",
+                             "Fits the instance type TYPE. Change the cluster, then check and plan it.",
+                             "config example p5.48xlarge >user-data\n"
+                             "config example m7i.large"),
                 .names = OURS, .flags = ROOT, .takes_words = true,
                 .last = STAGE_ROOT, .run = command_config_example,
         },
         [CONFIG_SIGN] = {
-                .words = "config sign",
-                .help = "print the sources as user data that is signed",
+                .words = "config sign", .use = USE_BEFORE,
+                .help = HELP("-k KEY.pem [OPTION...]", "Print the sources as signed user data",
+                             "Unbound, the signature counts on each machine that trusts the key.",
+                             "config sign -k ops.pem -c user-data >signed\n"
+                             "config sign -k ops.pem -c user-data --cluster training -o signed"),
                 .names = OURS,
                 .flags = ROOT | BIT(CONFIG_SOURCE) | BIT(CONFIG_OUTPUT) | BIT(KEY) | BIT(ACCOUNT) |
                          BIT(REGION) | BIT(CLUSTER) | BIT(SERIAL),
                 .last = STAGE_ROOT, .run = command_config_sign,
         },
         [CONFIG_VERIFY] = {
-                .words = "config verify",
-                .help = "say who has signed the configuration, or why it does not count",
+                .words = "config verify", .use = USE_BEFORE,
+                .help = HELP("[OPTION...]", "Print who signed the sources, and for whom",
+                             "Exits with 11 and the reason if the signature does not count.",
+                             "config verify -c signed\n"
+                             "config verify -k ops.pub -c signed"),
                 .names = OURS, .flags = ROOT | BIT(CONFIG_SOURCE) | BIT(KEY),
                 .last = STAGE_ROOT, .run = command_config_verify,
                 .done = "The configuration is signed.",
         },
         [TOKEN] = {
-                .words = "token",
-                .help = "a token for the API server of an EKS cluster, for kubelet and kubectl",
+                .words = "token", .use = USE_UNITS,
+                .help = HELP("--cluster-name NAME [OPTION...]", "Print a token for the API server of an EKS cluster",
+                             "kubelet and kubectl run it as their exec plugin.",
+                             "token --cluster-name training\n"
+                             "token --cluster-name training --region us-west-2"),
                 .names = OURS, .flags = EVERY | ASKS,
                 .last = STAGE_START, .run = command_token,
         },
         [WAIT] = {
-                .words = "wait",
-                .help = "wait until this node has joined its cluster, or say why it does not",
+                .words = "wait", .use = USE_AFTER,
+                .help = HELP("[OPTION...]", "Wait until this node has joined its cluster",
+                             "Prints what stands in the way. Exits with 60 if the node does not join in "
+                             "time.",
+                             "wait --timeout 10s\n"
+                             "wait --for registered"),
                 .names = OURS, .flags = ROOT | BIT(FOR) | BIT(TIMEOUT),
                 .last = STAGE_ROOT, .run = command_wait,
         },
         [SEND_EVENTS] = {
-                .words = "send-events",
-                .help = "tell the cluster what failed here, for half an hour (nodestrap-event.service)",
+                .words = "send-events", .use = USE_UNITS,
+                .help = HELP("[OPTION...]", "Send recorded failures to the cluster",
+                             "Tries for half an hour. nodestrap-event.service runs it.",
+                             "send-events\n"
+                             "send-events --development"),
                 .names = OURS, .flags = ROOT,
                 .last = STAGE_ROOT, .run = command_send_events,
         },
         [STATUS] = {
-                .words = "status",
-                .help = "what this boot did, and what it is doing",
+                .words = "status", .use = USE_AFTER,
+                .help = HELP("[OPTION...]", "Show what this boot did, and what it is doing",
+                             "Prints the verdict, the cause of a failure and what to do next, in eight "
+                             "lines.",
+                             "status --long\n"
+                             "status --bundle node.tar.gz"),
                 .names = OURS, .flags = ROOT | BIT(OUTPUT) | BIT(BUNDLE) | BIT(EXIT_CODE) | BIT(FOLLOW) |
                          BIT(LONG),
                 .draws = true,
                 .last = STAGE_ROOT, .run = command_status,
         },
         [EXPLAIN] = {
-                .words = "explain",
-                .help = "print the manual on a code, a warning or a key: explain EFABRIC hugePages",
+                .words = "explain", .use = USE_AFTER,
+                .help = HELP("WORD...", "Print the manual on a code, a warning or a key",
+                             "Needs no man: the texts are those of nodestrap-codes(7) and NodeConfig(5).",
+                             "explain EFABRIC\n"
+                             "explain hugePages.mode driver-options"),
                 .names = OURS, .flags = ROOT, .takes_words = true,
                 .last = STAGE_ROOT, .run = command_explain,
         },
         [UDEV_NET_MANAGER] = {
-                .words = "udev-net-manager",
-                .help = "set up a network interface that has come or gone; udev's rule calls it",
+                .words = "udev-net-manager", .use = USE_UNITS,
+                .help = HELP("-a ACTION -i NAME [OPTION...]", "Set up a network interface that has come or gone",
+                             "A udev rule runs it for each interface.",
+                             "udev-net-manager --action add --interface ens6 --dry-run\n"
+                             "udev-net-manager --action remove --interface ens6 --dry-run"),
                 .names = OURS | INTERNAL,
                 .flags = ROOT | BIT(ACTION) | BIT(INTERFACE) | BIT(DRY_RUN),
                 .dry_run = &commands[UDEV_NET_MANAGER],
@@ -129,15 +179,33 @@ static const Command commands[_COMMAND_MAX] = {
                 .powers = POWER_ALL,
         },
         [BOOT_HOOK] = {
-                .words = "boot-hook",
-                .help = "wait until the network of this boot is complete, or say which link is not",
+                .words = "boot-hook", .use = USE_UNITS,
+                .help = HELP("[OPTION...]", "Wait until the network of this boot is complete",
+                             "Names each link that is not ready, and why.",
+                             "boot-hook\n"
+                             "boot-hook --timeout 5s"),
                 .names = OURS | INTERNAL, .flags = ROOT | BIT(TIMEOUT),
                 .last = STAGE_ROOT, .run = command_boot_hook,
                 .powers = POWER_ALL,
         },
-        [ABOUT_HELP]    = { .words = "help", .flags = ROOT, .last = STAGE_START, .run = command_help },
-        [ABOUT_VERSION] = { .words = "version", .flags = EVERY, .last = STAGE_START,
-                            .run = command_version },
+        [ABOUT_HELP] = {
+                .words = "help", .use = USE_PROGRAM,
+                .help = HELP("[COMMAND]", "Print help on a command",
+                             "nodestrap turns a bare EC2 instance into a GPU node of an EKS cluster. It reads "
+                             "a NodeConfig from user data, plans each step, does what the plan says, and "
+                             "starts kubelet.",
+                             "config example p5.48xlarge >user-data\n"
+                             "plan -c user-data --instance-type p5.48xlarge"),
+                .names = OURS, .flags = ROOT,
+                .last = STAGE_START, .run = command_help,
+        },
+        [ABOUT_VERSION] = {
+                .words = "version", .use = USE_PROGRAM,
+                .help = HELP("[OPTION...]", "Print the version", "The commit stands behind it in brackets.",
+                             "version\nversion --output json"),
+                .names = OURS, .flags = EVERY | BIT(OUTPUT),
+                .last = STAGE_START, .run = command_version,
+        },
 };
 
 const CommandTable command_table = {

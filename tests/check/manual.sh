@@ -17,19 +17,24 @@ try "there are codes to compare" test "$(codes | wc -l)" -gt 20
 try "the manual's table of codes is the program's" diff <(codes) <(manual_codes)
 try "there are options to compare" test "$(flags | wc -l)" -gt 10
 help_says() { "${NODESTRAP:-$top/build/nodestrap}" "${@:2}" --help | grep -F -- "$1"; }
-try "help is of the command: init takes URIs alone" help_says '--config-source URI          imds://user-data or file://PATH, a file or directory; repeatable' init
-try "others also a path" help_says 'file://PATH, PATH, each a file or directory, or - for stdin' plan
-try "a schema is strict otherwise" help_says '--strict                     a closed one, for editors' config schema
+try "help is of the command: init takes URIs alone" help_says 'file://PATH; repeatable (default: the sources of' init
+try "others also a path" help_says 'file://PATH, PATH, or - for stdin; repeatable' plan
+try "a schema is strict otherwise" help_says '--strict                 print a closed one, for editors' config schema
+try "sarif is for config check" help_says '--output FORMAT          print text (default), json or sarif' config check
+try "pictures are for status" help_says '--output FORMAT          print text (default), json, svg or metrics' status
+try "and neither for plan" help_says '--output FORMAT          print text (default) or json' plan
 # The options of a command, by its help and by its page; those of all commands are in nodestrap(8).
 common='--root --development --help --version'
 page_of() { echo "$top/debian/nodestrap-${1%% *}".[18]; }
+own() { grep -vxE -- "${common// /|}" | sort -u; }
 # shellcheck disable=SC2086      # a command may be two words
-help_options() { local c; for c; do "${NODESTRAP:-$top/build/nodestrap}" $c --help; done | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | grep -vxE -- "${common// /|}" | sort -u; }
+help_options() { local c; for c; do "${NODESTRAP:-$top/build/nodestrap}" $c --help; done | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | own; }
 page_options() { sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/{s/\\f.//g; s/\\-/-/g; p}' "$1" | awk '/^\.TP/ { getline; print }' | grep -oE -- '--[a-z-]+' | sort -u; }
 for c in init plan doctor status wait token explain send-events udev-net-manager boot-hook; do
-        try "nodestrap-$c has its options, and no others" diff <(help_options "$c") <(page_options "$(page_of "$c")")
+        try "nodestrap-$c has its options, and no others" diff <(help_options "$c") <(page_options "$(page_of "$c")" | own)
 done
-try "so has nodestrap-config of all its words" diff <(help_options config\ {check,dump,schema,example,sign,verify}) <(page_options "$(page_of config)")
+try "so has nodestrap-config of all its words" diff <(help_options config\ {check,dump,schema,example,sign,verify}) <(page_options "$(page_of config)" | own)
+first_section() { [ "$(grep '^\.SH' "$1" | grep -vE 'NAME|SYNOPSIS' | head -1)" = ".SH EXAMPLE" ]; }
 try "nodestrap(8) has those of all commands" diff <(page_options "$manual") <(tr ' ' '\n' <<<"$common" | sort)
 try "the completion has every option" mentions "$(cat "$completion")"
 try "the manual has every command" commands_in "$manual"
@@ -55,6 +60,10 @@ complete_line() {                        # what bash offers behind these words
                 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; _nodestrap; printf "%s\n" "${COMPREPLY[@]}"' bash "$completion" "$@"
 }
 if [ -e /usr/share/bash-completion/bash_completion ]; then
+        try "help offers commands" has_all "$(complete_line nodestrap help '')" plan config version
+        try "and their words" has_all "$(complete_line nodestrap help config '')" check sign
+        try "commands are offered, with help and version" has_all "$(complete_line nodestrap '')" init help version --version
+        try "version has its option" has_all "$(complete_line nodestrap version --)" --output
         try "config offers its words" diff <(complete_line nodestrap config '' | sort) <(printf '%s\n' check dump example schema sign verify)
         try "plan offers --instance-type" grep -qx -- --instance-type <(complete_line nodestrap plan --)
         try "init does not" bash -c '! grep -qx -- --instance-type' < <(complete_line nodestrap init --)
@@ -77,9 +86,11 @@ zsh_line() {
                 run() { source $file }; run' zsh "$top/debian/nodestrap.zsh-completion" "$@"
 }
 if command -v zsh >/dev/null; then
-        try "zsh offers commands" has_all "$(zsh_line nodestrap '')" init plan config explain udev-net-manager
+        try "zsh offers commands" has_all "$(zsh_line nodestrap '')" init plan config explain udev-net-manager help version
+        try "help offers them, too" has_all "$(zsh_line nodestrap help '')" plan config version
+        try "and words of config" has_all "$(zsh_line nodestrap help config '')" check sign
         try "config its words" diff <(zsh_line nodestrap config '' | sort) <(printf '%s\n' check dump example schema sign verify)
-        try "options with their help" has_all "$(zsh_line nodestrap config check --)" '--partial:a drop-in: what only the merged whole must have may be missing' '--root:every path read or written lies below DIR, /proc and /sys too'
+        try "options with their help" has_all "$(zsh_line nodestrap config check --)" '--partial:check a drop-in: required keys may be missing' '--root:use DIR as /, for /proc and /sys, too'
         try "of the command alone" bash -c '! grep -q "^--instance-type:" <<<"$1" && grep -q "^--skip:" <<<"$1"' x "$(zsh_line nodestrap init --)"
         try "forms" diff <(zsh_line nodestrap config check --output '' | sort | xargs) <(echo json sarif text)
         try "types" has_all "$(zsh_line nodestrap plan --instance-type '')" p5.48xlarge g6.xlarge
