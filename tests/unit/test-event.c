@@ -200,21 +200,7 @@ TEST(nobody_to_tell) {
         b.report = (Report){ .command = "init", .phases = "config,devices,run", .step = "source" };
         event_of_run(b.root, &b.report, &b.verdict, false);
         ASSERT_EQ(waiting(&b), 0);
-        b.report = (Report){ .command = "init", .phases = "config", .config = &b.config, .region =
-                                                                                                                         * "us-west-2"
-                                                                                                                         * };
-                                                                                                                         * 
-                                                                                                                         * 
-                                                                                                                         * 
-                                                                                                                         * 
-                                                                                                                         * 
-                                                                                                                         * 
-                                                                                                                         * /*
-                                                                                                                         * the
-                                                                                                                         * name
-                                                                                                                         * is
-                                                                                                                         * unknown
-                                                                                                                         * */
+        b.report = (Report){ .command = "init", .phases = "config", .config = &b.config, .region = "us-west-2" };       /* the name is unknown */
         event_of_run(b.root, &b.report, &b.verdict, false);
         ASSERT_EQ(waiting(&b), 0);
         event_of_run(b.root, &b.report, &all_well, true);

@@ -100,8 +100,7 @@ TEST(behind_a_fabric_that_may_have_failed) {
         BOX(b, "p5.48xlarge");
         ASSERT_TRUE(strv_contains(health(&b)->after_any, "await-fabric:fabric"));
         ASSERT_TRUE(strv_contains(health(&b)->after_any, "start-unit:nvidia-fabricmanager.service"));
-        ASSERT_TRUE(strv_contains(health(&b)->after_any, "check-efa:efa"));    /* nor does it wait in vain
-                                                                                * for EFA */
+        ASSERT_TRUE(strv_contains(health(&b)->after_any, "check-efa:efa"));    /* nor does it wait in vain for EFA */
         ASSERT_TRUE(!strv_contains(health(&b)->after, "await-fabric:fabric"));
         Variable profile = { (char *)"1g.10gb", (char *)"7" };
         MigRequest mig = { .profiles = &profile, .n_profiles = 1 };

@@ -878,8 +878,7 @@ TEST(status_comes_back_and_ec2_is_not_asked_again) {
         again.options.imds = &imds;
         again.options.cached_status = status;
         run_ok(&again);
-        ASSERT_EQ(imds.requests, 2);            /* the format of nodeadm has no place for the address and
-                                                 * the domain */
+        ASSERT_EQ(imds.requests, 2);            /* the format of nodeadm has no place for the address and the domain */
         ASSERT_EQ(ec2_names + ec2_limits, 0);
         ASSERT_STREQ(again.host->instance.ipv4, "10.1.2.3");
         ASSERT_STREQ(again.host->instance.domain, "amazonaws.com");

@@ -322,8 +322,7 @@ TEST(pauses_are_what_the_answer_says) {
                 uint64_t first = retry_pause(&policy, n, true, 0, &last);
                 ASSERT_TRUE(first >= 1000 && first <= 3000 && last == first);
                 ASSERT_TRUE(retry_pause(&policy, n, true, 0, &last) <= MIN(3 * first, 9000u));
-                last = 0;               /* the pause that the service asks for is the least, and no client
-                                         * comes at once after it */
+                last = 0;               /* the pause that the service asks for is the least, and no client comes at once after it */
                 ASSERT_TRUE(retry_pause(&policy, n, true, 50000, &last) >= 50000 && last <= 100000);
                 ASSERT_TRUE(retry_pause(&plain, n, false, 50000, &last) >= 50000 && last <= 100000);
         }

@@ -28,9 +28,7 @@ TEST(states) {
                 { "ADDED",    BOOT,    "\"Unknown\"", KUBE_NODE_REGISTERED },
                 { "ADDED",    BOOT,    "true",        KUBE_NODE_REGISTERED },
                 { "ADDED",    "other", "\"True\"",    KUBE_NODE_STALE      },
-                { "ADDED",    "",      "\"True\"",    KUBE_NODE_READY      },    /* kubelet could not say:
-                                                                                  * it alone reports Ready
-                                                                                  * */
+                { "ADDED",    "",      "\"True\"",    KUBE_NODE_READY      },    /* kubelet could not say: it alone reports Ready */
                 { "DELETED",  BOOT,    "\"True\"",    KUBE_NODE_ABSENT     },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

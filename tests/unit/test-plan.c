@@ -116,11 +116,7 @@ TEST(filter) {
         plan_filter(s.plan, (bool[_PHASE_MAX]){}, daemons);
         ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/containerd/config.toml"));
         ASSERT_TRUE(!plan_find(s.plan, "start-unit:containerd.service"));
-        ASSERT_TRUE(!plan_find(s.plan, "prune-files:/var/lib/nodestrap/manifest.json"));        /* the
-                                                                                                 * containerd
-                                                                                                 * files are
-                                                                                                 * not stale
-                                                                                                 * */
+        ASSERT_TRUE(!plan_find(s.plan, "prune-files:/var/lib/nodestrap/manifest.json"));        /* the containerd files are not stale */
         ASSERT_TRUE(plan_find(s.plan, "start-unit:kubelet.service"));
         ASSERT_TRUE(plan_find(s.plan, "write-file:/run/nodeadm/init"));
         strv_free(daemons);

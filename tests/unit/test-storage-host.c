@@ -139,8 +139,7 @@ TEST(disks) {
         d = disk(r.host, "nvme0n1");
         ASSERT_TRUE(d->in_use);
         join_is(d->partitions, "nvme0n1p1");
-        ASSERT_EQ(d->content.kind, CONTENT_UNKNOWN);    /* EBS volumes do not count; there is no dev/nvme0n1
-                                                         * */
+        ASSERT_EQ(d->content.kind, CONTENT_UNKNOWN);    /* EBS volumes do not count; there is no dev/nvme0n1 */
         ASSERT_EQ(waits, 0);
 }
 
@@ -245,8 +244,7 @@ TEST(disk_that_does_not_answer) {
         const Disk *d = disk(r.host, "nvme1n1");
         ASSERT_EQ(d->content.kind, CONTENT_UNREADABLE);
         ASSERT_STREQ(d->content.error, "it did not answer within 5 s");
-        ASSERT_EQ(disk(r.host, "nvme2n1")->content.kind, CONTENT_BLANK);        /* the content of the others
-                                                                                 * is known anyway */
+        ASSERT_EQ(disk(r.host, "nvme2n1")->content.kind, CONTENT_BLANK);        /* the content of the others is known anyway */
         ASSERT_STREQ(disk(r.host, "nvme3n1")->content.type, "dos");
         ASSERT_EQ(array(&r.host->storage, "md127")->content.kind, CONTENT_BLANK);
 }

@@ -294,13 +294,7 @@ static const Row rows[] = {
         { STORAGE_RAID0, "m", .cause = CAUSE_DISK_USED, .says = { "/data" } },
         { STORAGE_RAID0, "f", .cause = CAUSE_DISK_ERROR, .says = { "Input/output error" } },
         { STORAGE_RAID0, "r", .cause = CAUSE_DISK_ERROR, .says = { "read-only" } },
-        { STORAGE_RAID0, "0", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },      /*
-                                                                                                         * the
-                                                                                                         * nodeadm
-                                                                                                         * array
-                                                                                                         * of
-                                                                                                         * one
-                                                                                                         * */
+        { STORAGE_RAID0, "0", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },      /* the nodeadm array of one */
         { STORAGE_RAID0, "0", "r0:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID0, "F", .cause = CAUSE_DISK_USED, .says = { "data" } },
         { STORAGE_RAID0, "0", .of = 3, .cause = CAUSE_DISKS, .says = { "the members 1, 2" } },
@@ -1161,9 +1155,7 @@ static size_t files_below_binds(const Plan *plan, const char **ret) {
                 for (size_t k = 0; k < ARRAY_SIZE(storage_binds); k++) {
                         const char *target = plan->actions[i].target;
                         if (plan->actions[i].type == ACTION_WRITE_FILE && startswith(target, storage_binds[k].path)) {
-                                ASSERT_EQ(plan->actions[i].phase, PHASE_CONFIG);        /* new at each boot:
-                                                                                         * it wins over that
-                                                                                         * of the disks */
+                                ASSERT_EQ(plan->actions[i].phase, PHASE_CONFIG);        /* new at each boot: it wins over that of the disks */
                                 *ret = target;
                                 n++;
                         }

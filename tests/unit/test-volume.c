@@ -30,8 +30,7 @@ int ioctl(_unused_ int fd, unsigned long request, ...) {
         ASSERT_EQ(command->opcode, 6);
         ASSERT_EQ(command->cdw10, 1);
         ASSERT_EQ(command->data_len, sizeof page);
-        ASSERT_EQ(command->timeout_ms, 0);                      /* of the kernel: when another one is over
-                                                                 * it resets the controller */
+        ASSERT_EQ(command->timeout_ms, 0);                      /* of the kernel: when another one is over it resets the controller */
         if (ioctl_result < 0) {
                 errno = -ioctl_result;
                 return -1;

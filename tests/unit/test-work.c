@@ -104,8 +104,7 @@ TEST(done_and_unchanged) {
 
 /* ---- what is left open ---- */
 
-static int kept[2];                     /* a pipe: its reader sees when the other end has no holder any more
-                                         * */
+static int kept[2];                     /* a pipe: its reader sees when the other end has no holder any more */
 static bool is_kept(void) {
         struct pollfd p = { .fd = kept[0] };
         ASSERT_TRUE(poll(&p, 1, 0) >= 0);
