@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The metadata service and the credential endpoint of a container (a small plain HTTP client), and the APIs
- * of EC2 and STS (libcurl). */
+/* The metadata service and container credentials (by plain HTTP), and EC2 and STS (by libcurl). */
 #include "base/error.h"
 #include "base/root.h"
 #include <jansson.h>
@@ -47,8 +46,7 @@ typedef struct Partition {
         const char *prefix;                     /* of its region names: "cn-" */
         const char *name;                       /* "aws-cn" */
         const char *domain, *dual_stack;        /* of host names; also with IPv6 */
-        /* Region prefixes with FIPS endpoints: "us-|ca-"; "usual": all regions, under the usual names; NULL:
-         * none. */
+        /* Region prefixes with FIPS endpoints: "us-|ca-"; "usual": all, under usual names; NULL: none. */
         const char *fips[_AWS_SERVICE_MAX];
 } Partition;
 /* For an unknown region that of "aws". */
@@ -58,9 +56,9 @@ typedef struct Credentials { char *key_id, *secret, *token; } Credentials;      
 void credentials_done(Credentials *c);          /* erases the secrets */
 /* The first source in the order of the AWS CLI. 1. AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY and
  * AWS_SESSION_TOKEN. 2. The role AWS_ROLE_ARN by AWS_WEB_IDENTITY_TOKEN_FILE, from STS in that region. 3. The
- * endpoint of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI. 4. The instance role by IMDS. If a source
- * in the environment fails, no other one follows. Files of the CLI (~/.aws) do not count. No request begins
- * after the deadline (now_usec()). */
+ * endpoint of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI. 4. The instance role by IMDS. A failed
+ * source in the environment is final. Files of the CLI do not count. No request begins after the deadline
+ * (now_usec()). */
 _must_check_ _nonnull_ int credentials_get(Imds *imds, const char *region, uint64_t deadline_usec,
                                            Credentials *ret, Diag *diag);
 
@@ -74,10 +72,9 @@ _must_check_ _nonnull_ int sts_assume_role_with_web_identity(const char *region,
                                                              const char *session, const char *token,
                                                              uint64_t deadline_usec, Credentials *ret,
                                                              Diag *diag);
-/* A secret URL. A GET within minutes, with the header x-k8s-aws-id: CLUSTER, shows the owner of the
- * credentials. It lets the sender act as that owner in the cluster
- * (https://github.com/kubernetes-sigs/aws-iam-authenticator). It equals that of `aws eks get-token` byte for
- * byte. Sends nothing. */
+/* A secret URL, byte for byte that of `aws eks get-token`. A GET within minutes, with the header
+ * x-k8s-aws-id: CLUSTER, shows the owner of the credentials. It lets the sender act as that owner in the
+ * cluster (https://github.com/kubernetes-sigs/aws-iam-authenticator). Sends nothing. */
 _must_check_ _nonnull_ int sts_presign_identity(const char *region, const char *cluster,
                                                 const Credentials *with, int64_t seconds, char **ret_url,
                                                 Diag *diag);
@@ -88,8 +85,7 @@ typedef struct TokenRequest {
         const char *role_arn;           /* to assume, or NULL */
         uint64_t deadline_usec;         /* now_usec() */
 } TokenRequest;
-/* A bearer token for the API server, which the caller erases; its 15 minutes begin at *ret_seconds since
- * 1970. */
+/* A secret bearer token for the API server; its 15 minutes begin at *ret_seconds since 1970. */
 _must_check_ _nonnull_ int token_make(const TokenRequest *request, char **ret, int64_t *ret_seconds,
                                       Diag *diag);
 
@@ -108,14 +104,13 @@ typedef struct Ec2 {
         uint64_t deadline_usec;         /* now_usec(); 0: the usual time of each question */
         NameWish wish;                  /* for ec2_private_dns_name() */
 } Ec2;
-/* Checks the endpoint settings of this region before the first request. Bad ones: -EINVAL for EC2 if
- * asks_ec2; a warning for STS, which kubelet asks. Loads libcurl, which changes the environment for a moment:
- * call it without other threads. */
+/* Checks the endpoint settings of this region: -EINVAL for EC2 if asks_ec2; a warning for STS, which kubelet
+ * asks. Loads libcurl, which changes the environment for a moment: call it without other threads. */
 _must_check_ _nonnull_ int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag);
 /* DescribeInstances → PrivateDnsName, in AWS_REGION, AWS_DEFAULT_REGION or the region of the instance.
- * Attempts of 5 s each for 10 minutes, or as long as AWS_MAX_ATTEMPTS takes. Full jitter follows a failure,
- * decorrelated jitter or Retry-After a throttle. An empty name means "not yet". -ECANCELED without a
- * diagnostic: ec2->wish has another name. */
+ * Attempts of 5 s for 10 minutes, or for AWS_MAX_ATTEMPTS; with full jitter, after a throttle with
+ * decorrelated jitter or Retry-After. An empty name means "not yet". -ECANCELED: ec2->wish has another
+ * name. */
 _must_check_ _nonnull_ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret,
                                                 Diag *diag);
 /* DescribeInstanceTypes → the interfaces of the default network card, and IPv4 addresses of each; four
@@ -123,8 +118,7 @@ _must_check_ _nonnull_ int ec2_private_dns_name(const Ec2 *ec2, const char *inst
 _must_check_ _nonnull_ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis,
                                           unsigned *ret_addresses, Diag *diag);
 /* DescribeNetworkInterfaces → the tag node.k8s.amazonaws.com/no_manage=true, by which the CNI ignores an
- * interface. -EACCES: no permission or no credentials, -EHOSTUNREACH: no answer, -EKEYREJECTED: unreadable
- * certificates; all with a diagnostic. */
+ * interface. -EACCES: not allowed, -EHOSTUNREACH: no answer, -EKEYREJECTED: unreadable certificates. */
 _must_check_ _nonnull_ int ec2_interface_is_tagged(const Ec2 *ec2, const char *instance_id, const char *mac,
                                                    bool *ret, Diag *diag);
 unsigned ec2_requests(void);                    /* by this process */

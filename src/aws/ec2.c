@@ -55,8 +55,7 @@ const RetryPolicy ec2_again_policy = {
         .throttled_base_usec = 3 * USEC_PER_SEC,
         .throttled_cap_usec = 3 * USEC_PER_SEC,
 };
-/* The number of pods has a default, and systemd restarts a unit that sets up an interface: do not wait
- * long. */
+/* The number of pods has a default, and systemd restarts interface units: do not wait long. */
 static const RetryPolicy short_retry_policy = {
         .attempts = 4,
         .total_usec = 20 * USEC_PER_SEC,

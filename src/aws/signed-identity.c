@@ -17,8 +17,7 @@
 #define SIGNED   "dynamic/instance-identity/rsa2048"
 #define DOCUMENT "dynamic/instance-identity/document"
 
-/* Ignores certificates in the signature (PKCS7_NOINTERN) and needs no chain above this one (PKCS7_NOVERIFY).
- * NULL: not the signer. */
+/* Without other certificates in the signature (PKCS7_NOINTERN) and above this one (PKCS7_NOVERIFY). */
 static char *verify_by(PKCS7 *signature, X509 *certificate) {
         STACK_OF(X509) *only = sk_X509_new_null();
         BIO *out = BIO_new(BIO_s_mem());
@@ -34,8 +33,7 @@ static char *verify_by(PKCS7 *signature, X509 *certificate) {
         return document;
 }
 
-/* One certificate at a time: libcrypto finds a signer by issuer and number, which several may share. *ret_n:
- * readable certificates. */
+/* One at a time: several certificates may share issuer and number. *ret_n: readable ones. */
 static char *find_document(const char *text, size_t size, const char *certificates, unsigned *ret_n) {
         _free_ char *der = NULL;
         char *document = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files → tar → gzip, block by block; only the compressed form stays in memory. Plain ustar headers, and
- * a pax header for a longer name. */
+ * Files → tar → gzip, of which only the compressed form stays in memory. A long name gets a pax
+ * header. */
 #include "base/archive.h"
 
 #include "base/str.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Files in memory → a .tar.gz in memory: POSIX pax format (pubs.opengroup.org/onlinepubs/9799919799, "pax")
- * in gzip (RFC 1952). */
+/* Files in memory → a .tar.gz in memory, POSIX pax (pubs.opengroup.org/onlinepubs/9799919799) in gzip. */
 #include "base/macro.h"
 
 typedef struct Archive Archive;

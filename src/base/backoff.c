@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Waits with full jitter: thousands of nodes that boot in the same second must not retry in the same
- * second. */
+ * Full jitter: thousands of nodes that boot in the same second must not retry in the same second. */
 #include "base/backoff.h"
 
 #include "base/stop.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Causes of failure, and diagnostics. A function that fails returns a negative errno and adds a diagnostic
- * for people: what, where, why, what next. It never has a value of the configuration, since user data holds
- * secrets and others can read the console. */
+/* Causes of failure, and diagnostics: what, where, why, what next. A function that fails returns a negative
+ * errno and adds one. Never with a value of the configuration: user data holds secrets, and others read the
+ * console. */
 #include "base/macro.h"
 #include <stdio.h>
 
@@ -97,8 +97,7 @@ typedef enum ExitCode {
         X(INIT, "EINIT", NOT_JOINED)                     /* init failed, so kubelet does not start */ \
         X(IMAGE, "EIMAGE", IMAGE)                        /* doctor: the image cannot run the plan */
 #define CAUSE_MEMBER(name, word, exit_code) CAUSE_##name,
-/* Causes that may pass by themselves: always, or after a timeout. The others lie in configuration or
- * hardware. */
+/* Causes that may pass by themselves: always, or after a timeout. */
 #define PASSING_CAUSES(X) \
         X(IMDS, SILENT) X(EC2, SILENT) X(FACTS, SILENT) X(STALLED, ALWAYS) X(VOLUME, ALWAYS) \
         X(DISK_ERROR, ALWAYS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks each component of a path. A symbolic link fails: its owner chooses among all files, old ones too.
- * ACLs show in the group bits (acl(5)). */
+ * Checks each component of a path. A link fails: its owner chooses among all files, old ones too. ACLs show
+ * in the group bits (acl(5)). */
 #include "base/guard.h"
 
 #include "base/str.h"

@@ -131,8 +131,7 @@ static char **journal_last(sd_journal *j, const char *field, const char *unit, u
                 newest = newest ?: xstrdup(invocation);
                 /* journald may not know the invocation of a process that has ended */
                 bool same = !*invocation || !*newest || streq(invocation, newest);
-                /* The last message before a stack trace of dozens of lines (kubelet panics at an unknown
-                 * feature gate). */
+                /* The last message before a long stack trace (kubelet panics at an unknown feature gate). */
                 if (same && (startswith(line, "panic: ") || startswith(line, "fatal error: ")))
                         first = strv_length(newest_first);
                 if (*line)

@@ -9,6 +9,5 @@
 _must_check_ _nonnull_ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *diag);
 /* false also for an error. */
 _must_check_ _nonnull_ bool lock_is_held(const Root *root, const char *path);
-/* Unlocks for all copies of the descriptor (of a child, or of a thread that hangs in the kernel), and closes
- * it; <= 0: nothing. */
+/* Unlocks for all copies of the descriptor (a child, a thread that hangs), and closes it; <= 0: nothing. */
 _nonnull_ void lock_release(int *fd);

@@ -91,8 +91,7 @@ static inline void close_fd(int *fd) {
                 close(*fd);
         *fd = -1;
 }
-/* Always inline: a call would need the address of the variable, so that the compiler guards the stack of
- * nearly every function. */
+/* Always inline: a call needs the address of the variable, and then gcc guards the stack of each function. */
 __attribute__((always_inline)) static inline void freep(void *p) {
         free(*(void **)p);
 }

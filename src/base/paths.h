@@ -16,8 +16,8 @@
 #define CDI_TURN            RUN_DIR "/cdi-may-refresh"          /* units/nvidia-cdi-refresh.service.d */
 /* units/kubelet.service.d, behind KUBELET_ENVIRONMENT */
 #define TAINT_FILE          RUN_DIR "/kubelet-environment"
-/* "reboot 0 60" for units/nodestrap-power.service: in 0 s and after the report to the cluster, in 60 s at the
- * latest */
+/* "reboot 0 60" for units/nodestrap-power.service: in 0 s, after the report to the cluster, at most in 60
+ * s */
 #define POWER_FILE          RUN_DIR "/power"
 #define RUN_CONFIG_CACHE    "/run/eks/nodeadm/config.json"      /* --config-cache of our units */
 #define MANIFEST_FILE       "/var/lib/nodestrap/manifest.json"  /* of the files that we own */

@@ -119,8 +119,7 @@ static void filter_calls(bool executes) {
         (void)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
 }
 
-/* Capabilities outside the bounding set do not return by execve(2) of root. If we may not shrink that set,
- * no_new_privs has the same effect. */
+/* Capabilities outside the bounding set do not return by execve(2); nor with no_new_privs. */
 void power_drop(uint64_t keep, bool executes) {
         uint64_t left = permitted() & keep;
         for (unsigned long c = 0; c < 64; c++)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The steps of a running init, for `nodestrap status`. A line has four fields with tabs between: microseconds
- * of CLOCK_MONOTONIC, process id, word, text. The word is start (text: the phases), end (its verdict), begin
- * (a step id), or the outcome of that step. Ids name paths and units, never secrets. Write errors are
- * ignored. */
+/* The steps of a running init, for `nodestrap status`. A line has microseconds of CLOCK_MONOTONIC, process
+ * id, word and text, with tabs between. The word is start (text: the phases), end (its verdict), begin (a
+ * step id), or the outcome of a step. Ids name paths and units, never secrets. Write errors are ignored. */
 #include "base/paths.h"
 #include "base/root.h"
 #include "base/str.h"

@@ -19,8 +19,7 @@ _must_check_ _nonnull_ char *root_absolute(const Root *r, const char *path);
 
 /* A file descriptor with O_CLOEXEC; O_CREAT makes mode 0600. */
 _must_check_ _nonnull_ int root_open(const Root *r, const char *path, int flags);
-/* The whole file, NUL-terminated; -EFBIG above limit. Does not wait for the writer of a pipe. ret_size may be
- * NULL. */
+/* The whole file, NUL-terminated; -EFBIG above limit. Does not wait for a pipe. ret_size may be NULL. */
 _must_check_ _nonnull(1, 2, 4) int root_read(const Root *r, const char *path, size_t limit, char **ret,
                                              size_t *ret_size);
 /* The same from an open descriptor, to its end; waits for a pipe. */
@@ -41,20 +40,17 @@ _must_check_ _nonnull_ static inline char **root_names(const Root *r, const char
 _must_check_ _nonnull_ int root_read_link(const Root *r, const char *path, char **ret);
 /* Its last component: "efa" for …/driver. */
 _must_check_ _nonnull_ int root_link_name(const Root *r, const char *path, char **ret);
-/* "/a/b is a link to /c, which is not there", for the first dead link in a path; NULL: none. The caller frees
- * it. */
+/* "/a/b is a link to /c, which is not there", for the first dead link in a path, or NULL; new. */
 _must_check_ _nonnull_ char *root_dead_link(const Root *r, const char *path);
 _must_check_ _nonnull_ int root_exists(const Root *r, const char *path);        /* 1, 0 or an error */
 /* 1: a regular file with an x bit */
 _must_check_ _nonnull_ int root_executable(const Root *r, const char *path);
-/* The candidates for a program in the PATH of systemd, in order; an absolute name stays alone. The caller
- * frees them. */
+/* The paths of a program by the PATH of systemd, in order (an absolute name: itself); new. */
 _must_check_ _nonnull_ char **program_paths(const char *name);
 /* 1: one of the candidates is executable */
 _must_check_ _nonnull_ int root_program(const Root *r, const char *name);
 
-/* -EPERM: another user than root could write to RUN_DIR, so every change below it fails, too. *ret describes
- * it. 0: safe, or missing. */
+/* -EPERM: other users could write to RUN_DIR, described by *ret; then each change below it fails, too. */
 _must_check_ _nonnull_ int root_check_run(const Root *r, struct stat *ret);
 /* Writes a sysfs or procfs attribute, with one write(2). */
 _must_check_ _nonnull_ int root_write_value(const Root *r, const char *path, const char *value);
@@ -64,12 +60,10 @@ _must_check_ _nonnull_ int root_remove(const Root *r, const char *path);
 
 /* 1: removed, 0: not there, or not empty */
 _must_check_ _nonnull_ int root_remove_dir(const Root *r, const char *path);
-/* Makes or replaces a symbolic link in one step, and missing directories with mode 0755. 1: changed, 0: was
- * already so. */
+/* Makes or replaces a symbolic link in one step, and missing directories (0755). 1: changed, 0: same. */
 _must_check_ _nonnull_ int root_link(const Root *r, const char *path, const char *target);
 
-/* Bits for the differences between a file and its wanted state; 0: none. A link at path itself is not
- * followed. */
+/* Differences between a file and its wanted state, 0: none. Never through a link at path itself. */
 enum {
         ROOT_MISSING = 1,
         ROOT_KIND = 2,                  /* not a regular file, or not a link */

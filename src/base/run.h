@@ -5,8 +5,7 @@
 
 typedef struct ChildResult {
         int status;             /* exit status, or 128 + signal */
-        bool timed_out;         /* the process group was killed, status is 137; a child that hangs in the
-                                 * kernel is abandoned after 5 s */
+        bool timed_out;         /* killed at its deadline, status 137; abandoned after 5 s more */
         char *output; size_t size;      /* stdout up to the limit, NUL-terminated */
         bool cut;               /* the rest was thrown away */
         char *errors;           /* the last lines of stderr, or "" */
@@ -19,8 +18,7 @@ const char *kill_hint(int signal);
  * at status; < 0: it did not start (-ENOENT: no such program). */
 _must_check_ _nonnull_ int child_run(char *const *argv, uint64_t timeout_usec, size_t limit,
                                      ChildResult *ret);
-/* The same until an instant (CLOCK_MONOTONIC) or until cancel_fd (-1: none) is readable, which counts as the
- * deadline. */
+/* The same until an instant (CLOCK_MONOTONIC), or until cancel_fd (-1: none) is readable. */
 _must_check_ _nonnull_ int child_run_until(char *const *argv, uint64_t deadline_usec, int cancel_fd,
                                            size_t limit, ChildResult *ret);
 /* The same with stderr in the output. */

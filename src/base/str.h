@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Memory and strings. No function returns NULL: without memory a machine cannot become a node, so the process
- * prints one line and exits with 1. */
+/* Memory and strings. Never NULL: a machine without memory cannot become a node, so the process exits with
+ * 1. */
 #include "base/macro.h"
 #include <stdarg.h>
 
@@ -48,8 +48,7 @@ void text_add(Text *t, const char *format, ...) _printf_(2, 3);
 /* The same, and returns the whole text. */
 const char *text_say(Text *t, const char *format, ...) _printf_(2, 3);
 void text_add_bytes(Text *t, const void *data, size_t size);
-/* Folds text into lines of at most columns (longer words stay whole): the first behind lead, the others
- * indented. */
+/* Lines of at most columns (longer words stay whole): the first behind lead, the others indented. */
 _nonnull_ void text_fold(Text *t, const char *lead, size_t indent, const char *text, size_t columns);
 #define TEXT_WIDTH 100
 #define text_add_folded(t, lead, indent, text) text_fold(t, lead, indent, text, TEXT_WIDTH)

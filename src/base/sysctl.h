@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Names of kernel settings as in sysctl.d(5). The first separator counts: with a dot, dots separate and a
- * slash is a dot ("net.ipv4.conf.eth0/5.forwarding"); with a slash it is the reverse
+/* Names of kernel settings (sysctl.d(5)). A first dot separates, and a slash is a dot
+ * ("net.ipv4.conf.eth0/5.forwarding"); behind a first slash the reverse
  * ("net/ipv4/conf/eth0.5/forwarding"). */
 #include "base/macro.h"
 
@@ -13,7 +13,6 @@ _nonnull_ bool sysctl_name_is_valid(const char *name);
 _malloc_ char *sysctl_path(const char *name);
 /* The reverse, for a path without dots. */
 _malloc_ char *sysctl_name(const char *path);
-/* Would this value make the kernel start a program, as root and outside of all containers? An empty value
- * does not. Linux: Documentation/admin-guide/sysctl/kernel.rst and binfmt-misc.rst, fs/ocfs2/stackglue.c;
- * core(5). */
+/* Would this value make the kernel start a program, as root and outside of all containers? Linux:
+ * Documentation/admin-guide/sysctl/kernel.rst and binfmt-misc.rst, fs/ocfs2/stackglue.c; core(5). */
 _nonnull_ bool sysctl_names_program(const char *name, const char *value);

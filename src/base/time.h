@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Microseconds: time spans, and instants of CLOCK_MONOTONIC, since the time of day may jump early in a
- * boot. */
+/* Microseconds: spans, and instants of CLOCK_MONOTONIC, since the time of day may jump. */
 #include "base/macro.h"
 #define USEC_PER_MSEC 1000ULL
 #define USEC_PER_SEC  1000000ULL

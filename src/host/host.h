@@ -64,8 +64,7 @@ typedef struct Directory {
         uint64_t bytes;
         uint64_t used;                  /* used on its file system: an upper bound */
         uint64_t size;                  /* of that file system; 0: not on this machine */
-        /* "/tmp can be written by others than root (mode 1777)": the first such directory on the way, through
-         * links; or NULL */
+        /* "/tmp can be written by others than root (mode 1777)": the first such one on the way; or NULL */
         char *foreign;
         bool foreign_itself;            /* and that is this one */
 } Directory;
@@ -96,8 +95,7 @@ typedef struct Storage {
 /* name: below mountPath/0, as in nodeadm; given: the setting that moves it, or NULL */
 typedef struct StorageBind { const char *path, *name, *unit, *word, *given; } StorageBind;
 extern const StorageBind storage_binds[4];
-/* The data of daemons in this configuration: those four in their order, then places in containerd
- * settings. */
+/* The data of daemons in this configuration: those four, then places in containerd settings. */
 typedef struct StoragePlaces {
         StorageBind all[ARRAY_SIZE(storage_binds) + 5]; size_t n;
         char **owned;                   /* allocated paths */
@@ -115,8 +113,7 @@ const Directory *storage_directory(const Storage *s, const char *path); /* NULL:
 typedef struct Nic { char *name, *mac, *driver, *pci_address; unsigned mtu; } Nic;
 typedef struct NumaNode { unsigned id, cpus; uint64_t memory_bytes; } NumaNode;
 
-/* The kind of machine by its NVIDIA devices; the first that fits (awslabs/amazon-eks-ami,
- * nvidia-fabricmanager-condition.sh). */
+/* The first class that fits the devices (awslabs/amazon-eks-ami, nvidia-fabricmanager-condition.sh). */
 typedef enum GpuClass {
         GPU_CLASS_NONE,                 /* no display function of NVIDIA */
         GPU_CLASS_TRAY,                 /* GB200, GB300: switches and fabric manager are in the rack */
@@ -179,8 +176,7 @@ typedef struct Shortfall { Cause cause; char *text; } Shortfall;
 /* reserved huge pages of a NUMA node */
 typedef struct PagePool { uint64_t size; int node; uint64_t count; } PagePool;
 
-/* conf/instance-types.csv; zero and NULL: no expectation. Arrays instead of pointers, which each start would
- * relocate; "": not known. */
+/* conf/instance-types.csv; zero, NULL and "": not known. Arrays, since each start would relocate pointers. */
 typedef struct InstanceType {
         char name[20], nvswitch[14], arch[8];   /* nvswitch: none | pci | nvl5-host | nvl5-offhost */
         uint16_t vcpus, memory_gib, gpus;
@@ -219,8 +215,7 @@ typedef struct KernelState {
 _must_check_ _nonnull_ char *kernel_swap(const Root *root);
 _nonnull_ void kernel_read(const Root *root, KernelState *ret);
 _nonnull_ void kernel_done(KernelState *k);
-/* A sentence why kubelet does not start, or NULL. given: the kubelet_tunables that are set before, or
- * NULL. */
+/* Why kubelet does not start, a sentence or NULL. given: kubelet_tunables to be set before, or NULL. */
 _must_check_ _nonnull_ char *kernel_swap_fault(const KernelState *k);
 _must_check_ _nonnull(1) char *kernel_settings_fault(const KernelState *k, const bool *given);
 
@@ -278,8 +273,7 @@ _nonnull_ void volume_names_remember(const Root *root);
 /* The parent directory of volume mounts. */
 #define VOLUMES_PLACE "/mnt/k8s-volumes"
 _nonnull_ size_t host_instance_stores(const Host *host);
-/* The expected instance stores: of the configuration, else the larger of table and controllers on the PCI
- * bus; 0: not known. */
+/* The expected instance stores: configured, else the most of table and controllers; 0: not known. */
 _nonnull_ unsigned host_expected_stores(const Config *config, const Host *host);
 /* the source of that number */
 _nonnull_ const char *host_expected_by(const Config *config, const Host *host);
@@ -298,8 +292,7 @@ typedef struct HostOptions {            /* of `plan`; NULL: of this machine */
         uint64_t volumes_timeout_usec;  /* wait for volumes; at least as long */
         uint64_t answer_timeout_usec;   /* wait for all contents together; 0: 40 s */
 } HostOptions;
-/* The version of kubelet or containerd: given, of the image below root, or of the program itself on this
- * machine. */
+/* The version of kubelet or containerd: given, of the image, or of the program on this machine. */
 _must_check_ _nonnull(1, 2, 4, 5) int host_program_version(const Root *root, const char *program,
                                                            const char *given, char **ret, Diag *diag);
 _must_check_ _nonnull_ int host_detect(const Root *root, const Config *config, const HostOptions *options,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The tables that conf/tables.awk makes of conf/. The long table has no pointers, which each start would
- * relocate, and each name once. */
+/* Tables that conf/tables.awk makes. The long one has no pointers, which each start would relocate. */
 #include "host/host.h"
 
 typedef struct EniShape { char size[11]; uint8_t enis, addresses, cards; } EniShape;
