@@ -40,10 +40,7 @@ static const struct { const char *code; RefusalKind kind; } codes[] = {
 };
 
 RefusalKind refusal_kind(const char *code) {
-        for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
-                if (streq(codes[i].code, code))
-                        return codes[i].kind;
-        return REFUSAL_FINAL;
+        return PICK(c, codes, ARRAY_SIZE(codes), streq(c->code, code), c->kind, REFUSAL_FINAL);
 }
 
 char *refusal_word(const Text *body, const char *path) {

@@ -121,11 +121,8 @@ int diag_judge(Diag *d) {
 
 void diag_suggest(Diag *d, const char *format, ...) {
         Diagnostic *i = &d->items[d->n - 1];
-        free(i->suggestion);
-        i->suggestion = FORMATTED(format);
-        char *text = xasprintf("%s; did you mean %s?", i->text, i->suggestion);
-        free(i->text);
-        i->text = text;
+        RENEW(i->suggestion, FORMATTED(format));
+        RENEW(i->text, xasprintf("%s; did you mean %s?", i->text, i->suggestion));
 }
 
 void diag_suggest_name(Diag *d, const char *before, const char *name) {
@@ -160,10 +157,7 @@ void diag_move(Diag *to, Diag *from) {
 }
 
 const Diagnostic *diag_first_error(const Diag *d) {
-        for (size_t i = 0; i < d->n; i++)
-                if (!d->items[i].warning)
-                        return &d->items[i];
-        return NULL;
+        return FIND(i, d->items, d->n, !i->warning);
 }
 
 size_t diag_count(const Diag *d, bool warnings) {

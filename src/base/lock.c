@@ -17,25 +17,18 @@
 #define PAUSE_USEC (50 * USEC_PER_MSEC)
 #define TELL_USEC  (1 * USEC_PER_SEC) /* a shorter wait is not worth a line */
 
-static int check_owner(const Root *root, Diag *diag) {
-        struct stat st;
-        int r = root_check_run(root, &st);
-        return r >= 0 ? 0
-                      : diag_error(diag, r, CAUSE_FILE,
-                                   RUN_DIR " cannot be used: it is not a directory of root alone (owner %u, "
-                                           "mode %04o%s); remove it, and find what makes it "
-                                           "(systemd-tmpfiles --cat-config)",
-                                   (unsigned)st.st_uid, (unsigned)st.st_mode & 07777,
-                                   S_ISLNK(st.st_mode) ? ", a link" : "");
-}
-
 static int lock_open(const Root *root, const char *path, Diag *diag) {
-        int fd = check_owner(root, diag);
+        struct stat st;
+        int fd = root_check_run(root, &st);
         if (fd < 0)
-                return fd;
+                return diag_error(diag, fd, CAUSE_FILE,
+                                  RUN_DIR " cannot be used: it is not a directory of root alone (owner %u, "
+                                          "mode %04o%s); remove it, and find what makes it "
+                                          "(systemd-tmpfiles --cat-config)",
+                                  (unsigned)st.st_uid, (unsigned)st.st_mode & 07777,
+                                  S_ISLNK(st.st_mode) ? ", a link" : "");
         fd = root_make_dirs(root, RUN_DIR, 0755);
-        if (fd >= 0)
-                fd = root_open(root, path, O_RDWR | O_CREAT | O_NOFOLLOW);
+        THEN(fd, root_open(root, path, O_RDWR | O_CREAT | O_NOFOLLOW));
         if (fd < 0)
                 return diag_error(diag, fd, CAUSE_FILE,
                                   "%s cannot be made: %s. The lock and the status of this boot live there; "

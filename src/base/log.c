@@ -26,17 +26,16 @@ bool log_to_journal(void) {
         return streq(stream, ours);
 }
 
-static void log_text(int level, const char *text, const char *reason) {
+void log_line(int level, const char *format, ...) {
         static const char *const words[] = {
                 [LOG_ERR] = "error: ", [LOG_WARNING] = "warning: ", [LOG_DEBUG] = "debug: "
         };
         const char *word = (size_t)level < ARRAY_SIZE(words) && words[level] ? words[level] : "";
-        _free_ char *line = NULL;
-
-        if (log_to_journal())
-                line = xasprintf("<%d>%s%s%s\n", level, text, reason ? ": " : "", reason ?: "");
-        else
-                line = xasprintf("nodestrap: %s%s%s%s\n", word, text, reason ? ": " : "", reason ?: "");
+        if (level > max_level)
+                return;
+        _free_ char *text = FORMATTED(format);
+        _free_ char *line = log_to_journal() ? xasprintf("<%d>%s\n", level, text)
+                                             : xasprintf("nodestrap: %s%s\n", word, text);
         for (size_t done = 0, size = strlen(line); done < size;) {
                 ssize_t n = write(STDERR_FILENO, line + done, size - done);
                 if (n < 0 && errno != EINTR)
@@ -46,17 +45,8 @@ static void log_text(int level, const char *text, const char *reason) {
         }
 }
 
-void log_line(int level, const char *format, ...) {
-        if (level > max_level)
-                return;
-        _free_ char *text = FORMATTED(format);
-        log_text(level, text, NULL);
-}
-
 int log_line_errno(int level, int r, const char *format, ...) {
-        if (level > max_level)
-                return r;
         _free_ char *text = FORMATTED(format);
-        log_text(level, text, strerror(-r));
+        log_line(level, "%s: %s", text, strerror(-r));
         return r;
 }

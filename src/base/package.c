@@ -41,8 +41,5 @@ const char *package_of(const char *name) {
         const char *base = path_last(name);
         if (startswith(base, "nodestrap-"))
                 return "nodestrap";
-        for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
-                if (streq(packages[i].name, base))
-                        return packages[i].package;
-        return base;
+        return PICK(p, packages, ARRAY_SIZE(packages), streq(p->name, base), p->package, base);
 }

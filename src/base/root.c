@@ -18,8 +18,7 @@
 
 struct Root { int fd; char *path; bool host; };
 
-/* Asked once, for one error instead of one for each file. A seccomp filter that does not know the call
- * answers EPERM. */
+/* Asked once, for one error. A seccomp filter that does not know the call answers EPERM. */
 static int root_probe(const Root *r) {
         _cleanup_(close_fd) int fd = root_open(r, ".", O_PATH);
         return fd == -EPERM ? -ENOSYS : MIN(fd, 0);
@@ -90,7 +89,7 @@ int root_open(const Root *r, const char *path, int flags) {
                 .resolve = RESOLVE_IN_ROOT,
         };
         long fd = -1;
-        /* A mount or rename anywhere can make a path that climbs (most links of /sys) fail with EAGAIN:
+        /* While something is mounted or renamed, paths that climb (links of /sys) may get EAGAIN:
          * openat2(2). */
         for (unsigned n = 0; fd < 0 && n < 100000 && (n == 0 || errno == EAGAIN); n++)
                 fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how);
@@ -212,10 +211,8 @@ int root_exists(const Root *r, const char *path) {
 int root_executable(const Root *r, const char *path) {
         struct stat st;
         _cleanup_(close_fd) int fd = root_open(r, path, O_PATH);
-        if (fd == -ENOENT || fd == -ENOTDIR)
-                return 0;
         if (fd < 0)
-                return fd;
+                return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
         return fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) && (st.st_mode & 0111);
 }
 
@@ -482,10 +479,8 @@ int root_tmp_sweep(const Root *r, const char *path) {
 static int replace(const Root *r, const char *path, const void *data, size_t size, mode_t mode, bool sync) {
         RootTmp t;
         int result = root_tmp_stage(r, path, data, size, mode, ROOT_ANYBODY, &t);
-        if (result > 0 && sync)
-                result = root_tmp_sync(&t);
-        if (result >= 0)
-                result = root_tmp_publish(&t);
+        THEN(result, sync ? root_tmp_sync(&t) : 0);
+        THEN(result, root_tmp_publish(&t));
         root_tmp_release(&t);
         return result;
 }

@@ -48,8 +48,7 @@ static void stream_add(Stream *s, const char *data, size_t n) {
         }
 }
 
-/* Reads without waiting, at most the capacity of a pipe (pipe(7)): a child that writes fast must not hold us
- * past its deadline. */
+/* At most the capacity of a pipe (pipe(7)): a child that writes fast must not hold us past its deadline. */
 static void stream_read(Stream *s) {
         char buffer[4096];
         for (size_t taken = 0; s->fd >= 0 && taken < PIPE_HOLDS;) {
@@ -122,8 +121,7 @@ static bool attend(int pidfd, int cancel_fd, Stream *out, Stream *err, uint64_t 
         }
 }
 
-/* Runs call in a fork. The fork closes our end of the pipe: otherwise it would wait for itself after our
- * death. */
+/* Runs call in a fork, without our end of the pipe: it would wait for itself after our death. */
 static int spawn_call(int (*call)(void *), void *argument, int out, Stream *ours, pid_t *ret) {
         *ret = fork();
         if (*ret < 0)
@@ -134,11 +132,6 @@ static int spawn_call(int (*call)(void *), void *argument, int out, Stream *ours
         dup2(out, STDOUT_FILENO);
         close_fd(&ours->fd);
         _exit(call(argument));
-}
-
-static char *last_lines(const Stream *err) {
-        const char *text = err->text.data ?: "", *line = err->cut ? strchr(text, '\n') : NULL;
-        return str_strip(line ?: text);
 }
 
 static int collect(pid_t pid, int cancel_fd, Stream *out, Stream *err, uint64_t deadline, ChildResult *ret) {
@@ -159,12 +152,13 @@ static int collect(pid_t pid, int cancel_fd, Stream *out, Stream *err, uint64_t 
                 return e;
         stream_read(out);
         stream_read(err);
+        const char *text = err->text.data ?: "", *line = err->cut ? strchr(text, '\n') : NULL;
         *ret = (ChildResult){
                 .status = how.si_code == CLD_EXITED ? how.si_status : 128 + how.si_status,
                 .timed_out = !in_time,
                 .cut = out->cut,
                 .size = out->text.size,
-                .errors = last_lines(err),
+                .errors = str_strip(line ?: text),
         };
         ret->output = text_take(&out->text);
         return 0;

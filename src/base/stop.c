@@ -43,10 +43,7 @@ int stop_signal(void) {
 }
 
 const char *stop_name(int signal) {
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (names[i].signal == signal)
-                        return names[i].name;
-        return "a signal";
+        return PICK(n, names, ARRAY_SIZE(names), n->signal == signal, n->name, "a signal");
 }
 
 /* Unblocks signals only in the sleep: one between check and sleep would be lost. */

@@ -33,9 +33,8 @@ bool sysctl_names_program(const char *name, const char *value) {
                                                 "kernel/modprobe",         "kernel/poweroff_cmd",
                                                 "fs/binfmt_misc/register", "fs/ocfs2/nm/hb_ctl_path" };
         _free_ char *path = sysctl_path(name);
+        const char *const *found =
+                FIND(s, settings, ARRAY_SIZE(settings), streq(path + strlen(SYSCTL_DIR), *s));
         value += strspn(value, " \t");
-        for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
-                if (streq(path + strlen(SYSCTL_DIR), settings[i]))
-                        return i == 0 ? *value == '|' : *value != 0;
-        return false;
+        return found && (found == settings ? *value == '|' : *value != 0);
 }

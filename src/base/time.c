@@ -49,18 +49,15 @@ int parse_timespan(const char *s, uint64_t *ret_usec) {
                 return -EINVAL;
         while (*s) {
                 uint64_t value = 0;
-                size_t digits = strspn(s, "0123456789"), letters = strcspn(s + digits, "0123456789"), i;
-                if (digits == 0 || digits > 9)
+                size_t digits = strspn(s, "0123456789"), letters = strcspn(s + digits, "0123456789");
+                uint64_t unit = PICK(u, units, ARRAY_SIZE(units),
+                                     strlen(u->unit) == letters && startswith(s + digits, u->unit), u->usec,
+                                     0);
+                if (digits == 0 || digits > 9 || unit == 0)
                         return -EINVAL;
-                for (i = 0; i < digits; i++)
+                for (size_t i = 0; i < digits; i++)
                         value = value * 10 + (uint64_t)(s[i] - '0');
-                for (i = 0; i < ARRAY_SIZE(units); i++)
-                        if (strlen(units[i].unit) == letters &&
-                            strncmp(s + digits, units[i].unit, letters) == 0)
-                                break;
-                if (i == ARRAY_SIZE(units))
-                        return -EINVAL;
-                if (__builtin_mul_overflow(value, units[i].usec, &value) ||
+                if (__builtin_mul_overflow(value, unit, &value) ||
                     __builtin_add_overflow(total, value, &total))
                         return -ERANGE;
                 s += digits + letters;

@@ -49,12 +49,8 @@ const char *utf8_false_blank(const char *s, size_t room) {
                 { "\xe3\x80\x80", "an ideographic space (U+3000)" },
                 { "\xef\xbb\xbf", "a byte order mark (U+FEFF)" },
         };
-        for (size_t i = 0; i < ARRAY_SIZE(blanks); i++) {
-                size_t n = strlen(blanks[i].bytes);
-                if (n <= room && memcmp(s, blanks[i].bytes, n) == 0)
-                        return blanks[i].name;
-        }
-        return NULL;
+        return PICK(b, blanks, ARRAY_SIZE(blanks),
+                    strlen(b->bytes) <= room && memcmp(s, b->bytes, strlen(b->bytes)) == 0, b->name, NULL);
 }
 
 void utf8_add(Text *to, unsigned long c) {
