@@ -16,35 +16,23 @@
 #include <unistd.h>
 
 /* ---- the response ---- */
-static int header_length(HttpResponse *p, const char *value) {
+static int take_header(HttpResponse *p, const char *name, const char *value) {
         uint64_t n = 0;
+        if (strcasecmp(name, "connection") == 0)
+                p->keep_alive = strcasecmp(value, "keep-alive") == 0 ||
+                                (p->keep_alive && strcasecmp(value, "close") != 0);
+        if (strcasecmp(name, "transfer-encoding") == 0) {
+                p->chunked = true;
+                return strcasecmp(value, "chunked") == 0 ? 0 : -EBADMSG;
+        }
+        if (strcasecmp(name, "content-length") != 0)
+                return 0;
         if (parse_u64(value, &n) < 0 || (p->has_length && n != p->left))
                 return -EBADMSG;
         p->has_length = true;
         p->left = n;
         return 0;
 }
-
-static int header_encoding(HttpResponse *p, const char *value) {
-        if (strcasecmp(value, "chunked") != 0)
-                return -EBADMSG;
-        p->chunked = true;
-        return 0;
-}
-
-static int header_connection(HttpResponse *p, const char *value) {
-        if (strcasecmp(value, "close") == 0)
-                p->keep_alive = false;
-        else if (strcasecmp(value, "keep-alive") == 0)
-                p->keep_alive = true;
-        return 0;
-}
-
-static const struct { const char *name; int (*take)(HttpResponse *p, const char *value); } headers[] = {
-        { "content-length",    header_length     },
-        { "transfer-encoding", header_encoding   },
-        { "connection",        header_connection },
-};
 
 static int take_header_line(HttpResponse *p, char *line) {
         char *colon = strchr(line, ':');
@@ -53,12 +41,8 @@ static int take_header_line(HttpResponse *p, char *line) {
         if (!colon || colon == line)
                 return -EBADMSG;
         *colon = 0;
-        for (size_t i = 0; i < ARRAY_SIZE(headers); i++)
-                if (strcasecmp(line, headers[i].name) == 0) {
-                        _free_ char *value = str_strip(colon + 1);
-                        return headers[i].take(p, value);
-                }
-        return 0;
+        _free_ char *value = str_strip(colon + 1);
+        return take_header(p, line, value);
 }
 
 static int take_status(HttpResponse *p, const char *line) {
@@ -271,10 +255,8 @@ static int exchange_once(const Url *url, int *fd, const Text *request, uint64_t 
                 *fd = open_connection(url, deadline);
                 r = MIN(*fd, 0);
         }
-        if (r >= 0)
-                r = send_request(*fd, request, deadline);
-        if (r >= 0)
-                r = receive_response(*fd, deadline, p);
+        THEN(r, send_request(*fd, request, deadline));
+        THEN(r, receive_response(*fd, deadline, p));
         if (r < 0 || !p->keep_alive)
                 close_fd(fd);
         return MIN(r, 0);

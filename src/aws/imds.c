@@ -153,19 +153,14 @@ static int imds_request(Imds *i, const char *method, const char *path, const cha
 }
 
 static const char *describe_errno(int r) {
-        switch (-r) {
-        case ETIMEDOUT:
-                return "no answer in time";
-        case ECONNRESET:
-        case EPIPE:
-                return "the connection was cut off";
-        case EBADMSG:
-                return "an answer that is not proper HTTP";
-        case EADDRNOTAVAIL:
-                return "the host name does not resolve";
-        default:
-                return strerror(-r);
-        }
+        static const struct { int error; const char *text; } texts[] = {
+                { ETIMEDOUT,     "no answer in time"                 },
+                { ECONNRESET,    "the connection was cut off"        },
+                { EPIPE,         "the connection was cut off"        },
+                { EBADMSG,       "an answer that is not proper HTTP" },
+                { EADDRNOTAVAIL, "the host name does not resolve"    },
+        };
+        return PICK(t, texts, ARRAY_SIZE(texts), t->error == -r, t->text, strerror(-r));
 }
 
 static char *describe_status(unsigned status) {

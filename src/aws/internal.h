@@ -40,8 +40,7 @@ typedef struct HttpResponse {
         size_t head;                    /* bytes of lines behind the last body bytes */
         Text line, body;
 } HttpResponse;
-/* 1: complete, 0: more must come; -EBADMSG: not HTTP, or bytes behind the end, -EFBIG: above
- * HTTP_MAX_BODY. */
+/* 1: complete, 0: more must come; -EBADMSG: not HTTP, or too long, -EFBIG: above HTTP_MAX_BODY. */
 _must_check_ _nonnull_ int http_feed(HttpResponse *p, const char *data, size_t size);
 /* At the end of the connection: 1: complete, else -ECONNRESET. */
 _must_check_ _nonnull_ int http_feed_end(HttpResponse *p);
@@ -52,8 +51,7 @@ void http_response_done(HttpResponse *p);
 _must_check_ _nonnull_ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadline_usec,
                                          HttpResponse *ret);
 
-/* Call it before https_post(): loads libcurl, and the file in AWS_CA_BUNDLE or else in other_bundle (NULL:
- * none). cause is that of a failure. */
+/* Loads libcurl for https_post(), and AWS_CA_BUNDLE or else other_bundle (NULL: none). cause: of failures. */
 _must_check_ _nonnull(3) int https_load(Cause cause, const char *other_bundle, Diag *diag);
 typedef struct HttpsReply {
         long status;
@@ -81,8 +79,8 @@ typedef struct QueryService {
         const char *if_stopped;         /* behind "stopped by SIGTERM while asking …" */
         const char *other_bundle;       /* a variable beside AWS_CA_BUNDLE, or NULL */
         Cause cause, endpoint_cause;    /* of failures; of an invalid region or endpoint */
-        /* nodeadm (AWS SDK for Go) refuses a setting that is neither true nor false. The AWS CLI takes it as
-         * false, and tries FIPS endpoints anywhere. */
+        /* nodeadm (AWS SDK for Go) refuses a setting that is neither true nor false; to the AWS CLI it is
+         * false. */
         bool strict;
 } QueryService;
 extern const QueryService sts_api, ec2_api;
@@ -118,8 +116,7 @@ typedef struct RetryPolicy {
 } RetryPolicy;
 /* For DescribeInstances, shared with `make bench`: until there is a name, and to check an assumed one. */
 extern const RetryPolicy ec2_retry_policy, ec2_again_policy;
-/* The pause after failure n (from 0); *last_usec is the previous one and becomes this one. wait_usec:
- * demanded by the service, or 0. */
+/* The pause after failure n (from 0); *last_usec is the previous one. wait_usec: the service demands it. */
 _nonnull_ uint64_t retry_pause(const RetryPolicy *policy, unsigned n, bool throttled, uint64_t wait_usec,
                                uint64_t *last_usec);
 /* The time for an attempt that begins now; the last one, at until, gets a second. */
@@ -143,15 +140,13 @@ struct Query {
         const char *unauthorized, *expired;     /* advice */
         const char *instead;            /* a setting that avoids the question, or NULL */
         unsigned *requests;             /* a counter of requests, or NULL */
-        /* Can the caller go on without an answer? Called once, after patience_usec (more: the question goes
-         * on) or at the end. Never after a refusal, or after the answer that there is nothing (yet). NULL: it
-         * cannot. */
+        /* The caller may go on without an answer. Called once, after patience_usec (more: the question goes
+         * on) or at the end; never after a refusal or a "nothing (yet)". NULL: it cannot go on. */
         bool (*settle)(void *user, const char *why, bool more);
         void *user;
 };
-/* Asks until q->accept takes an answer. -EACCES: a missing permission, -EPERM: another refusal, -ECANCELED,
- * without a diagnostic: q->settle ended it, -ETIMEDOUT, -EHOSTUNREACH: no answer at all. The last attempt may
- * take another second. */
+/* Asks until q->accept takes an answer. -EACCES: a missing permission, -EPERM: another refusal, -ECANCELED:
+ * by q->settle, -ETIMEDOUT, -EHOSTUNREACH: no answer at all. The last attempt may take a second more. */
 _must_check_ _nonnull_ int query_ask(const Query *q, Diag *diag);
 /* These seconds since 1970 by the clock of AWS, if a refusal has shown that the clock here is wrong. */
 int64_t query_clock(int64_t seconds);
@@ -162,13 +157,11 @@ typedef struct SignedRequest {
         const char *const (*headers)[2];        /* {lower-case name, value}, sorted, with host */
         size_t n_headers;
         const char *body;
-        size_t body_size;
         const char *region, *service, *date;    /* date: "20260102T030405Z" */
 } SignedRequest;
 /* The value of the Authorization header. */
 _malloc_ _nonnull_ char *sigv4_authorization(const SignedRequest *request, const Credentials *credentials);
-/* The query of a presigned URL: own parameters, signature parameters in the order of the AWS CLI, signature.
- * No own name may be the prefix of another. */
+/* The query of a presigned URL, in the order of the AWS CLI. No own name may be the prefix of another. */
 _malloc_ _nonnull_ char *sigv4_presigned_query(const SignedRequest *request, const Credentials *credentials,
                                                unsigned expires);
 /* In hexadecimal digits. */
@@ -178,8 +171,7 @@ _nonnull_ void sigv4_signature(const SignedRequest *request, const char *secret,
 _nonnull_ void sigv4_date(int64_t seconds, char ret[static 17]);
 
 /* ---- refusals ---- */
-/* The meaning of an error. Its message may repeat the request with the session token, so messages show its
- * code only. */
+/* An error message may repeat the request with the session token: show its code only. */
 typedef enum RefusalKind {
         REFUSAL_FINAL,
         REFUSAL_TEMPORARY,

@@ -70,7 +70,6 @@ static char *sign(const Asking *a, const char *const (*headers)[2], size_t n_hea
                 .headers = headers,
                 .n_headers = n_headers,
                 .body = a->form,
-                .body_size = strlen(a->form),
                 .region = a->query->region,
                 .service = a->query->service->id,
                 .date = date,
@@ -137,8 +136,7 @@ static QueryStep judge_answer(Asking *a, const HttpsReply *reply) {
 }
 
 /* ---- refusals ---- */
-/* Signs by the clock of the service if that may be the cause. It compares with the signature, as chrony may
- * have set the clock since. */
+/* Signs by the clock of the service if ours differed at the signature; chrony may have set it since. */
 static bool correct_clock(Asking *a, const HttpsReply *reply) {
         const char *name = a->query->service->name;
         int64_t ahead = reply->date - (int64_t)time(NULL), wrong = reply->date - a->signed_at;

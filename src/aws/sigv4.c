@@ -66,7 +66,7 @@ static char *make_names(const SignedRequest *q) {
 static char *make_canonical(const SignedRequest *q, const char *names) {
         Text t = {};
         char digest[65];
-        sha256_hex(q->body, q->body_size, digest);
+        sha256_hex(q->body, strlen(q->body), digest);
         text_add(&t, "%s\n%s\n%s\n", q->method, q->path, q->query);
         for (size_t i = 0; i < q->n_headers; i++) {
                 text_add(&t, "%s:", q->headers[i][0]);
