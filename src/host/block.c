@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /sys/block → Disks, by name. The model tells disks apart; kernel names change from boot to boot. Loop,
- * RAM, md and dm have no device and are left out. */
+ * /sys/block → Disks and Arrays, by name, without loop, RAM and dm devices. The model tells disks apart, as
+ * kernel names change from boot to boot. Members of an array are its slaves in any state: a partly assembled
+ * one is inactive and holds them (kernel: Documentation/admin-guide/md.rst). */
 #include "host/detect.h"
 
 #include "base/str.h"
 
 #include <errno.h>
 
-static const char not_told[] = "this disk cannot be told from others";
+#define BLOCK "/sys/block"
 
 int read_optional(const Root *root, const char *path, char **ret, const char *meaning, Diag *diag) {
         _free_ char *text = NULL;
@@ -18,41 +19,50 @@ int read_optional(const Root *root, const char *path, char **ret, const char *me
         return 0;
 }
 
-int block_use(const Root *root, const char *name, char ***ret_partitions, char ***ret_holders, Diag *diag) {
-        _free_ char *path = xasprintf("/sys/block/%s", name),
-                    *holders_path = xasprintf("%s/holders", path);
-        _strv_ char **entries = NULL, **partitions = NULL, **holders = NULL;
+int list_optional(const Root *root, const char *path, char ***ret, const char *meaning, Diag *diag) {
+        int r = root_list(root, path, ret);
+        return r < 0 && r != -ENOENT ? fact_error(diag, r, path, meaning) : 0;
+}
 
-        int r = root_list(root, path, &entries);
+static int read_attribute(const Root *root, const char *device, const char *name, char **ret,
+                          const char *meaning, Diag *diag) {
+        _free_ char *path = xasprintf(BLOCK "/%s/%s", device, name);
+        return read_optional(root, path, ret, meaning, diag);
+}
+
+/* Size, partitions and holders (md, dm) of a whole device. */
+static int read_use(const Root *root, const char *name, uint64_t *ret_bytes, char ***ret_partitions,
+                    char ***ret_holders, Diag *diag) {
+        static const char unknown[] = "whether this disk is in use is not known";
+        _free_ char *path = xasprintf(BLOCK "/%s", name), *size = xasprintf("%s/size", path),
+                    *holders = xasprintf("%s/holders", path);
+        _strv_ char **entries = NULL;
+        uint64_t sectors = 0;
+
+        int r = root_read_u64(root, size, &sectors);
+        /* sectors of 512 bytes for any disk */
+        if (r >= 0 && __builtin_mul_overflow(sectors, 512, ret_bytes))
+                r = -ERANGE;
         if (r < 0)
-                return fact_error(diag, r, path, "whether this disk is in use is not known");
+                return fact_error(diag, r, size, "the size of this disk is not known");
+        r = root_list(root, path, &entries);
+        if (r < 0)
+                return fact_error(diag, r, path, unknown);
         STRV_FOREACH(e, entries)
                 if (startswith(*e, name))
-                        strv_add(&partitions, *e);
-        r = root_list(root, holders_path, &holders);
-        if (r < 0 && r != -ENOENT)
-                return fact_error(diag, r, holders_path, "whether this disk is in use is not known");
-        *ret_partitions = TAKE_PTR(partitions);
-        *ret_holders = TAKE_PTR(holders);
-        return 0;
+                        strv_add(ret_partitions, *e);
+        return list_optional(root, holders, ret_holders, unknown, diag);
 }
 
-int block_bytes(const Root *root, const char *name, uint64_t *ret, Diag *diag) {
-        _free_ char *path = xasprintf("/sys/block/%s/size", name);
-        uint64_t sectors = 0;
-        int r = root_read_u64(root, path, &sectors);
-        /* sectors of 512 bytes for any disk */
-        if (r >= 0 && __builtin_mul_overflow(sectors, 512, ret))
-                r = -ERANGE;
-        return r < 0 ? fact_error(diag, r, path, "the size of this disk is not known") : 0;
-}
+/* ---- disks ---- */
+
+static const char not_told[] = "this disk cannot be told from others";
 
 int disks_look_closer(const Root *root, Host *h, Diag *diag) {
         for (Disk *d = h->disks; d < h->disks + h->n_disks; d++) {
-                _free_ char *number = xasprintf("/sys/block/%s/dev", d->name),
-                            *ro = xasprintf("/sys/block/%s/ro", d->name);
+                _free_ char *ro = xasprintf(BLOCK "/%s/ro", d->name);
                 uint64_t value = 0;
-                int r = read_optional(root, number, &d->number, not_told, diag);
+                int r = read_attribute(root, d->name, "dev", &d->number, not_told, diag);
                 if (r < 0)
                         return r;
                 r = root_read_u64(root, ro, &value);
@@ -63,15 +73,10 @@ int disks_look_closer(const Root *root, Host *h, Diag *diag) {
         return 0;
 }
 
-static int read_disk(const Root *root, const char *name, const char *path, Disk *d, Diag *diag) {
-        _free_ char *model = xasprintf("%s/device/model", path),
-                    *serial = xasprintf("%s/device/serial", path);
-
-        d->name = xstrdup(name);
-        int r = read_optional(root, model, &d->model, not_told, diag) ?:
-                read_optional(root, serial, &d->serial, not_told, diag) ?:
-                block_bytes(root, name, &d->bytes, diag) ?:
-                block_use(root, name, &d->partitions, &d->holders, diag);
+static int read_disk(const Root *root, Disk *d, Diag *diag) {
+        int r = read_attribute(root, d->name, "device/model", &d->model, not_told, diag) ?:
+                read_attribute(root, d->name, "device/serial", &d->serial, not_told, diag) ?:
+                read_use(root, d->name, &d->bytes, &d->partitions, &d->holders, diag);
         d->kind = disk_kind(d->model);
         d->in_use = d->partitions || d->holders;
         return r;
@@ -100,9 +105,11 @@ static void disk_clear(Disk *d) {
 /* Ignores a disk that vanishes meanwhile: a detached volume, a failed controller. */
 static int add_disk(const Root *root, const char *name, const char *path, Host *h, Diag *diag) {
         _cleanup_(diag_done) Diag found = {};
-        int r = read_disk(root, name, path, &h->disks[h->n_disks], &found);
+        Disk *d = &h->disks[h->n_disks];
+        d->name = xstrdup(name);
+        int r = read_disk(root, d, &found);
         if (r < 0 && root_exists(root, path) == 0) {
-                disk_clear(&h->disks[h->n_disks]);
+                disk_clear(d);
                 return 0;
         }
         h->n_disks++;
@@ -112,25 +119,18 @@ static int add_disk(const Root *root, const char *name, const char *path, Host *
 
 int detect_disks(const Root *root, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
-        int r = root_list(root, "/sys/block", &names);
+        int r = list_optional(root, BLOCK, &names, "disks cannot be found", diag);
 
-        if (r == -ENOENT)
-                return 0;
-        if (r < 0)
-                return fact_error(diag, r, "/sys/block", "disks cannot be found");
         h->disks = xcalloc(strv_length(names), sizeof *h->disks);
-        STRV_FOREACH(name, names) {
-                _free_ char *path = xasprintf("/sys/block/%s", *name);
+        for (char **name = names; r >= 0 && name && *name; name++) {
+                _free_ char *path = xasprintf(BLOCK "/%s", *name);
                 r = is_disk(root, path);
                 if (r < 0)
-                        return fact_error(diag, r, path, "whether this is a disk is not known");
-                if (r == 0)
-                        continue;
-                r = add_disk(root, *name, path, h, diag);
-                if (r < 0)
-                        return r;
+                        r = fact_error(diag, r, path, "whether this is a disk is not known");
+                else if (r > 0)
+                        r = add_disk(root, *name, path, h, diag);
         }
-        return 0;
+        return r;
 }
 
 void disks_clear(Host *h) {
@@ -139,4 +139,48 @@ void disks_clear(Host *h) {
         free(h->disks);
         h->disks = NULL;
         h->n_disks = 0;
+}
+
+/* ---- arrays ---- */
+
+/* "4 (3)" during a reshape from three to four. */
+static unsigned leading_number(const char *text) {
+        unsigned long n = text ? strtoul(text, NULL, 10) : 0;
+        return n <= UINT16_MAX ? (unsigned)n : 0;
+}
+
+static int read_array(const Root *root, const char *state, Array *a, Diag *diag) {
+        static const char unknown[] = "the state of this array is not known";
+        _free_ char *slaves = xasprintf(BLOCK "/%s/slaves", a->name), *disks = NULL, *degraded = NULL;
+
+        a->active = !streq(state, "inactive");
+        int r = read_attribute(root, a->name, "md/level", &a->level, unknown, diag) ?:
+                read_attribute(root, a->name, "md/raid_disks", &disks, unknown, diag) ?:
+                read_attribute(root, a->name, "md/degraded", &degraded, unknown, diag) ?:
+                read_attribute(root, a->name, "dev", &a->number, unknown, diag) ?:
+                read_use(root, a->name, &a->bytes, &a->partitions, &a->holders, diag) ?:
+                list_optional(root, slaves, &a->members, "what this array is made of is not known", diag);
+        a->disks = leading_number(disks);
+        /* "broken": a raid0 that lost a member */
+        a->degraded = leading_number(degraded) > 0 || streq(state, "broken");
+        return r;
+}
+
+int detect_arrays(const Root *root, Storage *s, Diag *diag) {
+        _strv_ char **names = NULL;
+        int r = list_optional(root, BLOCK, &names, "arrays cannot be found", diag);
+
+        for (char **name = names; r >= 0 && name && *name; name++) {
+                _free_ char *state = NULL;
+                if (!startswith(*name, "md"))
+                        continue;
+                r = read_attribute(root, *name, "md/array_state", &state,
+                                   "the state of this array is not known", diag);
+                if (r < 0 || !state || streq(state, "clear"))   /* left behind by a stopped array */
+                        continue;
+                Array *a = APPEND(s->arrays, s->n_arrays);
+                *a = (Array){ .name = xstrdup(*name) };
+                r = read_array(root, state, a, diag);
+        }
+        return r;
 }

@@ -34,17 +34,7 @@ static void add(Host *h, Cause cause, char *text) {
 
 /* ---- on the PCI bus ---- */
 
-static char **addresses_of(const Host *h, bool (*is)(const PciDevice *)) {
-        char **list = NULL;
-        size_t n = 0;
-        for (size_t i = 0; i < h->n_pci; i++)
-                if (is(&h->pci[i]))
-                        strv_push_at(&list, n++, xstrdup(h->pci[i].address));
-        return list;
-}
-
-/* "10:1c.0|10:1d.0" → those that are not there. NULL: there are others, so the list is of another
- * machine. */
+/* "10:1c.0|10:1d.0" → those not there. NULL: there are others, so the list is of another machine. */
 static char **missing_from(const char *list, char *const *there) {
         char **missing = NULL;
         size_t known = 0;
@@ -61,14 +51,18 @@ static char **missing_from(const char *list, char *const *there) {
 static void count_part(Host *h, PartKind kind, unsigned expected, const char *by) {
         const struct CountedPart *part = &counted_parts[kind];
         const InstanceType *t = machine_type(h);
-        _strv_ char **there = addresses_of(h, part->is), **missing = NULL;
-        size_t have = strv_length(there);
+        _strv_ char **there = NULL, **missing = NULL;
+        size_t have = 0;
+        for (const PciDevice *d = h->pci; d < h->pci + h->n_pci; d++)
+                if (part->is(d))
+                        strv_push_at(&there, have++, xstrdup(d->address));
         if (have >= expected)
                 return;
         size_t lack = expected - have;
-        for (size_t i = 0; t && !missing && i < n_pci_layout; i++)
-                if (streq(pci_layout[i].type, t->name) && streq(pci_layout[i].part, part->layout))
-                        missing = missing_from(pci_layout[i].addresses, there);
+        const PciLayout *layout = FIND(l, pci_layout, t ? n_pci_layout : 0,
+                                       streq(l->type, t->name) && streq(l->part, part->layout));
+        if (layout)
+                missing = missing_from(layout->addresses, there);
         /* the configuration may expect fewer than the maximum */
         bool named = strv_length(missing) == lack;
         _free_ char *list = strv_join(named ? missing : there, ", ");

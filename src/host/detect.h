@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The detectors of host_detect(). Each fills its own part of Host and only looks. What containers lack (PCI,
- * NUMA, disks) may be missing; unreadable facts are errors with path and reason. */
+/* The detectors of host_detect(). Each fills its own part of Host and only looks. PCI, NUMA and disks may be
+ * missing, as in containers; unreadable facts are errors with path and reason. */
 #include "host/host.h"
-#include "host/probe.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 _must_check_ _nonnull_ int detect_pci(const Root *root, Host *h, Diag *diag);
 /* Has the vital product data this word? 1, 0, or an error: -ENODATA: none, -ETIMEDOUT after `until`. */
 _must_check_ _nonnull_ int pci_vpd_has(const Root *root, const char *address, const char *word,
                                        uint64_t until);
-/* h->gpus and h->shortfalls, from all other facts of h. It reads only vital product data, if that decides,
- * and /etc/default/mig. */
+/* h->gpus and h->shortfalls, from all other facts of h, vital product data and /etc/default/mig. */
 _must_check_ _nonnull_ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag);
 /* h->neuron; it reads only modules and units of the image. */
 _nonnull_ void detect_neuron(const Root *root, Host *h);
@@ -42,26 +41,60 @@ _must_check_ _nonnull_ int detect_disks(const Root *root, Host *h, Diag *diag);
 _nonnull_ void disks_clear(Host *h);
 /* number and read_only, for storage */
 _must_check_ _nonnull_ int disks_look_closer(const Root *root, Host *h, Diag *diag);
-/* Partitions and holders (md, dm) of a whole block device, or NULL. */
-_must_check_ _nonnull_ int block_use(const Root *root, const char *name, char ***ret_partitions,
-                                     char ***ret_holders, Diag *diag);
-_must_check_ _nonnull_ int block_bytes(const Root *root, const char *name, uint64_t *ret, Diag *diag);
 /* *ret is NULL for a missing or blank line. */
 _must_check_ _nonnull_ int read_optional(const Root *root, const char *path, char **ret, const char *meaning,
                                          Diag *diag);
-/* Fills Disk.names: kernel name, volume id, name in the launch template, configured names that lead to it in
- * /dev. */
+/* *ret is NULL for a missing directory. */
+_must_check_ _nonnull_ int list_optional(const Root *root, const char *path, char ***ret, const char *meaning,
+                                         Diag *diag);
+/* Fills Disk.names: kernel name, volume id, launch template name, configured names for it in /dev. */
 _nonnull_ void detect_volume_names(const Root *root, const Config *config, Host *h);
-/* Asks a controller only if it may have a name without a link in /dev, and a configured device is
- * unresolved. */
+/* Asks a controller only for a volume without a name in /dev, if a configured device is unresolved. */
 _nonnull_ bool volume_to_ask(const Disk *d);
 _nonnull_ bool volumes_unresolved(const Config *config, const Host *h);
-/* The name in the vendor part of the identify page of an NVMe controller, as in the launch template:
- * "/dev/sdf", "xvdf"; or NULL. */
+/* The launch template name in an identify page of NVMe: "/dev/sdf", "xvdf"; or NULL. */
 #define NVME_IDENTIFY_SIZE 4096
 _must_check_ _nonnull_ char *volume_name_parse(const void *page);
 /* The same from an open block device; a negative errno: not NVMe. */
 _must_check_ _nonnull_ int volume_name_read(int fd, char **ret);
+
+/* ---- probe.c ---- */
+/* content_probe() of several devices in a process of its own. A read of a dead disk may never return (EC2
+ * sets nvme_core.io_timeout so). It must not stop the boot or hide the contents of other disks. */
+typedef struct Prober {
+        pid_t child;                    /* 0: none */
+        int fd;                         /* our end of the socket */
+        uint64_t timeout_usec, until_usec;
+        bool pending;                   /* the answers are not complete */
+} Prober;
+
+typedef struct Probed {
+        char *path;                     /* of the caller */
+        int result;                     /* of content_probe(); -EINTR: a stop signal */
+        Content content;                /* CONTENT_UNREADABLE: no answer in time */
+} Probed;
+
+/* Starts the process. Call it before any thread: a fork copies locks of other threads (malloc, dlopen), which
+ * the child would never release. Call prober_end() in any case. */
+_must_check_ _nonnull_ int prober_start(const Root *root, Prober *ret, Diag *diag);
+/* Sends all devices, without waiting for answers. */
+_nonnull_ void prober_ask(Prober *p, const Probed *all, size_t n, uint64_t timeout_usec);
+/* Waits for the answers; errors of a device are in its result and in diag. < 0: the process failed. */
+_must_check_ _nonnull_ int prober_take(Prober *p, Probed *all, size_t n, Diag *diag);
+void prober_end(Prober *p);
+
+/* ---- wait.c ---- */
+/* Waits for `expected` instance stores, namespaces of their controllers, and configured volumes. Then udev
+ * must know all of them with their arrays, and have an empty queue. Wakes by udev, without polling; ends at
+ * the timeouts of the options. Logs after a second, then every 10 s. 1: all came, 0: not; -EINTR: a signal.
+ * Does not wait below another root or without udev (/run/udev/control). */
+_must_check_ _nonnull_ int wait_for_disks(const Root *root, const Config *config, unsigned expected,
+                                          const HostOptions *options, Diag *diag);
+/* The deadline for missing volumes, or for udev, whose time restarts when the last volume has come. begin: of
+ * the wait; seen: the last time that one was missing, else begin. */
+_nonnull_ uint64_t wait_deadline(uint64_t begin, uint64_t seen, bool missing, const HostOptions *options);
+
+/* ---- storage.c ---- */
 /* Fills h->storage and contents of h->disks; needs h->type. If the options say so, it first waits for the
  * expected disks and reads h->disks again. The planner reports missing ones. */
 _must_check_ _nonnull_ int detect_storage(const Root *root, const Config *config, const HostOptions *options,
@@ -97,8 +130,7 @@ _must_check_ _nonnull_ int detect_identity(const Root *root, const Config *confi
                                            Host *h, Diag *diag);
 /* One line of metadata; -ENOENT without a diagnostic: 404. */
 _must_check_ _nonnull_ int metadata_line(Imds *imds, const char *path, char **ret, Diag *diag);
-/* With a configuration, missing answers of IMDS are missing facts, with their exit code, instead of a missing
- * source. */
+/* With a configuration, an answer that IMDS lacks is a missing fact instead of a missing source. */
 _nonnull_ void move_facts(Diag *to, Diag *from);
 /* Asks EC2 for the private DNS name, if kubelet needs it and no cache has it. aside: in a thread beside the
  * wait for disks; then name_take() must follow, and no call of aws/ before it. */

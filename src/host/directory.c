@@ -28,9 +28,8 @@ static int open_nearest_directory(const Root *root, const char *path) {
 static char *descriptor_path(int fd) {
         char target[4096];
         _free_ char *link = xasprintf("/proc/self/fd/%d", fd);
-        ssize_t n = readlink(link, target, sizeof target - 1);
-        target[MAX(n, 0)] = 0;
-        return xstrdup(target);
+        ssize_t n = readlink(link, target, sizeof target);
+        return xstrndup(target, (size_t)MAX(n, 0));
 }
 
 /* The path of a descriptor below root without links, as mountinfo has it. */
@@ -72,20 +71,12 @@ static int count_bytes(int fd, uint64_t *ret) {
                              NULL);
         if (!tree)
                 return -errno;
-        while (r == 0) {
-                errno = 0;
-                FTSENT *e = fts_read(tree);
-                if (!e) {
-                        r = -errno;
-                        break;
-                }
-                if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS) {
-                        r = e->fts_errno == ENOENT || e->fts_errno == ENAMETOOLONG ? 0 : -e->fts_errno;
-                        continue;
-                }
-                if (e->fts_info != FTS_DP)
-                        sum += (uint64_t)e->fts_statp->st_blocks * 512;
-        }
+        for (FTSENT *e; errno = 0, r == 0 && (e = fts_read(tree));)
+                if (e->fts_info != FTS_DNR && e->fts_info != FTS_ERR && e->fts_info != FTS_NS)
+                        sum += e->fts_info != FTS_DP ? (uint64_t)e->fts_statp->st_blocks * 512 : 0;
+                else if (e->fts_errno != ENOENT && e->fts_errno != ENAMETOOLONG)
+                        r = -e->fts_errno;
+        r = r < 0 ? r : -errno;
         fts_close(tree);
         *ret = sum;
         return r;
@@ -192,8 +183,8 @@ void detect_places(const Root *root, const Config *config, Host *h) {
         const char *path = places.all[PLACE_KUBELET].path;
         bool here = root_is_host(root) && *path == '/';
         _cleanup_(close_fd) int fd = here ? open_nearest_directory(root, path) : -ENOENT;
-        for (size_t i = 0; i < places.n; i++) {
-                char *dead = *places.all[i].path == '/' ? root_dead_link(root, places.all[i].path) : NULL;
+        for (const StorageBind *b = places.all; b < places.all + places.n; b++) {
+                char *dead = *b->path == '/' ? root_dead_link(root, b->path) : NULL;
                 if (dead)
                         strv_push(&h->dead_links, dead);
         }

@@ -3,12 +3,12 @@
  * (awslabs/amazon-eks-ami, nvidia-fabricmanager-condition.sh). A GPU id alone does not: an H100 may be alone
  * or behind NVSwitches. If devices are missing, the type decides, with a doubt. */
 #include "host/detect.h"
-#include "host/tables.h"
 
 #include "base/paths.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "doc/env-file.h"
+#include "host/tables.h"
 
 #include <errno.h>
 
@@ -44,16 +44,9 @@ static const GpuModel *model_of_type(const InstanceType *t) {
 }
 
 static const GpuModel *common_model(const Host *h) {
-        const PciDevice *first = NULL;
-        for (size_t i = 0; i < h->n_pci; i++) {
-                const PciDevice *d = &h->pci[i];
-                if (!pci_is_gpu(d))
-                        continue;
-                if (first && first->device != d->device)
-                        return NULL;
-                first = d;
-        }
-        return first ? gpu_model_find(first->device) : NULL;
+        const PciDevice *first = FIND(d, h->pci, h->n_pci, pci_is_gpu(d));
+        bool differ = ANY(d, h->pci, h->n_pci, pci_is_gpu(d) && d->device != first->device);
+        return first && !differ ? gpu_model_find(first->device) : NULL;
 }
 
 /* ---- class ---- */
@@ -92,20 +85,13 @@ static GpuClass class_of_type(const InstanceType *t) {
                 { "nvl5-host",    GPU_CLASS_NVLINK5  },
                 { "nvl5-offhost", GPU_CLASS_TRAY     },
         };
-        if (!t->gpu_pci)
-                return GPU_CLASS_NONE;
-        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-                if (streq(words[i].nvswitch, t->nvswitch))
-                        return words[i].class;
-        return GPU_CLASS_SINGLE;
+        return !t->gpu_pci ? GPU_CLASS_NONE
+                           : PICK(w, words, ARRAY_SIZE(words), streq(w->nvswitch, t->nvswitch), w->class,
+                                  GPU_CLASS_SINGLE);
 }
 
 /* text: the first unreadable function; bridges: how many may lead to switches. */
 typedef struct Unread { char *text; unsigned bridges; } Unread;
-
-static void unread_done(Unread *u) {
-        free(u->text);
-}
 
 /* Marks functions that lead to NVLink 5 switches. */
 static void find_switch_management(const Root *root, Host *h, Unread *u) {
@@ -139,27 +125,14 @@ static char *class_wanted(const Host *h, GpuClass *ret) {
 }
 
 /* The missing devices, if known. */
-static void add_absence(Text *t, const Host *h, GpuClass wanted, const char *unread) {
+static const char *missing_devices(const Host *h, GpuClass wanted, const char *unread) {
         if (wanted == GPU_CLASS_NVSWITCH)
-                text_add(t, "no NVIDIA bridge of class 0680 is there");
-        else if (wanted == GPU_CLASS_NVLINK5 && unread)
-                text_add(t, "%s", unread);
-        else if (wanted == GPU_CLASS_NVLINK5 && count_devices(h, pci_is_connectx) == 0)
-                text_add(t, "no ConnectX function (15b3) is there");
-        else if (wanted == GPU_CLASS_NVLINK5)
-                text_add(t, "no ConnectX function (15b3) has SW_MNG in its vital product data");
-        else
-                text_add(t, "one of the two is not what it says");
-}
-
-static void take_doubt(Host *h, GpuClass wanted, const char *who, const char *unread) {
-        Gpus *g = &h->gpus;
-        Text t = {};
-        text_add(&t, "%s should have %s (class %s), but its devices show %s (class %s): ", who,
-                 class_shows[wanted], gpu_class_to_string(wanted), class_shows[g->class],
-                 gpu_class_to_string(g->class));
-        add_absence(&t, h, wanted, unread);
-        g->doubt = text_take(&t);
+                return "no NVIDIA bridge of class 0680 is there";
+        if (wanted != GPU_CLASS_NVLINK5)
+                return "one of the two is not what it says";
+        return unread ?: count_devices(h, pci_is_connectx) > 0
+                                 ? "no ConnectX function (15b3) has SW_MNG in its vital product data"
+                                 : "no ConnectX function (15b3) is there";
 }
 
 /* Some images cannot read vital product data: then type and number decide, and the fabric gate proves it. */
@@ -182,7 +155,10 @@ static void cross_check(Host *h, const Unread *unread) {
         _free_ char *who = class_wanted(h, &wanted);
 
         if (wanted != g->class && g->count > 0 && !takes_for_bridges(h, wanted, who, unread))
-                take_doubt(h, wanted, who, unread->text);
+                g->doubt = xasprintf("%s should have %s (class %s), but its devices show %s (class %s): %s",
+                                     who, class_shows[wanted], gpu_class_to_string(wanted),
+                                     class_shows[g->class], gpu_class_to_string(g->class),
+                                     missing_devices(h, wanted, unread->text));
         g->class = wanted;
         g->expected = t && t->gpu_pci && t->gpus ? t->gpus : g->count;
 }
@@ -218,15 +194,9 @@ bool image_has_nvidia(const Root *root, const char *kernel) {
 
 /* By the subsystem of the GPU, or of the type in a model. */
 static bool is_part(const PciDevice *d) {
-        for (size_t i = 0; i < n_instance_types; i++) {
-                const InstanceType *t = &instance_types[i];
-                if (t->gpu_subsystem == 0 || t->gpu_subsystem != d->subsystem_device)
-                        continue;
-                const GpuModel *m = model_of_type(t);
-                if (m && m->device == d->device)
-                        return true;
-        }
-        return false;
+        const GpuModel *m = pci_is_gpu(d) && d->subsystem_device ? gpu_model_find(d->device) : NULL;
+        return m && ANY(t, instance_types, n_instance_types,
+                        t->gpu_subsystem == d->subsystem_device && model_of_type(t) == m);
 }
 
 /* On newer EKS images the driver brings the unit at boot. */
@@ -234,9 +204,7 @@ static void find_parts(const Root *root, Host *h) {
         static const char *const units[] = { "nvidia-gridd.service", "nvidia-setup.service", NULL };
         const InstanceType *t = machine_type(h);
         Gpus *g = &h->gpus;
-        g->part = g->count == 0 && t && t->gpu_subsystem;
-        for (size_t i = 0; i < h->n_pci; i++)
-                g->part |= pci_is_gpu(&h->pci[i]) && is_part(&h->pci[i]);
+        g->part = g->count == 0 ? t && t->gpu_subsystem : count_devices(h, is_part) > 0;
         g->license_daemon = g->part && (image_assumed(h) || image_has_unit(root, units));
 }
 
@@ -261,7 +229,7 @@ static int read_mig_default(const Root *root, const Config *config, Gpus *g, Dia
 }
 
 int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag) {
-        _cleanup_(unread_done) Unread unread = {};
+        Unread unread = {};
         Gpus *g = &h->gpus;
 
         g->count = count_devices(h, pci_is_gpu);
@@ -272,6 +240,7 @@ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag) {
                 g->class = class_of_devices(h);
         }
         cross_check(h, &unread);
+        free(unread.text);
         g->driver = g->class != GPU_CLASS_NONE && (image_assumed(h) || image_has_nvidia(root, h->kernel));
         find_parts(root, h);
         if (image_assumed(h))
@@ -279,4 +248,22 @@ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag) {
         if (!h->modelled)
                 take_census(config, h);
         return read_mig_default(root, config, g, diag);
+}
+
+/* ---- Trainium and Inferentia ---- */
+
+/* Units of EKS images, which choose a driver at boot (awslabs/amazon-eks-ami#2486, #2579). */
+bool image_has_neuron(const Root *root, const char *kernel) {
+        static const char *const loaders[] = { "neuron-kmod-load.service", "neuron-package-install.service",
+                                               NULL };
+        return image_has_module(root, kernel, "/neuron.ko") || image_has_unit(root, loaders);
+}
+
+void detect_neuron(const Root *root, Host *h) {
+        const InstanceType *t = machine_type(h);
+        Neuron *n = &h->neuron;
+        n->count = n->expected = count_devices(h, pci_is_neuron);
+        if (t && t->gpu_model && startswith(t->gpu_model, "aws-") && t->gpus > 0)
+                n->expected = t->gpus;
+        n->driver = n->expected > 0 && (image_assumed(h) || image_has_neuron(root, h->kernel));
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Configuration and machine → Host. Local facts come first: they take microseconds and should fail before a
- * wait for EC2. */
+ * Configuration and machine → Host. Local facts take microseconds, so they fail before a wait for EC2. */
 #include "host/host.h"
 
 #include "base/str.h"
@@ -28,16 +27,12 @@ static void detect_names(const Root *root, Host *h) {
                 (void)!root_read_line(root, "/proc/sys/kernel/arch", &h->arch);
         }
         (void)!root_read_line(root, "/sys/devices/virtual/dmi/id/product_name", &h->product_name);
-}
-
-static void detect_ptrace_scope(const Root *root, Host *h) {
         uint64_t scope = 0;
         int r = root_read_u64(root, "/proc/sys/kernel/yama/ptrace_scope", &scope);
         h->ptrace_scope = r >= 0 && scope <= 3 ? (int)scope : -1;
 }
 
-/* Without disks, here or expected, nothing is there to wait for: the name is asked for at once, and no
- * process reads disks. */
+/* Without a wait for disks, the name is asked for at once, and no process reads disks. */
 static bool has_stores(const Config *config, const HostOptions *options, const Host *h) {
         bool stores = config->instance.storage.strategy != STORAGE_NONE &&
                       (host_instance_stores(h) > 0 || host_expected_stores(config, h) > 0);
@@ -51,7 +46,6 @@ static int read_machine(const Root *root, const Config *config, const HostOption
         int r, answered;
 
         detect_names(root, h);
-        detect_ptrace_scope(root, h);
         if (options->storage)           /* before the run phase, sysctl.d may not be applied */
                 kernel_read(root, &h->kernel_state);
         h->bootstrappers = detect_bootstrappers(root);
@@ -61,10 +55,9 @@ static int read_machine(const Root *root, const Config *config, const HostOption
         if (r < 0)
                 return r;
         h->type = instance_type_find(h->instance.type);
-        detect_places(root, config, h);         /* which the version of containerd has a say in */
+        detect_places(root, config, h);         /* by the version of containerd */
         bool stores = has_stores(config, options, h);
-        if (stores)
-                r = prober_start(root, &prober, diag);
+        r = stores ? prober_start(root, &prober, diag) : 0;
         if (r < 0)
                 return r;
         name_ask(config, options, h, stores, &name);
@@ -107,8 +100,7 @@ static void add_address(char ***addresses, const struct sockaddr *a) {
                 strv_add(addresses, text);
 }
 
-/* A node on an Outpost must find its API server without the link to the region: /etc/hosts gets the
- * addresses. */
+/* An Outpost finds its API server without the link to the region, by /etc/hosts. */
 static int find_api_servers(const Config *config, const HostOptions *options, Host *h, Diag *diag) {
         struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM }, *list = NULL;
 
@@ -137,12 +129,11 @@ int host_detect(const Root *root, const Config *config, const HostOptions *optio
         _cleanup_(host_freep) Host *h = xcalloc(1, sizeof *h);
         int r = options->instance_type ? model_host(root, config, options, h, diag)
                                        : read_machine(root, config, options, h, diag);
-        if (r >= 0 && h->imaged)
-                r = detect_programs(root, h, diag);
-        if (r >= 0)
-                detect_neuron(root, h);
-        if (r >= 0)
-                r = detect_gpus(root, config, h, diag);
+        THEN(r, h->imaged ? detect_programs(root, h, diag) : 0);
+        if (r < 0)
+                return r;
+        detect_neuron(root, h);
+        r = detect_gpus(root, config, h, diag);
         if (r < 0)
                 return r;
         find_eni_limits(options, h);
@@ -156,20 +147,6 @@ int host_detect(const Root *root, const Config *config, const HostOptions *optio
         return 0;
 }
 
-static void free_devices(Host *h) {
-        for (size_t i = 0; i < h->n_pci; i++) {
-                FREE_ALL(h->pci[i].address, h->pci[i].driver);
-        }
-        free(h->pci);
-        disks_clear(h);
-        storage_clear(&h->storage);
-        nics_clear(h);
-        FREE_ALL(h->nodes, h->pools);
-        for (size_t i = 0; i < h->n_shortfalls; i++)
-                free(h->shortfalls[i].text);
-        free(h->shortfalls);
-}
-
 Host *host_free(Host *h) {
         if (!h)
                 return NULL;
@@ -178,12 +155,18 @@ Host *host_free(Host *h) {
                  i->private_dns_name, h->name_before, h->product_name, h->kernel, h->arch,
                  h->kubelet_version, h->containerd_version, h->driver_version, h->eni_limits_why,
                  h->image_credential_provider, h->gpus.doubt, h->gpus.unread, h->gpus.mig_default);
-        free_devices(h);
+        for (PciDevice *d = h->pci; d < h->pci + h->n_pci; d++)
+                FREE_ALL(d->address, d->driver);
+        for (size_t k = 0; k < h->n_shortfalls; k++)
+                free(h->shortfalls[k].text);
+        disks_clear(h);
+        storage_clear(&h->storage);
+        nics_clear(h);
         kernel_done(&h->kernel_state);
         strv_free(h->assumed);
         strv_free(h->api_server_addresses);
         strv_free(h->bootstrappers);
         strv_free(h->dead_links);
-        free(h);
+        FREE_ALL(h->pci, h->nodes, h->pools, h->shortfalls, h);
         return NULL;
 }

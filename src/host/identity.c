@@ -14,24 +14,17 @@
 #define DOCUMENT "dynamic/instance-identity/document"
 #define NOT_EC2  "the metadata service says it is not there (404); is this an EC2 instance?"
 
-/* The place of each fact in Instance, in the document, in .instance of the nodeadm cache; and its assumed
- * value. NULL: none. */
+/* A fact in Instance, in the document, in .instance of the nodeadm cache, and as assumed; or NULL. */
 typedef struct Fact { size_t offset; const char *name, *document, *cache, *assumed; } Fact;
 static const Fact facts[] = {
-        { .offset = offsetof(Instance, id), .name = "instance.id", .document = "instanceId",
-          .cache = "id", .assumed = "i-0123456789abcdef0" },
-        { .offset = offsetof(Instance, type), .name = "instance.type", .document = "instanceType",
-          .cache = "type", .assumed = "m5.large" },
-        { .offset = offsetof(Instance, region), .name = "instance.region", .document = "region",
-          .cache = "region", .assumed = "us-west-2" },
-        { .offset = offsetof(Instance, zone), .name = "instance.zone",
-          .document = "availabilityZone", .cache = "availabilityZone", .assumed = "us-west-2a" },
-        { .offset = offsetof(Instance, ipv4), .name = "instance.ipv4", .document = "privateIp",
-          .assumed = "10.0.0.10" },
-        { .offset = offsetof(Instance, mac), .name = "instance.mac", .cache = "mac",
-          .assumed = "02:00:00:00:00:01" },
-        { .offset = offsetof(Instance, private_dns_name), .name = "instance.privateDnsName",
-          .cache = "privateDnsName" },
+#define AT(member) offsetof(Instance, member)
+        { AT(id),     "instance.id",     "instanceId",       "id",               "i-0123456789abcdef0" },
+        { AT(type),   "instance.type",   "instanceType",     "type",             "m5.large"            },
+        { AT(region), "instance.region", "region",           "region",           "us-west-2"           },
+        { AT(zone),   "instance.zone",   "availabilityZone", "availabilityZone", "us-west-2a"          },
+        { AT(ipv4),   "instance.ipv4",   "privateIp",        NULL,               "10.0.0.10"           },
+        { AT(mac),    "instance.mac",    NULL,               "mac",              "02:00:00:00:00:01"   },
+        { AT(private_dns_name), "instance.privateDnsName", NULL, "privateDnsName", NULL },
 };
 
 static char **fact_slot(Host *h, const Fact *f) {
@@ -47,12 +40,10 @@ void assume(Host *h, const char *fact) {
                 strv_add(&h->assumed, fact);
 }
 
-static void assume_value(Host *h, const char *fact, char **slot, char *value) {
-        if (*slot) {
-                free(value);
+static void assume_value(Host *h, const char *fact, char **slot, const char *value) {
+        if (*slot)
                 return;
-        }
-        *slot = value;
+        *slot = xstrdup(value);
         assume(h, fact);
 }
 
@@ -61,13 +52,13 @@ void assume_identity(const Config *config, Host *h) {
 
         for (size_t k = 0; k < ARRAY_SIZE(facts); k++)
                 if (facts[k].assumed)
-                        assume_value(h, facts[k].name, fact_slot(h, &facts[k]), xstrdup(facts[k].assumed));
-        assume_value(h, "instance.domain", &i->domain, xstrdup(partition_find(i->region)->domain));
+                        assume_value(h, facts[k].name, fact_slot(h, &facts[k]), facts[k].assumed);
+        _free_ char *name = xasprintf("ip-10-0-0-10.%s.compute.internal", i->region);
+        assume_value(h, "instance.domain", &i->domain, partition_find(i->region)->domain);
         if (cluster_is_ipv6(config))
-                assume_value(h, "instance.ipv6", &i->ipv6, xstrdup("2001:db8::10"));
+                assume_value(h, "instance.ipv6", &i->ipv6, "2001:db8::10");
         if (!config->gates.instance_id_node_name)
-                assume_value(h, "instance.privateDnsName", &i->private_dns_name,
-                             xasprintf("ip-10-0-0-10.%s.compute.internal", i->region));
+                assume_value(h, "instance.privateDnsName", &i->private_dns_name, name);
 }
 
 /* A string without blanks and control characters, safe in files; or NULL. */
@@ -79,8 +70,7 @@ static const char *fact_string(const json_t *object, const char *key) {
         return s && *s ? s : NULL;
 }
 
-/* An AMI of a running node has the cache of that node. On Nitro the DMI asset tag is the instance id; without
- * one the cache counts, as in nodeadm. */
+/* An AMI of a running node has its cache. On Nitro the DMI asset tag is the instance id to compare. */
 static bool cache_is_ours(const Root *root, const json_t *status, Diag *diag) {
         _free_ char *tag = NULL;
         const char *id = fact_string(json_object_get(status, "instance"), "id");
@@ -114,8 +104,7 @@ static void take_cache(const Config *config, const HostOptions *options, Host *h
         h->name_assumed = h->instance.private_dns_name && json_is_true(json_object_get(own, "nameAssumed"));
         /* the configuration may be another now */
         if (config->gates.instance_id_node_name || (h->name_assumed && name_is_strict(config, options))) {
-                free(h->instance.private_dns_name);
-                h->instance.private_dns_name = NULL;
+                RENEW(h->instance.private_dns_name, NULL);
                 h->name_assumed = false;
         }
 }
@@ -172,12 +161,11 @@ static int ask_line(Imds *imds, const char *path, char **ret, Cause cause, const
         return r == -ENOENT ? diag_error_at(diag, r, cause, NULL, of, "%s", why) : r;
 }
 
-static int ask_domain(Imds *imds, Host *h, Diag *diag) {
-        int r = metadata_line(imds, "meta-data/services/domain", &h->instance.domain, diag);
-        if (r != -ENOENT)
-                return r;
-        h->instance.domain = xstrdup(partition_find(h->instance.region ?: "")->domain);
-        return 0;
+static int ask_domain(Imds *imds, Instance *i, Diag *diag) {
+        int r = metadata_line(imds, "meta-data/services/domain", &i->domain, diag);
+        if (r == -ENOENT)
+                i->domain = xstrdup(partition_find(i->region ?: "")->domain);
+        return r == -ENOENT ? 0 : r;
 }
 
 static int ask_ipv6(Imds *imds, Host *h, Diag *diag) {
@@ -204,10 +192,10 @@ static int ask(const Config *config, const HostOptions *options, Host *h, Diag *
                 r = ask_line(options->imds, "meta-data/mac", &i->mac, CAUSE_IMDS, "meta-data/mac", NOT_EC2,
                              diag);
         if (r >= 0 && !i->domain)
-                r = ask_domain(options->imds, h, diag);
+                r = ask_domain(options->imds, i, diag);
         if (r >= 0 && !i->ipv6 && cluster_is_ipv6(config))
                 r = ask_ipv6(options->imds, h, diag);
-        return r < 0 ? r : 0;
+        return MIN(r, 0);
 }
 
 void move_facts(Diag *to, Diag *from) {

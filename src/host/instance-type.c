@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Instance types → rows of the compiled tables in conf/. */
+ * Instance types and GPUs → rows of the compiled tables in conf/. */
 #include "host/tables.h"
 
 #include "base/str.h"
@@ -78,4 +78,17 @@ static int refuse_type(const char *type, const char *where, Diag *diag) {
 
 int instance_type_check(const char *name, const char *where, Diag *diag) {
         return instance_type_is_known(name) ? 0 : refuse_type(name, where, diag);
+}
+
+/* ---- conf/mig-profiles.csv ---- */
+
+const MigProfile *mig_profiles_of(const char *gpu, size_t *ret_n) {
+        const MigProfile *first = NULL;
+        *ret_n = 0;
+        for (size_t i = 0; i < n_mig_profiles; i++)
+                if (streq(mig_profiles[i].gpu, gpu)) {
+                        first = first ?: &mig_profiles[i];
+                        (*ret_n)++;
+                }
+        return first;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CPUs, memory, NUMA nodes and huge pages of sysfs and procfs. Counts CPUs like nodeadm
- * (nodeadm/internal/system/resources.go): those of online nodes, or without nodes all; CPU_DIR and NODE_DIR
- * move the directories. */
+ * CPUs, memory, NUMA nodes and huge pages. Counts CPUs like nodeadm (nodeadm/internal/system/resources.go):
+ * of online nodes, or without nodes all; CPU_DIR and NODE_DIR move the directories. */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -59,22 +58,22 @@ static int count_cpus(const Root *root, const char *path, const char *online, un
         return 0;
 }
 
+/* "2048kB" → bytes */
+static int parse_kib(const char *text, const char *unit, uint64_t *ret) {
+        size_t digits = strspn(text, "0123456789");
+        _free_ char *number = xstrndup(text, digits);
+        int r = startswith(text + digits, unit) ? parse_u64(number, ret) : -EINVAL;
+        return r >= 0 && __builtin_mul_overflow(*ret, 1024, ret) ? -ERANGE : r;
+}
+
 /* "MemTotal: 24684084 kB" in text → bytes */
 static int parse_meminfo(const char *text, const char *key, uint64_t *ret) {
         const char *p = strstr(text, key);
-        uint64_t kib = 0;
         if (!p)
                 return -ENODATA;
         p += strlen(key);
         p += strspn(p, " \t");
-        size_t digits = strspn(p, "0123456789");
-        _free_ char *number = xstrndup(p, digits);
-        if (!startswith(p + digits, " kB"))
-                return -EINVAL;
-        int r = parse_u64(number, &kib);
-        if (r < 0)
-                return r;
-        return __builtin_mul_overflow(kib, 1024, ret) ? -ERANGE : 0;
+        return parse_kib(p, " kB", ret);
 }
 
 static int read_node(const Root *root, const char *dir, const char *name, const char *online, NumaNode *n,
@@ -97,20 +96,19 @@ static int compare_nodes(const void *a, const void *b) {
         return (x->id > y->id) - (x->id < y->id);
 }
 
-static const char *node_dir(void) {
-        const char *dir = getenv("NODE_DIR");
-        return dir && *dir ? dir : "/sys/devices/system/node";
+static const char *directory_of(const char *variable, const char *usual) {
+        const char *dir = getenv(variable);
+        return dir && *dir ? dir : usual;
 }
+
+#define NODE_DIR directory_of("NODE_DIR", "/sys/devices/system/node")
 
 static int read_nodes(const Root *root, const char *online, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
-        const char *dir = node_dir();
-        int r = root_list(root, dir, &names);
-
-        if (r == -ENOENT)
-                return 0;       /* without NUMA, or in a container */
+        const char *dir = NODE_DIR;
+        int r = list_optional(root, dir, &names, "NUMA nodes cannot be found", diag);
         if (r < 0)
-                return fact_error(diag, r, dir, "NUMA nodes cannot be found");
+                return r;
         h->nodes = xcalloc(strv_length(names), sizeof *h->nodes);
         STRV_FOREACH(name, names) {
                 NumaNode *n = &h->nodes[h->n_nodes];
@@ -128,8 +126,7 @@ static int read_nodes(const Root *root, const char *online, Host *h, Diag *diag)
 }
 
 static int read_cpus(const Root *root, Host *h, Diag *diag) {
-        const char *dir = getenv("CPU_DIR");
-        dir = dir && *dir ? dir : "/sys/devices/system/cpu";
+        const char *dir = directory_of("CPU_DIR", "/sys/devices/system/cpu");
         _free_ char *path = xasprintf("%s/online", dir), *online = NULL;
         int r = root_read_line(root, path, &online);
 
@@ -152,35 +149,22 @@ static int read_cpus(const Root *root, Host *h, Diag *diag) {
 
 /* ---- huge pages (https://docs.kernel.org/admin-guide/mm/hugetlbpage.html) ---- */
 
-/* "hugepages-2048kB" → bytes; else -EINVAL */
-static int parse_pool(const char *name, uint64_t *ret) {
-        if (!startswith(name, "hugepages-") || !endswith(name, "kB"))
-                return -EINVAL;
-        const char *digits = name + strlen("hugepages-");
-        _free_ char *number = xstrndup(digits, strlen(digits) - strlen("kB"));
-        int r = parse_u64(number, ret);
-        if (r >= 0 && (*ret == 0 || __builtin_mul_overflow(*ret, 1024, ret)))
-                r = -ERANGE;
-        return r;
-}
-
 /* dir: such as /sys/devices/system/node/node0/hugepages */
 static int read_pools(const Root *root, const char *dir, int node, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
-        int r = root_list(root, dir, &names);
-
-        if (r == -ENOENT)
-                return 0;       /* without huge pages, or in a container */
+        static const char unknown[] = "how many huge pages are reserved is not known";
+        int r = list_optional(root, dir, &names, unknown, diag);
         if (r < 0)
-                return fact_error(diag, r, dir, "how many huge pages are reserved is not known");
+                return r;
         STRV_FOREACH(name, names) {
                 PagePool pool = { .node = node };
-                if (parse_pool(*name, &pool.size) < 0)
+                const char *size = startswith(*name, "hugepages-") ? strchr(*name, '-') + 1 : "";
+                if (!endswith(size, "kB") || parse_kib(size, "kB", &pool.size) < 0 || pool.size == 0)
                         continue;
                 _free_ char *path = xasprintf("%s/%s/nr_hugepages", dir, *name);
                 r = root_read_u64(root, path, &pool.count);
                 if (r < 0)
-                        return fact_error(diag, r, path, "how many huge pages are reserved is not known");
+                        return fact_error(diag, r, path, unknown);
                 *APPEND(h->pools, h->n_pools) = pool;
         }
         return 0;
@@ -195,7 +179,7 @@ static int compare_pools(const void *a, const void *b) {
 static int detect_pools(const Root *root, Host *h, Diag *diag) {
         int r = 0;
         for (size_t i = 0; i < h->n_nodes && r >= 0; i++) {
-                _free_ char *dir = xasprintf("%s/node%u/hugepages", node_dir(), h->nodes[i].id);
+                _free_ char *dir = xasprintf("%s/node%u/hugepages", NODE_DIR, h->nodes[i].id);
                 r = read_pools(root, dir, (int)h->nodes[i].id, h, diag);
         }
         if (r >= 0 && h->n_pools == 0)

@@ -28,10 +28,8 @@ static void add_pci(Host *h, const PciDevice *like, unsigned count) {
 
 /* of conf/pci-devices.csv */
 static void add_devices(Host *h, const char *name, unsigned count) {
-        const PciId *id = pci_devices;
-        while (id < pci_devices + n_pci_devices && !streq(id->name, name))
-                id++;
-        assert(id < pci_devices + n_pci_devices);
+        const PciId *id = FIND(i, pci_devices, n_pci_devices, streq(i->name, name));
+        assert(id);
         add_pci(h,
                 &(PciDevice){ .vendor = id->vendor,
                               .device = id->device,
@@ -70,8 +68,7 @@ static void add_network(Host *h, const InstanceType *t) {
         add_devices(h, "ena", 1);
         if (t && t->max_efa > 0)
                 add_devices(h, "efa", (unsigned)t->max_efa);
-        /* The GB200 guide attaches an EFA for each GPU: awsdocs/amazon-eks-user-guide,
-         * ml-eks-nvidia-ultraserver.adoc */
+        /* one for each GPU, as in awsdocs/amazon-eks-user-guide, ml-eks-nvidia-ultraserver.adoc */
         if (t && t->max_efa < 0 && t->network_cards != 1 && t->gpu_pci)
                 add_devices(h, "efa", t->gpus ?: 1);
         if (t && t->max_efa != 0)
@@ -141,14 +138,8 @@ static void add_processors(Host *h, const InstanceType *t) {
 typedef struct PageSizes { uint64_t sizes[4], usual; } PageSizes;
 
 static bool has_sizes(const PageSizes *p, const HugePages *want) {
-        for (size_t i = 0; i < want->n_pages; i++) {
-                size_t k = 0;
-                while (k < ARRAY_SIZE(p->sizes) && p->sizes[k] != want->pages[i].size)
-                        k++;
-                if (k == ARRAY_SIZE(p->sizes))
-                        return false;
-        }
-        return true;
+        return !ANY(page, want->pages, want->n_pages,
+                    !ANY(size, p->sizes, ARRAY_SIZE(p->sizes), *size == page->size));
 }
 
 /* The first kernel with all configured sizes, else that of Amazon Linux: 4 KiB base pages on both
@@ -186,43 +177,27 @@ static char *image_version(const Root *root, const char *program) {
                        ? version : NULL;
 }
 
-/* Given versions, or of the image, or assumed; a machine may lack the driver. */
-static int add_versions(const Root *root, Host *h, const HostOptions *o, Diag *diag) {
-        const struct { const char *option, *given, *program, *fact, *assumed; char **slot;
-        } versions[] = {
-                { .option = "--kubelet-version",
-                  .given = o->kubelet_version,
-                  .slot = &h->kubelet_version,
-                  .program = "kubelet",
-                  .fact = "programs.kubelet",
-                  .assumed = KUBELET_VERSION },
-                { .option = "--containerd-version",
-                  .given = o->containerd_version,
-                  .slot = &h->containerd_version,
-                  .program = "containerd",
-                  .fact = "programs.containerd",
-                  .assumed = CONTAINERD_VERSION },
-                { .option = "--driver-version", .given = o->driver_version, .slot = &h->driver_version },
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
-                int r = versions[i].given ? version_option(versions[i].option, versions[i].given,
-                                                           versions[i].slot, diag)
-                                          : 0;
-                if (r < 0)
-                        return r;
-                if (versions[i].given || !versions[i].fact)
-                        continue;
-                *versions[i].slot = image_version(root, versions[i].program);
-                if (*versions[i].slot)
-                        continue;
-                *versions[i].slot = xstrdup(versions[i].assumed);
-                assume(h, versions[i].fact);
-        }
+/* A given version, or of the image, or assumed. */
+static int add_version(const Root *root, Host *h, const char *program, const char *given,
+                       const char *assumed, char **slot, Diag *diag) {
+        _free_ char *option = xasprintf("--%s-version", program), *fact = xasprintf("programs.%s", program);
+        if (given)
+                return version_option(option, given, slot, diag);
+        *slot = image_version(root, program);
+        if (*slot)
+                return 0;
+        *slot = xstrdup(assumed);
+        assume(h, fact);
         return 0;
 }
 
 static int add_programs(const Root *root, Host *h, const HostOptions *o, Diag *diag) {
-        int r = add_versions(root, h, o, diag);
+        int r = add_version(root, h, "kubelet", o->kubelet_version, KUBELET_VERSION, &h->kubelet_version,
+                            diag) ?:
+                add_version(root, h, "containerd", o->containerd_version, CONTAINERD_VERSION,
+                            &h->containerd_version, diag);
+        if (r >= 0 && o->driver_version)
+                r = version_option("--driver-version", o->driver_version, &h->driver_version, diag);
         if (r < 0)
                 return r;
         h->imaged = o->image_kernel;

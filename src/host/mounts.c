@@ -93,40 +93,21 @@ int mounts_read(FILE *file, Storage *s, Diag *diag) {
 }
 
 int detect_mounts(const Root *root, Storage *s, Diag *diag) {
-        int fd = root_open(root, MOUNTINFO, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        _cleanup_(close_fd) int fd = root_open(root, MOUNTINFO, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        FILE *file = fd >= 0 ? fdopen(fd, "re") : NULL;
         if (fd == -ENOENT)
                 return 0;
-        FILE *file = fd >= 0 ? fdopen(fd, "re") : NULL;
-        if (!file) {
-                int r = fd < 0 ? fd : -errno;
-                close_fd(&fd);
-                return fact_error(diag, r, MOUNTINFO, "what is mounted is not known");
-        }
+        if (!file)
+                return fact_error(diag, fd < 0 ? fd : -errno, MOUNTINFO, "what is mounted is not known");
+        (void)TAKE_FD(fd);
         int r = mounts_read(file, s, diag);
         fclose(file);
         return r;
 }
 
-/* The rest of path below dir, or NULL; ignores "//", "/./" and a slash at the end. */
-static const char *path_below(const char *path, const char *dir) {
-        for (;;) {
-                while (*dir == '/' || (dir[0] == '.' && (dir[1] == '/' || dir[1] == 0)))
-                        dir++;
-                while (*path == '/' || (path[0] == '.' && (path[1] == '/' || path[1] == 0)))
-                        path++;
-                if (!*dir)
-                        return path;
-                size_t n = strcspn(dir, "/");
-                if (strcspn(path, "/") != n || strncmp(path, dir, n) != 0)
-                        return NULL;
-                path += n;
-                dir += n;
-        }
-}
-
 bool path_same(const char *a, const char *b) {
-        const char *rest = path_below(a, b);
-        return rest && !*rest;
+        _free_ char *x = path_normalise(a), *y = path_normalise(b);
+        return streq(x, y);
 }
 
 /* ---- what is mounted where ---- */
@@ -153,10 +134,7 @@ static const Mount *mount_by_id(const Storage *s, unsigned id) {
         _free_ char *name = xasprintf("#%u", id);
         if (s->seen)
                 return mount_number(s, (size_t)json_integer_value(json_object_get(s->seen, name)));
-        for (size_t i = 0; id && i < s->n_mounts; i++)
-                if (s->mounts[i].id == id)
-                        return &s->mounts[i];
-        return NULL;
+        return id ? FIND(m, s->mounts, s->n_mounts, m->id == id) : NULL;
 }
 
 /* "/a/b" → "/a" → "" (which is "/") → false */
@@ -178,13 +156,13 @@ static bool is_hidden(const Storage *s, const Mount *m) {
 }
 
 static bool is_reachable(const Storage *s, const Mount *m) {
+        bool reachable = true;
         /* ends also for circular ids */
-        for (size_t steps = 0; m && steps < s->n_mounts; steps++) {
-                if (is_hidden(s, m))
-                        return false;
+        for (size_t steps = 0; m && reachable && steps < s->n_mounts; steps++) {
+                reachable = !is_hidden(s, m);
                 m = m->parent == m->id || !m->parent ? NULL : mount_by_id(s, m->parent);
         }
-        return true;
+        return reachable;
 }
 
 /* Is another mount on top of m? */

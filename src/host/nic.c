@@ -32,9 +32,8 @@ static int read_nic(const Root *root, const char *name, Nic *n, Diag *diag) {
 }
 
 void nics_clear(Host *h) {
-        for (size_t i = 0; i < h->n_nics; i++) {
-                FREE_ALL(h->nics[i].name, h->nics[i].mac, h->nics[i].driver, h->nics[i].pci_address);
-        }
+        for (Nic *n = h->nics; n < h->nics + h->n_nics; n++)
+                FREE_ALL(n->name, n->mac, n->driver, n->pci_address);
         free(h->nics);
         h->nics = NULL;
         h->n_nics = 0;
@@ -43,12 +42,9 @@ void nics_clear(Host *h) {
 /* -EAGAIN: an interface vanished. */
 static int list_nics(const Root *root, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
-        int r = root_list(root, NET, &names);
-
-        if (r == -ENOENT)
-                return 0;
+        int r = list_optional(root, NET, &names, "network interfaces cannot be found", diag);
         if (r < 0)
-                return fact_error(diag, r, NET, "network interfaces cannot be found");
+                return r;
         h->nics = xcalloc(strv_length(names), sizeof *h->nics);
         STRV_FOREACH(name, names) {
                 _free_ char *path = xasprintf(NET "/%s", *name),
@@ -70,8 +66,7 @@ static int list_nics(const Root *root, Host *h, Diag *diag) {
         return 0;
 }
 
-/* udev renames interfaces as they come up, dozens on large types, while the first is in use already:
- * retry. */
+/* udev renames interfaces as they come up, while the first is in use already: retry. */
 int detect_nics(const Root *root, Host *h, Diag *diag) {
         for (unsigned attempt = 1;; attempt++) {
                 _cleanup_(diag_done) Diag found = {};

@@ -39,23 +39,18 @@ static int parse_line(const char *line, PciDevice *d) {
                 return parse_id_pair(value, &d->vendor, &d->device);
         if (startswith(line, "PCI_SUBSYS_ID="))
                 return parse_id_pair(value, &d->subsystem_vendor, &d->subsystem_device);
-        if (startswith(line, "DRIVER=")) {
-                free(d->driver);
-                d->driver = xstrdup(value);
-        }
+        if (startswith(line, "DRIVER="))
+                RENEW(d->driver, xstrdup(value));
         return 0;
 }
 
-static int parse_uevent(char *text, PciDevice *d) {
-        for (char *line = text, *next; line; line = next) {
-                next = strchr(line, '\n');
-                if (next)
-                        *next++ = 0;
-                int r = parse_line(line, d);
-                if (r < 0)
-                        return r;
+static int parse_uevent(const char *text, PciDevice *d) {
+        int r = 0;
+        while (r >= 0 && *text) {
+                _free_ char *line = str_cut(&text, "\n");
+                r = parse_line(line, d);
         }
-        return d->vendor ? 0 : -ENODATA;
+        return r < 0 ? r : d->vendor ? 0 : -ENODATA;
 }
 
 static int read_numa_node(const Root *root, const char *path, int *ret) {
@@ -66,13 +61,10 @@ static int read_numa_node(const Root *root, const char *path, int *ret) {
         *ret = -1;
         if (r == -ENOENT || (r >= 0 && streq(line, "-1")))
                 return 0;
-        if (r >= 0)
-                r = parse_u64(line, &node);
-        if (r >= 0 && node > INT16_MAX)
-                r = -ERANGE;
-        if (r >= 0)
+        THEN(r, parse_u64(line, &node));
+        if (r >= 0 && node <= INT16_MAX)
                 *ret = (int)node;
-        return r;
+        return r >= 0 && node > INT16_MAX ? -ERANGE : r;
 }
 
 static int read_device(const Root *root, const char *address, PciDevice *d, Diag *diag) {
@@ -88,16 +80,13 @@ static int read_device(const Root *root, const char *address, PciDevice *d, Diag
         return r < 0 ? fact_error(diag, r, node, "the NUMA node of this device is not known") : 0;
 }
 
-/* Ignores a function that leaves the bus meanwhile, as detached volumes and interfaces do; the census reports
- * missing ones. */
+/* Ignores a function that leaves the bus meanwhile; the census reports missing ones. */
 int detect_pci(const Root *root, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
-        int r = root_list(root, PCI_DEVICES, &names);
-
-        if (r == -ENOENT)
-                return 0;       /* in a container, or without PCI */
+        int r = list_optional(root, PCI_DEVICES, &names,
+                              "accelerators and network devices cannot be found", diag);
         if (r < 0)
-                return fact_error(diag, r, PCI_DEVICES, "accelerators and network devices cannot be found");
+                return r;
         h->pci = xcalloc(strv_length(names), sizeof *h->pci);
         STRV_FOREACH(name, names) {
                 _cleanup_(diag_done) Diag found = {};
@@ -168,13 +157,15 @@ unsigned host_efa(const Host *host) {
 
 /* ---- vital product data ---- */
 
-/* A device gives four bytes at a time, and the kernel waits up to 125 ms for each (drivers/pci/vpd.c): small
- * reads keep the deadline. */
+/* The kernel waits up to 125 ms for each four bytes (drivers/pci/vpd.c): small reads keep the deadline. */
 #define VPD_LIMIT (32 << 10)
 #define VPD_PIECE 64
 
-static int find_word(int fd, const char *word, uint64_t until) {
-        _free_ char *vpd = xcalloc(VPD_LIMIT, 1);
+int pci_vpd_has(const Root *root, const char *address, const char *word, uint64_t until) {
+        _free_ char *path = xasprintf(PCI_DEVICES "/%s/vpd", address), *vpd = xcalloc(VPD_LIMIT, 1);
+        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0)
+                return fd;
         for (size_t size = 0; size < VPD_LIMIT;) {
                 if (now_usec() > until)
                         return -ETIMEDOUT;
@@ -189,10 +180,4 @@ static int find_word(int fd, const char *word, uint64_t until) {
                         return 1;
         }
         return 0;
-}
-
-int pci_vpd_has(const Root *root, const char *address, const char *word, uint64_t until) {
-        _free_ char *path = xasprintf(PCI_DEVICES "/%s/vpd", address);
-        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-        return fd < 0 ? fd : find_word(fd, word, until);
 }

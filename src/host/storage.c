@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The inputs of storage plans → Host.storage and contents of disks. Reads all again at each boot: no
- * earlier note counts. */
+ * The inputs of storage plans → Host.storage and contents of disks, read again at each boot. */
 #include "host/detect.h"
 
 #include "base/paths.h"
@@ -9,22 +8,18 @@
 #include "base/time.h"
 #include "config/containerd.h"
 #include "config/kubelet.h"
-#include "host/wait.h"
 
 #include <errno.h>
 
-/* A healthy disk answers in milliseconds. The kernel finds a lost answer after 30 s (nvme_core.io_timeout,
- * drivers/nvme/host/core.c). */
+/* The kernel finds a lost answer after 30 s (nvme_core.io_timeout, drivers/nvme/host/core.c). */
 #define ANSWER_TIMEOUT (40 * USEC_PER_SEC)
 
 /* awslabs/amazon-eks-ami, templates/al2023/runtime/bin/setup-local-disks */
 const StorageBind storage_binds[4] = {
-        { .path = KUBELET_DIR, .name = "kubelet", .unit = "kubelet.service", .word = "Kubelet" },
-        { .path = CONTAINERD_DIR, .name = "containerd", .unit = "containerd.service",
-          .word = "Containerd" },
-        { .path = "/var/log/pods", .name = "pods", .unit = "kubelet.service", .word = "PodLogs" },
-        { .path = SOCI_DIR, .name = "soci-snapshotter-grpc",
-          .unit = "soci-snapshotter.service", .word = "SOCI" },
+        { KUBELET_DIR,     "kubelet",               "kubelet.service",          "Kubelet",    NULL },
+        { CONTAINERD_DIR,  "containerd",            "containerd.service",       "Containerd", NULL },
+        { "/var/log/pods", "pods",                  "kubelet.service",          "PodLogs",    NULL },
+        { SOCI_DIR,        "soci-snapshotter-grpc", "soci-snapshotter.service", "SOCI",       NULL },
 };
 
 /* ---- places of daemon data ---- */
@@ -77,30 +72,29 @@ void storage_places_done(StoragePlaces *p) {
         strv_free(p->owned);
 }
 
-static unsigned stores_by_table(const Host *host) {
-        return host->type && host->type->disks > 0 ? (unsigned)host->type->disks : 0;
-}
-
-/* Those of a model stand for any number. */
-static unsigned store_controllers(const Host *host) {
-        return host->modelled ? 0 : count_devices(host, pci_is_store);
+/* Controllers of a model stand for any number. */
+static unsigned expected(const Config *config, const Host *host, const char **ret_by) {
+        unsigned configured = config->instance.storage.expected_disks,
+                 table = host->type && host->type->disks > 0 ? (unsigned)host->type->disks : 0,
+                 controllers = host->modelled ? 0 : count_devices(host, pci_is_store);
+        *ret_by = configured > 0        ? "expectedDisks"
+                  : controllers > table ? "the PCI bus, by its controllers,"
+                                        : "the table of instance types";
+        return configured > 0 ? configured : MAX(table, controllers);
 }
 
 unsigned host_expected_stores(const Config *config, const Host *host) {
-        if (config->instance.storage.expected_disks > 0)
-                return config->instance.storage.expected_disks;
-        unsigned table = stores_by_table(host), controllers = store_controllers(host);
-        return MAX(table, controllers);
+        const char *by;
+        return expected(config, host, &by);
 }
 
 const char *host_expected_by(const Config *config, const Host *host) {
-        return config->instance.storage.expected_disks > 0          ? "expectedDisks"
-               : store_controllers(host) > stores_by_table(host) ? "the PCI bus, by its controllers,"
-                                                                 : "the table of instance types";
+        const char *by;
+        (void)expected(config, host, &by);
+        return by;
 }
 
-/* Has the controller no disk? /sys/bus/pci/devices/0000:00:1f.0/nvme/nvme1/nvme1n1, or nvme1c1n1 with several
- * paths. */
+/* /sys/bus/pci/devices/0000:00:1f.0/nvme/nvme1/nvme1n1, or nvme1c1n1 with several paths. */
 static bool is_idle(const Root *root, const char *address) {
         _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/nvme", address);
         _strv_ char **controllers = NULL, **entries = NULL;
@@ -124,12 +118,8 @@ size_t host_instance_stores(const Host *host) {
 /* A volume may have thousands of targets. */
 const Directory *storage_directory(const Storage *s, const char *path) {
         const json_t *at = json_object_get(s->index, path);
-        if (at)
-                return &s->directories[json_integer_value(at)];
-        for (size_t i = 0; i < s->n_directories; i++)
-                if (path_same(s->directories[i].path, path))
-                        return &s->directories[i];
-        return NULL;
+        return at ? &s->directories[json_integer_value(at)]
+                  : FIND(d, s->directories, s->n_directories, path_same(d->path, path));
 }
 
 bool storage_wanted(const Config *config, const HostOptions *options) {
@@ -149,20 +139,17 @@ static int cannot_look(Storage *s, int r, const char *path) {
 }
 
 static bool holds_store(const Host *h, const Array *a) {
-        for (const Disk *d = h->disks; d < h->disks + h->n_disks; d++)
-                for (char **m = a->members; d->kind == DISK_INSTANCE_STORE && m && *m; m++)
-                        if (streq(*m, d->name) || strv_contains(d->partitions, *m))
-                                return true;
-        return false;
+        return ANY(d, h->disks, h->n_disks,
+                   d->kind == DISK_INSTANCE_STORE &&
+                           ANY(m, a->members, strv_length(a->members),
+                               streq(*m, d->name) || strv_contains(d->partitions, *m)));
 }
 
 static bool is_configured(const Config *config, const Host *h, const Disk *d) {
-        for (size_t i = 0; disk_is_volume(d) && i < config->instance.n_volumes; i++) {
-                const Disk *second, *first = host_volume(h, config->instance.volumes[i].device, &second);
-                if (first == d && !second)
-                        return true;
-        }
-        return false;
+        const InstanceOptions *o = &config->instance;
+        const Disk *second = NULL;
+        return disk_is_volume(d) && ANY(v, o->volumes, o->n_volumes,
+                                        host_volume(h, v->device, &second) == d && !second);
 }
 
 /* An instance store with a strategy, or a configured volume. */
@@ -196,8 +183,7 @@ static int look_failed(Storage *s, int r, const char *path, Diag *diag) {
         return fact_error(diag, r, path, "what lies on this disk is not known");
 }
 
-/* Reads all disks in parallel with one deadline, so that a dead disk does not hide others, and mounts
- * meanwhile. */
+/* Reads all disks in parallel with one deadline: a dead disk does not hide others. Mounts meanwhile. */
 static int look_at_contents(const Root *root, const Config *config, const HostOptions *options,
                             Prober *prober, Host *h, Diag *diag) {
         size_t room = h->n_disks + h->storage.n_arrays + 1;
@@ -208,10 +194,8 @@ static int look_at_contents(const Root *root, const Config *config, const HostOp
         int result = n > 0 && prober->child == 0 ? prober_start(root, prober, diag) : 0;
         if (result >= 0 && n > 0)
                 prober_ask(prober, all, n, options->answer_timeout_usec ?: ANSWER_TIMEOUT);
-        if (result >= 0)
-                result = detect_mounts(root, &h->storage, diag);
-        if (result >= 0 && n > 0)
-                result = prober_take(prober, all, n, diag);
+        THEN(result, detect_mounts(root, &h->storage, diag));
+        THEN(result, n > 0 ? prober_take(prober, all, n, diag) : 0);
         for (size_t i = 0; i < n; i++) {
                 if (all[i].result < 0 && result == 0)
                         result = look_failed(&h->storage, all[i].result, all[i].path, diag);
@@ -224,9 +208,9 @@ static int look_at_contents(const Root *root, const Config *config, const HostOp
 /* Smaller directories fit on any disk. UINT64_MAX without disks: no counting. */
 static uint64_t smallest_disk(const Config *config, const Host *h) {
         uint64_t smallest = UINT64_MAX;
-        for (size_t i = 0; i < h->n_disks; i++)
-                if (is_used(config, h, &h->disks[i]) && h->disks[i].bytes < smallest)
-                        smallest = h->disks[i].bytes;
+        for (const Disk *d = h->disks; d < h->disks + h->n_disks; d++)
+                if (is_used(config, h, d))
+                        smallest = MIN(smallest, d->bytes);
         return smallest;
 }
 
@@ -294,17 +278,7 @@ static int find_programs(const Root *root, Storage *s, Diag *diag) {
         return 0;
 }
 
-static int wait_and_read(const Root *root, const Config *config, const HostOptions *options, Host *h,
-                         Diag *diag) {
-        int r = wait_for_disks(root, config, host_expected_stores(config, h), options, diag);
-        if (r < 0)
-                return r;
-        disks_clear(h);
-        return detect_disks(root, h, diag);
-}
-
-/* By number, or by the source of the mount if the kernel shows no device (btrfs, overlayfs). LVM and LUKS
- * show as holders. */
+/* By number, or by the source of the mount if the kernel shows no device (btrfs, overlayfs). */
 static void find_root_disk(const Root *root, Host *h) {
         const Mount *m = storage_mount_at(&h->storage, "/");
         for (Disk *d = h->disks; m && d < h->disks + h->n_disks; d++) {
@@ -329,22 +303,25 @@ static int read_storage(const Root *root, const Config *config, const HostOption
         (void)!root_link_name(root, RAID_DEVICE, &h->storage.named);
         int r = disks_look_closer(root, h, diag) ?: detect_arrays(root, &h->storage, diag) ?:
                 look_at_contents(root, config, options, prober, h, diag);
-        if (r >= 0 && config->instance.n_volumes > 0)
+        if (r < 0)
+                return r;
+        if (config->instance.n_volumes > 0)
                 find_root_disk(root, h);
-        if (r >= 0)
-                r = look_at_directories(root, config, h, diag);
-        if (r >= 0)
-                detect_mount_units(root, &h->storage);
-        return r >= 0 ? find_programs(root, &h->storage, diag) : r;
+        detect_mount_units(root, &h->storage);
+        return look_at_directories(root, config, h, diag) ?: find_programs(root, &h->storage, diag);
 }
 
 int detect_storage(const Root *root, const Config *config, const HostOptions *options, Prober *prober,
                    Host *h, Diag *diag) {
         if (!storage_wanted(config, options))
                 return 0;
-        int r = options->disks_timeout_usec > 0 ? wait_and_read(root, config, options, h, diag) : 0;
-        if (r >= 0)
-                r = read_storage(root, config, options, prober, h, diag);
+        int r = 0;
+        if (options->disks_timeout_usec > 0) {
+                r = wait_for_disks(root, config, host_expected_stores(config, h), options, diag);
+                disks_clear(h);
+                THEN(r, detect_disks(root, h, diag));
+        }
+        THEN(r, read_storage(root, config, options, prober, h, diag));
         (void)!root_read_line(root, "/proc/sys/kernel/random/uuid", &h->storage.chance);
         char *why = TAKE_PTR(h->storage.not_looked);
         if (why) {
@@ -366,15 +343,12 @@ void storage_clear(Storage *s) {
                 strv_free(a->partitions);
                 content_done(&a->content);
         }
-        for (Mount *m = s->mounts; m < s->mounts + s->n_mounts; m++) {
+        for (Mount *m = s->mounts; m < s->mounts + s->n_mounts; m++)
                 FREE_ALL(m->target, m->source, m->number, m->root, m->type);
-        }
         json_decref(s->seen);
         mount_units_clear(s);
-        for (size_t i = 0; i < s->n_directories; i++) {
-                FREE_ALL(s->directories[i].path, s->directories[i].real, s->directories[i].on,
-                         s->directories[i].dead, s->directories[i].foreign);
-        }
+        for (Directory *d = s->directories; d < s->directories + s->n_directories; d++)
+                FREE_ALL(d->path, d->real, d->on, d->dead, d->foreign);
         json_decref(s->index);
         strv_free(s->programs);
         strv_free(s->idle);

@@ -54,11 +54,9 @@ bool disk_is_volume(const Disk *d) {
 }
 
 static void add_name(Disk *d, const char *name) {
-        char *canonical = volume_canonical(name);
-        if (strv_contains(d->names, canonical))
-                free(canonical);
-        else
-                strv_push(&d->names, canonical);
+        _free_ char *canonical = volume_canonical(name);
+        if (!strv_contains(d->names, canonical))
+                strv_push(&d->names, TAKE_PTR(canonical));
 }
 
 /* Kept, since a wait looks at the disks many times. A new disk of the same name has another serial number. */
@@ -66,18 +64,11 @@ typedef struct Answer { char *disk, *name; } Answer;
 static Answer *answers;
 static size_t n_answers;
 
-static const Answer *answer_find(const char *disk) {
-        for (size_t i = 0; i < n_answers; i++)
-                if (streq(answers[i].disk, disk))
-                        return &answers[i];
-        return NULL;
-}
-
 /* Needs root. */
 static void add_vendor_name(const Root *root, Disk *d) {
         _free_ char *path = xasprintf("/dev/%s", d->name), *name = NULL,
                     *disk = xasprintf("%s %s", d->name, d->serial ?: "");
-        const Answer *known = answer_find(disk);
+        const Answer *known = FIND(a, answers, n_answers, streq(a->disk, disk));
         if (known)
                 name = xstrdup_or_null(known->name);
         else {
@@ -98,12 +89,9 @@ bool volume_to_ask(const Disk *d) {
 }
 
 bool volumes_unresolved(const Config *config, const Host *h) {
-        for (size_t i = 0; i < config->instance.n_volumes; i++) {
-                const Disk *second;
-                if (!host_volume(h, config->instance.volumes[i].device, &second))
-                        return true;
-        }
-        return false;
+        const Disk *second;
+        return ANY(v, config->instance.volumes, config->instance.n_volumes,
+                   !host_volume(h, v->device, &second));
 }
 
 static void add_link(const Root *root, const char *path, const char *device, Host *h) {

@@ -2,7 +2,6 @@
  * Watches the end of the udev queue: /run/udev/queue exists while udev has events (libudev
  * udev_queue_get_fd() uses the same file). Each awaited change (namespace, failing controller, array) comes
  * with an event. An inotify watch loses nothing, unlike a full event socket. */
-#include "host/wait.h"
 
 #include "base/log.h"
 #include "base/stop.h"
@@ -40,8 +39,7 @@ static void look_done(Look *l) {
         *l = (Look){};
 }
 
-/* Will the controller get an instance store? During its setup the model is unknown: the kernel prints
- * nothing, or a null pointer. */
+/* Will it get an instance store? During setup the kernel prints no model, or a null pointer. */
 static bool is_pending(const Root *root, const char *controller) {
         _free_ char *path = xasprintf("/sys/class/nvme/%s", controller),
                     *model_path = xasprintf("%s/model", path);
@@ -54,16 +52,6 @@ static bool is_pending(const Root *root, const char *controller) {
                 if (startswith(*e, "nvme"))     /* nvme0n1, or nvme0c1n1 with several paths */
                         return false;
         return !*model || streq(model, "(null)") || disk_kind(model) == DISK_INSTANCE_STORE;
-}
-
-static int count_pending(const Root *root, size_t *count, Diag *diag) {
-        _strv_ char **controllers = NULL;
-        int r = root_list(root, "/sys/class/nvme", &controllers);
-        if (r < 0 && r != -ENOENT)
-                return fact_error(diag, r, "/sys/class/nvme", "which disks will come is not known");
-        STRV_FOREACH(c, controllers)
-                *count += is_pending(root, *c);
-        return 0;
 }
 
 /* Has udev run its rules? */
@@ -85,12 +73,16 @@ static bool udev_knows_all(const Root *root, const Disk *d) {
 }
 
 static int look_for_stores(const Root *root, const Wanted *w, const Host *h, Look *l, Diag *diag) {
+        _strv_ char **controllers = NULL;
         size_t there = 0, pending = 0;
-        int r = count_pending(root, &pending, diag);
-        for (size_t i = 0; r >= 0 && i < h->n_disks; i++)
-                if (h->disks[i].kind == DISK_INSTANCE_STORE) {
-                        strv_push_at(&l->stores, there++, xstrdup(h->disks[i].name));
-                        l->udev_busy |= w->udev && !udev_knows_all(root, &h->disks[i]);
+        int r = list_optional(root, "/sys/class/nvme", &controllers, "which disks will come is not known",
+                              diag);
+        STRV_FOREACH(c, controllers)
+                pending += is_pending(root, *c);
+        for (const Disk *d = h->disks; r >= 0 && d < h->disks + h->n_disks; d++)
+                if (d->kind == DISK_INSTANCE_STORE) {
+                        strv_push_at(&l->stores, there++, xstrdup(d->name));
+                        l->udev_busy |= w->udev && !udev_knows_all(root, d);
                 }
         l->wanted = MAX(w->stores, there + pending);
         return r;
@@ -113,8 +105,9 @@ static int look(const Root *root, const Wanted *w, Look *ret, Diag *diag) {
         _cleanup_(host_freep) Host *h = xcalloc(1, sizeof *h);
         look_done(ret);
         int r = detect_disks(root, h, diag);
-        if (r >= 0 && w->config->instance.storage.strategy != STORAGE_NONE)
-                r = look_for_stores(root, w, h, ret, diag);
+        THEN(r, w->config->instance.storage.strategy != STORAGE_NONE
+                        ? look_for_stores(root, w, h, ret, diag)
+                        : 0);
         if (r < 0)
                 return r;
         if (w->config->instance.n_volumes > 0)

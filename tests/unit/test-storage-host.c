@@ -9,8 +9,6 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "disk/disk.h"
-#include "host/probe.h"
-#include "host/wait.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The counts of wait_for_disks(), on trees of sysfs, where it never waits; tests/vm/late-disks.sh has the
  * waiting. */
-#include "host/wait.h"
+#include "host/detect.h"
 
 #include "test.h"
 #include "base/run.h"

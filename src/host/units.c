@@ -55,6 +55,33 @@ void mount_units_clear(Storage *s) {
         for (size_t i = 0; i < s->n_units; i++)
                 unit_clear(&s->units[i]);
         free(s->units);
-        s->units = NULL;
-        s->n_units = 0;
+}
+
+/* ---- units of nodeadm ----
+ * The EKS image enables them (awslabs/amazon-eks-ami: templates/al2023/provisioners/install-nodeadm.sh).
+ * Drop-ins in units/nodeadm-*.service.d keep them from running beside ours, but it is a mistake. */
+
+#define WANTS UNIT_DIR "/multi-user.target.wants"
+
+/* A mask: a link to /dev/null, or an empty file (systemd.unit(5)) */
+static bool is_masked(const Root *root, const char *unit) {
+        _free_ char *path = xasprintf(UNIT_DIR "/%s", unit), *target = NULL, *text = NULL;
+        size_t size = 0;
+        if (root_link_name(root, path, &target) >= 0 && streq(target, "null"))
+                return true;
+        return root_read(root, path, UNIT_MAX, &text, &size) >= 0 && size == 0;
+}
+
+char **detect_bootstrappers(const Root *root) {
+        static const char *const others[] = { "nodeadm-config.service", "nodeadm-run.service" };
+        _strv_ char **enabled = NULL;
+        char **found = NULL;
+        if (root_list(root, WANTS, &enabled) < 0 ||
+            !(strv_contains(enabled, "nodestrap-config.service") ||
+              strv_contains(enabled, "nodestrap-run.service")))
+                return NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+                if (strv_contains(enabled, others[i]) && !is_masked(root, others[i]))
+                        strv_add(&found, others[i]);
+        return found;
 }
