@@ -25,8 +25,8 @@ static void check_port(const Root *root, const char *device, const char *address
                 return;
         finding_add(
                 f, "efa-port", address, false,
-                "the port of EFA device %s is \"%.32s\", not ACTIVE: nothing is sent through it; dmesg (efa) "
-                "tells why. Stop and start the instance, or replace it, where the driver is well",
+                "the port of EFA device %s is \"%.32s\", not ACTIVE, and sends nothing; see dmesg (efa). If "
+                "the driver is well, stop and start the instance, or replace it",
                 device, state);
 }
 
@@ -46,8 +46,8 @@ void health_efa_ports(const Root *root, char *const *addresses, Findings *f) {
                         check_port(root, device, *a, f);
                 else if (has_driver(root, *a))
                         finding_add(f, "efa-port", *a, false,
-                                    "this EFA function has no RDMA device in " RDMA_DEVICES
-                                    ": its driver could not start it, and programs have one EFA device less; "
-                                    "dmesg (efa) tells why. Stop and start the instance, or replace it");
+                                    "this EFA function has no RDMA device in " RDMA_DEVICES ": its driver "
+                                    "could not start it; see dmesg (efa). Stop and start the instance, or "
+                                    "replace it");
         }
 }

@@ -26,8 +26,8 @@ void findings_excuse(Findings *f, const char *address) {
                 Finding *one = &f->items[i];
                 if (!one->unusable || !streq(one->address, address))
                         continue;
-                RENEW(one->text, xasprintf("%.*s. Its driver wants nothing done with it now: replace the "
-                                           "instance where it comes again",
+                RENEW(one->text, xasprintf("%.*s. Its driver needs no action now; replace the instance if it "
+                                           "happens again",
                                            (int)(one->fact ?: strlen(one->text)), one->text));
                 one->unusable = false;
         }

@@ -24,10 +24,10 @@ typedef struct Look {
 
 /* Two bits each of NVML_GPU_FABRIC_HEALTH_MASK: 0 unknown, 1 yes, 2 no. */
 static const struct { unsigned shift; const char *word, *text; } flags[] = {
-        { 0, "fabric-bandwidth", "it has less than its bandwidth in the NVLink fabric" },
+        { 0, "fabric-bandwidth", "it has reduced bandwidth in the NVLink fabric" },
         { 2, "fabric-route-recovery", "its routes in the NVLink fabric are being recovered" },
         { 4, "fabric-route", "its routes in the NVLink fabric are unhealthy" },
-        { 6, "fabric-timeout-recovery", "the NVLink fabric recovers from a time-out of an access of its" },
+        { 6, "fabric-timeout-recovery", "the NVLink fabric recovers from a timeout of one of its accesses" },
 };
 
 static const char *misconfiguration_word(unsigned mask) {
@@ -50,17 +50,17 @@ static int look_at_fabric(Look *l) {
                         FOUND(l, flags[i].word, false, "%s; " REPLACE, flags[i].text);
         if (fabric.misconfigured)
                 FOUND(l, misconfiguration_word(fabric.health), false,
-                      "the NVLink fabric is not configured as it must be for it: %s; fabric manager's "
-                      "journal, on a rack its NMX controller, tells more",
+                      "its NVLink fabric is misconfigured: %s; see the journal of fabric manager, on a rack "
+                      "of its NMX controller",
                       fabric.misconfigured);
         if (l->f->n > before || fabric.state != NVML_FABRIC_COMPLETED)  /* the summary repeats these */
                 return code;
         if (fabric.summary == 2)
                 FOUND(l, "fabric-unhealthy", false,
-                      "the driver calls its NVLink fabric unhealthy, and not why; " REPLACE);
+                      "the driver reports its NVLink fabric as unhealthy, without a reason; " REPLACE);
         if (fabric.summary == 3)
                 FOUND(l, "fabric-limited", false,
-                      "the driver says that its NVLink fabric has limited capacity; " REPLACE);
+                      "the driver reports limited capacity of its NVLink fabric; " REPLACE);
         return code;
 }
 
@@ -71,16 +71,13 @@ static int look_at_fabric(Look *l) {
  * (kubernetes-sigs/dra-driver-nvidia-gpu#1441). */
 static int look_at_recovery(Look *l) {
         static const struct { const char *word, *text; } actions[] = {
-                [NVML_RECOVERY_RESET] = { "gpu-reset", "that it must be reset (nvidia-smi --gpu-reset, or a "
-                                                       "reboot)" },
-                [NVML_RECOVERY_REBOOT] = { "node-reboot", "that the node must be rebooted" },
-                [NVML_RECOVERY_DRAIN_P2P] = { "drain-p2p", "that all work of GPUs with each other must end" },
-                [NVML_RECOVERY_DRAIN_AND_RESET] = { "drain-and-reset", "that all work on it must end, and "
-                                                                       "that it must be reset then" },
-                [NVML_RECOVERY_DOMAIN] = { "recover-domain", "that the IMEX domain, which the trays of the "
-                                                             "rack make together, must be recovered" },
-                [NVML_RECOVERY_BUS_RESET] = { "bus-reset", "that its PCI bus must be reset" },
-                [NVML_RECOVERY_SYSTEM_REBOOT] = { "system-reboot", "that the system must be rebooted" },
+                [NVML_RECOVERY_RESET] = { "gpu-reset", "reset it (nvidia-smi --gpu-reset, or a reboot)" },
+                [NVML_RECOVERY_REBOOT] = { "node-reboot", "reboot the node" },
+                [NVML_RECOVERY_DRAIN_P2P] = { "drain-p2p", "end all work between GPUs" },
+                [NVML_RECOVERY_DRAIN_AND_RESET] = { "drain-and-reset", "end all work on it and reset it" },
+                [NVML_RECOVERY_DOMAIN] = { "recover-domain", "recover the IMEX domain of the rack" },
+                [NVML_RECOVERY_BUS_RESET] = { "bus-reset", "reset its PCI bus" },
+                [NVML_RECOVERY_SYSTEM_REBOOT] = { "system-reboot", "reboot the system" },
         };
         unsigned action = NVML_RECOVERY_NONE;
         int code = nvml_recovery(l->gpu->device, &action);
@@ -89,13 +86,13 @@ static int look_at_recovery(Look *l) {
                 findings_excuse(l->f, l->gpu->address);
         if (action >= ARRAY_SIZE(actions))
                 FOUND(l, "recovery-unknown", false,
-                      "the driver wants something done with it that nodestrap does not know (recovery action "
-                      "%u): nvidia-smi -q names it",
+                      "the driver wants an unknown recovery action (%u): nvidia-smi -q names it",
                       action);
         else if (actions[action].word)
-                FOUND(l, actions[action].word, action != NVML_RECOVERY_DOMAIN, "the driver says %s before %s",
+                FOUND(l, actions[action].word, action != NVML_RECOVERY_DOMAIN, "the driver says: %s before "
+                                                                               "%s",
                       actions[action].text,
-                      action == NVML_RECOVERY_DOMAIN ? "work across trays goes on; IMEX on each tells more "
+                      action == NVML_RECOVERY_DOMAIN ? "work across trays continues; see IMEX on each tray "
                                                        "(nvidia-imex-ctl -N)"
                                                      : "it can be used; " REPLACE);
         return code;
@@ -111,17 +108,16 @@ static int look_at_rows(Look *l) {
                 code = nvml_retired_pages(l->gpu->device, &retired);
                 if (retired)
                         FOUND(l, "page-retirement-pending", false,
-                              "pages of its memory are to be retired at its next reset: reboot before it is "
-                              "used for long");
+                              "memory pages await retirement at its next reset: reboot before you use it for "
+                              "long");
         }
         if (pending)
                 FOUND(l, "row-remap-pending", false,
-                      "rows of its memory are to be remapped at its next reset, which a reboot is; work is "
-                      "not affected until then, for they are not used");
+                      "memory rows await remapping at its next reset or reboot; it does not use them, so "
+                      "work is not affected");
         if (failed)
                 FOUND(l, "row-remap-failed", false,
-                      "a row of its memory could not be remapped, since no spare one is left: replace the "
-                      "instance");
+                      "a memory row could not be remapped, since no spare row is left: replace the instance");
         return code;
 }
 
@@ -132,8 +128,8 @@ static int look_at_memory(Look *l) {
                 code = nvml_uncorrected_errors(l->gpu->device, &errors);
         if (errors > 0)
                 FOUND(l, "ecc-uncorrected", false,
-                      "%ju uncorrectable memory error%s since the driver was loaded: what runs on it may "
-                      "fail; reboot, and if they come again replace the instance",
+                      "%ju uncorrectable memory error%s since the driver was loaded: its work may fail; "
+                      "reboot, and replace the instance if they happen again",
                       (uintmax_t)errors, errors == 1 ? "" : "s");
         return code;
 }
@@ -161,8 +157,8 @@ static int look_at_links(Look *l) {
         }
         if (n > 0)
                 FOUND(l, "nvlink-down", false,
-                      "%u of its %u NVLinks %s down (%s): nvidia-smi nvlink -s shows them, fabric manager's "
-                      "journal may say why; " REPLACE,
+                      "%u of its %u NVLinks %s down (%s): see nvidia-smi nvlink -s and the journal of fabric "
+                      "manager; " REPLACE,
                       n, l->nvlinks, n == 1 ? "is" : "are", down.data);
         return code;
 }
@@ -173,12 +169,12 @@ static int look_at_links(Look *l) {
 static int look_at_clocks(Look *l) {
         static const struct { unsigned bit; const char *word, *text; } reasons[] = {
                 { NVML_CLOCKS_HW_THERMAL, "hw-thermal-slowdown",
-                  "it is too hot, and its hardware halves its clocks or worse" },
+                  "it is too hot: its hardware at least halves its clocks" },
                 { NVML_CLOCKS_HW_POWER_BRAKE, "hw-power-brake-slowdown",
-                  "its power supply brakes it, and its hardware halves its clocks or worse" },
+                  "its power supply brakes it: its hardware at least halves its clocks" },
                 { NVML_CLOCKS_SW_THERMAL, "sw-thermal-slowdown",
-                  "it is warmer than it may be at work, and the driver lowers its clocks" },
-                { NVML_CLOCKS_HW_SLOWDOWN, "hw-slowdown", "its hardware halves its clocks or worse" },
+                  "it is too warm for work: the driver lowers its clocks" },
+                { NVML_CLOCKS_HW_SLOWDOWN, "hw-slowdown", "its hardware at least halves its clocks" },
         };
         static const struct timespec between = { .tv_nsec = 50000000 };
         uint64_t all = UINT64_MAX, now = 0, known = 0;
@@ -208,11 +204,11 @@ static bool is_gone(const Look *l, int code) {
         if (code == NVML_RESET_REQUIRED &&
             !ANY(f, l->f->items, l->f->n, streq(f->word, "gpu-reset") && streq(f->address, l->gpu->address)))
                 FOUND(l, "gpu-reset", true,
-                      "NVIDIA's library says that it must be reset before it can be used; " REPLACE);
+                      "NVIDIA library: reset it before it can be used; " REPLACE);
         if (code == NVML_GPU_IS_LOST)
                 FOUND(l, "off-the-bus", true,
-                      "it no longer answers on the PCI bus (\"GPU is lost\"): reboot, and if it is lost "
-                      "again replace the instance");
+                      "it does not answer on the PCI bus (\"GPU is lost\"): reboot, and replace the instance "
+                      "if it happens again");
         return code == NVML_RESET_REQUIRED || code == NVML_GPU_IS_LOST;
 }
 
@@ -220,10 +216,10 @@ void health_gpus(const NvmlGpus *gpus, unsigned looks, unsigned nvlinks, bool fa
                  void (*at)(void *userdata, const char *gpu, const char *what), Findings *f, void *userdata) {
         static const struct { HealthLook look; const char *what; int (*look_at)(Look *l); } questions[] = {
                 { HEALTH_LOOK_RECOVERY, "the recovery action", look_at_recovery },
-                { HEALTH_LOOK_FABRIC, "the fabric's health", look_at_fabric },
-                { HEALTH_LOOK_MEMORY, "the errors of the memory", look_at_memory },
+                { HEALTH_LOOK_FABRIC, "the fabric health", look_at_fabric },
+                { HEALTH_LOOK_MEMORY, "the memory errors", look_at_memory },
                 { HEALTH_LOOK_NVLINK, "the state of the NVLinks", look_at_links },
-                { HEALTH_LOOK_CLOCKS, "what holds the clocks down", look_at_clocks },
+                { HEALTH_LOOK_CLOCKS, "the clock limits", look_at_clocks },
         };
         for (size_t i = 0; i < gpus->n; i++) {
                 Look l = { .gpu = &gpus->items[i], .nvlinks = nvlinks, .fabric = fabric, .f = f };

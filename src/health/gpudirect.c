@@ -78,14 +78,14 @@ static void check_gdrcopy(const Root *root, Findings *f) {
                 return;
         if (major > 0)
                 finding_add(f, "gdrdrv", "", false,
-                            "GDRCopy's module is loaded, but /dev/gdrdrv is not there: small messages to and "
-                            "from GPUs take the slow way; `mknod -m 666 /dev/gdrdrv c %u 0` makes it",
+                            "GDRCopy has no /dev/gdrdrv, though its module is loaded: small messages to and "
+                            "from GPUs are slower; run `mknod -m 666 /dev/gdrdrv c %u 0`",
                             major);
         else
                 finding_add(
                         f, "gdrdrv", "", false,
-                        "GDRCopy is installed, but its module is not loaded and /dev/gdrdrv not there: small "
-                        "messages to and from GPUs take the slow way; `modprobe gdrdrv`, or remove it");
+                        "GDRCopy is installed, but its module is not loaded: small messages to and from GPUs "
+                        "are slower; run `modprobe gdrdrv`, or remove GDRCopy");
 }
 
 /* ---- EFA ---- */
@@ -100,37 +100,36 @@ static char *ways(const Root *root, bool open) {
         return xasprintf("%s%s%s", dma_buf ? "dma-buf" : "", dma_buf && direct ? " and " : "",
                          !direct                             ? ""
                          : streq(provider, "NVIDIA peermem") ? "efa_nv_peermem"
-                                                             : "the EFA driver with NVIDIA's");
+                                                             : "the EFA driver with that of NVIDIA");
 }
 
 char *health_gpudirect(const Root *root, bool efa, Findings *f) {
         _free_ char *version = NULL, *how = NULL, *why = NULL;
         if (root_read(root, "/proc/driver/nvidia/version", TEXT_MAX, &version, NULL) < 0)
-                return xstrdup("no, NVIDIA's driver is not loaded");
+                return xstrdup("no, the NVIDIA driver is not loaded");
         check_gdrcopy(root, f);
         if (!efa)
-                return xstrdup("no, there is no EFA device");
+                return xstrdup("no, this machine has no EFA device");
         if (!there(root, "/sys/bus/pci/drivers/efa"))
-                return xstrdup("no, EFA's driver is not loaded");
+                return xstrdup("no, the EFA driver is not loaded");
         /* NVIDIA/open-gpu-kernel-modules: "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64 …" */
         bool open = strstr(version, "Open Kernel Module") != NULL;
         how = ways(root, open);
         if (how)
                 return xasprintf("yes, by %s", how);
         why = xasprintf("%s, and the EFA driver names no other way (p2p); %s%s",
-                        open ? "this kernel has no dma-buf for RDMA (5.12 has)"
-                             : "NVIDIA's proprietary kernel module gives no dma-buf",
+                        open ? "this kernel has no dma-buf for RDMA (5.12 has it)"
+                             : "the proprietary NVIDIA kernel module has no dma-buf",
                         open ? "use a newer kernel, or install efa_nv_peermem and load it"
-                             : "use NVIDIA's open kernel modules",
+                             : "use the open NVIDIA kernel modules",
                         there(root, "/sys/module/nvidia_peermem")
-                                ? "; nvidia_peermem, which is loaded, does not serve EFA"
+                                ? "; nvidia_peermem is loaded, but does not serve EFA"
                                 : "");
         _strv_ char **devices = root_names(root, PCI_DEVICES);
         if (ANY(d, devices, strv_length(devices), pci_id_is_hbm_gpu(pci_id_at(root, *d))))
                 finding_add(
                         f, "peer-memory", "", false,
-                        "EFA cannot reach the memory of GPUs, so that data between nodes is copied through "
-                        "that of the CPUs: %s",
+                        "EFA cannot reach GPU memory, so data between nodes goes through CPU memory: %s",
                         why);
         return xasprintf("no, %s", why);
 }

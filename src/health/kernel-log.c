@@ -133,7 +133,7 @@ static void recovery_changed(Log *l, const char *address, const char *text) {
         e->reset = true;
         Text shown = {};
         text_add_shown(&shown, name + 1, strcspn(name + 1, ")"), 40, 0);
-        snprintf(e->what, sizeof e->what, "what the GPU needs: %s", shown.data ?: "");
+        snprintf(e->what, sizeof e->what, "recovery action: %s", shown.data ?: "");
         text_done(&shown);
 }
 
@@ -252,12 +252,12 @@ static void add_xid_finding(const Event *e, const char *when, bool unusable, Fin
         char number[24] = "";
         if (e->number > 0)
                 snprintf(number, sizeof number, " (Xid %u)", e->number);
-        _free_ char *fact = xasprintf("NVIDIA's driver says: %s%s, %s", e->what, number, when);
+        _free_ char *fact = xasprintf("NVIDIA driver: %s%s, %s", e->what, number, when);
         finding_add(
                 f, e->word, e->address, unusable, "%s. %s", fact,
-                unusable ? "It is not to be used before a reset: reboot, and replace the instance where it "
-                           "comes again"
-                         : "Replace the instance where it comes again");
+                unusable ? "Reboot, since the GPU needs a reset before use; replace the instance if it "
+                           "happens again"
+                         : "Replace the instance if it happens again");
         f->items[f->n - 1].fact = strlen(fact);
 }
 
@@ -266,19 +266,19 @@ static void add_finding(const Log *l, const Event *e, Findings *f) {
         _free_ char *when =
                 xasprintf("%s %llu.%06llu in dmesg%s", times, (unsigned long long)(e->first / 1000000),
                           (unsigned long long)(e->first % 1000000),
-                          e->life < l->life ? ", by a driver that was loaded anew since" : "");
+                          e->life < l->life ? ", by a driver that was reloaded since" : "");
         bool unusable = e->reset && e->life == l->life;
         if (streq(e->word, "sxid"))
                 finding_add(
                         f, e->word, e->address, false,
-                        "an NVSwitch tells of error %u%s (SXid), %s; a reset of the GPU behind its link is "
-                        "one cause. Replace the instance where it comes again",
+                        "an NVSwitch reports error %u%s (SXid), %s; a reset of the GPU at its link may cause "
+                        "it; replace the instance if it happens again",
                         e->number, e->fatal ? ", fatal for a link" : "", when);
         else if (streq(e->word, "gpu-init"))
                 finding_add(
                         f, e->word, e->address, false,
-                        "NVIDIA's driver could not start this device, %s; dmesg (NVRM) tells why: a driver "
-                        "that does not know it, or hardware that is broken: replace the instance then",
+                        "the NVIDIA driver could not start this device, %s; see dmesg (NVRM). The driver may "
+                        "be too old for it; if it is broken, replace the instance",
                         when);
         else
                 add_xid_finding(e, when, unusable, f);

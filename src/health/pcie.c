@@ -80,9 +80,9 @@ static unsigned most_have(const Link *links, size_t n, const Link *l, unsigned (
         return more * 4 >= all * 3 ? least : 0;
 }
 
-#define ADVICE                                                                                      \
-        "its data flows at that part of the rate. A slot or a board is at fault: stop and start the " \
-        "instance, which moves it to another host, or replace it"
+#define ADVICE                                                                                         \
+        "its data rate drops as much. A slot or board is at fault: stop and start the instance to move " \
+        "it to another host, or replace it"
 
 static void check_width(const char *kind, const Link *links, size_t n, const Link *l, Findings *f) {
         unsigned siblings = most_have(links, n, l, width_of);
@@ -90,13 +90,12 @@ static void check_width(const char *kind, const Link *links, size_t n, const Lin
                 return;
         if (l->width < l->width_limit)
                 finding_add(f, "pcie-width", l->address, false,
-                            "the PCIe link of this %s runs on %u of the %u lanes that both its ends "
-                            "have; " ADVICE,
+                            "the PCIe link of this %s uses %u of the %u lanes that both ends have; " ADVICE,
                             kind, l->width, l->width_limit);
         else if (siblings > 0)
                 finding_add(
                         f, "pcie-width", l->address, false,
-                        "the PCIe link of this %s runs on %u lanes, most others of its model on %u; " ADVICE,
+                        "the PCIe link of this %s uses %u lanes, but most others of its model %u; " ADVICE,
                         kind, l->width, siblings);
 }
 
@@ -107,8 +106,8 @@ static void check_speed(const char *kind, const Link *links, size_t n, const Lin
         if (l->speed > 0 && siblings > 0 && !built_so && !rests)
                 finding_add(
                         f, "pcie-speed", l->address, false,
-                        "the PCIe link of this %s runs at %u.%u GT/s, that of most others of its model at "
-                        "%u.%u GT/s; " ADVICE,
+                        "the PCIe link of this %s runs at %u.%u GT/s, but most others of its model at %u.%u "
+                        "GT/s; " ADVICE,
                         kind, l->speed / 10, l->speed % 10, siblings / 10, siblings % 10);
 }
 

@@ -22,7 +22,7 @@ static size_t count_nodes(const json_t *edited, const char *path, bool below) {
 
 const char *cdi_fault(const json_t *spec) {
         if (!json_is_object(spec))
-                return "it is no map";
+                return "it is not a map";
         if (!json_string_value(json_object_get(spec, "cdiVersion")))
                 return "it has no cdiVersion";
         if (!streq(json_string_value(json_object_get(spec, "kind")) ?: "", "nvidia.com/gpu"))

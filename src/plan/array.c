@@ -50,9 +50,9 @@ static void refuse_mixed(Stores *s, const Array *a) {
                 list_add(d ? &stores : &others, label);
         }
         stores_refuse(s, CAUSE_ARRAY,
-                      "array %s is made of %s, and of %s, which is no instance store: it is somebody else's "
-                      "and is left alone. If it is not needed: `mdadm --stop /dev/%s` and `blkdiscard "
-                      "--force` for the instance stores among its members",
+                      "array %s has the members %s and %s, which is not an instance store: it is not ours. "
+                      "It stays as it is; if you do not need it, run `mdadm --stop /dev/%s`, and `blkdiscard "
+                      "--force` for each instance store among its members",
                       a->name, stores.data, others.data, a->name);
 }
 
@@ -75,8 +75,8 @@ static const Array *holding_array(Stores *s) {
                         refuse_mixed(s, a);
                 else if (found)
                         stores_refuse(s, CAUSE_ARRAY,
-                                      "the instance stores are held by two arrays, %s and %s: stop the one "
-                                      "that is not needed (`mdadm --stop`), clear its members (`blkdiscard "
+                                      "two arrays hold the instance stores, %s and %s. Stop the one that you "
+                                      "do not need (`mdadm --stop`), clear its members (`blkdiscard "
                                       "--force`), and run this again",
                                       found->name, a->name);
                 found = a;
@@ -112,16 +112,16 @@ static const Disk *find_ours(Stores *s) {
                 if (is_first_of_its_array(s, i) && !is_ours(d)) {
                         _free_ char *members = members_text(s, d);
                         stores_refuse(s, CAUSE_DISK_USED,
-                                      "%s. An array that has another name than " RAID_NAME
-                                      ", or other metadata than 1.2, is somebody else's and is left alone; "
-                                      "if it is not needed, stop it and `blkdiscard --force` its members",
+                                      "%s: an array without the name " RAID_NAME " or metadata 1.2 is not "
+                                      "ours. It stays as it is; if you do not need it, stop it and run "
+                                      "`blkdiscard --force` for each member",
                                       members);
                 } else if (is_first_of_its_array(s, i) && ours) {
                         _free_ char *one = members_text(s, ours), *other = members_text(s, d);
                         stores_refuse(s, CAUSE_ARRAY,
-                                      "two arrays are named " RAID_NAME
-                                      ", %s and %s: %s; %s. Which one holds what is needed "
-                                      "cannot be told; `blkdiscard --force` the members of the other",
+                                      "two arrays are named " RAID_NAME ", %s and %s: %s; %s. Decide which "
+                                      "one you need, and run `blkdiscard --force` for each member of the "
+                                      "other",
                                       ours->content.raid.uuid, d->content.raid.uuid, one, other);
                 } else if (is_ours(d) && (!ours || (same_array(ours, d) &&
                                                     d->content.raid.events > ours->content.raid.events)))
@@ -212,24 +212,20 @@ static void decide_raid10(Stores *s, const Disk *ours, const Array *running, Arr
                 f->state = running ? STEP_KEEP : STEP_ASSEMBLE;
                 return;
         }
-        bool one = strv_length(f->blank) == 1;
         bool alive = running || (ours->content.raid.layout == NEAR_2 &&
                                  has_every_chunk(filled, ours->content.raid.disks));
         if (!alive && !is_lost(s, ours)) {
                 _free_ char *text = members_text(s, ours);
                 stores_refuse(s, CAUSE_ARRAY,
-                              "the raid10 cannot be put together without %s, and yet not all of it may be "
-                              "lost: %s. `mdadm --assemble --force` may bring it back; if it is not needed, "
-                              "`blkdiscard --force` its members",
+                              "the raid10 cannot be assembled without %s, but its data may still exist: %s. "
+                              "Try `mdadm --assemble --force`, or if you do not need it, run `blkdiscard "
+                              "--force` for each member",
                               blank, text);
                 return;
         }
         f->state = alive ? STEP_REPAIR : STEP_REMAKE;
-        f->why = alive ? xasprintf("%s %s not part of it any more and join%s again; every chunk has a copy "
-                                   "on the others",
-                                   blank, one ? "is" : "are", one ? "s" : "")
-                       : xasprintf("%s %s blank, and with %s all copies of some chunks: it is made anew",
-                                   blank, one ? "is" : "are", one ? "it" : "them");
+        f->why = xasprintf(alive ? "add %s again; the others have all chunks"
+                                 : "make a new raid10: %s blank, chunks lost", blank);
         if (!alive)
                 f->blank = strv_free(f->blank);
 }
@@ -247,15 +243,14 @@ static void decide_raid0(Stores *s, const Disk *ours, const Array *running, Arra
                 f->state = STEP_KEEP;
         else if (members < s->n) {
                 f->state = STEP_REMAKE;
-                f->why = xasprintf("%s %s blank: nothing of the raid0 is left, and it is made anew",
-                                   lost.data, members + 1 == s->n ? "is" : "are");
+                f->why = xasprintf("make a new raid0: %s blank, data lost", lost.data);
         } else if (roles_count(filled, ours) == s->n)
                 f->state = STEP_ASSEMBLE;
         else {
                 _free_ char *text = members_text(s, ours);
                 stores_refuse(s, CAUSE_ARRAY,
-                              "the superblocks contradict each other: %s. `blkdiscard --force` them all "
-                              "if the array is not needed",
+                              "the superblocks contradict each other: %s; if you do not need the array, run "
+                              "`blkdiscard --force` for each member",
                               text);
         }
 }
@@ -266,21 +261,21 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
         _free_ char *text = members_text(s, ours), *missing = array_missing(s);
         if (raid->level != level)
                 stores_refuse(s, CAUSE_ARRAY,
-                              "the instance stores carry an array of another level than %s, which the "
-                              "strategy asks for: %s. Set the strategy that it was made with, or stop it and "
-                              "`blkdiscard --force` its members if it is not needed",
+                              "the instance stores hold an array that is not %s, which the strategy wants: "
+                              "%s. Set the strategy that made it, or if you do not need it, stop it and run "
+                              "`blkdiscard --force` for each member",
                               level_text(level), text);
         else if (raid->disks > s->n)
                 stores_refuse(s, CAUSE_DISKS,
-                              "the array " RAID_NAME " has %u members, and only %zu instance store%s here%s: "
-                               "%s. Stop and start the instance, which "
-                              "gives it new disks, or `blkdiscard --force` these",
+                              "the array " RAID_NAME " has %u members, but only %zu instance store%s here%s: "
+                              "%s. Stop and start the instance to get new disks, or run `blkdiscard --force` "
+                              "for each of these",
                               raid->disks, s->n, s->n == 1 ? " is" : "s are", missing, text);
         else if (raid->disks < s->n)
                 stores_refuse(s, CAUSE_ARRAY,
-                              "the array " RAID_NAME " has %u member%s, and %zu instance stores are here: "
-                                                     "%s. Stop it and `blkdiscard --force` its "
-                              "members to have one over all",
+                              "the array " RAID_NAME " has %u member%s, but %zu instance stores are here: "
+                              "%s. For one array over all, stop it and run `blkdiscard --force` for each "
+                              "member",
                               raid->disks, raid->disks == 1 ? "" : "s", s->n, text);
         else
                 return false;
@@ -292,8 +287,8 @@ static void refuse_held_blank(Stores *s, const Array *a) {
                 const Disk *d = store_by_name(s, *member);
                 _free_ char *label = disk_label(d);
                 stores_refuse(s, CAUSE_DISK_USED,
-                              "%s carries no superblock, and yet array %s holds it. It is left alone; if "
-                              "nothing of that is needed: `mdadm --stop /dev/%s`",
+                              "%s has no superblock, yet array %s holds it: it stays as it is; if you do not "
+                              "need it, run `mdadm --stop /dev/%s`",
                               label, a->name, a->name);
         }
 }
@@ -302,8 +297,8 @@ static bool array_is_free(Stores *s, const Array *a) {
         char *const *users = a->holders ?: a->partitions;
         if (users)
                 stores_refuse(s, CAUSE_DISK_USED,
-                              "%s is built on array %s, which is left alone; free the array if nothing of "
-                              "that is needed",
+                              "%s is built on array %s, which stays as it is; free the array if you do not "
+                              "need it",
                               *users, a->name);
         return !users;
 }
@@ -311,13 +306,14 @@ static bool array_is_free(Stores *s, const Array *a) {
 static char *why_simple(const Stores *s, const ArrayFound *f) {
         switch (f->state) {
         case STEP_KEEP:
-                return xasprintf("runs as %s%s", f->array->name,
-                                 f->array->degraded ? ", some copies are missing or being made again" : "");
+                return xasprintf("already runs as %s%s", f->array->name,
+                                 f->array->degraded ? ", degraded" : "");
         case STEP_ASSEMBLE:
-                return xasprintf("all %zu members are there; %s%s", s->n, f->array ? f->array->name : "it",
-                                 f->array ? " holds them and does not run" : " does not run");
+                return f->array ? xasprintf("assemble %zu members of inactive %s", s->n, f->array->name)
+                                : xasprintf("assemble %zu members", s->n);
         default:
-                return s->n == 1 ? xstrdup("the disk is blank") : xasprintf("all %zu disks are blank", s->n);
+                return s->n == 1 ? xstrdup("new array on one blank "
+                                           "disk") : xasprintf("new array on %zu blank disks", s->n);
         }
 }
 
@@ -348,7 +344,7 @@ void array_find(Stores *s, int level, ArrayFound *ret) {
                         if (s->disks[i]->content.kind == CONTENT_REMAINS)
                                 f.state = STEP_REMAKE;
                 if (f.state == STEP_REMAKE)
-                        f.why = xstrdup("the making of one was cut off");
+                        f.why = xstrdup("repeat the interrupted creation");
         } else if (!s->refused && !refuse_shape(s, ours, level) && !refuse_partial(s, running, level)) {
                 if (level == 10)
                         decide_raid10(s, ours, running, &f);

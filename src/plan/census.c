@@ -31,8 +31,8 @@ void plan_census(Plan *plan, const Config *config, const Host *host) {
                            (host->type && host->type->gpu_model);
         if (!accelerated && !host->type && config->instance.expected_efa == 0)
                 return;
-        _free_ char *why = host->type ? xasprintf("whatever a %s has is there", host->type->name)
-                                      : xstrdup("nothing that should be here is missing");
+        _free_ char *why = host->type ? xasprintf("check for all devices of a %s", host->type->name)
+                                      : xstrdup("check for all expected devices");
         Action *check = plan_add(plan, ACTION_CHECK_MACHINE, PHASE_DEVICES,
                                  accelerated ? "accelerator" : "network", "devices", why);
         check->class = host->gpus.class;

@@ -169,23 +169,23 @@ static int choose_schema(const json_t *user, const Host *host, unsigned *ret, Di
         if (!version_at_least(host->containerd_version, 2, 0))
                 return !three && said <= 2 ? 0
                         : diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
-                                        "is written for containerd 2 (schema 3), and containerd %s ignores "
-                                        "%s; write it for schema 2 (%s)",
+                                        "is for containerd 2 (schema 3), but containerd %s ignores %s; write "
+                                        "it for schema 2 (%s)",
                                         host->containerd_version ?: "1",
-                                        three ? "its io.containerd.cri.v1 tables" : "settings of that schema",
+                                        three ? "its io.containerd.cri.v1 tables" : "settings of schema 3",
                                         CRI_2);
         if (!three && (two || said == 2)) {
                 diag_warn_at(warnings, "containerd-schema", NULL, path,
-                             "is written for containerd 1 (schema 2), so the whole file is; containerd %s "
-                             "converts it each time it starts. Write it for "
-                             "schema 3 (io.containerd.cri.v1.images and .runtime)",
+                             "is for containerd 1 (schema 2), so the whole file is, and containerd %s "
+                             "converts it at each start. Write it for schema 3 (io.containerd.cri.v1.images "
+                             "and .runtime)",
                              host->containerd_version);
                 return 0;
         }
         if (two && three)
                 diag_warn_at(warnings, "containerd-schema", NULL, path,
-                             "has tables of both schemas; those of io.containerd.grpc.v1.cri that moved to "
-                             "io.containerd.cri.v1 have no effect");
+                             "has tables of both schemas: tables of io.containerd.grpc.v1.cri that moved to "
+                             "io.containerd.cri.v1 have no effect; write it for schema 3");
         *ret = 3;
         return 0;
 }
@@ -217,9 +217,9 @@ static void plan_soci(Plan *plan, const Choice *c) {
                 return;
         add_rows(&t, soci_settings, c);
         plan_file(plan, PHASE_CONFIG, "containerd", SOCI_CONFIG,
-                  "FastImagePull: images are fetched and unpacked in parallel", t.data, 0644);
+                  "FastImagePull: parallel image pulls", t.data, 0644);
         /* SOCI reports that it is ready (Type=notify) before containerd uses it. */
-        plan_file(plan, PHASE_CONFIG, "containerd", SOCI_DROP_IN, "containerd starts behind SOCI",
+        plan_file(plan, PHASE_CONFIG, "containerd", SOCI_DROP_IN, "start containerd after SOCI",
                   "[Unit]\nRequires=soci-snapshotter.service\nAfter=soci-snapshotter.service\n", 0644);
 }
 
@@ -239,7 +239,8 @@ static int choose(Plan *plan, const Config *config, const Host *host, Choice *re
                 (version_at_least(host->containerd_version, 2, 1) ? NEED_2_1 : NEED_UP_TO_2_0);
         if (c.cdi && !c.modern)
                 diag_warn(&plan->warnings, "no-cdi",
-                          "containerd %s knows no CDI; devices that are given to containers by it need 1.7",
+                          "containerd %s does not know CDI: containers get no devices by CDI; install 1.7 or "
+                          "later",
                           host->containerd_version);
         if (reason)
                 diag_warn_at(&plan->warnings, "no-fast-image-pull", NULL, "spec.featureGates.FastImagePull",
@@ -295,13 +296,13 @@ static void yield_to_user(const Plan *plan, json_t *all, const json_t *user, con
         const json_t *cni = json_object_get(find_plugin(user, plugin), "cni");
         if (c->has & NEED_2_1 && json_object_get(cni, theirs) && !json_object_get(cni, ours) &&
             json_object_del(json_object_get(find_plugin(all, plugin), "cni"), ours) == 0)
-                text_add(said, "; without cni.%s, beside cni.%s", ours, theirs);
+                text_add(said, "; without cni.%s because of cni.%s", ours, theirs);
         if (plan->as_nodeadm || json_object_get(registry, "config_path"))
                 return;                 /* and there is a warning */
         for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
                 if (json_object_size(json_object_get(registry, tables[i])) > 0 &&
                     json_object_del(images_of(all, c, "registry"), "config_path") == 0)
-                        text_add(said, "; without registry.config_path, beside registry.%s", tables[i]);
+                        text_add(said, "; without registry.config_path because of registry.%s", tables[i]);
 }
 
 /* containerd/containerd#12415, #12808: the transfer service takes a list of folders for one folder. */
@@ -310,7 +311,7 @@ static void yield_to_transfer(json_t *all, const json_t *user, const Choice *c, 
         if (!json_object_get(registry, "config_path") ||
             json_object_get(images_of(user, c, "registry"), "config_path") || !uses_transfer(all, c))
                 return;
-        text_add(said, "; one registry.config_path, as images are pulled by the transfer service");
+        text_add(said, "; one registry.config_path for the transfer service");
         json_set_text(registry, "config_path", "/etc/containerd/certs.d");
 }
 
@@ -362,7 +363,8 @@ static void judge(Plan *plan, const Config *config, const Host *host, const Choi
         const char *path = "spec.containerd.config.grpc.address";
         if (!streq(plan_containerd_socket(config, host, false), c->socket))
                 diag_warn_at(&plan->warnings, "containerd-setting", NULL, path,
-                             "is not where kubelet asks, which is %s under the name nodeadm", c->socket);
+                             "differs from the socket that kubelet uses under the name nodeadm, "
+                             "%s", c->socket);
         (void)!containerd_judge(&given, foretell, plan);
         if (given.version)
                 containerd_look(&given, tell_passed_over, plan);
@@ -380,14 +382,13 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
                 if (r < 0)
                         return diag_error_at(diag, r, CAUSE_INVALID, NULL, "spec.containerd.config",
                                              "cannot be written as TOML: %s",
-                                             r == -E2BIG ? "its tables have names too long to repeat them "
-                                                           "that often"
-                                                         : "is there a null in it?");
+                                             r == -E2BIG ? "its table names are too long to repeat"
+                                                         : "remove any null from it");
         }
         _free_ char *why =
                 xasprintf("containerd %s, schema %u; runtime %s%s%s%s%s", host->containerd_version, c->schema,
                           c->runtime, c->cdi ? ", CDI" : "", c->soci ? ", SOCI" : "",
-                          json_object_size(user) > 0 ? "; the user's TOML merged in" : "", said.data ?: "");
+                          json_object_size(user) > 0 ? "; merged with user TOML" : "", said.data ?: "");
         plan_users_file(plan, "containerd", CONTAINERD_CONFIG, why, text, json_object_size(user) > 0,
                         json_holds_secret(user));
         judge(plan, config, host, c, all);
@@ -403,7 +404,7 @@ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *di
         plan_runtime_spec(plan, config->containerd.base_runtime_spec, plan_uses_efa(config, host));
         if (plan_uses_efa(config, host))
                 plan_file(plan, PHASE_CONFIG, "containerd", MEMLOCK_DROP_IN,
-                          "EFA: no limit on the memory that containers lock",
+                          "let containers lock memory for EFA",
                           "[Service]\nLimitMEMLOCK=infinity\n", 0644);
         plan_soci(plan, &c);
         return 0;

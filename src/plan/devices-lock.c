@@ -69,7 +69,8 @@ static void plan_await_system(Plan *plan) {
                         continue;
                 if (!id) {
                         Action *system = plan_add(plan, ACTION_AWAIT_UNIT, PHASE_DEVICES, "system",
-                                                  "sysinit.target", "no unit of the image starts before it");
+                                                  "sysinit.target", "wait for early boot before starting "
+                                                                    "units");
                         system->deadline_usec = SYSTEM_USEC;
                         system->lenient = true;
                         id = xstrdup(system->id);
@@ -87,7 +88,7 @@ void plan_take_turn(Plan *plan) {
         plan_await_system(plan);
         uint64_t usec = longest_path(plan) + DETECT_USEC;
         Action *turn = plan_add(plan, ACTION_TAKE_TURN, PHASE_DEVICES, "system", "devices",
-                                "one process at a time works on them");
+                                "lock devices against other processes");
         turn->deadline_usec = usec;
         for (size_t i = 0; i + 1 < plan->n; i++) {
                 Action *a = &plan->actions[i];

@@ -17,7 +17,7 @@ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag)
         for (size_t i = 0; i < instance->n_sysctl; i++) {
                 const Variable *v = &instance->sysctl[i];
                 Action *set = plan_add(plan, ACTION_SET_SYSCTL, PHASE_DEVICES, "sysctl", v->name,
-                                       "as asked for, before kubelet looks");
+                                       "configured value, set before kubelet starts");
                 set->with = xstrdup(v->value);
                 set->secret = v->value[strspn(v->value, NUMBERS)];
         }

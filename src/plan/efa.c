@@ -26,14 +26,14 @@ static int check_promise(Plan *plan, const Config *config, const Host *host, Dia
                 return 0;
         if (!type || type->max_efa < 0) {
                 diag_warn_at(&plan->warnings, "efa-unknown", NULL, path,
-                             "how many EFA devices a %s can have is not known here: a boot that finds fewer "
+                             "the number of EFA devices of a %s is not known here: a boot that finds fewer "
                              "than %u fails",
                              host->instance.type, said);
                 return 0;
         }
         if (said <= (unsigned)type->max_efa)
                 return 0;
-        _free_ char *text = xasprintf("asks for %u EFA device%s, and a %s can have %d: the boot fails", said,
+        _free_ char *text = xasprintf("asks for %u EFA device%s, but a %s can have %d: the boot fails", said,
                                       said == 1 ? "" : "s", type->name, type->max_efa);
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return diag_error_at(diag, -EINVAL, CAUSE_EFA, NULL, path, "%s", text);
@@ -51,15 +51,15 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         _free_ char *before = NULL;
         if (host->ptrace_scope > 0 && plan_uses_efa(config, host))
                 diag_warn(&plan->warnings, "ptrace-scope",
-                          "kernel.yama.ptrace_scope is %d: libfabric does without shared memory between the "
-                          "processes of a node; set spec.instance.sysctl to 0 if that is wanted",
+                          "kernel.yama.ptrace_scope is %d, so libfabric cannot use shared memory between the "
+                          "processes of a node; to allow it, set it to 0 in spec.instance.sysctl",
                           host->ptrace_scope);
         int r = check_promise(plan, config, host, diag);
         if (r < 0 || !plan_uses_efa(config, host))
                 return r;
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
                 Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_DEVICES, GROUP, modules[i],
-                                        "EFA's driver and what it stands on");
+                                        "EFA driver and its dependencies");
                 load->lenient = is_extra(o);
                 if (before)
                         action_after(load, before);
@@ -67,7 +67,7 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         }
         unsigned count = MAX(o->expected_efa, (unsigned)(o->efa == EFA_REQUIRE));
         Action *check = plan_add(plan, ACTION_CHECK_EFA, PHASE_DEVICES, GROUP, "efa",
-                                 "its driver runs every EFA device that the launch template attached");
+                                 "check the driver of each EFA device");
         if (count > 0)
                 check->with = xasprintf("%s%u device%s", o->expected_efa > 0 ? "" : "at least ", count,
                                         count == 1 ? "" : "s");

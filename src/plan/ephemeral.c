@@ -97,14 +97,14 @@ uint64_t ephemeral_bytes(const Plan *plan, const Config *config, const Host *hos
         if (mount && (mount->storage.state == STEP_KEEP || mount->storage.state == STEP_REPAIR) && place &&
             place->size > 0)
                 return place->size;
-        *ret_doubt = kubelet->given ? "kubelet's directory is one of the user's"
-                                     : "the file system of " KUBELET_DIR " was not looked at";
+        *ret_doubt = kubelet->given ? "the user moved the kubelet directory"
+                                     : "the file system of " KUBELET_DIR " was not examined";
         if (!mount)
                 return 0;
         uint64_t device = device_bytes(plan, config, host, mount);
         if (device == 0)
                 return 0;
-        *ret_doubt = "about: the file system is still to be made or mounted";
+        *ret_doubt = "an estimate: the file system is not made or mounted yet";
         return filesystem_bytes(device, streq(mount->storage.filesystem, "xfs") ? FILESYSTEM_XFS
                                                                                 : FILESYSTEM_EXT4);
 }

@@ -43,8 +43,8 @@ static void describe(const Stack *s, Action *a) {
         }
         a->with = text_take(&with);
         RENEW(a->why,
-              xstrdup(s->want->health == HEALTH_REQUIRE ? "the hardware is well, or kubelet waits"
-                                                        : "is the hardware well; if not, it is told"));
+              xstrdup(s->want->health == HEALTH_REQUIRE ? "check the hardware; kubelet waits for it"
+                                                        : "check the hardware; faults only warn"));
 }
 
 void stack_fill_health(Stack *s, Action *a) {

@@ -32,11 +32,11 @@ void plan_imex_files(Plan *plan, const Nvidia *nvidia, const Host *host) {
                 text_add(&nodes, "%s\n", *node);
         if (!host->modelled && !may_name_host(nvidia->imex_nodes, &host->instance))
                 diag_warn_at(&plan->warnings, "imex-nodes", NULL, NVIDIA_PATH ".imex.nodes",
-                             "does not name this host's address: IMEX finds a configuration that is not its "
-                             "own, and does not get ready");
+                             "does not have the address of this host: IMEX ignores such a list and does not "
+                             "get ready; add the address");
         _free_ char *why =
-                xasprintf("%zu node%s of the NVLink domain, the same list on each", n, n == 1 ? "" : "s");
+                xasprintf("NVLink domain of %zu node%s, identical everywhere", n, n == 1 ? "" : "s");
         plan_file(plan, PHASE_CONFIG, "accelerator", IMEX_CONFIG,
-                  "IMEX on this host, with the socket that the DRA driver asks", settings, 0644);
+                  "IMEX on this host, with DRA driver socket", settings, 0644);
         plan_file(plan, PHASE_CONFIG, "accelerator", IMEX_NODES, why, nodes.data ?: "", 0644);
 }

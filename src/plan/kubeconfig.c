@@ -101,13 +101,13 @@ static void plan_provider(Plan *plan, const Host *host, char ***flags) {
         if (!path || !strchr(path, '/')) {
                 diag_warn(&plan->warnings, "no-image-credential-provider",
                           "ecr-credential-provider was not found, so kubelet cannot pull from private ECR "
-                          "registries; put it at " ECR_PROVIDER " or name it in "
+                          "registries; install it as " ECR_PROVIDER " or name it in "
                           "ECR_CREDENTIAL_PROVIDER_BIN_PATH");
                 return;
         }
         const char *slash = strrchr(path, '/');
         json_t *all = provider_config(host->kubelet_version, slash + 1);
-        _free_ char *text = json_text(all, 2, false), *why = xasprintf("ECR's registries, by %s", path);
+        _free_ char *text = json_text(all, 2, false), *why = xasprintf("ECR credentials from %s", path);
         json_decref(all);
         plan_file(plan, PHASE_CONFIG, "kubelet", PROVIDER_CONFIG, why, text, 0644);
         strv_push(flags, xasprintf("--image-credential-provider-bin-dir=%.*s",
@@ -119,7 +119,7 @@ void kubelet_access(Plan *plan, const Config *config, const Host *host, const Pl
                     char ***flags) {
         plan_kubeconfig(plan, config, host, options->plugin, flags);
         Action *a = plan_file(plan, PHASE_CONFIG, "kubelet", CLUSTER_CA,
-                              "the cluster's certificate authority", "", 0644);
+                              "cluster certificate authority", "", 0644);
         action_content(a, config->cluster.certificate_authority ?: "",
                        config->cluster.certificate_authority_size);
         plan_provider(plan, host, flags);

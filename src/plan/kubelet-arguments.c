@@ -36,8 +36,8 @@ static void check_length(Plan *plan, const char *text) {
         if (strlen(ARGUMENTS "=") + strlen(value ?: "") < VARIABLE_MAX)
                 return;
         diag_warn_at(&plan->warnings, "kubelet-flag", NULL, "spec.kubelet.flags",
-                     "make a command line longer than 128 KiB, and systemd starts kubelet with none of that "
-                     "length; set these in spec.kubelet.config");
+                     "make a command line over 128 KiB, and systemd cannot start kubelet with it; use "
+                     "spec.kubelet.config instead");
         diag_foretell(&plan->warnings, CAUSE_INVALID);
 }
 
@@ -53,7 +53,7 @@ void kubelet_arguments(Plan *plan, const Config *config, const Host *host, char 
         if (!version_at_least(host->kubelet_version, 1, 30) &&
             plan_find(plan, "write-file:/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"))
                 text_add(&t, "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on\n");
-        _free_ char *why = xasprintf("%zu arguments; %zu of them the user's, last", strv_length(words),
+        _free_ char *why = xasprintf("%zu arguments, %zu of them from the user", strv_length(words),
                                      strv_length(user));
         plan_users_file(plan, "kubelet", KUBELET_ENVIRONMENT, why, t.data, user, words_hold_secret(user));
 }

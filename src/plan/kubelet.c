@@ -177,7 +177,7 @@ static void yield(json_t *ours, const Config *config, unsigned minor, Text *said
                 const char *key = yielding[i].key;
                 if (!json_object_get(ours, key) || !yielding[i].yields(user, minor))
                         continue;
-                text_add(said, "; without %s, beside %s", key, yielding[i].to);
+                text_add(said, "; without %s because of %s", key, yielding[i].to);
                 json_object_del(ours, key);
         }
         /* shutdownGracePeriod includes that of critical pods. */
@@ -187,7 +187,7 @@ static void yield(json_t *ours, const Config *config, unsigned minor, Text *said
         if (!*whole || *json_get_text(user, "shutdownGracePeriod") || !kubelet_parse_duration(whole, &has) ||
             !kubelet_parse_duration(end, &wants) || wants <= has)
                 return;
-        text_add(said, "; shutdownGracePeriod %s, as long as shutdownGracePeriodCriticalPods", end);
+        text_add(said, "; shutdownGracePeriod %s to cover shutdownGracePeriodCriticalPods", end);
         json_set_text(ours, "shutdownGracePeriod", end);
 }
 
@@ -208,7 +208,8 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Pl
         json_t *all = json_object();
         if (host->cpus == 0)
                 diag_warn(warnings, "no-cpu-count",
-                          "the number of CPUs is not known, so none are reserved for kubelet and containerd");
+                          "the number of CPUs is not known, so nothing is reserved for kubelet and "
+                          "containerd");
         for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
                 const Setting *s = &settings[i];
                 const char *json = s->value;
@@ -240,7 +241,7 @@ static void plan_settings(Plan *plan, const Config *config, const Host *host, co
         _free_ char *text = json_text(all, 4, false);
         _free_ char *why =
                 xasprintf("kubelet %s; %u pods (%s); cluster DNS %s%s%s", host->kubelet_version, pods->pods,
-                          pods->source, dns, merged ? "; with the user's settings" : "", said.data ?: "");
+                          pods->source, dns, merged ? "; with user settings" : "", said.data ?: "");
         plan_users_file(plan, "kubelet", CONFIG_FILE, why, text, merged,
                         json_holds_secret(config->kubelet.config));
         json_decref(all);
@@ -255,13 +256,13 @@ static void plan_user_settings(Plan *plan, const json_t *user, const char *versi
                 _free_ char *path = xasprintf("spec.kubelet.config.%s", key);
                 if (kubelet_setting_find(key, &s) && !version_at_least(version, 1, s.since))
                         diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path,
-                                     "kubelet %s passes over it: it is new in 1.%u", version, s.since);
+                                     "kubelet %s ignores it: it is new in 1.%u", version, s.since);
         }
         json_put(all, "kind", json_loads(KIND, JSON_DECODE_ANY, NULL));
         json_put(all, "apiVersion", json_loads(API_VERSION, JSON_DECODE_ANY, NULL));
         json_object_update(all, (json_t *)user);
         _free_ char *text = json_text(all, 4, true);
-        _free_ char *why = xasprintf("the user's kubelet settings: %zu", json_object_size(user));
+        _free_ char *why = xasprintf("kubelet settings of the user: %zu", json_object_size(user));
         plan_users_file(plan, "kubelet", CONFIG_USER, why, text, true, json_holds_secret(user));
         json_decref(all);
 }
@@ -279,12 +280,13 @@ static int add_node_flags(char ***flags, const Config *config, const Host *host,
         int r = 0;
         if (!name)
                 r = diag_error(diag, -EINVAL, CAUSE_FACTS,
-                               "the instance's private DNS name is not known, and it is the node's name "
+                               "the private DNS name of the instance is not known, but it is the node name "
                                "unless InstanceIdNodeName is on");
         if (!address)
                 r = diag_error_at(
                         diag, -EINVAL, CAUSE_FACTS, NULL, "spec.cluster.cidr",
-                        "the cluster's services use %s, and the primary interface has no such address",
+                        "the primary interface has no %s address, but the services of the cluster use that "
+                        "family",
                         ipv6 ? "IPv6" : "IPv4");
         if (r < 0)
                 return r;
@@ -334,7 +336,7 @@ static int check_element(char *element, const char *path, const Host *host, Diag
                 _free_ char *name = kubelet_flag_name(*w);
                 const char *near = f.name ? NULL : kubelet_flag_nearest(name);
                 r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
-                                  "kubelet %s does not know --%s, and exits with it", host->kubelet_version,
+                                  "kubelet %s does not know --%s and would exit", host->kubelet_version,
                                   f.name ?: name);
                 if (near)
                         diag_suggest(diag, "--%s", near);
@@ -358,24 +360,24 @@ static void warn_of_versions(Plan *plan, const Host *host) {
         const char *version = host->kubelet_version;
         if (host->containerd_version && version_at_least(host->containerd_version, 3, 0))
                 diag_warn(&plan->warnings, "containerd-version",
-                          "containerd %s is newer than all that this nodestrap knows (2): what it takes of "
-                          "its configuration may differ",
+                          "containerd %s is newer than this nodestrap knows (2): it may read its "
+                          "configuration differently",
                           host->containerd_version);
         if (version_at_least(version, 1, KUBELET_TABLES_TO + 1))
                 diag_warn(&plan->warnings, "kubelet-version",
-                          "kubelet %s is newer than all that this nodestrap knows (1.%d): what it takes, and "
-                          "refuses, may differ",
+                          "kubelet %s is newer than this nodestrap knows (1.%d): its settings and flags may "
+                          "differ",
                           version, KUBELET_TABLES_TO);
         else if (!version_at_least(version, 1, KUBELET_TABLES_FROM))
                 diag_warn(&plan->warnings, "kubelet-version",
-                          "kubelet %s is older than those whose settings and flags this nodestrap knows "
-                          "(1.%d and newer): what it takes, and refuses, may differ",
+                          "kubelet %s is older than this nodestrap knows (1.%d and newer): its settings and "
+                          "flags may differ",
                           version, KUBELET_TABLES_FROM);
         /* kubernetes/kubernetes#139121: kubelet asks containerd for the cgroup driver; 1.x cannot answer */
         if (version_at_least(version, 1, 38) && host->containerd_version &&
             !version_at_least(host->containerd_version, 2, 0))
                 diag_warn(&plan->warnings, "containerd-too-old",
-                          "kubelet %s does not start with containerd %s: 1.38 and newer want containerd 2",
+                          "kubelet %s does not start with containerd %s: 1.38 and newer need containerd 2",
                           version, host->containerd_version);
 }
 
@@ -414,8 +416,8 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
         bool ipv6 = false;
         if (!config->cluster.cidr || cluster_dns(config->cluster.cidr, &dns, &ipv6) < 0)
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.cluster.cidr",
-                                     "is no service range with room for the cluster's DNS address; write it "
-                                     "as in 10.100.0.0/16");
+                                     "is not a service range with room for the DNS address of the cluster; "
+                                     "write it as in 10.100.0.0/16");
         int r = add_node_flags(&flags, config, host, ipv6, diag), k = check_flags(config, host, diag),
             g = kubelet_gate_check(config, host->kubelet_version, !options->as_nodeadm,
                                    options->as_nodeadm ? &plan->warnings : diag);

@@ -49,10 +49,10 @@ static int check_known(const Mig *m, const char *word) {
                 return 0;
         if (is_documented(m))
                 return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
-                                     "%s is no profile of this GPU (%s), which has %s", word,
+                                     "%s is not a profile of this GPU (%s); use one of %s", word,
                                      m->host->gpus.model->name, names);
         diag_warn_at(m->warnings, "mig-profile", NULL, m->where,
-                     "%s is not among the profiles that are known of this GPU (%s): %s; its driver decides",
+                     "%s is not a known profile of this GPU (%s), as %s are: its driver decides",
                      word, m->host->gpus.model->name, names);
         return 0;
 }
@@ -143,7 +143,7 @@ static int check_fit(const Mig *m, const Wish *wishes, size_t n, const char *gpu
         const char *name = m->host->gpus.model->name;
         if (is_documented(m))
                 return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
-                                     "GPU %s (%s) cannot hold %s: what fits of that is %s", gpus, name, all,
+                                     "GPU %s (%s) cannot hold %s, only %s", gpus, name, all,
                                      some);
         diag_warn_at(m->warnings, "mig-fit", NULL, m->where,
                      "GPU %s (%s) may not hold %s, only %s; its driver decides", gpus, name, all, some);
@@ -185,7 +185,7 @@ static int check_request(const Mig *m, const MigRequest *request, const Wish *wi
         for (size_t i = 0; i < request->n_gpus; i++)
                 if (request->gpus[i] >= gpus)
                         r = diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
-                                          "names GPU %u, and the %u of this machine are counted from 0",
+                                          "names GPU %u, but this machine counts its %u from 0",
                                           request->gpus[i], gpus);
         for (size_t i = 0; i < request->n_profiles; i++)
                 if (check_known(m, request->profiles[i].name) < 0)
@@ -231,18 +231,18 @@ static int check_machine(const Mig *m, const Config *config, bool file) {
                 return 0;
         if (file) {
                 diag_warn_at(m->warnings, "no-effect", NULL, m->where, "has no effect here: %s",
-                             driver ? "memoryMode is driver (CDMM), which knows no MIG"
+                             driver ? "memoryMode is driver (CDMM), which excludes MIG"
                                     : "this GPU has no MIG");
                 return 0;
         }
         if (driver)
                 return diag_error_at(m->diag, -EINVAL, CAUSE_INVALID, NULL, m->where,
-                                     "contradicts memoryMode %s, which on this machine is CDMM: the driver "
-                                     "does not divide memory that it manages coherently. Set " NVIDIA_PATH
+                                     "contradicts memoryMode %s, which here means CDMM: the driver cannot "
+                                     "divide memory that it manages coherently; set " NVIDIA_PATH
                                      ".memoryMode: numa, or leave MIG out",
                                      config->nvidia.memory == MEMORY_AUTO ? "auto" : "driver");
         return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
-                             "this GPU (%s) has no MIG; leave it out", model->name);
+                             "this GPU (%s) has no MIG; remove the key", model->name);
 }
 
 /* "19,19,19": profiles of all GPUs */

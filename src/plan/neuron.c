@@ -18,25 +18,25 @@ void plan_neuron(Plan *plan, const Host *host) {
                 return;
         if (!host->neuron.driver) {
                 diag_warn(&plan->warnings, "no-driver",
-                          "this image brings no driver of AWS Neuron (no neuron.ko, no unit that loads it: "
-                          "package aws-neuronx-dkms): %u Neuron device%s left to whatever brings one later, "
-                          "and kubelet does not wait for them",
+                          "this image has no AWS Neuron driver (no neuron.ko, no unit that loads it): %u "
+                          "Neuron device%s not set up. kubelet does not wait; install aws-neuronx-dkms, or "
+                          "let a pod bring the driver",
                           n, n == 1 ? " is" : "s are");
                 return;
         }
         _free_ char *before = xstrdup(CENSUS_ID);
         for (size_t i = 0; i < ARRAY_SIZE(loaders); i++) {
                 Action *loader = plan_add(plan, ACTION_AWAIT_UNIT, PHASE_DEVICES, GROUP, loaders[i],
-                                          "if the image installs or loads its driver at boot");
+                                          "wait while the image installs its driver");
                 loader->optional = loader->lenient = true;
                 action_after(loader, before);
                 RENEW(before, xstrdup(loader->id));
         }
         Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_DEVICES, GROUP, "neuron",
-                                "the driver of Trainium and Inferentia");
+                                "driver of Trainium and Inferentia");
         action_after(load, before);
         Action *nodes = plan_add(plan, ACTION_AWAIT_DEVICES, PHASE_DEVICES, GROUP, "/dev/neuron*",
-                                 "one for each device that the driver has started");
+                                 "wait for the node of each device");
         nodes->device.count = n;
         nodes->deadline_usec = NODES_TIMEOUT;
         nodes->with = xasprintf("x %u", n);

@@ -105,8 +105,8 @@ static void reserve_of(Expected *e, Resource *r, const char *signal) {
         _free_ char *has = quantity_text(r->capacity, r->binary),
                     *keeps = quantity_text(r->reserved, r->binary);
         diag_warn_at(e->warnings, "reserved-too-much", NULL, e->users,
-                     "kubelet will not start: of %s it is to keep %s from pods (kubeReserved, "
-                     "systemReserved, evictionHard), and the machine has %s%s",
+                     "kubelet cannot start: of %s it reserves %s (kubeReserved, systemReserved, "
+                     "evictionHard), but the machine has %s%s; reserve less",
                      r->name, keeps, r->doubt ? "about " : "", has);
         if (e->users && r->is_most && e->modelled)      /* on a machine kubelet itself reports it */
                 diag_foretell(e->warnings, CAUSE_INVALID);
@@ -121,9 +121,9 @@ static void add_memory(Expected *e, const Config *config, const Host *host) {
         if (host->memory_bytes == 0)
                 r->doubt = "the table of instance types does not say it";
         else if (shared && !there)
-                r->doubt = "at least: the GPUs' memory comes to it when their driver is loaded";
+                r->doubt = "at least: GPU memory joins it when the driver loads";
         else if (strv_contains(host->assumed, "memoryBytes"))
-                r->doubt = "at most: the kernel keeps some of it for itself";
+                r->doubt = "at most: the kernel keeps some of it";
         r->is_most = !shared || there;
         reserve_of(e, r, "memory.available");
 }
@@ -134,7 +134,7 @@ static uint64_t pages_after(const Plan *plan, const Host *host, uint64_t size, c
         bool assumed = strv_contains(host->assumed, "hugePages");
         for (size_t i = 0; i < host->n_pools; i++)
                 count += host->pools[i].size == size ? host->pools[i].count : 0;
-        *ret_doubt = assumed ? "with none of the image's own" : NULL;
+        *ret_doubt = assumed ? "without huge pages of the image" : NULL;
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
                 if (a->type != ACTION_RESERVE_PAGES || a->pages.size != size ||
@@ -145,7 +145,7 @@ static uint64_t pages_after(const Plan *plan, const Host *host, uint64_t size, c
                                 count -= MIN(count, host->pools[k].count);
                 count = a->pages.count + (a->pages.node >= 0 ? count : 0);
                 if (a->lenient)
-                        *ret_doubt = "at most: where memory does not suffice there are fewer";
+                        *ret_doubt = "at most: fewer if memory is short";
                 else if (!a->pages.if_none)
                         *ret_doubt = NULL;
         }
@@ -165,7 +165,7 @@ static void add_pages(Expected *e, const Plan *plan, const Host *host) {
                 Resource *r = add(e, xasprintf("hugepages-%s", text),
                                   size * pages_after(plan, host, size, &doubt), true);
                 r->doubt = doubt;
-                memory->doubt = memory->doubt ?: doubt ? "as far as huge pages are certain" : NULL;
+                memory->doubt = memory->doubt ?: doubt ? "an estimate: huge pages may differ" : NULL;
                 taken = sum(taken, MAX(r->capacity, 0));
         }
         if (taken > 0 && memory->capacity > 0 && memory->reserved <= memory->capacity &&
@@ -174,8 +174,8 @@ static void add_pages(Expected *e, const Plan *plan, const Host *host) {
                             *keeps = quantity_text(memory->reserved, true),
                             *has = quantity_text(memory->capacity, true);
                 diag_warn(e->warnings, "no-memory-left",
-                          "huge pages (%s) and what kubelet keeps from pods (%s) leave nothing of %s of "
-                          "memory: every pod that asks for memory stays Pending",
+                          "huge pages (%s) and reservations of kubelet (%s) leave nothing of %s of memory: "
+                          "every pod that asks for memory stays Pending; reserve less",
                           pages, keeps, has);
         }
         memory->reserved = sum(memory->reserved, taken);

@@ -65,7 +65,7 @@ static const char *advice(const Numa *n) {
                 return "Set ";
         return n->config->nvidia.memory == MEMORY_NUMA
                        ? "Set spec.accelerator.nvidia.memoryMode driver, or "
-                       : "Take a driver of " CDMM_DRIVER " or later, which keeps their memory, or set ";
+                       : "Install driver " CDMM_DRIVER " or later, which keeps GPU memory out, or set ";
 }
 
 /* The option exists from 1.31 on (pkg/kubelet/cm/topologymanager/policy_options.go); pods with devices work
@@ -74,9 +74,9 @@ static char *option_text(const Numa *n) {
         const char *version = n->host->kubelet_version;
         bool known = version_at_least(version, 1, 31), slow = n->nodes > NODES_TO_COMBINE;
         return xasprintf("%s topologyManagerPolicyOptions {max-allowable-numa-nodes: \"%zu\"}%s",
-                         known ? ", or" : "; from 1.31 on kubelet takes", n->nodes,
+                         known ? ", or" : "; from 1.31 on kubelet accepts", n->nodes,
                          slow && !version_at_least(version, 1, 36)
-                                 ? ", beside which pods that ask for devices stay Pending before 1.36"
+                                 ? ", but before 1.36 pods that ask for devices then stay Pending"
                                  : "");
 }
 
@@ -91,19 +91,19 @@ static void check_topology_manager(const Numa *n) {
         if (n->nodes > most) {
                 size_t cpus = nodes_with_cpus(n->host);
                 _free_ char *nodes = n->nodes > cpus && gpus_share_memory(n->config, n->host)
-                                             ? xasprintf("%zu: %zu with CPUs, and %u for each GPU "
-                                                         "whose memory the driver brings online",
+                                             ? xasprintf("%zu: %zu with CPUs, and %u for each GPU whose "
+                                                         "memory the driver brings online",
                                                          n->nodes, cpus, NODES_OF_GPU)
                                              : xasprintf("%zu", n->nodes),
                             *option = option_text(n);
                 diag_warn_at(n->warnings, "numa-nodes", NULL, path,
-                             "kubelet will not start: its topology manager takes up to %llu NUMA nodes. Here "
-                             "it finds %s. %stopologyManagerPolicy none%s",
+                             "kubelet cannot start: its topology manager accepts up to %llu NUMA nodes, but "
+                             "finds %s. %stopologyManagerPolicy none%s",
                              (unsigned long long)most, nodes, advice(n), option);
         } else if (n->nodes > NODES_TO_COMBINE && !version_at_least(n->host->kubelet_version, 1, 36))
                 diag_warn_at(n->warnings, "numa-stall", NULL, path,
                              "pods that ask for devices stay Pending: before 1.36 kubelet tries every set of "
-                             "the %zu NUMA nodes for each of them. %stopologyManagerPolicy none",
+                             "%zu NUMA nodes for each. %stopologyManagerPolicy none",
                              n->nodes, advice(n));
 }
 
@@ -117,7 +117,7 @@ void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t 
         if (n.nodes > NODES_TO_COMBINE && streq(json_get_text(n.settings, "memoryManagerPolicy"), "Static"))
                 diag_warn_at(n.warnings, "numa-stall", NULL,
                              path_of(&n, "memory-manager-policy", "spec.kubelet.config.memoryManagerPolicy"),
-                             "Guaranteed pods stay Pending: kubelet tries every set of the %zu NUMA nodes "
-                             "for the memory of each of them. %smemoryManagerPolicy None",
+                             "Guaranteed pods stay Pending: kubelet tries every set of %zu NUMA nodes for "
+                             "the memory of each. %smemoryManagerPolicy None",
                              n.nodes, advice(&n));
 }

@@ -93,7 +93,7 @@ static void fill_driver(Stack *s, Action *a) {
         Text list = {};
         for (char **word = s->parameters; *word; word++)
                 text_add(&list, "%s%.*s", list.size > 0 ? ", " : "", (int)strcspn(*word, "?"), *word);
-        RENEW(a->why, xasprintf("at every GPU, and loaded with %s", list.data));
+        RENEW(a->why, xasprintf("check the driver and its options: %s", list.data));
         text_done(&list);
 }
 
@@ -139,11 +139,9 @@ static void fill_fabric(Stack *s, Action *a) {
         devices_seen(a, s->host, pci_is_gpu);
         a->lenient = s->want->fabric_gate == FABRIC_GATE_WARN;
         a->deadline_usec = s->want->fabric_timeout_usec;
-        RENEW(a->why,
-              xasprintf("%s within %llu s%s",
-                        stack_is_tray(s) ? "the rack's manager lets every GPU join" : "every GPU joins",
-                        (unsigned long long)(a->deadline_usec / USEC_PER_SEC),
-                        a->lenient ? "; if not, the gate only warns" : ", or CUDA fails with 802"));
+        RENEW(a->why, xasprintf("wait %llu s for %s fabric, or %s",
+                                (unsigned long long)(a->deadline_usec / USEC_PER_SEC),
+                                stack_is_tray(s) ? "rack" : "NVLink", a->lenient ? "warn" : "fail"));
 }
 
 /* Layouts name GPUs by their place, so with one missing they would mean others. */
@@ -244,35 +242,35 @@ typedef struct Step {
 /* In order of dependencies. Independent steps run in parallel. */
 static const Step steps[_STEPS_MAX] = {
         [STEP_RESOLVE] = { ACTION_AWAIT_UNIT, "nvidia-driver-resolve.service", .fill = fill_loader,
-                .why = "if the image chooses its driver at boot" },
+                .why = "wait while the image chooses its driver" },
         [STEP_COPY_BIN] = { ACTION_AWAIT_UNIT, "nvidia-usr-copy@bin.service", .after = AFTER(RESOLVE),
-                .fill = fill_loader, .why = "if the image brings the driver's programs at boot" },
+                .fill = fill_loader, .why = "wait while the image copies driver programs" },
         [STEP_COPY_LIB] = { ACTION_AWAIT_UNIT, "nvidia-usr-copy@lib64.service",
                 .after = AFTER(COPY_BIN), .fill = fill_loader,
-                .why = "if the image brings the driver's libraries at boot" },
+                .why = "wait while the image copies driver libraries" },
         [STEP_COPY_SHARE] = { ACTION_AWAIT_UNIT, "nvidia-usr-copy@share.service",
                 .after = AFTER(COPY_LIB), .fill = fill_loader,
-                .why = "if the image brings fabric manager's tables at boot" },
+                .why = "wait while the image copies fabric tables" },
         [STEP_SETUP] = { ACTION_AWAIT_UNIT, "nvidia-setup.service", .after = AFTER(COPY_SHARE),
-                .fill = fill_loader, .why = "if the image installs its driver at boot" },
+                .fill = fill_loader, .why = "wait while the image installs its driver" },
         [STEP_KMOD] = { ACTION_AWAIT_UNIT, "nvidia-kmod-load.service", .after = AFTER(SETUP),
-                .fill = fill_loader, .why = "if the image loads its driver by itself" },
+                .fill = fill_loader, .why = "wait while the image loads its driver" },
         [STEP_LDCACHE] = { ACTION_AWAIT_UNIT, "nvidia-ldcache-update.service",
                 .after = AFTER(COPY_SHARE), .fill = fill_loader,
-                .why = "if the image makes its libraries known at boot, as nvidia-ctk finds them" },
+                .why = "wait while the image updates its library cache" },
         [STEP_LOAD] = { ACTION_LOAD_MODULE, "nvidia", .after = AFTER(KMOD), .fill = fill_load,
-                .why = "the driver, with the options of this plan" },
+                .why = "load the driver with the planned options" },
         /* never nvidia_drm (a reset would fail) or nvidia_peermem (EFA) */
         [STEP_UVM] = { ACTION_LOAD_MODULE, "nvidia_uvm", .after = AFTER(LOAD),
-                .why = "CUDA's unified memory" },
+                .why = "CUDA unified memory" },
         /* The steps after it open the driver libraries. */
         [STEP_DRIVER] = { ACTION_CHECK_DRIVER, "nvidia", .after = AFTER(UVM) | AFTER(LDCACHE),
-                .fill = fill_driver, .why = "loaded, and at every GPU" },
+                .fill = fill_driver, .why = "check the driver on every GPU" },
         [STEP_NODES] = { ACTION_MAKE_NODES, "/dev/nvidia*", .after = AFTER(DRIVER),
-                .why = "else made by the first CUDA program, too late for nvidia-ctk" },
+                .why = "make device nodes before nvidia-ctk needs them" },
         [STEP_VERSIONS] = { ACTION_CHECK_VERSIONS, "nvidia", .after = AFTER(DRIVER),
                 .wanted = has_programs, .fill = fill_versions,
-                .why = "of the driver's own version, or they would give up" },
+                .why = "check that versions match the driver" },
         /* Enabling a masked unit fails, so masks come after the image installs its units. A step that unmasks
          * waits for nothing. */
         [STEP_MASK_MANAGER] = { ACTION_MASK_UNIT, MANAGER, .after = AFTER(KMOD), .wanted = lacks_manager },
@@ -285,42 +283,42 @@ static const Step steps[_STEPS_MAX] = {
          * steps after MIG. */
         [STEP_SET_CLOCKS] = { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", .after = AFTER(DRIVER),
                 .fill = fill_helper,
-                .why = "if the image sets clocks by itself; it holds the GPUs meanwhile" },
+                .why = "wait while the image sets GPU clocks" },
         [STEP_CDI_REFRESH] = { ACTION_AWAIT_UNIT, "nvidia-cdi-refresh.service", .after = AFTER(DRIVER),
                 .fill = fill_helper,
-                .why = "if the toolkit writes the CDI file by itself; it holds the GPUs meanwhile" },
+                .why = "wait while the toolkit writes the CDI file" },
         /* persistenced, fabric manager and nvidia_drm never close them (NVIDIA/gpu-operator#118) */
         [STEP_MIG_MODE] = { ACTION_SET_MIG_MODE, "mig", .after = AFTER(DRIVER), .wanted = resets_for_mig,
-                .fill = fill_mig_mode, .why = "a change takes a reset, which nothing that runs may hold up" },
+                .fill = fill_mig_mode, .why = "change MIG mode before anything uses GPUs" },
         [STEP_PERSISTENCED] = { ACTION_START_UNIT, "nvidia-persistenced.service",
                 .after = AFTER(MIG_MODE), .fill = fill_persistenced,
-                .why = "keeps the GPUs initialised, if the image has it" },
+                .why = "keep the GPUs initialised, if installed" },
         [STEP_MLX5_CORE] = { ACTION_LOAD_MODULE, "mlx5_core", .wanted = is_nvlink5,
-                .why = "the way to the NVLink switches" },
+                .why = "driver for the NVLink switches" },
         [STEP_MLX5_IB] = { ACTION_LOAD_MODULE, "mlx5_ib", .after = AFTER(MLX5_CORE),
-                .wanted = is_nvlink5, .why = "the way to the NVLink switches" },
+                .wanted = is_nvlink5, .why = "driver for the NVLink switches" },
         [STEP_IB_UMAD] = { ACTION_LOAD_MODULE, "ib_umad", .after = AFTER(MLX5_IB),
                 .wanted = is_nvlink5,
-                .why = "without it fabric manager takes this for an older machine" },
+                .why = "let fabric manager recognise this machine" },
         [STEP_UMAD] = { ACTION_AWAIT_DEVICES, "/dev/infiniband/umad*", .after = AFTER(IB_UMAD),
                 .wanted = is_nvlink5, .fill = fill_umad,
-                .why = "one for each way to the switches, before fabric manager looks" },
+                .why = "wait for each path to the NVLink switches" },
         [STEP_FABRIC_TURN] = { ACTION_WRITE_FILE, FABRIC_TURN,
                 .after = AFTER(MIG_MODE) | AFTER(VERSIONS) | AFTER(UNMASK_MANAGER) | AFTER(UMAD),
                 .wanted = runs_manager, .fill = fill_turn,
-                .why = "what fabric manager waits for is there" },
+                .why = "release the start of fabric manager" },
         [STEP_MANAGER] = { ACTION_START_UNIT, MANAGER, .after = AFTER(FABRIC_TURN),
                 .wanted = runs_manager, .fill = fill_manager },
         /* Without persistenced each query would initialise the GPUs again
          * (https://docs.nvidia.com/deploy/driver-persistence/). */
         [STEP_FABRIC] = { ACTION_AWAIT_FABRIC, "fabric", .after = AFTER(PERSISTENCED) | AFTER(MANAGER),
-                .wanted = stack_gates_fabric, .fill = fill_fabric, .why = "every GPU joins" },
+                .wanted = stack_gates_fabric, .fill = fill_fabric, .why = "" },
         [STEP_GRIDD] = { ACTION_START_UNIT, "nvidia-gridd.service", .after = AFTER(DRIVER),
                 .wanted = has_gridd, .fill = fill_persistenced,
-                .why = "gets the licence of a part of a GPU" },
+                .why = "get the licence of each vGPU" },
         [STEP_LICENSE] = { ACTION_AWAIT_LICENSE, "grid", .after = AFTER(GRIDD) | AFTER(PERSISTENCED),
                 .wanted = wants_license, .fill = fill_license,
-                .why = "without it CUDA fails after a day" },
+                .why = "wait for the licence that CUDA needs" },
         [STEP_HEALTH] = { ACTION_CHECK_HEALTH, "gpus", .after = AFTER(PERSISTENCED),
                 .wanted = stack_looks_at_health, .fill = stack_fill_health },
         [STEP_MIG] = { ACTION_PARTITION_GPUS, "mig",
@@ -331,26 +329,26 @@ static const Step steps[_STEPS_MAX] = {
          * set-nvidia-clocks.service, NVIDIA/nvidia-container-toolkit deployments/systemd. */
         [STEP_LIST] = { ACTION_LIST_GPUS, "nvidia-smi", .after = AFTER(PERSISTENCED) | AFTER(NODES),
                 .behind = AFTER(MIG), .fill = fill_list,
-                .why = "every GPU answers, and the device nodes of instances are made" },
+                .why = "list every GPU and make its nodes" },
         [STEP_CLOCKS] = { ACTION_SET_CLOCKS, "clocks", .after = AFTER(PERSISTENCED) | AFTER(SET_CLOCKS),
                 .behind = AFTER(MIG), .fill = fill_clocks },
         [STEP_CHANNEL] = { ACTION_MAKE_CHANNEL, CHANNEL, .after = AFTER(DRIVER),
-                .wanted = stack_wants_channel, .why = "what pods share memory between nodes through" },
+                .wanted = stack_wants_channel, .why = "IMEX channel for memory shared between nodes" },
         /* The file lists the sockets of persistenced and fabric manager if they exist
          * (NVIDIA/nvidia-container-toolkit:internal/discover/ipc.go). The unit of the toolkit writes the same
          * file. */
         [STEP_CDI] = { ACTION_GENERATE_CDI, "/var/run/cdi/nvidia.yaml",
                 .after = AFTER(LIST) | AFTER(CHANNEL) | AFTER(PERSISTENCED) | AFTER(MANAGER) |
                          AFTER(CDI_REFRESH),
-                .why = "what containers are given of the GPUs, as they now are" },
+                .why = "describe the current GPUs to containers" },
         [STEP_CDI_TURN] = { ACTION_WRITE_FILE, CDI_TURN, .after = AFTER(CDI), .fill = fill_turn,
-                .why = "what the toolkit writes there by itself would now be the same" },
+                .why = "release the CDI service of the toolkit" },
         [STEP_IMEX] = { ACTION_START_UNIT, IMEX,
                 .after = AFTER(VERSIONS) | AFTER(UNMASK_IMEX) | AFTER(FABRIC) | AFTER(CHANNEL),
                 .behind = AFTER(MIG), .wanted = stack_runs_imex, .fill = fill_imex,
-                .why = "the configuration wants it on this host" },
+                .why = "start IMEX on this host, as configured" },
         [STEP_AWAIT_IMEX] = { ACTION_AWAIT_IMEX, "imex", .after = AFTER(IMEX), .wanted = stack_runs_imex,
-                .why = "nvidia-imex-ctl says READY" },
+                .why = "wait until nvidia-imex-ctl says READY" },
 };
 
 /* Reasons that depend on the machine. */
@@ -361,20 +359,20 @@ static const char *why(const Stack *s, const Step *step) {
         case ACTION_MASK_UNIT:
                 if (streq(step->target, IMEX))
                         return s->imex == IMEX_OFF
-                                       ? "nothing here shares memory between nodes"
-                                       : "the DRA driver brings its own, and the GPUs take only one";
-                return stack_has_switches(s) ? "the configuration says so"
-                       : stack_is_tray(s)    ? "the switches are the rack's, and so is their manager"
-                                       : "no NVSwitch here: it would only fail";
+                                       ? "keep IMEX off, as configured"
+                                       : "leave IMEX to the DRA driver";
+                return stack_has_switches(s) ? "keep fabric manager off, as configured"
+                       : stack_is_tray(s)    ? "leave the fabric to the rack manager"
+                                       : "no NVSwitch: fabric manager would fail";
         case ACTION_START_UNIT:
-                return is_nvlink5(s) ? "with NVLSM, which it starts itself; again if it came too early"
-                                     : "again if it came too early";
+                return is_nvlink5(s) ? "start with NVLSM; restart if it failed earlier"
+                                     : "start; restart if it failed earlier";
         case ACTION_PARTITION_GPUS:
-                return s->want->n_mig > 0 ? "as asked for, all or nothing"
-                                          : "as " MIG_DEFAULTS " asks for, all or nothing";
+                return s->want->n_mig > 0 ? "make all configured MIG instances, or none"
+                                          : "make all MIG instances of " MIG_DEFAULTS ", or none";
         default:
-                return s->want->clocks == CLOCKS_AUTO ? "as EKS's images set them; a failure is only told"
-                                                      : "as asked for";
+                return s->want->clocks == CLOCKS_AUTO ? "set clocks as EKS images do"
+                                                      : "set clocks as configured";
         }
 }
 

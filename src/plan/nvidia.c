@@ -40,7 +40,7 @@ static void plan_options(Stack *s) {
                            "CoherentGPUMemoryMode", s->want->memory == MEMORY_NUMA ? "numa" : "driver");
         else if (s->want->memory != MEMORY_AUTO)
                 diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".memoryMode",
-                             "has no effect here: no CPU shares memory with these GPUs");
+                             "has no effect: no CPU shares memory with these GPUs");
         /* On trays the DRA driver makes channel 0, and one of the kernel driver gets in its way. */
         _free_ char *count = xasprintf("%u", s->want->imex_channels);
         if (stack_is_tray(s) || s->want->imex_channels != IMEX_CHANNELS)
@@ -60,7 +60,7 @@ static void plan_options(Stack *s) {
                                       "spec.accelerator.nvidia.\noptions nvidia %s\n",
                                       list);
         plan_file(s->plan, PHASE_CONFIG, NVIDIA_GROUP, NVIDIA_OPTIONS,
-                  "the driver's options, before it is loaded", text, 0644);
+                  "driver options, read when it loads", text, 0644);
 }
 
 /* ---- contradictions ---- */
@@ -75,14 +75,14 @@ static void foretell(const Stack *s, Cause cause) {
 static int check_manager(const Stack *s, Diag *diag) {
         if (s->want->fabric_manager == FABRIC_MANAGER_ON && !stack_has_switches(s))
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, NVIDIA_PATH ".fabric.manager",
-                                     "is on, and this machine (class %s) has no NVSwitch of its own: "
-                                     "fabric manager would only fail here; leave it at auto",
+                                     "is on, but this machine (class %s) has no NVSwitch: fabric manager "
+                                     "would fail; set auto",
                                      gpu_class_to_string(s->class));
         if (s->want->fabric_manager == FABRIC_MANAGER_OFF && stack_gates_fabric(s) && stack_has_switches(s) &&
             s->want->fabric_gate == FABRIC_GATE_REQUIRE) {
                 diag_warn_at(&s->plan->warnings, "fabric-gate", NULL, NVIDIA_PATH ".fabric.gate",
-                             "kubelet waits for a fabric that nothing on this host brings up, since manager "
-                             "is off; where fabric manager runs in a pod, set gate: off or warn");
+                             "kubelet waits for a fabric that nothing here starts, since manager is off; if "
+                             "fabric manager runs in a pod, set gate: off or warn");
                 foretell(s, CAUSE_FABRIC);
         }
         return 0;
@@ -91,12 +91,12 @@ static int check_manager(const Stack *s, Diag *diag) {
 static void warn_of_imex(const Stack *s) {
         if (!stack_is_tray(s) && (s->want->imex == IMEX_HOST || s->want->imex == IMEX_DRA))
                 diag_warn_at(&s->plan->warnings, "imex-without-domain", NULL, NVIDIA_PATH ".imex.mode",
-                             "is %s, and no NVLink of this machine (class %s) leads to another one",
+                             "is %s, but no NVLink of this machine (class %s) leads to another machine",
                              imex_mode_to_string(s->want->imex), gpu_class_to_string(s->class));
         if (s->want->imex_label && !stack_is_tray(s))
                 diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.label",
-                             "has no effect here: no NVLink of this machine (class %s) leads to another one, "
-                             "so that its GPUs are in no clique",
+                             "has no effect: no NVLink of this machine (class %s) leads to another machine, "
+                             "so its GPUs have no clique",
                              gpu_class_to_string(s->class));
 }
 
@@ -105,8 +105,8 @@ static void warn_of_driver(const Stack *s) {
         const char *version = s->host->driver_version;
         if (m && m->driver && version && version_compare(version, m->driver) < 0) {
                 diag_warn(&s->plan->warnings, "driver-version",
-                          "NVIDIA's driver %s does not know this GPU (%s), which wants %s or newer: it finds "
-                          "no device",
+                          "NVIDIA driver %s does not support this GPU (%s): it finds no device; install %s "
+                          "or newer",
                           version, m->name, m->driver);
                 foretell(s, CAUSE_DRIVER);
         }
@@ -137,7 +137,7 @@ static void warn_of_gate(const Stack *s, const Config *config) {
         for (size_t i = 0; i < ARRAY_SIZE(keys) && !stack_registers(s); i++)
                 if (config_says(config, keys[i]))
                         diag_warn_at(&s->plan->warnings, "no-effect", NULL, keys[i],
-                                     "has no effect here: the GPUs of this machine (class %s) join no NVLink "
+                                     "has no effect: the GPUs of this machine (class %s) join no NVLink "
                                      "fabric",
                                      gpu_class_to_string(s->class));
 }
@@ -145,8 +145,8 @@ static void warn_of_gate(const Stack *s, const Config *config) {
 /* At boot load-module fails, unless a user script installs the driver before. */
 static void warn_of_requirement(const Stack *s, const char *key) {
         diag_warn_at(&s->plan->warnings, "require-unmet", NULL, key,
-                     "is require, and this image brings no NVIDIA driver: kubelet does not start; install "
-                     "the driver in the image, or leave the key out");
+                     "is require, but this image has no NVIDIA driver: kubelet does not start; install the "
+                     "driver in the image, or remove the key");
         foretell(s, CAUSE_DRIVER);
 }
 
@@ -155,22 +155,22 @@ static void warn_of_requirement(const Stack *s, const char *key) {
 /* Units of the image or a pod bring the driver, and a pod needs kubelet. */
 static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
         const char *are = gpus == 1 ? " is" : "s are",
-                   *more = asks_for_something(config) ? "; what else is set there has no effect"
+                   *more = asks_for_something(config) ? "; other settings there have no effect"
                                                                : "";
         if (config->nvidia.mode == NVIDIA_OFF)
                 diag_warn_at(&plan->warnings, "accelerator", NULL, NVIDIA_PATH ".mode",
-                             "is off: %u NVIDIA GPU%s left to the image's own units, and kubelet does not "
-                             "wait for them%s",
+                             "is off: %u NVIDIA GPU%s left to the units of the image, and kubelet does not "
+                             "wait%s",
                              gpus, are, more);
         else
                 diag_warn(&plan->warnings, "no-driver",
-                          "this image brings no NVIDIA driver (no nvidia-smi, no nvidia.ko, no unit that "
-                          "loads it): %u NVIDIA GPU%s left to whatever brings one later, such as a pod of "
-                          "NVIDIA's operator, and kubelet does not wait for them%s",
+                          "this image has no NVIDIA driver (no nvidia-smi, no nvidia.ko, no unit that loads "
+                          "it): %u NVIDIA GPU%s not set up. kubelet does not wait%s. Install the driver, or "
+                          "let a pod of the NVIDIA operator bring it",
                           gpus, are, more);
-        plan_file(plan, PHASE_CONFIG, NVIDIA_GROUP, FABRIC_TURN, "fabric manager is left to the image", "",
+        plan_file(plan, PHASE_CONFIG, NVIDIA_GROUP, FABRIC_TURN, "leave fabric manager to the image", "",
                   0644);
-        plan_file(plan, PHASE_CONFIG, NVIDIA_GROUP, CDI_TURN, "so is the file of CDI", "", 0644);
+        plan_file(plan, PHASE_CONFIG, NVIDIA_GROUP, CDI_TURN, "leave the CDI file to the image", "", 0644);
 }
 
 static int plan_stack(Stack *s, const Config *config, Diag *diag) {
@@ -181,16 +181,15 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
         warn_of_imex(s);
         if (s->host->gpus.part && !s->host->gpus.license_daemon)
                 diag_warn(&s->plan->warnings, "no-license-daemon",
-                          "this GPU is a part of one, whose GRID driver needs a licence, and this image has "
-                          "nothing that gets it (no nvidia-gridd.service): it works for a day, and then CUDA "
-                          "fails");
+                          "this vGPU needs a licence for its GRID driver, but this image cannot get one (no "
+                          "nvidia-gridd.service): CUDA fails after a day; install nvidia-gridd");
         warn_of_driver(s);
         plan_options(s);
         if (stack_runs_imex(s))
                 plan_imex_files(s->plan, s->want, s->host);
         if (stack_bars_imex(s))
                 plan_file(s->plan, PHASE_CONFIG, NVIDIA_GROUP, IMEX_BARRED,
-                          "an IMEX that the image has enabled does not start", "", 0644);
+                          "keep IMEX of the image off", "", 0644);
         stack_plan_steps(s);
         return 0;
 }

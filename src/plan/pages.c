@@ -17,7 +17,7 @@
 static Action *reserve(Plan *plan, const Config *config, const Host *host, const PageRequest *want,
                        const char *reason) {
         bool lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
-        _free_ char *why = xasprintf("%s%s", reason, lenient ? "; fewer are only told" : "");
+        _free_ char *why = xasprintf("%s%s", reason, lenient ? "; fewer only warn" : "");
         _free_ char *size = bytes_text(want->size), *before = NULL;
         _free_ char *target =
                 want->numa_node < 0 ? xstrdup(size) : xasprintf("%s on node %d", size, want->numa_node);
@@ -41,21 +41,20 @@ static void plan_for_efa(Plan *plan, const Config *config, const Host *host) {
                 return;
         if (size == 0) {
                 diag_warn_at(&plan->warnings, "no-huge-pages", NULL, PATH ".mode",
-                             "auto reserves none: this kernel has no huge pages (/proc/meminfo names no "
-                             "Hugepagesize)");
+                             "auto reserves none: this kernel has no huge pages (no Hugepagesize in "
+                             "/proc/meminfo)");
                 return;
         }
         if (size > EFA_LARGEST) {
                 diag_warn_at(&plan->warnings, "no-huge-pages", NULL, PATH ".mode",
-                             "auto reserves none: with a default size of %llu MiB they would be too few, or "
-                             "all memory",
+                             "auto reserves none: with a default page size of %llu MiB they would be too "
+                             "few, or all memory",
                              (unsigned long long)(size / MEBIBYTE));
                 return;
         }
         PageRequest want = { size, (unsigned)(host->cpus * EFA_PER_CPU / size + 1), -1 };
-        _free_ char *why = xasprintf("for EFA: 220 MiB for each of %u CPUs, unless some are reserved already",
-                                     host->cpus);
-        reserve(plan, config, host, &want, why)->pages.if_none = true;
+        reserve(plan, config, host, &want, "EFA: 220 MiB per CPU, unless reserved already")->pages.if_none =
+                true;
 }
 
 /* ---- mode explicit ---- */
@@ -79,13 +78,13 @@ static int check_node(const Config *config, const Host *host, int id, Diag *diag
                      (size_t)id < kubelet_numa_nodes(config, host);
         if (later || (node && node->cpus == 0))
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
-                                     "names NUMA node %d, which has no CPUs: its memory is a GPU's, and huge "
-                                     "pages there would be taken from it; name a node that has CPUs",
+                                     "names NUMA node %d, which has no CPUs: its memory belongs to a GPU, "
+                                     "which would lose it; name a node that has CPUs",
                                      id);
         bool assumed = host->modelled && strv_contains(host->assumed, "numaNodes");
         if (!node && id >= 0 && host->n_nodes > 0 && !assumed)
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
-                                     "names NUMA node %d, which this machine does not have", id);
+                                     "names NUMA node %d, but this machine does not have it", id);
         return 0;
 }
 
@@ -101,9 +100,9 @@ static char *sizes_text(const Host *host) {
 static int refuse_size(const Host *host, uint64_t size, Diag *diag) {
         _free_ char *asked = bytes_text(size), *there = sizes_text(host);
         return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
-                             "names a size of %s, which %s does not have; it has %s%s", asked,
-                             host->modelled ? "Amazon Linux's kernel" : "this kernel",
-                             *there ? there : "no huge pages at all",
+                             "names a size of %s, but %s has %s%s", asked,
+                             host->modelled ? "the kernel of Amazon Linux" : "this kernel",
+                             *there ? there : "no huge pages",
                              host->modelled && streq(host->arch ?: "", "aarch64")
                                      ? " (one with base pages of 64 KiB: 2Mi, 512Mi, 16Gi)"
                                      : "");
@@ -117,7 +116,7 @@ static int check_share(const NumaNode *node, const PageRequest *pages, size_t n,
         if (all == 0 || node->memory_bytes == 0 || all < node->memory_bytes)
                 return 0;
         return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
-                             "asks for %llu MiB on NUMA node %u, which has %llu MiB of memory in all",
+                             "asks for %llu MiB on NUMA node %u, but it has only %llu MiB of memory",
                              (unsigned long long)(all / MEBIBYTE), node->id,
                              (unsigned long long)(node->memory_bytes / MEBIBYTE));
 }
@@ -139,7 +138,7 @@ static int check_requests(const Config *config, const Host *host, const PageRequ
         }
         if (memory > 0 && all >= memory)
                 r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
-                                  "asks for %llu MiB, and the machine has %llu MiB of memory in all",
+                                  "asks for %llu MiB, but the machine has only %llu MiB of memory",
                                   (unsigned long long)(all / MEBIBYTE),
                                   (unsigned long long)(memory / MEBIBYTE));
         return r;
@@ -155,13 +154,13 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
         _free_ char *there = sizes_text(host);
         if (host->modelled && host->page_size > 2 * MEBIBYTE)
                 diag_warn_at(&plan->warnings, "page-size", NULL, PATH ".pages",
-                             "names sizes of a kernel with base pages of 64 KiB, which the image must have: "
-                             "Amazon Linux's has 4 KiB; the plan goes by what such a kernel has, %s",
+                             "names sizes of a kernel with base pages of 64 KiB: the image must have one, "
+                             "since Amazon Linux uses 4 KiB. The plan assumes its sizes, %s",
                              there);
         for (size_t i = 0; i < h->n_pages && r >= 0; i++)
                 reserve(plan, config, host, &pages[i],
-                        pages[i].numa_node < 0 ? "over all NUMA nodes with CPUs, before kubelet counts them"
-                                               : "before kubelet counts them");
+                        pages[i].numa_node < 0 ? "huge pages on all NUMA nodes with CPUs"
+                                               : "huge pages on one NUMA node");
         return r;
 }
 
@@ -171,7 +170,7 @@ int plan_pages(Plan *plan, const Config *config, const Host *host, Diag *diag) {
                 for (size_t i = 0; i < host->n_pools; i++)
                         if (i == 0 || host->pools[i].size != host->pools[i - 1].size)
                                 reserve(plan, config, host, &(PageRequest){ host->pools[i].size, 0, -1 },
-                                        "none at all: what an image or a package has reserved is given back");
+                                        "free all huge pages of the image");
                 return 0;
         case HUGEPAGES_AUTO:
                 plan_for_efa(plan, config, host);

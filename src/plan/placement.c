@@ -39,7 +39,7 @@ static int refuse(const Cards *cards, const char *type, unsigned n, Diag *diag) 
                                      "another --instance-type",
                                      type, n, cards->n * cards->limit, cards->limit, on);
         return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--interfaces",
-                             "how many interfaces a network card of %s takes is not known: up to %u can be "
+                             "the limit per network card of %s is not known: up to %u interfaces can be "
                              "placed, one on %s; ask for fewer than %u",
                              type, cards->n, on, n);
 }
@@ -79,13 +79,13 @@ int plan_placement(Plan *plan, const Host *host, unsigned n, Diag *diag) {
         Cards cards = cards_of(host);
         if (!type || strv_contains(host->assumed, "instance.type"))
                 return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--interfaces",
-                                     "the type of this machine is not known; say it with --instance-type");
+                                     "the type of this machine is not known; name it with --instance-type");
         if (n > cards.n * (cards.limit ?: 1))
                 return refuse(&cards, type, n, diag);
         if (!cards.known)
                 diag_warn(&plan->warnings, "network-cards-unknown",
-                          "how many network cards %s has is not in this version's tables: its interfaces are "
-                          "shown as on a single one",
+                          "the number of network cards of %s is not known here: the plan shows its "
+                          "interfaces on one card",
                           type);
         show_all(plan, &cards, type, n);
         return 0;

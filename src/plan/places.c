@@ -21,9 +21,10 @@ bool path_in(const char *path, const char *folder) {
 
 char *why_unfit(const Directory *d) {
         if (d->kind == DIRECTORY_NO_DIRECTORY)
-                return d->dead ? xasprintf("is not a directory (%s)", d->dead) : xstrdup("is no directory");
+                return d->dead ? xasprintf("is not a directory (%s)", d->dead) : xstrdup("is not a "
+                                                                                         "directory");
         if (d->on)
-                return xasprintf("is on a file system that holds no data (%s)", d->on);
+                return xasprintf("is on a file system without data (%s)", d->on);
         return NULL;
 }
 
@@ -33,8 +34,7 @@ static bool refuse_kernels(Stores *s, const char *path) {
         for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
                 if (path_in(path, kernels[i])) {
                         stores_refuse(s, CAUSE_MOUNT,
-                                      "%s lies in %s, where the kernel shows its state and nothing can be "
-                                      "made: set another mountPath",
+                                      "%s lies in %s, a file system of the kernel: set another mountPath",
                                       path, kernels[i]);
                         return true;
                 }
@@ -43,9 +43,9 @@ static bool refuse_kernels(Stores *s, const char *path) {
 
 void refuse_foreign_way(Stores *s, const char *path, const char *foreign) {
         stores_refuse(s, CAUSE_MOUNT,
-                      "%s: whoever can write there can have %s lead elsewhere, and root would mount and "
-                      "write there. Make that directory root's alone (chown root, chmod go-w), or name "
-                      "another path",
+                      "%s: a user who can write there could redirect %s, and root would write elsewhere. "
+                      "Make that directory writable for root only (chown root, chmod go-w), or name another "
+                      "path",
                       foreign, path);
 }
 
@@ -57,7 +57,7 @@ void place_check_top(Stores *s) {
         _free_ char *unfit = d ? why_unfit(d) : NULL;
         if (unfit)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s %s, and instance stores are to be mounted below it: move it away, or set "
+                              "%s %s, but instance stores need it as mount point: move it away, or set "
                               "another mountPath",
                               path, unfit);
         else if (d && d->foreign)
@@ -78,17 +78,17 @@ void place_check(Stores *s, const char *path) {
                               path, label);
         } else if (unfit)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s %s, and an instance store is to be mounted there: move it away, or set "
+                              "%s %s, but an instance store needs it as mount point: move it away, or set "
                               "another mountPath",
                               path, unfit);
         else if (d && !d->empty)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s is not empty, and a mount would hide what lies there: move that away, or "
-                              "set another mountPath",
+                              "%s is not empty, and a mount would hide its content: move that away, or set "
+                              "another mountPath",
                               path);
         else if (d && d->kind == DIRECTORY_MISSING && d->read_only)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s cannot be made, its file system is read-only: make it in the image, or set "
+                              "%s cannot be made on a read-only file system: make it in the image, or set "
                               "another mountPath",
                               path);
         /* a single disk may belong to any user; an array holds data of root daemons */
@@ -101,15 +101,14 @@ void place_check(Stores *s, const char *path) {
 static void warn_of_units(Plan *plan, const char *names, const char *missing) {
         if (missing)
                 diag_warn(&plan->warnings, "mount-units",
-                          "%s in /etc/systemd/system is for a place that nodestrap mounts by itself, and "
-                          "waits for %s, which is not here: every boot is held up until systemd gives up. "
-                          "Disable it and remove its file",
+                          "%s in /etc/systemd/system mounts a place of nodestrap and waits for %s, which is "
+                          "not here. Each boot waits until systemd gives up; disable the unit and remove its "
+                          "file",
                           names, missing);
         else
                 diag_warn(&plan->warnings, "mount-units",
-                          "in /etc/systemd/system are units for places that nodestrap mounts by itself (%s): "
-                          "they hold up "
-                          "a boot when their disks are gone. Disable them and remove their files",
+                          "units in /etc/systemd/system mount places of nodestrap (%s): they delay a boot "
+                          "when their disks are gone; disable them and remove their files",
                           names);
 }
 
@@ -154,8 +153,8 @@ bool refuse_mounts_below(Stores *s, const char *path, const Directory *d) {
                 }
         if (n > 0)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s is to move to the %s, but is in use: %zu mount%s below it, the first at "
-                              "%s. Reboot, so that it moves before pods run",
+                              "%s must move to the %s, but is in use: %zu mount%s below it, the first at %s. "
+                              "Reboot, so that it moves before pods run",
                               path, s->path ? "volume" : "instance stores", n, n == 1 ? " is" : "s are",
                               first->target);
         return n > 0;
@@ -167,13 +166,12 @@ static void check_source(Stores *s, const StorageBind *bind, const Directory *d)
                 return;
         if (unfit)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s %s, and is to be bound to the instance stores: move it away, or name %s in "
+                              "%s %s, but must move to the instance stores: move it away, or name %s in "
                               "disabledMounts",
                               bind->path, unfit, bind->word);
         else if (d && d->read_only && (d->kind == DIRECTORY_MISSING || !d->empty))
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s is on a read-only file system, so that nothing can be made or moved there: "
-                              "name %s in disabledMounts",
+                              "%s cannot move from a read-only file system: name %s in disabledMounts",
                               bind->path, bind->word);
         else if (bind->given && d && d->foreign)
                 refuse_foreign_way(s, bind->path, d->foreign);
@@ -199,8 +197,8 @@ static bool goes_to_volume(Stores *s, Diag *warnings, const StorageBind *bind) {
                                 return true;
         if (v)
                 diag_warn_at(warnings, "volume-wins", NULL, "spec.instance.localStorage.disabledMounts",
-                             "%s goes to the volume %s, which wins over instance stores for the same path; "
-                             "name %s here if that is meant",
+                             "%s goes to the volume %s, not to instance stores; to hide this warning, name "
+                             "%s here",
                              bind->path, v->device, bind->word);
         return v != NULL;
 }
@@ -211,7 +209,7 @@ static bool is_refused(Stores *s, const StorageBind *bind) {
         if (!fault)
                 return false;
         diag_error_at(s->diag, -EINVAL, CAUSE_MOUNT, NULL, bind->given,
-                      "%s. Its content is to move to the instance stores: set another path, or name %s in "
+                      "%s: its content must move to the instance stores; set another path, or name %s in "
                       "spec.instance.localStorage.disabledMounts",
                       fault, bind->word);
         return s->refused = true;
@@ -229,8 +227,8 @@ static bool goes_along(Stores *s, const StorageBind *bind) {
                         continue;
                 if (!streq(bind->unit, other->unit)) {
                         diag_error_at(s->diag, -EINVAL, CAUSE_MOUNT, NULL, bind->given ?: other->given,
-                                      "%s lies in %s, which is of another daemon, and both are to move to "
-                                      "the instance stores: give them places beside each other",
+                                      "%s lies in %s of another daemon, but both must move to the instance "
+                                      "stores: give them separate places",
                                       bind->path, other->path);
                         s->refused = true;
                 }
@@ -252,7 +250,7 @@ size_t binds_find(Stores *s, Diag *warnings, const char *number,
                 const char *path = s->config->instance.storage.mount_path;
                 if (path_in(path, bind->path))
                         stores_refuse(s, CAUSE_MOUNT,
-                                      "it lies in %s, which is to move to the instance stores: set another "
+                                      "lies in %s, which must move to the instance stores: set another "
                                       "mountPath, or name %s in disabledMounts",
                                       bind->path, bind->word);
                 BindStep step = { .bind = bind, .directory = storage_directory(s->seen, bind->path) };
@@ -262,8 +260,8 @@ size_t binds_find(Stores *s, Diag *warnings, const char *number,
                         _free_ char *label = mount_label(m);
                         diag_warn_at(warnings, "directory-mounted", NULL,
                                      "spec.instance.localStorage.disabledMounts",
-                                     "%s is a mount already (%s) and stays that: it does not move to the "
-                                     "instance stores; name %s here if that is meant",
+                                     "%s is a mount already (%s), so it does not move to the instance "
+                                     "stores; to hide this warning, name %s here",
                                      bind->path, label, bind->word);
                         continue;
                 }

@@ -186,8 +186,8 @@ static int plan_sort(Plan *plan, Diag *diag) {
                 size_t i = ok ? next_ready(&o, plan) : SIZE_MAX;
                 if (i == SIZE_MAX)
                         return diag_error(diag, -ELOOP, CAUSE_INTERNAL,
-                                          "the plan's actions wait for each other or for one that does not "
-                                          "exist, or two are the same; this is a defect of nodestrap");
+                                          "the actions of the plan have a cycle, a missing dependency or a "
+                                          "double id: this is a defect of nodestrap; report it");
                 o.done[i] = true;
                 sorted[n] = plan->actions[i];
         }
@@ -263,52 +263,51 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         size_t stores = host_instance_stores(host);
         if (gpus > 0 && !host->nvidia_runtime)
                 diag_warn(&plan->warnings, "no-nvidia-runtime",
-                          NVIDIA_RUNTIME " is missing, so containers run with runc and see "
-                          "no GPU unless CDI gives it to them");
+                          NVIDIA_RUNTIME " is missing: containers run with runc and get GPUs by CDI only; "
+                          "install nvidia-container-toolkit");
         if (stores > 0 && config->instance.storage.strategy == STORAGE_NONE)
                 diag_warn_at(&plan->warnings, "unused-instance-store", NULL,
                              "spec.instance.localStorage.strategy",
-                             "%zu instance store%s left unused: no strategy is set", stores,
+                             "%zu instance store%s not used: no strategy is set", stores,
                              stores == 1 ? " is" : "s are");
         if (!host->type && gpus > 0)
                 diag_warn(&plan->warnings, "unknown-instance-type",
-                          "%s is not in this version's table of accelerated types: what was found is taken "
-                          "as it is, and nothing is missed",
+                          "%s is not a known accelerated type: the plan uses the devices found and cannot "
+                          "detect missing ones",
                           host->instance.type ?: "the instance type");
         for (char **link = host->dead_links; link && *link; link++)
                 diag_warn(&plan->warnings, "dead-link",
-                          "%s, so that no daemon can write there: make that directory, or remove the link",
+                          "%s, so no daemon can write there: make the directory, or remove the link",
                           *link);
         if (host->bootstrappers) {
                 _free_ char *names = strv_join(host->bootstrappers, " and "),
                             *words = strv_join(host->bootstrappers, " ");
                 diag_warn(&plan->warnings, "two-bootstrappers",
-                          "%s %s enabled, too: nodestrap boots this node and leaves %s out; systemctl "
-                          "disable %s makes that plain, nodestrap-nodeadm(7) says how nodeadm gets the node back",
-                          names, host->bootstrappers[1] ? "are" : "is",
-                          host->bootstrappers[1] ? "them" : "it", words);
+                          "%s %s enabled, too, but nodestrap boots this node: run systemctl disable %s to "
+                          "make that clear; nodestrap-nodeadm(7) tells how nodeadm gets the node back",
+                          names, host->bootstrappers[1] ? "are" : "is", words);
         }
         if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",
-                          "the facts named as assumed were not looked at; on the node they are, and the plan "
-                          "and its id may differ there");
+                          "the assumed facts come from no machine: on a node the plan and its id may differ");
 }
 
 static int check_facts(const Host *host, Diag *diag) {
-        const struct { const char *value, *what; } needed[] = {
-                { host->kubelet_version,
-                  "kubelet's version (version file of the AMI, or `kubelet --version`)" },
-                { host->containerd_version,
-                  "containerd's version (version file of the AMI, or `containerd --version`)" },
-                { host->instance.id, "the instance's id (metadata service)" },
-                { host->instance.region, "the region (metadata service)" },
-                { host->instance.zone, "the availability zone (metadata service)" },
+        const struct { const char *value, *what, *source; } needed[] = {
+                { host->kubelet_version, "kubelet version",
+                  "the version file of the AMI and `kubelet --version`" },
+                { host->containerd_version, "containerd version",
+                  "the version file of the AMI and `containerd --version`" },
+                { host->instance.id, "instance id", "the metadata service" },
+                { host->instance.region, "region", "the metadata service" },
+                { host->instance.zone, "availability zone", "the metadata service" },
         };
         int r = 0;
         for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
                 if (!needed[i].value)
                         r = diag_error(diag, -EINVAL, CAUSE_FACTS,
-                                       "%s is not known, and no plan can be made without it", needed[i].what);
+                                       "the %s is not known, and no plan can be made without it; check %s",
+                                       needed[i].what, needed[i].source);
         return r;
 }
 
@@ -373,7 +372,7 @@ static int make(const Config *config, const Host *host, const PlanOptions *optio
         if (r < 0)
                 return r;
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST_FILE,
-                 "files of an earlier plan that this one no longer writes");
+                 "remove files of an earlier plan");
         plan_take_turn(plan);
         plan_units(plan, config, host);
         plan_node(plan, config, host);

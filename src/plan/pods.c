@@ -27,7 +27,7 @@ static bool from_user(const Config *config, unsigned *ret, const char **ret_sour
                 uint64_t n;
                 if (number && parse_u64(number, &n) >= 0 && n > 0 && n <= INT_MAX) {
                         *ret = (unsigned)n;
-                        *ret_source = "set by the user's flag";
+                        *ret_source = "set by a user flag";
                         found = true;
                 }
         }
@@ -41,14 +41,14 @@ static bool are_limits_known(const Host *host) {
 static unsigned standard(const Host *host, const char **ret_source, Diag *warnings) {
         if (!are_limits_known(host)) {
                 diag_warn(warnings, "unknown-eni-limits",
-                          "how many pods fit on a %s is not known (%s); kubelet's default of %d is used. Set "
-                          "spec.kubelet.config.maxPods to say otherwise",
+                          "the number of pods for a %s is not known (%s): the default of %d is used; set "
+                          "spec.kubelet.config.maxPods",
                           host->instance.type ?: "machine of this type",
                           host->eni_limits_why ?: "its interfaces are not known", DEFAULT_MAX_PODS);
                 *ret_source = "assumed";
                 return DEFAULT_MAX_PODS;
         }
-        *ret_source = "one for each address its interfaces can hold";
+        *ret_source = "one per interface address";
         /* 2: kube-proxy and the CNI use the address of the node */
         return host->max_enis * (host->addresses_per_eni - 1) + 2;
 }
@@ -72,7 +72,7 @@ static void apply_expression(MaxPods *pods, const Config *config, const Host *ho
                 diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION),
                              EXPRESSION, "%s; the standard value of %u is used",
                              r < 0 ? why ?: "it cannot be evaluated"
-                                   : "its result is no number from 1 to 2147483647",
+                                   : "its result is not a number from 1 to 2147483647",
                              pods->pods);
 }
 

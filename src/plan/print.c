@@ -28,7 +28,7 @@ static void describe_nodes(Text *t, const Config *config, const Host *host) {
         if (host->n_nodes > with_cpus)
                 text_add(t, " with CPUs and %zu without", host->n_nodes - with_cpus);
         if (later > host->n_nodes)
-                text_add(t, " (%zu once the driver has brought the GPUs' memory online)", later);
+                text_add(t, " (%zu once the driver has added GPU memory)", later);
 }
 
 static void describe_machine(Text *t, const Config *config, const Host *host) {
@@ -196,7 +196,7 @@ static void add_live(Text *t, const Plan *plan) {
                 text_add(t, "%s%zu %s", live > LIVE_NONE + 1 ? ", " : "", plan_count(plan, (Live)live),
                          words[live]);
         if (plan_count(plan, LIVE_NONE) > 0)
-                text_add(t, "; %zu look when it is their turn", plan_count(plan, LIVE_NONE));
+                text_add(t, "; %zu not checked before they run", plan_count(plan, LIVE_NONE));
         text_add(t, "\n");
 }
 

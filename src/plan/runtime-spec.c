@@ -123,7 +123,7 @@ void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock) {
         _free_ char *text = spec_text(spec, user);
         json_decref(spec);
         _free_ char *why =
-                xasprintf("containerd's own, %s%s", user ? "with the user's merged in" : "65536 open files",
-                          memlock ? "; EFA may lock all memory" : "");
+                xasprintf("containerd default, %s%s", user ? "merged with user settings" : "65536 open files",
+                          memlock ? ", EFA memory lock" : "");
         plan_users_file(plan, "containerd", RUNTIME_SPEC, why, text, user, json_holds_secret(user));
 }

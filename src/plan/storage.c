@@ -14,8 +14,8 @@
 /* ---- text ---- */
 
 static char *why_unknown(const Stores *s, const char *purpose) {
-        return xasprintf("%s; the disks were not looked at: %s", purpose,
-                         s->seen->not_looked ?: "the run phase does");
+        return xasprintf("%s; disks not examined: %s", purpose,
+                         s->seen->not_looked ?: "the run phase does that");
 }
 
 /* A UUID of version 8 (RFC 9562). The disks must not have seen it before: nothing is discarded, and xfs and
@@ -59,19 +59,19 @@ static void refuse_content(Stores *s, const Device *d) {
                                          d->name);
         if (d->content->kind == CONTENT_DATA)
                 stores_refuse(s, CAUSE_DISK_DATA,
-                              "%s carries no signature and is not blank: %s. Its file system may have lost "
-                              "its superblock, or it is enciphered. It is left alone; if nothing of that is "
-                              "needed: %s",
+                              "%s is not blank and has no signature: %s. Its file system may have lost its "
+                              "superblock, or it is encrypted. It stays as it is; if you do not need the "
+                              "data, run %s",
                               label, d->content->error ?: "it is not zeros", free_it);
         else if (d->content->kind == CONTENT_UNREADABLE)
                 stores_refuse(
                         s, CAUSE_DISK_ERROR,
-                        "%s cannot be read: %s. Stop and start the instance, which gives it other disks",
+                        "%s cannot be read: %s; stop and start the instance to get other disks",
                         label, d->content->error ?: "no reason is given");
         else
                 stores_refuse(s, CAUSE_DISK_USED,
-                              "%s holds: %s, and is to be mounted as xfs or ext4. It is left alone; if "
-                              "nothing of that is needed: %s",
+                              "%s holds %s, not the xfs or ext4 to mount. It stays as it is; if you do not "
+                              "need the data, run %s",
                               label, holds, free_it);
 }
 
@@ -98,19 +98,19 @@ static StepState filesystem_state(Stores *s, const Device *d) {
 }
 
 static char *why_filled(const Stores *s, const Device *d) {
-        _free_ char *label = d->array ? xstrdup("the array") : device_label(d);
+        _free_ char *label = d->array ? xstrdup("array") : device_label(d);
         switch (d->filled) {
         case STEP_KEEP:
-                return xasprintf("%s carries %s, which is kept", label, d->filesystem);
+                return xasprintf("keep the %s of %s", d->filesystem, label);
         case STEP_REMAKE:
-                return d->made == STEP_REMAKE ? xstrdup("what lay on the old array is gone")
-                                              : xasprintf("the making of the one on %s was cut off", label);
+                return d->made == STEP_REMAKE ? xstrdup("data of the old array is lost")
+                                              : xasprintf("repeat the interrupted mkfs on %s", label);
         case STEP_ASSEMBLE:
-                return xstrdup("if there is none on it when it runs");
+                return xstrdup("only if the assembled array is blank");
         case STEP_UNKNOWN:
-                return why_unknown(s, "if there is none");
+                return why_unknown(s, "only if the disk is blank");
         default:
-                return d->array ? xstrdup("the array is blank") : xasprintf("%s is blank", label);
+                return xasprintf("new file system on blank %s", label);
         }
 }
 
@@ -122,7 +122,7 @@ void device_filesystem(Stores *s, Diag *warnings, Device *d) {
         if (!streq(d->filesystem, wanted_filesystem(s, d)))
                 diag_warn_at(warnings, "filesystem-kept", NULL,
                              s->path ?: "spec.instance.localStorage.filesystem",
-                             "%s carries %s and is not made anew as %s: what lies on it may be needed",
+                             "%s holds %s and stays that, not %s: its data may be needed",
                              d->name, d->filesystem, wanted_filesystem(s, d));
 }
 
@@ -144,7 +144,7 @@ static const char *device_target(const Device *d) {
 }
 
 static void add_array(Plan *plan, const Stores *s, const Device *d, int level, const ArrayFound *f) {
-        _free_ char *why = f->state == STEP_UNKNOWN ? why_unknown(s, "the instance stores as one device")
+        _free_ char *why = f->state == STEP_UNKNOWN ? why_unknown(s, "one device of all instance stores")
                                                     : xstrdup(f->why),
                     *disks = xasprintf("%zu disk%s", s->count, s->count == 1 ? "" : "s");
         Action *a = add_step(plan, ACTION_CREATE_RAID, d, RAID_DEVICE, why);
@@ -155,7 +155,7 @@ static void add_array(Plan *plan, const Stores *s, const Device *d, int level, c
         const char *taken = f->state == STEP_KEEP ? NULL : array_name_taken(s);
         if (taken) {
                 RENEW(a->why,
-                      xasprintf("%s; as /dev/md/" RAID_OTHER_NAME ", for %s has that name", why, taken));
+                      xasprintf("%s; as /dev/md/" RAID_OTHER_NAME ", since %s has the name", why, taken));
                 a->storage.device = xstrdup("/dev/md/" RAID_OTHER_NAME);
         }
         a->storage.running = f->array ? xstrdup(f->array->name) : NULL;
@@ -184,15 +184,15 @@ static StepState mount_state(const Device *d) {
 }
 
 static const char *why_mounted(const Stores *s, const Device *d, StepState state, char **unknown) {
-        const char *purpose = d->volume ? "before its targets are bound to it"
+        const char *purpose = d->volume ? "mount the volume before its binds"
                               : s->config->instance.storage.strategy == STORAGE_MOUNT
-                                      ? "for pods that use local volumes"
-                                      : "what the node writes lives here";
+                                      ? "disk for local volumes of pods"
+                                      : "disks for the data of the node";
         switch (state) {
         case STEP_KEEP:
                 return d->volume ? "is mounted" : "is mounted there";
         case STEP_REPAIR:
-                return "is mounted there, and still has to be marked as finished";
+                return "already mounted; mark the file system as finished";
         case STEP_UNKNOWN:
                 return *unknown = why_unknown(s, purpose);
         default:
@@ -222,14 +222,14 @@ static void device_mounted(Stores *s, Device *d) {
         if (elsewhere && d->array)      /* for a disk stores_check_disk() reports it */
                 stores_refuse(s, CAUSE_DISK_USED,
                               "the array runs as %s and is mounted at %s: unmount it there, or set mountPath "
-                              "so that it belongs there",
+                              "to match",
                               d->name, elsewhere->target);
         d->mounted =
                 !elsewhere && here && d->number && streq(here->number, d->number) && streq(here->root, "/");
         if (d->mounted && here->read_only)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s is mounted read-only at %s: look for errors of the disk in the kernel's "
-                              "log, and reboot",
+                              "%s is mounted read-only at %s: look for disk errors in the kernel log "
+                              "(dmesg), and reboot",
                               d->name, d->place);
         if (!d->mounted && !elsewhere)
                 place_check(s, d->place);
@@ -271,21 +271,21 @@ static Device array_device(const Stores *s, const ArrayFound *f, const char *pla
 
 static void need_program(Stores *s, const char *program, const char *package, const char *what) {
         if (!strv_contains(s->seen->programs, program))
-                stores_refuse(s, CAUSE_STORAGE_TOOL, "%s is not in this image, and %s: install %s", program,
+                stores_refuse(s, CAUSE_STORAGE_TOOL, "%s is missing in this image: %s; install %s", program,
                               what, package);
 }
 
 static void need_mkfs(Stores *s, Filesystem filesystem) {
         bool xfs = filesystem == FILESYSTEM_XFS;
         need_program(s, xfs ? "mkfs.xfs" : "mkfs.ext4", xfs ? "xfsprogs" : "e2fsprogs",
-                     "a file system has to be made");
+                     "the plan makes a file system");
 }
 
 /* ---- what lives there ---- */
 
 static const char *why_stopped(StepState state) {
-        return state == STEP_KEEP ? "what it writes lies there already: it is left running"
-                                  : "while what it writes moves";
+        return state == STEP_KEEP ? "keep running: its data has moved already"
+                                  : "stop while its data moves";
 }
 
 /* One step per unit: instance stores and volumes may stop the same. */
@@ -353,13 +353,13 @@ static void after_files_below(const Plan *plan, size_t n, Action *a, const char 
 static char *why_moved(const Device *d, StepState state, uint64_t bytes, bool full) {
         _free_ char *size = size_text(bytes);
         if (state == STEP_KEEP)
-                return xstrdup("what these directories held is there already");
+                return xstrdup("keep the data that moved earlier");
         if (state == STEP_MAKE && d->volume && d->filled == STEP_KEEP)
-                return xstrdup("if the volume holds nothing for these directories yet");
+                return xstrdup("move only what the volume lacks");
         if (state == STEP_MAKE && !full)
-                return xstrdup("the directories are empty");
-        return state == STEP_MAKE && bytes > 0 ? xasprintf("what these directories hold, %s", size)
-                                               : xstrdup("what these directories hold");
+                return xstrdup("move the empty directories");
+        return state == STEP_MAKE && bytes > 0 ? xasprintf("move %s of data", size)
+                                               : xstrdup("move the data of these directories");
 }
 
 static uint64_t room(const Stores *s, const Device *d) {
@@ -389,13 +389,13 @@ static void check_room(Stores *s, const Device *d, const BindStep *binds, size_t
                 return;
         if (d->volume)
                 stores_refuse(s, CAUSE_MOVE,
-                              "%s are to move to the volume %s (%s), which holds %s: remove what is not "
-                              "needed, or attach a larger one",
+                              "%s must move to the volume %s (%s), which has room for %s: remove what you do "
+                              "not need, or attach a larger one",
                               need, d->volume->device, each, have);
         else
                 stores_refuse(s, CAUSE_MOVE,
-                              "%s are to move to the instance stores (%s), which hold %s: remove what is not "
-                              "needed, or name what shall stay in disabledMounts",
+                              "%s must move to the instance stores (%s), which have room for %s: remove what "
+                              "you do not need, or name what stays in disabledMounts",
                               need, each, have);
 }
 
@@ -432,8 +432,8 @@ static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *bi
         check_room(s, d, binds, n, bytes);
         /* also for empty directories */
         need_program(s, "cp", "coreutils",
-                     d->volume ? "what the directory holds has to be copied to the volume"
-                               : "what the node writes to has to move to the instance stores");
+                     d->volume ? "the plan copies the directory to the volume"
+                               : "the plan moves data to the instance stores");
 }
 
 static void add_binds(Plan *plan, const Device *d, const BindStep *binds, size_t n) {
@@ -441,9 +441,9 @@ static void add_binds(Plan *plan, const Device *d, const BindStep *binds, size_t
         for (size_t i = 0; i < n; i++) {
                 const StorageBind *b = binds[i].bind;
                 Action *a = plan_add(plan, ACTION_BIND, PHASE_RUN, GROUP, b->path,
-                                     binds[i].state == STEP_KEEP ? "is bound there"
-                                     : d->volume                 ? "on the volume from now on"
-                                                                 : "on the local disks from now on");
+                                     binds[i].state == STEP_KEEP ? "already bound"
+                                     : d->volume                 ? "use the volume here"
+                                                                 : "use the local disks here");
                 a->storage.source = xasprintf("%s%s%s", d->place, *b->name ? "/" : "", b->name);
                 a->storage.state = binds[i].state;
                 a->storage.volume = d->volume != NULL;
@@ -473,7 +473,7 @@ static Device one_array(Plan *plan, Stores *s, const char *place) {
         Device d = array_device(s, &f, place);
         add_array(plan, s, &d, level, &f);
         if (f.state != STEP_UNKNOWN && f.state != STEP_KEEP)
-                need_program(s, "mdadm", "mdadm", "an array has to be put together");
+                need_program(s, "mdadm", "mdadm", "the plan makes or assembles an array");
         return d;
 }
 
@@ -498,7 +498,7 @@ void add_device_steps(Plan *plan, Stores *s, const Device *d) {
         add_mount(plan, s, d);
         _free_ char *mounted = xasprintf("mount:%s", d->place);
         Action *a = add_step(plan, ACTION_GROW_FILESYSTEM, d, d->place,
-                             "where the volume has become larger than its file system");
+                             "grow the file system to the volume");
         a->storage.state = d->made == STEP_UNKNOWN ? STEP_UNKNOWN : STEP_MAKE;
         a->storage.source = xstrdup(d->seen_at ?: d->place);
         a->lenient = true;
@@ -544,14 +544,14 @@ static void check_promise(Plan *plan, Stores *s) {
                 return;
         if (!type || type->disks < 0) {
                 diag_warn_at(&plan->warnings, "disks-unknown", NULL, path,
-                             "how many instance stores a %s has is not known here: a boot that finds fewer "
-                             "than %u fails",
+                             "the number of instance stores of a %s is not known here: a boot that finds "
+                             "fewer than %u fails",
                              s->host->instance.type, said);
                 return;
         }
         if ((unsigned)type->disks >= said)
                 return;
-        _free_ char *text = xasprintf("%u instance stores are asked for, and a %s has %d: the boot fails",
+        _free_ char *text = xasprintf("expects %u instance stores, but a %s has %d: the boot fails",
                                       said, type->name, type->disks);
         if (s->config->instance.storage.strategy == STORAGE_NONE &&
             s->config->failure_policy == FAILURE_JOIN_TAINTED) {
@@ -567,15 +567,15 @@ static void plan_stores(Plan *plan, Stores *s) {
         /* For other than accelerated types the table has no disks, so a model would silently plan none. */
         if (s->host->modelled && !s->host->type && s->count == 0)
                 diag_warn_at(&plan->warnings, "disks-unknown", NULL, "spec.instance.localStorage.strategy",
-                             "how many instance stores a %s has is not known here, and this is the plan "
-                             "without any; expectedDisks says how many",
+                             "the number of instance stores of a %s is not known here, so this plan has "
+                             "none; set expectedDisks",
                              s->host->instance.type);
         /* nodeadm says nothing here. */
         if (!s->host->modelled && s->seen->looked && s->count == 0 && s->expected == 0)
                 diag_warn_at(&plan->warnings, "no-instance-stores", NULL,
                              "spec.instance.localStorage.strategy",
-                             "this machine has no instance store, and no controller of one is on its PCI "
-                             "bus: what they would hold stays on the root disk");
+                             "this machine has no instance store, nor a controller of one on its PCI bus: "
+                             "the data stays on the root disk");
         stores_check_number(s);
         if (s->count > 0 || !s->seen->looked)
                 place_check_top(s);

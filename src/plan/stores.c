@@ -91,13 +91,12 @@ static void refuse_missing(Stores *s) {
         size_t missing = s->expected - s->n;
         _free_ char *idle = s->seen->idle ? strv_join(s->seen->idle, ", ") : NULL;
         stores_refuse(s, CAUSE_DISKS,
-                      "%zu of %u instance stores %s missing%s, %s promises %u; here %s %s%s%s. Stop and "
-                      "start the instance, which "
-                      "moves it to other hardware, or set expectedDisks to what it has",
+                      "%zu of %u instance stores %s missing%s: %s promises %u, and here %s %s%s%s. Stop and "
+                      "start the instance to move it to other hardware, or set expectedDisks to what it has",
                       missing, s->expected, missing == 1 ? "is" : "are", roles,
                       host_expected_by(s->config, s->host), s->expected,
                       s->n == 1 ? "is" : "are", here.data ?: "none",
-                      idle ? ", and no disk came of the controllers at " : "", idle ?: "");
+                      idle ? ", no disk of the controllers at " : "", idle ?: "");
 }
 
 void stores_check_number(Stores *s) {
@@ -107,7 +106,7 @@ void stores_check_number(Stores *s) {
                 refuse_missing(s);
         if (!enough && number_is_known(s))
                 stores_refuse(s, CAUSE_DISKS,
-                              "RAID10 needs at least four instance stores, and here %s %zu: choose RAID0, or "
+                              "RAID10 needs at least four instance stores, but here %s %zu: choose RAID0, or "
                               "an instance type with more disks",
                               s->count == 1 ? "is" : "are", s->count);
 }
@@ -160,9 +159,9 @@ bool stores_check_blank(Stores *s, const Disk *d, const char *device) {
         if (d->content.kind != CONTENT_DATA)
                 return true;
         stores_refuse(s, CAUSE_DISK_DATA,
-                      "%s%s%s%s carries no signature and is not blank: %s. It may be enciphered, or have "
-                      "lost its superblock, of an array, too. It is left alone; if nothing of that is "
-                      "needed: `blkdiscard%s /dev/%s`",
+                      "%s%s%s%s is not blank and has no signature: %s. It may be encrypted, or have lost its "
+                      "superblock, also one of an array. It stays as it is; if you do not need the data, run "
+                      "`blkdiscard%s /dev/%s`",
                       device ? "the volume " : "", device ?: "", device ? ", " : "", label,
                       d->content.error ?: "it is not zeros", device ? " --zeroout" : "", d->name);
         return false;
@@ -173,24 +172,25 @@ void stores_check_disk(Stores *s, const Disk *d, const char *place) {
                     *holds = content_describe(&d->content);
         if (!d->serial)
                 stores_refuse(s, CAUSE_DISK_ERROR,
-                              "instance store %s cannot be told from others: stop and start the instance, "
-                              "which gives it other disks",
+                              "instance store %s has no serial number to identify it: stop and start the "
+                              "instance to get other disks",
                               label);
         else if (d->content.kind == CONTENT_UNREADABLE)
                 stores_refuse(
                         s, CAUSE_DISK_ERROR,
-                        "%s cannot be read: %s. Stop and start the instance, which gives it other disks",
+                        "%s cannot be read: %s; stop and start the instance to get other disks",
                         label, d->content.error ?: "no reason is given");
         else if (d->content.kind == CONTENT_UNKNOWN)
-                stores_refuse(s, CAUSE_DISK_ERROR, "what is on %s could not be found out", label);
+                stores_refuse(s, CAUSE_DISK_ERROR, "the content of %s could not be identified; see "
+                                                   "dmesg", label);
         else if (d->read_only)
                 stores_refuse(s, CAUSE_DISK_ERROR,
-                              "%s is read-only. Stop and start the instance, which gives it other disks",
+                              "%s is read-only; stop and start the instance to get other disks",
                               label);
         else if (used)
                 stores_refuse(s, CAUSE_DISK_USED,
-                              "%s %s and holds: %s. It is left alone; if nothing of that is needed, free it, "
-                              "`wipefs --all /dev/%s` and `blkdiscard /dev/%s`",
+                              "%s %s and holds %s: it stays as it is; if you do not need the data, free it, "
+                              "and run `wipefs --all /dev/%s` and `blkdiscard /dev/%s`",
                               label, used, holds, d->name, d->name);
         else if (place || !(d->holders && is_array(s->seen, d->holders[0])))
                 /* array_find() knows more of a member */

@@ -23,17 +23,17 @@ static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) 
                 _free_ char *path = xasprintf("spec.instance.environment.%s.%s", e->service, name);
                 if (strpbrk(e->variables[i].value, "\n\r"))
                         r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
-                                          "a line break cannot stand in a unit's environment; write the text "
+                                          "a line break is not allowed in a unit environment; write the text "
                                           "to a file and name the file here");
                 if (!variable_name_is_valid(name))
                         continue;               /* conflict.c reports it */
                 if (strlen(name) + strlen("=") + strlen(e->variables[i].value) >= VARIABLE_MAX)
                         r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
-                                          "is longer than 128 KiB with its name: the kernel starts no "
+                                          "is longer than 128 KiB with its name: the kernel cannot start a "
                                           "program with it; name a file that holds the text");
                 else if (is_kubelets(name))
                         diag_warn_at(&plan->warnings, "environment-name", NULL, path,
-                                     "has no effect: kubelet's command line is made of spec.kubelet");
+                                     "has no effect: spec.kubelet makes the kubelet command line");
         }
         return r;
 }
@@ -86,7 +86,7 @@ static void plan_drop_in(Plan *plan, const char *unit, bool all, const ServiceEn
                 add_file(&t, "default");
         if (own)
                 add_file(&t, unit);
-        plan_file(plan, PHASE_CONFIG, "system", path, "where its variables stand", t.data, 0644);
+        plan_file(plan, PHASE_CONFIG, "system", path, "path of its environment file", t.data, 0644);
 }
 
 static int plan_service(Plan *plan, const ServiceEnvironment *e, bool all, Diag *diag) {
@@ -95,8 +95,8 @@ static int plan_service(Plan *plan, const ServiceEnvironment *e, bool all, Diag 
                     *path = xasprintf("spec.instance.environment.%s", e->service);
         if (plan_find(plan, id))
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
-                                     "means a service that has variables under another name, with or without "
-                                     "\".service\"; put them under one");
+                                     "has variables under two names, with and without \".service\"; use one "
+                                     "name");
         plan_drop_in(plan, unit, all, e);
         return 0;
 }
@@ -114,8 +114,8 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
                 _free_ char *why = xasprintf(
                         "%zu variable%s for %s", e->n, e->n == 1 ? "" : "s",
                         plan->as_nodeadm
-                                ? "every service"
-                                : "containerd, kubelet, SOCI and the services with variables of their own");
+                                ? "all services"
+                                : "EKS daemons and named services");
                 all = true;
                 if (plan->as_nodeadm) {
                         _cleanup_(text_done) Text t = {};
@@ -160,7 +160,7 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
         _free_ char *why = xasprintf("name servers: %zu, search domains: %zu", servers, domains);
         plan_file(plan, PHASE_CONFIG, "system", RESOLVED_CONFIG, why, t.data, 0644);
         Action *restart = plan_add(plan, ACTION_RESTART_UNIT, PHASE_CONFIG, "system", RESOLVED_UNIT,
-                                   "if it runs: it reads its configuration at start only");
+                                   "restart if running, to read its configuration");
         action_after(restart, "write-file:" RESOLVED_CONFIG);
         strv_add(&restart->unit.reads, RESOLVED_CONFIG);
         sha256_hex(t.data, t.size, restart->unit.inputs);
@@ -176,18 +176,18 @@ static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *
                 return 0;
         if (!host->api_server_addresses && !host->modelled)
                 return diag_error_at(diag, -EINVAL, CAUSE_FACTS, NULL, path,
-                                     "no address is known for its host name, and on Outposts it must stand "
-                                     "in /etc/hosts; is the resolver up?");
+                                     "its host name has no known address, but on Outposts /etc/hosts needs "
+                                     "one; check the resolver");
         if (!host->api_server_addresses)
                 diag_warn_at(
                         &plan->warnings, "assumed", NULL, path,
-                        "its addresses are looked up on the node; here the block for /etc/hosts is empty");
+                        "its addresses come from the node; here the block for /etc/hosts is empty");
         _free_ char *name = url_host(config->cluster.endpoint ?: "");
         _cleanup_(text_done) Text t = {};
         for (char **a = host->api_server_addresses; a && *a; a++)
                 text_add(&t, "%s\t%s\n", *a, name);
         Action *block = plan_add(plan, ACTION_WRITE_BLOCK, PHASE_CONFIG, "system", "/etc/hosts",
-                                 "the API server's addresses, for when the Outpost is cut off");
+                                 "API server addresses for a disconnected Outpost");
         action_content(block, t.data ?: "", t.size);
         block->file.mode = 0644;
         return 0;
@@ -204,6 +204,6 @@ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag) 
         /* Before the run phase: until then networkd has all interfaces. */
         if (config->gates.no_manage_enis)
                 plan_file(plan, PHASE_CONFIG, "system", NO_MANAGE_MARKER,
-                          "interfaces tagged no_manage are networkd's, whenever they come", "", 0644);
+                          "leave no_manage interfaces to networkd", "", 0644);
         return plan_hosts(plan, config, host, diag);
 }

@@ -45,9 +45,8 @@ static void plan_ready(Plan *plan, bool storage) {
                 if (plan->actions[i].type == ACTION_MOUNT)
                         text_add(&mounts, "%s\n", plan->actions[i].target);
         Action *ready = plan_file(plan, storage ? PHASE_RUN : PHASE_CONFIG, "system", MOUNTS_READY,
-                                  mounts.data ? "the local disks are mounted: containerd may start"
-                                              : "no local disks are to be mounted: containerd may start by "
-                                                "itself",
+                                  mounts.data ? "local disks mounted; containerd may start"
+                                              : "no local disks; containerd may start",
                                   mounts.data ?: "", 0644);
         if (!storage)
                 action_after(ready, PLAN_RELOAD_ID);    /* and so after all files */
@@ -67,9 +66,9 @@ static void plan_sandbox_image(Plan *plan, const Config *config, const Host *hos
         if (!bind && !store->given && !soci && plan_sandbox_is_users(config, host))
                 return;
         Action *import = plan_add(plan, ACTION_IMPORT_IMAGE, PHASE_RUN, "containerd", SANDBOX_ARCHIVE,
-                                  soci   ? "if SOCI has not unpacked it"
-                                  : bind ? "if it is not on the local disks"
-                                         : "if containerd lacks it");
+                                  soci   ? "import unless SOCI has unpacked it"
+                                  : bind ? "import unless the local disks have it"
+                                         : "import if containerd lacks it");
         import->with = xstrdup(SANDBOX_IMAGE);
         if (!streq(plan_containerd_socket(config, host, false), CONTAINERD_SOCKET))
                 import->image.socket = xstrdup(plan_containerd_socket(config, host, false));
@@ -102,7 +101,7 @@ static void plan_watch(Plan *plan) {
         if (!plan_find(plan, "start-unit:" FABRIC_MANAGER))
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_UNIT, PHASE_DEVICES, "accelerator", FABRIC_MANAGER,
-                             "it is still there, whatever its type");
+                             "check that fabric manager still runs");
         const char *const others[] = { "start-unit:containerd.service", "import-image:" SANDBOX_ARCHIVE };
         action_after(a, "start-unit:" FABRIC_MANAGER);  /* a failed start is reported already */
         for (size_t i = 0; i < ARRAY_SIZE(others); i++)
@@ -121,20 +120,18 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
              label = config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY &&
                      plan_find(plan, FABRIC_ID);
         static const char *const why[] = {
-                [FAILURE_HOLD] = "none: a failed step keeps kubelet down",
-                [FAILURE_JOIN_TAINTED] = "if a step of the devices failed; else none",
-                [FAILURE_REBOOT] = "none: a failed step keeps kubelet down; where hardware has failed, this "
-                                   "instance reboots, once",
-                [FAILURE_POWER_OFF] = "none: a failed step keeps kubelet down; where hardware has failed, "
-                                      "this instance powers off after 10 to 15 minutes",
+                [FAILURE_HOLD] = "no taint: a failure keeps kubelet down",
+                [FAILURE_JOIN_TAINTED] = "taint if a device step failed",
+                [FAILURE_REBOOT] = "no taint; hardware failure reboots once",
+                [FAILURE_POWER_OFF] = "no taint; hardware failure powers the instance off",
         };
         Action *a = plan_add(plan, ACTION_TAINT_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
                              why[plan->as_nodeadm && !taint ? FAILURE_HOLD : config->failure_policy]);
         if (label) {
                 a->node.clique = true;
                 a->with = xstrdup(taint ? CLIQUE_KEY " " TAINT_KEY : CLIQUE_KEY);
-                RENEW(a->why, xasprintf("the label that the fabric tells%s",
-                                        taint ? ", and a taint if a step of the devices failed" : ""));
+                RENEW(a->why, xasprintf("label of the fabric clique%s",
+                                        taint ? "; taint after a failure" : ""));
                 if (!taint)
                         action_after(a, FABRIC_ID);
         }
@@ -152,7 +149,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
         if (config->failure_policy != FAILURE_JOIN_TAINTED)
                 return;
         Action *a = plan_add(plan, ACTION_CHECK_NODE, PHASE_RUN, "kubelet", TAINT_KEY,
-                             "if a step of the devices failed: kubelet taints only a Node that it makes");
+                             "check for an old Node without taint");
         a->with = xstrdup(host->instance.id);
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_unit(&plan->actions[i], "kubelet.service"))
@@ -164,8 +161,8 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
 
 static void plan_turn(Plan *plan, const char *forget, bool tainted) {
         Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN,
-                                 tainted ? "storage and containerd are well, and the devices were seen to"
-                                         : "all that kubelet waits for went well",
+                                 tainted ? "release kubelet: storage and containerd succeeded"
+                                         : "release kubelet: every step succeeded",
                                  "", 0644);
         if (plan_find(plan, "import-image:" SANDBOX_ARCHIVE))
                 action_after(turn, "import-image:" SANDBOX_ARCHIVE);
@@ -195,7 +192,7 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
                                        "write-file:" INIT_MARKER),
                              "write-file:" MOUNTS_READY);
         Action *containerd = plan_unit(plan, "containerd", "containerd.service",
-                                       "restarted if what it reads changed",
+                                       "start; restart if its files changed",
                                        soci ? "start-unit:" SOCI_UNIT : "write-file:" INIT_MARKER);
         action_after(containerd, "write-file:" MOUNTS_READY);
         if (!streq(socket, CONTAINERD_SOCKET))
@@ -206,7 +203,8 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
         plan_taint(plan, config, host);
         const char *forget = plan_state(plan, config, host);
         plan_turn(plan, forget, config->failure_policy == FAILURE_JOIN_TAINTED);
-        Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",
+        Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "start last, so that the node "
+                                                                        "registers",
                                     "start-unit:containerd.service");
         strv_add(&kubelet->unit.reads, TAINT_FILE);    /* restarts kubelet when it changes */
         kubelet->unit.no_swap = plan_kubelet_switch(plan, "failSwapOn", true);
@@ -217,12 +215,12 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
 void plan_units(Plan *plan, const Config *config, const Host *host) {
         const char *reason;
         Action *reload = plan_add(plan, ACTION_RELOAD_MANAGER, PHASE_CONFIG, "system", "systemd",
-                                  "if units or drop-ins changed");
+                                  "reload if units or drop-ins changed");
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_manager(&plan->actions[i]) || plan->actions[i].type == ACTION_PRUNE_FILES)
                         action_after(reload, plan->actions[i].id);
         plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE || config->instance.n_volumes > 0);
-        plan_file(plan, PHASE_RUN, "system", INIT_MARKER, "interfaces attached from now on are the CNI's", "",
+        plan_file(plan, PHASE_RUN, "system", INIT_MARKER, "leave later interfaces to the CNI", "",
                   0644);
         plan_daemons(plan, config, host, plan_uses_soci(config, host, &reason));
 }

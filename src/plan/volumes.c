@@ -35,11 +35,12 @@ static void refuse_kind(Stores *s, const Volume *v, const Disk *d) {
         if (d->kind == DISK_INSTANCE_STORE)
                 stores_refuse(
                         s, CAUSE_DISK_USED,
-                        "%s is %s, an instance store, which loses what it holds when the instance stops; "
-                        "spec.instance.localStorage is for these",
+                        "%s is %s, an instance store, which loses its data when the instance stops; use "
+                        "spec.instance.localStorage for it",
                         v->device, label);
         else
-                stores_refuse(s, CAUSE_DISK_USED, "%s is %s, and by its model, \"%s\", no EBS volume",
+                stores_refuse(s, CAUSE_DISK_USED, "%s is %s, but its model \"%s\" is not an EBS volume; name "
+                                                  "another device",
                               v->device, label, model.data);
         text_done(&model);
 }
@@ -53,8 +54,7 @@ static bool refuse_again(Stores *s, size_t i, const Disk *d) {
                         continue;
                 _free_ char *label = disk_label(d);
                 stores_refuse(s, CAUSE_DISK_USED,
-                              "%s and %s are the same volume, %s: one volume is one entry, and its "
-                              "mountTargets may be several",
+                              "%s and %s are the same volume, %s: make one entry, with several mountTargets",
                               all[k].device, all[i].device, label);
                 return true;
         }
@@ -67,14 +67,13 @@ static const Disk *find(Stores *s, size_t i) {
         if (!d) {
                 _free_ char *here = volumes_text(s);
                 stores_refuse(s, CAUSE_VOLUME,
-                              "the volume %s is not attached, or goes by another name; the EBS volumes that "
-                              "are here: %s. Attach it, or name its id (vol-…) as device",
+                              "the volume %s is not attached, or has another name; EBS volumes here: %s; "
+                              "attach it, or name its id (vol-…) as device",
                               v->device, here);
         } else if (second) {
                 _free_ char *one = disk_label(d), *other = disk_label(second);
                 stores_refuse(s, CAUSE_DISKS,
-                              "%s can be two disks, %s and %s: name the volume's id (vol-…) as device, which "
-                              "only one has",
+                              "%s can be two disks, %s and %s: name the volume id (vol-…) as device",
                               v->device, one, other);
         } else if (!disk_is_volume(d))
                 refuse_kind(s, v, d);
@@ -114,18 +113,18 @@ static char *why_used(const Stores *s, const Device *d) {
         const Mount *mount = mount_elsewhere(s, d);
         _free_ char *holds = content_describe(&disk->content);
         if (disk->root)
-                return xstrdup("is the root disk, which the machine runs from");
+                return xstrdup("is the root disk");
         if (mount)
                 return xasprintf("is mounted at %s", mount->target);
         if (disk->partitions) {
                 _free_ char *list = strv_join(disk->partitions, ", ");
-                return xasprintf("has partitions (%s), and a volume is mounted as a whole", list);
+                return xasprintf("has partitions (%s), but nodestrap mounts only whole volumes", list);
         }
         if (disk->holders)
                 return xasprintf("holds %s and is in use by %s", holds, disk->holders[0]);
         if (disk->content.kind != CONTENT_BLANK && !is_mountable(&disk->content) &&
             !content_unfinished(&disk->content) && disk->content.kind != CONTENT_DATA)
-                return xasprintf("holds %s, and only xfs, ext4 or a blank volume can be mounted", holds);
+                return xasprintf("holds %s, but only xfs, ext4 or a blank volume can be mounted", holds);
         return NULL;
 }
 
@@ -138,21 +137,22 @@ static void check_disk(Stores *s, const Device *d) {
                     *seen = m && !d->volume->whole && is_target(d->volume, d->number, m) ? m : NULL;
         if (seen && !disk->root)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "the volume %s, %s, is seen at %s, but its place %s was unmounted: reboot, or "
-                              "mount it there again (`mount /dev/%s %s`)",
+                              "the volume %s, %s, is mounted at %s, but its place %s was unmounted: reboot, "
+                              "or mount it there again (`mount /dev/%s %s`)",
                               device, label, seen->target, d->place, disk->name, d->place);
         else if (disk->root || used)
-                stores_refuse(s, CAUSE_DISK_USED, "the volume %s, %s, %s. It is left alone%s", device, label,
+                stores_refuse(s, CAUSE_DISK_USED, "the volume %s, %s, %s: it stays as it is; "
+                                                  "%s", device, label,
                               used,
-                              disk->root ? ": name another device" : "; attach another one, or free it");
+                              disk->root ? "name another device" : "attach another one, or free it");
         else if (disk->content.kind == CONTENT_UNREADABLE || disk->content.kind == CONTENT_UNKNOWN)
                 stores_refuse(s, CAUSE_DISK_ERROR,
-                              "what is on the volume %s, %s, cannot be read: %s. Its state in EC2 (aws ec2 "
-                              "describe-volume-status) may say more",
+                              "the volume %s, %s, cannot be read: %s; check its state in EC2 (aws ec2 "
+                              "describe-volume-status)",
                               device, label, disk->content.error ?: "no reason is given");
         else if (stores_check_blank(s, disk, device) && disk->read_only)
                 stores_refuse(s, CAUSE_DISK_ERROR,
-                              "the kernel has the volume %s, %s, as read-only, and dmesg says why", device,
+                              "the volume %s, %s, is read-only: see dmesg for the reason", device,
                               label);
 }
 
@@ -165,18 +165,18 @@ static void check_place(Stores *s, const Device *d) {
         if (m)
                 stores_refuse(
                         s, CAUSE_MOUNT,
-                        "something else is mounted at %s (%s), where the volume %s is to be: unmount it",
+                        "something else is mounted at %s (%s), the place of the volume %s: unmount it",
                         d->place, label, d->volume->device);
         else if (unfit)
-                stores_refuse(s, CAUSE_MOUNT, "%s %s, and a volume is to be mounted there: move it away",
+                stores_refuse(s, CAUSE_MOUNT, "%s %s, but a volume needs it as mount point: move it away",
                               d->place, unfit);
         else if (dir && !dir->empty)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s is not empty, and the volume %s would hide what lies there: move that away",
+                              "%s is not empty, and the volume %s would hide its content: move that away",
                               d->place, d->volume->device);
         else if (dir && dir->kind == DIRECTORY_MISSING && dir->read_only)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s cannot be made, its file system is read-only: make it in the image",
+                              "%s cannot be made on a read-only file system: make it in the image",
                               d->place);
         else if (dir && dir->foreign)
                 refuse_foreign_way(s, d->place, dir->foreign);
@@ -186,14 +186,15 @@ static void check_place(Stores *s, const Device *d) {
 static void check_stores(Stores *s, const char *target) {
         const LocalStorage *o = &s->config->instance.storage;
         if (path_in(target, VOLUMES_PLACE))
-                stores_refuse(s, CAUSE_MOUNT, "%s lies in " VOLUMES_PLACE ", where volumes are mounted first",
+                stores_refuse(s, CAUSE_MOUNT, "%s lies in " VOLUMES_PLACE ", the mount point of volumes; set "
+                                              "another target",
                               target);
         if (o->strategy == STORAGE_NONE)
                 return;
         if (path_in(target, o->mount_path) || path_in(o->mount_path, target))
                 stores_refuse(
                         s, CAUSE_MOUNT,
-                        "%s and %s, where instance stores are mounted, lie one in the other: set another "
+                        "%s and %s, the mount point of instance stores, contain one another: set another "
                         "target, or another spec.instance.localStorage.mountPath",
                         target, o->mount_path);
         for (size_t i = 0; o->strategy != STORAGE_MOUNT && i < s->places.n; i++) {
@@ -202,7 +203,7 @@ static void check_stores(Stores *s, const char *target) {
                     (path_in(target, b->path) || (!b->given && path_in(b->path, target))))
                         stores_refuse(
                                 s, CAUSE_MOUNT,
-                                "%s and %s, which goes to the instance stores, lie one in the other: set "
+                                "%s and %s, which goes to the instance stores, contain one another: set "
                                 "another target, or name %s in spec.instance.localStorage.disabledMounts",
                                 target, b->path, b->word);
         }
@@ -215,17 +216,16 @@ static void check_target(Stores *s, const Volume *v, const BindStep *step, const
         if (m)
                 stores_refuse(
                         s, CAUSE_MOUNT,
-                        "%s is a mount already (%s), and is to show the volume %s: remove the one or the "
-                        "other",
+                        "%s is a mount already (%s), but must show the volume %s: remove one of them",
                         path, label, v->device);
         else if (unfit)
-                stores_refuse(s, CAUSE_MOUNT, "%s %s, and is to show the volume %s: move it away", path,
+                stores_refuse(s, CAUSE_MOUNT, "%s %s, but must show the volume %s: move it away", path,
                               unfit, v->device);
         else if (!refuse_mounts_below(s, path, dir) && dir && dir->read_only &&
                  (dir->kind == DIRECTORY_MISSING || !dir->empty))
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s is on a read-only file system, so that nothing can be made or moved there: "
-                              "make it in the image, and empty",
+                              "%s cannot be made or moved on a read-only file system: make it in the image, "
+                              "and empty",
                               path);
         else if (dir && dir->foreign && !dir->foreign_itself)   /* a target of a volume may belong to a
                                                                  * user */
@@ -257,7 +257,7 @@ static void add_targets(Plan *plan, Stores *s, const Device *d) {
                 for (size_t k = 0; k < ARRAY_SIZE(storage_binds); k++)
                         if (s->places.all[k].given && streq(storage_binds[k].path, binds[i].path))
                                 diag_warn_at(&plan->warnings, "no-effect", NULL, s->path,
-                                             "nothing is kept in %s: %s has that in %s; make this the target",
+                                             "%s stays empty: %s keeps its data in %s; make that the target",
                                              binds[i].path, s->places.all[k].given, s->places.all[k].path);
         }
         add_state(plan, s, d, steps, n);
@@ -280,7 +280,7 @@ static void check_read_only(Stores *s, const Device *d) {
                 if (streq(s->seen->mounts[i].number, d->number) && s->seen->mounts[i].read_only) {
                         stores_refuse(s, CAUSE_MOUNT,
                                       "the volume %s is mounted read-only at %s: look for its errors in the "
-                                      "kernel's log, and reboot",
+                                      "kernel log (dmesg), and reboot",
                                       d->volume->device, s->seen->mounts[i].target);
                         return;
                 }
@@ -296,8 +296,8 @@ static void warn_kernel_name(Plan *plan, const Stores *s, const Volume *v, const
                 if (!streq(*name, d->name))
                         list_add(&t, *name);
         diag_warn_at(&plan->warnings, "kernel-name", NULL, s->path,
-                     "%s is the kernel's name, which may mean another volume at the next boot; today it is "
-                     "%s: name that as device",
+                     "%s is a kernel name, which may mean another volume at the next boot; now it is %s: "
+                     "name that as device",
                      v->device, t.data ?: d->serial ?: "a volume without an id");
         text_done(&t);
 }
@@ -333,8 +333,9 @@ void plan_volumes(Plan *plan, Stores *s) {
         if (s->config->instance.n_volumes > 0 && o->strategy != STORAGE_NONE &&
             (path_in(o->mount_path, VOLUMES_PLACE) || path_in(VOLUMES_PLACE, o->mount_path)))
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s, where instance stores are mounted, and " VOLUMES_PLACE ", where volumes "
-                              "are, lie one in the other: set another spec.instance.localStorage.mountPath",
+                              "%s, the mount point of instance stores, and " VOLUMES_PLACE ", that of "
+                              "volumes, contain one another: set another "
+                              "spec.instance.localStorage.mountPath",
                               o->mount_path);
         for (size_t i = 0; i < s->config->instance.n_volumes; i++) {
                 _free_ char *path = xasprintf("spec.instance.storage.volumes[%zu]", i);

@@ -4,16 +4,16 @@
 # imds: imds-m5
 # gpu: p5-48xlarge many
 # tree: gpu
-# console: check-health:gpus: pcie-width: GPU 1 \(0000:64:00.0\): .*on 8 lanes, most others of its model on 16
-# console: check-health:gpus: pcie-speed: GPU 2 \(0000:75:00.0\): .*at 16.0 GT/s, that of most others of its model at 32.0 GT/s
+# console: check-health:gpus: pcie-width: GPU 1 \(0000:64:00.0\): .*uses 8 lanes, but most others of its model 16
+# console: check-health:gpus: pcie-speed: GPU 2 \(0000:75:00.0\): .*at 16.0 GT/s, but most others of its model at 32.0 GT/s
 # console: check-health:gpus: pcie-width: 0000:50:00.0: the PCIe link of this EFA device
 # console: check-health:gpus: efa-port: the port of EFA device rdmap80s0 is "1: DOWN"|check-health:gpus: efa-port: 0000:50:00.0: the port of EFA device rdmap80s0
 # console: check-health:gpus: efa-port: 0000:51:00.0: this EFA function has no RDMA device
-# console: check-health:gpus: xid: GPU 3 .*a row of memory is to be remapped \(Xid 63\), 2 times, first at
-# console: check-health:gpus: sxid: 0000:c4:00.0: an NVSwitch tells of error 20034, fatal for a link
+# console: check-health:gpus: xid: GPU 3 .*a memory row awaits remapping \(Xid 63\), 2 times, first at
+# console: check-health:gpus: sxid: 0000:c4:00.0: an NVSwitch reports error 20034, fatal for a link
 # console: check-health:gpus: gpu-init: GPU 4
-# console: check-health:gpus: gdrdrv: GDRCopy's module is loaded, but /dev/gdrdrv is not there
-# console: check-health:gpus: peer-memory: EFA cannot reach the memory of GPUs
+# console: check-health:gpus: gdrdrv: GDRCopy has no /dev/gdrdrv, though its module is loaded
+# console: check-health:gpus: peer-memory: EFA cannot reach GPU memory
 # console: check-health:gpus: off-the-bus: GPU 5 .*fallen off the bus \(Xid 79\)
 # console: check-health:gpus: gsp-timeout: GPU 6 .*does not answer \(Xid 119\)
 # console: NODESTRAP verdict=failed code=EHEALTH step=check-health
@@ -88,7 +88,7 @@ fails 33 EHEALTH '0000:50:00.0.*1: DOWN' "require: a port that is down"
 # ---- the way from EFA to the GPUs ----
 power_on p5-48xlarge efa-p2p=; echo 'options nvidia NVreg_EnableGpuFirmware=0' >/etc/modprobe.d/nvidia-disable-gsp.conf
 try "the proprietary driver: the node comes up" node_starts
-try "it says what is missing" shown "^GPUDirect: no, NVIDIA's proprietary kernel module gives no dma-buf"
+try "it says what is missing" shown "^GPUDirect: no, the proprietary NVIDIA kernel module has no dma-buf"
 try "so do the metrics" metric 'gpudirect 0$'
 found peer-memory ''
 

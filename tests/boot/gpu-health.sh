@@ -4,7 +4,7 @@
 # imds: imds-m5
 # gpu: p5-48xlarge many
 # tree: gpu api
-# console: check-health:gpus: fabric-bandwidth: GPU 0 \(0000:53:00.0\): .*less than its bandwidth
+# console: check-health:gpus: fabric-bandwidth: GPU 0 \(0000:53:00.0\): .*reduced bandwidth
 # console: check-health:gpus: fabric-route-recovery: GPU 1
 # console: check-health:gpus: fabric-route: GPU 2
 # console: check-health:gpus: fabric-timeout-recovery: GPU 3
@@ -32,7 +32,7 @@
 # console: check-health:gpus: page-retirement-pending: GPU 0
 # console: check-health:gpus: off-the-bus: GPU 3 \(0000:86:00.0\)
 # console: NODESTRAP verdict=failed code=EHEALTH step=check-health
-# console: nodestrap: failed \(33 EHEALTH\) at check-health:gpus: GPU 2 .*the node must be rebooted
+# console: nodestrap: failed \(33 EHEALTH\) at check-health:gpus: GPU 2 .*the driver says: reboot the node
 # GPUs that are not well: each word on the console, in status and in the metrics, and what the configuration makes of it.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
@@ -74,7 +74,7 @@ try "what the driver wants: the node does not run" no again 'reasons 0 0x8' 'rec
 found 0 hw-slowdown; found 1 gpu-reset; found 2 node-reboot; found 3 drain-p2p
 found 4 drain-and-reset; found 5 recover-domain; found 6 bus-reset; found 7 system-reboot
 try "with a code and the first of them" is "$(value verdict) $(value code)" "failed EHEALTH"
-try "and how many there are" says 'GPU 1 .*it must be reset .*\(and 5 more\)$'
+try "and how many there are" says 'GPU 1 .*reset it .*\(and 5 more\)$'
 try "a wish that nobody here knows is only told" again 'recovery 0 9'
 found 0 recovery-unknown
 try "nor does what the trays of a rack must do together keep the node out" again 'recovery all 5'
@@ -84,7 +84,7 @@ try "they are well again" shown '^Health: well'
 
 # ---- before the node has ever run ----
 power_on p5-48xlarge; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
-fails 33 EHEALTH 'GPU 2 .*the node must be rebooted' "a GPU that its driver calls unusable"
+fails 33 EHEALTH 'GPU 2 .*the driver says: reboot the node' "a GPU that its driver calls unusable"
 power_on p5-48xlarge; policy require; echo 'links 4 0,5' >/etc/fakes/nvml; nvml_changed
 fails 33 EHEALTH 'GPU 4 \(0000:97:00.0\): 2 of its 18 NVLinks are down \(0, 5\)' "require: a GPU with links that are down"
 power_on p5-48xlarge; cp /vmtest/cluster.yaml /etc/eks/nodeadm.d/; spec '{failurePolicy: join-tainted}'; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
@@ -96,7 +96,7 @@ try "off: the node comes up" node_starts
 try "nobody has looked" no grep -q 'health' /run/nodestrap/metrics.prom
 try "nor is there a word of it" no shown '^Health'
 power_on p5-48xlarge; echo 'error nvmlDeviceGetRemappedRows 15 3' >/etc/fakes/nvml; nvml_changed
-fails 33 EHEALTH 'GPU 3 .*no longer answers on the PCI bus' "a GPU that is lost"
+fails 33 EHEALTH 'GPU 3 .*does not answer on the PCI bus' "a GPU that is lost"
 power_on p5-48xlarge fabric-takes=100000; printf '%s\n' 'health 3 0x500 2' 'links 3 all' >/etc/fakes/nvml; spec '{accelerator: {nvidia: {fabric: {timeout: 20s}}}}'; nvml_changed
 fails 33 EFABRIC 'In Progress' "a fabric that never completes"
 try "and its links, which may be why" shown '^  nvlink-down: GPU 3 .*18 of its 18'

@@ -38,7 +38,7 @@ try "nobody waited" quick
 power x=
 try "no daemon, and nobody asks: the node comes up" node_starts
 try "kubelet has a GPU without a licence" kubelet_saw 'gpus=1 .* unlicensed'
-try "the plan has said so" warned 'has nothing that gets it \(no nvidia-gridd.service\)'
+try "the plan has said so" warned 'cannot get one \(no nvidia-gridd.service\)'
 try "nothing was awaited" no grep -q await-license /run/nodestrap/status.json
 mv /root/nvidia-gridd /usr/bin/; mv /root/nvidia-gridd.service /usr/lib/systemd/system/; systemctl daemon-reload
 

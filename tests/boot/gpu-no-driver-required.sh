@@ -12,8 +12,8 @@
 . /vmtest/gpu.sh
 
 try "the run has failed" matches "$(value verdict) $(value code)" "^failed EDRIVER$"
-try "a warning names the key" grep -q 'spec.accelerator.nvidia.fabric.gate.*is require, and this image brings no NVIDIA driver' /run/nodestrap/status.json
+try "a warning names the key" grep -q 'spec.accelerator.nvidia.fabric.gate.*is require, but this image has no NVIDIA driver' /run/nodestrap/status.json
 try "kubelet does not run" no active kubelet
-try "plan by hand fails, and says what to do" sh -c 'nodestrap plan 2>&1 >/dev/null | grep -q "failed (33 EDRIVER) at plan: .*install the driver in the image, or leave the key out"'
+try "plan by hand fails, and says what to do" sh -c 'nodestrap plan 2>&1 >/dev/null | grep -q "failed (33 EDRIVER) at plan: .*install the driver in the image, or remove the key"'
 
 finish

@@ -27,7 +27,7 @@ fails 33 ENEURON 'the kernel module neuron cannot be loaded' "a driver that is l
 power_on trn2; mv "$dep" /root/dep; mv /etc/systemd/system/neuron-package-install.service /root/
 try "an image without the driver: the node comes up" node_starts
 try "kubelet starts, and whoever brings the driver can" kubelet_saw 'gpus=0 neuron=0'
-try "it is said" grep -q 'this image brings no driver of AWS Neuron .*: 16 Neuron devices are left' /run/nodestrap/status.json
+try "it is said" grep -q 'this image has no AWS Neuron driver .*: 16 Neuron devices are not set up' /run/nodestrap/status.json
 try "nothing was loaded" never 'module(-refused)? neuron'
 mv /root/dep "$dep"; mv /root/neuron-package-install.service /etc/systemd/system/
 

@@ -59,7 +59,7 @@ here() { "$nodestrap" plan --root "$root" -c file:///node.yaml --interfaces "$1"
 this_type() { here 2 && grep -q '^interfaces 2 of m5.large, ' "$tmp/out"; }
 ok 'the type of this machine' this_type
 rm "$root/sys/devices/virtual/dmi/id/product_name"
-no_type() { ! here 2 && says 'the type of this machine is not known; say it with --instance-type'; }
+no_type() { ! here 2 && says 'the type of this machine is not known; name it with --instance-type'; }
 ok 'that does not tell it' no_type
 
 # ---- the gate ----

@@ -163,7 +163,7 @@ lab=$tmp/lost-p5-48xlarge; mkdir -p "$lab"/etc/systemd/system/kubelet.service.d 
 printf '[Service]\nEnvironmentFile=/etc/eks/kubelet/environment\nExecStart=/usr/bin/kubelet $NODEADM_KUBELET_ARGS\n' >"$lab/etc/systemd/system/kubelet.service"
 warned() { "$nodestrap" plan --root "$lab" -c file:///node.yaml --output json "$@" 2>"$tmp/err" |
         of '"; ".join("%s %s" % (w["code"], w["text"]) for w in plan["warnings"] if w["code"] in ("unit-reads", "dead-link"))'; }
-dead='dead-link /var/lib/containerd is a link to /mnt/gone, which is not there, so that no daemon can write there: make that directory, or remove the link'
+dead='dead-link /var/lib/containerd is a link to /mnt/gone, which is not there, so no daemon can write there: make the directory, or remove the link'
 ok "a link whose target is gone is named" same "$dead" "$(warned)"
 printf '[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --config=/etc/x\n' >"$lab/etc/systemd/system/kubelet.service.d/lab.conf"
 reads='unit-reads /etc/systemd/system/kubelet.service.d/lab.conf starts kubelet without $NODEADM_KUBELET_ARGS'
@@ -193,11 +193,11 @@ ok "64 KiB: each size is reserved, the larger ones first, and comes off memory" 
         "[('reserve-pages:16Gi', 2), ('reserve-pages:512Mi on node 1', 8), ('reserve-pages:2Mi', 100)] 16Gi=32Gi 2Mi=200Mi 512Mi=4Gi True" \
         "' '.join(map(str, ($reserved, $pages, int(plan['node']['capacity']['memory'][:-2]) - int(plan['node']['allocatable']['memory'][:-2]) > 36 << 20)))"
 ok "64 KiB: off is each of these sizes" grace '{mode: off}' "[('reserve-pages:16Gi', 0), ('reserve-pages:512Mi', 0), ('reserve-pages:2Mi', 0)]" "$reserved"
-ok "64 KiB: auto reserves none and says why" grace '{mode: auto}' "[] True" "' '.join(map(str, ($reserved, any('default size of 512 MiB' in w['text'] for w in plan['warnings']))))"
-ok "64 KiB: another size is refused with those that there are" grace_refuses "$(explicit '{size: 1Gi, count: 1}')" 'names a size of 1Gi, which this kernel does not have; it has 2Mi, 512Mi, 16Gi'
+ok "64 KiB: auto reserves none and says why" grace '{mode: auto}' "[] True" "' '.join(map(str, ($reserved, any('default page size of 512 MiB' in w['text'] for w in plan['warnings']))))"
+ok "64 KiB: another size is refused with those that there are" grace_refuses "$(explicit '{size: 1Gi, count: 1}')" 'names a size of 1Gi, but this kernel has 2Mi, 512Mi, 16Gi'
 ok "64 KiB: pages on a GPU's memory are refused" grace_refuses "$(explicit '{size: 512Mi, count: 1, numaNode: 18}')" 'NUMA node 18, which has no CPUs'
-ok "64 KiB: and on a node between the numbers" grace_refuses "$(explicit '{size: 512Mi, count: 1, numaNode: 11}')" 'NUMA node 11, which this machine does not have'
-ok "64 KiB: and more than the CPUs' memory" grace_refuses "$(explicit '{size: 512Mi, count: 1903}')" 'asks for 974336 MiB, and the machine has 951160 MiB'
+ok "64 KiB: and on a node between the numbers" grace_refuses "$(explicit '{size: 512Mi, count: 1, numaNode: 11}')" 'NUMA node 11, but this machine does not have it'
+ok "64 KiB: and more than the CPUs' memory" grace_refuses "$(explicit '{size: 512Mi, count: 1903}')" 'asks for 974336 MiB, but the machine has only 951160 MiB'
 modelled() { # TYPE PAGES EXPECTED
         sed "s/^  instance:/&\n    hugePages: $(explicit "$2")/" "$tmp/other.yaml" >"$tmp/model.yaml"
         "$nodestrap" plan -c "file://$tmp/model.yaml" --instance-type "$1" --output json >"$tmp/out" 2>"$tmp/err" || { says "$3"; return; }
@@ -206,8 +206,8 @@ modelled() { # TYPE PAGES EXPECTED
 ok "of a type, an arm64 kernel with base pages of 4 KiB is assumed" modelled p6e-gb200.36xlarge '{size: 1Gi, count: 1}' '1Gi=1Gi 2Mi=0 32Mi=0 64Ki=0 '
 ok "unless a size is asked for that only 64 KiB have, which is told" modelled p6e-gb200.36xlarge '{size: 512Mi, count: 2}' '16Gi=0 2Mi=0 512Mi=1Gi page-size'
 ok "sizes of both are refused" modelled p6e-gb200.36xlarge '{size: 512Mi, count: 1}, {size: 1Gi, count: 1}' \
-        "names a size of 512Mi, which Amazon Linux's kernel does not have; it has 64Ki, 2Mi, 32Mi, 1Gi (one with base pages of 64 KiB: 2Mi, 512Mi, 16Gi)"
-ok "x86_64 has two" modelled p5.48xlarge '{size: 512Mi, count: 1}' "which Amazon Linux's kernel does not have; it has 2Mi, 1Gi"
+        "names a size of 512Mi, but the kernel of Amazon Linux has 64Ki, 2Mi, 32Mi, 1Gi (one with base pages of 64 KiB: 2Mi, 512Mi, 16Gi)"
+ok "x86_64 has two" modelled p5.48xlarge '{size: 512Mi, count: 1}' "but the kernel of Amazon Linux has 2Mi, 1Gi"
 
 # ---- a Grace whose driver brings the GPUs' memory online: before that on a first boot, after it on another, and as a model ----
 mkdir "$tmp"/boot{1,2}; for boot in 1 2; do "$here/../fixtures/expand.sh" p6e-gb200 "$tmp/boot$boot"; done

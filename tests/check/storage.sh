@@ -80,7 +80,7 @@ ok "by Mount, too" refused '{strategy: Mount}' EDISKUSED nvme0n1 LUKS
 if command -v mkfs.xfs >/dev/null && truncate -s 512M "$root/dev/nvme0n1" && mkfs.xfs -qf -L data "$root/dev/nvme0n1"; then
         ok "a file system that is there is kept" planned '{strategy: RAID0}' keep make
         ok "also another one than asked for" planned '{strategy: RAID0, filesystem: ext4}' keep make
-        ok "which is told" eval 'plan "{strategy: RAID0, filesystem: ext4}" && tr -s "\n " " " <"$tmp/out" | grep -q "carries xfs and is not made anew as ext4"'
+        ok "which is told" eval 'plan "{strategy: RAID0, filesystem: ext4}" && tr -s "\n " " " <"$tmp/out" | grep -q "holds xfs and stays that, not ext4"'
         mkfs.xfs -qf -L nodestrap-mk "$root/dev/nvme0n1"
         ok "one whose making was cut off is made anew" planned '{strategy: RAID0}' remake make
 fi
@@ -88,14 +88,14 @@ fi
 # ---- places and programs ----
 machine g6-xlarge nvme0n1
 mkdir -p "$root/mnt/full/0/x" "$root/mnt/files"; touch "$root/mnt/file" "$root/mnt/files/0"
-ok "a mountPath that is a file" refused '{strategy: RAID0, mountPath: /mnt/file}' EMOUNT '/mnt/file is no directory'
-ok "a place that is a file" refused '{strategy: RAID0, mountPath: /mnt/files}' EMOUNT '/mnt/files/0 is no directory'
+ok "a mountPath that is a file" refused '{strategy: RAID0, mountPath: /mnt/file}' EMOUNT '/mnt/file is not a directory'
+ok "a place that is a file" refused '{strategy: RAID0, mountPath: /mnt/files}' EMOUNT '/mnt/files/0 is not a directory'
 ok "a place that is not empty" refused '{strategy: RAID0, mountPath: /mnt/full}' EMOUNT '/mnt/full/0 is not empty'
 ok "a place that would move to itself" refused '{strategy: RAID0, mountPath: /var/lib/kubelet/disks}' EMOUNT 'lies in /var/lib/kubelet'
 echo "30 22 0:40 / /mnt/ro ro - tmpfs tmpfs ro" >>"$root/proc/self/mountinfo"; mkdir "$root/mnt/ro"
-ok "a read-only file system" refused '{strategy: RAID0, mountPath: /mnt/ro}' EMOUNT '/mnt/ro/0 cannot be made, its file system is read-only'
+ok "a read-only file system" refused '{strategy: RAID0, mountPath: /mnt/ro}' EMOUNT '/mnt/ro/0 cannot be made on a read-only file system'
 mkdir -p "$root/tmp" "$root/srv/open/x"; chmod 1777 "$root/tmp"; chmod 757 "$root/srv/open"; ln -s ../srv/open/x "$root/mnt/through"
-ok "a mountPath below a directory that others may write" refused '{strategy: RAID0, mountPath: /srv/open/new/disks}' EMOUNT 'mountPath: /srv/open can be written by others than root (mode 0757): whoever can write there can have /srv/open/new/disks lead elsewhere'
+ok "a mountPath below a directory that others may write" refused '{strategy: RAID0, mountPath: /srv/open/new/disks}' EMOUNT 'mountPath: /srv/open can be written by others than root (mode 0757): a user who can write there could redirect /srv/open/new/disks lead elsewhere'
 ok "also where each owns what is his" refused '{strategy: Mount, mountPath: /tmp/disks}' EMOUNT '/tmp can be written by others than root (mode 1777)'
 ok "also where a link leads there" refused '{strategy: RAID0, mountPath: /mnt/through/disks}' EMOUNT '/srv/open can be written by others than root'
 [ "$(id -u)" != 0 ] || { mkdir -p "$root/srv/home"; chown 1000 "$root/srv/home"; ok "a mountPath in a directory of somebody's" refused "{strategy: RAID0, mountPath: /srv/home}" EMOUNT "/srv/home belongs to user 1000"; }
@@ -109,7 +109,7 @@ ok "a kubelet that runs pods" refused '{strategy: RAID0}' EMOUNT 'first at /var/
 ok "is in nobody's way where it stays" planned '{strategy: RAID0, disabledMounts: [Kubelet]}' make make
 for program in mkfs.xfs cp; do
         machine g6-xlarge nvme0n1; rm "$root"/usr/*bin/$program
-        ok "no $program" refused '{strategy: RAID0}' ESTORAGETOOL "$program is not in this image"
+        ok "no $program" refused '{strategy: RAID0}' ESTORAGETOOL "$program is missing in this image"
 done
 
 mkdir "$tmp/none"; : >"$tmp/none/libmount.so.1"      # dlopen finds this first, and it is not a library
@@ -125,7 +125,7 @@ eight_disks
 ok "blank disks make an array" planned '{strategy: RAID0}' make make make
 ok "also RAID10" planned '{strategy: RAID10}' make make make
 rm "$root/usr/sbin/mdadm"
-ok "no mdadm" refused '{strategy: RAID0}' ESTORAGETOOL 'mdadm is not in this image'
+ok "no mdadm" refused '{strategy: RAID0}' ESTORAGETOOL 'mdadm is missing in this image'
 eight_disks
 eight ours
 ok "the array of an earlier boot is assembled" planned '{strategy: RAID0}' assemble assemble assemble
@@ -134,7 +134,7 @@ host=ip-10-0-0-9: eight ours
 ok "made under whatever host name" planned '{strategy: RAID0}' assemble assemble assemble
 truncate -s 0 "$root/dev/nvme3n1"; truncate -s 16M "$root/dev/nvme3n1"
 ok "with a blank member it is made anew" planned '{strategy: RAID0}' remake remake make
-ok "which says why" eval 'plan "{strategy: RAID0}" && tr -s "\n " " " <"$tmp/out" | grep -q "nvme3n1 is blank: nothing of the raid0 is left"'
+ok "which says why" eval 'plan "{strategy: RAID0}" && tr -s "\n " " " <"$tmp/out" | grep -q "make a new raid0: nvme3n1 blank, data lost"'
 secret_on nvme3n1
 ok "but not where something else lies there" refused '{strategy: RAID0}' EDISKUSED nvme3n1 LUKS
 eight_disks

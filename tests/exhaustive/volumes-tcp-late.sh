@@ -45,7 +45,7 @@ mount -t tmpfs tmpfs /data
 try "a target that is a mount is refused" refuses "/data is a mount already \(tmpfs of tmpfs\)"
 umount /data
 wants "{device: /dev/vda, mountTarget: /data}"
-try "what is no volume is refused" refuses "no EBS volume|not attached"
+try "what is no volume is refused" refuses "not an EBS volume|not attached"
 attach 5                                # one partition, from 1 MiB on
 printf '\0\0\0\0\203\0\0\0\0\10\0\0\0\0\10\0' | dd of="/dev/$(name_of 5)" bs=1 seek=446 conv=notrunc status=none
 printf '\125\252' | dd of="/dev/$(name_of 5)" bs=1 seek=510 conv=notrunc,fsync status=none

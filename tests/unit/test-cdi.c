@@ -31,7 +31,7 @@ static void faulty(const char *text, const char *why) {
 }
 
 TEST(a_file_that_no_runtime_takes) {
-        faulty("[1]", "it is no map");
+        faulty("[1]", "it is not a map");
         faulty("kind: nvidia.com/gpu", "it has no cdiVersion");
         faulty("cdiVersion: 0.5.0", "its kind is not nvidia.com/gpu");
         faulty("cdiVersion: 0.5.0\nkind: example.com/gpu", "its kind is not nvidia.com/gpu");

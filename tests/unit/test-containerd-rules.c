@@ -197,13 +197,13 @@ TEST(a_fault_as_nodeadm) {
         ASSERT_CONTAINS(sample_file(&s, "/etc/containerd/config.toml")->file.content, "config_path = '/etc/containerd/certs.d:/etc/docker/certs.d'");
         ASSERT_CONTAINS(sample_file(&s, "/etc/kubernetes/kubelet/config.json")->file.content, "unix:///run/containerd/containerd.sock");
         ASSERT_CONTAINS(said_at(&s, OF(IMAGES "registry.mirrors"), CAUSE_NONE), "beside config_path");
-        ASSERT_CONTAINS(said_at(&s, OF("grpc.address"), CAUSE_NONE), "is not where kubelet asks");
+        ASSERT_CONTAINS(said_at(&s, OF("grpc.address"), CAUSE_NONE), "differs from the socket that kubelet uses");
 }
 
 TEST(what_yields) {
         static const struct { const char *version, *toml, *path, *why; } cases[] = {
-                { "2.1.9", "[" I3 ".registry.mirrors.x]\nendpoint = ['https://m']", NULL, "without registry.config_path, beside registry.mirrors" },
-                { "1.7.24", "[" P2 ".registry.configs.x.auth]\nusername = 'u'", NULL, "without registry.config_path, beside registry.configs" },
+                { "2.1.9", "[" I3 ".registry.mirrors.x]\nendpoint = ['https://m']", NULL, "without registry.config_path because of registry.mirrors" },
+                { "1.7.24", "[" P2 ".registry.configs.x.auth]\nusername = 'u'", NULL, "without registry.config_path because of registry.configs" },
                 { "2.1.9", "[" I3 ".registry]\nconfig_path = '/a'\nmirrors = {}", "/a", NULL },
                 { "2.1.9", "[" I3 "]\ndiscard_unpacked_layers = false", "/etc/containerd/certs.d", "one registry.config_path" },
                 { "2.1.9", "[" P2 ".containerd]\ndiscard_unpacked_layers = false", "/etc/containerd/certs.d", "one registry.config_path" },
@@ -230,10 +230,10 @@ TEST(what_yields) {
 
 TEST(which_cni_programs_yield) {
         static const struct { const char *version, *toml, *path, *why; } cases[] = {
-                { "2.1.9", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/a']", "bin_dirs", "without cni.bin_dir, beside cni.bin_dirs" },
-                { "2.4.2", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/a']", "bin_dirs", "without cni.bin_dir, beside cni.bin_dirs" },
+                { "2.1.9", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/a']", "bin_dirs", "without cni.bin_dir because of cni.bin_dirs" },
+                { "2.4.2", "version = 2\n[" P2 ".cni]\nbin_dirs = ['/a']", "bin_dirs", "without cni.bin_dir because of cni.bin_dirs" },
                 { "2.1.9", "version = 2\n[" P2 ".cni]\nbin_dir = '/a'", "bin_dir", NULL },
-                { "2.1.9", "[" R3 ".cni]\nbin_dir = '/a'", "bin_dir", "without cni.bin_dirs, beside cni.bin_dir" },
+                { "2.1.9", "[" R3 ".cni]\nbin_dir = '/a'", "bin_dir", "without cni.bin_dirs because of cni.bin_dir" },
                 { "2.1.9", "[" R3 ".cni]\nbin_dirs = ['/a']", "bin_dirs", NULL },
                 { "2.0.7", "[" R3 ".cni]\nbin_dir = '/a'", "bin_dir", NULL },
         };

@@ -59,7 +59,7 @@ TEST(fabric_configuration) {
         FINDS("health 1 0x400 2\n", SECOND "fabric-partition");
         FINDS("health 1 0x500 2\n", SECOND "fabric-links");
         FINDS("health 1 0x600 2\n", SECOND "fabric-configuration");
-        SAYS("health 1 0x200 2\n", "incorrect system GUID; fabric manager's journal");
+        SAYS("health 1 0x200 2\n", "incorrect system GUID; see the journal of fabric manager");
         SAYS("health 1 0x500 2\n", "insufficient NVLinks");
         SAYS("health 1 0x600 2\n", "incompatible GPU firmware");
         FINDS("health 1 0xf00 1\n", "");        /* of a driver that is newer than this program */
@@ -101,7 +101,7 @@ TEST(what_the_driver_wants_now_outweighs_the_log) {
         AFTER_LOG("recovery none\n", "0000:10:00.0 xid!;  sxid!");     /* a driver that does not tell */
         AFTER_LOG("recovery 0 1\n", "0000:10:00.0 xid!;  sxid!; 0000:10:00.0 gpu-reset!");
         _cleanup_(findings_done) Findings f = look_after("gpus 1\n");
-        ASSERT_STREQ(f.items[0].text, "it was not well. Its driver wants nothing done with it now: replace the instance where it comes again");
+        ASSERT_STREQ(f.items[0].text, "it was not well. Its driver needs no action now; replace the instance if it happens again");
 }
 
 TEST(recovery_actions) {
@@ -110,12 +110,12 @@ TEST(recovery_actions) {
         FINDS("recovery 1 3\n", SECOND "drain-p2p!");
         FINDS("recovery 1 4\n", SECOND "drain-and-reset!");
         FINDS("recovery 1 5\n", SECOND "recover-domain");
-        SAYS("recovery 1 5\n", "the IMEX domain, which the trays of the rack make together, must be recovered before work across trays goes on; IMEX");
+        SAYS("recovery 1 5\n", "recover the IMEX domain of the rack before work across trays continues; see IMEX");
         FINDS("recovery 1 6\n", SECOND "bus-reset!");
         FINDS("recovery 1 7\n", SECOND "system-reboot!");
         FINDS("recovery 1 8\n", SECOND "recovery-unknown");
-        SAYS("recovery 1 8\n", "recovery action 8");
-        SAYS("recovery 1 2\n", "the driver says that the node must be rebooted before it can be used; if it stays so, replace the instance");
+        SAYS("recovery 1 8\n", "unknown recovery action (8)");
+        SAYS("recovery 1 2\n", "the driver says: reboot the node before it can be used; if it stays so, replace the instance");
         FINDS("recovery none\nrecovery 1 2\n", "");
         FINDS("recovery 1 2 2\n", SECOND "node-reboot!");      /* each type of an unsigned integer */
         FINDS("recovery 1 2 3\n", SECOND "node-reboot!");
@@ -216,8 +216,8 @@ TEST(what_it_is_at) {
         ASSERT_OK(nvml_open(&gpus, &trouble));
         health_gpus(&gpus, 1U << HEALTH_LOOK_RECOVERY | 1U << HEALTH_LOOK_CLOCKS, 0, false, note, &f, &t);
         nvml_close(&gpus);
-        ASSERT_STREQ(t.data, "GPU 0 (0000:10:00.0): the recovery action\nGPU 0 (0000:10:00.0): what holds the clocks down\n"
-                             "GPU 1 (0000:20:00.0): the recovery action\nGPU 1 (0000:20:00.0): what holds the clocks down\n");
+        ASSERT_STREQ(t.data, "GPU 0 (0000:10:00.0): the recovery action\nGPU 0 (0000:10:00.0): the clock limits\n"
+                             "GPU 1 (0000:20:00.0): the recovery action\nGPU 1 (0000:20:00.0): the clock limits\n");
 }
 
 /* ---- the step ---- */
@@ -296,7 +296,7 @@ TEST(links_that_are_being_trained) {
 
 TEST(unusable_is_a_failure_in_any_case) {
         CHECK(m, HEALTH_WARN, "links 0 4\nrecovery 1 2\n");
-        ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "GPU 1 (0000:20:00.0): the driver says that the node must be rebooted");
+        ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "GPU 1 (0000:20:00.0): the driver says: reboot the node");
         ASSERT_TRUE(!strstr(m.work.text, "more"));      /* of what the node fails for */
         ASSERT_EQ(m.work.warnings.n, 2);
 
@@ -323,7 +323,7 @@ TEST(a_gpu_that_the_library_does_not_even_open) {
         strv_add(&looks, "kernel-log");
         m.action.device.parameters = looks;
         machine_clear(&m);
-        ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "GPU 1 (0000:20:00.0): NVIDIA's driver says: the GPU has fallen off the bus");
+        ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "GPU 1 (0000:20:00.0): NVIDIA driver: the GPU has fallen off the bus");
         const json_t *gpus = json_object_get(m.work.found, "gpus"), *one = json_array_get(gpus, 0);
         ASSERT_EQ(json_array_size(gpus), 1);            /* the one that is known not to be well */
         ASSERT_EQ(json_integer_value(json_object_get(one, "index")), 1);
@@ -359,7 +359,7 @@ TEST(unusable_and_then_silent) {
         ASSERT_TRUE(apply_plan(host, &plan, &results, &diag) < 0);
         ASSERT_STREQ(outcome_to_string(results.items[0].outcome), "failed");
         ASSERT_STREQ(cause_word(results.items[0].cause), "EHEALTH");
-        ASSERT_CONTAINS(results.items[0].text, "the errors of the memory of GPU 1 (0000:20:00.0), and did not answer; also: GPU 0 (0000:10:00.0): the driver says that the node must be rebooted");
+        ASSERT_CONTAINS(results.items[0].text, "the memory errors of GPU 1 (0000:20:00.0), and did not answer; also: GPU 0 (0000:10:00.0): the driver says: reboot the node");
         ASSERT_EQ(json_array_size(json_object_get(results.items[0].found, "findings")), 2);
         ASSERT_EQ(json_array_size(json_object_get(results.items[0].found, "gpus")), 1);
 }

@@ -101,8 +101,8 @@ TEST(links_that_say_nothing) {
 TEST(siblings_tell_what_a_link_should_be) {
         MACHINE(m);
         h100s(&m, "16.0 GT/s PCIe\n", "8\n");
-        ASSERT_CONTAINS(pcie(&m, "GPU"), "the PCIe link of this GPU runs on 8 lanes, most others of its model on 16;");
-        ASSERT_CONTAINS(says(&m, 1), "the PCIe link of this GPU runs at 16.0 GT/s, that of most others of its model at 32.0 GT/s;");
+        ASSERT_CONTAINS(pcie(&m, "GPU"), "the PCIe link of this GPU uses 8 lanes, but most others of its model 16;");
+        ASSERT_CONTAINS(says(&m, 1), "the PCIe link of this GPU runs at 16.0 GT/s, but most others of its model at 32.0 GT/s;");
         ASSERT_STREQ(found(&m), "pcie-width 0000:64:00.0\npcie-speed 0000:64:00.0");
 }
 
@@ -130,7 +130,7 @@ TEST(a_port_that_has_less_than_its_gpu) {
         behind_port(&m, 1, "16.0 GT/s PCIe\n", "8\n", "16.0 GT/s PCIe\n", "4\n");
         behind_port(&m, 2, "32.0 GT/s PCIe\n", "16\n", "32.0 GT/s PCIe\n", "16\n");
         behind_port(&m, 3, "32.0 GT/s PCIe\n", "16\n", "32.0 GT/s PCIe\n", "16\n");
-        ASSERT_CONTAINS(pcie(&m, "GPU"), "runs on 4 of the 8 lanes that both its ends have;");
+        ASSERT_CONTAINS(pcie(&m, "GPU"), "uses 4 of the 8 lanes that both ends have;");
         ASSERT_STREQ(found(&m), "pcie-width 0000:64:00.0");
 }
 
@@ -222,13 +222,13 @@ static void assert_gpudirect(Machine *m, bool efa, const char *want, const char 
 
 TEST(gpudirect_by_dma_buf) {
         MACHINE(m);
-        assert_gpudirect(&m, true, "no, NVIDIA's driver is not loaded", "");
+        assert_gpudirect(&m, true, "no, the NVIDIA driver is not loaded", "");
         node(&m, OPEN, "6.12.40-63.114.amzn2023.x86_64\n", "10DE:2330");
         assert_gpudirect(&m, true, "yes, by dma-buf", "");
-        assert_gpudirect(&m, false, "no, there is no EFA device", "");
+        assert_gpudirect(&m, false, "no, this machine has no EFA device", "");
         MACHINE(without);
         put(&without.box, "/proc/driver/nvidia/version", OPEN);
-        assert_gpudirect(&without, true, "no, EFA's driver is not loaded", "");
+        assert_gpudirect(&without, true, "no, the EFA driver is not loaded", "");
         put(&m.box, "/sys/bus/pci/devices/0000:50:00.0/p2p", "\n");     /* the attribute without a provider */
         assert_gpudirect(&m, true, "yes, by dma-buf", "");
         put(&m.box, "/sys/bus/pci/devices/0000:50:00.0/p2p", "NVIDIA peermem\n");
@@ -241,7 +241,7 @@ TEST(gpudirect_by_the_efa_driver) {
         MACHINE(m);
         node(&m, CLOSED, "5.10.240-238.959.amzn2.x86_64\n", "10DE:20B0");
         put(&m.box, "/sys/bus/pci/devices/0000:50:00.0/p2p", "NVIDIA\n");
-        assert_gpudirect(&m, true, "yes, by the EFA driver with NVIDIA's", "");
+        assert_gpudirect(&m, true, "yes, by the EFA driver with that of NVIDIA", "");
 }
 
 TEST(no_gpudirect_where_it_belongs) {
@@ -249,10 +249,10 @@ TEST(no_gpudirect_where_it_belongs) {
         node(&m, OPEN, "5.10.240-238.959.amzn2.x86_64\n", "10DE:20B0");
         put(&m.box, "/sys/module/nvidia_peermem/initstate", "live\n");
         _free_ char *is = health_gpudirect(m.box.root, true, &m.findings);
-        ASSERT_CONTAINS(is, "no, this kernel has no dma-buf for RDMA (5.12 has)");
+        ASSERT_CONTAINS(is, "no, this kernel has no dma-buf for RDMA (5.12 has it)");
         ASSERT_CONTAINS(is, "install efa_nv_peermem");
-        ASSERT_CONTAINS(is, "nvidia_peermem, which is loaded, does not serve EFA");
-        ASSERT_CONTAINS(says(&m, 0), "EFA cannot reach the memory of GPUs");
+        ASSERT_CONTAINS(is, "nvidia_peermem is loaded, but does not serve EFA");
+        ASSERT_CONTAINS(says(&m, 0), "EFA cannot reach GPU memory");
         ASSERT_STREQ(found(&m), "peer-memory ");
 }
 
@@ -272,7 +272,7 @@ TEST(no_gpudirect_where_none_is_expected) {
         MACHINE(m);                     /* an A10G, whose AMI takes the proprietary module */
         node(&m, CLOSED, "6.1.140-154.222.amzn2023.x86_64\n", "10DE:2237");
         _free_ char *is = health_gpudirect(m.box.root, true, &m.findings);
-        ASSERT_CONTAINS(is, "no, NVIDIA's proprietary kernel module gives no dma-buf");
+        ASSERT_CONTAINS(is, "no, the proprietary NVIDIA kernel module has no dma-buf");
         ASSERT_STREQ(found(&m), "");
 }
 
@@ -287,7 +287,7 @@ TEST(gdrcopy) {
         ASSERT_STREQ(found(&m), "gdrdrv ");
         put(&m.box, "/proc/devices", "Character devices:\n  1 mem\n235 gdrdrv\n\nBlock devices:\n259 blkext\n");
         free(health_gpudirect(m.box.root, false, &m.findings));
-        ASSERT_CONTAINS(says(&m, 0), "`mknod -m 666 /dev/gdrdrv c 235 0` makes it");
+        ASSERT_CONTAINS(says(&m, 0), "run `mknod -m 666 /dev/gdrdrv c 235 0`");
         ASSERT_STREQ(found(&m), "gdrdrv ");
         put(&m.box, "/dev/gdrdrv", "");
         assert_gpudirect(&m, true, "yes, by dma-buf", "");
@@ -324,7 +324,7 @@ TEST(no_log) {
 TEST(xids_that_count_and_those_that_do_not) {
         MACHINE(m);
         ASSERT_CONTAINS(log_says(&m, LOADED XID("12345678", "0000:64:00", "95, pid=7062, Uncontained: LTC TAG (0x2, 0x1). RST: Yes, D-RST: No")),
-                        "NVIDIA's driver says: a memory error that was not contained (Xid 95), at 12.345678 in dmesg. It is not to be used before a reset");
+                        "NVIDIA driver: a memory error that was not contained (Xid 95), at 12.345678 in dmesg. Reboot, since the GPU needs a reset before use");
         ASSERT_STREQ(found(&m), "xid 0000:64:00.0!");
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "13, Graphics Exception") XID("2", "0000:64:00", "31, MMU Fault") XID("3", "0000:64:00", "43, Ch 8")
                    XID("4", "0000:64:00", "45, Ch 9") XID("5", "0000:64:00", "9999, of a later driver"), "");
@@ -339,7 +339,7 @@ TEST(xids_that_say_how_bad_they_are) {
 #define SAW  "144, SAW_MVB Nonfatal XC0 i0 Link 0 (0x00000001 0x00000008)"
 #define DOWN "149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 09 (0x025525c6 0x00000000)"
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", SAW), "");
-        ASSERT_CONTAINS(log_says(&m, LOADED XID("1", "0000:64:00", DOWN)), "an NVLink error (NETIR) (Xid 149), at 0.000001 in dmesg. It is not to be used before a reset");
+        ASSERT_CONTAINS(log_says(&m, LOADED XID("1", "0000:64:00", DOWN)), "an NVLink error (NETIR) (Xid 149), at 0.000001 in dmesg. Reboot, since the GPU needs a reset before use");
         ASSERT_STREQ(found(&m), "xid 0000:64:00.0!");
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", DOWN) XID("2", "0000:64:00", "149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 09 (0x0)"), "xid 0000:64:00.0!");
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "149, x"), "xid 0000:64:00.0");           /* a driver that says none */
@@ -378,8 +378,8 @@ TEST(what_the_log_advises_is_taken_back) {
         MACHINE(m);
         (void)log_says(&m, LOADED XID("7000001", "0000:53:00", "79, GPU has fallen off the bus."));
         findings_excuse(&m.findings, "0000:53:00.0");
-        ASSERT_STREQ(m.findings.items[0].text, "NVIDIA's driver says: the GPU has fallen off the bus (Xid 79), at 7.000001 in dmesg. "
-                     "Its driver wants nothing done with it now: replace the instance where it comes again");
+        ASSERT_STREQ(m.findings.items[0].text, "NVIDIA driver: the GPU has fallen off the bus (Xid 79), at 7.000001 in dmesg. "
+                     "Its driver needs no action now; replace the instance if it happens again");
         ASSERT_STREQ(found(&m), "off-the-bus 0000:53:00.0");
 }
 
@@ -399,7 +399,7 @@ TEST(sxids) {
         ASSERT_CONTAINS(log_says(&m, LOADED "3,900,5,-;nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 28006, Non-fatal, Link 46 MC TS crumbstore MCTO (First)\n"
                                             "3,901,6,-;nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 28006, Severity 0 Engine instance 46 Sub-engine instance 00\n"
                                             "3,902,7,-;nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 28006, Data {0x00140004, 0x00100000, 0x00140004}\n"),
-                        "an NVSwitch tells of error 28006 (SXid), at 0.000005 in dmesg");
+                        "an NVSwitch reports error 28006 (SXid), at 0.000005 in dmesg");
         ASSERT_STREQ(found(&m), "sxid 0000:c1:00.0");
         ASSERT_CONTAINS(log_says(&m, LOADED "3,900,5,-;nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 30 LTSSM Fault Up\n"), "20034, fatal for a link (SXid)");
         ASSERT_STREQ(found(&m), "sxid 0000:c4:00.0");
@@ -428,7 +428,7 @@ TEST(what_the_driver_could_not_start) {
 
 TEST(a_driver_that_was_loaded_anew) {
         MACHINE(m);
-        ASSERT_CONTAINS(log_says(&m, LOADED XID("1", "0000:64:00", "95, Uncontained") LOADED), "by a driver that was loaded anew since. Replace the instance where it comes again");
+        ASSERT_CONTAINS(log_says(&m, LOADED XID("1", "0000:64:00", "95, Uncontained") LOADED), "by a driver that was reloaded since. Replace the instance if it happens again");
         ASSERT_STREQ(found(&m), "xid 0000:64:00.0");
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "95, Uncontained") LOADED XID("2", "0000:64:00", "95, Uncontained"), "xid 0000:64:00.0!");
 }
@@ -437,7 +437,7 @@ TEST(what_the_driver_says_must_be_done) {
         MACHINE(m);
 #define RESET XID("2", "0000:64:00", "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)")
 #define WELL  XID("3", "0000:64:00", "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)")
-        ASSERT_CONTAINS(log_says(&m, LOADED RESET), "what the GPU needs: GPU Reset Required (Xid 154)");
+        ASSERT_CONTAINS(log_says(&m, LOADED RESET), "recovery action: GPU Reset Required (Xid 154)");
         ASSERT_STREQ(found(&m), "xid 0000:64:00.0!");
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "95, x") XID("1", "0000:75:00", "95, x") RESET WELL, "xid 0000:64:00.0\nxid 0000:75:00.0!");
         ASSERT_LOG(&m, LOADED RESET WELL RESET, "xid 0000:64:00.0!");

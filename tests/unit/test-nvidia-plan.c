@@ -339,7 +339,7 @@ TEST(the_gate) {
 
         b.s.config.nvidia.fabric_gate = FABRIC_GATE_REQUIRE;
         b.s.config.nvidia.fabric_manager = FABRIC_MANAGER_OFF;
-        refused(&b, CAUSE_FABRIC, "spec.accelerator.nvidia.fabric.gate", "nothing on this host brings up");
+        refused(&b, CAUSE_FABRIC, "spec.accelerator.nvidia.fabric.gate", "nothing here starts");
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
         ASSERT_TRUE(sample_warned(&b.s, "fabric-gate"));
@@ -402,7 +402,7 @@ TEST(options_of_the_driver) {
                         "\noptions nvidia NVreg_CoherentGPUMemoryMode=driver NVreg_ImexChannelCount=2048 NVreg_CreateImexChannel0=0\n");
         ASSERT_ORDER(b, "write-file:/etc/modprobe.d/zz-nodestrap-nvidia.conf", "await-unit:nvidia-driver-resolve.service", "load-module:nvidia");
         ASSERT_DRIVER(b, "CoherentGPUMemoryMode=driver? ImexChannelCount=2048? CreateImexChannel0=0?");
-        ASSERT_STREQ(action(&b, "check-driver:nvidia")->why, "at every GPU, and loaded with CoherentGPUMemoryMode=driver, ImexChannelCount=2048, CreateImexChannel0=0");
+        ASSERT_STREQ(action(&b, "check-driver:nvidia")->why, "check the driver and its options: CoherentGPUMemoryMode=driver, ImexChannelCount=2048, CreateImexChannel0=0");
         b.s.config.nvidia.memory = MEMORY_NUMA;
         b.s.config.nvidia.imex_channel0 = true;
         sample_plan(&b.s);
@@ -588,9 +588,9 @@ TEST(mig_feasibility) {
                 refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "GPU all (a100-40gb) cannot hold ");
         }
         WANT_ALL(&b, &w, "3g.20gb", "2", "2g.10gb", "1");
-        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "cannot hold 2 x 3g.20gb, 2g.10gb: what fits of that is 2 x 3g.20gb");
+        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "cannot hold 2 x 3g.20gb, 2g.10gb, only 2 x 3g.20gb");
         WANT_ALL(&b, &w, "7", "1");
-        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "7 is no profile of this GPU (a100-40gb), which has 7g.40gb");
+        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "7 is not a profile of this GPU (a100-40gb); use one of 7g.40gb");
 }
 
 TEST(mig_where_the_driver_has_the_last_word) {
@@ -620,7 +620,7 @@ TEST(mig_where_it_cannot_be) {
         BOX(b, "p6e-gb200.36xlarge");
         Wanted w;
         WANT_ALL(&b, &w, "1g.23gb", "2");
-        refused(&b, CAUSE_INVALID, "spec.accelerator.nvidia.mig", "contradicts memoryMode auto, which on this machine is CDMM");
+        refused(&b, CAUSE_INVALID, "spec.accelerator.nvidia.mig", "contradicts memoryMode auto, which here means CDMM");
         b.s.config.nvidia.memory = MEMORY_NUMA;
         sample_plan(&b.s);
         b.s.config.nvidia.imex = IMEX_HOST;
@@ -634,7 +634,7 @@ TEST(mig_where_it_cannot_be) {
         box_model(&b, "p4d.24xlarge");
         const unsigned eight = 8;
         want(&b, &w, &eight, 1, (const char *const[]){ "1g.5gb", "1", NULL });
-        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "names GPU 8, and the 8 of this machine are counted from 0");
+        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "names GPU 8, but this machine counts its 8 from 0");
         box_model(&b, "m5.large");
         sample_plan(&b.s);
         ASSERT_TRUE(sample_warned(&b.s, "no-effect") && !has(&b, "partition-gpus:mig"));
@@ -648,7 +648,7 @@ TEST(mig_turned_off) {
         sample_plan(&b.s);
         ASSERT_EQ(action(&b, "set-mig-mode:mig")->device.n_layouts, 8);
         ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "all: off");
-        ASSERT_STREQ(action(&b, "partition-gpus:mig")->why, "as asked for, all or nothing");
+        ASSERT_STREQ(action(&b, "partition-gpus:mig")->why, "make all configured MIG instances, or none");
         ASSERT_LAYOUT(b, 7, "");
         /* where there is none there is nothing to do, and nothing to tell */
         for (const char *const *type = (const char *const[]){ "g6.xlarge", "p6e-gb200.36xlarge", "m5.large", NULL }; *type; type++) {
@@ -739,13 +739,13 @@ TEST(pages_larger_ones_first) {
         ASSERT_TRUE(action(&b, "reserve-pages:2Mi")->lenient);
         ASSERT_EQ(action(&b, "reserve-pages:1Gi on node 0")->pages.count, 3);
         b.s.host.modelled = false;
-        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 1, which this machine does not have");
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 1, but this machine does not have it");
         pages[1].numa_node = pages[2].numa_node = -1;
         pages[0].size = 512ULL << 20;
-        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names a size of 512Mi, which this kernel does not have; it has 2Mi, 1Gi");
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names a size of 512Mi, but this kernel has 2Mi, 1Gi");
         b.s.host.memory_bytes = 5ULL << 30;
         pages[0].size = 2ULL << 20;
-        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 5136 MiB, and the machine has 5120 MiB");
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 5136 MiB, but the machine has only 5120 MiB");
 }
 
 /* Also of a model, whose nodes the table has, each with its share of memory. */
@@ -753,10 +753,10 @@ TEST(pages_of_one_node) {
         BOX(b, "p5.48xlarge");
         PageRequest pages[] = { { 2ULL << 20, 4, 1000 }, { 1ULL << 30, 1, 0 } };
         b.s.config.instance.hugepages = (HugePages){ HUGEPAGES_EXPLICIT, pages, 2, POLICY_FAIL };
-        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 1000, which this machine does not have");
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 1000, but this machine does not have it");
         pages[0].numa_node = 1;
         pages[1].count = 1800;
-        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 1843200 MiB on NUMA node 0, which has 1048576 MiB of memory in all");
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 1843200 MiB on NUMA node 0, but it has only 1048576 MiB of memory");
         pages[1].count = 1000;
         sample_plan(&b.s);
         pages[0] = (PageRequest){ 2ULL << 20, 24 * 512, 0 };
@@ -777,13 +777,13 @@ TEST(pages_on_nodes_that_have_cpus) {
         ASSERT_EQ(action(&b, "reserve-pages:2Mi on node 1")->pages.node, 1);
         for (int node = 2; node <= 3; node++) {
                 pages[0].numa_node = node;
-                refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "which has no CPUs: its memory is a GPU's");
+                refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "which has no CPUs: its memory belongs to a GPU");
         }
         pages[0] = (PageRequest){ 2ULL << 20, 1024, -1 };
-        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 2048 MiB, and the machine has 2048 MiB of memory");
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 2048 MiB, but the machine has only 2048 MiB of memory");
         pages[0].count = 1023;
         sample_plan(&b.s);
-        ASSERT_CONTAINS(action(&b, "reserve-pages:2Mi")->why, "over all NUMA nodes with CPUs");
+        ASSERT_CONTAINS(action(&b, "reserve-pages:2Mi")->why, "on all NUMA nodes with CPUs");
 }
 
 /* A first boot sees the CPUs' nodes alone; a later one has those of the GPUs, too. Both plan the same. */
@@ -803,10 +803,10 @@ TEST(nodes_of_gpus_are_planned_before_they_are_there) {
                 nodes[2].memory_bytes = later ? 184ULL << 30 : 0;
                 for (int node = 2; node <= 33; node += 31) {
                         pages[0].numa_node = node;
-                        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "which has no CPUs: its memory is a GPU's");
+                        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "which has no CPUs: its memory belongs to a GPU");
                 }
                 pages[0].numa_node = 34;
-                refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 34, which this machine does not have");
+                refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 34, but this machine does not have it");
                 pages[0].numa_node = -1;
                 sample_plan(&b.s);
                 ASSERT_TRUE(action(&b, "reserve-pages:2Mi")->pages.by_node);
@@ -873,7 +873,7 @@ TEST(efa) {
         sample_plan(&b.s);
         ASSERT_TRUE(!sample_warned(&b.s, "efa-unknown"));
         b.s.config.instance.expected_efa = 64;
-        refused(&b, CAUSE_EFA, "spec.instance.network.efa.expectedDevices", "asks for 64 EFA devices, and a p5.48xlarge can have 32: the boot fails");
+        refused(&b, CAUSE_EFA, "spec.instance.network.efa.expectedDevices", "asks for 64 EFA devices, but a p5.48xlarge can have 32: the boot fails");
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
         ASSERT_TRUE(sample_warned(&b.s, "too-many-efa"));
@@ -962,7 +962,7 @@ TEST(only_racks_have_cliques) {
                 BOX(b, *type);
                 b.s.config.nvidia.imex_label = true;
                 sample_plan(&b.s);
-                ASSERT_TRUE(!action(&b, "taint-node:" TAINT_FILE)->node.clique && label_has_no_effect(&b, "leads to another one"));
+                ASSERT_TRUE(!action(&b, "taint-node:" TAINT_FILE)->node.clique && label_has_no_effect(&b, "leads to another machine"));
         }
 }
 

@@ -152,7 +152,7 @@ TEST(what_kubelet_does_not_start_with) {
                 { "{'systemReserved':{'cpu':1}}", "kubelet-setting", "put it in quotes" },
                 { "{'evictionHard':{'memory.available':'101%'}}", "kubelet-setting", "memory.available must be from 0% to 100%" },
                 { "{'evictionHard':{'nodefs.available':'0'}}", "kubelet-setting", "nodefs.available must be above 0" },
-                { "{'systemReserved':{'memory':'40Gi'}}", "reserved-too-much", "of memory it is to keep" },
+                { "{'systemReserved':{'memory':'40Gi'}}", "reserved-too-much", "of memory it reserves" },
                 { "{'systemReserved':{'cpu':'8'}}", "reserved-too-much", "the machine has 8" },
                 { "{'kubeReserved':{'ephemeral-storage':'80Gi'}}", "reserved-too-much", "of ephemeral-storage" },
         };
@@ -288,9 +288,9 @@ static const Diagnostic *warning(const Sample *s, const char *code) {
 /* The option is kubelet 1.31's, and until 1.36 pods with devices wait beside it. */
 TEST(too_many_nodes_are_told_where_they_are_asked_for) {
         static const struct { const char *file, *flags[2], *kubelet, *code, *path, *words; } cases[] = {
-                { "{'topologyManagerPolicy':'best-effort'}", {}, "1.30.1", "numa-nodes", "spec.kubelet.config.topologyManagerPolicy", "; from 1.31 on kubelet takes topologyManagerPolicyOptions" },
-                { "{'topologyManagerPolicy':'best-effort'}", {}, "1.33.13", "numa-nodes", "spec.kubelet.config.topologyManagerPolicy", "{max-allowable-numa-nodes: \"34\"}, beside which pods" },
-                { "{}", { "--topology-manager-policy=restricted" }, "1.37.0", "numa-nodes", "spec.kubelet.flags", "takes up to 8 NUMA nodes. Here it finds 34: 2 with CPUs, and 8 for each GPU" },
+                { "{'topologyManagerPolicy':'best-effort'}", {}, "1.30.1", "numa-nodes", "spec.kubelet.config.topologyManagerPolicy", "; from 1.31 on kubelet accepts topologyManagerPolicyOptions" },
+                { "{'topologyManagerPolicy':'best-effort'}", {}, "1.33.13", "numa-nodes", "spec.kubelet.config.topologyManagerPolicy", "{max-allowable-numa-nodes: \"34\"}, but before 1.36 pods" },
+                { "{}", { "--topology-manager-policy=restricted" }, "1.37.0", "numa-nodes", "spec.kubelet.flags", "accepts up to 8 NUMA nodes, but finds 34: 2 with CPUs, and 8 for each GPU" },
                 { "{'topologyManagerPolicy':'best-effort','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'34'}}", {}, "1.35.6", "numa-stall", "spec.kubelet.config.topologyManagerPolicy", "pods that ask for devices" },
                 { "{'topologyManagerPolicy':'best-effort','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'34'}}", {}, "1.36.0", NULL, NULL, NULL },
                 { "{}", { "--memory-manager-policy=Static" }, "1.37.0", "numa-stall", "spec.kubelet.flags", "Guaranteed pods stay Pending" },
@@ -485,7 +485,7 @@ TEST(storage_that_nobody_knows) {
         s.host.kubelet_bytes = 0;
         sample_plan(&s);
         ASSERT_STREQ(node_text(&s, "capacity", "ephemeral-storage"), "");
-        ASSERT_CONTAINS(node_text(&s, "unknown", "ephemeral-storage"), "not looked at");
+        ASSERT_CONTAINS(node_text(&s, "unknown", "ephemeral-storage"), "not examined");
         _free_ char *text = plan_to_text(s.plan);
         ASSERT_CONTAINS(text, "ephemeral-storage    not known: ");
 }

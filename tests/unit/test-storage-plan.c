@@ -216,7 +216,7 @@ typedef struct Row {                    /* in the order that rows are read in, N
 
 static const Row rows[] = {
         /* RAID0: first boot, second run, reboot */
-        { STORAGE_RAID0, "bbb", .raid = "make", .filesystem = "make", .mount = "make", .why = "all 3 disks are blank" },
+        { STORAGE_RAID0, "bbb", .raid = "make", .filesystem = "make", .mount = "make", .why = "new array on 3 blank disks" },
         { STORAGE_RAID0, "012", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make", .why = "runs as md127" },
         { STORAGE_RAID0, "012", "r012:b", .raid = "keep", .filesystem = "make", .mount = "make" },
         { STORAGE_RAID0, "012", "r012:u", .raid = "keep", .filesystem = "remake", .mount = "make" },
@@ -231,11 +231,11 @@ static const Row rows[] = {
         { STORAGE_RAID0, "210", "i012", .raid = "assemble", .filesystem = "assemble", .mount = "assemble", .why = "md127 holds them and does not run" },
         { STORAGE_RAID0, "01b", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make" },     /* wiped while it runs */
         /* RAID0: a member is blank */
-        { STORAGE_RAID0, "01b", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "nvme3n1 is blank: nothing of the raid0 is left" },
+        { STORAGE_RAID0, "01b", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "make a new raid0: nvme3n1 blank, data lost" },
         { STORAGE_RAID0, "b1b", "i1", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "nvme3n1, nvme1n1 are blank" },
         { STORAGE_RAID0, "01b", "i01", .raid = "remake", .filesystem = "remake", .mount = "make" },
         /* data that nothing tells of is never written to */
-        { STORAGE_RAID0, "bDb", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1 (AWS00000000000000002, 1.9 TB) carries no signature and is not blank: byte 4711", "`blkdiscard /dev/nvme2n1`" } },
+        { STORAGE_RAID0, "bDb", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1 (AWS00000000000000002, 1.9 TB) is not blank and has no signature: byte 4711", "`blkdiscard /dev/nvme2n1`" } },
         { STORAGE_RAID0, "0D2", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1", "blkdiscard" } },
         { STORAGE_RAID0, "0D2", "i02", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1" } },
         { STORAGE_RAID0, "0D2", "i012", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1" } },
@@ -249,7 +249,7 @@ static const Row rows[] = {
         { STORAGE_RAID10, "012D", "d012:x", .cause = CAUSE_DISK_DATA, .says = { "nvme4n1" } },
         { STORAGE_MOUNT, "bD", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1" } },
         /* what we were making */
-        { STORAGE_RAID0, "bRb", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "was cut off" },
+        { STORAGE_RAID0, "bRb", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "interrupted" },
         { STORAGE_RAID0, "RRR", .raid = "remake", .filesystem = "remake", .mount = "make" },
         { STORAGE_RAID0, "0R2", "i02", .raid = "remake", .filesystem = "remake", .mount = "make" },
         { STORAGE_RAID0, "012", "r012:R", .raid = "keep", .filesystem = "remake", .mount = "make" },
@@ -263,12 +263,12 @@ static const Row rows[] = {
         { STORAGE_RAID0, "01KK", .cause = CAUSE_ARRAY, .says = { "two arrays are named kubernetes", UUID_OURS, UUID_OTHER, "nvme4n1" } },
         { STORAGE_RAID0, "0123", "i01", .of = 4, .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },
         { STORAGE_RAID0, "0123", "r01", .of = 4, .cause = CAUSE_ARRAY, .says = { "md127 runs with 2 of its 4 members" } },
-        { STORAGE_RAID0, "012", .of = 4, .cause = CAUSE_DISKS, .says = { "has 4 members, and only 3 instance stores are here (of the raid0 array kubernetes of 4 the member 3)", "nvme1n1" } },
+        { STORAGE_RAID0, "012", .of = 4, .cause = CAUSE_DISKS, .says = { "has 4 members, but only 3 instance stores are here (of the raid0 array kubernetes of 4 the member 3)", "nvme1n1" } },
         { STORAGE_RAID0, "01b", .of = 2, .cause = CAUSE_ARRAY, .says = { "has 2 members, and 3 instance stores are here", "nvme2n1" } },
         { STORAGE_RAID0, "011", .cause = CAUSE_ARRAY, .says = { "contradict each other", "nvme3n1" } },
-        { STORAGE_RAID0, "OOO", .cause = CAUSE_DISK_USED, .says = { "other metadata than 1.2", "nvme1n1", "nvme2n1", "nvme3n1" } },
-        { STORAGE_RAID0, "AAA", "r012:b", .cause = CAUSE_DISK_USED, .says = { "other metadata than 1.2", "nvme1n1", "nvme3n1", "blkdiscard --force" } },
-        { STORAGE_RAID0, "012", "r012E", .cause = CAUSE_ARRAY, .says = { "md127", "nvme0n1", "no instance store", "for the instance stores among" } },
+        { STORAGE_RAID0, "OOO", .cause = CAUSE_DISK_USED, .says = { "or metadata 1.2 is not ours", "nvme1n1", "nvme2n1", "nvme3n1" } },
+        { STORAGE_RAID0, "AAA", "r012:b", .cause = CAUSE_DISK_USED, .says = { "or metadata 1.2 is not ours", "nvme1n1", "nvme3n1", "blkdiscard --force" } },
+        { STORAGE_RAID0, "012", "r012E", .cause = CAUSE_ARRAY, .says = { "md127", "nvme0n1", "not an instance store", "for each instance store among" } },
         { STORAGE_RAID0, "012", "r012:o", .cause = CAUSE_DISK_USED, .says = { "array md127", "`mdadm --stop /dev/md127`, and `blkdiscard --force`" } },
         { STORAGE_RAID0, "012", "r012:f", .cause = CAUSE_DISK_ERROR, .says = { "array md127", "Input/output error" } },
         { STORAGE_RAID0, "012", "r012:h", .cause = CAUSE_DISK_USED, .says = { "dm-3 is built on array md127" } },
@@ -278,7 +278,7 @@ static const Row rows[] = {
         { STORAGE_RAID0, "bop", .cause = CAUSE_DISK_USED, .says = { "nvme2n1", "has partitions (nvme3n1p1)" } },
         { STORAGE_RAID0, "bhm", .cause = CAUSE_DISK_USED, .says = { "nvme2n1 (AWS00000000000000002, 1.9 TB) is held by dm-0", "is mounted at /data" } },
         { STORAGE_RAID0, "bfr", .cause = CAUSE_DISK_ERROR, .says = { "nvme2n1", "Input/output error", "nvme3n1 (AWS00000000000000001, 1.9 TB) is read-only" } },
-        { STORAGE_RAID0, "bq", .cause = CAUSE_DISK_ERROR, .says = { "nvme2n1", "could not be found out" } },
+        { STORAGE_RAID0, "bq", .cause = CAUSE_DISK_ERROR, .says = { "nvme2n1", "could not be identified" } },
         { STORAGE_RAID0, "bn", .cause = CAUSE_DISK_ERROR, .says = { "nvme2n1 (no serial number" } },
         /* RAID0 of one disk is that disk */
         { STORAGE_RAID0, "b", .raid = "absent", .filesystem = "make", .mount = "make" },
@@ -300,14 +300,14 @@ static const Row rows[] = {
         { STORAGE_RAID0, "0", .of = 3, .cause = CAUSE_DISKS, .says = { "the members 1, 2" } },
         { STORAGE_RAID0, "" , .raid = "absent", .filesystem = "absent", .mount = "absent" },
         /* RAID10 */
-        { STORAGE_RAID10, "b", .cause = CAUSE_DISKS, .says = { "RAID10 needs at least four instance stores, and here is 1" } },
+        { STORAGE_RAID10, "b", .cause = CAUSE_DISKS, .says = { "RAID10 needs at least four instance stores, but here is 1" } },
         { STORAGE_RAID10, "bb", .cause = CAUSE_DISKS, .says = { "here are 2" } },
         { STORAGE_RAID10, "bbb", .cause = CAUSE_DISKS, .says = { "here are 3" } },
-        { STORAGE_RAID10, "bbbb", .raid = "make", .filesystem = "make", .mount = "make", .why = "all 4 disks are blank" },
+        { STORAGE_RAID10, "bbbb", .raid = "make", .filesystem = "make", .mount = "make", .why = "new array on 4 blank disks" },
         { STORAGE_RAID10, "0123", "r0123:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
-        { STORAGE_RAID10, "0123", "d0123:x", .raid = "keep", .filesystem = "keep", .mount = "make", .why = "some copies are missing or being made again" },
+        { STORAGE_RAID10, "0123", "d0123:x", .raid = "keep", .filesystem = "keep", .mount = "make", .why = "degraded" },
         { STORAGE_RAID10, "0123", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },
-        { STORAGE_RAID10, "012b", .raid = "repair", .filesystem = "assemble", .mount = "assemble", .why = "nvme4n1 is not part of it any more and joins again" },
+        { STORAGE_RAID10, "012b", .raid = "repair", .filesystem = "assemble", .mount = "assemble", .why = "add nvme4n1 again" },
         { STORAGE_RAID10, "0b2b", "i02", .raid = "repair", .filesystem = "assemble", .mount = "assemble", .why = "nvme4n1, nvme2n1 are not part" },
         { STORAGE_RAID10, "b12b", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
         { STORAGE_RAID10, "012b", "d012:x", .raid = "repair", .filesystem = "keep", .mount = "make" },
@@ -316,10 +316,10 @@ static const Row rows[] = {
         { STORAGE_RAID10, "012S", "d012:x", .raid = "repair", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID10, "012S", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
         { STORAGE_RAID10, "012P", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
-        { STORAGE_RAID10, "01bb", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "nvme4n1, nvme3n1 are blank, and with them" },
+        { STORAGE_RAID10, "01bb", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "nvme4n1, nvme3n1 blank, chunks lost" },
         { STORAGE_RAID10, "01Pb", .raid = "remake", .filesystem = "remake", .mount = "make" },
-        { STORAGE_RAID10, "01Sb", .cause = CAUSE_ARRAY, .says = { "cannot be put together without nvme4n1, nvme3n1", "member 2 of md array", "--assemble --force" } },
-        { STORAGE_RAID10, "01SS", .cause = CAUSE_ARRAY, .says = { "not all of it may be lost" } },
+        { STORAGE_RAID10, "01Sb", .cause = CAUSE_ARRAY, .says = { "cannot be assembled without nvme4n1, nvme3n1", "member 2 of md array", "--assemble --force" } },
+        { STORAGE_RAID10, "01SS", .cause = CAUSE_ARRAY, .says = { "its data may still exist" } },
         { STORAGE_RAID10, "bb23", "i23", .raid = "remake", .filesystem = "remake", .mount = "make" },
         { STORAGE_RAID10, "01234", "r01234:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID10, "0b2b4", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
@@ -472,14 +472,14 @@ TEST(other_layouts_of_raid10_are_not_guessed_at) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID10, "0bb3", 0);
         ASSERT_PLANNED(m);
         m->disks[0].content.raid.layout = m->disks[3].content.raid.layout = 0x201;
-        ASSERT_REFUSED(m, CAUSE_ARRAY, "cannot be put together without nvme3n1, nvme2n1");
+        ASSERT_REFUSED(m, CAUSE_ARRAY, "cannot be assembled without nvme3n1, nvme2n1");
         _cleanup_(machine_donep) Machine *whole = machine_new(STORAGE_RAID10, "0123", 0);
         for (size_t i = 0; i < 4; i++)
                 whole->disks[i].content.raid.layout = 0x201;
         ASSERT_PLANNED(whole);
         _cleanup_(machine_donep) Machine *three = machine_new(STORAGE_RAID10, "bb23", 0);
         three->disks[2].content.raid.layout = three->disks[3].content.raid.layout = 0x103;
-        ASSERT_REFUSED(three, CAUSE_ARRAY, "not all of it may be lost");
+        ASSERT_REFUSED(three, CAUSE_ARRAY, "its data may still exist");
 }
 
 TEST(what_is_found_is_handed_on) {
@@ -520,7 +520,7 @@ TEST(one_disk_is_told_by_its_serial) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "u", 0);
         ASSERT_PLANNED(m);
         const Action *fs = planned(m, "make-filesystem:/mnt/k8s-disks/0");
-        ASSERT_CONTAINS(fs->why, "nvme1n1 (AWS00000000000000001, 1.9 TB) was cut off");
+        ASSERT_CONTAINS(fs->why, "nvme1n1 (AWS00000000000000001, 1.9 TB)");
         ASSERT_STREQ(fs->storage.serials[0], "AWS00000000000000001");
         ASSERT_TRUE(!fs->storage.array);
         ASSERT_TRUE(!fs->after);
@@ -669,7 +669,7 @@ TEST(a_promise_that_the_table_denies_is_refused) {
         m->s.config.instance.storage.expected_disks = 1;
         ASSERT_PLANNED(m);
         m->s.config.instance.storage.expected_disks = 2;
-        ASSERT_REFUSED(m, CAUSE_DISKS, "2 instance stores are asked for, and a ");
+        ASSERT_REFUSED(m, CAUSE_DISKS, "expects 2 instance stores, but a ");
         m->s.config.failure_policy = FAILURE_JOIN_TAINTED;
         ASSERT_REFUSED(m, CAUSE_DISKS, ": the boot fails");
         m->s.config.instance.storage.strategy = STORAGE_NONE;
@@ -703,18 +703,18 @@ TEST(a_strategy_without_any_disk_is_warned_about) {
         m->s.host.storage.idle = keep_list(m, LIST("0000:00:1f.0"));
         m->s.host.pci = &controller;
         m->s.host.n_pci = 1;
-        ASSERT_REFUSED(m, CAUSE_DISKS, "1 of 1 instance stores is missing", "the PCI bus", "here are none", "no disk came of the controllers at 0000:00:1f.0");
+        ASSERT_REFUSED(m, CAUSE_DISKS, "1 of 1 instance stores is missing", "the PCI bus", "here are none", "no disk of the controllers at 0000:00:1f.0");
 }
 
 TEST(missing_disks_are_counted_and_named) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "02", 4);
         m->s.config.instance.storage.expected_disks = 4;
-        ASSERT_REFUSED(m, CAUSE_DISKS, "2 of 4 instance stores are missing (of the raid0 array kubernetes of 4 the members 1, 3), expectedDisks promises 4",
+        ASSERT_REFUSED(m, CAUSE_DISKS, "2 of 4 instance stores are missing (of the raid0 array kubernetes of 4 the members 1, 3): expectedDisks promises 4",
                        "nvme2n1 (AWS00000000000000001, 1.9 TB), nvme1n1 (AWS00000000000000002, 1.9 TB)", "Stop and start the instance");
         ASSERT_EQ(diag_count(&m->s.diag, false), 1);
         _cleanup_(machine_donep) Machine *none = machine_new(STORAGE_MOUNT, "", 0);
         none->s.host.type = &sample_type;
-        ASSERT_REFUSED(none, CAUSE_DISKS, "1 of 1 instance stores is missing, the table of instance types promises 1; here are none");
+        ASSERT_REFUSED(none, CAUSE_DISKS, "1 of 1 instance stores is missing: the table of instance types promises 1, and here are none");
         _cleanup_(machine_donep) Machine *more = machine_new(STORAGE_RAID0, "bbb", 0);
         more->s.config.instance.storage.expected_disks = 2;
         ASSERT_PLANNED(more);
@@ -740,7 +740,7 @@ TEST(a_foreign_array_with_our_name_is_left_to_itself) {
                         continue;
                 }
                 ASSERT_STREQ(a->storage.device, "/dev/md/nodestrap");
-                ASSERT_CONTAINS(a->why, "as /dev/md/nodestrap, for md127 has that name");
+                ASSERT_CONTAINS(a->why, "as /dev/md/nodestrap, since md127 has the name");
         }
 }
 
@@ -756,7 +756,7 @@ TEST(everything_that_is_wrong_is_told) {
 TEST(another_level_is_not_taken) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "0123", 0);
         m->s.config.instance.storage.strategy = STORAGE_RAID10;
-        ASSERT_REFUSED(m, CAUSE_ARRAY, "another level than raid10", "nvme1n1", "nvme4n1");
+        ASSERT_REFUSED(m, CAUSE_ARRAY, "that is not raid10", "nvme1n1", "nvme4n1");
 }
 
 TEST(an_array_that_is_mounted_elsewhere_is_left_there) {
@@ -778,18 +778,18 @@ TEST(two_arrays_at_once_are_not_chosen_from) {
 
 TEST(places_that_cannot_be_mounted_at) {
         const struct { const char *path; Directory d; const char *says; } places[] = {
-                { "/mnt/k8s-disks",   { .kind = DIRECTORY_NO_DIRECTORY },                     "/mnt/k8s-disks is no directory"           },
-                { "/mnt/k8s-disks",   { .on = (char[]){ "proc" }, .empty = true },            "holds no data (proc)"                     },
-                { "/mnt/k8s-disks/0", { .kind = DIRECTORY_NO_DIRECTORY },                     "/mnt/k8s-disks/0 is no directory"         },
+                { "/mnt/k8s-disks",   { .kind = DIRECTORY_NO_DIRECTORY },                     "/mnt/k8s-disks is not a directory"          },
+                { "/mnt/k8s-disks",   { .on = (char[]){ "proc" }, .empty = true },            "without data (proc)"                    },
+                { "/mnt/k8s-disks/0", { .kind = DIRECTORY_NO_DIRECTORY },                     "/mnt/k8s-disks/0 is not a directory"        },
                 { "/mnt/k8s-disks/0", { .kind = DIRECTORY_THERE, .empty = false },            "/mnt/k8s-disks/0 is not empty"            },
-                { "/mnt/k8s-disks/0", { .on = (char[]){ "sysfs" }, .empty = true },           "holds no data (sysfs)"                    },
-                { "/mnt/k8s-disks/0", { .read_only = true, .empty = true },                   "cannot be made, its file system is read-only" },
-                { "/mnt/k8s-disks",   { .foreign = (char[]){ "/mnt belongs to user 7" }, .empty = true }, "/mnt belongs to user 7: whoever can write there" },
-                { "/mnt/k8s-disks/0", { .foreign = (char[]){ "/mnt/k8s-disks/0 can" }, .empty = true }, "/mnt/k8s-disks/0 can: whoever" },
-                { "/var/lib/kubelet", { .kind = DIRECTORY_NO_DIRECTORY },                     "/var/lib/kubelet is no directory"         },
+                { "/mnt/k8s-disks/0", { .on = (char[]){ "sysfs" }, .empty = true },           "without data (sysfs)"                   },
+                { "/mnt/k8s-disks/0", { .read_only = true, .empty = true },                   "cannot be made on a read-only file system" },
+                { "/mnt/k8s-disks",   { .foreign = (char[]){ "/mnt belongs to user 7" }, .empty = true }, "/mnt belongs to user 7: a user who can write there" },
+                { "/mnt/k8s-disks/0", { .foreign = (char[]){ "/mnt/k8s-disks/0 can" }, .empty = true }, "/mnt/k8s-disks/0 can: a user who" },
+                { "/var/lib/kubelet", { .kind = DIRECTORY_NO_DIRECTORY },                     "/var/lib/kubelet is not a directory"        },
                 { "/var/log/pods",    { .read_only = true, .empty = true },                   "PodLogs"                                  },
-                { "/var/lib/kubelet", { .kind = DIRECTORY_THERE, .read_only = true },         "/var/lib/kubelet is on a read-only"       },
-                { "/var/lib/kubelet", { .kind = DIRECTORY_THERE, .on = (char[]){ "cgroup2" } }, "holds no data (cgroup2)"                },
+                { "/var/lib/kubelet", { .kind = DIRECTORY_THERE, .read_only = true },         "/var/lib/kubelet cannot move from a read-only" },
+                { "/var/lib/kubelet", { .kind = DIRECTORY_THERE, .on = (char[]){ "cgroup2" } }, "without data (cgroup2)"               },
         };
         for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
                 _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
@@ -819,9 +819,9 @@ TEST(a_place_below_what_moves_is_refused) {
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
                 _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
                 m->s.config.instance.storage.mount_path = TEXT(m, "%s", paths[i]);
-                ASSERT_REFUSED(m, CAUSE_MOUNT, "which is to move");
+                ASSERT_REFUSED(m, CAUSE_MOUNT, "which must move");
                 m->s.host.storage.looked = false;
-                ASSERT_REFUSED(m, CAUSE_MOUNT, "which is to move");
+                ASSERT_REFUSED(m, CAUSE_MOUNT, "which must move");
                 m->s.config.instance.storage.strategy = STORAGE_MOUNT;
                 ASSERT_PLANNED(m);
         }
@@ -836,7 +836,7 @@ TEST(a_place_in_a_file_system_of_the_kernel_is_refused) {
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
                 _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_MOUNT, "bb", 0);
                 m->s.config.instance.storage.mount_path = TEXT(m, "%s", paths[i]);
-                ASSERT_REFUSED(m, CAUSE_MOUNT, "where the kernel shows its state");
+                ASSERT_REFUSED(m, CAUSE_MOUNT, "a file system of the kernel");
                 ASSERT_EQ(diag_count(&m->s.diag, false), 1);
                 m->s.host.storage.looked = false;       /* as in the configuration phase */
                 ASSERT_REFUSED(m, CAUSE_MOUNT, TEXT(m, "%s lies in /", paths[i]));
@@ -870,7 +870,7 @@ TEST(units_that_mount_what_we_mount_are_told_of) {
         m->s.host.storage.n_units = ARRAY_SIZE(units);
         ASSERT_PLANNED(m);
         ASSERT_EQ(diag_count(&m->s.plan->warnings, true), 2);
-        ASSERT_CONTAINS(m->s.plan->warnings.items[0].text, "mnt-k8s\\x2ddisks-0.mount in /etc/systemd/system is for a place that nodestrap mounts by itself, and waits for UUID=1234");
+        ASSERT_CONTAINS(m->s.plan->warnings.items[0].text, "mnt-k8s\\x2ddisks-0.mount in /etc/systemd/system mounts a place of nodestrap and waits for UUID=1234");
         ASSERT_CONTAINS(m->s.plan->warnings.items[1].text, "(var-lib-containerd.mount, var-lib-kubelet.mount)");
         units[1].missing = false;
         m->s.config.instance.storage.no_containerd = true;      /* then it is the user's own */
@@ -965,7 +965,7 @@ TEST(what_does_not_fit_is_refused) {
                 directory(m, "/var/lib/containerd")->bytes = rooms[i].fits - 1000;
                 ASSERT_PLANNED(m);
                 directory(m, "/var/lib/containerd")->bytes++;
-                ASSERT_REFUSED(m, CAUSE_MOVE, "are to move to the instance stores (/var/lib/kubelet 1000 B, /var/lib/containerd ");
+                ASSERT_REFUSED(m, CAUSE_MOVE, "must move to the instance stores (/var/lib/kubelet 1000 B, /var/lib/containerd ");
                 m->s.config.instance.storage.no_containerd = true;
                 ASSERT_PLANNED(m);
         }
@@ -1017,14 +1017,14 @@ TEST(programs_are_there_before_anything_begins) {
                         ASSERT_PLANNED(m);
                         continue;
                 }
-                _free_ char *says = xasprintf("%s is not in this image", cases[i].lacks);
+                _free_ char *says = xasprintf("%s is missing in this image", cases[i].lacks);
                 ASSERT_REFUSED(m, CAUSE_STORAGE_TOOL, says);
                 ASSERT_EQ(diag_count(&m->s.diag, false), 1);
         }
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
         m->s.host.storage.programs = keep_list(m, LIST("mkfs.xfs"));
         directory(m, "/var/lib/kubelet")->empty = directory(m, "/var/lib/containerd")->empty = true;
-        ASSERT_REFUSED(m, CAUSE_STORAGE_TOOL, "cp is not in this image, and what the node writes to has to move to the instance stores: install coreutils");
+        ASSERT_REFUSED(m, CAUSE_STORAGE_TOOL, "cp is missing in this image: the plan moves data to the instance stores; install coreutils");
         m->s.host.storage.programs = keep_list(m, LIST("mkfs.xfs", "cp"));
         ASSERT_PLANNED(m);      /* the directories themselves are copied */
         ASSERT_CONTAINS(planned(m, "move-files:/mnt/k8s-disks/0")->why, "empty");
@@ -1106,7 +1106,7 @@ TEST(binds_go_where_the_daemons_keep_their_data) {
                 { .flag = "--root-dir=/var/lib", .error = "in use by the whole system", .path = "spec.kubelet.flags" },
                 { .flag = "--root-dir=/etc/kubelet", .error = "a folder of the system", .path = "spec.kubelet.flags" },
                 { .config = "{'podLogsDir':'/proc/pods'}", .error = "a folder of the system", .path = "spec.kubelet.config.podLogsDir" },
-                { "{'root':'/var/lib/kubelet/containerd'}", .error = "/var/lib/kubelet/containerd lies in /var/lib/kubelet, which is of another daemon", .path = "spec.containerd.config" },
+                { "{'root':'/var/lib/kubelet/containerd'}", .error = "/var/lib/kubelet/containerd lies in /var/lib/kubelet of another daemon", .path = "spec.containerd.config" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);

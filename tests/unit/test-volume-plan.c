@@ -175,7 +175,7 @@ TEST(what_is_there_is_kept) {
         ASSERT_STATE(m, "mount:" XVDB, "make");
         ASSERT_STREQ(planned(m, "mount:" XVDB)->storage.filesystem, "ext4");
         _free_ char *all = texts(&m->s.plan->warnings);
-        ASSERT_CONTAINS(all, "filesystem-kept: spec.instance.storage.volumes[0]: nvme1n1 carries ext4 and is not made anew as xfs");
+        ASSERT_CONTAINS(all, "filesystem-kept: spec.instance.storage.volumes[0]: nvme1n1 holds ext4 and stays that, not xfs");
         set_content(&m->disks[1], "xfs", LABEL_UNFINISHED);
         ASSERT_PLANNED(m);
         ASSERT_STATE(m, "make-filesystem:" XVDB, "remake");
@@ -219,7 +219,7 @@ TEST(a_volume_where_a_daemon_no_longer_keeps_its_data) {
         m->s.config.containerd.config = sample_json(&m->s, "{'root':'/opt/lab/containerd'}");
         ASSERT_PLANNED(m);
         _free_ char *said = texts(&m->s.plan->warnings);
-        ASSERT_CONTAINS(said, "no-effect: spec.instance.storage.volumes[0]: nothing is kept in /var/lib/containerd: spec.containerd.config has that in /opt/lab/containerd");
+        ASSERT_CONTAINS(said, "no-effect: spec.instance.storage.volumes[0]: /var/lib/containerd stays empty: spec.containerd.config keeps its data in /opt/lab/containerd");
 }
 
 TEST(mounted_at_its_target_by_somebody_else) {
@@ -242,7 +242,7 @@ TEST(a_volume_wins_over_instance_stores) {
         ASSERT_STREQ(planned(m, "bind:/var/lib/containerd")->storage.source, XVDB);
         ASSERT_STREQ(planned(m, "bind:/var/lib/kubelet")->storage.source, "/mnt/k8s-disks/0/kubelet");
         _free_ char *all = texts(&m->s.plan->warnings);
-        ASSERT_CONTAINS(all, "volume-wins: spec.instance.localStorage.disabledMounts: /var/lib/containerd goes to the volume /dev/sdb, which wins over instance stores for the same path");
+        ASSERT_CONTAINS(all, "volume-wins: spec.instance.localStorage.disabledMounts: /var/lib/containerd goes to the volume /dev/sdb, not to instance stores");
         m->s.config.instance.storage.no_containerd = true;
         ASSERT_PLANNED(m);
         _free_ char *none = texts(&m->s.plan->warnings);
@@ -263,7 +263,7 @@ TEST(who_is_stopped_for_both) {
 TEST(not_there) {
         MACHINE(m);
         want(m, "/dev/xvdf", "xvdf", "/data", "");
-        ASSERT_REFUSED(m, "EVOLUME: spec.instance.storage.volumes[0]: the volume /dev/xvdf is not attached, or goes by another name; the EBS volumes that are here: "
+        ASSERT_REFUSED(m, "EVOLUME: spec.instance.storage.volumes[0]: the volume /dev/xvdf is not attached, or has another name; EBS volumes here: "
                           "nvme0n1 (vol0a, 100 GB) called xvda with the root file system, nvme1n1 (vol0b, 100 GB) called xvdb, nvme2n1");
 }
 
@@ -288,7 +288,7 @@ TEST(the_root_disk) {
 TEST(what_is_somebody_elses) {
         WANTED(m, "/data");
         m->disks[1].content = (Content){ .kind = CONTENT_OTHER, .type = (char *)"LVM2_member" };
-        ASSERT_REFUSED(m, "holds LVM physical volume, and only xfs, ext4 or a blank volume can be mounted. It is left alone");
+        ASSERT_REFUSED(m, "holds LVM physical volume, but only xfs, ext4 or a blank volume can be mounted: it stays as it is");
         m->disks[1].holders = keep(m, LIST("dm-0"));
         ASSERT_REFUSED(m, "is in use by dm-0");
         m->disks[1].holders = NULL;
@@ -300,10 +300,10 @@ TEST(what_is_somebody_elses) {
         ASSERT_REFUSED(m, "Input/output error");
         m->disks[1].content = (Content){ .kind = CONTENT_BLANK };
         m->disks[1].read_only = true;
-        ASSERT_REFUSED(m, "as read-only");
+        ASSERT_REFUSED(m, "is read-only");
         m->disks[1].read_only = false;
         m->disks[1].partitions = keep(m, LIST("nvme1n1p1"));
-        ASSERT_REFUSED(m, "has partitions (nvme1n1p1), and a volume is mounted as a whole");
+        ASSERT_REFUSED(m, "has partitions (nvme1n1p1), but nodestrap mounts only whole volumes");
 }
 
 TEST(mounted_elsewhere) {
@@ -316,19 +316,19 @@ TEST(mounted_elsewhere) {
 TEST(places_that_are_taken) {
         WANTED(m, "/data");
         add_mount(m, "/data", "0:99", "/");
-        ASSERT_REFUSED(m, "/data is a mount already (xfs of /dev/x), and is to show the volume /dev/sdb");
+        ASSERT_REFUSED(m, "/data is a mount already (xfs of /dev/x), but must show the volume /dev/sdb");
         m->s.host.storage.n_mounts = 0;
         add_mount(m, "/data/pods/x", "0:99", "/");
-        ASSERT_REFUSED(m, "/data is to move to the volume, but is in use: 1 mount is below it");
+        ASSERT_REFUSED(m, "/data must move to the volume, but is in use: 1 mount is below it");
         m->s.host.storage.n_mounts = 0;
         directory(m, "/data")->kind = DIRECTORY_NO_DIRECTORY;
-        ASSERT_REFUSED(m, "/data is no directory, and is to show the volume");
+        ASSERT_REFUSED(m, "/data is not a directory, but must show the volume");
         directory(m, "/data")->kind = DIRECTORY_MISSING;
         directory(m, XVDB)->empty = false;
         ASSERT_REFUSED(m, XVDB " is not empty");
         directory(m, XVDB)->empty = true;
         directory(m, XVDB)->foreign = (char *)"/mnt belongs to user 7";
-        ASSERT_REFUSED(m, "/mnt belongs to user 7: whoever can write there can have " XVDB " lead elsewhere");
+        ASSERT_REFUSED(m, "/mnt belongs to user 7: a user who can write there could redirect " XVDB ", and root would write elsewhere");
         directory(m, XVDB)->foreign = NULL;
         directory(m, "/data")->foreign = (char *)"/data belongs to user 7";
         ASSERT_REFUSED(m, "/data belongs to user 7");
@@ -344,12 +344,12 @@ TEST(targets_among_the_instance_stores) {
         ASSERT_STATE(m, "stop-unit:kubelet.service", "make");
         m->s.config.instance.storage.strategy = STORAGE_RAID0;
         m->disks[2].kind = DISK_INSTANCE_STORE;
-        ASSERT_REFUSED(m, "/var/lib/kubelet/pods and /var/lib/kubelet, which goes to the instance stores, lie one in the other");
+        ASSERT_REFUSED(m, "/var/lib/kubelet/pods and /var/lib/kubelet, which goes to the instance stores, contain one another");
         m->s.config.instance.storage.no_kubelet = true;
         ASSERT_PLANNED(m);
         strv_free(m->volumes[0].targets);
         m->volumes[0].targets = LIST("/mnt/k8s-disks/9");
-        ASSERT_REFUSED(m, "/mnt/k8s-disks/9 and /mnt/k8s-disks, where instance stores are mounted, lie one in the other");
+        ASSERT_REFUSED(m, "/mnt/k8s-disks/9 and /mnt/k8s-disks, the mount point of instance stores, contain one another");
         strv_free(m->volumes[0].targets);
         m->volumes[0].targets = LIST("/mnt/k8s-volumes/x");
         ASSERT_REFUSED(m, "lies in /mnt/k8s-volumes");
@@ -359,9 +359,9 @@ TEST(instance_stores_among_the_volumes) {
         WANTED(m, "/data");
         m->s.config.instance.storage.strategy = STORAGE_RAID0;
         m->s.config.instance.storage.mount_path = (char *)"/mnt/k8s-volumes/stores";
-        ASSERT_REFUSED(m, "EMOUNT: spec.instance.localStorage.mountPath: /mnt/k8s-volumes/stores, where instance stores are mounted, and /mnt/k8s-volumes");
+        ASSERT_REFUSED(m, "EMOUNT: spec.instance.localStorage.mountPath: /mnt/k8s-volumes/stores, the mount point of instance stores, and /mnt/k8s-volumes");
         m->s.config.instance.storage.mount_path = (char *)"/mnt";
-        ASSERT_REFUSED(m, "/mnt, where instance stores are mounted, and /mnt/k8s-volumes, where volumes are, lie one in the other");
+        ASSERT_REFUSED(m, "/mnt, the mount point of instance stores, and /mnt/k8s-volumes, that of volumes, contain one another");
         m->s.config.instance.storage.strategy = STORAGE_NONE;
         ASSERT_PLANNED(m);
 }
@@ -374,7 +374,7 @@ TEST(bound_without_its_place) {
         set_content(&m->disks[1], "xfs", NULL);
         add_mount(m, "/data", "259:1", "/data");
         add_mount(m, "/opt/models", "259:1", "/opt-models");
-        ASSERT_REFUSED(m, "is seen at /data, but its place " XVDB " was unmounted: reboot, or mount it there again (`mount /dev/nvme1n1 " XVDB "`)");
+        ASSERT_REFUSED(m, "is mounted at /data, but its place " XVDB " was unmounted: reboot, or mount it there again (`mount /dev/nvme1n1 " XVDB "`)");
         _free_ char *all = texts(&m->s.diag);
         ASSERT_TRUE(!strstr(all, "attach another one"));
         add_mount(m, XVDB, "259:1", "/");
@@ -390,14 +390,14 @@ TEST(a_kernels_name) {
         m->disks[1].names = m->names[1] = LIST("nvme1n1", "vol-0b", "xvdb");
         ASSERT_PLANNED(m);
         _free_ char *all = texts(&m->s.plan->warnings);
-        ASSERT_CONTAINS(all, "kernel-name: spec.instance.storage.volumes[0]: /dev/nvme1n1 is the kernel's name, which may mean another volume at the next boot; "
-                             "today it is vol-0b, xvdb: name that as device");
+        ASSERT_CONTAINS(all, "kernel-name: spec.instance.storage.volumes[0]: /dev/nvme1n1 is a kernel name, which may mean another volume at the next boot; "
+                             "now it is vol-0b, xvdb: name that as device");
 }
 
 TEST(too_small) {
         WANTED(m, "/data");
         *directory(m, "/data") = (Directory){ .path = (char *)"/data", .kind = DIRECTORY_THERE, .bytes = 200 * GB };
-        ASSERT_REFUSED(m, "200 GB are to move to the volume /dev/sdb (/data 200 GB), which holds 95 GB: remove what is not needed, or attach a larger one");
+        ASSERT_REFUSED(m, "200 GB must move to the volume /dev/sdb (/data 200 GB), which has room for 95 GB: remove what you do not need, or attach a larger one");
         set_content(&m->disks[1], "xfs", NULL);
         ASSERT_PLANNED(m);              /* it has something of its own, and takes nothing in */
 }
@@ -405,9 +405,9 @@ TEST(too_small) {
 TEST(programs_that_are_missing) {
         WANTED(m, "/data");
         m->s.host.storage.programs = NULL;
-        ASSERT_REFUSED(m, "mkfs.xfs is not in this image");
+        ASSERT_REFUSED(m, "mkfs.xfs is missing in this image");
         set_content(&m->disks[1], "xfs", NULL);
-        ASSERT_REFUSED(m, "cp is not in this image, and what the directory holds has to be copied to the volume");
+        ASSERT_REFUSED(m, "cp is missing in this image: the plan copies the directory to the volume");
         add_mount(m, XVDB, "259:1", "/");
         add_mount(m, "/data", "259:1", "/");
         ASSERT_PLANNED(m);

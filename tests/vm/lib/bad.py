@@ -89,7 +89,7 @@ def idle_controller(node):
         os.makedirs(f'{address}/nvme/nvme{i}' + f'/nvme{i}n1' * (i < 3))
     sh('mount', '--bind', fake, bus)
     node.configure(expected=0)
-    yield 'EDISKS', ['1 of 4 instance stores is missing', 'the PCI bus', disks()[0].serial, 'no disk came of the controllers at 0000:7f:03.0.'], False
+    yield 'EDISKS', ['1 of 4 instance stores is missing', 'the PCI bus', disks()[0].serial, 'no disk of the controllers at 0000:7f:03.0.'], False
     sh('umount', bus)
 
 
@@ -221,7 +221,7 @@ def too_much_to_move(node):
     storage.plug([])
     node.configure('RAID0', 1, 'ext4')
     fill(CONTAINERD + '/large', 60)
-    yield 'EMOVE', ['are to move to the instance stores', f'{CONTAINERD} 63', 'which hold 47.8 MB'], False
+    yield 'EMOVE', ['must move to the instance stores', f'{CONTAINERD} 63', 'room for 47.8 MB'], False
     os.unlink(CONTAINERD + '/large')
     t.remove()
 
@@ -264,7 +264,7 @@ def array_of_metadata(version):
         sh(MDADM, '--create', '/dev/md/kubernetes', '--run', '--homehost=any', '--name=kubernetes', f'--metadata={version}', '--level=0',
            f'--raid-devices={len(names)}', *('/dev/' + n for n in names))
         settle()
-        yield 'EDISKUSED', ['other metadata than 1.2', *names], False
+        yield 'EDISKUSED', ['or metadata 1.2 is not ours', *names], False
     case.__doc__ = f'an array named kubernetes, with metadata {version}'
     case.__name__ = f'array_of_metadata_{version.replace(".", "_")}'
     return case

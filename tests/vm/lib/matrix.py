@@ -202,8 +202,8 @@ class Matrix:
             self.node.n += 1
         else:
             enough = self.strategy == 'RAID0' or self.n > 4
-            found = self.node.complaints_refused('EDISKS', [f'has {self.n} members, and only {self.n - 1} instance store' if enough else
-                                                            f'needs at least four instance stores, and here are {self.n - 1}'], before)
+            found = self.node.complaints_refused('EDISKS', [f'has {self.n} members, but only {self.n - 1} instance store' if enough else
+                                                            f'needs at least four instance stores, but here are {self.n - 1}'], before)
         self.node.off()
         self.node.kept = {**kept, **self.node.kept}
         self.node.configure()
@@ -342,7 +342,7 @@ class Matrix:
         self.as_nodeadm()
         self.reboot('nodeadm')
         found = self.boot(AGAIN, self.tools('cp'), 'xfs')
-        kept = f'carries xfs and is not made anew as {self.fs}' in self.node.last.err
+        kept = f'holds xfs and stays that, not {self.fs}' in self.node.last.err
         return found if kept else [*found, f'nobody says that xfs is kept: {self.node.last.err}']
 
     def foreign_array(self):
