@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # conf/NAME.csv → C: awk -f conf/tables.awk -v table=NAME conf/NAME.csv. What the structs are stands in src/host/tables.h,
-# host.h, aws.h, health/pci-id.h, config/kubelet.h and config/containerd.h. Anything unexpected in a cell, and rows out of order where the program searches by halving, fail the build here.
-BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\n#include \"" (table == "partitions" ? "aws/internal.h" : table == "hbm-chips" ? "health/pci-id.h" : table ~ /^kubelet|^feature/ ? "config/kubelet.h" : table == "containerd-settings" ? "config/containerd.h" : "host/tables.h") "\"\n" }
+# host.h, aws.h, health/health.h, config/kubelet.h and config/containerd.h. Anything unexpected in a cell, and rows out of order where the program searches by halving, fail the build here.
+BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\n#include \"" (table == "partitions" ? "aws/internal.h" : table == "hbm-chips" ? "health/health.h" : table ~ /^kubelet|^feature/ ? "config/kubelet.h" : table == "containerd-settings" ? "config/containerd.h" : "host/tables.h") "\"\n" }
 BEGIN {
         name = table; gsub(/-/, "_", name); sub(/^kubelet_|^feature_|^containerd_/, "&known_", name); sub(/^feature/, "kubelet", name)
         packed = name ~ /_known_/

@@ -22,8 +22,7 @@ void finding_add(Findings *f, const char *word, const char *address, bool unusab
 }
 
 void findings_excuse(Findings *f, const char *address) {
-        for (size_t i = 0; i < f->n; i++) {
-                Finding *one = &f->items[i];
+        for (Finding *one = f->items; one < f->items + f->n; one++) {
                 if (!one->unusable || !streq(one->address, address))
                         continue;
                 RENEW(one->text, xasprintf("%.*s. Its driver needs no action now; replace the instance if it "

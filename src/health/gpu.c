@@ -20,8 +20,6 @@ typedef struct Look {
 
 #define FOUND(l, word, unusable, ...) finding_add((l)->f, word, (l)->gpu->address, unusable, __VA_ARGS__)
 
-/* ---- fabric ---- */
-
 /* Two bits each of NVML_GPU_FABRIC_HEALTH_MASK: 0 unknown, 1 yes, 2 no. */
 static const struct { unsigned shift; const char *word, *text; } flags[] = {
         { 0, "fabric-bandwidth", "it has reduced bandwidth in the NVLink fabric" },
@@ -30,18 +28,8 @@ static const struct { unsigned shift; const char *word, *text; } flags[] = {
         { 6, "fabric-timeout-recovery", "the NVLink fabric recovers from a timeout of one of its accesses" },
 };
 
-static const char *misconfiguration_word(unsigned mask) {
-        switch (mask >> 8 & 0xf) {
-        case 4:
-                return "fabric-partition";
-        case 5:
-                return "fabric-links";
-        default:
-                return "fabric-configuration";
-        }
-}
-
 static int look_at_fabric(Look *l) {
+        static const char *const words[16] = { [4] = "fabric-partition", [5] = "fabric-links" };
         NvmlFabric fabric = {};
         size_t before = l->f->n;
         int code = l->fabric ? nvml_fabric(l->gpu->device, &fabric) : NVML_NOT_SUPPORTED;
@@ -49,7 +37,7 @@ static int look_at_fabric(Look *l) {
                 if ((fabric.health >> flags[i].shift & 3) == 1)
                         FOUND(l, flags[i].word, false, "%s; " REPLACE, flags[i].text);
         if (fabric.misconfigured)
-                FOUND(l, misconfiguration_word(fabric.health), false,
+                FOUND(l, words[fabric.health >> 8 & 0xf] ?: "fabric-configuration", false,
                       "its NVLink fabric is misconfigured: %s; see the journal of fabric manager, on a rack "
                       "of its NMX controller",
                       fabric.misconfigured);
@@ -63,8 +51,6 @@ static int look_at_fabric(Look *l) {
                       "the driver reports limited capacity of its NVLink fabric; " REPLACE);
         return code;
 }
-
-/* ---- what the driver wants ---- */
 
 /* Each action makes the GPU unusable, except that for the IMEX domain: all GPUs of all its trays have it and
  * work, and nodes that stay out would keep the domain from forming
@@ -97,8 +83,6 @@ static int look_at_recovery(Look *l) {
                                                      : "it can be used; " REPLACE);
         return code;
 }
-
-/* ---- memory ---- */
 
 static int look_at_rows(Look *l) {
         bool pending = false, failed = false;
@@ -134,8 +118,6 @@ static int look_at_memory(Look *l) {
         return code;
 }
 
-/* ---- NVLink ---- */
-
 /* MIG instances do not use NVLink, and on A100 it is off
  * (docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide). */
 static bool is_divided(const Look *l) {
@@ -162,8 +144,6 @@ static int look_at_links(Look *l) {
                       n, l->nvlinks, n == 1 ? "is" : "are", down.data);
         return code;
 }
-
-/* ---- clocks ---- */
 
 /* Changing clocks show hardware slowdown for a moment (nvml.h), so a reason must stay. */
 static int look_at_clocks(Look *l) {
@@ -196,8 +176,6 @@ static int look_at_clocks(Look *l) {
                         FOUND(l, reasons[i].word, false, "%s; " REPLACE, reasons[i].text);
         return code;
 }
-
-/* ---- all of them ---- */
 
 /* A lost GPU does not answer any more. */
 static bool is_gone(const Look *l, int code) {

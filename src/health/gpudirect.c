@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPUDirect RDMA over EFA, in one of two ways, and GDRCopy:
+ * GPUDirect RDMA over EFA, in one of two ways, and GDRCopy; nvidia_peermem only serves Mellanox adapters.
  * - dma-buf: RDMA core since 5.12 with the open NVIDIA kernel modules, not the proprietary ones
  *   (https://docs.nvidia.com/cuda/gpudirect-rdma). aws-ofi-nccl before 1.19.2 does not use it on the first
  *   three generations of EFA (google/gvisor#13882).
  * - by the EFA driver: attribute p2p of the function names the memory provider, "NVIDIA peermem"
  *   (efa_nv_peermem), "NVIDIA" (the GPU driver), "NEURON" or none
- *   (amzn/amzn-drivers:kernel/linux/efa/src/{efa_sysfs.c,efa_nvmem_impl.h}). The EFA driver of the kernel has
- *   no such attribute.
- * nvidia_peermem only serves Mellanox adapters. */
+ *   (amzn/amzn-drivers:kernel/linux/efa/src/{efa_sysfs.c,efa_nvmem_impl.h}). The EFA driver of the kernel
+ *   lacks it. */
 #include "health/health.h"
 
 #include "base/str.h"
 #include "base/version.h"
-#include "health/pci-id.h"
 
 #include <stdio.h>
 
@@ -34,8 +32,6 @@ static char *memory_provider(const Root *root) {
         }
         return xstrdup("");
 }
-
-/* ---- GDRCopy ---- */
 
 static bool gdrcopy_installed(const Root *root) {
         static const char *const libraries[] = {
@@ -87,8 +83,6 @@ static void check_gdrcopy(const Root *root, Findings *f) {
                         "GDRCopy is installed, but its module is not loaded: small messages to and from GPUs "
                         "are slower; run `modprobe gdrdrv`, or remove GDRCopy");
 }
-
-/* ---- EFA ---- */
 
 static char *ways(const Root *root, bool open) {
         _free_ char *provider = memory_provider(root), *release = NULL;

@@ -37,14 +37,12 @@ void finding_add(Findings *f, const char *word, const char *address, bool unusab
 /* Drops unusable and the advice of findings of that device: its driver now says otherwise. */
 _nonnull_ void findings_excuse(Findings *f, const char *address);
 
-/* Checks each GPU by NVML, as far as looks (bits of HealthLook) has checks of gpu.c. nvlinks: per GPU of this
- * model, 0: not known; fabric: it belongs to one. at: called before each query, for the message of a hang;
- * may be NULL. */
+/* Checks each GPU by NVML, as far as looks (bits of HealthLook) has checks of gpu.c. nvlinks: per GPU, 0: not
+ * known; fabric: it belongs to one. at: called before each query, for the message of a hang; or NULL. */
 _nonnull(1, 6) void health_gpus(const NvmlGpus *gpus, unsigned looks, unsigned nvlinks, bool fabric,
                                 void (*at)(void *userdata, const char *gpu, const char *what), Findings *f,
                                 void *userdata);
-/* Width and speed of each link, against both ends (sysfs: max_link_*) and against devices of this kind. kind:
- * "GPU", "EFA device". */
+/* Width and speed of each link, against both ends (sysfs: max_link_*) and against siblings. kind: "GPU". */
 _nonnull_ void health_pcie(const Root *root, const char *kind, char *const *addresses, Findings *f);
 /* The kernel log since its start, for these devices and the driver. */
 _nonnull(1, 3) void health_kernel_log(const Root *root, char *const *gpus, Findings *f);
@@ -69,3 +67,12 @@ bool sxid_is_harmless(unsigned number);
 /* Records as in /dev/kmsg, one a line (torvalds/linux:Documentation/ABI/testing/dev-kmsg) → findings.
  * Changes text. gpus: sysfs addresses, which complete those of messages; may be NULL. */
 _nonnull(1, 4) void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f);
+
+/* ---- pcie.c ---- */
+/* vendor << 16
+ * device; 0: not known. */
+_nonnull_ unsigned pci_id_at(const Root *root, const char *address);
+/* A100, H100, B200 and similar (conf/hbm-chips.csv). */
+extern const unsigned char hbm_chips[];
+extern const size_t n_hbm_chips;
+bool pci_id_is_hbm_gpu(unsigned id);

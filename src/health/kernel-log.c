@@ -41,8 +41,6 @@ typedef struct Log {
         char *const *gpus;
 } Log;
 
-/* ---- addresses ---- */
-
 /* least to most hexadecimal digits, then stop; else NULL. */
 static const char *hex_field(const char *s, size_t least, size_t most, char stop, unsigned *ret) {
         size_t n = strspn(s, "0123456789abcdefABCDEF");
@@ -54,8 +52,8 @@ static const char *hex_field(const char *s, size_t least, size_t most, char stop
         return s + n + (stop != 0);
 }
 
-/* "0000:86:00", "00000000:86:00.0", also after "PCI:" → as in sysfs. A missing function is that of the GPU
- * there, or 0. */
+/* "0000:86:00", "00000000:86:00.0", "PCI:0000:…" → as in sysfs. A missing function: of the GPU there, or
+ * 0. */
 static bool parse_address(const Log *l, const char *s, char *to, size_t room) {
         unsigned domain = 0, bus = 0, device = 0, function = 0;
         if (startswith(s, "PCI:"))
@@ -84,8 +82,6 @@ static bool find_gpu(const Log *l, const char *text, char *to, size_t room) {
         return false;
 }
 
-/* ---- events ---- */
-
 static Event *event_at(Log *l, const char *word, const char *address, unsigned number) {
         for (size_t i = 0; i < l->n; i++)
                 if (streq(l->events[i].word, word) && streq(l->events[i].address, address) &&
@@ -110,8 +106,7 @@ static Event *add_event(Log *l, const char *word, const char *address, unsigned 
 }
 
 /* OGKM src/nvidia/src/kernel/gpu/gpu.c: "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset
- * Required)". Any other than 0 bars new work (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, "Error Recovery
- * and Response Flags"). */
+ * Required)". Any but 0 bars new work (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, "Error Recovery"). */
 static void recovery_changed(Log *l, const char *address, const char *text) {
         const char *to = strstr(text, ") to 0x"), *name = NULL;
         unsigned action = 0;
@@ -231,8 +226,6 @@ static void add_message(Log *l, const char *text) {
                 l->life++; /* OGKM nvlink_linux.c: the first message of a driver */
 }
 
-/* ---- records ---- */
-
 /* A record escapes a line end as "\x0a". */
 static void unescape(char *text) {
         char *to = text;
@@ -245,8 +238,6 @@ static void unescape(char *text) {
         }
         *to = 0;
 }
-
-/* ---- findings ---- */
 
 static void add_xid_finding(const Event *e, const char *when, bool unusable, Findings *f) {
         char number[24] = "";
@@ -317,8 +308,7 @@ void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f
                         add_finding(l, &l->events[i], f);
 }
 
-/* A read returns one record, or several from a file in a dump of a machine. EPIPE: lost records; the next
- * read continues. */
+/* A read returns one record, or several from a dump of a machine. EPIPE: lost records, read on. */
 static void read_records(int fd, Text *text) {
         _free_ char *buffer = xcalloc(1, 64 << 10);
         while (text->size < LOG_MAX) {

@@ -10,7 +10,6 @@
 #include "health/health.h"
 
 #include "base/str.h"
-#include "health/pci-id.h"
 
 #define RESTING_SPEED 25 /* in tenths of GT/s */
 
@@ -19,6 +18,24 @@ typedef struct Link {
         const char *address;
         unsigned id, width, width_limit, speed, speed_limit;
 } Link;
+
+/* As drivers/pci/pci-driver.c (pci_uevent) writes it: "PCI_ID=10DE:2330". */
+unsigned pci_id_at(const Root *root, const char *address) {
+        _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/uevent", address), *text = NULL;
+        const char *at = root_read(root, path, 4096, &text, NULL) < 0 ? NULL : strstr(text, "PCI_ID=");
+        char *end = NULL;
+        if (!at)
+                return 0;
+        unsigned long vendor = strtoul(at + strlen("PCI_ID="), &end, 16);
+        if (*end != ':' || vendor > UINT16_MAX)
+                return 0;
+        unsigned long device = strtoul(end + 1, &end, 16);
+        return device > UINT16_MAX ? 0 : (unsigned)(vendor << 16 | device);
+}
+
+bool pci_id_is_hbm_gpu(unsigned id) {
+        return id >> 16 == 0x10de && memchr(hbm_chips, (int)(id >> 8 & 0xff), n_hbm_chips);
+}
 
 static unsigned parse_width(const char *text) {
         uint64_t n = 0;
@@ -56,27 +73,19 @@ static unsigned limit_at(const Root *root, const char *address, const char *name
         return MIN(own, above);
 }
 
-static unsigned width_of(const Link *l) {
-        return l->width;
-}
-
-static unsigned speed_of(const Link *l) {
-        return l->speed;
-}
-
 /* The least value of three quarters of the devices of this model, if more than this one; else 0. Not half of
  * them: cards of a model may be wired in two ways (on p6e-gb200 every other one has half the rate:
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html). */
-static unsigned most_have(const Link *links, size_t n, const Link *l, unsigned (*value)(const Link *l)) {
-        unsigned all = 0, more = 0, least = 0;
-        for (size_t i = 0; i < n; i++)
-                if (links[i].id == l->id && value(&links[i]) > 0) {
-                        all++;
-                        if (value(&links[i]) > value(l)) {
-                                more++;
-                                least = least > 0 ? MIN(least, value(&links[i])) : value(&links[i]);
-                        }
-                }
+static unsigned most_have(const Link *links, size_t n, const Link *l, size_t at) {
+        unsigned all = 0, more = 0, least = 0, own = *(const unsigned *)((const char *)l + at);
+        for (size_t i = 0; i < n; i++) {
+                unsigned value = *(const unsigned *)((const char *)&links[i] + at);
+                all += links[i].id == l->id && value > 0;
+                if (links[i].id != l->id || value <= own)
+                        continue;
+                more++;
+                least = least > 0 ? MIN(least, value) : value;
+        }
         return more * 4 >= all * 3 ? least : 0;
 }
 
@@ -85,7 +94,7 @@ static unsigned most_have(const Link *links, size_t n, const Link *l, unsigned (
         "it to another host, or replace it"
 
 static void check_width(const char *kind, const Link *links, size_t n, const Link *l, Findings *f) {
-        unsigned siblings = most_have(links, n, l, width_of);
+        unsigned siblings = most_have(links, n, l, offsetof(Link, width));
         if (l->width == 0)
                 return;
         if (l->width < l->width_limit)
@@ -100,7 +109,7 @@ static void check_width(const char *kind, const Link *links, size_t n, const Lin
 }
 
 static void check_speed(const char *kind, const Link *links, size_t n, const Link *l, Findings *f) {
-        unsigned siblings = most_have(links, n, l, speed_of);
+        unsigned siblings = most_have(links, n, l, offsetof(Link, speed));
         bool built_so = l->speed_limit > 0 && l->speed >= l->speed_limit,
              rests = l->speed <= RESTING_SPEED && l->id >> 16 == 0x10de && !pci_id_is_hbm_gpu(l->id);
         if (l->speed > 0 && siblings > 0 && !built_so && !rests)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * libnvidia-ml.so.1 by dlopen: it belongs to the driver, and most nodes lack it. Layouts, numbers and
  * versions as NVIDIA documents them (https://docs.nvidia.com/deploy/nvml-api, nvml.h) or as its Python
- * bindings send them (nvidia-ml-py: pynvml.py). A struct version is its size, with its number in the highest
+ * bindings send them (nvidia-ml-py: pynvml.py). A struct version is its size, with a number in the highest
  * byte. */
 #include "nvidia/nvml.h"
 
@@ -58,6 +58,38 @@ typedef struct InstanceInfo { NvmlDevice device; unsigned id, profile; Placement
 typedef struct ComputeProfileInfo {
         unsigned id, slices, instances, processors, shared[5];
 } ComputeProfileInfo;
+
+/* NVML_FI_DEV_GET_GPU_RECOVERY_ACTION; NVML_VALUE_TYPE_UNSIGNED_INT, …_LONG, …_LONG_LONG, by driver */
+enum { FIELD_RECOVERY = 230, TYPE_UINT = 1, TYPE_ULONG, TYPE_ULLONG };
+/* nvmlMemoryErrorType_t, nvmlEccCounterType_t */
+enum { ERROR_UNCORRECTED = 1, COUNTER_VOLATILE = 0 };
+
+/* nvmlFieldValue_t */
+typedef struct FieldValue {
+        unsigned field, scope;
+        long long timestamp, latency;
+        unsigned type, code;
+        union { unsigned u; unsigned long long ull; } value;
+} FieldValue;
+_Static_assert(sizeof(FieldValue) == 40, "as nvml.h has it");
+
+#define FEATURES_MAX 3                  /* NVML_GRID_LICENSE_FEATURE_MAX_COUNT */
+typedef struct Feature {                /* nvmlGridLicensableFeature_t */
+        unsigned code, licensed;
+        char info[128], product[128];
+        unsigned enabled;
+        struct {
+                unsigned year;
+                unsigned short month, day, hour, minute, second;
+                unsigned char status;
+        } expiry;
+} Feature;
+typedef struct Features {               /* nvmlGridLicensableFeatures_t */
+        int supported;
+        unsigned n;
+        Feature items[FEATURES_MAX];
+} Features;
+_Static_assert(sizeof(Feature) == 284 && sizeof(Features) == 860, "as nvml.h has them");
 
 _Static_assert(STRUCT_VERSION(FabricInfo2, 2) == 0x02000024 && STRUCT_VERSION(FabricInfo3, 3) == 0x03000028,
                "as pynvml.py has them");
@@ -120,7 +152,20 @@ _Static_assert(STRUCT_VERSION(ProfileInfo2, 2) == 0x02000098, "as pynvml.py has 
           (NvmlDevice device, unsigned type, unsigned *ret))                                             \
         X(unsigned, set_application_clocks, "?nvmlDeviceSetApplicationsClocks",                          \
           (NvmlDevice device, unsigned memory, unsigned graphics))                                       \
-        X(unsigned, reset_application_clocks, "?nvmlDeviceResetApplicationsClocks", (NvmlDevice device))
+        X(unsigned, reset_application_clocks, "?nvmlDeviceResetApplicationsClocks", (NvmlDevice device)) \
+        X(unsigned, fields, "?nvmlDeviceGetFieldValues", (NvmlDevice device, int n, FieldValue *values)) \
+        X(unsigned, rows, "?nvmlDeviceGetRemappedRows",                                                  \
+          (NvmlDevice device, unsigned *ret_corrected, unsigned *ret_uncorrected, unsigned *ret_pending, \
+           unsigned *ret_failed))                                                                        \
+        X(unsigned, pages, "?nvmlDeviceGetRetiredPagesPendingStatus", (NvmlDevice device, unsigned *ret))\
+        X(unsigned, errors, "?nvmlDeviceGetTotalEccErrors",                                              \
+          (NvmlDevice device, unsigned type, unsigned counter, unsigned long long *ret))                 \
+        X(unsigned, link, "?nvmlDeviceGetNvLinkState", (NvmlDevice device, unsigned link, unsigned *ret))\
+        X(unsigned, reasons, "?nvmlDeviceGetCurrentClocksEventReasons",                                  \
+          (NvmlDevice device, unsigned long long *ret))                                                  \
+        X(unsigned, old_reasons, "?nvmlDeviceGetCurrentClocksThrottleReasons",                           \
+          (NvmlDevice device, unsigned long long *ret))                                                  \
+        X(unsigned, features, "?nvmlDeviceGetGridLicensableFeatures_v4", (NvmlDevice device, Features *ret))
 #define POINTER(type, member, name, parameters) type(*member) parameters;
 #define NAME(type, member, name, parameters) name "\0"
 static struct { NVML_FUNCTIONS(POINTER) } nvml;
@@ -128,8 +173,8 @@ enum { CLOCK_GRAPHICS = 0, CLOCK_MEMORY = 2 };  /* nvmlClockType_t */
 #define CALL(member, ...) (nvml.member ? (int)nvml.member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND)
 
 /* A library reports too little room by its code; if only by the count, this adds the code. */
-static int list_code(int code, unsigned count, unsigned room) {
-        return code == NVML_OK && count > room ? NVML_INSUFFICIENT_SIZE : code;
+static int list_code(int code, const unsigned *count, unsigned room) {
+        return code == NVML_OK && *count > room ? NVML_INSUFFICIENT_SIZE : code;
 }
 
 /* ---- loading ---- */
@@ -288,14 +333,20 @@ int nvml_fabric(NvmlDevice device, NvmlFabric *ret) {
 
 /* ---- MIG ---- */
 
-int nvml_mig_mode(NvmlDevice device, bool *ret_current, bool *ret_pending) {
-        unsigned current = 0, pending = 0;
-        int code = CALL(mig_mode, device, &current, &pending);
+/* Two flags at once. */
+static int get_flags(unsigned (*get)(NvmlDevice, unsigned *, unsigned *), NvmlDevice device, bool *ret,
+                     bool *ret_other) {
+        unsigned one = 0, other = 0;
+        int code = get ? (int)get(device, &one, &other) : NVML_FUNCTION_NOT_FOUND;
         if (code != NVML_OK)
                 return code;
-        *ret_current = current == 1;
-        *ret_pending = pending == 1;
+        *ret = one == 1;
+        *ret_other = other == 1;
         return NVML_OK;
+}
+
+int nvml_mig_mode(NvmlDevice device, bool *ret_current, bool *ret_pending) {
+        return get_flags(nvml.mig_mode, device, ret_current, ret_pending);
 }
 
 int nvml_mig_set_mode(NvmlDevice device, bool on, int *ret_activation) {
@@ -353,8 +404,7 @@ static int by_place(const void *a, const void *b) {
 static int instances_of(NvmlDevice device, const NvmlProfile *profile, NvmlInstances *to) {
         unsigned room = MIN(MAX(profile->instances, PROFILES_MAX), LIST_MAX), count = room;
         _free_ void **handles = xcalloc(room, sizeof *handles);
-        int code = CALL(instances, device, profile->id, handles, &count);
-        code = list_code(code, count, room);
+        int code = list_code(CALL(instances, device, profile->id, handles, &count), &count, room);
         for (unsigned i = 0; code == NVML_OK && i < count; i++) {
                 InstanceInfo info = {};
                 code = CALL(instance_info, handles[i], &info);
@@ -380,14 +430,12 @@ int nvml_mig_instances(NvmlDevice device, const NvmlProfile *profiles, size_t n,
 
 int nvml_mig_places(NvmlDevice device, unsigned profile, NvmlInstances *ret) {
         unsigned count = 0;
-        int code = CALL(places, device, profile, NULL, &count);
-        code = list_code(code, count, LIST_MAX);
+        int code = list_code(CALL(places, device, profile, NULL, &count), &count, LIST_MAX);
         if (code != NVML_OK)
                 return code;
         unsigned room = count;
         _free_ Placement *places = xcalloc(room, sizeof *places);
-        code = CALL(places, device, profile, places, &count);
-        code = list_code(code, count, room);
+        code = list_code(CALL(places, device, profile, places, &count), &count, room);
         if (code != NVML_OK)
                 return code;
         NvmlInstances found = { .items = xcalloc(count + 1, sizeof *found.items) };
@@ -445,7 +493,7 @@ static int compute_destroy_all(void *instance, unsigned profile) {
         void *handles[PROFILES_MAX] = {};
         unsigned count = PROFILES_MAX;
         int code = CALL(compute_instances, instance, profile, handles, &count);
-        code = list_code(code, count, PROFILES_MAX);
+        code = list_code(code, &count, PROFILES_MAX);
         for (unsigned i = 0; code == NVML_OK && i < count; i++)
                 code = CALL(compute_destroy, handles[i]);
         return code;
@@ -465,8 +513,7 @@ int nvml_mig_destroy(const NvmlInstance *instance) {
 
 int nvml_mig_most(NvmlDevice device, unsigned *ret) {
         unsigned most = 0;
-        int code = CALL(mig_most, device, &most);
-        code = list_code(code, most, LIST_MAX);
+        int code = list_code(CALL(mig_most, device, &most), &most, LIST_MAX);
         if (code == NVML_OK)
                 *ret = most;
         return code;
@@ -480,12 +527,16 @@ int nvml_mig_device(NvmlDevice device, unsigned number, NvmlDevice *ret) {
 
 /* ---- clocks ---- */
 
-int nvml_persistence(NvmlDevice device, bool *ret) {
+static int get_flag(unsigned (*get)(NvmlDevice, unsigned *), NvmlDevice device, bool *ret) {
         unsigned on = 0;
-        int code = CALL(persistence, device, &on);
+        int code = get ? (int)get(device, &on) : NVML_FUNCTION_NOT_FOUND;
         if (code == NVML_OK)
                 *ret = on == 1;
         return code;
+}
+
+int nvml_persistence(NvmlDevice device, bool *ret) {
+        return get_flag(nvml.persistence, device, ret);
 }
 
 int nvml_set_persistence(NvmlDevice device, bool on) {
@@ -493,13 +544,7 @@ int nvml_set_persistence(NvmlDevice device, bool on) {
 }
 
 int nvml_auto_boost(NvmlDevice device, bool *ret, bool *ret_default) {
-        unsigned on = 0, by_default = 0;
-        int code = CALL(auto_boost, device, &on, &by_default);
-        if (code == NVML_OK) {
-                *ret = on == 1;
-                *ret_default = by_default == 1;
-        }
-        return code;
+        return get_flags(nvml.auto_boost, device, ret, ret_default);
 }
 
 int nvml_set_auto_boost(NvmlDevice device, bool on) {
@@ -516,14 +561,12 @@ static unsigned highest(const unsigned *clocks, unsigned n) {
 
 int nvml_highest_clocks(NvmlDevice device, unsigned *ret_memory, unsigned *ret_graphics) {
         unsigned clocks[CLOCKS_MAX] = {}, n = CLOCKS_MAX;
-        int code = CALL(memory_clocks, device, &n, clocks);
-        code = list_code(code, n, CLOCKS_MAX);
+        int code = list_code(CALL(memory_clocks, device, &n, clocks), &n, CLOCKS_MAX);
         if (code != NVML_OK)
                 return code;
         unsigned memory = highest(clocks, n);
         n = CLOCKS_MAX;
-        code = CALL(graphics_clocks, device, memory, &n, clocks);
-        code = list_code(code, n, CLOCKS_MAX);
+        code = list_code(CALL(graphics_clocks, device, memory, &n, clocks), &n, CLOCKS_MAX);
         if (code != NVML_OK)
                 return code;
         *ret_memory = memory;
@@ -559,4 +602,78 @@ int nvml_set_application_clocks(NvmlDevice device, unsigned memory, unsigned gra
 
 int nvml_reset_application_clocks(NvmlDevice device) {
         return CALL(reset_application_clocks, device);
+}
+
+/* ---- health ---- */
+
+int nvml_recovery(NvmlDevice device, unsigned *ret) {
+        FieldValue value = { .field = FIELD_RECOVERY };
+        int code = CALL(fields, device, 1, &value);
+        if (code == NVML_OK)
+                code = (int)value.code;
+        if (code == NVML_OK && (value.type < TYPE_UINT || value.type > TYPE_ULLONG))
+                code = NVML_NOT_SUPPORTED;
+        if (code == NVML_OK)
+                *ret = value.type == TYPE_UINT ? value.value.u : (unsigned)value.value.ull;
+        return code;
+}
+
+int nvml_remapped_rows(NvmlDevice device, bool *ret_pending, bool *ret_failed) {
+        unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+        int code = CALL(rows, device, &corrected, &uncorrected, &pending, &failed);
+        if (code == NVML_OK) {
+                *ret_pending = pending;
+                *ret_failed = failed;
+        }
+        return code;
+}
+
+int nvml_retired_pages(NvmlDevice device, bool *ret_pending) {
+        return get_flag(nvml.pages, device, ret_pending);
+}
+
+int nvml_uncorrected_errors(NvmlDevice device, uint64_t *ret) {
+        unsigned long long n = 0;
+        int code = CALL(errors, device, ERROR_UNCORRECTED, COUNTER_VOLATILE, &n);
+        if (code == NVML_OK)
+                *ret = n;
+        return code;
+}
+
+int nvml_link_is_up(NvmlDevice device, unsigned link, bool *ret) {
+        unsigned up = 0;
+        int code = CALL(link, device, link, &up);
+        if (code == NVML_OK)
+                *ret = up == 1;
+        return code;
+}
+
+/* Drivers before R535 have the old name. */
+int nvml_clock_reasons(NvmlDevice device, uint64_t *ret) {
+        unsigned long long reasons = 0;
+        int code = CALL(reasons, device, &reasons);
+        if (code == NVML_FUNCTION_NOT_FOUND)
+                code = CALL(old_reasons, device, &reasons);
+        if (code == NVML_OK)
+                *ret = reasons;
+        return code;
+}
+
+/* ---- licences ---- */
+
+/* One of several features has the licence. */
+int nvml_license(NvmlDevice device, NvmlLicense *ret) {
+        Features all = {};
+        int code = CALL(features, device, &all);
+        if (code != NVML_OK)
+                return code;
+        *ret = (NvmlLicense){ .supported = all.supported };
+        for (unsigned i = 0; i < MIN(all.n, FEATURES_MAX) && !ret->licensed; i++) {
+                const Feature *f = &all.items[i];
+                ret->licensed = f->licensed;
+                if (f->licensed || f->enabled)
+                        snprintf(ret->product, sizeof ret->product, "%.*s", (int)sizeof f->product - 1,
+                                 f->product);
+        }
+        return NVML_OK;
 }

@@ -2,8 +2,7 @@
 #pragma once
 /* The NVIDIA management library (https://docs.nvidia.com/deploy/nvml-api), loaded on demand. Functions return
  * its codes, NVML_OK or a positive number, unless noted; outputs are untouched on failure.
- * NVML_FUNCTION_NOT_FOUND: the library is too old. It is safe on several threads; a call may hang as long as
- * the driver does. */
+ * NVML_FUNCTION_NOT_FOUND: the library is too old. Thread-safe; a call may hang with the driver. */
 #include "base/macro.h"
 
 enum { /* nvmlReturn_t, as far as used */
@@ -90,8 +89,7 @@ _must_check_ _nonnull_ int nvml_mig_instances(NvmlDevice device, const NvmlProfi
 void nvml_instances_done(NvmlInstances *i);
 /* Possible places: sets only start and size. */
 _must_check_ _nonnull_ int nvml_mig_places(NvmlDevice device, unsigned profile, NvmlInstances *ret);
-/* Makes a GPU instance with one compute instance over all of it. place NULL: the driver chooses. Leaves
- * nothing behind on failure. */
+/* Makes a GPU instance with one compute instance over all of it; nothing on failure. place NULL: any. */
 _must_check_ _nonnull(1, 2) int nvml_mig_create(NvmlDevice device, const NvmlProfile *profile,
                                                 const NvmlInstance *place);
 /* Does one compute instance take all of it? */
@@ -118,9 +116,7 @@ _must_check_ _nonnull_ int nvml_default_clocks(NvmlDevice device, unsigned *ret_
 _must_check_ int nvml_set_application_clocks(NvmlDevice device, unsigned memory, unsigned graphics);
 _must_check_ int nvml_reset_application_clocks(NvmlDevice device);
 
-/* ---- nvml-license.c ---- */
-/* Licences of GRID drivers; after nvml_open(). */
-
+/* ---- licences of GRID drivers ---- */
 typedef struct NvmlLicense {
         bool supported;                 /* false: not a GRID driver */
         bool licensed;
@@ -128,9 +124,8 @@ typedef struct NvmlLicense {
 } NvmlLicense;
 _must_check_ _nonnull_ int nvml_license(NvmlDevice device, NvmlLicense *ret);
 
-/* ---- nvml-health.c ---- */
-/* Health of a GPU, between nvml_open() and nvml_close(). NVML_NOT_SUPPORTED mostly means that a GPU, driver
- * or mode (MIG) lacks the value. */
+/* ---- health ---- */
+/* Between nvml_open() and nvml_close(). NVML_NOT_SUPPORTED: GPU, driver or mode (MIG) lacks the value. */
 
 /* nvmlDeviceGpuRecoveryAction_t */
 typedef enum NvmlRecovery {

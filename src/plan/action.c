@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The action types, a row each. The family says how its member of the union is freed, printed and named in
- * the plan id. */
+/* The action types, a row each. The family frees, prints and names its member of the union. */
 #include "plan/action.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -19,14 +18,33 @@ DEFINE_STRING_TABLE(phase, Phase, "config", "devices", "run")
 DEFINE_STRING_TABLE(step_state, StepState, "unknown", "keep", "make", "remake", "assemble", "repair")
 DEFINE_STRING_TABLE(live, Live, "none", "keep", "create", "change", "remove", "unknown")
 
+/* A text or a vector of texts in the union: freed, and shown unless it has no key. */
+typedef struct Part { const char *key; size_t at; bool list; } Part;
+#define AT(member) offsetof(Action, member)
+#define TEXT(key, member) { key, _Generic(((Action *)0)->member, char *: AT(member)), false }
+#define LIST(key, member) { key, _Generic(((Action *)0)->member, char **: AT(member)), true }
+
 typedef struct Family {
         ActionKind kind;                                /* 0: other */
-        void (*done)(Action *a);
-        void (*put)(json_t *into, const Action *a);
+        const Part *parts; size_t n;
+        bool named;                                     /* the parts are in the plan id */
+        void (*done)(Action *a);                        /* frees the rest; or NULL */
+        void (*put)(json_t *into, const Action *a);     /* NULL: put_common() and the parts */
         /* Adds its part of the plan id to the action (all) or to `device` in it; or NULL. */
         void (*name)(json_t *all, json_t *device, const Action *a);
         uint64_t (*more_usec)(const Action *a);         /* or NULL */
 } Family;
+#define PARTS(m) .parts = (m), .n = ARRAY_SIZE(m)
+
+static void put_parts(json_t *into, const Action *a, const Part *parts, size_t n) {
+        for (const Part *m = parts; m < parts + n; m++) {
+                const void *at = (const char *)a + m->at;
+                if (m->key && m->list)
+                        json_set_list(into, m->key, *(char *const *const *)at);
+                else if (m->key)
+                        json_set_text(into, m->key, *(char *const *)at);
+        }
+}
 
 static void put_flag(json_t *into, const char *key, bool flag) {
         if (flag)
@@ -47,14 +65,10 @@ static void put_common(json_t *into, const Action *a) {
                 json_set_text(into, "class", gpu_class_to_string(a->class));
 }
 
-static const Family plain = { .put = put_common };
-static const Family manager = { .kind = ACTION_OF_UNITS, .put = put_common };
+static const Family plain = {};
+static const Family manager = { .kind = ACTION_OF_UNITS };
 
 /* ---- files ---- */
-
-static void file_done(Action *a) {
-        free(a->file.content);
-}
 
 static void put_mode(json_t *into, const Action *a) {
         char text[8];
@@ -96,11 +110,12 @@ static void name_file(json_t *all, _unused_ json_t *device, const Action *a) {
         json_object_set_new(all, "mode", json_integer(a->file.mode));
 }
 
+static const Part file_parts[] = { TEXT(NULL, file.content) };
 static const Family files = {
-        .kind = ACTION_OF_FILES, .done = file_done, .put = put_file, .name = name_file,
+        .kind = ACTION_OF_FILES, PARTS(file_parts), .put = put_file, .name = name_file,
 };
 static const Family blocks = {
-        .kind = ACTION_OF_FILES, .done = file_done, .put = put_block, .name = name_file,
+        .kind = ACTION_OF_FILES, PARTS(file_parts), .put = put_block, .name = name_file,
 };
 
 json_t *action_file_to_json(const Action *a) {
@@ -113,10 +128,6 @@ json_t *action_file_to_json(const Action *a) {
 
 /* ---- units ---- */
 
-static void unit_done(Action *a) {
-        strv_free(a->unit.reads);
-}
-
 static void put_unit(json_t *into, const Action *a) {
         if (*a->unit.inputs && !a->secret)
                 json_set_text(into, "inputs", a->unit.inputs);
@@ -127,40 +138,32 @@ static void name_unit(json_t *all, _unused_ json_t *device, const Action *a) {
         json_set_text(all, "inputs", a->unit.inputs);
 }
 
+static const Part unit_parts[] = { LIST(NULL, unit.reads) };
 static const Family units = {
-        .kind = ACTION_OF_UNITS, .done = unit_done, .put = put_unit, .name = name_unit,
+        .kind = ACTION_OF_UNITS, PARTS(unit_parts), .put = put_unit, .name = name_unit,
 };
 
 /* ---- storage: the state of disks is not in the plan id ---- */
 
+static const Part storage_parts[] = {
+        LIST("disks", storage.disks),           LIST("serials", storage.serials),
+        LIST("blank", storage.blank),           TEXT("array", storage.running),
+        TEXT("arrayUuid", storage.array_uuid),  TEXT("device", storage.device),
+        TEXT("level", storage.level),           TEXT("filesystem", storage.filesystem),
+        TEXT("uuid", storage.uuid),             TEXT("source", storage.source),
+        LIST(NULL, storage.files),
+};
+
 static void storage_done(Action *a) {
-        char *strings[] = { a->storage.running,    a->storage.array_uuid, a->storage.level,
-                            a->storage.filesystem, a->storage.uuid,       a->storage.source,
-                            a->storage.device };
-        for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-                free(strings[i]);
         for (size_t i = 0; i < a->storage.n_moves; i++)
                 FREE_ALL(a->storage.moves[i].from, a->storage.moves[i].name);
         free(a->storage.moves);
-        strv_free(a->storage.disks);
-        strv_free(a->storage.serials);
-        strv_free(a->storage.blank);
-        strv_free(a->storage.files);
 }
 
 static void put_storage(json_t *into, const Action *a) {
         json_set_text(into, "with", a->with);
         json_set_text(into, "state", step_state_to_string(a->storage.state));
-        json_set_list(into, "disks", a->storage.disks);
-        json_set_list(into, "serials", a->storage.serials);
-        json_set_list(into, "blank", a->storage.blank);
-        json_set_text(into, "array", a->storage.running);
-        json_set_text(into, "arrayUuid", a->storage.array_uuid);
-        json_set_text(into, "device", a->storage.device);
-        json_set_text(into, "level", a->storage.level);
-        json_set_text(into, "filesystem", a->storage.filesystem);
-        json_set_text(into, "uuid", a->storage.uuid);
-        json_set_text(into, "source", a->storage.source);
+        put_parts(into, a, storage_parts, ARRAY_SIZE(storage_parts));
         put_flag(into, "volume", a->storage.volume);
         put_flag(into, "lenient", a->lenient);
 }
@@ -182,32 +185,18 @@ static uint64_t move_more_usec(const Action *a) {
         return MIN(a->storage.bytes / MOVE_RATE * USEC_PER_SEC, MOVE_MORE_MAX);
 }
 
-static const Family storage = { .kind = ACTION_OF_STORAGE, .done = storage_done, .put = put_storage };
-static const Family moving = { .kind = ACTION_OF_STORAGE, .done = storage_done, .put = put_moves,
+#define STORAGE PARTS(storage_parts), .done = storage_done
+static const Family storage = { .kind = ACTION_OF_STORAGE, STORAGE, .put = put_storage };
+static const Family moving = { .kind = ACTION_OF_STORAGE, STORAGE, .put = put_moves,
                                .more_usec = move_more_usec };
-static const Family stops = { .kind = ACTION_OF_UNITS, .done = storage_done, .put = put_storage };
+static const Family stops = { .kind = ACTION_OF_UNITS, STORAGE, .put = put_storage };
 
 /* ---- images ---- */
 
-static void image_import_done(Action *a) {
-        FREE_ALL(a->image.socket, a->image.snapshotter);
-        strv_free(a->image.options);
-}
-
-static void put_image(json_t *into, const Action *a) {
-        put_common(into, a);
-        json_set_text(into, "socket", a->image.socket);
-        json_set_text(into, "snapshotter", a->image.snapshotter);
-        json_set_list(into, "words", a->image.options);
-}
-
-static void name_image(_unused_ json_t *all, json_t *device, const Action *a) {
-        json_set_text(device, "socket", a->image.socket);
-        json_set_text(device, "snapshotter", a->image.snapshotter);
-        json_set_list(device, "words", a->image.options);
-}
-
-static const Family image = { .done = image_import_done, .put = put_image, .name = name_image };
+static const Part image_parts[] = {
+        TEXT("socket", image.socket), TEXT("snapshotter", image.snapshotter), LIST("words", image.options),
+};
+static const Family image = { PARTS(image_parts), .named = true };
 
 /* ---- huge pages ---- */
 
@@ -233,10 +222,11 @@ static const Family hugepages = { .put = put_pages, .name = name_pages };
 
 /* ---- devices ---- */
 
+static const Part device_parts[] = {
+        LIST("words", device.parameters), LIST("devices", device.seen), LIST(NULL, device.efa),
+};
+
 static void device_done(Action *a) {
-        strv_free(a->device.seen);
-        strv_free(a->device.efa);
-        strv_free(a->device.parameters);
         for (size_t i = 0; i < a->device.n_layouts; i++)
                 strv_free(a->device.layouts[i].profiles);
         free(a->device.layouts);
@@ -254,8 +244,7 @@ static void put_device(json_t *into, const Action *a) {
         put_common(into, a);
         if (a->device.count > 0)
                 json_object_set_new(into, "count", json_integer(a->device.count));
-        json_set_list(into, "words", a->device.parameters);
-        json_set_list(into, "devices", a->device.seen);
+        put_parts(into, a, device_parts, ARRAY_SIZE(device_parts));
         if (a->device.n_layouts > 0)
                 json_object_set_new(into, "layouts", layouts_json(a));
 }
@@ -269,7 +258,8 @@ static void name_device(_unused_ json_t *all, json_t *device, const Action *a) {
         json_set_list(device, "words", a->device.parameters);
 }
 
-static const Family devices = { .done = device_done, .put = put_device, .name = name_device };
+static const Family devices = { PARTS(device_parts), .done = device_done, .put = put_device,
+                                .name = name_device };
 
 static void census_done(Action *a) {
         for (size_t i = 0; i < a->census.n; i++)
@@ -291,41 +281,15 @@ static void put_census(json_t *into, const Action *a) {
 
 static const Family census = { .done = census_done, .put = put_census };
 
-static void words_done(Action *a) {
-        strv_free(a->words);
-}
-
-static void put_words(json_t *into, const Action *a) {
-        put_common(into, a);
-        json_set_list(into, "words", a->words);
-}
-
-static void name_words(_unused_ json_t *all, json_t *device, const Action *a) {
-        json_set_list(device, "words", a->words);
-}
-
-static const Family words = { .done = words_done, .put = put_words, .name = name_words };
-
-static void taints_done(Action *a) {
-        strv_free(a->node.taints);
-}
-
-static void put_taints(json_t *into, const Action *a) {
-        put_common(into, a);
-        json_set_list(into, "words", a->node.taints);
-}
-
-static void name_taints(_unused_ json_t *all, json_t *device, const Action *a) {
-        json_set_list(device, "words", a->node.taints);
-}
-
-static const Family taints = { .done = taints_done, .put = put_taints, .name = name_taints };
+static const Part word_parts[] = { LIST("words", words) };
+static const Part taint_parts[] = { LIST("words", node.taints) };
+static const Family words = { PARTS(word_parts), .named = true };
+static const Family taints = { PARTS(taint_parts), .named = true };
 
 /* ---- the types ---- */
 
 /* The usual time with eight GPUs. Fabric manager waits up to 30 s for GPUs (pytorch/ci-infra#552) and sleeps
- * 5 s after NVLSM starts; the rest comes from the fakes of tests/bench/boot.py. Only large differences
- * matter. */
+ * 5 s after NVLSM starts; the rest comes from the fakes of tests/bench/boot.py. */
 #define USUAL(...) .usual = (const ActionUsual[]){ __VA_ARGS__, {} }
 #define TAKES(msec) USUAL({ NULL, msec })
 #define NEEDS(...) .needs = (const ActionNeed[]){ __VA_ARGS__, {} }
@@ -447,11 +411,17 @@ static json_t *live_json(const Action *a) {
 }
 
 json_t *action_to_json(const Action *a) {
+        const Family *family = action_row(a->type)->family;
         json_t *j = json_pack("{ss ss ss ss ss ss so sI}", "id", a->id, "phase", phase_to_string(a->phase),
                               "type", action_type_to_string(a->type), "group", a->group, "target", a->target,
                               "why", a->why, "after", json_list(a->after), "timeoutMs",
                               (json_int_t)(a->deadline_usec / USEC_PER_MSEC));
-        action_row(a->type)->family->put(j, a);
+        if (family->put)
+                family->put(j, a);
+        else {
+                put_common(j, a);
+                put_parts(j, a, family->parts, family->n);
+        }
         if (a->live != LIVE_NONE)
                 json_object_set_new(j, "live", live_json(a));
         return j;
@@ -467,7 +437,9 @@ json_t *action_canonical(const Action *a) {
                                 phase_to_string(a->phase), "after", json_list(a->after), "deadline",
                                 (json_int_t)a->deadline_usec, "content", "", "mode", 0, "inputs", "", "with",
                                 a->with ?: "", "device", own);
-        if (family->name)
+        if (family->named)
+                put_parts(own, a, family->parts, family->n);
+        else if (family->name)
                 family->name(all, own, a);
         return all;
 }
@@ -478,6 +450,13 @@ void action_done(Action *a) {
         strv_free(a->after);
         strv_free(a->after_any);
         FREE_ALL(a->timed_from, a->live_why, a->diff);
+        for (const Part *m = family->parts; m < family->parts + family->n; m++) {
+                void *at = (char *)a + m->at;
+                if (m->list)
+                        strv_free(*(char ***)at);
+                else
+                        free(*(char **)at);
+        }
         if (family->done)
                 family->done(a);
 }

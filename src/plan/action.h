@@ -11,28 +11,20 @@ DECLARE_STRING_TABLE(phase, Phase);
 
 typedef enum ActionType {
         ACTION_WRITE_FILE,      /* target: path; file */
-        ACTION_WRITE_BLOCK,     /* target: path; file.content between markers in a file that others own too;
-                                 * empty: no block */
-        ACTION_PRUNE_FILES,     /* target: the manifest; removes files of an earlier plan that this one does
-                                 * not write */
+        ACTION_WRITE_BLOCK,     /* target: path; file.content, between markers; empty: no block */
+        ACTION_PRUNE_FILES,     /* target: manifest; removes files that only earlier plans wrote */
         ACTION_RELOAD_MANAGER,  /* target: "systemd"; daemon-reload when units or drop-ins changed */
         ACTION_RESTART_UNIT,    /* target: unit; restarted if it runs and unit.inputs changed (resolved) */
-        ACTION_START_UNIT,      /* target: unit; restarted when unit.inputs changed since its start; with:
-                                 * containerd socket, if not CONTAINERD_SOCKET */
-        ACTION_STOP_UNIT,       /* target: unit that must not run while its state moves to another disk;
-                                 * storage.state; STEP_KEEP: nothing moves */
+        ACTION_START_UNIT,      /* target: unit; restarted when unit.inputs changed; with: its socket */
+        ACTION_STOP_UNIT,       /* target: unit that stops while its state moves; storage.state */
         ACTION_CREATE_RAID,     /* target: "/dev/md/kubernetes"; storage */
-        ACTION_MAKE_FILESYSTEM, /* target: "/dev/md/kubernetes", or the mount point of the one disk;
-                                 * storage */
+        ACTION_MAKE_FILESYSTEM, /* target: "/dev/md/kubernetes", or a mount point; storage */
         ACTION_MOUNT,           /* target: directory; storage */
-        ACTION_GROW_FILESYSTEM, /* target: mount point; storage; unchanged where the file system fills its
-                                 * device */
+        ACTION_GROW_FILESYSTEM, /* target: mount point; storage; unchanged if it fills its device */
         ACTION_MOVE_FILES,      /* target: directory on the disks; storage.moves */
         ACTION_BIND,            /* target: directory that storage.source is bound over, shared */
-        ACTION_IMPORT_IMAGE,    /* target: archive, if the AMI has one; with: the image name, which containerd
-                                 * pins; image */
-        ACTION_MASK_UNIT,       /* target: unit; stopped, and masked until the next boot; unchanged where it
-                                 * does not exist */
+        ACTION_IMPORT_IMAGE,    /* target: archive of the AMI; with: the name to pin; image */
+        ACTION_MASK_UNIT,       /* target: unit; stopped, and masked until the next boot */
         ACTION_UNMASK_UNIT,     /* target: unit that an earlier run of this boot masked */
         ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work; waits for it, never starts
                                  * it; fails if it failed; unchanged if it does not exist or has no job */
@@ -40,42 +32,29 @@ typedef enum ActionType {
         ACTION_SET_SYSCTL,      /* target: "vm.max_map_count"; with: its value */
         ACTION_RESERVE_PAGES,   /* target: "1Gi", "2Mi on node 0"; pages */
         ACTION_LOAD_MODULE,     /* target: kernel module */
-        ACTION_CHECK_MACHINE,   /* target: "devices"; census; fails with the cause of the first missing
-                                 * device */
-        ACTION_CHECK_EFA,       /* target: "efa"; the driver has each EFA function of device.seen and
-                                 * device.count of them */
-        ACTION_CHECK_DRIVER,    /* target: "nvidia"; loaded with device.parameters and bound to each GPU of
-                                 * device.seen */
-        ACTION_CHECK_VERSIONS,  /* target: "nvidia"; programs in words match the driver version; nvlsm only
-                                 * has to exist */
-        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*"; device.count nodes of that prefix; none is
-                                 * always a failure */
+        ACTION_CHECK_MACHINE,   /* target: "devices"; census; the first missing device is the cause */
+        ACTION_CHECK_EFA,       /* target: "efa"; the driver has all of device.seen and device.count */
+        ACTION_CHECK_DRIVER,    /* target: "nvidia"; loaded with device.parameters, on device.seen */
+        ACTION_CHECK_VERSIONS,  /* target: "nvidia"; words match the driver, but nvlsm only exists */
+        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*"; device.count; none always fails */
         ACTION_AWAIT_FABRIC,    /* target: "fabric"; NVML: all device.count GPUs have joined; class */
-        ACTION_AWAIT_LICENSE,   /* target: "grid"; NVML: all device.count GPUs, which are vGPUs, have a
-                                 * licence */
+        ACTION_AWAIT_LICENSE,   /* target: "grid"; NVML: all device.count vGPUs have a licence */
         ACTION_CHECK_HEALTH,    /* target: "gpus"; device.parameters (HealthLook) on device.seen and
                                  * device.efa; lenient: only what the vendor calls unusable fails */
-        ACTION_SET_MIG_MODE,    /* target: "mig"; device.layouts; for GPUs that need a reset to change mode,
-                                 * so before anything opens them */
-        ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts, and MIG mode where it changes without a
-                                 * reset */
+        ACTION_SET_MIG_MODE,    /* target: "mig"; device.layouts; by a reset, before GPUs are in use */
+        ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts, and MIG mode without a reset */
         ACTION_LIST_GPUS,       /* target: "nvidia-smi"; -L names device.count GPUs */
-        ACTION_SET_CLOCKS,      /* target: "clocks"; with: "max" (persistence on, no auto-boost, highest
-                                 * application clocks) or "default" */
+        ACTION_SET_CLOCKS,      /* target: "clocks"; with: "max" (application clocks) or "default" */
         ACTION_GENERATE_CDI,    /* target: "/var/run/cdi/nvidia.yaml" */
-        ACTION_MAKE_NODES,      /* target: "/dev/nvidia*": of the driver and of nvidia_uvm; the kernel makes
-                                 * none of them */
-        ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0"; its major is in
-                                 * /proc/devices */
+        ACTION_MAKE_NODES,      /* target: "/dev/nvidia*"; the kernel makes none of them */
+        ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0" */
         ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
-        ACTION_CHECK_NODE,      /* target: TAINT_KEY; with: instance id; if any of after_any failed: the
-                                 * cluster has no Node of this name, or this one with the taint */
-        ACTION_TAINT_NODE,      /* target: TAINT_FILE; written when any of after_any failed, or for the clique
-                                 * label; else removed; node */
+        ACTION_CHECK_NODE,      /* target: TAINT_KEY; with: instance id; after a failure: no old Node without
+                                 * the taint */
+        ACTION_TAINT_NODE,      /* target: TAINT_FILE; for a failure of after_any, or a clique; node */
         ACTION_REMOVE_FILE,     /* target: path of a file, link or empty directory */
         ACTION_LINK_FILE,       /* target: path; with: where the symbolic link leads */
-        ACTION_RELOAD_NETWORKD, /* target: "systemd-networkd"; reloads where an action before it changed
-                                 * something */
+        ACTION_RELOAD_NETWORKD, /* target: "systemd-networkd"; if an action before changed something */
         ACTION_TAKE_TURN,       /* target: "devices"; lock against other processes that work on them */
         ACTION_FORGET_STATE,    /* target: kubelet directory; words: its settings; removes state of an earlier
                                  * boot that kubelet refuses, unless kubelet ran in this boot */
@@ -83,14 +62,12 @@ typedef enum ActionType {
 } ActionType;
 DECLARE_STRING_TABLE(action_type, ActionType);
 
-/* The state of the disks for a step. Like the names of disks it is not in the plan id, so that every boot and
- * run has the same id. */
+/* The state of the disks for a step; not in the plan id, which is the same at every boot. */
 typedef enum StepState {
         STEP_UNKNOWN,   /* the disks were not examined (model, config phase, not root): change nothing */
         STEP_KEEP,      /* is so already */
         STEP_MAKE,      /* nothing is there yet */
-        STEP_REMAKE,    /* create-raid: wipe the remains of a lost array first; make-filesystem: an
-                         * interrupted one, or one below such an array */
+        STEP_REMAKE,    /* create-raid: wipe a lost array first; make-filesystem: an old one */
         STEP_ASSEMBLE,  /* create-raid: all members are there, the array does not run; make-filesystem:
                          * decided when the array runs: only where it is blank or unfinished (storage.uuid);
                          * mount: mounts the xfs or ext4 found then, uuid is NULL */
@@ -112,8 +89,7 @@ typedef enum Live {
 } Live;
 DECLARE_STRING_TABLE(live, Live);
 
-/* The MIG instances of a GPU, in an order in which they fit. gpu: its place by PCI address, from 0. A profile
- * is "1g.10gb" or an id; none: MIG is off. */
+/* The MIG instances of a GPU by PCI order, as they fit: "1g.10gb" or an id; none: MIG is off. */
 typedef struct MigLayout { unsigned gpu; char **profiles; } MigLayout;
 /* Moves the content of from to the directory name below the target; "": to the target itself. */
 typedef struct Move { char *from, *name; } Move;
@@ -124,30 +100,25 @@ typedef struct Action {
         Phase phase;
         char *group;                    /* "system", "containerd", "kubelet", …; --daemon filters by it */
         char *target;
-        char *with;                     /* variant, part of the plan id: "raid0 3 disks", "xfs", "noatime"; or
-                                         * NULL */
+        char *with;                     /* variant: "raid0 3 disks", "xfs", "noatime"; or NULL */
         char *why;                      /* the reason, for people; not in the plan id */
         char **after;                   /* ids that must succeed before */
         char **after_any;               /* ids that must end before, well or not */
         uint64_t deadline_usec;
         char *timed_from;               /* id; the deadline starts when that action ends; or NULL */
-        bool optional;                  /* start-unit: a missing unit is only a warning; await-unit: does not
-                                         * wait for a unit ordered after this run */
+        bool optional;                  /* start-unit: may be missing; await-unit: may be ordered after this
+                                         * run */
         bool retry;                     /* start-unit: retried with back-off until the deadline */
-        bool lenient;                   /* a failure is only a warning (onShortfall: warn, gate: warn,
-                                         * persistenced) */
-        bool secret;                    /* free-form user data stands in the file, in with, or in a file that
-                                         * the unit reads. No output has it, nor a digest, without
-                                         * --show-secrets */
+        bool lenient;                   /* a failure is only a warning (gate: warn, persistenced, …) */
+        bool secret;                    /* free-form user data in the file, in with, or in a file that the
+                                         * unit reads; shown only with --show-secrets */
         bool revealed;                  /* secret, but the user asked to see it */
-        bool quiet;                     /* its unit or program reads secret files and may quote them: its
-                                         * output is not repeated */
+        bool quiet;                     /* its output is not repeated: it may quote secret files */
         GpuClass class;                 /* for steps of GPUs */
         Live live;
         char *live_why;                 /* the difference, or why it is unknown; or NULL */
         char *diff;                     /* of a file, unified, if asked for; or NULL */
-        union {                         /* the member that the row of the type names; zero where it names
-                                         * none */
+        union {                         /* the member that the row of the type names */
                 struct {
                         char *content; size_t size;
                         mode_t mode;
@@ -155,8 +126,8 @@ typedef struct Action {
                 struct {
                         char inputs[65]; /* SHA-256 over reads; may be empty */
                         char **reads;   /* files of this plan that the unit reads at start */
-                        bool no_swap, defaults; /* kubelet exits if there is swap, or if kernel settings
-                                                 * differ from its defaults; not in the plan id */
+                        bool no_swap, defaults; /* kubelet exits with swap or other kernel settings; not in
+                                                 * the id */
                 } unit;
                 struct {
                         StepState state;
@@ -164,22 +135,18 @@ typedef struct Action {
                         char **serials; /* of the same disks; apply compares them before it writes */
                         char **blank;   /* STEP_REPAIR: those of disks that join again */
                         char *running;  /* create-raid: the array that holds members now ("md127"), or NULL.
-                                         * apply stops it in STEP_ASSEMBLE and STEP_REMAKE, in STEP_REPAIR if
-                                         * it is inactive */
+                                         * apply stops it, unless STEP_KEEP or active in STEP_REPAIR */
                         char *array_uuid; /* of md, in STEP_ASSEMBLE, STEP_REPAIR, STEP_KEEP */
-                        char *device;   /* create-raid: the device node, if a foreign array has the name of
-                                         * the target; or NULL */
+                        char *device;   /* create-raid: device node, if a foreign array has the name; or
+                                         * NULL */
                         bool array;     /* the device is the array over disks, not disks[0] */
                         char *level;    /* create-raid: "raid0", "raid10" */
-                        char *filesystem; /* make-filesystem, mount: "xfs", "ext4"; mount: the one found,
-                                           * which may not be the wanted one */
-                        char *uuid;     /* make-filesystem: of the new one, or STEP_KEEP: of the one found;
-                                         * mount: the expected one; NULL: not known */
+                        char *filesystem; /* "xfs", "ext4"; mount: the one found */
+                        char *uuid;     /* of a new one; STEP_KEEP: of the one found; NULL: not known */
                         char *source;   /* bind: directory on the disks; grow-filesystem: mount point */
                         bool volume;    /* disks is an EBS volume; move-files: moves a directory only while
                                          * the volume has nothing for it, else files alone */
-                        char **files;   /* move-files, volume: files of this plan below the directories,
-                                         * written at each boot before the mount */
+                        char **files;   /* move-files, volume: files of this plan below the directories */
                         Move *moves; size_t n_moves;
                         uint64_t bytes; /* move-files: their content, at most; 0: not counted */
                 } storage;
@@ -192,8 +159,7 @@ typedef struct Action {
                         uint64_t size, count; /* size: bytes of a page */
                         int node;       /* -1: over all NUMA nodes that have CPUs */
                         bool if_none;   /* pages that are reserved already stay */
-                        bool by_node;   /* node -1: one number for all nodes would also take GPU memory that
-                                         * comes online meanwhile */
+                        bool by_node;   /* node -1: per node, since GPU memory may come online meanwhile */
                 } pages;
                 struct {
                         unsigned count;
@@ -201,16 +167,14 @@ typedef struct Action {
                         char **efa;     /* check-health: of EFA functions */
                         unsigned nvlinks; /* check-health: of each GPU; 0: not checked */
                         char **parameters; /* check-driver: "ImexChannelCount=2048", as in
-                                            * /proc/driver/nvidia/params; a "?" behind it: a driver that does
-                                            * not know it is only a warning */
+                                            * /proc/driver/nvidia/params; "…?": only a warning if unknown */
                         MigLayout *layouts; size_t n_layouts;
                 } device;
                 struct { Shortfall *missing; size_t n; } census; /* not in the plan id */
-                char **words;           /* check-versions: "nv-fabricmanager", …; forget-state:
-                                         * "cpuManagerPolicy=static", … */
+                char **words;           /* check-versions: programs; forget-state:
+                                         * "cpuManagerPolicy=static" */
                 struct {
-                        char **taints;  /* of the user: --register-with-taints replaces them, so it must
-                                         * repeat them */
+                        char **taints;  /* of the user; --register-with-taints must repeat them */
                         bool clique;    /* set the label CLIQUE_KEY */
                 } node;
         };
@@ -258,8 +222,7 @@ typedef enum Compare {
         COMPARE_SYSCTL, COMPARE_PAGES, COMPARE_MODULE, COMPARE_STEP, COMPARE_UNIT, COMPARE_RERUN,
 } Compare;
 
-/* Taken by report/device-report.c from Result.found beside the values of tells. GPUS: all that is known of
- * each. */
+/* For report/device-report.c, from Result.found beside the values of tells. */
 enum { REPORTS_GPUS = 1 << 0, REPORTS_HEALTH = 1 << 1, REPORTS_PAGES = 1 << 2 };
 
 /* Lists end with an empty item. */
@@ -293,7 +256,6 @@ _nonnull_ uint64_t action_more_usec(const Action *a);
 _nonnull_ json_t *action_to_json(const Action *a);
 /* For the plan id: the work of apply, without explanations; a new reference. */
 _nonnull_ json_t *action_canonical(const Action *a);
-/* A write-file with its content; only a digest where that is not UTF-8, neither where it is secret; a new
- * reference. */
+/* A write-file with its content, or a digest if that is not UTF-8, or neither if secret; a new reference. */
 _nonnull_ json_t *action_file_to_json(const Action *a);
 _nonnull_ void action_done(Action *a);

@@ -29,8 +29,6 @@ static const char *level_text(int level) {
         return level == 0 ? "raid0" : level == 10 ? "raid10" : "another level";
 }
 
-/* ---- what runs ---- */
-
 static const Disk *store_by_name(const Stores *s, const char *name) {
         return PICK(d, s->disks, s->n, streq((*d)->name, name), *d, NULL);
 }
@@ -66,8 +64,7 @@ const char *array_name_taken(const Stores *s) {
 /* The array that holds our disks, running or not. */
 static const Array *holding_array(Stores *s) {
         const Array *found = NULL;
-        for (size_t i = 0; i < s->seen->n_arrays; i++) {
-                const Array *a = &s->seen->arrays[i];
+        for (const Array *a = s->seen->arrays; a < s->seen->arrays + s->seen->n_arrays; a++) {
                 size_t n = stores_in(s, a);
                 if (n == 0)
                         continue;
@@ -83,8 +80,6 @@ static const Array *holding_array(Stores *s) {
         }
         return found;
 }
-
-/* ---- what the superblocks say ---- */
 
 /* "nvme1n1 (…): member 0 of md array data (raid0 of 3), …": all members of the array of like. */
 static char *members_text(const Stores *s, const Disk *like) {
@@ -130,18 +125,21 @@ static const Disk *find_ours(Stores *s) {
         return ours;
 }
 
-/* mdadm accepts a member one event behind, too: a power failure while superblocks were written. */
-static bool is_current(const Disk *d, const Disk *ours) {
+static bool has_role(const Disk *d, const Disk *ours) {
         return same_array(d, ours) && d->content.raid.role >= 0 &&
-               (unsigned)d->content.raid.role < ours->content.raid.disks &&
-               d->content.raid.events + 1 >= ours->content.raid.events;
+               (unsigned)d->content.raid.role < ours->content.raid.disks;
 }
 
-/* Per role: does a current member have it? */
-static bool *roles_filled(const Stores *s, const Disk *ours) {
+/* mdadm accepts a member one event behind, too: a power failure while superblocks were written. */
+static bool is_current(const Disk *d, const Disk *ours) {
+        return has_role(d, ours) && d->content.raid.events + 1 >= ours->content.raid.events;
+}
+
+/* Per role: does a current member have it, or, with old, any member? */
+static bool *roles_filled(const Stores *s, const Disk *ours, bool old) {
         bool *filled = xcalloc((size_t)ours->content.raid.disks + 1, sizeof(bool));
         for (size_t i = 0; i < s->n; i++)
-                if (is_current(s->disks[i], ours))
+                if (has_role(s->disks[i], ours) && (old || is_current(s->disks[i], ours)))
                         filled[s->disks[i]->content.raid.role] = true;
         return filled;
 }
@@ -159,7 +157,7 @@ char *array_missing(const Stores *s) {
                 ours = is_ours(s->disks[i]) ? s->disks[i] : NULL;
         if (!ours || ours->content.raid.disks > ROLES_MAX)
                 return xstrdup("");
-        _free_ bool *filled = roles_filled(s, ours);
+        _free_ bool *filled = roles_filled(s, ours, false);
         _cleanup_(text_done) Text roles = {};
         for (unsigned i = 0; i < ours->content.raid.disks; i++)
                 if (!filled[i])
@@ -174,16 +172,13 @@ char *array_missing(const Stores *s) {
 
 #define NEAR_2 0x102    /* default of mdadm */
 
-/* raid10, layout "near 2": each chunk lies on two neighbours; with an odd number of members each shares with
- * both sides (md(4)). */
+/* raid10, "near 2": a chunk lies on two neighbours; odd numbers share with both sides (md(4)). */
 static bool has_every_chunk(const bool *filled, unsigned disks) {
         for (unsigned i = 0; i < disks; i += disks % 2 == 0 ? 2 : 1)
                 if (!filled[i] && !filled[(i + 1) % disks])
                         return false;
         return true;
 }
-
-/* ---- what follows ---- */
 
 /* Is this disk in the running array, or can it be assembled? A failed member or a spare counts as well: only
  * md can release it, and an array in use is not taken apart. */
@@ -193,17 +188,12 @@ static bool takes_part(const Disk *d, const Disk *ours, const Array *running) {
 
 /* Old members count here: their data may be the only copy. */
 static bool is_lost(const Stores *s, const Disk *ours) {
-        _free_ bool *filled = xcalloc((size_t)ours->content.raid.disks + 1, sizeof(bool));
-        for (size_t i = 0; i < s->n; i++) {
-                int role = same_array(s->disks[i], ours) ? s->disks[i]->content.raid.role : -1;
-                if (role >= 0 && (unsigned)role < ours->content.raid.disks)
-                        filled[role] = true;
-        }
+        _free_ bool *filled = roles_filled(s, ours, true);
         return ours->content.raid.layout == NEAR_2 && !has_every_chunk(filled, ours->content.raid.disks);
 }
 
 static void decide_raid10(Stores *s, const Disk *ours, const Array *running, ArrayFound *f) {
-        _free_ bool *filled = roles_filled(s, ours);
+        _free_ bool *filled = roles_filled(s, ours, false);
         for (size_t i = 0; i < s->n; i++)
                 if (!takes_part(s->disks[i], ours, running))
                         strv_add(&f->blank, s->disks[i]->name);
@@ -233,7 +223,7 @@ static void decide_raid10(Stores *s, const Disk *ours, const Array *running, Arr
 static void decide_raid0(Stores *s, const Disk *ours, const Array *running, ArrayFound *f) {
         _cleanup_(text_done) Text lost = {};
         size_t members = 0;
-        _free_ bool *filled = roles_filled(s, ours);
+        _free_ bool *filled = roles_filled(s, ours, false);
         for (size_t i = 0; i < s->n; i++) {
                 members += same_array(s->disks[i], ours);
                 if (!same_array(s->disks[i], ours))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices that this machine lacks for its type. A step finds them, not the plan, so that the plan id is that
- * of a whole machine. */
+/* Devices that this machine lacks for its type. A step finds them, so that the plan id stays the same. */
 #include "plan/devices.h"
 #include "base/str.h"
 
@@ -38,8 +37,7 @@ void plan_census(Plan *plan, const Config *config, const Host *host) {
         check->class = host->gpus.class;
         if (host->gpus.unread && config->nvidia.mode != NVIDIA_OFF)
                 diag_warn(&plan->warnings, "switches-unread", "%s", host->gpus.unread);
-        for (size_t i = 0; i < host->n_shortfalls; i++) {
-                const Shortfall *s = &host->shortfalls[i];
+        for (const Shortfall *s = host->shortfalls; s < host->shortfalls + host->n_shortfalls; s++) {
                 bool needed = is_needed(config, host, s->cause);
                 diag_warn(&plan->warnings, needed ? "missing-device" : "unused-device-missing", "%s",
                           s->text);

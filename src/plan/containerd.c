@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The containerd configuration: schema 2 for 1.x, 3 for 2.x, merged with the TOML of the user; SOCI for
  * FastImagePull on a large machine. Settings as in nodeadm (internal/containerd), names as in containerd
- * docs/cri/config.md. Tests check them with `containerd config dump`, since containerd ignores unknown
- * keys. */
+ * docs/cri/config.md. Tests compare `containerd config dump`, since containerd ignores unknown keys. */
 #include "plan/planner.h"
 #include "base/str.h"
 #include "config/containerd.h"
@@ -151,8 +150,6 @@ static void add_rows(Text *t, const Row *rows, const Choice *c) {
         }
 }
 
-/* ---- which schema ---- */
-
 static json_t *find_plugin(const json_t *settings, const char *name) {
         return json_object_get(json_object_get(settings, "plugins"), name);
 }
@@ -199,8 +196,6 @@ bool plan_sandbox_is_users(const Config *config, const Host *host) {
         return name && !streq(name, SANDBOX_IMAGE);
 }
 
-/* ---- SOCI ---- */
-
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason) {
         /* 0 in a model: not known */
         bool small = host->memory_bytes < 7 * GIBIBYTE && !(host->modelled && host->memory_bytes == 0),
@@ -222,8 +217,6 @@ static void plan_soci(Plan *plan, const Choice *c) {
         plan_file(plan, PHASE_CONFIG, "containerd", SOCI_DROP_IN, "start containerd after SOCI",
                   "[Unit]\nRequires=soci-snapshotter.service\nAfter=soci-snapshotter.service\n", 0644);
 }
-
-/* ---- the file ---- */
 
 static int choose(Plan *plan, const Config *config, const Host *host, Choice *ret, Diag *diag) {
         const char *reason = NULL;
@@ -338,8 +331,6 @@ static json_t *merged(const Plan *plan, const json_t *user, const Choice *c, Tex
         json_object_set_new(all, "version", json_integer(c->schema));
         return all;
 }
-
-/* ---- what containerd makes of it ---- */
 
 static void foretell(void *context, const char *path, const char *fault, bool certain) {
         Plan *plan = context;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The critical path to kubelet by usual times: what is worth making faster. status.json has the times of a
- * boot. */
+/* The critical path to kubelet by usual times. status.json has the times of a boot. */
 #include "plan/plan.h"
 #include "base/str.h"
 

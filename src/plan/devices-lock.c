@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices phase waits for the lock (take-turn), since another nodestrap may work on devices, and starts
- * units after sysinit.target. */
+/* The devices phase waits for a lock (take-turn) and starts units after sysinit.target. */
 #include "plan/planner.h"
 #include "base/str.h"
 
@@ -57,9 +56,8 @@ static uint64_t longest_path(const Plan *plan) {
         return MAX(longest, settings);
 }
 
-/* Units of the image wait for sysinit.target, which waits for the network stage of cloud-init and for disks:
- * their deadlines start after it. A unit without default dependencies may end before, so waiting for its end
- * starts at once. */
+/* Units of the image wait for sysinit.target, and so for cloud-init and disks: their deadlines start after
+ * it. A unit without default dependencies may end before, so waiting for its end starts at once. */
 static void plan_await_system(Plan *plan) {
         _free_ char *id = NULL;
         for (size_t i = 0, n = plan->n; i < n; i++) {

@@ -14,18 +14,14 @@ void devices_seen(Action *a, const Host *host, bool (*is)(const PciDevice *)) {
 int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         /* config/sysctl.c has checked them. */
         const InstanceOptions *instance = &config->instance;
-        for (size_t i = 0; i < instance->n_sysctl; i++) {
-                const Variable *v = &instance->sysctl[i];
+        for (const Variable *v = instance->sysctl; v < instance->sysctl + instance->n_sysctl; v++) {
                 Action *set = plan_add(plan, ACTION_SET_SYSCTL, PHASE_DEVICES, "sysctl", v->name,
                                        "configured value, set before kubelet starts");
                 set->with = xstrdup(v->value);
                 set->secret = v->value[strspn(v->value, NUMBERS)];
         }
         int r = plan_pages(plan, config, host, diag);
-        if (r < 0)
-                return r;
-        r = plan_efa(plan, config, host, diag);
-        if (r < 0)
+        if (THEN(r, plan_efa(plan, config, host, diag)) < 0)
                 return r;
         plan_census(plan, config, host);
         plan_neuron(plan, host);

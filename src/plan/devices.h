@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Shared by the planners of devices: devices.c, sysctl.c, pages.c, efa.c, census.c, neuron.c, and nvidia.c
- * with mig.c and imex.c. */
+/* Shared by the planners of devices. */
 #include "plan/planner.h"
 
 #define CENSUS_ID   "check-machine:devices"
@@ -39,23 +38,20 @@ typedef struct Stack {
         unsigned gpus;
         ImexMode imex;                  /* IMEX_AUTO: as the image has it */
         bool efa;                       /* plan_uses_efa() */
-        bool manager;                   /* fabric manager runs on this host */
+        bool manager, no_manager;       /* fabric manager runs on this host */
+        bool nvlink5, switches, tray;   /* of the class */
+        bool registers;                 /* GPUs register with a fabric, so that NVML reports their state */
+        bool gate, runs_imex, bars_imex, uses_imex, channel, programs, health, gridd, license;
+        bool divides, mig_resets;       /* set by stack_plan_steps() */
         MigLayout *layouts; size_t n_layouts;   /* moved into its step */
         char *mig;                      /* for people, or NULL */
         char **options, **parameters;   /* of the module; checked if it is loaded already */
         char *ids[64];                  /* of the planned steps, by StepName; else NULL */
 } Stack;
 
-_nonnull_ bool stack_has_switches(const Stack *s);
-_nonnull_ bool stack_is_tray(const Stack *s);
-_nonnull_ bool stack_gates_fabric(const Stack *s);
-_nonnull_ bool stack_runs_imex(const Stack *s);
-_nonnull_ bool stack_bars_imex(const Stack *s);
-_nonnull_ bool stack_wants_channel(const Stack *s);
-/* Do its GPUs register with a fabric, so that NVML reports their state? */
-_nonnull_ bool stack_registers(const Stack *s);
+/* Sets the flags of s. */
+_nonnull_ void stack_decide(Stack *s);
 /* health.c: hardware checks */
-_nonnull_ bool stack_looks_at_health(const Stack *s);
 _nonnull_ void stack_fill_health(Stack *s, Action *a);
 /* All steps of this machine, with their dependencies. */
 _nonnull_ void stack_plan_steps(Stack *s);

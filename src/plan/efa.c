@@ -14,33 +14,6 @@ bool plan_uses_efa(const Config *config, const Host *host) {
         return o->efa == EFA_REQUIRE || (o->efa == EFA_AUTO && (o->expected_efa > 0 || host_efa(host) > 0));
 }
 
-/* A type cannot have more than its table says, so kubelet would not start, unless it may join with a taint.
- * On the machine itself the census counts. */
-static int check_promise(Plan *plan, const Config *config, const Host *host, Diag *diag) {
-        const InstanceType *type = host->type;
-        const InstanceOptions *o = &config->instance;
-        const char *path = o->expected_efa > 0 ? "spec.instance.network.efa.expectedDevices"
-                                               : "spec.instance.network.efa.mode";
-        unsigned said = MAX(o->expected_efa, (unsigned)(o->efa == EFA_REQUIRE));
-        if (o->efa == EFA_OFF || said == 0 || !host->modelled)
-                return 0;
-        if (!type || type->max_efa < 0) {
-                diag_warn_at(&plan->warnings, "efa-unknown", NULL, path,
-                             "the number of EFA devices of a %s is not known here: a boot that finds fewer "
-                             "than %u fails",
-                             host->instance.type, said);
-                return 0;
-        }
-        if (said <= (unsigned)type->max_efa)
-                return 0;
-        _free_ char *text = xasprintf("asks for %u EFA device%s, but a %s can have %d: the boot fails", said,
-                                      said == 1 ? "" : "s", type->name, type->max_efa);
-        if (config->failure_policy != FAILURE_JOIN_TAINTED)
-                return diag_error_at(diag, -EINVAL, CAUSE_EFA, NULL, path, "%s", text);
-        diag_warn_at(&plan->warnings, "too-many-efa", NULL, path, "%s", text);
-        return 0;
-}
-
 /* EFA that the user did not ask for: without it the node is still usable. */
 static bool is_extra(const InstanceOptions *o) {
         return o->efa == EFA_AUTO && o->expected_efa == 0;
@@ -54,7 +27,13 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
                           "kernel.yama.ptrace_scope is %d, so libfabric cannot use shared memory between the "
                           "processes of a node; to allow it, set it to 0 in spec.instance.sysctl",
                           host->ptrace_scope);
-        int r = check_promise(plan, config, host, diag);
+        unsigned count = MAX(o->expected_efa, (unsigned)(o->efa == EFA_REQUIRE));
+        Promise promise = { CAUSE_EFA,
+                            o->expected_efa > 0 ? "spec.instance.network.efa.expectedDevices"
+                                                : "spec.instance.network.efa.mode",
+                            o->efa == EFA_OFF ? 0 : count, host->type ? host->type->max_efa : -1,
+                            config->failure_policy == FAILURE_JOIN_TAINTED };
+        int r = plan_promise(plan, host, &promise, diag);
         if (r < 0 || !plan_uses_efa(config, host))
                 return r;
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
@@ -65,7 +44,6 @@ int plan_efa(Plan *plan, const Config *config, const Host *host, Diag *diag) {
                         action_after(load, before);
                 RENEW(before, xstrdup(load->id));
         }
-        unsigned count = MAX(o->expected_efa, (unsigned)(o->efa == EFA_REQUIRE));
         Action *check = plan_add(plan, ACTION_CHECK_EFA, PHASE_DEVICES, GROUP, "efa",
                                  "check the driver of each EFA device");
         if (count > 0)

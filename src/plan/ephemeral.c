@@ -44,8 +44,7 @@ uint64_t filesystem_bytes(uint64_t device, Filesystem filesystem) {
 /* The bind of the kubelet directory or of a parent. */
 static const Action *bind_of(const Plan *plan, const char *directory) {
         const Action *found = NULL;
-        for (size_t i = 0; i < plan->n; i++) {
-                const Action *a = &plan->actions[i];
+        for (const Action *a = plan->actions; a < plan->actions + plan->n; a++) {
                 if (a->type == ACTION_BIND && path_in(directory, a->target) &&
                     (!found || strlen(a->target) > strlen(found->target)))
                         found = a;

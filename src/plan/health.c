@@ -4,33 +4,14 @@
 #include "base/str.h"
 #include "health/health.h"
 
-bool stack_looks_at_health(const Stack *s) {
-        return s->want->health != HEALTH_OFF;
-}
-
 /* NVLinks lead to switches, or from GPU to GPU on a board: links to GPUs of other instances are down, so all
  * eight must be here. Without fabric manager on this host the links may be down, too. */
 static unsigned nvlinks_of(const Stack *s) {
         const GpuModel *m = s->host->gpus.model;
-        if (!m || (stack_has_switches(s) && !s->manager))
+        if (!m || (s->switches && !s->manager))
                 return 0;
         bool board = s->class != GPU_CLASS_SINGLE || (m->board == GPU_CLASS_NONE && s->gpus == 8);
         return board ? m->nvlinks : 0;
-}
-
-static bool is_looked_at(const Stack *s, const Action *a, HealthLook look) {
-        switch (look) {
-        case HEALTH_LOOK_FABRIC:
-                return stack_registers(s);
-        case HEALTH_LOOK_NVLINK:
-                return a->device.nvlinks > 0;
-        case HEALTH_LOOK_EFA:
-                return s->efa;
-        case HEALTH_LOOK_GPUDIRECT:
-                return s->efa || (s->host->type && s->host->type->max_efa > 0);
-        default:
-                return true;
-        }
 }
 
 /* "fabric, recovery, memory, nvlink x 18, …" */
@@ -55,8 +36,14 @@ void stack_fill_health(Stack *s, Action *a) {
         for (size_t i = 0; s->efa && i < s->host->n_pci && !s->host->modelled; i++)
                 if (pci_is_efa(&s->host->pci[i]))
                         strv_add(&a->device.efa, s->host->pci[i].address);
+        const bool skipped[_HEALTH_LOOK_MAX] = {
+                [HEALTH_LOOK_FABRIC] = !s->registers,
+                [HEALTH_LOOK_NVLINK] = a->device.nvlinks == 0,
+                [HEALTH_LOOK_EFA] = !s->efa,
+                [HEALTH_LOOK_GPUDIRECT] = !s->efa && !(s->host->type && s->host->type->max_efa > 0),
+        };
         for (int look = 0; look < _HEALTH_LOOK_MAX; look++)
-                if (is_looked_at(s, a, (HealthLook)look))
+                if (!skipped[look])
                         strv_add(&a->device.parameters, health_look_to_string((HealthLook)look));
         describe(s, a);
         /* Also after their failure: broken hardware may be the cause. */

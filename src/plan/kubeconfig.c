@@ -26,8 +26,7 @@ static const struct { const char *command, *id_flag; } plugins[] = {
         },
 };
 
-/* Plain as in the nodeadm file, if YAML reads it back as this text; addresses have no blanks, which begin
- * comments. */
+/* Plain as in the nodeadm file, if YAML reads it back; addresses have no blanks, which begin comments. */
 static char *plain_or_quoted(const char *address) {
         return *address && !endswith(address, ":") && !strpbrk(address, " \t\"'{}") ? xstrdup(address)
                                                                                 : quoted(address);
@@ -39,17 +38,13 @@ static char *kubeconfig(const Config *config, const Host *host, CredentialPlugin
         _free_ char *server = plain_or_quoted(c->endpoint ?: ""), *region = quoted(host->instance.region),
                     *cluster = quoted((c->outpost ? c->id : c->name) ?: "");
         Text t = {};
-        text_add(&t, "---\napiVersion: v1\nkind: Config\n");
         text_add(&t,
-                 "clusters:\n  - name: kubernetes\n    cluster:\n      certificate-authority: %s\n      "
-                 "server: %s\n",
-                 CLUSTER_CA, server);
-        text_add(&t, "current-context: kubelet\ncontexts:\n  - name: kubelet\n    context:\n      "
-                     "cluster: kubernetes\n      user: kubelet\n");
-        text_add(&t,
+                 "---\napiVersion: v1\nkind: Config\nclusters:\n  - name: kubernetes\n    cluster:\n      "
+                 "certificate-authority: " CLUSTER_CA "\n      server: %s\n"
+                 "current-context: kubelet\ncontexts:\n  - name: kubelet\n    context:\n      "
+                 "cluster: kubernetes\n      user: kubelet\n"
                  "users:\n  - name: kubelet\n    user:\n      exec:\n        apiVersion: "
-                 "client.authentication.k8s.io/v1beta1\n%s",
-                 plugins[plugin].command);
+                 "client.authentication.k8s.io/v1beta1\n%s", server, plugins[plugin].command);
         text_add(&t, "          - \"%s\"\n          - %s\n          - \"--region\"\n          - %s\n",
                  c->outpost ? plugins[plugin].id_flag : "--cluster-name", cluster, region);
         return text_take(&t);

@@ -13,8 +13,7 @@
 
 #define ARGUMENTS "NODEADM_KUBELET_ARGS"
 
-/* The line as nodeadm writes it, which people grep and patch: joined with blanks. NULL if systemd would not
- * split it into words. */
+/* The line of nodeadm, which people grep and patch. NULL if systemd would not split it into words. */
 static char *plain_line(char *const *flags, char *const *user, char *const *words) {
         _strv_ char **all = strv_copy(flags);
         strv_extend(&all, user);

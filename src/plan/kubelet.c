@@ -210,8 +210,7 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Pl
                 diag_warn(warnings, "no-cpu-count",
                           "the number of CPUs is not known, so nothing is reserved for kubelet and "
                           "containerd");
-        for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
-                const Setting *s = &settings[i];
+        for (const Setting *s = settings; s < settings + ARRAY_SIZE(settings); s++) {
                 const char *json = s->value;
                 for (size_t k = 0; k < ARRAY_SIZE(decided); k++)
                         if (streq(decided[k].path, s->path))
@@ -326,7 +325,8 @@ static bool knows_flag(const char *version, const char *word, KubeletFlag *ret) 
                version_at_least(version, 1, KUBELET_TABLES_TO + 1);
 }
 
-static int check_element(char *element, const char *path, const Host *host, Diag *diag) {
+static int check_flag(char *element, size_t i, const Host *host, Diag *diag) {
+        _free_ char *path = xasprintf("spec.kubelet.flags[%zu]", i);
         _strv_ char **words = kubelet_words((char *[]){ element, NULL });
         int r = 0;
         for (char **w = words; w && *w; w++) {
@@ -342,16 +342,6 @@ static int check_element(char *element, const char *path, const Host *host, Diag
                         diag_suggest(diag, "--%s", near);
                 else if (*f.key && !f.from)
                         diag_suggest(diag, "spec.kubelet.config.%s", f.key);
-        }
-        return r;
-}
-
-static int check_flags(const Config *config, const Host *host, Diag *diag) {
-        int r = 0;
-        for (size_t i = 0; i < strv_length(config->kubelet.flags); i++) {
-                _free_ char *path = xasprintf("spec.kubelet.flags[%zu]", i);
-                int k = check_element(config->kubelet.flags[i], path, host, diag);
-                r = k < 0 ? k : r;
         }
         return r;
 }
@@ -418,11 +408,15 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.cluster.cidr",
                                      "is not a service range with room for the DNS address of the cluster; "
                                      "write it as in 10.100.0.0/16");
-        int r = add_node_flags(&flags, config, host, ipv6, diag), k = check_flags(config, host, diag),
-            g = kubelet_gate_check(config, host->kubelet_version, !options->as_nodeadm,
+        int r = add_node_flags(&flags, config, host, ipv6, diag);
+        for (size_t i = 0; i < strv_length(config->kubelet.flags); i++) {
+                int k = check_flag(config->kubelet.flags[i], i, host, diag);
+                r = MIN(r, k);
+        }
+        int g = kubelet_gate_check(config, host->kubelet_version, !options->as_nodeadm,
                                    options->as_nodeadm ? &plan->warnings : diag);
-        if (r < 0 || k < 0 || g < 0)
-                return r < 0 ? r : k < 0 ? k : g;
+        if (r < 0 || g < 0)
+                return MIN(r, g);
 
         warn_of_versions(plan, host);
         MaxPods pods = max_pods_choose(config, host, &plan->warnings);

@@ -19,8 +19,6 @@ typedef struct Mig {
         Diag *warnings, *diag;
 } Mig;
 
-/* ---- profiles ---- */
-
 static const MigProfile *profile_find(const Mig *m, const char *word) {
         uint64_t id = 0;
         bool by_id = parse_u64(word, &id) >= 0;
@@ -57,8 +55,6 @@ static int check_known(const Mig *m, const char *word) {
         return 0;
 }
 
-/* ---- order ---- */
-
 /* "3g.20gb" → 3 and 20 */
 static void name_size(const char *word, unsigned *ret_slices, unsigned *ret_memory) {
         const char *dot = strstr(word, "g.");
@@ -70,19 +66,16 @@ static void name_size(const char *word, unsigned *ret_slices, unsigned *ret_memo
 static int compare_wishes(const void *a, const void *b) {
         const Wish *x = a, *y = b;
         unsigned slices[2], memory[2];
-        name_size(x->profile ? x->profile->name : x->word, &slices[0], &memory[0]);
-        name_size(y->profile ? y->profile->name : y->word, &slices[1], &memory[1]);
+        name_size(x->word, &slices[0], &memory[0]);
+        name_size(y->word, &slices[1], &memory[1]);
         if (memory[0] != memory[1])
                 return memory[0] < memory[1] ? 1 : -1;
         if (slices[0] != slices[1])
                 return slices[0] < slices[1] ? 1 : -1;
-        return strcmp(y->profile ? y->profile->name : y->word, x->profile ? x->profile->name : x->word);
+        return strcmp(y->word, x->word);
 }
 
-/* ---- fit ---- */
-
-/* Is there a place for each of wishes[i…] beside what is taken? Profiles have about four places, so it
- * tries all. */
+/* Is there a place for each of wishes[i…] beside what is taken? Tries all, about four per profile. */
 static bool places_found(const Wish *wishes, size_t n, size_t i, unsigned taken) {
         if (i == n)
                 return true;
@@ -115,9 +108,8 @@ static bool fits(const Mig *m, const Wish *wishes, size_t n) {
 static char *wishes_text(const Wish *wishes, size_t n) {
         Text t = {};
         for (size_t i = 0, k; i < n; i = k) {
-                const char *name = wishes[i].profile ? wishes[i].profile->name : wishes[i].word;
-                for (k = i;
-                     k < n && streq(name, wishes[k].profile ? wishes[k].profile->name : wishes[k].word);)
+                const char *name = wishes[i].word;
+                for (k = i; k < n && streq(name, wishes[k].word);)
                         k++;
                 text_add(&t, "%s", i > 0 ? ", " : "");
                 if (k - i > 1)
@@ -150,8 +142,6 @@ static int check_fit(const Mig *m, const Wish *wishes, size_t n, const char *gpu
         return 0;
 }
 
-/* ---- what is asked for ---- */
-
 static size_t wishes_make(const Mig *m, const MigRequest *request, Wish **ret) {
         size_t n = 0;
         *ret = NULL;
@@ -160,9 +150,9 @@ static size_t wishes_make(const Mig *m, const MigRequest *request, Wish **ret) {
                 /* the field table has checked it */
                 (void)!parse_u64(request->profiles[i].value, &count);
                 *ret = xrealloc(*ret, n + count + 1, sizeof **ret);
+                const MigProfile *profile = profile_find(m, request->profiles[i].name);
                 for (; count > 0; count--)
-                        (*ret)[n++] = (Wish){ request->profiles[i].name,
-                                              profile_find(m, request->profiles[i].name) };
+                        (*ret)[n++] = (Wish){ profile ? profile->name : request->profiles[i].name, profile };
         }
         if (n > 0)
                 qsort(*ret, n, sizeof **ret, compare_wishes);
@@ -204,7 +194,7 @@ static int add_request(const Mig *m, const MigRequest *request, unsigned gpus, M
                 MigLayout *l = APPEND(*layouts, *n_layouts);
                 *l = (MigLayout){ .gpu = request->n_gpus > 0 ? request->gpus[i] : i };
                 for (size_t k = 0; k < n; k++)
-                        strv_add(&l->profiles, wishes[k].profile ? wishes[k].profile->name : wishes[k].word);
+                        strv_add(&l->profiles, wishes[k].word);
         }
         _free_ char *which = gpus_text(request), *what = wishes_text(wishes, n);
         text_add(text, "%s%s: %s", text->size > 0 ? "; " : "", which, n > 0 ? what : "off");
@@ -216,8 +206,7 @@ static int compare_layouts(const void *a, const void *b) {
         return (x->gpu > y->gpu) - (x->gpu < y->gpu);
 }
 
-/* Can these GPUs use MIG? A default file of an image is for its machines that can; on others MIG is off
- * anyway. 1: yes, 0: no effect. */
+/* Can these GPUs use MIG? 1: yes, 0: no effect, as for a default file of an image on other machines. */
 static int check_machine(const Mig *m, const Config *config, bool file) {
         const GpuModel *model = m->host->gpus.model;
         /* MIG and driver-managed coherent memory exclude each other

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan → the expected Node: capacity and allocatable, computed as in kubelet
  * (kubernetes/kubernetes:pkg/kubelet/nodestatus/setters.go:MachineInfo,
- * pkg/kubelet/cm/node_container_manager_linux.go:GetNodeAllocatableReservation). Device plugins report their
- * devices later. */
+ * pkg/kubelet/cm/node_container_manager_linux.go:GetNodeAllocatableReservation), without devices. */
 #include "plan/node.h"
 #include "base/quantity.h"
 #include "base/str.h"
@@ -44,8 +43,6 @@ static Resource *add(Expected *e, char *name, uint64_t capacity, bool binary) {
         return r;
 }
 
-/* ---- what is kept from pods ---- */
-
 static int64_t sum(int64_t a, int64_t b) {
         int64_t result;
         return __builtin_add_overflow(a, b, &result) ? INT64_MAX : result;
@@ -76,8 +73,7 @@ static int64_t threshold(const Expected *e, const char *signal, int64_t capacity
         return percent ? (int64_t)((double)whole * (double)part) * 1000 : amount;
 }
 
-/* Where the user sets reservations. Elsewhere the amounts are ours, and a file of the image may change
- * them. */
+/* Where the user sets reservations; else they are ours or those of a file of the image. */
 static const char *config_reserves(const Config *config) {
         static const char *const keys[] = { "kubeReserved", "systemReserved", "evictionHard",
                                             "reservedSystemCPUs" };
@@ -112,8 +108,6 @@ static void reserve_of(Expected *e, Resource *r, const char *signal) {
                 diag_foretell(e->warnings, CAUSE_INVALID);
 }
 
-/* ---- resources ---- */
-
 static void add_memory(Expected *e, const Config *config, const Host *host) {
         bool shared = gpus_share_memory(config, host), there = memory_of_cpus(host) < host->memory_bytes;
         uint64_t bytes = host->memory_bytes > 0 ? host->memory_bytes : UINT64_MAX;
@@ -135,8 +129,7 @@ static uint64_t pages_after(const Plan *plan, const Host *host, uint64_t size, c
         for (size_t i = 0; i < host->n_pools; i++)
                 count += host->pools[i].size == size ? host->pools[i].count : 0;
         *ret_doubt = assumed ? "without huge pages of the image" : NULL;
-        for (size_t i = 0; i < plan->n; i++) {
-                const Action *a = &plan->actions[i];
+        for (const Action *a = plan->actions; a < plan->actions + plan->n; a++) {
                 if (a->type != ACTION_RESERVE_PAGES || a->pages.size != size ||
                     (a->pages.if_none && count > 0))
                         continue;
@@ -194,11 +187,8 @@ static void add_storage(Expected *e, const Plan *plan, const Config *config, con
         reserve_of(e, r, "nodefs.available");
 }
 
-/* ---- the kernel ---- */
-
 bool plan_sets(const Plan *plan, const char *path) {
-        for (size_t i = 0; i < plan->n; i++) {
-                const Action *a = &plan->actions[i];
+        for (const Action *a = plan->actions; a < plan->actions + plan->n; a++) {
                 _free_ char *set = a->type == ACTION_SET_SYSCTL ? sysctl_path(a->target) : NULL;
                 if (set && streq(set, path))
                         return true;
@@ -222,8 +212,6 @@ static void check_kernel(Plan *plan, const Host *host) {
         if (settings)
                 diag_warn(&plan->warnings, "kernel-settings", "%s", settings);
 }
-
-/* ---- the Node ---- */
 
 static void put(json_t *node, const char *object, const Resource *r, int64_t value) {
         _free_ char *text = quantity_text(value, r->binary);
@@ -272,18 +260,13 @@ static void put_settings(const char *path, json_t *settings, json_t *shown) {
 }
 
 static json_t *node_json(const Expected *e, const Config *config) {
-        json_t *labels = json_object_get(e->settings, "nodeLabels"), *node = json_object();
-        json_set_text(node, "name", json_get_text(e->settings, "hostnameOverride"));
-        if (json_object_get(e->settings, "providerID"))
-                json_set_text(node, "providerID", json_get_text(e->settings, "providerID"));
-        json_object_set_new(node, "labels", labels ? json_incref(labels) : json_object());
-        json_object_set_new(node, "taints", taints_json(config));
-        json_object_set_new(node, "settings", json_object());
+        json_t *labels = json_object_get(e->settings, "nodeLabels"),
+               *node = json_pack("{ss sO* so so s{} s{} s{} s{} s{}}", "name",
+                                 json_get_text(e->settings, "hostnameOverride"), "providerID",
+                                 json_object_get(e->settings, "providerID"), "labels",
+                                 labels ? json_incref(labels) : json_object(), "taints", taints_json(config),
+                                 "settings", "capacity", "allocatable", "approximate", "unknown");
         put_settings("", e->settings, json_object_get(node, "settings"));
-        json_object_set_new(node, "capacity", json_object());
-        json_object_set_new(node, "allocatable", json_object());
-        json_object_set_new(node, "approximate", json_object());
-        json_object_set_new(node, "unknown", json_object());
         for (const Resource *r = e->items; r < e->items + e->n; r++) {
                 bool known = r->capacity >= 0;
                 if (r->doubt)

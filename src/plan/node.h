@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Inside src/plan only: the expected Node. node-settings.c: kubelet settings; ephemeral.c: its file system;
- * node.c: capacity and allocatable. */
+/* Inside src/plan only: the expected Node. */
 #include "plan/planner.h"
 
 /* The planned kubelet files and command line, merged as kubelet does: an object with the names of
@@ -15,12 +14,10 @@ _nonnull_ int node_setting_flag(const json_t *settings, const char *name);
 /* The CPUs in a list such as "0-3,8"; 0 if it is not a list. */
 _nonnull_ unsigned cpu_list_count(const char *list);
 
-/* Adds the number of NUMA nodes to plan->facts if GPUs are among them; warns if kubelet fails with so many.
- * settings: node_settings(). */
+/* plan->facts gets the NUMA nodes with GPUs; warns if they are too many. settings: node_settings(). */
 _nonnull_ void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t *settings);
 
-/* Bytes of the file system below the kubelet directory; 0: not known. *ret_doubt: why it may differ on the
- * machine, static; NULL: exact. */
+/* Bytes of the kubelet file system; 0: not known. *ret_doubt: why it may differ, static; NULL: exact. */
 _nonnull_ uint64_t ephemeral_bytes(const Plan *plan, const Config *config, const Host *host,
                                    const char **ret_doubt);
 /* Bytes for files, as statfs(2) says, of a new file system on a device of so many bytes. */

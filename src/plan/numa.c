@@ -39,8 +39,6 @@ size_t kubelet_numa_nodes(const Config *config, const Host *host) {
                        : host->n_nodes;
 }
 
-/* ---- what kubelet makes of them ---- */
-
 typedef struct Numa {
         const Config *config;
         const Host *host;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA GPUs: contradictions between configuration and machine, and driver options. nvidia-steps.c has the
- * steps. */
+/* NVIDIA GPUs: contradictions and driver options. nvidia-steps.c has the steps. */
 #include "plan/devices.h"
 #include "base/str.h"
 #include "base/version.h"
@@ -15,8 +14,6 @@ static void stack_done(Stack *s) {
         for (size_t i = 0; i < ARRAY_SIZE(s->ids); i++)
                 free(s->ids[i]);
 }
-
-/* ---- options of the module ---- */
 
 /* How check-driver treats an option if the module is loaded already. */
 typedef enum Must {
@@ -34,7 +31,7 @@ static void add_option(Stack *s, Must must, const char *name, const char *value)
 }
 
 static void plan_options(Stack *s) {
-        bool coherent = stack_is_tray(s) || (s->host->gpus.model && s->host->gpus.model->coherent);
+        bool coherent = s->tray || (s->host->gpus.model && s->host->gpus.model->coherent);
         if (coherent) /* or kubelet counts GPU memory as its own */
                 add_option(s, s->want->memory == MEMORY_AUTO ? MUST_IF_KNOWN : MUST_BE_SO,
                            "CoherentGPUMemoryMode", s->want->memory == MEMORY_NUMA ? "numa" : "driver");
@@ -43,13 +40,13 @@ static void plan_options(Stack *s) {
                              "has no effect: no CPU shares memory with these GPUs");
         /* On trays the DRA driver makes channel 0, and one of the kernel driver gets in its way. */
         _free_ char *count = xasprintf("%u", s->want->imex_channels);
-        if (stack_is_tray(s) || s->want->imex_channels != IMEX_CHANNELS)
+        if (s->tray || s->want->imex_channels != IMEX_CHANNELS)
                 add_option(s, s->want->imex_channels == IMEX_CHANNELS ? MUST_IF_KNOWN : MUST_BE_SO,
                            "ImexChannelCount", count);
         /* a later step makes a missing channel, so it is not checked */
-        if (stack_is_tray(s) || stack_wants_channel(s))
-                add_option(s, stack_wants_channel(s) ? MUST_NOTHING : MUST_IF_KNOWN, "CreateImexChannel0",
-                           stack_wants_channel(s) ? "1" : "0");
+        if (s->tray || s->channel)
+                add_option(s, s->channel ? MUST_NOTHING : MUST_IF_KNOWN, "CreateImexChannel0",
+                           s->channel ? "1" : "0");
         /* The open module ignores it (NVIDIA/open-gpu-kernel-modules#820). */
         if (s->host->gpus.model && s->host->gpus.model->no_gsp)
                 add_option(s, MUST_NOTHING, "EnableGpuFirmware", "0");
@@ -63,22 +60,19 @@ static void plan_options(Stack *s) {
                   "driver options, read when it loads", text, 0644);
 }
 
-/* ---- contradictions ---- */
-
-/* Only in a model: on a machine a step finds it out, and a unit of the user may prevent it. With a taint the
- * node joins anyway. */
+/* Only in a model: on a machine a step finds out, or a unit of the user prevents it. */
 static void foretell(const Stack *s, Cause cause) {
         if (s->host->modelled && s->policy != FAILURE_JOIN_TAINTED)
                 diag_foretell(&s->plan->warnings, cause);
 }
 
 static int check_manager(const Stack *s, Diag *diag) {
-        if (s->want->fabric_manager == FABRIC_MANAGER_ON && !stack_has_switches(s))
+        if (s->want->fabric_manager == FABRIC_MANAGER_ON && !s->switches)
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, NVIDIA_PATH ".fabric.manager",
                                      "is on, but this machine (class %s) has no NVSwitch: fabric manager "
                                      "would fail; set auto",
                                      gpu_class_to_string(s->class));
-        if (s->want->fabric_manager == FABRIC_MANAGER_OFF && stack_gates_fabric(s) && stack_has_switches(s) &&
+        if (s->want->fabric_manager == FABRIC_MANAGER_OFF && s->gate && s->switches &&
             s->want->fabric_gate == FABRIC_GATE_REQUIRE) {
                 diag_warn_at(&s->plan->warnings, "fabric-gate", NULL, NVIDIA_PATH ".fabric.gate",
                              "kubelet waits for a fabric that nothing here starts, since manager is off; if "
@@ -89,11 +83,11 @@ static int check_manager(const Stack *s, Diag *diag) {
 }
 
 static void warn_of_imex(const Stack *s) {
-        if (!stack_is_tray(s) && (s->want->imex == IMEX_HOST || s->want->imex == IMEX_DRA))
+        if (!s->tray && (s->want->imex == IMEX_HOST || s->want->imex == IMEX_DRA))
                 diag_warn_at(&s->plan->warnings, "imex-without-domain", NULL, NVIDIA_PATH ".imex.mode",
                              "is %s, but no NVLink of this machine (class %s) leads to another machine",
                              imex_mode_to_string(s->want->imex), gpu_class_to_string(s->class));
-        if (s->want->imex_label && !stack_is_tray(s))
+        if (s->want->imex_label && !s->tray)
                 diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.label",
                              "has no effect: no NVLink of this machine (class %s) leads to another machine, "
                              "so its GPUs have no clique",
@@ -134,7 +128,7 @@ static const char *required(const Config *config) {
 /* GPUs without a fabric have no gate. */
 static void warn_of_gate(const Stack *s, const Config *config) {
         static const char *const keys[] = { NVIDIA_PATH ".fabric.gate", NVIDIA_PATH ".fabric.timeout" };
-        for (size_t i = 0; i < ARRAY_SIZE(keys) && !stack_registers(s); i++)
+        for (size_t i = 0; i < ARRAY_SIZE(keys) && !s->registers; i++)
                 if (config_says(config, keys[i]))
                         diag_warn_at(&s->plan->warnings, "no-effect", NULL, keys[i],
                                      "has no effect: the GPUs of this machine (class %s) join no NVLink "
@@ -149,8 +143,6 @@ static void warn_of_requirement(const Stack *s, const char *key) {
                      "driver in the image, or remove the key");
         foretell(s, CAUSE_DRIVER);
 }
-
-/* ---- the whole ---- */
 
 /* Units of the image or a pod bring the driver, and a pod needs kubelet. */
 static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
@@ -185,9 +177,9 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
                           "nvidia-gridd.service): CUDA fails after a day; install nvidia-gridd");
         warn_of_driver(s);
         plan_options(s);
-        if (stack_runs_imex(s))
+        if (s->runs_imex)
                 plan_imex_files(s->plan, s->want, s->host);
-        if (stack_bars_imex(s))
+        if (s->bars_imex)
                 plan_file(s->plan, PHASE_CONFIG, NVIDIA_GROUP, IMEX_BARRED,
                           "keep IMEX of the image off", "", 0644);
         stack_plan_steps(s);
@@ -215,7 +207,7 @@ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag) 
                 .efa = plan_uses_efa(config, host),
                 .imex = want->imex == IMEX_AUTO && tray ? IMEX_DRA : want->imex,
         };
-        s.manager = stack_has_switches(&s) && want->fabric_manager != FABRIC_MANAGER_OFF;
+        stack_decide(&s);
         if (key)
                 warn_of_requirement(&s, key);
         warn_of_gate(&s, config);

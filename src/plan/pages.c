@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Huge pages, the largest first: they need longer stretches of free memory. kubelet counts them once, at its
- * start. */
+/* Huge pages, the largest first: they need longer stretches. kubelet counts them once, at its start. */
 #include "plan/devices.h"
 #include "base/str.h"
 #include <errno.h>
@@ -56,8 +55,6 @@ static void plan_for_efa(Plan *plan, const Config *config, const Host *host) {
         reserve(plan, config, host, &want, "EFA: 220 MiB per CPU, unless reserved already")->pages.if_none =
                 true;
 }
-
-/* ---- mode explicit ---- */
 
 static int compare_requests(const void *a, const void *b) {
         const PageRequest *x = a, *y = b;
@@ -149,8 +146,7 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
         _free_ PageRequest *pages = (void *)xmemdup(h->pages, h->n_pages * sizeof *pages);
         qsort(pages, h->n_pages, sizeof *pages, compare_requests);
         int r = check_requests(config, host, pages, h->n_pages, diag);
-        /* A model has the wanted sizes, if any kernel has them; then the kernel of the image must have
-         * them. */
+        /* A model has the wanted sizes, if any kernel has them: the image must have one. */
         _free_ char *there = sizes_text(host);
         if (host->modelled && host->page_size > 2 * MEBIBYTE)
                 diag_warn_at(&plan->warnings, "page-size", NULL, PATH ".pages",

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Instance type + number of network interfaces → card, device, metric and route table of each, for a launch
- * template. AWS places the primary one as device 0 of card 0 and each further one as device 1 of the next
- * card, with device 0 for an EFA-only one
- * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html). A launch template may
- * differ. Not part of the plan id. */
+ * template. AWS places the primary one as device 0 of card 0 and each other as device 1 of the next card
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html). Not part of the plan id. */
 #include "base/str.h"
 #include "plan/planner.h"
 

@@ -17,8 +17,6 @@ bool path_in(const char *path, const char *folder) {
         return startswith(path, folder) && (path[n] == 0 || path[n] == '/');
 }
 
-/* ---- where disks are mounted ---- */
-
 char *why_unfit(const Directory *d) {
         if (d->kind == DIRECTORY_NO_DIRECTORY)
                 return d->dead ? xasprintf("is not a directory (%s)", d->dead) : xstrdup("is not a "
@@ -64,39 +62,42 @@ void place_check_top(Stores *s) {
                 refuse_foreign_way(s, path, d->foreign);
 }
 
+bool place_refused(Stores *s, const char *path, const char *who) {
+        const Directory *d = storage_directory(s->seen, path);
+        const Mount *m = storage_mount_at(s->seen, path);
+        const char *more = s->path ? "" : ", or set another mountPath";
+        _free_ char *unfit = d ? why_unfit(d) : NULL, *label = m ? mount_label(m) : NULL;
+        if (m)
+                stores_refuse(s, CAUSE_MOUNT,
+                              "something else is mounted at %s (%s), the place of %s: unmount it%s", path,
+                              label, who, more);
+        else if (unfit)
+                stores_refuse(s, CAUSE_MOUNT, "%s %s, but %s needs it as mount point: move it away%s", path,
+                              unfit, who, more);
+        else if (d && !d->empty)
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s is not empty, and %s would hide its content: move that away%s", path, who,
+                              more);
+        else if (d && d->kind == DIRECTORY_MISSING && d->read_only)
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s cannot be made on a read-only file system: make it in the image%s", path,
+                              more);
+        else
+                return false;
+        return true;
+}
+
 void place_check(Stores *s, const char *path) {
         const Directory *d = storage_directory(s->seen, path),
                         *top = storage_directory(s->seen, s->config->instance.storage.mount_path);
-        const Mount *m = storage_mount_at(s->seen, path);
-        _free_ char *unfit = d ? why_unfit(d) : NULL, *top_unfit = top ? why_unfit(top) : NULL;
+        _free_ char *top_unfit = top ? why_unfit(top) : NULL;
         if (top_unfit || (top && top->foreign))         /* reported already */
                 return;
-        if (m) {
-                _free_ char *label = mount_label(m);
-                stores_refuse(s, CAUSE_MOUNT,
-                              "something else is mounted at %s (%s): unmount it, or set another mountPath",
-                              path, label);
-        } else if (unfit)
-                stores_refuse(s, CAUSE_MOUNT,
-                              "%s %s, but an instance store needs it as mount point: move it away, or set "
-                              "another mountPath",
-                              path, unfit);
-        else if (d && !d->empty)
-                stores_refuse(s, CAUSE_MOUNT,
-                              "%s is not empty, and a mount would hide its content: move that away, or set "
-                              "another mountPath",
-                              path);
-        else if (d && d->kind == DIRECTORY_MISSING && d->read_only)
-                stores_refuse(s, CAUSE_MOUNT,
-                              "%s cannot be made on a read-only file system: make it in the image, or set "
-                              "another mountPath",
-                              path);
         /* a single disk may belong to any user; an array holds data of root daemons */
-        else if (d && d->foreign && s->config->instance.storage.strategy != STORAGE_MOUNT)
+        if (!place_refused(s, path, "an instance store") && d && d->foreign &&
+            s->config->instance.storage.strategy != STORAGE_MOUNT)
                 refuse_foreign_way(s, path, d->foreign);
 }
-
-/* ---- what else mounts there ---- */
 
 static void warn_of_units(Plan *plan, const char *names, const char *missing) {
         if (missing)
@@ -131,8 +132,6 @@ void places_check_units(Plan *plan, const Stores *s) {
         if (idle.data)
                 warn_of_units(plan, idle.data, NULL);
 }
-
-/* ---- what is bound ---- */
 
 bool store_bind_wanted(const LocalStorage *l, const StorageBind *bind) {
         const struct { const char *word; bool disabled; } words[] = {
@@ -215,8 +214,8 @@ static bool is_refused(Stores *s, const StorageBind *bind) {
         return s->refused = true;
 }
 
-/* It is on the disks already, or inside another directory that moves. If that belongs to another daemon, that
- * daemon would write while this one stops. */
+/* It is on the disks already, or moves with another directory. If that belongs to another daemon, one would
+ * write while the other stops. */
 static bool goes_along(Stores *s, const StorageBind *bind) {
         _free_ char *disks = xasprintf("%s/0", s->config->instance.storage.mount_path);
         if (path_in(bind->path, disks))

@@ -80,8 +80,7 @@ void action_content(Action *a, const void *data, size_t size) {
 void action_reads(const Plan *plan, Action *start, bool (*is_read)(const Action *file, const char *unit)) {
         _cleanup_(text_done) Text inputs = {};
         assert(start->type == ACTION_START_UNIT || start->type == ACTION_RESTART_UNIT);
-        for (size_t i = 0; i < plan->n; i++) {
-                const Action *a = &plan->actions[i];
+        for (const Action *a = plan->actions; a < plan->actions + plan->n; a++) {
                 char digest[65];
                 if (a == start || a->type != ACTION_WRITE_FILE || !is_read(a, start->target))
                         continue;
@@ -119,8 +118,6 @@ size_t plan_count(const Plan *plan, Live live) {
 bool plan_is_done(const Plan *plan) {
         return plan->looked && plan_count(plan, LIVE_NONE) + plan_count(plan, LIVE_KEEP) == plan->n;
 }
-
-/* ---- order ---- */
 
 typedef struct Order {
         size_t **waits_for;     /* per action the indexes of its dependencies, then SIZE_MAX */
@@ -195,8 +192,6 @@ static int plan_sort(Plan *plan, Diag *diag) {
         return 0;
 }
 
-/* ---- name ---- */
-
 int plan_finish(Plan *plan, Diag *diag) {
         int r = plan_sort(plan, diag);
         if (r < 0)
@@ -214,8 +209,6 @@ int plan_finish(Plan *plan, Diag *diag) {
                 plan->actions[i].deadline_usec += action_more_usec(&plan->actions[i]);
         return 0;
 }
-
-/* ---- filter ---- */
 
 /* Groups that --daemon selects from; as in nodeadm all others stay. */
 static const char *const daemons_known[] = { "containerd", "kubelet", NULL };
@@ -255,8 +248,6 @@ void plan_filter(Plan *plan, const bool skip[_PHASE_MAX], char *const *daemons) 
                 forget(&plan->actions[i].after_any, index);
         }
 }
-
-/* ---- the whole ---- */
 
 static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         unsigned gpus = host->gpus.count;
@@ -311,6 +302,26 @@ static int check_facts(const Host *host, Diag *diag) {
         return r;
 }
 
+int plan_promise(Plan *plan, const Host *host, const Promise *p, Diag *diag) {
+        const char *what = p->cause == CAUSE_EFA ? "EFA device" : "instance store";
+        const char *type = host->type ? host->type->name : host->instance.type;
+        if (p->said == 0 || !host->modelled || (p->has >= 0 && (unsigned)p->has >= p->said))
+                return 0;
+        if (p->has < 0) {
+                diag_warn_at(&plan->warnings, p->cause == CAUSE_EFA ? "efa-unknown" : "disks-unknown", NULL,
+                             p->path, "the number of %ss of a %s is not known here: a boot that finds fewer "
+                             "than %u fails", what, type, p->said);
+                return 0;
+        }
+        _free_ char *text = xasprintf("expects %u %s%s, but a %s has %d: the boot fails", p->said, what,
+                                      p->said == 1 ? "" : "s", type, p->has);
+        if (!p->tainted)
+                return diag_error_at(diag, -EINVAL, p->cause, NULL, p->path, "%s", text);
+        diag_warn_at(&plan->warnings, p->cause == CAUSE_EFA ? "too-many-efa" : "expected-disks", NULL,
+                     p->path, "%s", text);
+        return 0;
+}
+
 /* nodestrap-codes(7) says what to do for each. */
 bool plan_warning_fails(const Diagnostic *warning) {
         static const char *const codes[] = {
@@ -337,12 +348,10 @@ static bool reads_secret(const Plan *plan, const Action *a) {
 }
 
 /* Output of NVIDIA daemons may be quoted: they read files of the image and of this program, unless they got
- * variables of the user. Others also read certificates, credentials and imports. ctr repeats what containerd
- * says. */
+ * variables of the user. Others read certificates, credentials and imports. ctr repeats containerd. */
 static void quieten(Plan *plan) {
         const Action *config = plan_find(plan, "write-file:" CONTAINERD_CONFIG);
-        for (size_t i = 0; i < plan->n; i++) {
-                Action *a = &plan->actions[i];
+        for (Action *a = plan->actions; a < plan->actions + plan->n; a++) {
                 if (action_is(a, ACTION_OF_UNITS))
                         a->quiet = !streq(a->group, NVIDIA_GROUP) || reads_secret(plan, a);
                 else if (a->type == ACTION_IMPORT_IMAGE)

@@ -11,9 +11,8 @@ typedef struct Plan {
         Action *actions; size_t n;      /* in an order that respects after and after_any */
         json_t *facts;
         json_t *node;                   /* the expected Node, or NULL: "name", "providerID", "labels",
-                                         * "taints", "capacity", "allocatable" as in Kubernetes, and by
-                                         * resource why a value may differ ("approximate") or is not known
-                                         * ("unknown") */
+                                         * "taints", "capacity", "allocatable", and by resource why a value is
+                                         * "approximate" or "unknown" */
         char *machine;                  /* the machine, in some lines for people */
         Diag warnings;
         char id[72];                    /* "sha256:…" over action_canonical() of all actions */
@@ -31,10 +30,8 @@ typedef enum CredentialPlugin { PLUGIN_AWS, PLUGIN_NODESTRAP, _PLUGIN_INVALID = 
 DECLARE_STRING_TABLE(credential_plugin, CredentialPlugin);
 typedef struct PlanOptions {
         CredentialPlugin plugin;        /* exec plugin of the kubeconfig */
-        bool as_nodeadm;                /* called as nodeadm: write its files, also where kubelet warns of
-                                         * them */
-        bool foretell;                  /* keep certain failures as warnings, so that the rest of the plan is
-                                         * shown */
+        bool as_nodeadm;                /* called as nodeadm: its files, also if kubelet warns of them */
+        bool foretell;                  /* keep certain failures as warnings, and show the plan */
         unsigned interfaces;            /* show the places of so many network interfaces; 0: none */
 } PlanOptions;
 
@@ -53,8 +50,7 @@ _nonnull_ bool plan_has_phase(const Plan *plan, Phase phase);
 /* The critical path to the start of kubelet, by the usual times: places in the plan, first to last, in a new
  * *ret, and their sum in *ret_usec. Returns their number; 0 if the plan does not start kubelet. */
 _must_check_ _nonnull_ size_t plan_critical_path(const Plan *plan, size_t **ret, uint64_t *ret_usec);
-/* A boolean of KubeletConfiguration, from the planned files and command line; otherwise: its value if they do
- * not set it. */
+/* A boolean of the planned KubeletConfiguration; otherwise: its value if it is not set. */
 _nonnull_ bool plan_kubelet_switch(const Plan *plan, const char *name, bool otherwise);
 /* Does it set the kernel setting with this path? */
 _nonnull_ bool plan_sets(const Plan *plan, const char *path);

@@ -5,23 +5,20 @@
 #include "base/version.h"
 #include "plan/plan.h"
 
-/* The kernel limit for NAME=VALUE and its NUL (torvalds/linux fs/exec.c: MAX_ARG_STRLEN, with pages of 4
- * KiB). */
+/* The kernel limit for NAME=VALUE (torvalds/linux fs/exec.c: MAX_ARG_STRLEN, with pages of 4 KiB). */
 #define VARIABLE_MAX    (128u << 10)
 #define PLAN_RELOAD_ID  "reload-manager:systemd"
 #define SOCI_UNIT       "soci-snapshotter.service"
 #define PLAN_PRUNE_ID   "prune-files:" MANIFEST_FILE
 
-/* Appends an action with the deadline of its type; copies the strings. The pointer is valid until the next
- * plan_add(). */
+/* Appends an action; copies the strings. The pointer is valid until the next plan_add(). */
 _nonnull(1, 4, 5, 6) Action *plan_add(Plan *plan, ActionType type, Phase phase, const char *group,
                                       const char *target, const char *why);
 /* A write-file with text content. */
 _nonnull(1, 3, 4, 5, 6) Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path,
                                           const char *why, const char *content, mode_t mode);
-/* The same in the config phase. users: it has free-form data of the user, which may be secret, so it is
- * hidden and for root alone; under the name nodeadm its mode is 0644, unless told: its keys tell of a
- * secret. */
+/* The same in the config phase. users: it has free-form data of the user, so it is hidden and for root alone;
+ * under the name nodeadm its mode is 0644, unless told: its keys tell of a secret. */
 _nonnull_ Action *plan_users_file(Plan *plan, const char *group, const char *path, const char *why,
                                   const char *content, bool users, bool told);
 /* Orders the actions by their dependencies and computes the id. Comes last. */
@@ -30,13 +27,11 @@ void action_after(Action *a, const char *id);
 void action_after_any(Action *a, const char *id);
 /* replaces the content, with any bytes */
 void action_content(Action *a, const void *data, size_t size);
-/* Sets unit.reads, unit.inputs and after of a start-unit from the planned files that the unit reads at
- * start. */
+/* Sets unit.reads, unit.inputs and after of a start-unit, from the planned files that the unit reads. */
 _nonnull_ void action_reads(const Plan *plan, Action *start,
                             bool (*is_read)(const Action *file, const char *unit));
 
-/* The planners, in the order of plan_make(). They return a negative errno, and errors in diag, if the plan
- * cannot be made. */
+/* The planners, in the order of plan_make(). A negative errno, and errors in diag, if there is no plan. */
 _must_check_ _nonnull_ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _must_check_ _nonnull_ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _nonnull_ const char *plan_containerd_socket(const Config *config, const Host *host, bool as_nodeadm);
@@ -45,6 +40,10 @@ _must_check_ _nonnull_ int plan_kubelet(Plan *plan, const Config *config, const 
 _must_check_ _nonnull_ int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _must_check_ _nonnull_ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _must_check_ _nonnull_ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag);
+/* Checks an expected number of devices against the table of types, before the user pays for an instance; on a
+ * machine its devices count. has: by the table, negative: not known. tainted: the node may join without. */
+typedef struct Promise { Cause cause; const char *path; unsigned said; int has; bool tainted; } Promise;
+_must_check_ _nonnull_ int plan_promise(Plan *plan, const Host *host, const Promise *p, Diag *diag);
 /* The lock, before all steps of devices. */
 _nonnull_ void plan_take_turn(Plan *plan);
 /* Reload, markers, taint, units. Comes last, since it searches the actions of the others. */
@@ -57,27 +56,23 @@ _nonnull_ void plan_node(Plan *plan, const Config *config, const Host *host);
 
 /* Lines for people: machine, instance, software. */
 _malloc_ char *plan_describe_host(const Config *config, const Host *host);
-/* Adds the places of n network interfaces to facts and machine. -EINVAL if the instance type has no room for
- * them. */
+/* Adds the places of n network interfaces to facts and machine. -EINVAL if there is no room. */
 _must_check_ _nonnull_ int plan_placement(Plan *plan, const Host *host, unsigned n, Diag *diag);
 /* Numbers of route table, rules and metric (amazonlinux/amazon-ec2-net-utils:lib/lib.sh). */
 #define INTERFACE_METRIC(card, device) (512 + 100 * (card) + (device))
 #define INTERFACE_TABLE(card, device)  (10000 + 100 * (card) + (device))
-/* The OCI runtime spec: defaults of containerd, merged with user (or NULL). memlock: containers may lock all
- * memory. */
+/* The OCI runtime spec: defaults merged with user (or NULL). memlock: containers may lock all memory. */
 _nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock);
 /* In bytes, without NUMA nodes that have no CPUs: theirs becomes GPU memory when the driver loads. */
 _nonnull_ uint64_t memory_of_cpus(const Host *host);
-/* Will the driver bring GPU memory online as NUMA nodes? The config phase of a first boot cannot see them
- * yet. */
+/* Will the driver bring GPU memory online as NUMA nodes? A first boot cannot see them yet. */
 _nonnull_ bool gpus_share_memory(const Config *config, const Host *host);
 _nonnull_ size_t kubelet_numa_nodes(const Config *config, const Host *host);
 /* Are there EFA devices, or must there be? */
 _nonnull_ bool plan_uses_efa(const Config *config, const Host *host);
 /* A step to which failurePolicy applies: kernel settings, huge pages, network, accelerators. */
 _nonnull_ bool plan_is_device_step(const Action *a);
-/* FastImagePull: is SOCI used? If the gate is on and it is not, *ret_reason says why (static text), else
- * NULL. */
+/* FastImagePull: is SOCI used? If the gate is on but it is not, *ret_reason says why (static), else NULL. */
 _nonnull_ bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);
 /* Does the TOML of the user name another sandbox image? */
 _nonnull_ bool plan_sandbox_is_users(const Config *config, const Host *host);

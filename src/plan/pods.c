@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maxPods: of the user, else the addresses of the network interfaces, changed by maxPodsExpression. As
- * nodeadm (internal/kubelet/eni_max_pods.go, maxpods/), except that reservations also use a number of the
- * user. */
+ * nodeadm (internal/kubelet/eni_max_pods.go, maxpods/), but reservations also use a number of the user. */
 #include "plan/planner.h"
 #include "base/str.h"
 #include "config/kubelet.h"

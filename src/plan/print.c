@@ -5,13 +5,9 @@
 
 #define COLUMN 54       /* column of reasons; after a longer target on their own line */
 
-/* ---- lines ---- */
-
 static void add_paragraph(Text *t, const char *lead, const char *text) {
         text_add_folded(t, lead, strlen(lead), text);
 }
-
-/* ---- the machine ---- */
 
 static void add_count(Text *t, size_t n, const char *what) {
         if (n > 0)
@@ -76,8 +72,6 @@ char *plan_describe_host(const Config *config, const Host *host) {
         return text_take(&t);
 }
 
-/* ---- text ---- */
-
 /* critical: on the critical path to kubelet. */
 static void add_action(Text *t, const Action *a, bool critical) {
         const char *with = a->secret ? NULL : a->with;
@@ -124,8 +118,7 @@ static void add_actions(Text *t, const Plan *plan, Phase phase, const bool *crit
 static void add_warnings(Text *t, const Diag *warnings) {
         if (warnings->n > 0)
                 text_add(t, "\nWarnings\n");
-        for (size_t i = 0; i < warnings->n; i++) {
-                const Diagnostic *d = &warnings->items[i];
+        for (const Diagnostic *d = warnings->items; d < warnings->items + warnings->n; d++) {
                 _free_ char *line =
                         xasprintf("%s%s%s%s%s [%s]", d->where ?: "", d->where ? ": " : "", d->path ?: "",
                                   d->path ? ": " : "", d->text, d->code ?: "warning");
@@ -171,8 +164,7 @@ static void add_node(Text *t, const json_t *node) {
 
 static void add_diffs(Text *t, const Plan *plan) {
         bool headed = false;
-        for (size_t i = 0; i < plan->n; i++) {
-                const Action *a = &plan->actions[i];
+        for (const Action *a = plan->actions; a < plan->actions + plan->n; a++) {
                 if (!a->diff)
                         continue;
                 text_add(t, "%s--- %s%s\n+++ %s\n%s", headed ? "" : "\nDifferences\n",
@@ -221,8 +213,6 @@ char *plan_to_text(const Plan *plan) {
         text_add(&t, "\n%zu actions. Plan %s\n", plan->n, plan->id);
         return text_take(&t);
 }
-
-/* ---- JSON ---- */
 
 static json_t *warning_json(const Diagnostic *d) {
         return json_pack("{ss* ss* ss* ss*}", "code", d->code, "where", d->where, "path", d->path, "text",

@@ -73,9 +73,8 @@ static json_t *default_spec(void) {
         return spec;
 }
 
-/* EFA and RDMA need locked memory, and limits.d does not apply to containers. A limit of the user wins
- * (awslabs/amazon-eks-ami#595; Bottlerocket does the same: bottlerocket-core-kit,
- * generate_oci_resource_limits). */
+/* EFA and RDMA need locked memory; limits.d does not apply to containers. A limit of the user wins
+ * (awslabs/amazon-eks-ami#595; Bottlerocket: bottlerocket-core-kit, generate_oci_resource_limits). */
 static void allow_memlock(json_t *spec) {
         json_t *limits = json_object_get(json_object_get(spec, "process"), "rlimits"), *limit;
         size_t i;

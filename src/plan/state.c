@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kubelet settings → what apply/state.c compares old state files with. Everybody may read the plan, so it
- * has only known policies and lists of CPUs. */
+/* kubelet settings → words for apply/state.c. Everybody may read the plan: only known policies and CPUs. */
 #include "plan/node.h"
 #include "base/str.h"
 
@@ -10,9 +9,8 @@ static const struct { const char *name, *policies[2]; } managers[] = {
         { "memoryManagerPolicy", { "None", "Static" } },
 };
 
-/* Before 1.31 the DRA state is alpha and has another form
- * (kubernetes/kubernetes:pkg/kubelet/cm/dra/state/checkpoint.go). A file that stays is a warning: kubelet
- * itself reports if it exits. */
+/* Before 1.31 the DRA state has another form (kubernetes/kubernetes:pkg/kubelet/cm/dra/state/checkpoint.go).
+ * A file that stays is a warning: kubelet reports if it exits. */
 const char *plan_state(Plan *plan, const Config *config, const Host *host) {
         _cleanup_(storage_places_done) StoragePlaces places = storage_binds_of(config, host->containerd_version);
         _cleanup_(json_decrefp) json_t *settings = node_settings(plan, host);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Instance stores and volumes → an array, file systems, mounts, binds. Each boot decides from the disks:
- * their state is the state of a step, and only the configuration makes the plan id. Daemons stop once the
- * disks are mounted, their files move while they are stopped, then binds hide the directories of the root
- * disk. */
+ * they give the state of a step, and only the configuration makes the plan id. Daemons stop once the disks
+ * are mounted, their files move, then binds hide the directories of the root disk. */
 #include "plan/storage.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -19,8 +18,7 @@ static char *why_unknown(const Stores *s, const char *purpose) {
 }
 
 /* A UUID of version 8 (RFC 9562). The disks must not have seen it before: nothing is discarded, and xfs and
- * ext4 tell old blocks and journal records by the UUID. With the old one a power failure would revive
- * them. */
+ * ext4 tell old blocks by the UUID. With the old one a power failure would revive them. */
 static void choose_uuid(const Stores *s, Device *d) {
         _cleanup_(text_done) Text input = {};
         char hex[65];
@@ -290,8 +288,7 @@ static const char *why_stopped(StepState state) {
 
 /* One step per unit: instance stores and volumes may stop the same. */
 static Action *stop_of(Plan *plan, const char *unit, StepState state) {
-        for (size_t i = 0; i < plan->n; i++) {
-                Action *a = &plan->actions[i];
+        for (Action *a = plan->actions; a < plan->actions + plan->n; a++) {
                 if (a->type != ACTION_STOP_UNIT || !streq(a->target, unit))
                         continue;
                 if (a->storage.state == STEP_KEEP && state != STEP_KEEP) {
@@ -339,8 +336,7 @@ static void add_stops(Plan *plan, const Stores *s, const char *mounted, const Bi
 /* Files of this plan below path, and the removal of old ones, come before the move. */
 static void after_files_below(const Plan *plan, size_t n, Action *a, const char *path) {
         _free_ char *prefix = xasprintf("%s/", path);
-        for (size_t i = 0; i < n; i++) {
-                const Action *file = &plan->actions[i];
+        for (const Action *file = plan->actions; file < plan->actions + n; file++) {
                 if (file->type != ACTION_WRITE_FILE || !startswith(file->target, prefix))
                         continue;
                 action_after(a, file->id);
@@ -534,34 +530,6 @@ static void plan_each(Plan *plan, Stores *s) {
                 need_mkfs(s, s->config->instance.storage.filesystem);
 }
 
-/* Checks expectedDisks against the table of types, before the user pays for an instance; on a machine its
- * disks count. A node may join with a taint if nothing is made of its disks. */
-static void check_promise(Plan *plan, Stores *s) {
-        const InstanceType *type = s->host->type;
-        const char *path = "spec.instance.localStorage.expectedDisks";
-        unsigned said = s->config->instance.storage.expected_disks;
-        if (said == 0 || !s->host->modelled)
-                return;
-        if (!type || type->disks < 0) {
-                diag_warn_at(&plan->warnings, "disks-unknown", NULL, path,
-                             "the number of instance stores of a %s is not known here: a boot that finds "
-                             "fewer than %u fails",
-                             s->host->instance.type, said);
-                return;
-        }
-        if ((unsigned)type->disks >= said)
-                return;
-        _free_ char *text = xasprintf("expects %u instance stores, but a %s has %d: the boot fails",
-                                      said, type->name, type->disks);
-        if (s->config->instance.storage.strategy == STORAGE_NONE &&
-            s->config->failure_policy == FAILURE_JOIN_TAINTED) {
-                diag_warn_at(&plan->warnings, "expected-disks", NULL, path, "%s", text);
-                return;
-        }
-        diag_error_at(s->diag, -EINVAL, CAUSE_DISKS, NULL, path, "%s", text);
-        s->refused = true;
-}
-
 static void plan_stores(Plan *plan, Stores *s) {
         stores_find(s);
         /* For other than accelerated types the table has no disks, so a model would silently plan none. */
@@ -590,7 +558,11 @@ int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag)
                 Stores s = { .config = config, .host = host, .seen = &host->storage, .diag = diag,
                              .places = storage_binds_of(config, host->containerd_version), .n_files = plan->n };
         bool stores = config->instance.storage.strategy != STORAGE_NONE;
-        check_promise(plan, &s);
+        /* with a taint the node joins only if nothing is made of its disks */
+        Promise promise = { CAUSE_DISKS, "spec.instance.localStorage.expectedDisks",
+                            config->instance.storage.expected_disks, host->type ? host->type->disks : -1,
+                            !stores && config->failure_policy == FAILURE_JOIN_TAINTED };
+        s.refused = plan_promise(plan, host, &promise, diag) < 0;
         if (stores)
                 plan_stores(plan, &s);
         plan_volumes(plan, &s);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Inside src/plan only: instance stores and volumes. stores.c: which disks, and is each free; array.c: what
- * they say about arrays; places.c: mount points; volumes.c: EBS volumes; storage.c: the steps. Reports all
- * faults, not only the first. */
+/* Inside src/plan only: instance stores and volumes. Reports all faults, not only the first. */
 #include "plan/planner.h"
 
 typedef struct Stores {
@@ -13,8 +11,7 @@ typedef struct Stores {
         const Disk **disks; size_t n; /* instance stores found, by serial */
         unsigned expected;      /* 0: not known */
         size_t count;           /* planned: n, or more if the disks were not examined */
-        const char *path;       /* "spec.instance.storage.volumes[0]" for errors of a volume; NULL: instance
-                                 * stores */
+        const char *path;       /* "spec.instance.storage.volumes[0]", for errors; or NULL */
         StoragePlaces places;
         size_t n_files;         /* actions before ours: they write the files */
         bool refused;
@@ -38,11 +35,9 @@ void stores_done(Stores *s);
 /* fills disks, expected and count from the members before them */
 void stores_find(Stores *s);
 void stores_check_number(Stores *s);
-/* Refuses a disk that is broken or in use. place: where it may be mounted; NULL: it becomes part of an
- * array. */
+/* Refuses a disk that is broken or in use. place: where it may be mounted; NULL: part of an array. */
 void stores_check_disk(Stores *s, const Disk *d, const char *place);
-/* Refuses a disk that holds data without a signature: false. device: the configured name of a volume; NULL:
- * an instance store. */
+/* Refuses data without a signature: false. device: the configured name of a volume, or NULL. */
 bool stores_check_blank(Stores *s, const Disk *d, const char *device);
 
 /* Adds an error, so that the plan fails. */
@@ -55,8 +50,7 @@ bool is_mountable(const Content *c);
 const Mount *mounted_elsewhere(const Storage *seen, const char *number, const char *place);
 
 /* ---- storage.c ---- */
-/* Sets filled, filesystem and uuid from the content; warns if it keeps another file system than the wanted
- * one. */
+/* Sets filled, filesystem and uuid from the content; warns if it keeps an unwanted file system. */
 void device_filesystem(Stores *s, Diag *warnings, Device *d);
 /* The steps up to a mounted file system; refuses if the image lacks their programs. */
 void add_device_steps(Plan *plan, Stores *s, const Device *d);
@@ -81,14 +75,15 @@ void array_found_done(ArrayFound *f);
 void array_find(Stores *s, int level, ArrayFound *ret);
 /* A foreign array that has the name of ours; NULL: none. */
 _nonnull_ const char *array_name_taken(const Stores *s);
-/* Members that an array lacks by its superblocks: " (of the raid0 array \"kubernetes\" of 3 the members 1
- * 2)"; or "". */
+/* " (of the raid0 array \"kubernetes\" of 3 the members 1 2)": missing by superblocks; or "". */
 _malloc_ char *array_missing(const Stores *s);
 
 /* ---- places.c ---- */
 /* mountPath itself. */
 void place_check_top(Stores *s);
-/* Can path become a mount point? */
+/* Refuses a path that cannot become a mount point; who: "the volume …". */
+bool place_refused(Stores *s, const char *path, const char *who);
+/* The same for an instance store, and for a way to it that is not only of root. */
 void place_check(Stores *s, const char *path);
 /* Warns of foreign mount units for places that the plan mounts or binds. */
 void places_check_units(Plan *plan, const Stores *s);
@@ -110,7 +105,6 @@ bool refuse_mounts_below(Stores *s, const char *path, const Directory *d);
  * device mounted on the disks' directory now, or NULL. Returns how many. */
 size_t binds_find(Stores *s, Diag *warnings, const char *number,
                   BindStep ret[static ARRAY_SIZE(s->places.all)]);
-/* STEP_KEEP if the mount at path is our bind of this folder of the device, STEP_MAKE if there is none, else
- * STEP_UNKNOWN: *ret_mount. */
+/* STEP_KEEP: the mount at path is our bind of this folder, STEP_MAKE: none, STEP_UNKNOWN: *ret_mount. */
 StepState bind_state(const Storage *seen, const char *path, const char *number, const char *name,
                      const Mount **ret_mount);

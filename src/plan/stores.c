@@ -23,8 +23,6 @@ void stores_refuse(Stores *s, Cause cause, const char *format, ...) {
         s->refused = true;
 }
 
-/* ---- text ---- */
-
 /* As sold: 600 GB, 3.84 TB. */
 char *size_text(uint64_t bytes) {
         static const struct {
@@ -51,16 +49,13 @@ void list_add(Text *t, const char *item) {
         text_add(t, "%s%s", t->size > 0 ? ", " : "", item);
 }
 
-/* ---- which ---- */
-
 static int compare_disks(const void *a, const void *b) {
         const Disk *x = *(const Disk *const *)a, *y = *(const Disk *const *)b;
         int by_serial = strcmp(x->serial ?: "", y->serial ?: "");
         return by_serial ?: strcmp(x->name, y->name);
 }
 
-/* Without an examination and an expected number the run phase will know; in a model one disk may stand for
- * several. */
+/* Else the run phase will know; in a model one disk may stand for several. */
 static bool number_is_known(const Stores *s) {
         return s->seen->looked || s->expected > 0 ||
                (s->seen->not_looked && !strv_contains(s->host->assumed, "disks"));
@@ -78,8 +73,6 @@ void stores_find(Stores *s) {
         if (s->count > 0 && s->config->instance.storage.strategy == STORAGE_RAID10 && !number_is_known(s))
                 s->count = MAX(s->count, RAID10_DISKS);
 }
-
-/* ---- how many ---- */
 
 static void refuse_missing(Stores *s) {
         _cleanup_(text_done) Text here = {};
@@ -110,8 +103,6 @@ void stores_check_number(Stores *s) {
                               "an instance type with more disks",
                               s->count == 1 ? "is" : "are", s->count);
 }
-
-/* ---- each ---- */
 
 const Mount *mounted_elsewhere(const Storage *seen, const char *number, const char *place) {
         const Mount *here = place ? storage_mount_at(seen, place) : NULL, *first = NULL;
@@ -169,24 +160,19 @@ bool stores_check_blank(Stores *s, const Disk *d, const char *device) {
 
 void stores_check_disk(Stores *s, const Disk *d, const char *place) {
         _free_ char *label = disk_label(d), *used = why_used(s, d, place),
-                    *holds = content_describe(&d->content);
+                    *holds = content_describe(&d->content), *broken = NULL;
         if (!d->serial)
-                stores_refuse(s, CAUSE_DISK_ERROR,
-                              "instance store %s has no serial number to identify it: stop and start the "
-                              "instance to get other disks",
-                              label);
+                broken = xstrdup("has no serial number to identify it");
         else if (d->content.kind == CONTENT_UNREADABLE)
-                stores_refuse(
-                        s, CAUSE_DISK_ERROR,
-                        "%s cannot be read: %s; stop and start the instance to get other disks",
-                        label, d->content.error ?: "no reason is given");
+                broken = xasprintf("cannot be read: %s", d->content.error ?: "no reason is given");
         else if (d->content.kind == CONTENT_UNKNOWN)
-                stores_refuse(s, CAUSE_DISK_ERROR, "the content of %s could not be identified; see "
-                                                   "dmesg", label);
+                broken = xstrdup("holds data that could not be identified");
         else if (d->read_only)
+                broken = xstrdup("is read-only");
+        if (broken)
                 stores_refuse(s, CAUSE_DISK_ERROR,
-                              "%s is read-only; stop and start the instance to get other disks",
-                              label);
+                              "instance store %s %s; stop and start the instance to get other disks", label,
+                              broken);
         else if (used)
                 stores_refuse(s, CAUSE_DISK_USED,
                               "%s %s and holds %s: it stays as it is; if you do not need the data, free it, "

@@ -9,8 +9,6 @@
 #define RESOLVED_CONFIG "/run/systemd/resolved.conf.d/40-eks.conf"
 #define RESOLVED_UNIT   "systemd-resolved.service"
 
-/* ---- environment ---- */
-
 /* systemd would read these after ours and replace the kubelet flags. */
 static bool is_kubelets(const char *name) {
         return streq(name, "NODEADM_KUBELET_ARGS") || streq(name, "KUBELET_CONFIG_DROPIN_DIR_ALPHA");
@@ -50,8 +48,7 @@ static void add_setting(Text *t, const ServiceEnvironment *e, const char *settin
  * invalid values to the journal, so validate.c refuses them. */
 static void plan_variables(Plan *plan, const ServiceEnvironment *e, const char *file, const char *why) {
         _cleanup_(text_done) Text t = {};
-        for (size_t i = 0; i < e->n; i++) {
-                const Variable *v = &e->variables[i];
+        for (const Variable *v = e->variables; v < e->variables + e->n; v++) {
                 _free_ char *line = assignment_line(v->name, v->value);
                 if (variable_name_is_valid(v->name) && !is_kubelets(v->name))
                         text_add(&t, "%s", line);
@@ -132,8 +129,7 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
                         r = plan_service(plan, e, all, diag);
         }
         if (r >= 0 && all && !plan->as_nodeadm) {
-                /* Variables for all services go to the daemons that this program starts and to named
-                 * services. */
+                /* Variables for all services go to our daemons and to named services. */
                 const char *reason, *const units[] = { "containerd.service", "kubelet.service", SOCI_UNIT };
                 for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
                         _free_ char *id =
@@ -144,8 +140,6 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
         }
         return r;
 }
-
-/* ---- resolver ---- */
 
 /* resolved.conf(5). Validation keeps blanks out of domains and addresses. */
 static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
@@ -165,8 +159,6 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
         strv_add(&restart->unit.reads, RESOLVED_CONFIG);
         sha256_hex(t.data, t.size, restart->unit.inputs);
 }
-
-/* ---- names ---- */
 
 /* On Outposts kubelet needs the API server while the link to the region is down, so its addresses are in
  * /etc/hosts (nodeadm: internal/kubelet/config.go). */
@@ -192,8 +184,6 @@ static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *
         block->file.mode = 0644;
         return 0;
 }
-
-/* ---- interfaces ---- */
 
 int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const InstanceOptions *instance = &config->instance;

@@ -80,8 +80,6 @@ static void plan_sandbox_image(Plan *plan, const Config *config, const Host *hos
         action_after(import, "start-unit:containerd.service");
 }
 
-/* ---- devices ---- */
-
 bool plan_is_device_step(const Action *a) {
         return a->phase == PHASE_DEVICES;
 }
@@ -91,7 +89,7 @@ bool plan_is_device_step(const Action *a) {
 /* well: all steps of devices must succeed; else only end. */
 static void after_devices(const Plan *plan, Action *a, bool well) {
         for (size_t i = 0; i < plan->n; i++)
-                if (plan_is_device_step(&plan->actions[i]))
+                if (plan_is_device_step(&plan->actions[i]) && &plan->actions[i] != a)
                         (well ? action_after : action_after_any)(a, plan->actions[i].id);
 }
 
@@ -107,13 +105,10 @@ static void plan_watch(Plan *plan) {
         for (size_t i = 0; i < ARRAY_SIZE(others); i++)
                 if (plan_find(plan, others[i]))
                         action_after_any(a, others[i]);
-        for (size_t i = 0; i + 1 < plan->n; i++)
-                if (plan_is_device_step(&plan->actions[i]))
-                        action_after_any(a, plan->actions[i].id);
+        after_devices(plan, a, false);
 }
 
-/* Also if a failure keeps kubelet down: an earlier run of this boot may have left a taint. The fabric tells
- * the clique. */
+/* Also if a failure keeps kubelet down: an earlier run of this boot may have left a taint. */
 static void plan_taint(Plan *plan, const Config *config, const Host *host) {
         /* Only racks have cliques, and only the fabric gate finds them. */
         bool taint = config->failure_policy == FAILURE_JOIN_TAINTED,
@@ -156,8 +151,6 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
                         action_after(a, plan->actions[i].id);
         after_devices(plan, a, false);
 }
-
-/* ---- units ---- */
 
 static void plan_turn(Plan *plan, const char *forget, bool tainted) {
         Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN,

@@ -9,13 +9,10 @@ const Volume *volume_for(const Config *config, const char *path) {
         return FIND(v, config->instance.volumes, config->instance.n_volumes, strv_contains(v->targets, path));
 }
 
-/* ---- which disk ---- */
-
 /* "nvme0n1 (vol0123…, 21.5 GB) called xvda, …": the candidates. */
 static char *volumes_text(const Stores *s) {
         Text t = {};
-        for (size_t i = 0; i < s->host->n_disks; i++) {
-                const Disk *d = &s->host->disks[i];
+        for (const Disk *d = s->host->disks; d < s->host->disks + s->host->n_disks; d++) {
                 if (!disk_is_volume(d))
                         continue;
                 _free_ char *label = disk_label(d);
@@ -82,8 +79,6 @@ static const Disk *find(Stores *s, size_t i) {
         return NULL;
 }
 
-/* ---- is it free ---- */
-
 static bool is_target(const Volume *v, const char *number, const Mount *m) {
         const json_t *at = json_object_get(v->index, m->target);
         if (!streq(m->number, number) || m->root[0] != '/' || (v->index && !at))
@@ -94,8 +89,7 @@ static bool is_target(const Volume *v, const char *number, const Mount *m) {
         return v->targets[i] && streq(m->root + 1, v->folders[i]);
 }
 
-/* A mount that is not ours. If /etc/fstab or a unit of nodeadm shows the whole volume at its one target,
- * nothing is left to do. */
+/* A foreign mount. If it shows the whole volume at its one target (/etc/fstab), nothing is left to do. */
 static const Mount *mount_elsewhere(const Stores *s, const Device *d) {
         if (!mounted_elsewhere(s->seen, d->number, d->place))
                 return NULL;
@@ -156,32 +150,6 @@ static void check_disk(Stores *s, const Device *d) {
                               label);
 }
 
-/* ---- is there a place for it ---- */
-
-static void check_place(Stores *s, const Device *d) {
-        const Directory *dir = storage_directory(s->seen, d->place);
-        const Mount *m = storage_mount_at(s->seen, d->place);
-        _free_ char *unfit = dir ? why_unfit(dir) : NULL, *label = m ? mount_label(m) : NULL;
-        if (m)
-                stores_refuse(
-                        s, CAUSE_MOUNT,
-                        "something else is mounted at %s (%s), the place of the volume %s: unmount it",
-                        d->place, label, d->volume->device);
-        else if (unfit)
-                stores_refuse(s, CAUSE_MOUNT, "%s %s, but a volume needs it as mount point: move it away",
-                              d->place, unfit);
-        else if (dir && !dir->empty)
-                stores_refuse(s, CAUSE_MOUNT,
-                              "%s is not empty, and the volume %s would hide its content: move that away",
-                              d->place, d->volume->device);
-        else if (dir && dir->kind == DIRECTORY_MISSING && dir->read_only)
-                stores_refuse(s, CAUSE_MOUNT,
-                              "%s cannot be made on a read-only file system: make it in the image",
-                              d->place);
-        else if (dir && dir->foreign)
-                refuse_foreign_way(s, d->place, dir->foreign);
-}
-
 /* Conflicts with places of instance stores. */
 static void check_stores(Stores *s, const char *target) {
         const LocalStorage *o = &s->config->instance.storage;
@@ -227,12 +195,9 @@ static void check_target(Stores *s, const Volume *v, const BindStep *step, const
                               "%s cannot be made or moved on a read-only file system: make it in the image, "
                               "and empty",
                               path);
-        else if (dir && dir->foreign && !dir->foreign_itself)   /* a target of a volume may belong to a
-                                                                 * user */
+        else if (dir && dir->foreign && !dir->foreign_itself)   /* may belong to a user */
                 refuse_foreign_way(s, path, dir->foreign);
 }
-
-/* ---- what it becomes ---- */
 
 static void find_bind(Stores *s, const Device *d, StorageBind *bind, BindStep *step) {
         const Mount *m = NULL;
@@ -317,10 +282,12 @@ static void add_volume(Plan *plan, Stores *s, size_t i) {
                 warn_kernel_name(plan, s, v, disk);
                 find_mount(s, &d);
                 check_disk(s, &d);
+                const Directory *dir = storage_directory(s->seen, place);
+                _free_ char *who = xasprintf("the volume %s", v->device);
                 if (d.mounted)
                         check_read_only(s, &d);
-                else
-                        check_place(s, &d);
+                else if (!place_refused(s, place, who) && dir && dir->foreign)
+                        refuse_foreign_way(s, place, dir->foreign);
         }
         device_filesystem(s, &plan->warnings, &d);
         add_device_steps(plan, s, &d);

@@ -2,7 +2,7 @@
  * The tables that say what GPU machines are, against each other; and what of detection reads no machine. tests/check/census.sh takes whole
  * machines apart. */
 #include "host/detect.h"
-#include "health/pci-id.h"
+#include "health/health.h"
 #include "host/tables.h"
 
 #include "test.h"

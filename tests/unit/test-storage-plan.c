@@ -223,7 +223,7 @@ static const Row rows[] = {
         { STORAGE_RAID0, "012", "r012:U", .raid = "keep", .filesystem = "remake", .mount = "make" },
         { STORAGE_RAID0, "012", "r012:e", .raid = "keep", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID0, "HHH", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
-        { STORAGE_RAID0, "012", .raid = "assemble", .filesystem = "assemble", .mount = "assemble", .why = "all 3 members are there" },
+        { STORAGE_RAID0, "012", .raid = "assemble", .filesystem = "assemble", .mount = "assemble", .why = "assemble 3 members" },
         { STORAGE_RAID0, "HHH", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },
         { STORAGE_RAID0, "NNN", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },
         { STORAGE_RAID0, "NNN", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
