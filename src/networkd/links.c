@@ -10,18 +10,10 @@
 #include <errno.h>
 
 void links_done(Links *l) {
-        for (size_t i = 0; i < l->n; i++) {
-                free(l->items[i].name);
-                free(l->items[i].setup);
-                free(l->items[i].operational);
-                free(l->items[i].file);
-        }
+        for (size_t i = 0; i < l->n; i++)
+                FREE_ALL(l->items[i].name, l->items[i].setup, l->items[i].operational, l->items[i].file);
         free(l->items);
         *l = (Links){};
-}
-
-static char *text_or_null(const char *text) {
-        return *text ? xstrdup(text) : NULL;
 }
 
 /* "requesting,removing" */
@@ -58,8 +50,7 @@ static bool prefix_covers(const json_t *prefix, json_int_t bits, const json_t *a
         return true;
 }
 
-/* Has it an address of a subnet whose router it has not heard, or has it heard only routers of other
- * subnets? */
+/* Has it an address of a subnet whose router it has not heard, or only routers of other subnets? */
 static bool link_is_unrouted(const json_t *link) {
         const json_t *address = address_of_dhcp6(json_object_get(link, "Addresses")), *route;
         bool heard = false, other = false, own = false;
@@ -93,7 +84,7 @@ int links_parse(const char *json, size_t size, Links *ret) {
                         .stuck = list_is_stuck(json_object_get(item, "Addresses")) ||
                                  list_is_stuck(json_object_get(item, "Routes")),
                         .unrouted = link_is_unrouted(item),
-                        .file = text_or_null(json_get_text(item, "NetworkFile")),
+                        .file = json_copy_text(item, "NetworkFile"),
                 };
         }
         *ret = links;
@@ -101,10 +92,8 @@ int links_parse(const char *json, size_t size, Links *ret) {
 }
 
 Link link_from_state(const char *name, const char *text) {
-        char *setup = assignment_in_environment(text, "ADMIN_STATE");
-        char *operational = assignment_in_environment(text, "OPER_STATE");
         return (Link){ .name = xstrdup(name),
-                       .setup = setup ?: xstrdup(""),
-                       .operational = operational ?: xstrdup(""),
+                       .setup = assignment_in_environment(text, "ADMIN_STATE") ?: xstrdup(""),
+                       .operational = assignment_in_environment(text, "OPER_STATE") ?: xstrdup(""),
                        .file = assignment_in_environment(text, "NETWORK_FILE") };
 }

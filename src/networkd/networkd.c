@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * systemd-networkd over D-Bus (org.freedesktop.network1(5)): reload, and the states of links. Every wait is
- * one of sd-event, so that SIGTERM ends it. No message of ours starts networkd.
- *
- * Early in a boot networkd runs before the bus, which comes after sysinit.target. Then PID 1, which has its
- * own socket, knows whether networkd will come to the bus. Where sysinit.target waits for the network, both
- * must do without a bus. */
+ * one of sd-event, so that SIGTERM ends it. No message of ours starts networkd. Early in a boot networkd runs
+ * before the bus, which comes after sysinit.target. Then PID 1, which has its own socket, knows whether
+ * networkd will come to the bus. Where sysinit.target waits for the network, both must do without a bus. */
 #include "networkd/networkd.h"
 
 #include "base/log.h"
@@ -17,6 +15,7 @@
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <stdarg.h>
 #include <sys/socket.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
@@ -82,10 +81,9 @@ static void networkd_close(Networkd *n) {
         close_fd(&n->interfaces_fd);
 }
 
-static int networkd_open(Networkd *ret, Diag *diag) {
-        *ret = (Networkd){ .interfaces_fd = -1 };
-        int r = sd_event_new(&ret->event);
-        return r < 0 ? diag_error(diag, r, CAUSE_INTERNAL, "no event loop can be made: %s", strerror(-r)) : 0;
+static int networkd_open(Networkd *n, Diag *diag) {
+        int r = sd_event_new(&n->event);
+        return r < 0 ? diag_error(diag, r, CAUSE_INTERNAL, "cannot make an event loop: %s", strerror(-r)) : 0;
 }
 
 /* Handles events, or waits for them until then. -EINTR: a signal. */
@@ -93,13 +91,17 @@ static int networkd_turn(Networkd *n, uint64_t until_usec) {
         int r = sd_event_prepare(n->event);
         if (r == 0) {
                 r = stop_wait(sd_event_get_fd(n->event), until_usec);
-                if (r >= 0)
-                        r = sd_event_wait(n->event, 0);
+                THEN(r, sd_event_wait(n->event, 0));
         }
         return r > 0 ? sd_event_dispatch(n->event) : r;
 }
 
-/* ---- connections ---- */
+static int networkd_pause(Networkd *n, uint64_t until_usec, uint64_t deadline_usec) {
+        int r = 0;
+        while (r >= 0 && now_usec() < MIN(until_usec, deadline_usec))
+                r = networkd_turn(n, MIN(until_usec, deadline_usec));
+        return r >= 0 && now_usec() >= deadline_usec ? -ETIMEDOUT : r;
+}
 
 static int on_bus_change(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         ((Networkd *)userdata)->changed = true;
@@ -109,19 +111,15 @@ static int on_bus_change(_unused_ sd_bus_message *m, void *userdata, _unused_ sd
 /* Sends the matches before any question, so that it misses no change after an answer. */
 static int networkd_open_bus(Networkd *n) {
         int r = sd_bus_open_system(&n->bus);
-        if (r >= 0)
-                r = sd_bus_attach_event(n->bus, n->event, SD_EVENT_PRIORITY_NORMAL);
-        if (r >= 0)
-                r = sd_bus_add_match_async(n->bus, NULL, SIGNALS, on_bus_change, NULL, n);
-        if (r >= 0)
-                r = sd_bus_add_match_async(n->bus, NULL, OWNERS, on_bus_change, NULL, n);
+        THEN(r, sd_bus_attach_event(n->bus, n->event, SD_EVENT_PRIORITY_NORMAL));
+        THEN(r, sd_bus_add_match_async(n->bus, NULL, SIGNALS, on_bus_change, NULL, n));
+        THEN(r, sd_bus_add_match_async(n->bus, NULL, OWNERS, on_bus_change, NULL, n));
         if (r < 0)
                 n->bus = sd_bus_close_unref(n->bus);
         return r;
 }
 
-/* 1: the bus takes questions. Its socket may exist before its daemon, and questions would hang. So this waits
- * a moment, and the caller tries again later. */
+/* 1: the bus takes questions. Its socket may exist before its daemon: waits a moment; the caller retries. */
 static int networkd_connect(Networkd *n) {
         uint64_t until = now_usec() + RETRY_USEC;
         int r = 0;
@@ -134,131 +132,83 @@ static int networkd_connect(Networkd *n) {
         return r < 0 ? r : sd_bus_is_ready(n->bus) > 0;
 }
 
-/* ---- questions ---- */
-
 static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         *(sd_bus_message **)userdata = sd_bus_message_ref(m);
         return 0;
 }
 
-/* *ret may be an error message, also one of sd-bus about a lost connection. */
-static int networkd_send(Networkd *n, sd_bus *bus, sd_bus_message *call, uint64_t deadline_usec,
-                         sd_bus_message **ret) {
-        sd_bus_slot *slot = NULL;
-        sd_bus_message *answer = NULL;
-        int r = sd_bus_message_set_auto_start(call, 0);
-        if (r >= 0)
-                r = sd_bus_call_async(bus, &slot, call, on_answer, &answer, NEVER_USEC);
-        while (r >= 0 && !answer)
+#define MANAGER         NETWORKD, OBJECT, NETWORKD ".Manager"
+#define PID1_MANAGER    PID1, "/org/freedesktop/systemd1", PID1 ".Manager"
+#define UNIT_PROPERTIES PID1, UNIT_OBJECT, PROPERTIES
+
+/* *ret, NULL before, may be an error message, also one of sd-bus about a lost connection. */
+static int networkd_call(Networkd *n, sd_bus *bus, const char *name, const char *object,
+                         const char *interface, const char *member, uint64_t deadline_usec,
+                         sd_bus_message **ret, const char *types, ...) {
+        _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
+        va_list ap;
+        va_start(ap, types);
+        int r = sd_bus_message_new_method_call(bus, &call, name, object, interface, member);
+        THEN(r, sd_bus_message_appendv(call, types, ap));
+        va_end(ap);
+        THEN(r, sd_bus_message_set_auto_start(call, 0));
+        THEN(r, sd_bus_call_async(bus, &slot, call, on_answer, ret, NEVER_USEC));
+        while (r >= 0 && !*ret)
                 r = now_usec() < deadline_usec ? networkd_turn(n, deadline_usec) : -ETIMEDOUT;
-        sd_bus_slot_unref(slot);
-        if (answer) {
-                *ret = answer;
-                return 0;
-        }
-        return r;
+        return *ret ? 0 : r;
 }
-
-static int networkd_call(Networkd *n, const char *member, uint64_t deadline_usec, sd_bus_message **ret) {
-        sd_bus_message *call = NULL;
-        int r = sd_bus_message_new_method_call(n->bus, &call, NETWORKD, OBJECT, NETWORKD ".Manager", member);
-        if (r >= 0)
-                r = networkd_send(n, n->bus, call, deadline_usec, ret);
-        sd_bus_message_unref(call);
-        return r;
-}
-
-/* ---- its unit, from PID 1 ---- */
 
 /* For a few questions only: it receives all signals of PID 1. */
 static int networkd_open_pid1(Networkd *n, sd_bus **ret) {
-        sd_bus *pid1 = NULL;
-        int r = sd_bus_new(&pid1);
-        if (r >= 0)
-                r = sd_bus_set_address(pid1, PID1_SOCKET);
-        if (r >= 0)
-                r = sd_bus_start(pid1);
-        if (r >= 0)
-                r = sd_bus_attach_event(pid1, n->event, SD_EVENT_PRIORITY_NORMAL);
-        if (r >= 0)
-                *ret = TAKE_PTR(pid1);
-        sd_bus_close_unref(pid1);
+        int r = sd_bus_new(ret);
+        THEN(r, sd_bus_set_address(*ret, PID1_SOCKET));
+        THEN(r, sd_bus_start(*ret));
+        THEN(r, sd_bus_attach_event(*ret, n->event, SD_EVENT_PRIORITY_NORMAL));
         return r;
 }
 
 /* ret has the type of `type`; a string in it belongs to *ret_answer. */
 static int service_get(Networkd *n, sd_bus *pid1, const char *interface, const char *name, const char *type,
-                    uint64_t deadline_usec, sd_bus_message **ret_answer, void *ret) {
-        sd_bus_message *call = NULL;
-        int r = sd_bus_message_new_method_call(pid1, &call, PID1, UNIT_OBJECT, PROPERTIES, "Get");
-        if (r >= 0)
-                r = sd_bus_message_append(call, "ss", interface, name);
-        if (r >= 0)
-                r = networkd_send(n, pid1, call, deadline_usec, ret_answer);
-        if (r >= 0)
-                r = sd_bus_message_read(*ret_answer, "v", type, ret, NULL);
-        sd_bus_message_unref(call);
-        return r;
+                       uint64_t deadline_usec, sd_bus_message **ret_answer, void *ret) {
+        int r = networkd_call(n, pid1, UNIT_PROPERTIES, "Get", deadline_usec, ret_answer, "ss", interface,
+                              name);
+        return r < 0 ? r : sd_bus_message_read(*ret_answer, "v", type, ret, NULL);
 }
 
 static int service_is(Networkd *n, sd_bus *pid1, const char *interface, const char *name,
-                   const char *const *values, uint64_t deadline_usec) {
-        sd_bus_message *answer = NULL;
+                      const char *const *values, uint64_t deadline_usec) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *answer = NULL;
         const char *value = "";
         int r = service_get(n, pid1, interface, name, "s", deadline_usec, &answer, &value);
-        if (r >= 0)
-                for (r = 0; *values; values++)
-                        r |= streq(*values, value);
-        sd_bus_message_unref(answer);
-        return r;
-}
-
-static int service_has_job(Networkd *n, sd_bus *pid1, uint64_t deadline_usec) {
-        sd_bus_message *answer = NULL;
-        uint32_t job = 0;
-        int r = service_get(n, pid1, PID1 ".Unit", "Job", "(uo)", deadline_usec, &answer, &job);
-        sd_bus_message_unref(answer);
-        return r < 0 ? r : job != 0;
+        return r < 0 ? r : strv_contains((char *const *)values, value);
 }
 
 static int service_call(Networkd *n, sd_bus *pid1, const char *member, const char *mode,
                         uint64_t deadline_usec) {
-        sd_bus_message *call = NULL, *answer = NULL;
-        int r = sd_bus_message_new_method_call(pid1, &call, PID1, "/org/freedesktop/systemd1",
-                                               PID1 ".Manager", member);
-        if (r >= 0)
-                r = sd_bus_message_append(call, "s", UNIT);
-        if (r >= 0 && mode)
-                r = sd_bus_message_append(call, "s", mode);
-        if (r >= 0)
-                r = networkd_send(n, pid1, call, deadline_usec, &answer);
-        if (r >= 0)
-                r = -sd_bus_message_get_errno(answer);
-        sd_bus_message_unref(call);
-        sd_bus_message_unref(answer);
-        return r;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *answer = NULL;
+        int r = networkd_call(n, pid1, PID1_MANAGER, member, deadline_usec, &answer, mode ? "ss" : "s", UNIT,
+                              mode);
+        return r < 0 ? r : -sd_bus_message_get_errno(answer);
+}
+
+static int networkd_service_is(Networkd *n, const char *interface, const char *name,
+                               const char *const *values, uint64_t deadline_usec) {
+        _cleanup_(sd_bus_close_unrefp) sd_bus *pid1 = NULL;
+        int r = networkd_open_pid1(n, &pid1);
+        return r < 0 ? r : service_is(n, pid1, interface, name, values, deadline_usec);
 }
 
 /* Has it a process? 0 also without a PID 1 to ask. */
 static int networkd_runs(Networkd *n, const char *const *states, uint64_t deadline_usec) {
-        sd_bus *pid1 = NULL;
-        int r = networkd_open_pid1(n, &pid1);
-        if (r >= 0)
-                r = service_is(n, pid1, PID1 ".Unit", "ActiveState", states, deadline_usec);
-        sd_bus_close_unref(pid1);
+        int r = networkd_service_is(n, PID1 ".Unit", "ActiveState", states, deadline_usec);
         return r < 0 && r != -EINTR && r != -ETIMEDOUT ? 0 : r;
 }
 
-/* ---- reload ---- */
-
 /* It is not on the bus (the two daemons use different names for that), or has just left. */
 static bool networkd_is_absent(const sd_bus_error *error) {
-        static const char *const names[] = { "ServiceUnknown", "NameHasNoOwner", "NoReply", "Disconnected" };
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (startswith(error->name, "org.freedesktop.DBus.Error.") &&
-                    streq(error->name + strlen("org.freedesktop.DBus.Error."), names[i]))
-                        return true;
-        return false;
+        return sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN, SD_BUS_ERROR_NAME_HAS_NO_OWNER,
+                                      SD_BUS_ERROR_NO_REPLY, SD_BUS_ERROR_DISCONNECTED);
 }
 
 static void reload_begins(const Networkd *n) {
@@ -268,46 +218,41 @@ static void reload_begins(const Networkd *n) {
 
 /* 1: done. 0: it is not on the bus. */
 static int networkd_reload_once(Networkd *n, uint64_t deadline_usec, Diag *diag) {
-        sd_bus_message *answer = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *answer = NULL;
         int r = networkd_connect(n);
         if (r <= 0)
                 return r;
         reload_begins(n);
-        r = networkd_call(n, "Reload", deadline_usec, &answer);
+        r = networkd_call(n, n->bus, MANAGER, "Reload", deadline_usec, &answer, "");
         if (r < 0)
                 return r == -EINTR || r == -ETIMEDOUT ? r : 0;  /* the bus has gone away */
         const sd_bus_error *error = sd_bus_message_get_error(answer);
-        if (!error)
-                r = 1;
-        else if (!networkd_is_absent(error))
-                r = diag_error(diag, -sd_bus_message_get_errno(answer), CAUSE_BUS,
-                               "systemd-networkd does not read its files again: %s",
-                               error->message ?: error->name);
-        sd_bus_message_unref(answer);
-        return r;
+        if (error && !networkd_is_absent(error))
+                return diag_error(diag, -sd_bus_message_get_errno(answer), CAUSE_BUS,
+                                  "systemd-networkd does not read its files again: %s",
+                                  error->message ?: error->name);
+        return !error;
 }
 
 static int networkd_fail_reload(int r, Diag *diag) {
         if (r == -EINTR)
                 return diag_error(diag, r, CAUSE_INTERRUPTED,
-                                  "%s came while systemd-networkd was to read its files again",
+                                  "%s came before systemd-networkd had read its files again",
                                   stop_name(stop_signal()));
         return diag_error(diag, r, CAUSE_BUS,
-                          "systemd-networkd runs and does not answer on D-Bus, so that it does not know of "
-                          "its new files; look at dbus.service, and restart systemd-networkd.service");
+                          "systemd-networkd runs, but does not answer on D-Bus and does not know its new "
+                          "files; see `systemctl status dbus`, then `systemctl restart systemd-networkd`");
 }
 
 /* 1: PID 1 has done it; 0: it failed. */
 static int networkd_await_job(Networkd *n, sd_bus *pid1, uint64_t deadline_usec) {
         for (;;) {
-                int r = service_has_job(n, pid1, deadline_usec);
-                if (r == 0)
+                _cleanup_(sd_bus_message_unrefp) sd_bus_message *answer = NULL;
+                uint32_t job = 0;
+                int r = service_get(n, pid1, PID1 ".Unit", "Job", "(uo)", deadline_usec, &answer, &job);
+                if (r >= 0 && job == 0)
                         return service_is(n, pid1, PID1 ".Unit", "ActiveState", RUNNING, deadline_usec);
-                uint64_t pause = now_usec() + PAUSE_USEC;
-                while (r >= 0 && now_usec() < pause)
-                        r = networkd_turn(n, MIN(pause, deadline_usec));
-                if (r >= 0 && now_usec() >= deadline_usec)
-                        r = -ETIMEDOUT;
+                THEN(r, networkd_pause(n, now_usec() + PAUSE_USEC, deadline_usec));
                 if (r < 0)
                         return r;
         }
@@ -327,22 +272,19 @@ static int service_restart(Networkd *n, sd_bus *pid1, uint64_t deadline_usec) {
  * that waits for cloud-init. systemd 257 sends a signal. An older networkd must restart. That keeps addresses
  * and leases (RestartKillSignal= of its unit), and does not count as a failure. */
 static int networkd_reload_service(Networkd *n, bool may_restart, uint64_t deadline_usec) {
-        sd_bus *pid1 = NULL;
-        int r = networkd_open_pid1(n, &pid1);
-        if (r < 0)
+        _cleanup_(sd_bus_close_unrefp) sd_bus *pid1 = NULL;
+        if (networkd_open_pid1(n, &pid1) < 0)
                 return 0;
-        r = service_is(n, pid1, PID1 ".Service", "Type", BY_SIGNAL, deadline_usec);
+        int r = service_is(n, pid1, PID1 ".Service", "Type", BY_SIGNAL, deadline_usec);
         reload_begins(n);
         if (r == 0 && may_restart)
                 r = service_restart(n, pid1, deadline_usec);
         else if (r > 0)
                 r = service_do(n, pid1, "ReloadUnit", deadline_usec);
-        sd_bus_close_unref(pid1);
         return r < 0 && r != -EINTR && r != -ETIMEDOUT ? 0 : r;
 }
 
-/* 1: done, or nothing to do. Asks for the process last: one that has started since then has read the
- * files. */
+/* 1: done, or nothing to do. Asks for the process last: one that has just started has read the files. */
 static int networkd_try_reload(Networkd *n, bool may_restart, uint64_t deadline_usec, Diag *diag) {
         int r = networkd_reload_once(n, deadline_usec, diag);
         if (r != 0)
@@ -368,29 +310,24 @@ int networkd_reload(uint64_t deadline_usec, ReloadBegins begins, void *userdata,
                 r = networkd_try_reload(&n, now_usec() >= restart, deadline_usec, diag);
                 if (r > 0)
                         return 0;
-                while (r >= 0 && now_usec() < retry)
-                        r = networkd_turn(&n, retry);
-                if (r >= 0 && now_usec() >= deadline_usec)
-                        r = -ETIMEDOUT;
+                THEN(r, networkd_pause(&n, retry, deadline_usec));
         }
         return diag_count(diag, false) > errors ? r : networkd_fail_reload(r, diag);
 }
 
-/* ---- one link ---- */
+static void add_state(const Root *root, const char *name, unsigned index, Links *to) {
+        _free_ char *path = xasprintf(STATES "/%u", index), *text = NULL;
+        if (root_read(root, path, STATE_LIMIT, &text, NULL) >= 0)
+                *APPEND(to->items, to->n) = link_from_state(name, text);
+}
 
 bool networkd_has(const char *name) {
         _cleanup_(root_freep) Root *root = NULL;
-        _free_ char *path = xasprintf(STATES "/%u", if_nametoindex(name)), *text = NULL;
-        if (root_new("/", &root) < 0 || root_read(root, path, STATE_LIMIT, &text, NULL) < 0)
-                return false;
-        Links links = { .items = xcalloc(1, sizeof(Link)), .n = 1 };
-        links.items[0] = link_from_state(name, text);
-        bool has = links.items[0].file;
-        links_done(&links);
-        return has;
+        _cleanup_(links_done) Links links = {};
+        if (root_new("/", &root) >= 0)
+                add_state(root, name, if_nametoindex(name), &links);
+        return links.n > 0 && links.items[0].file;
 }
-
-/* ---- wait ---- */
 
 static int on_interfaces(_unused_ sd_event_source *s, int fd, _unused_ uint32_t events, void *userdata) {
         char buffer[8192];
@@ -413,38 +350,31 @@ static void networkd_watch_interfaces(Networkd *n) {
 
 /* 1: *ret has the answer; 0: none. */
 static int networkd_describe(Networkd *n, uint64_t deadline_usec, Links *ret) {
-        sd_bus_message *answer = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *answer = NULL;
         const char *json;
         int r = networkd_connect(n);
         if (r <= 0)
                 return r;
-        r = networkd_call(n, "Describe", deadline_usec, &answer);
-        if (r >= 0)
-                r = sd_bus_message_read(answer, "s", &json);    /* an error message has its sentence */
+        r = networkd_call(n, n->bus, MANAGER, "Describe", deadline_usec, &answer, "");
+        THEN(r, sd_bus_message_read(answer, "s", &json));       /* an error message has its sentence */
         if (r > 0)
-                r = links_parse(json, strlen(json), ret) < 0 ? 0 : 1;
-        sd_bus_message_unref(answer);
-        return r == -EINTR || r > 0 ? r : 0;
+                return links_parse(json, strlen(json), ret) >= 0;
+        return r == -EINTR ? r : 0;
 }
 
-/* The files for other programs of systemd, which also work without a bus (systemd:src/libsystemd/sd-network).
- * They count while networkd runs. */
+/* The state files of systemd:src/libsystemd/sd-network need no bus, and count while networkd runs. */
 static int networkd_read_states(Networkd *n, uint64_t deadline_usec, Links *ret) {
         _cleanup_(root_freep) Root *root = NULL;
         _strv_ char **numbers = NULL;
         int r = networkd_runs(n, RUNNING, deadline_usec);
         if (r <= 0 || root_new("/", &root) < 0 || root_list(root, STATES, &numbers) < 0)
                 return MIN(r, 0);
-        Links links = { .items = xcalloc(strv_length(numbers) + 1, sizeof(Link)) };
-        for (char **number = numbers; number && *number; number++) {
-                _free_ char *path = xasprintf(STATES "/%s", *number), *text = NULL;
+        STRV_FOREACH(number, numbers) {
                 char name[IF_NAMESIZE];
                 uint64_t index = 0;
-                if (parse_u64(*number, &index) >= 0 && if_indextoname((unsigned)index, name) &&
-                    root_read(root, path, STATE_LIMIT, &text, NULL) >= 0)
-                        links.items[links.n++] = link_from_state(name, text);
+                if (parse_u64(*number, &index) >= 0 && if_indextoname((unsigned)index, name))
+                        add_state(root, name, (unsigned)index, ret);
         }
-        *ret = links;
         return 1;
 }
 
@@ -458,18 +388,11 @@ static int networkctl_list(uint64_t deadline_usec, Links *ret) {
 }
 
 static int networkd_reconfigure_link(Networkd *n, int index, uint64_t deadline_usec) {
-        sd_bus_message *call = NULL, *answer = NULL;
-        int r = sd_bus_message_new_method_call(n->bus, &call, NETWORKD, OBJECT, NETWORKD ".Manager",
-                                               "ReconfigureLink");
-        if (r >= 0)
-                r = sd_bus_message_append(call, "i", index);
-        if (r >= 0)
-                r = networkd_send(n, n->bus, call, deadline_usec, &answer);
-        if (r >= 0)
-                r = sd_bus_message_is_method_error(answer, NULL) ? -sd_bus_message_get_errno(answer) : 1;
-        sd_bus_message_unref(call);
-        sd_bus_message_unref(answer);
-        return r;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *answer = NULL;
+        int r = networkd_call(n, n->bus, MANAGER, "ReconfigureLink", deadline_usec, &answer, "i", index);
+        if (r < 0)
+                return r;
+        return sd_bus_message_is_method_error(answer, NULL) ? -sd_bus_message_get_errno(answer) : 1;
 }
 
 /* Is there something to mend that was not tried? Links of other owners may be meant to be so. */
@@ -482,15 +405,10 @@ static bool link_wants(const Networkd *n, const Link *l) {
  * yet. It waits for the kernel forever, and sets nothing in that place, not even after ReconfigureLink
  * (github.com/systemd/systemd/issues/30876 and 16071). A new process has forgotten that. */
 static int mend_stuck(Networkd *n, const char *link, uint64_t deadline_usec) {
-        sd_bus *pid1 = NULL;
-        log_warning("systemd-networkd has removed an address or a route of %s that it wants, and does not "
-                    "set it again; it is started again",
-                    link);
+        _cleanup_(sd_bus_close_unrefp) sd_bus *pid1 = NULL;
+        log_warning("systemd-networkd has lost an address or a route of %s; restarting it", link);
         int r = networkd_open_pid1(n, &pid1);
-        if (r >= 0)
-                r = service_restart(n, pid1, deadline_usec);
-        sd_bus_close_unref(pid1);
-        return r;
+        return r < 0 ? r : service_restart(n, pid1, deadline_usec);
 }
 
 /* The socket that waits for a router receives from all links until it is bound to its own
@@ -501,9 +419,8 @@ static int mend_unrouted(Networkd *n, const Links *links, uint64_t deadline_usec
         for (const Link *l = links->items; r > 0 && l < links->items + links->n; l++) {
                 if (!link_wants(n, l))
                         continue;
-                log_warning("systemd-networkd has an IPv6 address for %s and no routes of its router; it "
-                            "begins again with %s",
-                            l->name, l->name);
+                log_warning("systemd-networkd has an IPv6 address for %s, but no routes; reconfiguring it",
+                            l->name);
                 int e = networkd_reconfigure_link(n, (int)if_nametoindex(l->name), deadline_usec);
                 r = e == -EINTR ? e : r;        /* a link that has gone keeps none of the others */
         }
@@ -576,51 +493,33 @@ int networkd_wait(LinksDone done, void *userdata, Mend *mend, uint64_t deadline_
         }
 }
 
-/* ---- one link, again ---- */
-
 typedef struct Taken { const char *name, *file; uint64_t other_usec; } Taken;
 
 /* Configured by this file. After other_usec another file also counts, which this event need not wait for. */
 static int taken_is_configured(const Links *links, void *userdata) {
         const Taken *t = userdata;
-        for (size_t i = 0; i < links->n; i++) {
-                const Link *l = &links->items[i];
-                if (streq(l->name, t->name))
-                        return streq(l->setup, "configured") &&
-                               ((l->file && streq(l->file, t->file)) || now_usec() >= t->other_usec);
-        }
-        return 1;
-}
-
-/* Between a reload and the start of its new DHCP client, networkd would not give an old lease back. An
- * address that it makes again then keeps the kernel route of its subnet
- * (systemd:src/network/networkd-dhcp4.c, link_drop_dhcp4_config()). So this waits for the end, as long as it
- * may. */
-static int networkd_await_taken(const char *name, const char *file, uint64_t deadline_usec, Diag *diag) {
-        Taken taken = { name, file, now_usec() + OTHER_USEC };
-        int r = networkd_wait(taken_is_configured, &taken, NULL,
-                              MIN(now_usec() + TAKEN_USEC, deadline_usec), diag);
-        return r == -ETIMEDOUT ? 0 : r;
+        const Link *l = FIND(link, links->items, links->n, streq(link->name, t->name));
+        return !l || (streq(l->setup, "configured") &&
+                      ((l->file && streq(l->file, t->file)) || now_usec() >= t->other_usec));
 }
 
 int networkd_reconfigure(const char *name, const char *file, uint64_t deadline_usec) {
         _cleanup_(networkd_close) Networkd n = { .interfaces_fd = -1 };
-        Diag diag = {};
-        sd_bus *pid1 = NULL;
+        _cleanup_(diag_done) Diag diag = {};
         unsigned index = if_nametoindex(name);
         int r = networkd_open(&n, &diag);
-        if (r >= 0)
-                r = networkd_open_pid1(&n, &pid1);
-        if (r >= 0)
-                r = service_is(&n, pid1, PID1 ".Service", "Type", BY_SIGNAL, deadline_usec);
-        sd_bus_close_unref(pid1);
+        THEN(r, networkd_service_is(&n, PID1 ".Service", "Type", BY_SIGNAL, deadline_usec));
         if (r > 0)
                 r = networkd_connect(&n);
-        if (r > 0 && index > 0) {
-                r = networkd_await_taken(name, file, deadline_usec, &diag);
-                if (r >= 0)
-                        r = networkd_reconfigure_link(&n, (int)index, deadline_usec);
-        }
-        diag_done(&diag);
+        if (r <= 0 || index == 0)
+                return r;
+        /* Between a reload and the start of its new DHCP client, networkd would not give an old lease back.
+         * An address that it makes again then keeps the kernel route of its subnet
+         * (systemd:src/network/networkd-dhcp4.c, link_drop_dhcp4_config()). So this waits for the end. */
+        Taken taken = { name, file, now_usec() + OTHER_USEC };
+        r = networkd_wait(taken_is_configured, &taken, NULL,
+                          MIN(now_usec() + TAKEN_USEC, deadline_usec), &diag);
+        if (r >= 0 || r == -ETIMEDOUT)
+                r = networkd_reconfigure_link(&n, (int)index, deadline_usec);
         return r;
 }
