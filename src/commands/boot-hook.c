@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/time.h"
-#include "nic/boot-network.h"
+#include "nic/nic.h"
 
 #define TOTAL_USEC (60 * USEC_PER_SEC)
 

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The primary interface, from the snapshot or the metadata service → the links of systemd-networkd, until
  * all are as plan/links.c wants them. udev-net-manager decides meanwhile. */
-#include "nic/boot-network.h"
-
 #include "base/lock.h"
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "networkd/networkd.h"
 #include "nic/plan/links.h"
-#include "nic/snapshot.h"
 
 #include <errno.h>
 
@@ -31,15 +27,11 @@ typedef struct Boot {
 } Boot;
 
 static void boot_done(Boot *b) {
-        free(b->instance_id);
-        free(b->primary);
+        FREE_ALL(b->instance_id, b->primary, b->configured);
         diag_done(&b->warnings);
         strv_free(b->unready);
-        free(b->configured);
         close_fd(&b->reload_fd);
 }
-
-/* ---- the primary interface ---- */
 
 static bool boot_recall(Boot *b) {
         _cleanup_(snapshot_done) Snapshot snapshot = {};
@@ -57,8 +49,7 @@ static int boot_ask(Boot *b, Diag *diag) {
                 imds_new(MIN(TRY_USEC, b->deadline_usec > now ? b->deadline_usec - now : 1));
         _free_ char *id = NULL, *mac = NULL;
         int r = imds_get(imds, "meta-data/instance-id", &id, NULL, diag);
-        if (r >= 0)
-                r = imds_get(imds, "meta-data/mac", &mac, NULL, diag);
+        THEN(r, imds_get(imds, "meta-data/mac", &mac, NULL, diag));
         if (r < 0)
                 return r;
         b->instance_id = str_strip(id);
@@ -68,12 +59,12 @@ static int boot_ask(Boot *b, Diag *diag) {
 }
 
 static int boot_stopped(const Boot *b) {
-        return diag_error(b->diag, -EINTR, CAUSE_INTERRUPTED, "%s came while the network was waited for",
+        return diag_error(b->diag, -EINTR, CAUSE_INTERRUPTED, "%s ended the wait for the network",
                           stop_name(stop_signal()));
 }
 
-/* The primary interface may get its address late. Until then it cannot reach the metadata service, and each
- * question in vain logs that. */
+/* The primary interface may get its address late. Until then each question for metadata fails, and logs
+ * that. */
 static int boot_find_primary(Boot *b) {
         for (;;) {
                 _cleanup_(diag_done) Diag failure = {};
@@ -86,13 +77,11 @@ static int boot_find_primary(Boot *b) {
                 const Diagnostic *error = diag_first_error(&failure);
                 return diag_error(
                         b->diag, -ETIMEDOUT, CAUSE_LINK,
-                        "which interface is the primary one is not known: %s; see `networkctl` and "
-                        "journalctl -u systemd-networkd for whether it has an address",
-                        error ? error->text : "the metadata service has not told the instance's id and MAC");
+                        "the primary interface is not known: %s; see `networkctl` and journalctl -u "
+                        "systemd-networkd for its address",
+                        error ? error->text : "the metadata service has not told the instance id and MAC");
         }
 }
-
-/* ---- links ---- */
 
 static char *name_configured(const Links *links) {
         _strv_ char **names = NULL;
@@ -113,11 +102,9 @@ static int boot_look(const Links *links, void *userdata) {
 
         diag_done(&b->warnings);
         snapshot_read(b->root, &snapshot, &b->warnings);
-        free(snapshot.enis.primary);
-        snapshot.enis.primary = xstrdup(b->primary);
+        RENEW(snapshot.enis.primary, xstrdup(b->primary));
         int r = interfaces_read(b->root, &interfaces, b->diag);
-        if (r >= 0)
-                r = decisions_read(b->root, b->instance_id, &decisions, &b->warnings);
+        THEN(r, decisions_read(b->root, b->instance_id, &decisions, &b->warnings));
         if (r < 0)
                 return r;
         const LinkFacts facts = { .links = links,
@@ -128,19 +115,18 @@ static int boot_look(const Links *links, void *userdata) {
                                   .settled_usec = settled ? now - SETTLED_USEC : 0 };
         strv_free(b->unready);
         b->unready = links_find_unready(&facts);
-        free(b->configured);
-        b->configured = name_configured(links);
+        RENEW(b->configured, name_configured(links));
         b->looked = true;
         if (b->unready)         /* the other process may wait for these links with its reload */
                 close_fd(&b->reload_fd);
         _strv_ char **foreign = links_find_foreign(&facts);
-        for (char **sentence = foreign; sentence && *sentence; sentence++)
+        STRV_FOREACH(sentence, foreign)
                 diag_warn(&b->warnings, "foreign-network-file", "%s", *sentence);
         return !b->unready;
 }
 
-/* While another process reloads networkd, or restarts it (systemd 252), its answers are not final. So the
- * last look happens under the lock. */
+/* While another process reloads or restarts networkd, its answers may change. So the last look holds the
+ * lock. */
 static int boot_wait(Boot *b) {
         for (;;) {
                 int r = networkd_wait(boot_look, b, &b->mend, b->deadline_usec, b->diag);
@@ -148,13 +134,13 @@ static int boot_wait(Boot *b) {
                         return r;
                 _cleanup_(diag_done) Diag failure = {};
                 b->reload_fd = lock_take(b->root, NETWORKD_RELOAD_LOCK, b->deadline_usec, &failure);
-                if (b->reload_fd == -EINTR)
-                        return -EINTR;
                 if (b->reload_fd < 0)
-                        return diag_error(b->diag, b->reload_fd, CAUSE_LINK,
-                                          "all links were ready, but a reload of systemd-networkd has not "
-                                          "ended, after which they may not be: %s",
-                                          diag_first_error(&failure)->text);
+                        return b->reload_fd == -EINTR
+                                       ? -EINTR
+                                       : diag_error(b->diag, b->reload_fd, CAUSE_LINK,
+                                                    "all links were ready, but a reload of systemd-networkd "
+                                                    "has not ended and may change them: %s",
+                                                    diag_first_error(&failure)->text);
         }
 }
 
@@ -164,9 +150,9 @@ static int boot_fail(const Boot *b, int r) {
         else if (r == -ETIMEDOUT && !b->looked)
                 (void)diag_error(
                         b->diag, r, CAUSE_LINK,
-                        "systemd-networkd does not tell of its links, neither on D-Bus nor by `networkctl "
-                        "list --json=pretty`; see `systemctl status systemd-networkd`");
-        for (char **sentence = b->unready; sentence && *sentence; sentence++)
+                        "systemd-networkd does not list its links, neither on D-Bus nor by `networkctl list "
+                        "--json=pretty`; see `systemctl status systemd-networkd`");
+        STRV_FOREACH(sentence, b->unready)
                 (void)diag_error(b->diag, r, CAUSE_LINK, "%s", *sentence);
         return r;
 }

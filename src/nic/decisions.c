@@ -16,8 +16,7 @@
 DEFINE_STRING_TABLE(manager, Manager, "", "io.systemd.Network", "cni")
 
 void decision_done(Decision *d) {
-        free(d->mac);
-        free(d->name);
+        FREE_ALL(d->mac, d->name);
         *d = (Decision){};
 }
 
@@ -27,8 +26,6 @@ void decisions_done(Decisions *d) {
         free(d->items);
         *d = (Decisions){};
 }
-
-/* ---- words from outside ---- */
 
 bool instance_id_is_valid(const char *id) {
         size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
@@ -50,8 +47,6 @@ bool mac_is_valid(const char *mac) {
                         return false;
         return !mac[17];
 }
-
-/* ---- paths ---- */
 
 /* Callers check the words; an unchecked one stays below the folder anyway. */
 static char *component(const char *word) {
@@ -75,8 +70,6 @@ char *decision_name_path(const char *instance_id, const char *name) {
 char *decision_mac_path(const char *instance_id, const char *mac) {
         return decision_path(DECISIONS_DIR "/" BY_MAC, instance_id, mac);
 }
-
-/* ---- one file ---- */
 
 static int parse_object(const char *text, size_t size, Decision *ret) {
         _cleanup_(json_decrefp) json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
@@ -109,42 +102,36 @@ static void warn_of(Diag *diag, const char *path, const char *why) {
         _cleanup_(text_done) Text shown = {};
         text_add_shown(&shown, path, strlen(path), 200, 0);
         diag_warn(diag, "interface-decision",
-                  "%s is left out, for it %s; what it is about is decided anew, and rm takes the file away",
-                  shown.data, why);
+                  "%s is ignored: %s; nodestrap decides again. Remove the file: rm %s", shown.data, why,
+                  shown.data);
 }
 
 static int read_decision(const Root *root, const char *path, Decision *ret, Diag *diag) {
         _free_ char *text = NULL;
         size_t size = 0;
         int r = root_read(root, path, FILE_MAX, &text, &size);
-        if (r == -ENOENT)               /* it has just gone */
-                return r;
         if (r < 0) {
-                _free_ char *why = xasprintf("cannot be read (%s)", strerror(-r));
-                warn_of(diag, path, why);
+                if (r != -ENOENT)       /* it has just gone */
+                        warn_of(diag, path, strerror(-r));
                 return r;
         }
         r = decision_parse(text, size, ret);
         if (r < 0)
-                warn_of(diag, path, "holds no decision: neither io.systemd.Network nor cni");
+                warn_of(diag, path, "it says neither io.systemd.Network nor cni");
         return r;
 }
 
-/* ---- folders ---- */
-
 static void add_decision(Decisions *to, Decision *d) {
-        to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
-        to->items[to->n++] = *d;
+        *APPEND(to->items, to->n) = *d;
         *d = (Decision){};
 }
 
 static void add_by_mac(Decisions *to, const char *path, const char *mac, Decision *d, Diag *diag) {
         if (!mac_is_valid(mac) || !d->name) {
-                warn_of(diag, path, mac_is_valid(mac) ? "names no interface" : "is called as no MAC is");
+                warn_of(diag, path, mac_is_valid(mac) ? "it names no interface" : "its name is not a MAC");
                 return;
         }
-        free(d->mac);
-        d->mac = xstrdup(mac);
+        RENEW(d->mac, xstrdup(mac));
         d->json = false;                /* in the file by name, json tells the form of that file */
         add_decision(to, d);
 }
@@ -152,17 +139,16 @@ static void add_by_mac(Decisions *to, const char *path, const char *mac, Decisio
 /* A bare word is from the MAC whose own file names this interface. */
 static void add_by_name(Decisions *to, const char *path, const char *name, Decision *d, Diag *diag) {
         if (!interface_name_is_valid(name)) {
-                warn_of(diag, path, "is called as no interface is");
+                warn_of(diag, path, "its name is not that of an interface");
                 return;
         }
-        for (size_t i = 0; i < to->n; i++)
-                if (to->items[i].mac && streq(to->items[i].name, name) &&
-                    (!d->mac || streq(d->mac, to->items[i].mac))) {
-                        to->items[i].json = d->json;
-                        return;
-                }
-        free(d->name);
-        d->name = xstrdup(name);
+        Decision *own = FIND(k, to->items, to->n,
+                             k->mac && streq(k->name, name) && (!d->mac || streq(d->mac, k->mac)));
+        if (own) {
+                own->json = d->json;
+                return;
+        }
+        RENEW(d->name, xstrdup(name));
         add_decision(to, d);
 }
 
@@ -173,9 +159,9 @@ static int read_folder(const Root *root, const char *folder, AddDecision add, De
         int r = root_list(root, folder, &names);
         if (r < 0 && r != -ENOENT)
                 return diag_error(diag, r, CAUSE_INTERFACE,
-                                  "%s, where decisions about interfaces are kept, cannot be read: %s", folder,
+                                  "%s, the folder of decisions about interfaces, cannot be read: %s", folder,
                                   strerror(-r));
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 _free_ char *path = xasprintf("%s/%s", folder, *name);
                 _cleanup_(decision_done) Decision d = {};
                 if (**name == '.')      /* a killed run left it */
@@ -187,28 +173,20 @@ static int read_folder(const Root *root, const char *folder, AddDecision add, De
 }
 
 int decisions_read(const Root *root, const char *instance_id, Decisions *ret, Diag *diag) {
-        _cleanup_(decisions_done) Decisions d = {};
         if (!instance_id_is_valid(instance_id))
                 return diag_error(diag, -EINVAL, CAUSE_INTERFACE,
-                                  "the metadata service's instance id is none that a folder can be named by");
+                                  "the instance id of the metadata service is not valid in a path");
         _free_ char *names = xasprintf(DECISIONS_DIR "/%s", instance_id),
                     *macs = xasprintf(DECISIONS_DIR "/" BY_MAC "/%s", instance_id);
-        int r = read_folder(root, macs, add_by_mac, &d, diag);
-        if (r >= 0)
-                r = read_folder(root, names, add_by_name, &d, diag);
+        *ret = (Decisions){};
+        int r = read_folder(root, macs, add_by_mac, ret, diag);
+        THEN(r, read_folder(root, names, add_by_name, ret, diag));
         if (r < 0)
-                return r;
-        *ret = d;
-        d = (Decisions){};
-        return 0;
+                decisions_done(ret);
+        return r;
 }
 
 const Decision *decision_find(const Decisions *d, const char *mac, const char *name) {
-        for (size_t i = 0; i < d->n; i++)
-                if (d->items[i].mac && streq(d->items[i].mac, mac))
-                        return &d->items[i];
-        for (size_t i = 0; i < d->n; i++)
-                if (!d->items[i].mac && streq(d->items[i].name, name))
-                        return &d->items[i];
-        return NULL;
+        return FIND(k, d->items, d->n, k->mac && streq(k->mac, mac))
+                       ?: FIND(k, d->items, d->n, !k->mac && streq(k->name, name));
 }

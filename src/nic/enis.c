@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The answers of the metadata service about network interfaces → Enis. Thirty-two may come up at once, and
- * the service throttles
- * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html). So each request has
- * a reason here. */
+ * The answers of the metadata service about network interfaces → Enis. The service throttles, and 32
+ * interfaces may come up at once, so each request has a reason here
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html). */
 #include "nic/enis.h"
 
+#include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -31,12 +31,10 @@ static const struct EniList {
         int family;
         bool prefixes;
 } eni_lists[] = {
-        { .key = "local-ipv4s", .name = "ipv4s", .offset = offsetof(Eni, ipv4s), .family = AF_INET },
-        { .key = "ipv6s", .name = "ipv6s", .offset = offsetof(Eni, ipv6s), .family = AF_INET6 },
-        { .key = "ipv4-prefix", .name = "ipv4Prefixes", .offset = offsetof(Eni, ipv4_prefixes),
-          .family = AF_INET, .prefixes = true },
-        { .key = "ipv6-prefix", .name = "ipv6Prefixes", .offset = offsetof(Eni, ipv6_prefixes),
-          .family = AF_INET6, .prefixes = true },
+        { "local-ipv4s", "ipv4s", offsetof(Eni, ipv4s), AF_INET, false },
+        { "ipv6s", "ipv6s", offsetof(Eni, ipv6s), AF_INET6, false },
+        { "ipv4-prefix", "ipv4Prefixes", offsetof(Eni, ipv4_prefixes), AF_INET, true },
+        { "ipv6-prefix", "ipv6Prefixes", offsetof(Eni, ipv6_prefixes), AF_INET6, true },
 };
 static const struct EniList vpc_blocks = { .family = AF_INET6, .prefixes = true };
 
@@ -44,7 +42,7 @@ static char ***list_of(const Eni *eni, const struct EniList *l) {
         return (void *)((char *)eni + l->offset);
 }
 
-static void eni_done(Eni *eni) {
+void eni_done(Eni *eni) {
         free(eni->mac);
         for (size_t i = 0; i < ARRAY_SIZE(eni_lists); i++)
                 strv_free(*list_of(eni, &eni_lists[i]));
@@ -61,16 +59,12 @@ static void items_done(Enis *e) {
 
 void enis_done(Enis *e) {
         items_done(e);
-        free(e->instance_id);
-        free(e->primary);
+        FREE_ALL(e->instance_id, e->primary);
         *e = (Enis){};
 }
 
 static Eni *find_eni(const Enis *e, const char *mac) {
-        for (size_t i = 0; i < e->n; i++)
-                if (strcasecmp(e->items[i].mac, mac) == 0)
-                        return &e->items[i];
-        return NULL;
+        return FIND(eni, e->items, e->n, strcasecmp(eni->mac, mac) == 0);
 }
 
 bool eni_is_partial(const Eni *eni) {
@@ -85,7 +79,7 @@ static int compare_macs(const void *a, const void *b) {
         return strcmp(((const Eni *)a)->mac, ((const Eni *)b)->mac);
 }
 
-/* ---- words: a copy in the form that is compared; NULL: invalid ---- */
+/* The normal_ functions copy a word in the form that is compared; NULL: invalid. */
 static char *normal_mac(const char *s) {
         static const char form[] = "xx:xx:xx:xx:xx:xx";
         if (strlen(s) != strlen(form))
@@ -128,13 +122,6 @@ static char *normal_entry(const struct EniList *l, const char *s) {
         return l->prefixes ? normal_prefix(l->family, s) : normal_address(l->family, s);
 }
 
-static const char *describe_entries(const struct EniList *l) {
-        return l->family == AF_INET ? l->prefixes ? "a list of IPv4 prefixes" : "a list of IPv4 addresses"
-               : l->prefixes        ? "a list of IPv6 prefixes"
-                                    : "a list of IPv6 addresses";
-}
-
-/* ---- answers ---- */
 typedef struct Inquiry {
         Imds *imds;
         const EniQuestion *question;
@@ -151,8 +138,8 @@ static int report_garbage(const Inquiry *q, const char *path, const char *wanted
                 return 0;
         }
         return diag_error(q->diag, -EBADMSG, CAUSE_IMDS,
-                          "/latest/%s of the instance metadata is not %s; is it the metadata service of EC2 "
-                          "that answers there?",
+                          "/latest/%s of the instance metadata is not %s; does the metadata service of EC2 "
+                          "answer there?",
                           path, wanted);
 }
 
@@ -168,10 +155,8 @@ static int ask_text(const Inquiry *q, const char *path, char **ret) {
         if (memchr(data, '\0', size))
                 return report_garbage(q, path, "a text");
         text = str_strip(data);
-        if (!*text)
-                return 0;
-        *ret = TAKE_PTR(text);
-        return 1;
+        *ret = *text ? TAKE_PTR(text) : NULL;
+        return *ret != NULL;
 }
 
 /* A text of the instance. 0 also without an answer. */
@@ -217,27 +202,28 @@ static int ask_list(const Inquiry *q, const char *path, const struct EniList *l,
         lines = split_lines(text);
         for (size_t n = 0; lines && lines[n]; n++) {
                 char *entry = n < MAX_ADDRESSES ? normal_entry(l, lines[n]) : NULL;
-                if (!entry)
-                        return report_garbage(q, path, describe_entries(l));
+                if (!entry) {
+                        _free_ char *wanted = xasprintf("a list of IPv%d %s", l->family == AF_INET ? 4 : 6,
+                                                        l->prefixes ? "prefixes" : "addresses");
+                        return report_garbage(q, path, wanted);
+                }
                 strv_push_at(&list, n, entry);
         }
         *ret = TAKE_PTR(list);
         return 0;
 }
 
-/* ---- the list ---- */
 static bool names_mac(char *const *macs, const char *mac) {
-        for (; macs && *macs; macs++)
-                if (strcasecmp(*macs, mac) == 0)
-                        return true;
-        return false;
+        while (macs && *macs && strcasecmp(*macs, mac) != 0)
+                macs++;
+        return macs && *macs;
 }
 
-static bool list_is_wanted(const Inquiry *q) {
-        for (char *const *mac = q->question->again; mac && *mac; mac++)
-                if (!find_eni(q->enis, *mac))
+bool enis_want_list(const Enis *e, const EniQuestion *question) {
+        STRV_FOREACH(mac, question->again)
+                if (!find_eni(e, *mac))
                         return true;
-        return q->enis->n == 0;
+        return e->n == 0;
 }
 
 /* Adds an interface once, with what was known before. */
@@ -247,17 +233,12 @@ static void add_listed(Enis *e, Enis *before, char *mac) {
                 free(mac);
                 return;
         }
-        e->items = xrealloc(e->items, e->n + 1, sizeof *e->items);
-        e->items[e->n] = (Eni){ .mac = mac, .card = -1, .device = -1 };
-        if (known) {
-                e->items[e->n] = *known;
+        *APPEND(e->items, e->n) = known ? *known : (Eni){ .mac = mac, .card = -1, .device = -1 };
+        if (known)
                 *known = (Eni){ .mac = mac };
-        }
-        e->n++;
 }
 
-/* An interface that has left the list is gone. An empty list does not count: the primary one is always
- * there. */
+/* A missing interface is gone. An empty list does not count: the primary one is always there. */
 static int ask_interfaces(Inquiry *q) {
         _free_ char *text = NULL;
         _strv_ char **lines = NULL;
@@ -266,7 +247,7 @@ static int ask_interfaces(Inquiry *q) {
         if (!text)
                 return r;
         lines = split_lines(text);
-        for (char **line = lines; line && *line; line++) {
+        STRV_FOREACH(line, lines) {
                 size_t n = strlen(*line);
                 (*line)[n - ((*line)[n - 1] == '/')] = '\0';
                 char *mac = normal_mac(*line);
@@ -274,7 +255,7 @@ static int ask_interfaces(Inquiry *q) {
                         add_listed(&listed, q->enis, mac);
                 else
                         diag_warn(q->diag, "interface-metadata",
-                                  "/latest/" MACS " of the instance metadata lists what is no MAC address");
+                                  "/latest/" MACS " of the instance metadata lists an invalid MAC address");
         }
         if (listed.n == 0)
                 return 0;
@@ -307,11 +288,10 @@ static int ask_primary(const Inquiry *q, char **primary) {
         return r;
 }
 
-/* ---- each interface ---- */
 /* With the question for the card, one for prefixes would be the fourth request of an interface. 32 cards may
  * come up at once, so other cards than 0 do without: the CNI, which owns prefixes, ignores them
- * (aws/amazon-vpc-cni-k8s:README.md, ENABLE_MULTI_NIC). On an unknown type, a card that the second answer
- * also lacks counts as card 0. */
+ * (aws/amazon-vpc-cni-k8s:README.md, ENABLE_MULTI_NIC). On an unknown type, a card that stays unknown is card
+ * 0. */
 static bool list_is_asked(const Inquiry *q, const Eni *eni, const struct EniList *l) {
         if (l->family == AF_INET6)
                 return q->enis->ipv6;
@@ -319,8 +299,7 @@ static bool list_is_asked(const Inquiry *q, const Eni *eni, const struct EniList
                (q->question->cards == 0 && eni->card < 0 && names_mac(q->question->again, eni->mac));
 }
 
-/* Its place is needed for its route table. EC2 also lists a second interface in the primary place for a
- * while. */
+/* Its route table needs the place. EC2 may also list a secondary one in the primary place for a while. */
 static bool lacks_place(const Inquiry *q, const Eni *eni) {
         return eni->device < 0 || (eni->card < 0 && q->question->cards != 1) ||
                (eni->card <= 0 && eni->device == 0);
@@ -339,8 +318,8 @@ static bool list_is_due(const Inquiry *q, const Eni *eni, size_t i) {
 static bool lacks_something(const Inquiry *q, const Eni *eni) {
         bool lacks = lacks_place(q, eni) || lacks_address(eni) || !(eni->answered & DEVICE_BIT) ||
                      (q->question->cards != 1 && !(eni->answered & CARD_BIT));
-        for (size_t i = 0; i < ARRAY_SIZE(eni_lists); i++)
-                lacks = lacks || list_is_due(q, eni, i);
+        for (size_t i = 0; !lacks && i < ARRAY_SIZE(eni_lists); i++)
+                lacks = list_is_due(q, eni, i);
         return lacks;
 }
 
@@ -401,8 +380,7 @@ static int ask_eni(const Inquiry *q, Eni *eni) {
                 eni->begun_usec = now_usec();
         }
         int r = ask_place(q, eni, &garbage);
-        if (r >= 0)
-                r = ask_addresses(q, eni, &garbage);
+        THEN(r, ask_addresses(q, eni, &garbage));
         if (r < 0)
                 return r;
         eni->asked_usec = now_usec();
@@ -460,58 +438,36 @@ int enis_ask(Imds *imds, const EniQuestion *question, Enis *e, Diag *diag) {
         /* nothing can be decided without the MAC */
         if (r < 0 || !primary)
                 return r;
-        if (list_is_wanted(&q))
+        if (enis_want_list(e, question))
                 r = ask_interfaces(&q);
-        if (r >= 0)
-                r = ask_primary(&q, &primary);
+        THEN(r, ask_primary(&q, &primary));
         if (r < 0 || !e->primary)
                 return r;
         place_primary(e);
-        bool due = false;
-        for (size_t i = 0; i < e->n; i++)
-                due = due || eni_is_due(&q, &e->items[i]);
-        if (!e->ipv6 && e->ipv6_usec < question->late_usec && due)
+        if (!e->ipv6 && e->ipv6_usec < question->late_usec &&
+            ANY(eni, e->items, e->n, eni_is_due(&q, eni)))
                 r = ask_for_ipv6(&q, e->primary);
         return r < 0 ? r : ask_enis(&q);
 }
 
-/* ---- JSON ---- */
-static void set_new(json_t *object, const char *key, json_t *value) {
-        if (value)
-                json_object_set_new(object, key, value);
-}
-
-static json_t *strings_to_json(char *const *v) {
-        json_t *array = v ? json_array() : NULL;
-        for (; v && *v; v++)
-                json_array_append_new(array, json_string(*v));
-        return array;
-}
-
 static json_t *eni_to_json(const Eni *eni) {
-        json_t *object = json_object();
-        set_new(object, "mac", json_string(eni->mac));
-        set_new(object, "card", eni->card >= 0 ? json_integer(eni->card) : NULL);
-        set_new(object, "device", eni->device >= 0 ? json_integer(eni->device) : NULL);
+        json_t *object = json_pack("{ss so* so*}", "mac", eni->mac, "card",
+                                   eni->card >= 0 ? json_integer(eni->card) : NULL, "device",
+                                   eni->device >= 0 ? json_integer(eni->device) : NULL);
         for (size_t i = 0; i < ARRAY_SIZE(eni_lists); i++)
-                set_new(object, eni_lists[i].name, strings_to_json(*list_of(eni, &eni_lists[i])));
-        set_new(object, "askedUsec", json_integer((json_int_t)eni->asked_usec));
-        set_new(object, "begunUsec", json_integer((json_int_t)eni->begun_usec));
-        set_new(object, "answered", json_integer(eni->answered));
-        set_new(object, "ifindex", json_integer(eni->ifindex));
+                json_set_list(object, eni_lists[i].name, *list_of(eni, &eni_lists[i]));
+        json_object_update_new(object, json_pack("{sI sI si si}", "askedUsec", (json_int_t)eni->asked_usec,
+                                                 "begunUsec", (json_int_t)eni->begun_usec, "answered",
+                                                 (int)eni->answered, "ifindex", (int)eni->ifindex));
         return object;
 }
 
 json_t *enis_to_json(const Enis *e) {
-        json_t *object = json_object(), *interfaces = json_array();
-        set_new(object, "instanceId", e->instance_id ? json_string(e->instance_id) : NULL);
-        set_new(object, "primary", e->primary ? json_string(e->primary) : NULL);
-        set_new(object, "ipv6", json_boolean(e->ipv6));
-        set_new(object, "ipv6Usec", json_integer((json_int_t)e->ipv6_usec));
+        json_t *interfaces = json_array();
         for (size_t i = 0; i < e->n; i++)
                 json_array_append_new(interfaces, eni_to_json(&e->items[i]));
-        set_new(object, "interfaces", interfaces);
-        return object;
+        return json_pack("{ss* ss* sb sI so}", "instanceId", e->instance_id, "primary", e->primary, "ipv6",
+                         e->ipv6, "ipv6Usec", (json_int_t)e->ipv6_usec, "interfaces", interfaces);
 }
 
 static char *word_from_json(const json_t *object, const char *key, char *(*normal)(const char *)) {

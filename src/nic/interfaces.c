@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /sys/class/net and the udev database → Interfaces. Unlike those of host/ they include interfaces without
- * hardware. */
+ * /sys/class/net and the udev database → Interfaces, also those without hardware. */
 #include "nic/nic.h"
 
 #include "base/str.h"
@@ -12,9 +11,7 @@
 #define UDEV_MAX (64 << 10)
 
 static void interface_done(Interface *i) {
-        free(i->name);
-        free(i->mac);
-        free(i->driver);
+        FREE_ALL(i->name, i->mac, i->driver);
         *i = (Interface){};
 }
 
@@ -25,8 +22,7 @@ void interfaces_done(Interfaces *i) {
         *i = (Interfaces){};
 }
 
-/* Lines "E:NODESTRAP_INTERFACE=1" and "I:" with the time. Without a file udev has not seen it yet, or does
- * not run. */
+/* Lines "E:NODESTRAP_INTERFACE=1" and "I:" with the time. No file: udev has not seen it, or does not run. */
 static void read_udev(const Root *root, Interface *i) {
         static const char ours[] = "\nE:" INTERFACE_PROPERTY "=1\n", since[] = "\nI:";
         _free_ char *path = xasprintf(UDEV "/n%u", i->index), *data = NULL;
@@ -44,8 +40,7 @@ static int read_interface(const Root *root, const char *name, Interface *ret) {
                     *driver = xasprintf(NET "/%s/device/driver", name);
         uint64_t index = 0;
         int r = root_read_u64(root, number, &index);
-        if (r >= 0)
-                r = root_read_line(root, address, &ret->mac);
+        THEN(r, root_read_line(root, address, &ret->mac));
         if (r < 0)
                 return r;
         if (root_link_name(root, driver, &ret->driver) < 0)
@@ -56,51 +51,34 @@ static int read_interface(const Root *root, const char *name, Interface *ret) {
         return 0;
 }
 
-/* Gone (-EINVAL: netdev_show() of net/core/net-sysfs.c), or a plain file such as bonding_masters. */
-static bool is_none(int r) {
-        return r == -ENOENT || r == -ENODEV || r == -ENOTDIR || r == -EINVAL;
-}
-
 int interfaces_read(const Root *root, Interfaces *ret, Diag *diag) {
-        _cleanup_(interfaces_done) Interfaces all = {};
         _strv_ char **names = NULL;
         int r = root_list(root, NET, &names);
         if (r < 0)
                 return diag_error(diag, r, CAUSE_INTERFACE, NET " cannot be read: %s", strerror(-r));
-        all.items = xcalloc(strv_length(names) + 1, sizeof *all.items);
-        for (char **name = names; name && *name; name++) {
+        _cleanup_(interfaces_done) Interfaces all = {};
+        STRV_FOREACH(name, names) {
                 _cleanup_(interface_done) Interface i = {};
                 r = read_interface(root, *name, &i);
-                if (is_none(r))
+                /* gone (-EINVAL: netdev_show() of net/core/net-sysfs.c), or a plain file (bonding_masters) */
+                if (r == -ENOENT || r == -ENODEV || r == -ENOTDIR || r == -EINVAL)
                         continue;
                 if (r < 0)
                         return diag_error(diag, r, CAUSE_INTERFACE, NET "/%s cannot be read: %s", *name,
                                           strerror(-r));
-                all.items[all.n++] = i;
+                *APPEND(all.items, all.n) = i;
                 i = (Interface){};
         }
-        *ret = (Interfaces){ all.items, all.n };
-        all.items = NULL;
-        all.n = 0;
+        *ret = all;
+        all = (Interfaces){};
         return 0;
 }
 
 const Interface *interface_by_name(const Interfaces *i, const char *name) {
-        for (size_t k = 0; k < i->n; k++)
-                if (streq(i->items[k].name, name))
-                        return &i->items[k];
-        return NULL;
+        return FIND(one, i->items, i->n, streq(one->name, name));
 }
 
 const Interface *interface_by_mac(const Interfaces *i, const char *mac) {
-        const Interface *any = NULL;
-        for (size_t k = 0; k < i->n; k++) {
-                const Interface *found = &i->items[k];
-                if (!streq(found->mac, mac))
-                        continue;
-                if (found->driver)
-                        return found;
-                any = any ?: found;
-        }
-        return any;
+        return FIND(one, i->items, i->n, streq(one->mac, mac) && one->driver)
+                       ?: FIND(one, i->items, i->n, streq(one->mac, mac));
 }

@@ -11,8 +11,6 @@
 #define NETWORK_MAX (256 << 10)
 #define EARLY_DIR   RUN_DIR "/early-interfaces" /* a file for each MAC that came before INIT_MARKER */
 
-/* ---- facts of this boot ---- */
-
 static char *early_path(const char *mac) {
         return xasprintf(EARLY_DIR "/%s", mac);
 }
@@ -27,17 +25,16 @@ static int note_early(NetEvent *e) {
         int written = root_replace_volatile(e->root, path, text, strlen(text), 0644);
         if (written < 0)
                 diag_warn(e->diag, "early-interface",
-                          "%s cannot be written (%s); a try after the run phase has begun takes %s for an "
-                          "interface of the CNI",
+                          "%s cannot be written: %s; a later try, after the run phase has begun, gives %s to "
+                          "the CNI",
                           path, strerror(-written), e->name);
         return 0;
 }
 
 /* MACs in our .network files. Ignores unreadable files. */
 static void read_managed(NetEvent *e, char *const *files) {
-        strv_free(e->managed);
-        e->managed = NULL;
-        for (char *const *file = files; file && *file; file++) {
+        e->managed = strv_free(e->managed);
+        STRV_FOREACH(file, files) {
                 _free_ char *path = xasprintf(NETWORK_DIR "/%s", *file), *text = NULL;
                 if (!startswith(*file, "70-eks-") || !endswith(*file, ".network") ||
                     root_read(e->root, path, NETWORK_MAX, &text, NULL) < 0)
@@ -61,8 +58,6 @@ static int read_boot(NetEvent *e) {
         return 0;
 }
 
-/* ---- files for networkd ---- */
-
 /* systemd.network(5): of files with one name the first of these counts */
 static const char *const places[] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
 
@@ -74,7 +69,7 @@ static char **drop_ins_of(const Root *root, const char *name) {
                 _free_ char *dir = xasprintf("%s/systemd/network/70-%s.network.d", places[i], name);
                 if (root_list(root, dir, &names) < 0)
                         continue;
-                for (char **file = names; file && *file; file++) {
+                STRV_FOREACH(file, names) {
                         if (!endswith(*file, ".conf") || strv_contains(seen, *file))
                                 continue;
                         strv_add(&seen, *file);
@@ -104,7 +99,7 @@ static void list_folder(NetEvent *e, const char *folder) {
         if (!startswith(folder, "70-eks-") || !endswith(folder, ".network.d") ||
             root_list(e->root, path, &names) < 0)
                 return;
-        for (char **name = names; name && *name; name++)
+        STRV_FOREACH(name, names)
                 if (is_link_of_ours(e->root, folder, *name))
                         strv_push(&e->files, xasprintf("%s/%s", folder, *name));
 }
@@ -130,22 +125,17 @@ static int lock_interface(NetEvent *e) {
         return net_event_pass(e, MIN(e->lock_fd, 0), &found);
 }
 
-/* ---- addition ---- */
-
 /* Reads again, under the lock, what other processes may have changed. */
 static int plan_decided(NetEvent *e, Plan **ret) {
         _free_ char *mac = xstrdup(e->facts.interface->mac);
         Diag found = {};
         int r = lock_interface(e);
-        if (r >= 0)
-                r = net_event_read_interfaces(e);
+        THEN(r, net_event_read_interfaces(e));
         if (r >= 0 && !streq(mac, e->facts.interface->mac))
-                r = net_event_error(e, -EAGAIN, "another interface (%s) has taken the name of %s meanwhile",
+                r = net_event_error(e, -EAGAIN, "another interface (%s) has taken this name from %s",
                                     e->facts.interface->mac, mac);
-        if (r >= 0)
-                r = net_event_read_decisions(e);
-        if (r >= 0)
-                r = list_files(e);
+        THEN(r, net_event_read_decisions(e));
+        THEN(r, list_files(e));
         if (r < 0)
                 return r;
         e->drop_ins = drop_ins_of(e->root, e->name);
@@ -158,14 +148,10 @@ int net_event_plan_addition(NetEvent *e, Plan **ret) {
         Judgement judgement = JUDGEMENT_LATE;
         net_event_set_deadline(e);
         int r = net_event_begin(e);
-        if (r >= 0)
-                r = read_boot(e);
-        if (r >= 0)
-                r = net_event_look(e, &judgement);
+        THEN(r, read_boot(e));
+        THEN(r, net_event_look(e, &judgement));
         return r < 0 || judgement == JUDGEMENT_IGNORED ? r : plan_decided(e, ret);
 }
-
-/* ---- removal ---- */
 
 /* Of gone interfaces, and of the former owner of this name: `remove` may come while that still exists, and
  * starts again then. A renamed interface keeps its time. */
@@ -173,7 +159,7 @@ static void forget_early(NetEvent *e) {
         _strv_ char **macs = NULL;
         if (root_list(e->root, EARLY_DIR, &macs) < 0)
                 return;
-        for (char **mac = macs; mac && *mac; mac++) {
+        STRV_FOREACH(mac, macs) {
                 const Interface *i = interface_by_mac(&e->interfaces, *mac);
                 _free_ char *path = early_path(*mac);
                 if (!i || streq(i->name, e->name))
@@ -212,12 +198,9 @@ int net_event_plan_removal(NetEvent *e, Plan **ret) {
         Diag found = {};
         net_event_set_deadline(e);
         int r = lock_interface(e);
-        if (r >= 0)
-                r = net_event_pass(e, interfaces_read(e->root, &e->interfaces, &found), &found);
-        if (r >= 0)
-                r = forget(e);
-        if (r >= 0)
-                r = list_files(e);
+        THEN(r, net_event_pass(e, interfaces_read(e->root, &e->interfaces, &found), &found));
+        THEN(r, forget(e));
+        THEN(r, list_files(e));
         if (r < 0)
                 return r;
         if (!e->dry_run)

@@ -13,8 +13,6 @@
 #include "host/host.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 /* Of the 30 s until the deadline: after 5 s without an address an interface has none, as those for EFA alone.
  * After 8 s without a network card, on an unknown type, the card is the only one. */
@@ -50,29 +48,17 @@ void net_event_done(NetEvent *e) {
         lock_release(&e->lock_fd);
 }
 
-/* ---- failures: each names the interface ---- */
-
 int net_event_error(NetEvent *e, int r, const char *format, ...) {
-        _free_ char *text = NULL;
-        va_list ap;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        return diag_error(e->diag, r, CAUSE_INTERFACE, "%s: %s", e->name, text ?: strerror(-r));
+        _free_ char *text = FORMATTED(format);
+        return diag_error(e->diag, r, CAUSE_INTERFACE, "%s: %s", e->name, text);
 }
 
 /* Each round finds the same warnings. */
-static bool is_told(const Diag *diag, const char *text) {
-        for (size_t i = 0; i < diag->n; i++)
-                if (diag->items[i].warning && streq(diag->items[i].text, text))
-                        return true;
-        return false;
-}
-
 static void take_warnings(NetEvent *e, Diag *found) {
         for (size_t i = 0; i < found->n; i++)
-                if (found->items[i].warning && !is_told(e->diag, found->items[i].text))
+                if (found->items[i].warning &&
+                    !ANY(told, e->diag->items, e->diag->n,
+                         told->warning && streq(told->text, found->items[i].text)))
                         diag_warn(e->diag, found->items[i].code, "%s", found->items[i].text);
         diag_done(found);
 }
@@ -87,25 +73,19 @@ int net_event_pass(NetEvent *e, int r, Diag *found) {
         return r;
 }
 
-/* ---- facts ---- */
-
-/* 0: unknown type */
-static unsigned cards_of_type(const Root *root) {
-        _free_ char *name = NULL;
-        return root_read_line(root, PRODUCT_NAME, &name) < 0 ? 0 : network_cards_find(name);
-}
-
 static int is_there(NetEvent *e, const char *path, bool *ret) {
         int r = root_exists(e->root, path);
         *ret = r > 0;
-        return r < 0 ? net_event_error(e, r, "%s cannot be looked at: %s", path, strerror(-r)) : 0;
+        return r < 0 ? net_event_error(e, r, "%s cannot be read: %s", path, strerror(-r)) : 0;
 }
 
 int net_event_begin(NetEvent *e) {
+        _free_ char *type = NULL;
         e->facts = (InterfaceFacts){ .enis = &e->snapshot.enis,
                                      .decisions = &e->decisions,
-                                     .interfaces = &e->interfaces,
-                                     .cards = cards_of_type(e->root) };
+                                     .interfaces = &e->interfaces };
+        if (root_read_line(e->root, PRODUCT_NAME, &type) >= 0)
+                e->facts.cards = network_cards_find(type);
         e->type_known = e->facts.cards > 0;
         int r = is_there(e, NO_MANAGE_MARKER, &e->gate);
         return r < 0 ? r : is_there(e, INIT_MARKER, &e->facts.init_ran);
@@ -114,23 +94,21 @@ int net_event_begin(NetEvent *e) {
 int net_event_read_interfaces(NetEvent *e) {
         Diag found = {};
         interfaces_done(&e->interfaces);
-        e->interfaces = (Interfaces){};
         e->facts.interface = NULL;
         int r = net_event_pass(e, interfaces_read(e->root, &e->interfaces, &found), &found);
         if (r < 0)
                 return r;
         e->facts.interface = interface_by_name(&e->interfaces, e->name);
-        if (!e->facts.interface)
-                return net_event_error(e, -ENODEV,
-                                       "there is no network interface of this name; it has gone since the "
-                                       "event, or has another name now, with an event of its own");
-        return 0;
+        return e->facts.interface
+                       ? 0
+                       : net_event_error(e, -ENODEV,
+                                         "no network interface has this name: it has gone, or was renamed, "
+                                         "which is another event");
 }
 
 int net_event_read_decisions(NetEvent *e) {
         Diag found = {};
         decisions_done(&e->decisions);
-        e->decisions = (Decisions){};
         int r = decisions_read(e->root, e->snapshot.enis.instance_id, &e->decisions, &found);
         return net_event_pass(e, r, &found);
 }
@@ -143,8 +121,6 @@ Manager net_event_manager(const NetEvent *e, const Interface *interface) {
         facts.interface = interface;
         return interface_manager(&facts);
 }
-
-/* ---- questions ---- */
 
 /* Interfaces of the CNI, of which there may be many, need no questions. */
 static char **macs_to_skip(const NetEvent *e) {
@@ -258,31 +234,22 @@ static int ask(NetEvent *e) {
         return asked(e, r, &found);
 }
 
-/* First: the earlier decisions show which interfaces need no question. */
-static int identify(NetEvent *e) {
-        Diag found = {};
-        return asked(e, snapshot_identify(&e->snapshot, e->imds, &found), &found);
-}
-
 /* Only with the gate: a tag may leave an interface of the CNI to the system. */
 static int ask_for_tag(NetEvent *e) {
         _free_ char *region = NULL, *domain = NULL;
         Diag found = {};
         renew_budget(e);
-        Imds *imds = e->imds;
         bool tagged = false;
-        int r = imds_get(imds, "meta-data/placement/region", &region, NULL, &found);
-        if (r >= 0)
-                r = imds_get(imds, "meta-data/services/domain", &domain, NULL, &found);
+        int r = imds_get(e->imds, "meta-data/placement/region", &region, NULL, &found);
+        THEN(r, imds_get(e->imds, "meta-data/services/domain", &domain, NULL, &found));
         if (r == -ENOENT)
-                return net_event_error(e, r, "the metadata service does not say in which region this is");
+                return net_event_error(e, r, "the metadata service does not tell the region");
         if (r >= 0) {
-                Ec2 ec2 = { .region = region, .domain = domain, .imds = imds,
+                Ec2 ec2 = { .region = region, .domain = domain, .imds = e->imds,
                             .deadline_usec = e->deadline_usec };
                 r = ec2_check_endpoints(&ec2, true, &found);
-                if (r >= 0)
-                        r = ec2_interface_is_tagged(&ec2, e->snapshot.enis.instance_id,
-                                                    e->facts.interface->mac, &tagged, &found);
+                THEN(r, ec2_interface_is_tagged(&ec2, e->snapshot.enis.instance_id, e->facts.interface->mac,
+                                                &tagged, &found));
         }
         bool unknown = r == -EACCES || r == -EHOSTUNREACH || r == -EKEYREJECTED;
         e->facts.no_manage = unknown  ? NO_MANAGE_UNKNOWN
@@ -292,34 +259,30 @@ static int ask_for_tag(NetEvent *e) {
                 return net_event_pass(e, r, &found);
         const Diagnostic *error = diag_first_error(&found);
         diag_warn(e->diag, "no-manage-unknown", "%s: %s", e->name,
-                  error ? error->text : "EC2 may not be asked for its tags");
+                  error ? error->text : "EC2 refuses to tell its tags");
         diag_done(&found);
         return 0;
 }
-
-/* ---- rounds ---- */
 
 /* For an unknown type. An interface on another card shows that there are several. */
 static void guess_cards(NetEvent *e) {
         const Enis *enis = &e->snapshot.enis;
         const Eni *eni = eni_find(enis, e->facts.interface->mac);
-        bool several = false, late = now_usec() >= e->begin_usec + CARD_SHARE(e->span_usec),
+        bool several = ANY(i, enis->items, enis->n, i->card > 0),
+             late = now_usec() >= e->begin_usec + CARD_SHARE(e->span_usec),
              untold = eni && eni->asked_usec && eni->card < 0;
         if (e->type_known)
                 return;
-        for (size_t i = 0; i < enis->n; i++)
-                several = several || enis->items[i].card > 0;
         if (!several && e->facts.cards == 0 && late && untold)
                 diag_warn(e->diag, "network-card-unknown",
-                          "%s: how many network cards this instance type has is not known, and the metadata "
-                          "service does not tell on which one this interface is; it counts as card 0",
+                          "%s: the network card of this interface is not known, neither from the instance "
+                          "type nor from the metadata service; it counts as card 0",
                           e->name);
         e->facts.cards = several ? 2 : e->facts.cards == 1 || (late && untold);
 }
 
 static Judgement judge(NetEvent *e) {
         free(e->why);
-        e->why = NULL;
         Judgement judgement = interface_judge(&e->facts, &e->why);
         bool waits =
                 judgement == JUDGEMENT_IGNORED && now_usec() < e->begin_usec + ADDRESS_SHARE(e->span_usec);
@@ -329,7 +292,11 @@ static Judgement judge(NetEvent *e) {
 /* Asks only if the known facts are not enough. */
 static int learn(NetEvent *e, Judgement *ret) {
         bool identified = e->snapshot.enis.instance_id;
-        int r = identified || !worth_asking(e, JUDGEMENT_LATE) ? 0 : identify(e);
+        Diag found = {};
+        int r = 0;
+        /* first of all: the earlier decisions show which interfaces need no question */
+        if (!identified && worth_asking(e, JUDGEMENT_LATE))
+                r = asked(e, snapshot_identify(&e->snapshot, e->imds, &found), &found);
         *ret = JUDGEMENT_LATE;
         if (r < 0 || !e->snapshot.enis.instance_id)
                 return r;
@@ -374,7 +341,7 @@ static int take_snapshot(NetEvent *e, int *ret_fd) {
                 if (!e->alone)
                         return 0;
                 if ((own && own->asked_usec) || now_usec() >= e->deadline_usec || !(begun || many_come(e))) {
-                        log_debug("%s asks alone: another process has asked for longer than it waits.",
+                        log_debug("%s asks alone: another process has held the lock for too long.",
                                   e->name);
                         return 0;
                 }
@@ -394,8 +361,7 @@ static int go_round(NetEvent *e, Judgement *ret) {
         _cleanup_(close_fd) int fd = -1;
         e->goes_on = false;
         int r = net_event_read_interfaces(e);
-        if (r >= 0)
-                r = take_snapshot(e, &fd);
+        THEN(r, take_snapshot(e, &fd));
         if (r < 0)
                 return r;
         renew_budget(e);
@@ -421,8 +387,8 @@ static int give_up(NetEvent *e) {
                 return net_event_error(e, -ETIMEDOUT, "%s (%s, %g s)", failure, mac, seconds);
         return net_event_error(
                 e, -ETIMEDOUT,
-                "%s, after %g s of asking for %s; nothing was configured and nothing decided, "
-                "so that the next try begins anew",
+                "%s, after %g s of questions about %s; nothing was configured or decided, so the next try "
+                "starts again",
                 e->why ?: "the metadata service does not know it", seconds, mac);
 }
 

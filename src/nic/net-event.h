@@ -2,7 +2,6 @@
 #pragma once
 /* A network interface came or went: its facts, the questions that they need, and the plan. */
 #include "nic/plan/interface.h"
-#include "nic/snapshot.h"
 
 #define NET_EVENT_USEC (30 * USEC_PER_SEC)      /* from begin_usec to the deadline */
 
@@ -28,15 +27,15 @@ typedef struct NetEvent {
         bool goes_on;                   /* the time ended between answers: no pause */
 } NetEvent;
 void net_event_done(NetEvent *e);
-/* NET_EVENT_USEC after begin_usec. Below another root the file deadline-ms has the time: tests write it
- * before or during an event. */
+/* Below another root the file deadline-ms replaces NET_EVENT_USEC; tests write it before or during an
+ * event. */
 _nonnull_ void net_event_set_deadline(NetEvent *e);
 /* Reads the markers and the instance type. */
 _must_check_ _nonnull_ int net_event_begin(NetEvent *e);
 /* Adds an error with the name of the interface; returns r. */
 int net_event_error(NetEvent *e, int r, const char *format, ...) _nonnull(1, 3) _printf_(3, 4);
-/* The same for a negative r, with the error in found; a signal stays one. Passes on each warning once, and
- * empties found. Returns r. */
+/* The same for a negative r, with the error in found. Passes on each warning once, empties found, returns
+ * r. */
 _nonnull_ int net_event_pass(NetEvent *e, int r, Diag *found);
 /* Reads all interfaces again, and sets facts.interface. -ENODEV: it does not exist. */
 _must_check_ _nonnull_ int net_event_read_interfaces(NetEvent *e);
@@ -46,8 +45,6 @@ _must_check_ _nonnull_ int net_event_read_decisions(NetEvent *e);
 _nonnull_ Manager net_event_manager(const NetEvent *e, const Interface *interface);
 /* Asks until the facts suffice; a failure at the deadline. *ret is not JUDGEMENT_LATE. */
 _must_check_ _nonnull_ int net_event_look(NetEvent *e, Judgement *ret);
-
-/* ---- the plan (net-event-plan.c) ---- */
 
 /* *ret stays NULL for an interface that is left alone; e->why says why. */
 _must_check_ _nonnull_ int net_event_plan_addition(NetEvent *e, Plan **ret);

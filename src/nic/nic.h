@@ -10,7 +10,7 @@ typedef enum Manager {
         MANAGER_CNI,
         _MANAGER_INVALID = -22,
 } Manager;
-/* "", "io.systemd.Network", "cni": as nodeadm has them; the second is of systemd (ID_NET_MANAGED_BY=,
+/* "", "io.systemd.Network", "cni": as nodeadm; the second is of systemd (ID_NET_MANAGED_BY=,
  * systemd/systemd#29782) */
 DECLARE_STRING_TABLE(manager, Manager);
 
@@ -18,8 +18,8 @@ DECLARE_STRING_TABLE(manager, Manager);
 
 /* A folder for each instance id has a file for each interface name, as nodeadm writes it. It has the bare
  * word, or since autumn 2026 {"mac": …, "manager": …} (awslabs/amazon-eks-ami#2791). Names move between
- * interfaces. So other folders, which nodeadm does not read, have a file for each MAC: {"interface": …,
- * "manager": …}. */
+ * interfaces. So other folders, for nodestrap alone, have a file for each MAC: {"interface": …, "manager":
+ * …}. */
 #define DECISIONS_DIR "/etc/eks/nodeadm/udev-net-manager"
 
 typedef struct Decision {
@@ -63,3 +63,12 @@ _must_check_ _nonnull_ int interfaces_read(const Root *root, Interfaces *ret, Di
 _nonnull_ const Interface *interface_by_name(const Interfaces *i, const char *name);     /* or NULL */
 /* One with hardware, else any (a VLAN has the MAC of its parent), or NULL. */
 _nonnull_ const Interface *interface_by_mac(const Interfaces *i, const char *mac);
+
+/* ---- the network of a boot (boot-network.c) ---- */
+
+/* Waits until systemd-networkd has configured the primary interface and those decided for it, and leaves all
+ * others unmanaged. begin_usec: start of the process, from which the metadata service gets its time.
+ * ret_configured: "eth0, eth1"; the caller frees it. At the deadline, -ETIMEDOUT with an error for each link;
+ * after a signal, -EINTR with one. */
+_must_check_ _nonnull_ int boot_network_wait(const Root *root, uint64_t begin_usec, uint64_t deadline_usec,
+                                             char **ret_configured, Diag *diag);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Snapshot ⇄ /run/nodestrap/interfaces.json. The boot id guards it, because its stamps are of one boot. */
-#include "nic/snapshot.h"
+#include "nic/enis.h"
 
 #include "base/json.h"
 #include "base/str.h"
@@ -41,9 +41,9 @@ void snapshot_read(const Root *root, Snapshot *ret, Diag *diag) {
         _cleanup_(json_decrefp) json_t *json = r < 0 ? NULL : json_loadb(text, size, 0, &error);
         if (!json_is_object(json)) {
                 diag_warn(diag, "snapshot",
-                          SNAPSHOT_FILE " cannot be read (%s); the metadata service is asked again",
+                          SNAPSHOT_FILE " cannot be read: %s; nodestrap asks the metadata service again",
                           r < 0  ? strerror(-r)
-                          : json ? "no object"
+                          : json ? "not an object"
                                  : error.text);
                 return;
         }
@@ -66,11 +66,9 @@ void snapshot_write(const Root *root, const Snapshot *s, Diag *diag) {
         int r = root_replace_volatile(root, SNAPSHOT_FILE, text, strlen(text), 0600);
         if (r < 0)
                 diag_warn(diag, "snapshot",
-                          SNAPSHOT_FILE " cannot be written (%s); each interface asks for itself",
+                          SNAPSHOT_FILE " cannot be written: %s; each interface asks for itself",
                           strerror(-r));
 }
-
-/* ---- asking ---- */
 
 static void note(Snapshot *s, int r, const Diag *found) {
         const Diagnostic *error = diag_first_error(found);
@@ -93,22 +91,15 @@ int snapshot_identify(Snapshot *s, Imds *imds, Diag *diag) {
         return r;
 }
 
-static bool wants_list(const Snapshot *s, const EniQuestion *question) {
-        for (char *const *mac = question->again; mac && *mac; mac++)
-                if (!eni_find(&s->enis, *mac))
-                        return true;
-        return s->enis.n == 0;
-}
-
 int snapshot_ask(Snapshot *s, Imds *imds, const EniQuestion *question, Diag *diag) {
         Diag found = {};
         unsigned answers = s->enis.answers;
-        bool list = wants_list(s, question), of_one = s->enis.primary && !list;
+        bool list = enis_want_list(&s->enis, question), of_one = s->enis.primary && !list;
         int r = enis_ask(imds, question, &s->enis, &found);
         bool cut = r == -ETIMEDOUT && s->enis.answers > answers;
         of_one = of_one || (r == -EBADMSG && s->enis.primary);
         if (list)
-                s->listed_usec = cut && wants_list(s, question) ? 0 : now_usec();
+                s->listed_usec = cut && enis_want_list(&s->enis, question) ? 0 : now_usec();
         if (r >= 0 || s->enis.answers > answers)
                 note(s, 0, &found);
         else if (!of_one)
@@ -129,9 +120,7 @@ void snapshot_drop(Snapshot *s, const char *mac) {
         size_t i = found ? (size_t)(found - s->enis.items) : 0;
         if (!found)
                 return;
-        Enis gone = { .items = xcalloc(1, sizeof(Eni)), .n = 1 };
-        gone.items[0] = s->enis.items[i];
+        eni_done(&s->enis.items[i]);
         s->enis.n--;
         memmove(&s->enis.items[i], &s->enis.items[i + 1], (s->enis.n - i) * sizeof(Eni));
-        enis_done(&gone);
 }

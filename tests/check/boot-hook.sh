@@ -43,7 +43,7 @@ mock --imds "$here/../fixtures/imds-m5"
 fresh "eth0=pending lo=pending" "eth0=configuring lo=unmanaged" "eth0=configured lo=pending" "eth0=configured lo=unmanaged"; hook
 ok "waits until the primary interface is configured and the rest unmanaged" ends 0
 ok "no longer, and no shorter" after 4
-ok "and says so in one line" eval 'says "configured are eth0, and all other links are unmanaged" && lines 1'
+ok "and says so in one line" eval 'says "Configured: eth0; all other links are unmanaged" && lines 1'
 ok "three requests tell it which one is the primary one" sent 3 ' imds '
 
 ln -s "$nodestrap" "$tmp/nodeadm-internal"
@@ -79,7 +79,7 @@ interface eth1 3 0e:f4:9a:2b:6c:21; interface eth2 4 0e:f4:9a:2b:6c:22; interfac
 hook --timeout 5s
 ok "at the deadline: exit 32" ends 32
 ok "the primary interface with its state" says "(32 ELINK) at network: eth0 ($mac), the primary interface, is configuring, and should be configured"
-ok "one of networkd's" says "eth1 (0e:f4:9a:2b:6c:21) is pending, and should be configured"
+ok "one of networkd's" says "eth1 (0e:f4:9a:2b:6c:21), decided for systemd-networkd, is pending, and should be configured"
 ok "one of the CNI's" says "eth2 (0e:f4:9a:2b:6c:22) is configured, and should be unmanaged"
 ok "one that is undecided, with its unit" says "eth3 (0e:f4:9a:2b:6c:23) is undecided: its unit has not ended; see journalctl -u nodestrap-udev-net-manager@eth3"
 ok "and none else" lacks "lo "
@@ -89,9 +89,9 @@ ok "once" eval '[ "$(grep -c warning "$tmp/err")" = 1 ]'
 fresh "lo=unmanaged"; rm -r "$root/sys/class/net/eth0"; hook --timeout 5s
 ok "a primary interface that never appears" eval 'ends 32 && says "the primary interface ($mac) has not appeared"'
 fresh fails; hook --timeout 5s
-ok "nobody who tells of links" eval 'ends 32 && says "systemd-networkd does not tell of its links"'
+ok "nobody who tells of links" eval 'ends 32 && says "systemd-networkd does not list its links"'
 fresh "eth0=pending lo=unmanaged" 'eth0=pending lo=unmanaged|kill -TERM $PPID'; hook
-ok "SIGTERM ends it, which says what it waited for" eval '[ $rc != 0 ] && [ $rc -lt 124 ] && says "SIGTERM came while" && says "eth0 ($mac), the primary interface, is pending"'
+ok "SIGTERM ends it, which says what it waited for" eval '[ $rc != 0 ] && [ $rc -lt 124 ] && says "SIGTERM ended the wait" && says "eth0 ($mac), the primary interface, is pending"'
 
 # ---- the metadata service ----
 mock --imds "$here/../fixtures/imds-m5" --fault refuse*3
@@ -99,7 +99,7 @@ fresh "eth0=configured lo=unmanaged"; hook
 ok "one that is out of reach at first is asked again" ends 0
 mock --imds "$here/../fixtures/imds-m5" --fault refuse
 fresh "eth0=configured lo=unmanaged"; hook --timeout 1s
-ok "one that stays so: exit 32, and what that means" eval 'ends 32 && says "(32 ELINK) at network: which interface is the primary one is not known: "'
+ok "one that stays so: exit 32, and what that means" eval 'ends 32 && says "(32 ELINK) at network: the primary interface is not known: "'
 : >"$tmp/log"; fresh "eth0=configured eth1=unmanaged lo=unmanaged"; interface eth1 3 $other ours
 mkdir -p "$root/run/nodestrap" "$root/proc/sys/kernel/random"; cp /proc/sys/kernel/random/boot_id "$root/proc/sys/kernel/random/"
 cat >"$root/run/nodestrap/interfaces.json" <<END
@@ -112,7 +112,7 @@ rm -r "${root:?}/$kept" "$root/sys/class/net/eth1"; mkdir -p "$root/$macs"
 echo '{"interface": "eth7", "manager": "io.systemd.Network"}' >"$root/$macs/$other"; hook --timeout 5s
 ok "one of networkd's that the instance has and the kernel has not" eval 'ends 32 && says "eth7 ($other), decided for systemd-networkd, has not appeared"'
 echo "eth0=configured eth1=pending lo=unmanaged" >"$links"; interface eth1 3 $other ours; hook --timeout 5s
-ok "and it is known by its MAC when its name is another" eval 'ends 32 && says "eth1 ($other) is pending, and should be configured"'
+ok "and it is known by its MAC when its name is another" eval 'ends 32 && says "eth1 ($other), decided for systemd-networkd, is pending, and should be configured"'
 sed -i "s/$other/0e:f4:9a:2b:6c:99/" "$root/run/nodestrap/interfaces.json"; rm -r "$root/sys/class/net/eth1"
 echo "eth0=configured lo=unmanaged" >"$links"; hook
 ok "one that was detached since it was decided is not waited for" ends 0

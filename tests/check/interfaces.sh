@@ -190,7 +190,7 @@ rm "$root/run/nodestrap/interfaces.json"
 ok "a card that is never told on a type with several is no card 0" eval 'late ens7 "$(mac_of 7)/network-card" && says "does not tell its network card yet" && undecided ens7'
 lag "=0 */network-card inf" "=0 */device-number inf"
 rm "$root/run/nodestrap/interfaces.json"
-ok "nor is there a second device 0 on card 0" eval 'late ens7 "$(mac_of 7)/network-card" && says "the primary interface'"'"'s place" && undecided ens7'
+ok "nor is there a second device 0 on card 0" eval 'late ens7 "$(mac_of 7)/network-card" && says "the place of the primary interface" && undecided ens7'
 lag ""
 ok "the next try succeeds" add ens7
 machine p5.48xlarge --count 8 --device-0
@@ -245,13 +245,13 @@ AWS_EC2_METADATA_DISABLED=true ok "what time does not mend is told at once" eval
 
 # ---- interfaces that go ----
 machine p5.48xlarge --count 4
-ok "one that has gone before" eval 'unplug ens8; manager 32 add ens8 && says "ens8: there is no network interface of this name"'
+ok "one that has gone before" eval 'unplug ens8; manager 32 add ens8 && says "ens8: no network interface has this name"'
 lag "404 $(mac_of 7) inf"
 "$nodestrap" udev-net-manager --action add --interface ens7 --root "$root" >"$tmp/out" 2>"$tmp/err" & pid=$!
 comes test -s "$root/run/nodestrap/interfaces.json"
 unplug ens7
 wait $pid; ended=$?
-ok "one that goes while it is waited for" eval '[ $ended = 32 ] && says "ens7: there is no network interface of this name"'
+ok "one that goes while it is waited for" eval '[ $ended = 32 ] && says "ens7: no network interface has this name"'
 rm "$root/run/nodestrap/interfaces.json"
 plug ens7 "$(mac_of 7)"
 "$nodestrap" udev-net-manager --action add --interface ens7 --root "$root" >"$tmp/out" 2>"$tmp/err" & pid=$!
@@ -272,7 +272,7 @@ mkdir -p "$decisions/$id"
 echo '{"manager": ' >"$decisions/$id/ens8"
 ok "a decision that cannot be read is none" eval 'add ens8 && says warning && [ "$(grep -cF "$id/ens8" "$tmp/err")" = 1 ] && decided ens8 io.systemd.Network'
 printf cni >"$decisions/$id/ens8"; rm "$decisions/by-mac/$id/$(mac_of 8)"
-ok "nodeadm's decision counts" eval 'add ens8 && says "the CNI'"'"'s" && no_file ens8 && decided ens8 cni'
+ok "nodeadm's decision counts" eval 'add ens8 && says "the CNI manages it" && no_file ens8 && decided ens8 cni'
 printf '{"mac":"%s","manager":"cni"}' "$(mac_of 7)" >"$decisions/$id/ens7"; rm "$decisions/by-mac/$id/$(mac_of 7)"
 ok "so does its newer form, which it keeps" eval 'add ens7 && no_file ens7 && [ "$(cat "$decisions/$id/ens7")" = "{\"mac\":\"$(mac_of 7)\",\"manager\":\"cni\"}" ]'
 if unshare -rm true 2>/dev/null; then
@@ -312,7 +312,7 @@ ok "without their decisions, behind the marker, they stay so" eval 'add ens5 && 
 printf '{"interface":"ens5","manager":"cni"}' >"$decisions/by-mac/$id/$(mac_of 5)"; printf cni >"$decisions/$id/ens5"
 ok "the primary one also with a decision against it" eval 'add ens5 && has ens5 RouteMetric=512 && decided ens5 io.systemd.Network'
 unplug ens6; plug ens6 0e:f4:9a:2b:fe:11
-ok "another one of that name does not" eval 'add ens6 && no_file ens6 && says "by this name is removed (1"'
+ok "another one of that name does not" eval 'add ens6 && no_file ens6 && says "the CNI manages it; removed files and links of systemd-networkd: 1"'
 machine p5.48xlarge --count 4
 marker
 ok "where the package comes onto a node that runs, its primary one is left alone" eval 'add ens5 && no_file ens5 && [ "$(cat "$decisions/$id/ens5")" = cni ]'

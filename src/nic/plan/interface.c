@@ -17,8 +17,6 @@
 /* the bytes of nodeadm, without a line end */
 #define DEFAULT_OFF  "[Match]\nName=none"
 
-/* ---- judging ---- */
-
 static bool is_primary(const InterfaceFacts *f) {
         return f->enis->primary && streq(f->enis->primary, f->interface->mac);
 }
@@ -45,8 +43,7 @@ static const Decision *kept_decision(const InterfaceFacts *f) {
 /* In the order of nodeadm: first the earlier decision. After the run phase has begun, every new interface is
  * of the CNI, unless it has the tag. A primary one without its old decision is too: nodeadm also answers cni,
  * and leaves a running interface alone (case udev-net-manager of its tests). A link that networkd has by our
- * file stays with it. Otherwise a lost decision (a read-only or full /etc, a soft reboot into another root)
- * would take away a running network. */
+ * file stays with it. A read-only or full /etc, or a soft reboot into another root, may have no decision. */
 Manager interface_manager(const InterfaceFacts *f) {
         const Decision *kept = kept_decision(f);
         if (kept)
@@ -60,18 +57,18 @@ static const char *missing_place(const InterfaceFacts *f, const Eni *eni) {
         if (!eni)
                 return "the metadata service does not list it yet";
         if (eni_is_partial(eni))
-                return "the metadata service has not answered all that was asked about it yet";
+                return "the metadata service has not answered all questions about it yet";
         if (eni->device < 0)
                 return "the metadata service does not tell its device number yet";
         if (eni->card < 0 && f->cards == 0)
-                return "the metadata service does not tell its network card, and how many this instance type "
-                       "has is not known";
+                return "the metadata service does not tell its network card, and the number of cards of this "
+                       "instance type is not known";
         if (eni->card < 0 && f->cards > 1)
                 return "the metadata service does not tell its network card yet, and this instance type has "
                        "several";
         if (eni->card <= 0 && eni->device == 0)
-                return "the metadata service says that it is device 0 of card 0, which is the primary "
-                       "interface's place";
+                return "the metadata service says that it is device 0 of card 0, the place of the primary "
+                       "interface";
         return NULL;
 }
 
@@ -80,22 +77,16 @@ Judgement interface_judge(const InterfaceFacts *f, char **ret_why) {
         const char *why = NULL;
         *ret_why = NULL;
         if (!f->enis->instance_id || !f->enis->primary)
-                why = "the metadata service does not tell the instance's id and its primary interface yet";
-        else if (interface_manager(f) != MANAGER_CNI && !is_primary(f))
-                why = missing_place(f, eni);
+                why = "the metadata service does not tell the instance id and its primary interface yet";
+        else if (interface_manager(f) == MANAGER_CNI || is_primary(f))
+                return JUDGEMENT_DECIDED;
         else
+                why = missing_place(f, eni);
+        if (!why && (eni->ipv4s || eni->ipv6s))
                 return JUDGEMENT_DECIDED;
-        if (why) {
-                *ret_why = xstrdup(why);
-                return JUDGEMENT_LATE;
-        }
-        if (eni->ipv4s || eni->ipv6s)
-                return JUDGEMENT_DECIDED;
-        *ret_why = xstrdup("it has no address, as interfaces for EFA alone");
-        return JUDGEMENT_IGNORED;
+        *ret_why = xstrdup(why ?: "it has no address, as interfaces for EFA alone");
+        return why ? JUDGEMENT_LATE : JUDGEMENT_IGNORED;
 }
-
-/* ---- making ---- */
 
 /* The decision comes first: a power cut must not remove it before a file that follows from it. Then come the
  * files of networkd, in sequence, and then what depends on them. */
@@ -112,7 +103,7 @@ static void making_done(Making *m) {
 }
 
 static void after_all(Action *a, char *const *ids) {
-        for (char *const *id = ids; id && *id; id++)
+        STRV_FOREACH(id, ids)
                 action_after(a, *id);
 }
 
@@ -132,14 +123,9 @@ static void remove_network(Making *m, const char *path, const char *why) {
         next_change(m, plan_add(m->plan, ACTION_REMOVE_FILE, PHASE_CONFIG, GROUP, path, why));
 }
 
-/* ---- the decision ---- */
-
 /* Did another MAC decide for that name? */
 static bool is_anothers(const Decisions *d, const char *mac, const char *name) {
-        for (size_t i = 0; i < d->n; i++)
-                if (streq(d->items[i].name, name) && d->items[i].mac && !streq(d->items[i].mac, mac))
-                        return true;
-        return false;
+        return ANY(k, d->items, d->n, streq(k->name, name) && k->mac && !streq(k->mac, mac));
 }
 
 static bool is_of_former_name(const InterfaceFacts *f, const Decision *d) {
@@ -149,10 +135,8 @@ static bool is_of_former_name(const InterfaceFacts *f, const Decision *d) {
 /* Keeps the form that the file of nodeadm has. */
 static char *name_content(const InterfaceFacts *f, Manager manager) {
         const char *word = manager_to_string(manager);
-        bool object = false;
-        for (size_t i = 0; i < f->decisions->n; i++)
-                object |= f->decisions->items[i].json &&
-                          streq(f->decisions->items[i].name, f->interface->name);
+        bool object = ANY(k, f->decisions->items, f->decisions->n,
+                          k->json && streq(k->name, f->interface->name));
         return object ? xasprintf("{\"mac\":\"%s\",\"manager\":\"%s\"}", f->interface->mac, word)
                       : xstrdup(word);
 }
@@ -172,14 +156,11 @@ static bool is_removed(const Making *m, const char *path) {
 /* Does another interface, with its own event and decision, have this name now? That event may be over. */
 static bool is_handed_on(const InterfaceFacts *f, const char *name) {
         const Interface *other = interface_by_name(f->interfaces, name);
-        for (size_t i = 0; other && other->mac && other->driver && i < f->decisions->n; i++)
-                if (f->decisions->items[i].mac && streq(f->decisions->items[i].mac, other->mac))
-                        return true;
-        return false;
+        return other && other->mac && other->driver &&
+               ANY(k, f->decisions->items, f->decisions->n, k->mac && streq(k->mac, other->mac));
 }
 
-/* The next interface with this name would find a foreign decision, and the boot-hook of nodeadm would wait
- * for it. */
+/* The next owner of this name would find a foreign decision, and the nodeadm boot-hook would wait for it. */
 static void forget_names(Making *m, const InterfaceFacts *f) {
         for (size_t i = 0; i < f->decisions->n; i++) {
                 const Decision *d = &f->decisions->items[i];
@@ -189,7 +170,7 @@ static void forget_names(Making *m, const InterfaceFacts *f) {
                 _free_ char *path = decision_name_path(f->enis->instance_id, d->name);
                 if (!is_removed(m, path))
                         decision_step(m, plan_add(m->plan, ACTION_REMOVE_FILE, PHASE_CONFIG, GROUP, path,
-                                                  "the interface is no longer called so"));
+                                                  "decision under the former interface name"));
         }
 }
 
@@ -202,13 +183,11 @@ static void keep_decision(Making *m, const InterfaceFacts *f, Manager manager) {
         _free_ char *object = json_text(json, 0, false);
         if (manager == MANAGER_NETWORKD || !is_primary(f))
                 decision_step(m, plan_file(m->plan, PHASE_CONFIG, GROUP, path,
-                                           "decided for this MAC, whatever its name", object, 0644));
-        decision_step(m, plan_file(m->plan, PHASE_CONFIG, GROUP, nodeadms, "the same where nodeadm looks",
-                                   word, 0644));
+                                           "keep the decision for this MAC", object, 0644));
+        decision_step(m, plan_file(m->plan, PHASE_CONFIG, GROUP, nodeadms,
+                                   "keep the decision for nodeadm", word, 0644));
         forget_names(m, f);
 }
-
-/* ---- files ---- */
 
 static char *network_path(const char *name) {
         return xasprintf(NETWORK_DIR "/70-eks-%s.network", name);
@@ -233,9 +212,8 @@ static void remove_network_files(Making *m, const char *name, char *const *files
                 remove_network(m, folder, why);
 }
 
-/* Our file has another name than that of amazon-ec2-net-utils, so networkd would not find the drop-ins of the
- * image (awslabs/amazon-eks-ami#2623). Of several with one name that of /etc counts, then that of /run
- * (systemd.network(5)). */
+/* Our file has another name than that of amazon-ec2-net-utils, so networkd would miss the drop-ins of the
+ * image (awslabs/amazon-eks-ami#2623). Of one name /etc counts, then /run (systemd.network(5)). */
 static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) {
         static const char *const folders[] = { "/etc/", "/run/", "/" };
         for (size_t k = 0; k < ARRAY_SIZE(folders); k++)
@@ -248,7 +226,7 @@ static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) 
                         if (plan_find(m->plan, id))
                                 continue;
                         Action *a = plan_add(m->plan, ACTION_LINK_FILE, PHASE_CONFIG, GROUP, link,
-                                             "the image's own settings for this interface");
+                                             "image settings for this interface");
                         a->with = xstrdup(*from);
                         next_change(m, a);
                 }
@@ -261,7 +239,7 @@ static void remove_stale_links(Making *m, const InterfaceFacts *f, const char *p
                 _free_ char *link = xasprintf(NETWORK_DIR "/%s", *file),
                             *id = xasprintf("link-file:%s", link);
                 if (startswith(*file, below) && !plan_find(m->plan, id))
-                        remove_network(m, link, "the image has no such settings any more");
+                        remove_network(m, link, "settings that the image no longer has");
         }
 }
 
@@ -275,14 +253,14 @@ static void write_network_files(Making *m, const InterfaceFacts *f) {
                 eni = *listed;
         _free_ char *path = network_path(f->interface->name),
                     *content = network_file(&eni, primary),
-                    *why = primary ? xstrdup("the primary interface")
+                    *why = primary ? xstrdup("primary interface")
                                    : xasprintf("network card %d, device %d", MAX(eni.card, 0),
                                                eni.device);
         link_drop_ins(m, f, path);
         remove_stale_links(m, f, path);
         write_network(m, path, why, content);
         if (primary)
-                write_network(m, DEFAULT_FILE, "no other interface is networkd's by default", DEFAULT_OFF);
+                write_network(m, DEFAULT_FILE, "leave other interfaces unmanaged by default", DEFAULT_OFF);
 }
 
 /* The file of a former name would still match. An interface that has that name now handles its own. */
@@ -292,18 +270,16 @@ static void remove_former(Making *m, const InterfaceFacts *f) {
                 _free_ char *path = network_path(d->name);
                 if (is_of_former_name(f, d) && !interface_by_name(f->interfaces, d->name) &&
                     has_file(f->files, path) && !is_removed(m, path))
-                        remove_network_files(m, d->name, f->files, "the interface is no longer called so");
+                        remove_network_files(m, d->name, f->files, "file of the former interface name");
         }
 }
-
-/* ---- the rest ---- */
 
 /* Replies leave by the table of the interface, and strict checks of the main table would drop answers.
  * networkd has no setting for that before systemd 254. */
 static void loosen_rp_filter(Making *m, const char *name) {
         _free_ char *setting = xasprintf("net/ipv4/conf/%s/rp_filter", name);
         Action *a = plan_add(m->plan, ACTION_SET_SYSCTL, PHASE_CONFIG, GROUP, setting,
-                             "its addresses have routes of their own");
+                             "accept replies through its own table");
         a->with = xstrdup("2");
         a->lenient = true;
         after_all(a, m->changes);
@@ -314,7 +290,7 @@ static void reload_networkd(Making *m) {
                 return;
         size_t n = m->plan->n;
         Action *a = plan_add(m->plan, ACTION_RELOAD_NETWORKD, PHASE_CONFIG, GROUP, "systemd-networkd",
-                             "where any of this has changed");
+                             "read the changed network files");
         after_all(a, m->changes);
         for (size_t i = 0; i < n; i++)
                 if (m->plan->actions[i].type == ACTION_SET_SYSCTL)
@@ -334,29 +310,25 @@ static int check_names(const InterfaceFacts *f, Diag *diag) {
             instance_id_is_valid(f->enis->instance_id))
                 return 0;
         return diag_error(diag, -EINVAL, CAUSE_INTERFACE,
-                          "an interface has a name or a MAC, or this instance an id, that no file can be "
-                          "called by; only interfaces of EC2 can be set up");
-}
-
-static bool is_guess(const InterfaceFacts *f) {
-        return f->no_manage == NO_MANAGE_UNKNOWN && interface_manager(f) == MANAGER_CNI && !kept_decision(f);
+                          "the interface name, MAC or instance id is not valid in a file name; only "
+                          "interfaces of EC2 can be set up");
 }
 
 static void plan_decided(Making *m, const InterfaceFacts *f, Manager manager) {
         const char *name = f->interface->name;
         _free_ char *path = network_path(name);
         const Eni *eni = eni_find(f->enis, f->interface->mac);
-        if (is_guess(f))
+        if (f->no_manage == NO_MANAGE_UNKNOWN && manager == MANAGER_CNI && !kept_decision(f))
                 diag_warn(&m->plan->warnings, "no-manage-unknown",
-                          "whether %s is tagged node.k8s.amazonaws.com/no_manage is not known, so it is left "
-                          "to the CNI, as without the gate, and that is not kept",
+                          "%s may have the tag node.k8s.amazonaws.com/no_manage, but EC2 does not tell; this "
+                          "boot leaves it to the CNI, as without the gate",
                           name);
         else
                 keep_decision(m, f, manager);
         if (manager == MANAGER_NETWORKD)
                 write_network_files(m, f);
         else if (has_file(f->files, path))
-                remove_network_files(m, name, f->files, "the CNI manages what is called so now");
+                remove_network_files(m, name, f->files, "interface managed by the CNI");
         remove_former(m, f);
         if (manager == MANAGER_NETWORKD && !is_primary(f) && eni && eni->ipv4s)
                 loosen_rp_filter(m, name);
@@ -380,7 +352,7 @@ int interface_plan(const InterfaceFacts *f, Plan **ret, Diag *diag) {
 static void forget_file(Making *m, const char *path) {
         if (!is_removed(m, path))
                 plan_add(m->plan, ACTION_REMOVE_FILE, PHASE_CONFIG, GROUP, path,
-                         "the CNI's interface is gone")
+                         "CNI interface removed")
                         ->lenient = true;
 }
 
@@ -403,9 +375,9 @@ static void forget_cnis(Making *m, const InterfaceFacts *f, const char *name) {
 int interface_plan_removal(const char *name, const InterfaceFacts *f, Plan **ret, Diag *diag) {
         _cleanup_(making_done) Making m = { .plan = xcalloc(1, sizeof(Plan)) };
         if (!interface_name_is_valid(name))
-                return diag_error(diag, -EINVAL, CAUSE_INTERFACE, "no interface can be called so");
+                return diag_error(diag, -EINVAL, CAUSE_INTERFACE, "an interface cannot have this name");
         m.plan->facts = json_pack("{ss}", "interface", name);
-        remove_network_files(&m, name, f->files, "the interface is gone");
+        remove_network_files(&m, name, f->files, "interface removed");
         if (f->enis->instance_id)
                 forget_cnis(&m, f, name);
         return making_finish(&m, ret, diag);

@@ -5,8 +5,7 @@
 #include "nic/nic.h"
 #include "plan/plan.h"
 
-/* The answer to a question that needs spec.featureGates.OSManagedNoManageENIs, and an interface of the
- * CNI. */
+/* The tag of an interface of the CNI, with spec.featureGates.OSManagedNoManageENIs. */
 typedef enum NoManage {
         NO_MANAGE_NOT_ASKED,
         NO_MANAGE_TAGGED,
@@ -24,8 +23,7 @@ typedef struct InterfaceFacts {
         char *const *managed;           /* MACs in our files of /run/systemd/network; or NULL */
         NoManage no_manage;
         unsigned cards;                 /* of the instance type; 0: not known */
-        /* names in /run/systemd/network, and our links in its drop-in folders:
-         * "70-eks-eth1.network.d/eni.conf" */
+        /* names in /run/systemd/network, and our links in folders there: 70-eks-eth1.network.d/eni.conf */
         char *const *files;
         char *const *drop_ins;          /* *.conf files of the image for this interface, or NULL */
 } InterfaceFacts;
@@ -37,11 +35,9 @@ typedef enum Judgement {
 } Judgement;
 /* ret_why, of the caller: the missing fact, or why it is ignored; NULL if decided. */
 _must_check_ _nonnull_ Judgement interface_judge(const InterfaceFacts *f, char **ret_why);
-/* Needs only the instance id and the primary MAC of enis. A link that networkd has in this boot stays with
- * it, also without a kept decision. */
+/* Needs only instance id and primary MAC of enis. A link that networkd has in this boot stays with it. */
 _nonnull_ Manager interface_manager(const InterfaceFacts *f);
-/* Its files below /run/systemd/network, rp_filter, the decision, the reload. A late judgement gives an empty
- * plan. */
+/* Its files below /run/systemd/network, rp_filter, the decision, the reload. Empty if judged late. */
 _must_check_ _nonnull_ int interface_plan(const InterfaceFacts *f, Plan **ret, Diag *diag);
 /* Removes the files of a name, and the decision by MAC of a gone interface of the CNI; other decisions stay.
  * Needs neither an interface nor the instance id in the facts. */

@@ -11,13 +11,8 @@
 typedef enum Want { WANT_UNMANAGED, WANT_PRIMARY, WANT_DECIDED, WANT_DECISION } Want;
 
 static const Link *link_find(const Links *links, const char *name) {
-        for (size_t i = 0; i < links->n; i++)
-                if (streq(links->items[i].name, name))
-                        return &links->items[i];
-        return NULL;
+        return FIND(l, links->items, links->n, streq(l->name, name));
 }
-
-/* ---- the file of a link ---- */
 
 typedef enum Origin { ORIGIN_OURS, ORIGIN_DEFAULT, ORIGIN_FOREIGN } Origin;
 
@@ -25,9 +20,8 @@ static char *link_own_file(const char *name) {
         return xasprintf(NETWORK_DIR "/70-eks-%s.network", name);
 }
 
-/* Of all files that match a link the first name counts, in any directory; of those with one name that of /etc
- * (systemd.network(5)). A later one, as 80-ec2.network of the image, is in force only until networkd reads
- * ours. Without a known file it is ours. */
+/* Of all files that match a link the first name counts, in any directory; of one name that of /etc
+ * (systemd.network(5)). A later one, as 80-ec2.network of the image, counts until networkd reads ours. */
 static Origin link_origin(const Link *link) {
         _free_ char *own = link_own_file(link->name);
         const char *slash = link->file ? strrchr(link->file, '/') : NULL;
@@ -49,8 +43,7 @@ static char *link_state(const Link *link) {
                          link->file ?: "");
 }
 
-/* EC2 gives each interface an address, except those for EFA alone, which have no network device. One without
- * an address has no manager. */
+/* EC2 gives each interface an address, except those for EFA alone. One without an address has no manager. */
 static bool interface_is_ignored(const LinkFacts *f, const Interface *i) {
         const Eni *eni = eni_find(f->enis, i->mac);
         return f->settled && i->since_usec <= f->settled_usec && eni && eni->asked_usec && !eni->ipv4s &&
@@ -97,34 +90,23 @@ static char *link_sentence(const Link *link, const char *name, const char *mac, 
         _free_ char *state = link_state(link), *by = early ? link_own_file(name) : xstrdup(""),
                     *unit = unit_of(name);
         _free_ char *who = mac ? xasprintf("%s (%s)", name, mac) : xstrdup(name);
-        switch (want) {
-        case WANT_PRIMARY:
-                return xasprintf(
-                        "%s, the primary interface, is %s, and should be configured%s%s; see "
-                        "`networkctl status %s` and journalctl -u systemd-networkd",
-                        who, state, early ? " by " : "", by, name);
-        case WANT_DECIDED:
-                return xasprintf(
-                        "%s is %s, and should be configured%s%s, as it was decided for "
-                        "systemd-networkd; see `networkctl status %s` and journalctl -u systemd-networkd",
-                        who, state, early ? " by " : "", by, name);
-        case WANT_DECISION:
+        if (want == WANT_DECISION)
                 return xasprintf("%s is undecided: its unit has not ended; see journalctl -u %s", who, unit);
-        case WANT_UNMANAGED:
-        default:
-                return xasprintf(
-                        "%s is %s, and should be unmanaged, as it is not systemd-networkd's; `networkctl "
-                        "status %s` names the file that makes it so",
-                        who, state, name);
-        }
+        if (want == WANT_UNMANAGED)
+                return xasprintf("%s is %s, and should be unmanaged; `networkctl status %s` names the file "
+                                 "that makes it so",
+                                 who, state, name);
+        return xasprintf("%s, %s, is %s, and should be configured%s%s; see `networkctl status %s` and "
+                         "journalctl -u systemd-networkd",
+                         who, want == WANT_PRIMARY ? "the primary interface" : "decided for systemd-networkd",
+                         state, early ? " by " : "", by, name);
 }
 
 static char *foreign_sentence(const Link *link) {
-        return xasprintf("%s is configured by %s, whose name comes before 70-eks-%s.network: that file is "
-                         "not read, so that the interface has neither the MTU nor the metric, table and "
-                         "rules that nodestrap gives it; remove the other one from the image, or have it "
-                         "match other interfaces alone (systemd.network(5))",
-                         link->name, link->file, link->name);
+        return xasprintf("%s is configured by %s, which comes before 70-eks-%s.network; remove that file "
+                         "from the image, or have it match other interfaces (systemd.network(5)). Until then "
+                         "%s lacks the MTU, metric, table and rules of nodestrap",
+                         link->name, link->file, link->name, link->name);
 }
 
 static void judge_link(const LinkFacts *f, const char *name, const char *mac, Want want, char ***sentences) {

@@ -14,9 +14,7 @@ typedef struct LinkFacts {
         bool settled;                   /* EC2 had time enough: an interface without an address gets none, */
         uint64_t settled_usec;          /* if it was here at this instant (Interface.since_usec) */
 } LinkFacts;
-/* A sentence for each link that is not ready, with its state and the next command. NULL: none. The caller
- * owns it. */
+/* A sentence for each link that is not ready, with its state and the next command, new; NULL: none. */
 _must_check_ _nonnull_ char **links_find_unready(const LinkFacts *f);
-/* A sentence for each link whose file from udev-net-manager is never read, because another file comes first.
- * Such a link counts as ready. NULL: none. The caller owns it. */
+/* The same for each link whose file is never read, because another one comes first. It counts as ready. */
 _must_check_ _nonnull_ char **links_find_foreign(const LinkFacts *f);

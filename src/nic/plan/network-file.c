@@ -45,9 +45,8 @@ static char *primary_file(const char *mac) {
         return text_take(&t);
 }
 
-/* networkd puts all routes of DHCP and router advertisements into one table, so that is the table of the
- * interface. Its subnet is on-link there without a question. The main table gets a default route after the
- * primary one. */
+/* networkd puts all routes of DHCP and router advertisements into one table: that of the interface, where its
+ * subnet is on-link without a question. The main table gets a default route after the primary one. */
 static void add_routes(Text *t, int card, int device) {
         unsigned metric = (unsigned)INTERFACE_METRIC(card, device),
                  table = (unsigned)INTERFACE_TABLE(card, device);
@@ -56,8 +55,7 @@ static void add_routes(Text *t, int card, int device) {
                  table);
         text_add(t, "[IPv6AcceptRA]\nRouteMetric=%u\nRouteTable=%u\nUseGateway=yes\n\n", metric, table);
         /* The gateway counts as on-link, because its subnet is not in the main table. In the other table, a
-         * networkd (257) that restarts and keeps foreign routes would wait forever for the route of the
-         * subnet, which exists. */
+         * networkd (257) that restarts and keeps foreign routes would wait forever for the subnet route. */
         text_add(t, "[Route]\nTable=%u\nGateway=_dhcp4\nGatewayOnLink=yes\nMetric=%u\n\n", table, metric);
         text_add(t, "[Route]\nTable=main\nGateway=_dhcp4\nGatewayOnLink=yes\nMetric=%u\n\n", metric);
         text_add(t, "[Route]\nTable=main\nGateway=_ipv6ra\nMetric=%u\n\n", metric);

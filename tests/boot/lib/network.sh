@@ -64,7 +64,7 @@ add() {
 remove() { $MANAGER --action remove --interface "$1" 2>&1; }
 boot_hook() { $HOOK >out/boot-hook 2>&1; local r=$?; cat out/boot-hook; return $r; }
 # Of which interfaces the routes are compared: the boot hook may have had to start networkd again, see check_restart.
-routed() { if [ $# = 0 ] && grep -q 'it is started again' out/boot-hook; then seq 1 $(($(count_of_listed) - 1)); else printf '%s\n' "$@"; fi; }
+routed() { if [ $# = 0 ] && grep -q 'restarting it' out/boot-hook; then seq 1 $(($(count_of_listed) - 1)); else printf '%s\n' "$@"; fi; }
 
 # ---- what must be so ----
 
