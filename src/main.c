@@ -2,8 +2,6 @@
  * The road: sources → decode → merge → validate → detect → plan → apply → report. The row of a
  * command in commands/commands.c names its last stage. */
 #include "commands/commands.h"
-#include "commands/hide.h"
-#include "commands/plan-modes.h"
 #include "commands/run.h"
 #include "commands/sources.h"
 #include "report/aftermath.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Phases of a unit that failed by a cause that may pass → the same phases again. One process does all
- * tries: it keeps the metadata and the count of its requests. A person who types init waits for an answer,
- * and the units of nodeadm know one try. */
+ * Phases of a unit that failed by a cause that may pass → the same phases again. One process keeps the
+ * metadata and the count of its requests. A command by hand and nodeadm units have one try. */
 #include "commands/run.h"
 #include "commands/sources.h"
 
@@ -9,11 +8,9 @@
 #include "aws/aws.h"
 #include "base/backoff.h"
 #include "base/log.h"
-#include "base/paths.h"
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "commands/hide.h"
 #include "report/verdict.h"
 
 #include <errno.h>
@@ -39,8 +36,7 @@ static bool scripts_have_begun(const Root *root) {
         return r != -ENOENT && !json_is_null(json_object_get(stage, "start"));
 }
 
-/* Would the next try, with as many EC2 requests as those before, exceed the limit? With a known host it sends
- * none. */
+/* Would a next try with as many EC2 requests exceed the limit? A known host needs none. */
 static bool asks_too_often(const Run *run, size_t tries) {
         return !run->host && ec2_requests() * (tries + 1) > EC2_REQUESTS * tries;
 }
@@ -103,7 +99,7 @@ bool run_again(Run *run, int error) {
         _free_ char *line = diagnostic_format(why);
         _free_ char *text = xasprintf("try %zu of %d failed (%s) at %s: %.*s", run->tried.n + 1, TRIES,
                                       cause_word(why->cause), run->step, (int)strcspn(line, "\n"), line);
-        log_warning("%s; the next one begins in %.0f s.", text, usec_seconds(run->pause_usec));
+        log_warning("%s; the next try begins in %.0f s.", text, usec_seconds(run->pause_usec));
         sleep_usec(run->pause_usec);
         if (stop_signal())
                 return false;

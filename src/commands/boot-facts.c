@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kept ⇄ /run/nodestrap/facts.json. The boot id guards it: below --root, or in an image of a running node,
- * the file may be of an earlier boot. */
-#include "commands/boot-facts.h"
+ * Kept ⇄ /run/nodestrap/facts.json, with the boot id: below --root or in an image the file may be older. */
+#include "commands/sources.h"
 
 #include "base/hash.h"
 #include "base/str.h"
@@ -28,8 +27,7 @@ int kept_read(const Root *root, Kept *ret) {
         size_t size = 0;
 
         int r = root_boot_id(root, &boot);
-        if (r >= 0)
-                r = root_read(root, KEPT_FILE, KEPT_LIMIT, &text, &size);
+        THEN(r, root_read(root, KEPT_FILE, KEPT_LIMIT, &text, &size));
         if (r < 0)
                 return -ENOENT;
         _cleanup_(json_decrefp) json_t *json = json_loadb(text, size, 0, NULL);

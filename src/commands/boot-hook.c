@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap boot-hook`: waits for the network of the boot (nic/boot-network.h). */
-#include "commands/commands.h"
+ * `nodestrap boot-hook`: waits for the network of the boot (nic/boot-network.c). */
 #include "commands/run.h"
 
 #include "base/log.h"
@@ -20,7 +19,7 @@ int command_boot_hook(Run *run) {
         if (r < 0)
                 return r;
         _free_ char *took = usec_text((int64_t)(now_usec() - run->begin_usec));
-        log_info("The network is complete after %s: configured are %s, and all other links are unmanaged.",
-                 took, configured);
+        log_info("The network is complete after %s. Configured: %s; all other links are unmanaged.", took,
+                 configured);
         return 0;
 }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `nodestrap status --bundle FILE`: collects, masks secrets, packs. A missing file is a line of errors.txt
  * and never a failure, because the machines that need a bundle most lack something. */
-#include "commands/boot-facts.h"
-#include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
+#include "commands/sources.h"
 
 #include "base/json.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "report/bundle.h"
 #include "report/status.h"
-#include "source/source.h"
 
 #include <errno.h>
 #include <sys/utsname.h>
@@ -23,8 +21,6 @@ static void pack_json(Bundle *b, const char *name, const json_t *json) {
         char *text = json_text(json, 4, false);
         bundle_add(b, name, text, strlen(text));
 }
-
-/* ---- configuration ---- */
 
 static void add_cached_config(Bundle *b) {
         _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
@@ -93,7 +89,7 @@ static void add_facts(Bundle *b) {
         json_t *answers = json_object_get(facts, "answers");
         note_sources(b, answers);
         if (!json_is_object(facts)) {
-                bundle_miss(b, "facts.json", KEPT_FILE ": %s", r < 0 ? strerror(-r) : "it is no JSON");
+                bundle_miss(b, "facts.json", KEPT_FILE ": %s", r < 0 ? strerror(-r) : "not JSON");
                 return;
         }
         _cleanup_(json_decrefp) json_t *shown = json_object();
@@ -104,8 +100,6 @@ static void add_facts(Bundle *b) {
         _cleanup_(json_decrefp) json_t *masked = mask_json(&b->secrets, facts);
         pack_json(b, "facts.json", masked);
 }
-
-/* ---- the picture ---- */
 
 /* Drawn from scrubbed text: a secret in a folded line would escape the scrub. */
 static void add_picture(Bundle *b) {
@@ -118,21 +112,19 @@ static void add_picture(Bundle *b) {
                 secrets_scrub(&b->secrets, text ?: "", text ? strlen(text) : 0, &size);
         status_take(&status, json_loadb(scrubbed, size, 0, NULL));
         if (!status.json) {
-                bundle_miss(b, "status.svg", "what status.json says cannot be drawn");
+                bundle_miss(b, "status.svg", "status.json cannot be drawn");
                 return;
         }
         char *drawing = status_draw(&status);
         bundle_add(b, "status.svg", drawing, strlen(drawing));
 }
 
-/* ---- about ---- */
-
 static const char *verdict_of(const Root *root, const Status *s) {
         _free_ char *boot = NULL;
         if (!s->json)
                 return "nodestrap init has not run since this machine booted, or its report cannot be read";
         if (root_boot_id(root, &boot) < 0 || !streq(boot, s->boot_id))
-                return "the report is of another boot";
+                return "the report is from another boot";
         return s->text;
 }
 
@@ -148,12 +140,10 @@ static void add_about(Bundle *b) {
                  status.step, verdict_of(b->root, &status));
         text_add(&t, "%s\n\n",
                  bundle_has(b, "config.json")
-                         ? "Secrets of the NodeConfig were looked for in every file here."
-                         : "There is no NodeConfig to learn secrets from: only what looks like one is "
-                           "hidden.");
-        text_add(&t, "errors.txt says what is missing here, and why. Look at status.svg first, then "
-                     "status.json, plan*.txt\n(what was to be done), journal/nodestrap.txt and "
-                     "systemd/failed.txt.\n");
+                         ? "The secrets of the NodeConfig are hidden in every file."
+                         : "Without a NodeConfig, only text that looks like a secret is hidden.");
+        text_add(&t, "errors.txt lists missing files, with the reason. Look at status.svg first, then at "
+                     "status.json, plan*.txt,\njournal/nodestrap.txt and systemd/failed.txt.\n");
         size_t size = t.size;
         bundle_add(b, "about.txt", text_take(&t), size);
 }
@@ -177,7 +167,7 @@ int status_bundle(Run *run) {
         r = streq(file, "-") ? output_bytes(packed, size, &run->diag)
                              : output_file(file, packed, size, &run->diag);
         if (r >= 0)
-                log_info("%s: %zu files in %s, %zu KiB; %zu more could not be had (errors.txt).",
+                log_info("%s: %zu files in %s, %zu KiB; %zu files are missing (errors.txt).",
                          streq(file, "-") ? "stdout" : file, b.n + 1, b.top, size >> 10, b.n_missing);
         return r;
 }

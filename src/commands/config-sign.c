@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `nodestrap config sign` and `config verify`. Neither validates the configuration; `config check` does. */
-#include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
 #include "commands/sources.h"
 
 #include "base/log.h"
-#include "base/paths.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -27,12 +25,10 @@ void tell_signatures(const Run *run) {
         }
         for (size_t i = 0; i < from->blobs.n && !from->trust; i++)
                 if (signature_is_there(&from->blobs.items[i]))
-                        log_info("%s bears a signature, which nobody looks at here: " TRUSTED_DIR
-                                 " is not there or empty.",
+                        log_info("%s has a signature, which this machine does not check: " TRUSTED_DIR
+                                 " is missing or empty.",
                                  from->blobs.items[i].at.source);
 }
-
-/* ---- sign ---- */
 
 static int check_fields(const Options *o, Signature *ret, Diag *diag) {
         const char *const fields[] = { "account", o->account, "region", o->region, "cluster", o->cluster };
@@ -40,17 +36,17 @@ static int check_fields(const Options *o, Signature *ret, Diag *diag) {
         if (!o->key)
                 return diag_error(
                         diag, -EINVAL, CAUSE_USAGE,
-                        "config sign takes -k KEY.pem, the private key to sign with; openssl genpkey "
-                        "-algorithm ed25519 -out KEY.pem makes one");
+                        "config sign needs a private key: -k KEY.pem; make one: openssl genpkey -algorithm "
+                        "ed25519 -out KEY.pem");
         if (o->serial && (parse_u64(o->serial, &serial) < 0 || serial > INT64_MAX))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE, "--serial takes a number, not \"%s\"",
                                   o->serial);
         for (size_t i = 0; i < ARRAY_SIZE(fields); i += 2)
                 if (fields[i + 1] && !signature_field_is_valid(fields[i], fields[i + 1]))
-                        return diag_error(diag, -EINVAL, CAUSE_USAGE, "--%s: \"%s\" cannot be the %s of one",
-                                          fields[i], fields[i + 1],
-                                          streq(fields[i], "account") ? "id, which has twelve digits,"
-                                                                      : "name");
+                        return diag_error(diag, -EINVAL, CAUSE_USAGE, "--%s \"%s\": %s", fields[i],
+                                          fields[i + 1],
+                                          streq(fields[i], "account") ? "an AWS account id has 12 digits"
+                                                                      : "not a valid name");
         *ret = (Signature){ .serial = serial };
         ret->account = xstrdup_or_null(o->account);
         ret->region = xstrdup_or_null(o->region);
@@ -65,17 +61,17 @@ static int read_key(const Root *root, const char *file, Ed25519Key *ret, Diag *d
         struct stat st = {};
         size_t size = 0;
         int r = path ? root_read(root, path, KEY_LIMIT, &text, &size) : -ENOENT;
-        if (r >= 0)
-                r = ed25519_parse_private(text, size, ret, &why);
+        THEN(r, ed25519_parse_private(text, size, ret, &why));
         if (text)
                 OPENSSL_cleanse(text, size);
         if (r < 0)
-                return diag_error_at(diag, r, CAUSE_USAGE, &at, NULL, "cannot be signed with: %s",
+                return diag_error_at(diag, r, CAUSE_USAGE, &at, NULL, "cannot sign with this key: %s",
                                      why ?: strerror(-r));
         _cleanup_(close_fd) int fd = root_open(root, path, O_PATH);
         if (fd >= 0 && fstat(fd, &st) == 0 && st.st_mode & (S_IRWXG | S_IRWXO))
                 diag_warn_at(diag, "key-readable", &at, NULL,
-                             "others than its owner may read this private key: chmod 600");
+                             "other users may read this private key: chmod 600 %s",
+                             file);
         return 0;
 }
 
@@ -90,7 +86,7 @@ static int check_content(Blobs *blobs, const char *cluster, Diag *diag) {
                 return r;
         if (config_load_unchecked(&documents, &config, &ignored) < 0) {
                 diag_warn(diag, "no-config",
-                          "there is no NodeConfig in this, or not a valid one; see config check");
+                          "the sources have no valid NodeConfig; see nodestrap config check");
                 return 0;
         }
         json_t *spec = json_object_get(config->document, "spec");
@@ -98,8 +94,8 @@ static int check_content(Blobs *blobs, const char *cluster, Diag *diag) {
         if (cluster && name && !streq(name, cluster))
                 return diag_error(
                         diag, -EINVAL, CAUSE_USAGE,
-                        "--cluster %s: the configuration is for the cluster %s, so that every node would "
-                        "refuse it",
+                        "--cluster %s: the configuration is for the cluster %s, so every node would refuse "
+                        "it",
                         cluster, name);
         return 0;
 }
@@ -108,11 +104,11 @@ static int check_content(Blobs *blobs, const char *cluster, Diag *diag) {
 static int check_signed(const char *text, const Options *o, Diag *diag) {
         _cleanup_(blobs_done) Blobs blobs = {};
         size_t size = strlen(text);
-        blobs_add(&blobs, (Position){ .source = "what was signed" }, xmemdup(text, size), size);
+        blobs_add(&blobs, (Position){ .source = "signed text" }, xmemdup(text, size), size);
         if (size > USER_DATA_MAX)
                 diag_warn(diag, "user-data-large",
-                          "this has %zu bytes, and EC2 takes %d as user data: compress it (gzip -9), which "
-                          "nodestrap, nodeadm and cloud-init undo",
+                          "the output has %zu bytes, but EC2 takes %d as user data: compress it (gzip -9); "
+                          "nodestrap, nodeadm and cloud-init read that",
                           size, USER_DATA_MAX);
         return check_content(&blobs, o->cluster, diag);
 }
@@ -125,31 +121,27 @@ int command_config_sign(Run *run) {
         Ed25519Key key = {};
         run->step = "sign";
         int r = check_fields(o, &fields, &run->diag);
-        if (r >= 0)
-                r = read_key(run->root, o->key, &key, &run->diag);
+        THEN(r, read_key(run->root, o->key, &key, &run->diag));
         for (char **s = o->sources; r >= 0 && *s; s++)
                 if (source_is_imds(*s))
                         r = diag_error(
                                 &run->diag, -EINVAL, CAUSE_USAGE,
-                                "config sign takes -c file://PATH: what it signs is yours to vouch for");
-        if (r >= 0)
-                r = source_read(run->root, o->sources, NULL, SOURCE_STREAMS | SOURCE_BARE, &from->blobs,
-                                &run->diag);
+                                "config sign does not take %s: name a file that you vouch for, -c "
+                                "file://PATH",
+                                *s);
+        THEN(r, source_read(run->root, o->sources, NULL, SOURCE_STREAMS | SOURCE_BARE, &from->blobs,
+                            &run->diag));
         if (r >= 0 && from->blobs.n == 0)
                 r = diag_error(&run->diag, -ENODATA, CAUSE_NO_CONFIG,
-                               "there is nothing to sign in these sources");
-        if (r >= 0)
-                r = signature_make(&from->blobs, &key, &fields, &text, &run->diag);
+                               "the sources are empty: nothing to sign");
+        THEN(r, signature_make(&from->blobs, &key, &fields, &text, &run->diag));
         OPENSSL_cleanse(&key, sizeof key);
-        if (r >= 0)
-                r = check_signed(text, o, &run->diag);
+        THEN(r, check_signed(text, o, &run->diag));
         if (r < 0)
                 return r;
         return o->output_file ? output_file(o->output_file, text, strlen(text), &run->diag)
                               : output_text(text, &run->diag);
 }
-
-/* ---- verify ---- */
 
 int command_config_verify(Run *run) {
         Sources *from = run->sources;
@@ -162,17 +154,13 @@ int command_config_verify(Run *run) {
                        : trust_load(run->root, &from->trust, &run->diag);
         if (r >= 0 && !from->trust)
                 r = diag_error(&run->diag, -ENOKEY, CAUSE_USAGE,
-                               "there is no key in " TRUSTED_DIR
-                               "; -k KEY.pub names the one that it should be "
-                               "signed with");
-        if (r >= 0)
-                r = source_read(run->root, o->sources, run->imds, SOURCE_STREAMS | SOURCE_BARE, &from->blobs,
-                                &run->diag);
-        if (r >= 0)
-                r = signatures_verify(&from->blobs, from->trust, &from->signatures, &run->diag);
+                               TRUSTED_DIR " has no key; name the public key of the signer: -k KEY.pub");
+        THEN(r, source_read(run->root, o->sources, run->imds, SOURCE_STREAMS | SOURCE_BARE, &from->blobs,
+                            &run->diag));
+        THEN(r, signatures_verify(&from->blobs, from->trust, &from->signatures, &run->diag));
         if (r >= 0 && from->signatures.n == 0)
                 r = diag_error(&run->diag, -ENODATA, CAUSE_SIGNATURE,
-                               "these sources are empty, and nothing is signed");
+                               "the sources are empty: nothing is signed");
         if (r >= 0)
                 tell_signatures(run);
         return r;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `nodestrap config check, dump, schema, example`. */
-#include "commands/commands.h"
-#include "commands/hide.h"
 #include "commands/output.h"
 #include "commands/run.h"
 #include "commands/sources.h"
@@ -26,7 +24,7 @@ static int check_sources(Run *run) {
                 r = config_check_expression(run->config, &run->diag);
         }
         if (r < 0 && !diag_first_error(&run->diag))
-                r = diag_error(&run->diag, r, CAUSE_INTERNAL, "%s, for a reason that was not recorded",
+                r = diag_error(&run->diag, r, CAUSE_INTERNAL, "%s; no reason was recorded",
                                strerror(-r));
         hide_in_run(run);
         diag_sort(&run->diag);
@@ -124,19 +122,16 @@ int command_config_schema(Run *run) {
         return output_json(schema, run->options.output_file, &run->diag);
 }
 
-/* ---- config example ---- */
-
 static int example_read(Run *run, const char *name, char **ret) {
         _free_ char *path = xasprintf(EXAMPLES "/%s", name);
         int r = root_read(run->root, path, EXAMPLE_MAX, ret, NULL);
         return r >= 0 ? r : diag_error(&run->diag, r, CAUSE_SOURCE,
-                                       "%s below %s cannot be read: %s; the package brings it, and the "
-                                       "sources have it in conf/examples",
+                                       "%s below %s cannot be read: %s; install the package, or see "
+                                       "conf/examples of the sources",
                                        path, root_path(run->root), strerror(-r));
 }
 
-/* Finds the first line of EXAMPLES/types with a fitting pattern: its file, and its first pattern, which is a
- * type. Both point into index. */
+/* The first fitting line of EXAMPLES/types: its file, and its own type, the first pattern, in index. */
 static bool example_choose(char *index, const char *type, const char **ret_name, const char **ret_own) {
         for (char *line; (line = strsep(&index, "\n"));) {
                 const char *name = strsep(&line, " "), *own = NULL;
@@ -177,13 +172,13 @@ int command_config_example(Run *run) {
         _free_ char *index = NULL, *text = NULL;
         if (strv_length(run->options.sources) != 1)
                 return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
-                                  "config example takes one instance type behind its name, as in nodestrap "
-                                  "config example p5.48xlarge");
+                                  "config example takes one instance type: nodestrap config example "
+                                  "p5.48xlarge");
         const char *type = run->options.sources[0];
         int r = instance_type_check(type, NULL, &run->diag);
         THEN(r, example_read(run, "types", &index));
         if (r >= 0 && !example_choose(index, type, &name, &own))
-                r = diag_error(&run->diag, -ENOENT, CAUSE_SOURCE, EXAMPLES "/types names no file for %s",
+                r = diag_error(&run->diag, -ENOENT, CAUSE_SOURCE, EXAMPLES "/types has no file for %s",
                                type);
         THEN(r, example_read(run, name, &text));
         if (r < 0)

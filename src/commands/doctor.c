@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap doctor`: would a boot of this machine, or of a mounted image, go well? Makes a plan for a model
- * of each type that the image serves → what the plans need → what of it is there. Asks no service, unless
- * a source is imds://. */
-#include "commands/commands.h"
+ * `nodestrap doctor`: would a boot of this machine or image go well? A plan for a model of each type that the
+ * image serves → its needs → what is there. Asks no service, unless a source is imds://. */
 #include "commands/output.h"
 #include "commands/run.h"
 
@@ -26,13 +24,6 @@
 /* "sample" in PEM, so that no warning is about it */
 #define SAMPLE_AUTHORITY \
         "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg=="
-static json_t *sample_config(void) {
-        return json_pack("{ss ss s{s{ss ss ss ss} s{s{ss}}}}", "apiVersion", CONFIG_API_VERSION, "kind",
-                         CONFIG_KIND, "spec", "cluster", "name", "doctor", "apiServerEndpoint",
-                         "https://doctor.invalid", "certificateAuthority", SAMPLE_AUTHORITY, "cidr",
-                         "10.100.0.0/16", "instance", "localStorage", "strategy", "RAID0");
-}
-
 typedef struct Doctor {
         Run *run;
         Image image;
@@ -49,18 +40,24 @@ static void doctor_done(Doctor *d) {
         checks_done(&d->checks);
 }
 
-/* ---- before any plan ---- */
-
 static int load_config(Run *run) {
         if (run->options.sources)
                 return run_load_config(run);
-        _cleanup_(json_decrefp) json_t *document = sample_config();
+        _cleanup_(json_decrefp) json_t *document =
+                json_pack("{ss ss s{s{ss ss ss ss} s{s{ss}}}}", "apiVersion", CONFIG_API_VERSION, "kind",
+                          CONFIG_KIND, "spec", "cluster", "name", "doctor", "apiServerEndpoint",
+                          "https://doctor.invalid", "certificateAuthority", SAMPLE_AUTHORITY, "cidr",
+                          "10.100.0.0/16", "instance", "localStorage", "strategy", "RAID0");
         return config_from_json(document, SAMPLE_SOURCE, &run->config, &run->diag);
 }
 
 /* "a,b" and "c" → a, b, c, each once. */
-static int given_types(Doctor *d) {
-        for (char **list = d->run->options.instance_types; *list; list++) {
+static int choose_types(Doctor *d) {
+        if (!d->run->options.instance_types) {
+                d->types = image_types(&d->image, &d->types_why);
+                return 0;
+        }
+        STRV_FOREACH(list, d->run->options.instance_types) {
                 _free_ char *copy = xstrdup(*list);
                 for (char *rest = copy, *name = strsep(&rest, ","); name; name = strsep(&rest, ","))
                         if (*name && !strv_contains(d->types, name))
@@ -68,15 +65,8 @@ static int given_types(Doctor *d) {
         }
         d->types_why = xstrdup("given");
         return d->types ? 0 : diag_error(&d->run->diag, -EINVAL, CAUSE_USAGE,
-                                         "--instance-type takes types like p5.48xlarge, of doctor several "
-                                         "with commas between them");
-}
-
-static int choose_types(Doctor *d) {
-        if (d->run->options.instance_types)
-                return given_types(d);
-        d->types = image_types(&d->image, &d->types_why);
-        return 0;
+                                         "--instance-type takes types: --instance-type "
+                                         "p5.48xlarge,g6.xlarge");
 }
 
 /* An unknown version is a check, and the other checks go on. */
@@ -89,8 +79,8 @@ static int find_version(Doctor *d, const char *program, const char *given, char 
         }
         if (r < 0)
                 check_tell(checks_add(&d->checks, CHECK_UNKNOWN, "version", program, NULL), NULL,
-                           "/etc/eks/%s-version.txt does not tell it%s; give --%s-version. A recent one is "
-                           "assumed for the plans",
+                           "/etc/eks/%s-version.txt does not tell it%s; the plans assume a recent one. Give "
+                           "it by --%s-version",
                            program, d->image.running ? ", nor does the program" : "", program);
         return 0;
 }
@@ -98,8 +88,7 @@ static int find_version(Doctor *d, const char *program, const char *given, char 
 static int find_versions(Doctor *d) {
         const Options *o = &d->run->options;
         int r = find_version(d, "kubelet", o->kubelet_version, &d->image.kubelet);
-        if (r >= 0)
-                r = find_version(d, "containerd", o->containerd_version, &d->image.containerd);
+        THEN(r, find_version(d, "containerd", o->containerd_version, &d->image.containerd));
         _free_ char *driver = NULL;
         if (r >= 0 && o->driver_version)
                 r = version_option("--driver-version", o->driver_version, &driver, &d->run->diag);
@@ -108,8 +97,6 @@ static int find_versions(Doctor *d) {
         return r;
 }
 
-/* ---- the plans ---- */
-
 /* Warnings about the model of a machine, which need not hold for the real one. */
 static bool is_of_model(const Diagnostic *item) {
         static const char *const codes[] = { "assumed-facts", "assumed", "disks-unknown",
@@ -117,22 +104,13 @@ static bool is_of_model(const Diagnostic *item) {
         return strv_contains((char *const *)codes, item->code);
 }
 
-static Check *find_same(const Checks *checks, CheckVerdict verdict, const char *code, const char *subject,
-                        const char *text) {
-        for (size_t i = 0; i < checks->n; i++) {
-                Check *c = &checks->items[i];
-                if (c->verdict == verdict && streq(c->code, code) && streq(c->subject, subject) && c->text &&
-                    streq(c->text, text))
-                        return c;
-        }
-        return NULL;
-}
-
 /* The same sentence about several types is one check. */
 static void tell(Doctor *d, CheckVerdict verdict, const char *code, const Diagnostic *item,
                  const char *type) {
         const char *subject = item->path ?: item->where ?: "plan";
-        Check *c = find_same(&d->checks, verdict, code, subject, item->text);
+        Check *c = FIND(k, d->checks.items, d->checks.n,
+                        k->verdict == verdict && streq(k->code, code) && streq(k->subject, subject) &&
+                                k->text && streq(k->text, item->text));
         if (!c) {
                 c = checks_add(&d->checks, verdict, code, subject, NULL);
                 check_tell(c, NULL, "%s", item->text);
@@ -167,8 +145,7 @@ static int make_plan(Doctor *d, const char *type, Host **ret_host, Plan **ret_pl
         return r < 0 ? r : plan_make(d->run->config, *ret_host, &how, ret_plan, diag);
 }
 
-/* An unknown type or version is an error of the caller. Another failure to plan would also stop a boot, so it
- * is a check. */
+/* An unknown type or version is an error of the caller. Another failure would also stop a boot: a check. */
 static int plan_type(Doctor *d, const char *type) {
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(host_freep) Host *host = NULL;
@@ -176,8 +153,7 @@ static int plan_type(Doctor *d, const char *type) {
         if (!image_serves(&d->image, type)) {
                 Check *c = checks_add(&d->checks, CHECK_FAILED, "architecture", type,
                                       machine_name(d->image.machine));
-                check_tell(c, NULL, "this type's processors are others than the image's programs are for, so "
-                                    "that it does not come up at all");
+                check_tell(c, NULL, "this type has other processors than the image programs: it cannot boot");
                 strv_add(&c->types, type);
                 return 0;
         }
@@ -196,8 +172,6 @@ static int plan_type(Doctor *d, const char *type) {
         needs_of_plan(plan, type, &d->needs);
         return 0;
 }
-
-/* ---- checks ---- */
 
 /* An error there stops every boot. */
 static void look_at_trust(Doctor *d) {
@@ -226,15 +200,12 @@ static void look(Doctor *d) {
         image_search(&d->image, &d->checks);
         if (geteuid() != 0)
                 check_tell(checks_add(&d->checks, CHECK_UNKNOWN, "rights", "this user", NULL), NULL,
-                           "is not root: what only root may read was not looked at, and may fail all the "
-                           "same");
+                           "is not root: files that only root may read were not checked, and may still fail");
         size_t n = strv_length(d->types);
         for (size_t i = 0; i < d->checks.n; i++)        /* a check about all types names none */
                 if (strv_length(d->checks.items[i].types) == n)
                         d->checks.items[i].types = strv_free(d->checks.items[i].types);
 }
-
-/* ---- --ask ---- */
 
 /* Names *word*, longer than *best: short words are in every sentence, and the longest match tells most. */
 static bool is_named(const char *said, const char *word, size_t *best) {
@@ -277,7 +248,7 @@ static void tell_asked(Doctor *d, bool kubelet, const Asked *asked) {
         const Config *config = d->run->config;
         bool failed = asked->verdict == CHECK_FAILED;
         Check *c = checks_add(&d->checks, asked->verdict, "asked", name,
-                              asked->verdict == CHECK_OK ? "stands with the planned files" : NULL);
+                              asked->verdict == CHECK_OK ? "accepts the planned files" : NULL);
         if (!asked->said)
                 return;
         size_t size;
@@ -300,15 +271,14 @@ static void tell_unasked(Doctor *d, const char *why) {
                    why);
 }
 
-/* Uses the plan of the first type; the others differ only in numbers. Without an answer, the other checks
- * still run. */
+/* Uses the plan of the first type; others differ in numbers. Without an answer, other checks still run. */
 static int ask(Doctor *d) {
         _cleanup_(diag_done) Diag told = {}, none = {};
         _cleanup_(host_freep) Host *host = NULL;
         _cleanup_(plan_freep) Plan *plan = NULL;
         Asked asked[2] = {};
         if (!d->types)
-                tell_unasked(d, "no instance type is known to make a plan for; name one, --instance-type");
+                tell_unasked(d, "no plan without an instance type: name one, --instance-type TYPE");
         if (!d->types || make_plan(d, d->types[0], &host, &plan, &told) < 0)
                 return 0;               /* a check says why */
         int r = daemons_ask(&d->image, d->run->config, plan, asked, &none);
@@ -324,42 +294,32 @@ static int ask(Doctor *d) {
         return r == -EINTR ? r : 0;
 }
 
-static char *sources_text(const Options *o) {
-        return o->sources ? strv_join(o->sources, " ") : xstrdup(SAMPLE_SOURCE " (-c names another)");
-}
-
 static int print_text(const Doctor *d) {
         const Image *image = &d->image;
-        _free_ char *sources = sources_text(&d->run->options), *types = types_text(d->types),
+        _free_ char *sources = strv_join(d->run->options.sources, " "), *types = types_text(d->types),
                     *which = xasprintf("%s: %s", types, d->types_why),
                     *kernels = strv_join(image->kernels, ", ");
         _free_ char *drivers = image_drivers_text(image);
         _free_ char *software =
-                xasprintf("kubelet %s, containerd %s, NVIDIA driver %s", image->kubelet ?: "not known",
-                          image->containerd ?: "not known", drivers ?: "none known");
+                xasprintf("kubelet %s, containerd %s, NVIDIA driver %s", image->kubelet ?: "unknown",
+                          image->containerd ?: "unknown", drivers ?: "none known");
         _free_ char *checks = checks_to_text(&d->checks, d->run->options.development);
         _cleanup_(text_done) Text t = {};
         facts_add(&t, "image", image->running ? "this machine" : root_path(image->root));
-        facts_add(&t, "programs", machine_name(image->machine) ?: "of an architecture that is not known");
+        facts_add(&t, "programs", machine_name(image->machine) ?: "of an unknown architecture");
         facts_add(&t, "kernels", *kernels ? kernels : "none");
         facts_add(&t, "software", software);
         facts_add(&t, "types", which);
-        facts_add(&t, "config", sources);
+        facts_add(&t, "config", *sources ? sources : SAMPLE_SOURCE " (-c names another)");
         text_add(&t, "\n%s", checks);
         return output_text(t.data, &d->run->diag);
 }
 
-/* A type without a plan for lack of rights, so that its needs are unknown; or a daemon that did not answer
- * --ask. NULL: none. */
+/* A type that this user may not plan for, or a daemon that did not answer --ask. NULL: none. */
 static const Check *unanswered(const Doctor *d) {
-        static const char *const codes[] = { "plan", "asked" };
-        for (size_t k = 0; k < ARRAY_SIZE(codes); k++)
-                for (size_t i = 0; i < d->checks.n; i++) {
-                        const Check *c = &d->checks.items[i];
-                        if (c->verdict == CHECK_UNKNOWN && streq(c->code, codes[k]))
-                                return c;
-                }
-        return NULL;
+        const Checks *all = &d->checks;
+        return FIND(c, all->items, all->n, c->verdict == CHECK_UNKNOWN && streq(c->code, "plan"))
+                       ?: FIND(c, all->items, all->n, c->verdict == CHECK_UNKNOWN && streq(c->code, "asked"));
 }
 
 static const char *verdict_word(const Doctor *d) {
@@ -397,22 +357,16 @@ static int print_json(const Doctor *d) {
         return output_json(all, NULL, &d->run->diag);
 }
 
-static const Check *first_of(const Checks *checks, CheckVerdict verdict) {
-        size_t i = 0;
-        while (i < checks->n && checks->items[i].verdict != verdict)
-                i++;
-        return i < checks->n ? &checks->items[i] : NULL;
-}
-
 /* The exit code, and the last line on stderr, for pipelines that show only that. */
 static int conclude(const Doctor *d) {
         size_t failed = checks_count(&d->checks, CHECK_FAILED);
         bool strict = d->run->options.strict;
         if (strict)
                 failed += checks_count(&d->checks, CHECK_WARNING);
-        const Check *first = first_of(&d->checks, CHECK_FAILED), *none = unanswered(d);
-        if (!first)
-                first = none ?: first_of(&d->checks, CHECK_WARNING);
+        const Checks *all = &d->checks;
+        const Check *none = unanswered(d),
+                    *first = FIND(c, all->items, all->n, c->verdict == CHECK_FAILED)
+                                     ?: none ?: FIND(c, all->items, all->n, c->verdict == CHECK_WARNING);
         if ((failed == 0 && !none) || !first)
                 return 0;
         _cleanup_(text_done) Text what = {};
@@ -427,8 +381,7 @@ static int conclude(const Doctor *d) {
         if (first == none)
                 return diag_error(
                         &d->run->diag, -EACCES, CAUSE_IMAGE,
-                        "No plan could be made by this user, so that nothing that it needs was looked "
-                        "for: %s %s",
+                        "this user may not read enough for a plan, so its needs were not checked: %s %s",
                         first->code, what.data);
         return diag_error(&d->run->diag, -EBADMSG, CAUSE_IMAGE, "%zu of %zu checks failed%s: %s %s", failed,
                           d->checks.n, strict ? " or warn" : "", first->code, what.data);
@@ -439,28 +392,21 @@ int command_doctor(Run *run) {
         bool running = image_is_running(run->root);
         if (run->options.ask && !run->options.sources)
                 return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
-                                  "--ask hands the daemons the files of a NodeConfig: name it, -c FILE");
+                                  "--ask gives the daemons the files of a NodeConfig: name it, -c FILE");
         if (run->options.ask && (geteuid() != 0 || !root_is_host(run->root)))
                 return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
-                                  "--ask starts the daemons of the machine that it runs on: it is for root, "
-                                  "and without --root");
+                                  "--ask starts the daemons of this machine: run it as root, without --root");
         if (!run->options.ask)
                 power_drop_one(POWER_LOOK);     /* before anything is parsed */
         int r = load_config(run);
         run->step = "doctor";
-        if (r >= 0)
-                r = hash_load(&run->diag);
-        if (r >= 0)
-                r = image_open(run->root, running, &d.image, &run->diag);
-        if (r >= 0)
-                r = find_versions(&d);
-        if (r >= 0)
-                r = choose_types(&d);
+        THEN(r, hash_load(&run->diag));
+        THEN(r, image_open(run->root, running, &d.image, &run->diag));
+        THEN(r, find_versions(&d));
+        THEN(r, choose_types(&d));
         for (char **type = d.types; r >= 0 && type && *type; type++)
                 r = plan_type(&d, *type);
-        if (r < 0)
-                return r;
-        if (run->options.ask)
+        if (r >= 0 && run->options.ask)
                 r = ask(&d);
         if (r < 0)
                 return r;

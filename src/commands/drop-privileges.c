@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Command line → the capabilities that this process keeps. With `sudo nodestrap config check -c
- * file://mine`, root needs one to read a file of the caller. So each path is tried without, and what it takes
- * is kept. */
+ * Command line → the capabilities that this process keeps. `sudo nodestrap config check -c file://mine`
+ * needs one for a file of the caller, so it tries each path without. */
 #include "commands/run.h"
 
 #include "base/str.h"

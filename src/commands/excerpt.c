@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Findings of a file → lines as compilers write them, which editors understand, and below each the key with
- * a mark (https://www.gnu.org/prep/standards/html_node/Errors.html). It shows only keys: each value may be a
- * secret. */
-#include "commands/hide.h"
+ * Findings of a file → lines as compilers write them, for editors, and below each the key with a mark
+ * (https://www.gnu.org/prep/standards/html_node/Errors.html). A value may be a secret, and is not shown. */
 #include "commands/run.h"
 #include "commands/sources.h"
 
@@ -40,8 +38,7 @@ static bool is_structure(const char *line, size_t n) {
         return i == n;
 }
 
-/* " instance: {localStorage: …" and a mark below the last key; blanks replace a value before it. NULL: no
- * key. */
+/* "  instance: {localStorage: …" and a mark below the last key; blanks replace a value. NULL: no key. */
 static char *mark_key(const char *line, unsigned column) {
         size_t before = column - 1, end = strcspn(line, "\r\n");
         for (size_t i = 0; i < before; i++)     /* a column is a character, and tabs have widths */
@@ -70,21 +67,14 @@ static char *excerpt_of(const Diagnostic *i, const Blobs *blobs) {
         return line ? mark_key(line, i->column) : NULL;
 }
 
-static char *place_of(const Diagnostic *i) {
-        Text t = {};
-        text_add(&t, "%s:%u:%u: %s", i->source, i->line, MAX(i->column, 1u),
-                 i->warning ? "warning" : "error");
-        if (i->part > 0)
-                text_add(&t, ": part %u", i->part);
-        return text_take(&t);
-}
-
 void findings_place(Run *run) {
         for (size_t n = 0; n < run->diag.n; n++) {
                 Diagnostic *i = &run->diag.items[n];
                 if (!i->source || i->line == 0)
                         continue;
-                RENEW(i->where, place_of(i));
+                _free_ char *part = i->part > 0 ? xasprintf(": part %u", i->part) : xstrdup("");
+                RENEW(i->where, xasprintf("%s:%u:%u: %s%s", i->source, i->line, MAX(i->column, 1u),
+                                          i->warning ? "warning" : "error", part));
                 i->excerpt = (n < SHOWN ? excerpt_of(i, &run->sources->blobs) : NULL) ?: xstrdup("");
         }
 }

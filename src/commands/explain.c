@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `nodestrap explain WORD`: the manual on a code, a warning or a key, on a machine without man(1). */
-#include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
 #include "report/explain.h"
@@ -14,8 +13,8 @@ static int explain(const char *entries, const char *word, Text *t, Diag *diag) {
                     *near = entry ? NULL : explain_nearest(entries, word);
         if (!entry)
                 return diag_error(diag, -ENOENT, CAUSE_USAGE,
-                                  "\"%s\" is neither a code nor a key%s%s; man 7 nodestrap-codes and man 5 "
-                                  "NodeConfig list them",
+                                  "\"%s\" is neither a code nor a key%s%s; see man 7 nodestrap-codes and man "
+                                  "5 NodeConfig",
                                   word, near ? "; did you mean " : "", near ?: "");
         bool term = true;
         text_add(t, t->size > 0 ? "\n" : "");
@@ -34,13 +33,12 @@ int command_explain(Run *run) {
         _cleanup_(text_done) Text t = {};
         if (!run->options.sources)
                 return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
-                                  "explain takes a code or a key behind its name, as in nodestrap explain "
-                                  "EFABRIC");
+                                  "explain takes a code, a warning or a key: nodestrap explain EFABRIC");
         int r = explain_read(run->root, &entries);
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_SOURCE,
-                                  EXPLAIN_FILE " cannot be read: %s; the package brings it, and man 7 "
-                                               "nodestrap-codes has the same",
+                                  EXPLAIN_FILE " cannot be read: %s; install the package, or see man 7 "
+                                               "nodestrap-codes",
                                   strerror(-r));
         for (char **word = run->options.sources; r >= 0 && *word; word++)
                 r = explain(entries, *word, &t, &run->diag);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `nodestrap status --follow`: prints the progress of inits until the boot has a verdict. inotify(7) reports
  * new lines. It asks systemd and looks for processes only after an init has ended, and every few seconds. */
-#include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
 
@@ -34,8 +33,6 @@ static void follow_done(Follow *f) {
         close_fd(&f->inotify_fd);
         json_decref(f->processes);
 }
-
-/* ---- lines ---- */
 
 /* of: a process or a step, for its time; or NULL */
 static void print_line(int64_t usec, const char *phases, const char *word, const char *what,
@@ -87,8 +84,6 @@ static void read_lines(Follow *f) {
         }
 }
 
-/* ---- waiting ---- */
-
 static int watch(Follow *f) {
         static const char run[] = "/run";
         bool there = root_exists(f->root, RUN_DIR) == 1;
@@ -100,17 +95,6 @@ static int watch(Follow *f) {
                 return fd < 0 ? fd : -errno;
         f->watches = there;
         return 0;
-}
-
-static void drain(const Follow *f) {
-        char events[4096];
-        while (read(f->inotify_fd, events, sizeof events) > 0)
-                ;
-}
-
-/* Has it a verdict that nothing changes any more? */
-static bool is_over(const Status *status) {
-        return status_exit(status) != EXIT_UNFINISHED;
 }
 
 static int follow(Follow *f, Status *status, Diag *diag) {
@@ -125,16 +109,17 @@ static int follow(Follow *f, Status *status, Diag *diag) {
                         return output_end(diag);
                 if (f->ended || now_usec() >= next) {
                         r = status_now(f->root, true, status, diag);
-                        if (r < 0 || is_over(status))
+                        if (r < 0 || status_exit(status) != EXIT_UNFINISHED)
                                 return r;
                         f->ended = false;
                         next = now_usec() + LOOK_USEC;
                 }
                 r = stop_wait(f->inotify_fd, next);
                 if (r < 0)
-                        return r == -EINTR ? 0 : diag_error(diag, r, CAUSE_INTERNAL, "waiting failed: %s",
+                        return r == -EINTR ? 0 : diag_error(diag, r, CAUSE_INTERNAL, "the wait failed: %s",
                                                             strerror(-r));
-                drain(f);
+                for (char events[4096]; read(f->inotify_fd, events, sizeof events) > 0;)
+                        ;
         }
 }
 

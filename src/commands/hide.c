@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Removes secrets from texts for the report, the console and the journal. Where kubelet refuses a setting,
  * adds its place. Without a finding it does nothing. */
-#include "commands/hide.h"
 #include "commands/run.h"
 
 #include "apply/apply.h"
 #include "base/journal.h"
 #include "config/config.h"
+#include "kube/kube.h"
 #include "redact/mask.h"
 
 #include <ctype.h>
 
 static void hide_text(Secrets *s, char **text) {
-        char *hidden = *text ? secrets_hide(s, *text) : NULL;
-        free(*text);
-        *text = hidden;
+        RENEW(*text, *text ? secrets_hide(s, *text) : NULL);
 }
-
-/* ---- the setting that kubelet names ---- */
 
 static bool has_word(const char *text, const char *word, size_t n) {
         for (const char *p = text; (p = memmem(p, strlen(p), word, n)); p++)
@@ -61,8 +57,6 @@ static void place(const json_t *document, const Config *config, Cause cause, cha
         *text = path ? xasprintf("%s; %s says %s", before, where ?: "the NodeConfig", path)
                      : TAKE_PTR(before);
 }
-
-/* ---- entry points ---- */
 
 static void learn(Secrets *s, const json_t *document) {
         if (document)

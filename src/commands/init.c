@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `nodestrap init`: carries out the plan and keeps the facts for the next phase. */
-#include "commands/commands.h"
 #include "commands/run.h"
 #include "commands/sources.h"
 
 #include "apply/apply.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/paths.h"
 #include "base/run.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -44,12 +42,11 @@ static void keep_plan(const Run *run) {
 /* A node starts without a cache. An older cache must go, or a later phase would use it. */
 static void write_cache(Run *run) {
         _cleanup_(json_decrefp) json_t *status = host_status(run->host);
-        Diag ignored = {};
+        _cleanup_(diag_done) Diag ignored = {};
         if (config_cache_write(run->root, run->cache, run->config, status, &ignored) < 0) {
                 (void)!root_remove(run->root, run->cache);
-                log_warning("%s cannot be written; the next run asks its sources again.", run->cache);
+                log_warning("%s cannot be written; the next run reads its sources again.", run->cache);
         }
-        diag_done(&ignored);
 }
 
 /* The units of two bootstrappers exclude each other. A person who types a command may not know that. */
@@ -59,8 +56,8 @@ static void warn_of_other(Run *run) {
         if (root_link_name(run->root, BOOTSTRAPPER_LINK, &by) < 0 || streq(by, own))
                 return;
         diag_warn(&run->diag, "two-bootstrappers",
-                  "this boot is that of %s's units (" BOOTSTRAPPER_LINK "), and this %s init does its work "
-                  "again over theirs; only a reboot brings back what they had made",
+                  "the %s units made this boot (" BOOTSTRAPPER_LINK "), and this %s init overwrites their "
+                  "work; reboot to restore it",
                   by, own);
 }
 
@@ -80,19 +77,12 @@ void init_forgive_devices(void) {
         _cleanup_(child_result_done) ChildResult result = {};
         int r = child_run(argv, SYSTEMCTL_USEC, SYSTEMCTL_OUTPUT, &result);
         if (r < 0 || result.status != 0)
-                log_debug("nodestrap-devices.service stays a unit that has failed");
+                log_debug("nodestrap-devices.service stays failed");
 }
 
 void node_name_done(NodeName *n) {
-        free(n->node);
-        free(n->region);
-        free(n->instance_id);
-        free(n->instance_type);
+        FREE_ALL(n->node, n->region, n->instance_id, n->instance_type);
         *n = (NodeName){};
-}
-
-static char *copy(const char *text) {
-        return xstrdup_or_null(text);
 }
 
 /* Asks nothing if the service has not answered before. */
@@ -111,12 +101,12 @@ void init_find_name(const Run *run, NodeName *ret) {
         const char *name = !host                                      ? NULL
                            : run->config->gates.instance_id_node_name ? host->instance.id
                                                                       : host->instance.private_dns_name;
-        *ret = (NodeName){ .node = copy(name), .guessed = recalled && recalled->name_assumed };
+        *ret = (NodeName){ .node = xstrdup_or_null(name), .guessed = recalled && recalled->name_assumed };
         if (!host)
                 return;
-        ret->region = copy(host->instance.region);
-        ret->instance_id = copy(host->instance.id);
-        ret->instance_type = copy(host->instance.type);
+        ret->region = xstrdup_or_null(host->instance.region);
+        ret->instance_id = xstrdup_or_null(host->instance.id);
+        ret->instance_type = xstrdup_or_null(host->instance.type);
 }
 
 int command_init(Run *run) {

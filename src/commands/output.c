@@ -104,8 +104,8 @@ int output_file(const char *file, const void *data, size_t size, Diag *diag) {
         int r = write_file(file, data, size);
         if (r == -ELOOP)
                 return diag_error(diag, r, CAUSE_FILE,
-                                  "%s is a link, or behind one, which is not followed, as what is written "
-                                  "may hold secrets: name the file itself",
+                                  "%s cannot be written: it is a link, or behind one, and the output may "
+                                  "hold secrets; name the file itself",
                                   file);
         return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s cannot be written: %s", file, strerror(-r)) : 0;
 }
@@ -113,7 +113,7 @@ int output_file(const char *file, const void *data, size_t size, Diag *diag) {
 int output_bytes(const void *data, size_t size, Diag *diag) {
         if (isatty(STDOUT_FILENO))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "stdout is a terminal, which cannot show this: redirect it, or name a "
+                                  "stdout is a terminal and cannot show a bundle: redirect it, or name a "
                                   "file");
         output_begin();
         (void)fwrite(data, 1, size, stdout);
@@ -124,7 +124,7 @@ int output_json(const json_t *json, const char *file, Diag *diag) {
         _free_ char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;
         if (!text)
                 return diag_error(diag, -EILSEQ, CAUSE_INTERNAL,
-                                  "The answer cannot be written as JSON: it holds a text that is not UTF-8");
+                                  "the answer cannot be written as JSON: a text in it is not UTF-8");
         _free_ char *line = xasprintf("%s\n", text);
         if (!file || is_stdout(file))
                 return output_text(line, diag);

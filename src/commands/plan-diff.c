@@ -2,12 +2,13 @@
  * An earlier `plan --output json` and the present plan → actions that were added, removed, changed or
  * moved, down to the lines of files. Secrets may differ where the plan ids do. No more is known: a digest
  * would allow guesses. The state of the machine (live) is not compared. */
-#include "commands/plan-modes.h"
+#include "commands/run.h"
 
 #include "base/json.h"
 #include "base/lines.h"
 #include "base/root.h"
 #include "commands/output.h"
+#include "plan/plan.h"
 #include "redact/scrub.h"
 
 #include <errno.h>
@@ -16,10 +17,9 @@
 #define OLD_MAX   (64 << 20)
 #define VALUE_MAX 200           /* characters of a value in a text */
 
-/* ---- reading ---- */
-
-static int refuse(const char *path, const char *why, Diag *diag) {
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, "--diff %s: %s; nodestrap plan --output json makes one",
+static int _printf_(3, 4) refuse(Diag *diag, const char *path, const char *format, ...) {
+        _free_ char *why = FORMATTED(format);
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, "--diff %s: %s; make one: nodestrap plan --output json",
                           path, why);
 }
 
@@ -28,30 +28,27 @@ static int parse(const char *path, const char *text, size_t size, json_t **ret, 
         *ret = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
         if (*ret)
                 return 0;
+        if (size == 0)
+                return refuse(diag, path, "it is empty");
         bool cut = json_error_code(&e) == json_error_premature_end_of_input;
-        _free_ char *why =
-                xasprintf("it %s, at line %d", cut ? "ends in the middle" : "is no JSON", e.line);
-        return refuse(path, size == 0 ? "it is empty" : why, diag);
+        return refuse(diag, path, "it %s, at line %d", cut ? "ends in the middle" : "is not JSON", e.line);
 }
 
 static int check(const char *path, const json_t *old, Diag *diag) {
         const json_t *version = json_object_get(old, "formatVersion"), *action;
         size_t i;
-        if (json_is_integer(version) && json_integer_value(version) != PLAN_FORMAT) {
-                _free_ char *why = xasprintf("its formatVersion is %lld, and this version reads %d",
-                                             (long long)json_integer_value(version), PLAN_FORMAT);
-                return refuse(path, why, diag);
-        }
+        if (json_is_integer(version) && json_integer_value(version) != PLAN_FORMAT)
+                return refuse(diag, path, "its formatVersion is %lld, but this version reads %d",
+                              (long long)json_integer_value(version), PLAN_FORMAT);
         if (json_object_get(old, "findings"))
-                return refuse(path, "it tells why no plan could be made", diag);
+                return refuse(diag, path, "it has the findings of a failed plan");
         if (!json_is_integer(version) || !*json_get_text(old, "planId") ||
             !json_is_array(json_object_get(old, "actions")) || !json_is_array(json_object_get(old, "files")))
-                return refuse(path,
-                              json_object_get(old, "types") ? "it is a table of --matrix" : "it is no plan",
-                              diag);
+                return refuse(diag, path, "it is %s",
+                              json_object_get(old, "types") ? "a table of --matrix" : "not a plan");
         json_array_foreach(json_object_get(old, "actions"), i, action)
                 if (!*json_get_text(action, "id"))
-                        return refuse(path, "an action in it has no id", diag);
+                        return refuse(diag, path, "an action in it has no id");
         return 0;
 }
 
@@ -62,12 +59,10 @@ static int read_old(const char *path, json_t **ret, Diag *diag) {
         size_t size = 0;
         int r = fd < 0 ? -errno : fd_read(fd, OLD_MAX, &text, &size);
         if (r < 0)
-                return refuse(path, r == -EFBIG ? "it is too large for a plan" : strerror(-r), diag);
+                return refuse(diag, path, "%s", r == -EFBIG ? "it is too large for a plan" : strerror(-r));
         r = parse(path, text, size, ret, diag);
         return r < 0 ? r : check(path, *ret, diag);
 }
-
-/* ---- comparing ---- */
 
 static json_t *actions_of(const json_t *plan) {
         return json_object_get(plan, "actions");
@@ -139,22 +134,17 @@ static const json_t *content_of(const Side *s, const json_t *action) {
         return json_is_string(content) ? content : NULL;
 }
 
-static char *diff_contents(const json_t *old, const json_t *new) {
-        Text t = {};
-        lines_diff(&t, json_string_value(old) ?: "", json_string_length(old), json_string_value(new) ?: "",
-                   json_string_length(new), "");
-        return text_take(&t);
-}
-
 /* Binary content has digests in its fields. A block has none, so nothing is known of it. */
 static void compare_contents(const Side *a, const Side *b, json_t *old, json_t *new, json_t *into) {
         const json_t *was = content_of(a, old), *is = content_of(b, new);
         bool digest = json_object_get(old, "sha256") && json_object_get(new, "sha256"),
              differs = digest && !json_equal(json_object_get(old, "sha256"), json_object_get(new, "sha256"));
         if (was && is) {
-                _free_ char *diff = diff_contents(was, is);
-                if (*diff)
-                        json_set_text(into, "diff", diff);
+                _cleanup_(text_done) Text diff = {};
+                lines_diff(&diff, json_string_value(was), json_string_length(was), json_string_value(is),
+                           json_string_length(is), "");
+                if (diff.size > 0)
+                        json_set_text(into, "diff", diff.data);
         } else if (differs)
                 json_set_text(into, "content", "hidden, differs");
         else if (!digest && (json_object_get(old, "content") || json_object_get(new, "content")))
@@ -239,11 +229,8 @@ static json_t *missing_in(const Side *from, const Side *in) {
 
 static json_t *named(const json_t *plan) {
         const json_t *instance = json_object_get(json_object_get(plan, "facts"), "instance");
-        json_t *o = json_pack("{ss}", "planId", json_get_text(plan, "planId"));
         const char *type = json_get_text(instance, "type");
-        if (*type)
-                json_set_text(o, "type", type);
-        return o;
+        return json_pack("{ss ss*}", "planId", json_get_text(plan, "planId"), "type", *type ? type : NULL);
 }
 
 /* The node as the cluster sees it, leaf by leaf: {"labels.nodegroup": {"old": "a", "new": "b"}}. */
@@ -287,8 +274,6 @@ json_t *plan_compare(json_t *old, json_t *new, bool show_secrets) {
                          named(old), "new", named(new), "added", added, "removed", removed, "changed",
                          changed, "moved", moved, "hidden", hidden, "node", node);
 }
-
-/* ---- text ---- */
 
 /* The earlier plan may be a file of another user. */
 static char *shown(const char *text, size_t limit) {
@@ -360,7 +345,7 @@ static void add_list(Text *t, const json_t *all, const char *key, const char *ma
                 _free_ char *id = shown_of(item, "id"), *more = shown_of(item, with);
                 bool place = *more && streq(with, "behind");
                 _free_ char *lead = xasprintf("%s %s%s", mark, id, *more ? ": " : ""),
-                            *text = xasprintf("%s%s", place ? "now behind " : "", more);
+                            *text = xasprintf("%s%s", place ? "now after " : "", more);
                 text_add_folded(t, lead, 4, text);
         }
 }
@@ -378,7 +363,7 @@ static void add_counts(Text *t, const json_t *all) {
         }
         shown += json_object_size(json_object_get(all, "node"));
         text_add(t, "\n%s",
-                 shown > 0 ? "" : "Nothing that is shown differs, but the ids do: what is hidden differs.\n");
+                 shown > 0 ? "" : "Only hidden values differ.\n");
 }
 
 static void add_node(Text *t, const json_t *node) {

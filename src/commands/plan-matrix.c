@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One configuration, many instance types → a table with the plan of each, or the error. Models read no
  * machine and start nothing, so a hundred types take the time of a few processes. */
-#include "commands/plan-modes.h"
+#include "commands/run.h"
 
 #include "base/hash.h"
 #include "base/json.h"
 #include "commands/output.h"
 #include "host/tables.h"
+#include "plan/plan.h"
 #include "report/diag-json.h"
 #include "report/verdict.h"
 
 #include <errno.h>
 
 #define FILE_MAX (1 << 20)
-
-/* ---- which types ---- */
 
 static void add_types(char ***types, char *list, const char *separators) {
         for (char *rest = list, *name = strsep(&rest, separators); name; name = strsep(&rest, separators)) {
@@ -45,11 +44,9 @@ static int find_types(const char *given, char ***ret, Diag *diag) {
         }
         return *ret ? 0
                     : diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                 "--matrix takes types like p5.48xlarge,g6.xlarge, a file with one a line "
+                                 "--matrix takes types (p5.48xlarge,g6.xlarge), a file with a type a line "
                                  "(./types), or all");
 }
-
-/* ---- a row ---- */
 
 static json_t *huge_pages(const json_t *node) {
         json_t *pages = json_object(), *value;
@@ -61,7 +58,7 @@ static json_t *huge_pages(const json_t *node) {
 }
 
 static void put_host(json_t *row, const Host *h) {
-        json_object_set_new(row, "class", json_string(gpu_class_to_string(h->gpus.class)));
+        json_set_text(row, "class", gpu_class_to_string(h->gpus.class));
         json_object_set_new(row, "gpus", json_integer(h->gpus.count));
         if (host_efa_is_known(h))
                 json_object_set_new(row, "efa", json_integer((json_int_t)host_efa(h)));
@@ -69,8 +66,8 @@ static void put_host(json_t *row, const Host *h) {
 }
 
 static void put_plan(json_t *row, const Plan *plan) {
-        json_object_set_new(row, "hugePages", huge_pages(plan->node));
         const json_t *capacity = json_object_get(plan->node, "capacity");
+        json_object_set_new(row, "hugePages", huge_pages(plan->node));
         json_set_text(row, "maxPods", json_string_value(json_object_get(capacity, "pods")));
         json_set_text(row, "planId", plan->id);
         json_object_set_new(row, "actions", json_integer((json_int_t)plan->n));
@@ -81,10 +78,7 @@ static const char *verdict(const Diag *diag, Cause cause) {
         const Diagnostic *error = diag_first_error(diag);
         if (cause != CAUSE_NONE)
                 return cause == CAUSE_STRICT && error ? finding_code(error) : cause_word(cause);
-        for (size_t i = 0; i < diag->n; i++)
-                if (plan_warning_fails(&diag->items[i]))
-                        return diag->items[i].code;
-        return "ok";
+        return PICK(i, diag->items, diag->n, plan_warning_fails(i), i->code, "ok");
 }
 
 static int make_row(Run *run, const char *type, json_t **ret) {
@@ -98,8 +92,7 @@ static int make_row(Run *run, const char *type, json_t **ret) {
         PlanOptions how = { .plugin = (CredentialPlugin)credential_plugin_from_string(o->credential_plugin) };
         const bool skip[_PHASE_MAX] = { o->skip_config, o->skip_devices, o->skip_run };
         int r = host_detect(run->root, run->config, &options, &host, &diag);
-        if (r >= 0)
-                r = plan_make(run->config, host, &how, &plan, &diag);
+        THEN(r, plan_make(run->config, host, &how, &plan, &diag));
         if (plan)
                 diag_move(&diag, &plan->warnings);
         if (r >= 0 && o->strict)
@@ -118,8 +111,6 @@ static int make_row(Run *run, const char *type, json_t **ret) {
         *ret = row;
         return r < 0 ? (int)cause_exit_code(cause) : 0;
 }
-
-/* ---- text ---- */
 
 #define VERDICT_WIDTH 12
 
@@ -172,8 +163,7 @@ static void add_findings(Text *t, const json_t *rows) {
 
 static char *matrix_text(const json_t *rows, size_t failed) {
         const json_t *row;
-        size_t i;
-        size_t width = VERDICT_WIDTH;
+        size_t i, width = VERDICT_WIDTH;
         Text t = {};
         json_array_foreach(rows, i, row)
                 width = MAX(width, strlen(json_get_text(row, "verdict")));
@@ -183,7 +173,7 @@ static char *matrix_text(const json_t *rows, size_t failed) {
                 add_row(&t, row, (int)width);
         text_add(&t, "\n");
         add_findings(&t, rows);
-        text_add(&t, "\n%zu types, of %zu no plan can be made\n", json_array_size(rows), failed);
+        text_add(&t, "\n%zu types, %zu without a plan\n", json_array_size(rows), failed);
         return text_take(&t);
 }
 
@@ -193,8 +183,7 @@ int plan_matrix(Run *run) {
         _cleanup_(json_decrefp) json_t *rows = json_array();
         size_t failed = 0;
         int r = find_types(o->matrix, &types, &run->diag);
-        if (r >= 0)
-                r = hash_load(&run->diag);
+        THEN(r, hash_load(&run->diag));
         for (char **type = types; r >= 0 && type && *type; type++) {
                 json_t *row = NULL;
                 int code = make_row(run, *type, &row);

@@ -2,10 +2,11 @@
  * Planned files → a directory of the caller, with a list of what was written. The list tells own files from
  * foreign ones; where there is a foreign file, nothing is written. The list is written before the first file,
  * and names stale files until they are gone. So the next run can continue after any interruption. */
-#include "commands/plan-modes.h"
+#include "commands/run.h"
 
 #include "base/json.h"
 #include "base/str.h"
+#include "plan/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,8 +53,7 @@ static bool list_has_directory(const json_t *files, const char *path) {
         return false;
 }
 
-/* The first thing below path that is not on the list: 1 with its name, 0, or a negative errno. A link is
- * never on the list. */
+/* The first thing below path that is not on the list, as any link: 1 with its name, 0, or negative errno. */
 static int find_foreign(const Root *dir, const char *path, const json_t *files, unsigned depth, char **ret) {
         _strv_ char **names = NULL;
         int r = depth > DEPTH_MAX ? -ELOOP : root_list(dir, *path ? path : "/", &names);
@@ -135,8 +135,7 @@ static int write_below(const Root *dir, const Plan *plan, char **ret_foreign) {
         if (r < 0 || *ret_foreign)
                 return r;
         r = write_files(dir, plan);
-        if (r >= 0)
-                r = remove_stale(dir, old, new);
+        THEN(r, remove_stale(dir, old, new));
         return r < 0 ? r : list_write(dir, new);
 }
 
@@ -145,19 +144,15 @@ int plan_write(const char *target, const Plan *plan, Diag *diag) {
         _free_ char *path = NULL, *foreign = NULL;
         int r = root_new("/", &here);
         path = r >= 0 ? root_absolute(here, target) : NULL;
-        if (r >= 0)
-                r = path ? root_make_dirs(here, path, 0755) : -ENOENT;
-        if (r >= 0)
-                r = root_new(path, &dir);
-        if (r >= 0)
-                r = write_below(dir, plan, &foreign);
+        THEN(r, path ? root_make_dirs(here, path, 0755) : -ENOENT);
+        THEN(r, root_new(path, &dir));
+        THEN(r, write_below(dir, plan, &foreign));
         if (r > 0 && foreign)
                 return diag_error(diag, -EEXIST, CAUSE_USAGE,
-                                  "--write-to %s: %s%s was not written by this, so nothing is written "
-                                  "there; name a directory that is empty, not there yet, or of an earlier "
-                                  "--write-to",
+                                  "--write-to %s: %s%s is not of an earlier --write-to, so nothing is "
+                                  "written; name a new or empty directory",
                                   target, target, endswith(target, "/") ? foreign + 1 : foreign);
-        return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: the planned files cannot be written there: %s",
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: cannot write the planned files: %s",
                                   target, strerror(-r))
                      : 0;
 }

@@ -2,7 +2,7 @@
  * `nodestrap plan`: prints the plan as text or JSON, compared with the machine. */
 #include "commands/commands.h"
 #include "commands/output.h"
-#include "commands/plan-modes.h"
+#include "commands/run.h"
 #include "commands/sources.h"
 
 #include "apply/look.h"
@@ -12,7 +12,7 @@
 #include "report/aftermath.h"
 #include "report/diag-json.h"
 #include "report/status.h"
-#include "source/source.h"
+#include "plan/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,9 +30,8 @@ static int reveal(const Run *run, Diag *diag) {
         for (char **uri = geteuid() == 0 ? NULL : run->options.sources; uri && *uri; uri++)
                 if (!is_own(run->root, *uri) && !(run->host->modelled && !source_is_imds(*uri)))
                         return diag_error(diag, -EPERM, CAUSE_USAGE,
-                                          "--show-secrets is for root, for the owner of the configuration, "
-                                          "and with --instance-type for files: %s is none of yours; sudo "
-                                          "nodestrap plan --show-secrets shows it",
+                                          "--show-secrets: you do not own %s; use sudo nodestrap plan "
+                                          "--show-secrets, or --instance-type with a file",
                                           *uri);
         for (size_t i = 0; i < run->plan->n; i++) {
                 Action *a = &run->plan->actions[i];
@@ -42,24 +41,18 @@ static int reveal(const Run *run, Diag *diag) {
         return 0;
 }
 
-/* ---- comparison with the machine ---- */
-
 /* The present file may hold a secret of an earlier configuration, so all of it is scrubbed. */
 static void make_diff(const Root *root, Action *a, Secrets *secrets, bool show_secrets) {
         _cleanup_(texts_done) Texts t = {};
         Text diff = {};
         if (a->secret || look_texts(root, a, &t) < 0 || (t.private && !show_secrets)) {
-                a->diff = xstrdup("(not shown, as it may hold a secret; --show-secrets)\n");
+                a->diff = xstrdup("(hidden, as it may hold a secret; see --show-secrets)\n");
                 return;
         }
         size_t old_size = t.old_size, new_size = t.new_size;
         if (!show_secrets) {
-                char *old = secrets_scrub(secrets, t.old ?: "", t.old_size, &old_size),
-                     *new = secrets_scrub(secrets, t.new, t.new_size, &new_size);
-                free(t.old);
-                free(t.new);
-                t.old = old;
-                t.new = new;
+                RENEW(t.old, secrets_scrub(secrets, t.old ?: "", t.old_size, &old_size));
+                RENEW(t.new, secrets_scrub(secrets, t.new, t.new_size, &new_size));
         }
         lines_diff(&diff, t.old ?: "", old_size, t.new, new_size, "");
         a->diff = text_take(&diff);
@@ -81,8 +74,8 @@ static int look(Run *run) {
         bool elsewhere = run->host->modelled && root_is_host(run->root);
         if (elsewhere && (o->show_diff || o->detailed_exitcode))
                 return diag_error(&run->diag, -EINVAL, CAUSE_USAGE,
-                                  "--%s compares with this machine, which --instance-type says not to look "
-                                  "at, or with an image: name that by --root",
+                                  "--%s compares with a machine, but --instance-type plans for another one; "
+                                  "name an image: --root DIR",
                                   o->show_diff ? "show-diff" : "detailed-exitcode");
         if (elsewhere)
                 return 0;
@@ -127,23 +120,22 @@ static void warn_of_ledger(Run *run) {
                 return;
         _free_ char *why = aftermath_ledger_look(run->root, run->host->instance.id);
         if (why)
-                diag_warn(&run->diag, "failure-policy", "a failure of hardware makes no reboot: %s", why);
+                diag_warn(&run->diag, "failure-policy", "no reboot after a hardware failure: %s", why);
 }
 
 static int refuse_mixture(const Options *o, Diag *diag) {
-        const char *with = o->diff            ? "diff"
-                           : o->write_to      ? "write-to"
-                           : o->instance_type ? "instance-type"
-                           : o->show_diff     ? "show-diff"
-                           : o->interfaces    ? "interfaces"
-                                              : "detailed-exitcode";
-        if (o->matrix && (o->diff || o->write_to || o->instance_type || o->show_diff || o->interfaces ||
-                          o->detailed_exitcode))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--matrix makes a table, without --%s", with);
+        const struct { bool given; const char *name; } others[] = {
+                { o->diff, "diff" }, { o->write_to, "write-to" }, { o->instance_type, "instance-type" },
+                { o->show_diff, "show-diff" }, { o->interfaces, "interfaces" },
+                { o->detailed_exitcode, "detailed-exitcode" },
+        };
+        __auto_type with = FIND(other, others, ARRAY_SIZE(others), other->given);
+        if (o->matrix && with)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--matrix makes a table, without --%s",
+                                  with->name);
         if (o->diff && o->show_diff)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--diff compares two plans, and --show-diff one with the machine: ask for "
-                                  "one of them");
+                                  "--diff compares two plans, --show-diff plan and machine: choose one");
         return 0;
 }
 
@@ -151,13 +143,12 @@ static int refuse_mixture(const Options *o, Diag *diag) {
 static const char *reason_to_differ(const Run *run, const Status *status) {
         _cleanup_(kept_done) Kept kept = {};
         char spec[65];
-        for (size_t i = 0; i < run->diag.n; i++)
-                if (run->diag.items[i].code && streq(run->diag.items[i].code, "source-denied"))
-                        return "this user may not read all of its sources";
+        if (ANY(i, run->diag.items, run->diag.n, i->code && streq(i->code, "source-denied")))
+                return "you may not read all of its sources";
         if (!streq(status->version, status_version))
                 return "another version of nodestrap made it";
         if (kept_read(run->root, &kept) < 0)
-                return "root can tell why";
+                return "run it as root for the reason";
         spec_digest(json_object_get(run->config->document, "spec"), spec);
         return streq(spec, kept.spec) ? "this machine shows other facts now"
                                       : "its sources hold another configuration now";
@@ -170,8 +161,8 @@ static void compare_with_boot(Run *run) {
         const char *id = status.plan_id;
         if (*id && !streq(id, run->plan->id))
                 diag_warn(&run->diag, "plan-differs",
-                          "the last run of this boot had another plan, %.14s…: %s; --show-diff shows what "
-                          "would change",
+                          "the last run of this boot had another plan, %.14s…: %s; see nodestrap plan "
+                          "--show-diff",
                           id, reason_to_differ(run, &status));
 }
 
@@ -199,8 +190,7 @@ int command_plan(Run *run) {
                 r = reveal(run, &run->diag);
         if (r >= 0 && o->diff)
                 return plan_diff(run);
-        if (r >= 0)
-                r = look(run);
+        THEN(r, look(run));
         if (r < 0)
                 return r;
         if (o->output == OUTPUT_JSON) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The data that the stages pass on, and that the report shows. A command that reads a member includes its
- * header. */
+/* The data of the stages and the report. A command that reads a member includes its header. */
 #include "base/root.h"
-#include "cli/cli.h"
+#include "commands/commands.h"
 #include <jansson.h>
 
+struct JoinOutcome;
 struct Run {
         Options options;
         Root *root;
@@ -56,8 +56,7 @@ _nonnull_ void node_name_done(NodeName *n);
 /* For a failure, also one before the facts were known: then from the answers of the metadata service. */
 _nonnull_ void init_find_name(const Run *run, NodeName *ret);
 
-/* Drops the capabilities that neither the command nor the paths on its command line need
- * (drop-privileges.c). */
+/* Drops the capabilities that neither the command nor its paths need (drop-privileges.c). */
 _nonnull_ void run_give_up(const Options *options);
 
 /* ---- the stages, in their order (stages.c) ---- */
@@ -73,8 +72,34 @@ _must_check_ _nonnull_ bool run_is_of_units(const Run *run);
 _must_check_ _nonnull_ int run_load_config(Run *run);
 /* Undoes run_load_config(), and empties diag. */
 _nonnull_ void run_forget_config(Run *run);
-/* After a failure with that negative errno: shall it try again (again.c)? Then run is as before
- * run_load_config(), after a pause. */
+/* After that negative errno: shall it try again (again.c)? Then it pauses, and undoes run_load_config(). */
 _must_check_ _nonnull_ bool run_again(Run *run, int error);
 /* detect → plan; takes the lock first if it changes the machine */
 _must_check_ _nonnull_ int run_make_plan(Run *run);
+
+/* ---- secrets that messages quote from daemons and programs (hide.c) ---- */
+/* The lines of units in the journal, from now on. */
+_nonnull_ void hide_in_journal(Run *run);
+/* All failures and warnings of this run. */
+_nonnull_ void hide_in_run(Run *run);
+/* The text about the join, with the NodeConfig in the cache of this boot, if it can be read. */
+_nonnull_ void hide_in_join(const Root *root, struct JoinOutcome *outcome);
+/* Findings of a file: FILE:14:5: as compilers have it, and the key with a mark, never a value (excerpt.c). */
+_nonnull_ void findings_place(Run *run);
+
+/* ---- the modes of plan (plan.c, plan-*.c) ---- */
+/* With --output json: prints why planning failed; code becomes the exit code. */
+_nonnull_ void plan_tell_failure(const Run *run, ExitCode code);
+/* --strict: turns warnings about things that will not work into errors. -EINVAL where there are any. */
+_must_check_ _nonnull_ int plan_be_strict(Diag *diag);
+/* --diff: compares with an earlier plan. -EINVAL if the file is not a plan. */
+_must_check_ _nonnull_ int plan_diff(Run *run);
+/* Compares two results of plan_to_json(): as JSON (a new reference), and that as text. Actions need ids.
+ * Skips what a plan keeps secret, and, without show_secrets, what it reveals. */
+_nonnull_ json_t *plan_compare(json_t *old, json_t *new, bool show_secrets);
+_malloc_ _nonnull_ char *plan_compare_text(const json_t *all);
+/* --matrix: a row for each type; run->exit_code is that of the first type without a plan. */
+_must_check_ _nonnull_ int plan_matrix(Run *run);
+/* --write-to: writes every planned file below the directory, and removes earlier ones that are no longer
+ * planned. The directory may hold only files of an earlier --write-to. */
+_must_check_ _nonnull_ int plan_write(const char *target, const struct Plan *plan, Diag *diag);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `nodestrap send-events`: notices of report/event.c → Events, with the token of this node. Nothing waits
  * for it or fails with it. It retries for half an hour, then the journal gets a line. */
-#include "commands/commands.h"
 #include "commands/run.h"
 
 #include "apply/identity.h"
@@ -15,7 +14,6 @@
 #include "report/event.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <sys/inotify.h>
 
 #define TOTAL_USEC   (1800 * USEC_PER_SEC)      /* since the verdict */
@@ -39,24 +37,17 @@ typedef struct Round {
 } Round;
 
 static void forget_attempt(Round *round) {
-        free(round->way);
-        free(round->sent.text);
+        FREE_ALL(round->way, round->sent.text);
         round->way = NULL;
         round->sent = (KubeSent){};
 }
 
-/* ---- what was sent before ---- */
-
 static json_t *sent_read(const Root *root) {
         _free_ char *text = NULL;
         size_t size = 0;
-        json_t *sent = NULL;
-        if (root_read(root, SENT_FILE, NOTICE_MAX, &text, &size) >= 0)
-                sent = json_loadb(text, size, 0, NULL);
-        if (json_is_object(sent))
-                return sent;
-        json_decref(sent);
-        return json_object();
+        int r = root_read(root, SENT_FILE, NOTICE_MAX, &text, &size);
+        _cleanup_(json_decrefp) json_t *sent = r >= 0 ? json_loadb(text, size, 0, NULL) : NULL;
+        return json_is_object(sent) ? TAKE_PTR(sent) : json_object();
 }
 
 static void sent_note(const Root *root, json_t *sent, const KubeEvent *e) {
@@ -70,8 +61,6 @@ static void sent_note(const Root *root, json_t *sent, const KubeEvent *e) {
         if (r < 0)
                 log_debug(SENT_FILE " cannot be written: %s", strerror(-r));
 }
-
-/* ---- one notice ---- */
 
 /* The files of kubelet win, unless they are of an earlier boot. */
 static int find_access(const Root *root, const json_t *notice, KubeAccess *ret, Diag *diag) {
@@ -119,7 +108,7 @@ static KubeSent send_event(const Root *root, const KubeAccess *access, const jso
         e.count = MIN(MAX(json_integer_value(json_object_get(before, "count")), 0), INT32_MAX - 1) + 1;
         kube_event_send(access, &identity, &e, &result);
         if (result.cause == CAUSE_NONE) {
-                log_info("Cluster %s has heard it: %s, Event %s in namespace default, count %lld.",
+                log_info("Sent to cluster %s: %s, Event %s in namespace default, count %lld.",
                          access->cluster, e.reason, e.name, (long long)e.count);
                 sent_note(root, sent, &e);
         }
@@ -138,25 +127,23 @@ static bool settle(Round *round, const char *name, const json_t *notice, const K
                 return true;
         bool over = sent->refused || is_over(name);
         if (over)
-                log_warning("The cluster will not hear of %s (%s): %s", json_get_text(notice, "reason"),
+                log_warning("Event %s was not sent (%s): %s", json_get_text(notice, "reason"),
                             cause_word(sent->cause), sent->text ?: "");
         else if (sent->cause != round->told && sent->text)
-                log_info("The cluster has not heard of %s yet (%s): %s", json_get_text(notice, "reason"),
+                log_info("Event %s is not sent yet (%s): %s", json_get_text(notice, "reason"),
                          cause_word(sent->cause), sent->text);
         round->told = sent->cause;
         round->retry_after = MAX(round->retry_after, sent->retry_after);
         return over;
 }
 
-/* Asks a server that is away once a round, or each notice would wait as long as the first. Another notice may
- * know another way. */
+/* Asks a server that is away once a round, or each notice would wait. Another notice may know another way. */
 static void attempt(Round *round, const json_t *notice) {
         _cleanup_(kube_access_done) KubeAccess access = {};
         _cleanup_(diag_done) Diag diag = {};
         _free_ char *proxies = json_dumps(json_object_get(notice, "environment"), 0), *way = NULL;
         int r = find_access(round->root, notice, &access, &diag);
-        if (r >= 0)
-                r = hash_load(&diag);
+        THEN(r, hash_load(&diag));
         const Diagnostic *error = diag_first_error(&diag);
         if (r >= 0)
                 way = xasprintf("%s %s %s %s %s", access.server, access.cluster, access.role ?: "",
@@ -178,15 +165,13 @@ static bool try_notice(Round *round, const char *name, const char *path) {
         int r = root_read(round->root, path, NOTICE_MAX, &text, &size);
         _cleanup_(json_decrefp) json_t *notice = r >= 0 ? json_loadb(text, size, 0, NULL) : NULL;
         if (!*json_get_text(notice, "reason") || !*json_get_text(notice, "time")) {
-                log_warning("%s is no notice for the cluster.", path);
+                log_warning("%s is not a notice for the cluster.", path);
                 return true;
         }
         adopt_environment(round->environment, notice);
         attempt(round, notice);
         return settle(round, name, notice, &round->sent);
 }
-
-/* ---- all of them ---- */
 
 static int try_all(Round *round, Diag *diag) {
         _strv_ char **names = NULL;

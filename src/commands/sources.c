@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Command line → sources. Without any, those of the boot: `plan` and `init` by hand then use the
- * configuration of the units. */
+ * Command line → sources. Without any, those of the boot: `plan` and `init` by hand follow the units. */
 #include "commands/run.h"
 #include "commands/sources.h"
 
@@ -14,16 +13,6 @@
 #define FAILURE_UNITS "NODESTRAP_FAILURE_POLICY"        /* of units/nodestrap-{config,run}.service */
 #define SYS_VENDOR  "/sys/devices/virtual/dmi/id/sys_vendor"
 
-/* "QEMU": the vendor of a machine that is not of EC2. NULL for EC2, or where it is unknown (Xen, a
- * container). https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html */
-static char *foreign_vendor(const Root *root) {
-        _free_ char *vendor = NULL;
-        if (root_read_line(root, SYS_VENDOR, &vendor) < 0 || streq(vendor, "Amazon EC2") ||
-            streq(vendor, "Xen") || !*vendor)
-                return NULL;
-        return TAKE_PTR(vendor);
-}
-
 bool run_is_by_hand(const Run *run) {
         return run->sources->by_default && run->options.name == PROGRAM_NODESTRAP && !verdict_is_of_unit();
 }
@@ -32,14 +21,18 @@ bool run_is_of_units(const Run *run) {
         return run->options.name == PROGRAM_NODESTRAP && verdict_is_of_unit() && getenv(FAILURE_UNITS);
 }
 
+/* Without a vendor, or on Xen, this may be EC2
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html). */
 static int expect_imds(Run *run) {
-        _free_ char *vendor = foreign_vendor(run->root);
-        if (!vendor || !run_is_by_hand(run) || getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT") ||
+        _free_ char *vendor = NULL;
+        bool foreign = root_read_line(run->root, SYS_VENDOR, &vendor) >= 0 && *vendor &&
+                       !streq(vendor, "Amazon EC2") && !streq(vendor, "Xen");
+        if (!foreign || !run_is_by_hand(run) || getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT") ||
             getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE"))
                 return 0;
         return diag_error(&run->diag, -ENODEV, CAUSE_SOURCE,
                           "no configuration: this machine is not an EC2 instance (" SYS_VENDOR
-                          ": %s), so it has no user data; name a file: nodestrap %s -c file://PATH",
+                          ": %s) and has no user data; name a file: nodestrap %s -c file://PATH",
                           vendor, run->options.command->words);
 }
 

@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/paths.h"
 #include "base/progress.h"
 #include "base/stop.h"
 #include "base/str.h"
@@ -70,16 +69,13 @@ int run_enter(Run *run, const char *step) {
         return 0;
 }
 
-/* ---- root ---- */
-
 int run_open_root(Run *run) {
         const Options *o = &run->options;
         int r = root_new(o->root, &run->root);
         if (r == -ENOSYS)
                 return diag_error(&run->diag, r, CAUSE_FACTS,
-                                  "this kernel has no openat2(2), by which all files are read: Linux has it "
-                                  "since 5.6, user emulation by QEMU since 9.2; or a seccomp filter keeps it "
-                                  "from this process");
+                                  "openat2(2), which reads all files, is missing: use Linux 5.6 or later, "
+                                  "QEMU 9.2 or later for user emulation, and no seccomp filter against it");
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_USAGE, "--root %s: %s", o->root, strerror(-r));
         run->cache = o->cache ? root_absolute(run->root, o->cache) : NULL;
@@ -87,16 +83,14 @@ int run_open_root(Run *run) {
                 return 0;
         if (root_is_host(run->root) && geteuid() != 0)
                 return diag_error(&run->diag, -EPERM, CAUSE_USAGE,
-                                  "init changes the machine and needs root; plan, which shows what it would "
-                                  "do, does not");
+                                  "init changes the machine and needs root; nodestrap plan shows what it "
+                                  "would do, without root");
         stop_catch();                   /* from here on a report is due */
         return 0;
 }
 
-/* ---- configuration ---- */
-
 static bool asks_imds(const Options *o) {
-        for (char **s = o->sources; s && *s; s++)
+        STRV_FOREACH(s, o->sources)
                 if (source_is_imds(*s))
                         return true;
         return false;
@@ -108,8 +102,8 @@ static bool does_devices_alone(const Options *o) {
 }
 
 /* Uses the cache as nodeadm does: instead of empty sources, or for its facts if the configuration is the
- * same. A changed configuration brings back a skipped config phase. Beside cloud-init it does not: user
- * scripts may change the same files. */
+ * same. A changed one brings back a skipped config phase, but not beside cloud-init, whose scripts change the
+ * same files. */
 static int consult_cache(Run *run, int loaded, Diag *found) {
         _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
         int r = config_cache_read(run->root, run->cache, &spec, &status, &run->diag);
@@ -127,7 +121,7 @@ static int consult_cache(Run *run, int loaded, Diag *found) {
                 if (r < 0)
                         return r;
                 diag_done(found);
-                diag_warn(&run->diag, "config-from-cache", "no source holds a NodeConfig; %s is used instead",
+                diag_warn(&run->diag, "config-from-cache", "no source has a NodeConfig; using %s instead",
                           run->cache);
         } else if (!config_cache_matches(json_object_get(run->config->document, "spec"), spec)) {
                 if (!does_devices_alone(&run->options))
@@ -140,20 +134,10 @@ static int consult_cache(Run *run, int loaded, Diag *found) {
 
 /* --strict: each warning becomes an error. */
 static int promote_warnings(Diag *diag) {
-        size_t n = 0;
         for (size_t i = 0; i < diag->n; i++)
-                if (diag->items[i].warning) {
-                        diag->items[i].warning = false;
+                if (diag->items[i].warning)
                         diag->items[i].cause = CAUSE_STRICT;
-                        n++;
-                }
-        return n > 0 ? -EINVAL : 0;
-}
-
-/* As nodeadm without --config-cache it asks again, like nodeadm: a person is testing. Its units name a
- * cache. */
-static bool remembers(const Run *run) {
-        return run_changes_machine(run) && (run->cache || run->options.name == PROGRAM_NODESTRAP);
+        return diag_judge(diag);
 }
 
 /* Only the metadata service knows the instance, also with a file as source. */
@@ -165,12 +149,13 @@ static void open_imds(Run *run) {
         run->imds = imds_new(0);
         if (run_is_by_hand(run))
                 imds_take_refusal(run->imds);
-        if (remembers(run) && kept_read(run->root, kept) >= 0 && kept->answers)
+        /* as nodeadm without --config-cache it asks again: a person is testing, and its units name one */
+        bool recalls = run_changes_machine(run) && (run->cache || run->options.name == PROGRAM_NODESTRAP);
+        if (recalls && kept_read(run->root, kept) >= 0 && kept->answers)
                 imds_recall(run->imds, kept->answers);
 }
 
-/* A boot names files and the metadata service. A command that only reads takes any source, but as nodeadm
- * those of nodeadm. */
+/* A boot names files and the metadata service. A command that only reads takes more, but not as nodeadm. */
 static SourceFlags source_flags(const Run *run) {
         SourceFlags looks = run_changes_machine(run)                   ? 0
                             : run->options.name == PROGRAM_NODESTRAP ? SOURCE_STREAMS | SOURCE_BARE
@@ -182,15 +167,12 @@ static SourceFlags source_flags(const Run *run) {
 static int read_documents(Run *run) {
         Sources *from = run->sources;
         int r = trust_load(run->root, &from->trust, &run->diag);
-        if (r >= 0)
-                r = source_read(run->root, run->options.sources, run->imds, source_flags(run), &from->blobs,
-                                &run->diag);
-        if (r >= 0)
-                r = run_enter(run, "decode");
+        THEN(r, source_read(run->root, run->options.sources, run->imds, source_flags(run), &from->blobs,
+                            &run->diag));
+        THEN(r, run_enter(run, "decode"));
         if (r >= 0 && from->trust)
                 r = signatures_verify(&from->blobs, from->trust, &from->signatures, &run->diag);
-        if (r >= 0)
-                r = source_decode(&from->blobs, &from->documents, &run->diag);
+        THEN(r, source_decode(&from->blobs, &from->documents, &run->diag));
         return r < 0 ? r : run_enter(run, "validate");
 }
 
@@ -222,8 +204,6 @@ int run_load_config(Run *run) {
         return run->options.strict ? promote_warnings(&run->diag) : r;
 }
 
-/* ---- plan ---- */
-
 /* nodeadm puts all of "default" into its own environment before its first EC2 request. This takes over what
  * our requests and files need: proxies, settings of the AWS SDKs, and the place of the image credential
  * provider. It leaves out the place of the metadata service: the configuration came from there, and the
@@ -231,11 +211,9 @@ int run_load_config(Run *run) {
 static bool is_adopted(const char *name) {
         static const char *const names[] = { "HTTP_PROXY",  "HTTPS_PROXY", "NO_PROXY",
                                              "http_proxy",  "https_proxy", "no_proxy",
-                                             "ECR_CREDENTIAL_PROVIDER_BIN_PATH" };
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (streq(names[i], name))
-                        return true;
-        return startswith(name, "AWS_") && !startswith(name, "AWS_EC2_METADATA_");
+                                             "ECR_CREDENTIAL_PROVIDER_BIN_PATH", NULL };
+        return strv_contains((char *const *)names, name) ||
+               (startswith(name, "AWS_") && !startswith(name, "AWS_EC2_METADATA_"));
 }
 
 static void adopt_environment(const Config *config) {
@@ -279,8 +257,7 @@ static void correct_name(Run *run) {
         if (!h->name_before || streq(h->name_before, h->instance.private_dns_name))
                 return;
         diag_warn(&run->diag, "node-name-corrected",
-                  "the node's name is %s, says EC2, and not %s, which was assumed while it did not answer: "
-                  "the config phase is done again",
+                  "EC2 names this node %s, not %s, as assumed without an answer; the config phase runs again",
                   h->instance.private_dns_name, h->name_before);
         run->options.skip_config = false;
 }
@@ -323,8 +300,8 @@ static void warn_of_gate(Run *run) {
                 if (strstr(one->phases, "devices") && streq(one->verdict, "ok"))
                         return;
         diag_warn(&run->diag, "devices-skipped",
-                  "--skip devices: kubelet is started without a look at the devices, and no run has ended "
-                  "with all of them well; without that option it waits for them");
+                  "--skip devices: kubelet starts without a check of the devices, and no run has found them "
+                  "well; without --skip devices it waits for them");
 }
 
 int run_make_plan(Run *run) {
@@ -334,18 +311,15 @@ int run_make_plan(Run *run) {
         PlanOptions options = { .plugin = (CredentialPlugin)plugin,
                                 .as_nodeadm = o->name != PROGRAM_NODESTRAP,
                                 .interfaces = o->interfaces };
-        if (r >= 0)
-                r = hash_load(&run->diag);
+        THEN(r, hash_load(&run->diag));
         if (r >= 0 && run_changes_machine(run))
                 r = take_locks(run);
-        if (r >= 0)
-                r = detect(run);
+        THEN(r, detect(run));
         if (r >= 0) {
                 correct_name(run);
                 r = run_enter(run, "plan");
         }
-        if (r >= 0)
-                r = plan_make(run->config, run->host, &options, &run->plan, &run->diag);
+        THEN(r, plan_make(run->config, run->host, &options, &run->plan, &run->diag));
         if (r < 0)
                 return r;
         const bool skip[_PHASE_MAX] = { o->skip_config, o->skip_devices, o->skip_run };

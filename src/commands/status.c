@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `nodestrap status`: what this boot did and is doing, as text, JSON, picture, metrics or bundle. */
-#include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
 
@@ -28,8 +27,7 @@ int command_status(Run *run) {
         if (run->options.follow)
                 return status_follow(run);
         int r = status_now(run->root, false, &status, &run->diag);
-        if (r >= 0)
-                r = status_print(run, &status);
+        THEN(r, status_print(run, &status));
         if (r >= 0 && run->options.exit_code) {
                 run->reported = true;
                 run->exit_code = status_exit(&status);

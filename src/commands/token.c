@@ -3,7 +3,6 @@
  * find the caller (https://kubernetes.io/docs/reference/config-api/client-authentication.v1/). It has the
  * bytes of the AWS CLI at the same second with the same credentials, so that all its readers can read this
  * (tests/boot/token-equality.sh). Nothing is kept: kubelet asks every 14 minutes and after each 401. */
-#include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
 
@@ -33,7 +32,7 @@ static const char *find_version(void) {
                 if (streq(versions[i], asked))
                         return versions[i];
         log_warning(
-                "KUBERNETES_EXEC_INFO asks for no version of ExecCredential that is known here; it gets %s.",
+                "KUBERNETES_EXEC_INFO asks for an unknown version of ExecCredential; the answer is %s.",
                 versions[0]);
         return versions[0];
 }
@@ -61,13 +60,13 @@ static int check_cluster(const Options *o, Diag *diag) {
         const char *cluster = o->cluster_id ?: o->cluster_name;
         if (!cluster || (o->cluster_id && o->cluster_name))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "token takes one of --cluster-name NAME and --cluster-id ID");
+                                  "token needs either --cluster-name NAME or --cluster-id ID");
         if (!is_cluster(cluster))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "the name of the cluster is empty, or has characters that none has");
+                                  "the cluster name is empty, or has a control character");
         if (o->role_arn && !*o->role_arn)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--role-arn is empty; without it the token is that of this instance");
+                                  "--role-arn is empty; leave it out for the role of this instance");
         return 0;
 }
 

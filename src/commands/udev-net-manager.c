@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap udev-net-manager`: a network interface came or went. facts → judge → plan (nic/net-event.h)
- * → apply. */
-#include "commands/commands.h"
+ * `nodestrap udev-net-manager`: an interface came or went. facts → judge → plan (nic/net-event.h) →
+ * apply. */
 #include "commands/output.h"
 #include "commands/run.h"
 
@@ -25,39 +24,32 @@ static int carry_out(Run *run) {
         return apply_plan(run->root, run->plan, run->results, &run->diag);
 }
 
-static size_t count_removed(const Results *r) {
-        size_t n = 0;
-        for (size_t i = 0; i < r->n; i++)
-                n += r->items[i].outcome == OUTCOME_DONE && r->items[i].action->type == ACTION_REMOVE_FILE &&
-                     startswith(r->items[i].action->target, NETWORK_DIR "/");
-        return n;
-}
-
 static void tell(const NetEvent *e, const Results *r) {
         const Interface *i = e->facts.interface;
         const Eni *eni = eni_find(&e->snapshot.enis, i->mac);
         Manager manager = net_event_manager(e, i);
-        size_t done = results_count(r, OUTCOME_DONE), removed = count_removed(r);
-        if (manager == MANAGER_CNI && removed > 0)
-                log_info("%s (%s): the CNI's; what systemd-networkd managed by this name is removed (%zu "
-                         "files and links).",
+        size_t done = results_count(r, OUTCOME_DONE), same = results_count(r, OUTCOME_UNCHANGED), removed = 0;
+        for (size_t k = 0; k < r->n; k++)
+                removed += r->items[k].outcome == OUTCOME_DONE &&
+                           r->items[k].action->type == ACTION_REMOVE_FILE &&
+                           startswith(r->items[k].action->target, NETWORK_DIR "/");
+        if (manager == MANAGER_CNI)
+                log_info("%s (%s): the CNI manages it; removed files and links of systemd-networkd: %zu.",
                          e->name, i->mac, removed);
-        else if (manager == MANAGER_CNI)
-                log_info("%s (%s): the CNI's; nothing is configured here.", e->name, i->mac);
         else if (streq(i->mac, e->snapshot.enis.primary))
-                log_info("%s (%s): systemd-networkd's, the primary one; %zu done, %zu unchanged.", e->name,
-                         i->mac, done, results_count(r, OUTCOME_UNCHANGED));
+                log_info("%s (%s): systemd-networkd manages it, primary interface; %zu done, %zu unchanged.",
+                         e->name, i->mac, done, same);
         else if (eni)
-                log_info("%s (%s): systemd-networkd's, card %d, device %d; %zu done, %zu unchanged.", e->name,
-                         i->mac, MAX(eni->card, 0), eni->device, done, results_count(r, OUTCOME_UNCHANGED));
+                log_info("%s (%s): systemd-networkd manages it, card %d, device %d; %zu done, %zu unchanged.",
+                         e->name, i->mac, MAX(eni->card, 0), eni->device, done, same);
 }
 
 static int check_words(const Options *o, Diag *diag) {
         if (!o->interface || !interface_name_is_valid(o->interface))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "%s: udev-net-manager takes --action add or remove, and --interface NAME",
-                                  o->interface && *o->interface ? "no interface can have that name"
-                                                                : "the name of the interface is missing");
+                                  "--interface %s; udev-net-manager takes --action add or remove, and "
+                                  "--interface NAME",
+                                  o->interface && *o->interface ? "has an impossible name" : "is missing");
         if (!o->action || (!streq(o->action, "add") && !streq(o->action, "remove")))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE, "--action takes add or remove%s%s%s",
                                   o->action ? ", not \"" : "", o->action ?: "", o->action ? "\"" : "");

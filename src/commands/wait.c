@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap wait`: has this node joined its cluster? kubelet files and the role of the instance → the
- * answer of the API server. */
-#include "commands/commands.h"
-#include "commands/hide.h"
+ * `nodestrap wait`: has this node joined its cluster? kubelet files, instance role → the API server
+ * answer. */
 #include "commands/run.h"
 
 #include "apply/identity.h"
@@ -28,15 +26,15 @@ static void take_refusal(const Root *root, const Diag *diag, JoinOutcome *outcom
         _free_ char *text =
                 error ? diagnostic_format(error) : xstrdup("the kubeconfig cannot be read");
         outcome->cause = stop_signal() ? CAUSE_INTERRUPTED : error ? error->cause : CAUSE_INTERNAL;
-        outcome->text = xasprintf("%s%s", text, outlook_has_init(root) ? "; an init has not ended yet" : "");
+        outcome->text = xasprintf("%s%s", text, outlook_has_init(root) ? "; an init is still running" : "");
 }
 
 /* Without the report, the user learns of a failed init only at the deadline. */
 static void tell_reader(const Root *root) {
         _cleanup_(status_done) Status status = {};
         if (status_read(root, &status) == -EACCES)
-                log_warning(REPORT_STATUS " is for root and who may read the journal: whether nodestrap init "
-                                          "has failed is not seen here; sudo nodestrap wait sees it.");
+                log_warning(REPORT_STATUS " is not readable, so a failed init stays unseen: sudo nodestrap "
+                            "wait sees it.");
 }
 
 static int read_access(const Root *root, uint64_t deadline_usec, KubeAccess *ret, Diag *diag) {
@@ -46,8 +44,7 @@ static int read_access(const Root *root, uint64_t deadline_usec, KubeAccess *ret
                 if (r >= 0 || !at_work || stop_signal() || now_usec() >= deadline_usec)
                         return r;
                 if (!told)
-                        log_info("Nothing says yet how to reach a cluster; waiting for the init that is at "
-                                 "work.");
+                        log_info("No kubeconfig yet; waiting for nodestrap init, which is running.");
                 diag_done(diag);
                 sleep_usec(PAUSE_USEC);
         }

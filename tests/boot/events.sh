@@ -30,7 +30,7 @@ try "both verdicts wait, in their order" is "$(wc -l <out/notices)" 2
 # The phase of the devices, but where the run phase has them first.
 try "the first one says what comes" sh -c "sed -n 1p out/notices | grep -E '^NodestrapFailed ESYSCTL at set-sysctl:net.ipv4.no_such_setting: .*; (the run phase tries this again before it starts kubelet|kubelet was not started)$'"
 try "the last one, what became of the node" sh -c "sed -n 2p out/notices | grep -E '^NodestrapFailed ESYSCTL at .*; kubelet was not started$'"
-try "the journal has why it waits" in_journal 'The cluster has not heard of NodestrapFailed yet \((EAPINAME|EAPIROUTE)\): '
+try "the journal has why it waits" in_journal 'Event NodestrapFailed is not sent yet \((EAPINAME|EAPIROUTE)\): '
 
 # A shutdown ends it at once, as well
 systemctl stop nodestrap-event.path nodestrap-event.service

@@ -76,7 +76,7 @@ try "one without the devices, which were well" without_devices
 try "is nothing to tell" no grep devices-skipped out/without
 rm /run/nodestrap/status.json
 try "where nobody knows of them" without_devices
-try "kubelet's gate is said to be open" grep -q 'devices-skipped: --skip devices: kubelet is started without' out/without
+try "kubelet's gate is said to be open" grep -q 'devices-skipped: --skip devices: kubelet starts without' out/without
 
 spec hold net.ipv4.no_such_setting
 try "failurePolicy: hold makes a failure of it" no again

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../mock/bad.sh"
 good | sed -e '/InstanceIdNodeName/d' -e 's/^  instance:/&\n    strictNodeName: true/' >"$tmp/strict"
 good | sed 's|^  instance:|&\n    storage: {volumes: [{device: /dev/xvdb, mountTarget: /data, fsType: xfs}]}|' >"$tmp/volume"
-status=$root/run/nodestrap/status.json cloud=$root/run/cloud-init/status.json next='the next one begins in'
+status=$root/run/nodestrap/status.json cloud=$root/run/cloud-init/status.json next='the next try begins in'
 fresh() { machine && echo i-0f1e2d3c4b5a69788 >"$root/sys/devices/virtual/dmi/id/board_asset_tag"; }
 with() { mock --imds "$fixtures/imds-m5" --ec2-listen 127.0.0.1:0 --user-data "$tmp/strict" "$@"; }
 # As systemd starts it for a unit: the variable has the number of its own process.

@@ -225,6 +225,6 @@ ok 'and shows no secret' silent
 : >"$tmp/user-data"
 init --config-cache "$cache"
 ok 'without user data the cached configuration is used' same_word $code 0
-ok 'which is said' says "config-from-cache: no source holds a NodeConfig; $cache is used instead"
+ok 'which is said' says "config-from-cache: no source has a NodeConfig; using $cache instead"
 ok 'and shows no secret' silent
 done_testing

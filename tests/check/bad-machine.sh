@@ -34,7 +34,7 @@ if [ -n "${OWN_MOUNTS-}" ]; then
         mkdir -p "$root${cache%/*}" && mount -t tmpfs -o size=16k none "$root${cache%/*}" && echo '{"spec": {}}' >"$root$cache" && cat /dev/zero >"$root${cache%/*}/filler" 2>/dev/null
         init --config-cache "$cache"
         ok 'no room for the cached configuration' same_word "$code" 0
-        ok 'no room for the cached configuration: it is said' says "$cache cannot be written; the next run asks its sources again"
+        ok 'no room for the cached configuration: it is said' says "$cache cannot be written; the next run reads its sources again"
         ok 'no room for the cached configuration: an older one does not stay' test ! -e "$root$cache"
         umount "$root${cache%/*}"
         mount -t tmpfs -o ro none "$root/run"
@@ -190,7 +190,7 @@ if [ "$(id -u)" = 0 ] && chmod 755 "$tmp" && install -m 755 "$nodestrap" "$tmp/n
         setpriv --reuid 65534 --clear-groups "$tmp/nodestrap" init 2>"$tmp/err"; code=$?
         ok 'init without root' same_word $code 2
         ok 'is refused in one line' same_word "$(cat "$tmp/err")" \
-                'nodestrap: failed (2 EUSAGE) at start: init changes the machine and needs root; plan, which shows what it would do, does not'
+                'nodestrap: failed (2 EUSAGE) at start: init changes the machine and needs root; nodestrap plan shows what it would do, without root'
 else
         skip 'init without root' 'nobody else to be'
 fi

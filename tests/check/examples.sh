@@ -78,12 +78,12 @@ written() { local name own; while read -r name own _; do [[ $name == '#'* ]] || 
 ok "the type that a file is written for has it as it is" written
 refuses() { local code=$1 sentence=$2; shift 2; example "$@"; [ $? = "$code" ] && grep -qF -- "$sentence" "$tmp/err" || { cat "$tmp/err"; return 1; }; }
 ok "a type that nobody knows gets the nearest" refuses 2 '"p5.44xlarge" is not an instance type this version knows; did you mean p5.48xlarge?' p5.44xlarge
-ok "no type gets one" refuses 2 'as in nodestrap config example p5.48xlarge'
+ok "no type gets one" refuses 2 'config example takes one instance type: nodestrap config example p5.48xlarge'
 ok "two are one too many" refuses 2 'takes one instance type' p5.48xlarge p4d.24xlarge
 echo 'p5-48xlarge.userdata p5.48xlarge' >"$root/usr/lib/nodestrap/examples/types"
-ok "a list without a line for it is told" refuses 12 '/usr/lib/nodestrap/examples/types names no file for m5.large' m5.large
+ok "a list without a line for it is told" refuses 12 '/usr/lib/nodestrap/examples/types has no file for m5.large' m5.large
 rm "$root/usr/lib/nodestrap/examples/p5-48xlarge.userdata"
-ok "so is a file that is missing" refuses 12 "/usr/lib/nodestrap/examples/p5-48xlarge.userdata below $root cannot be read: No such file or directory; the package brings it, and the sources have it in conf/examples" p5.48xlarge
+ok "so is a file that is missing" refuses 12 "/usr/lib/nodestrap/examples/p5-48xlarge.userdata below $root cannot be read: No such file or directory; install the package, or see conf/examples of the sources" p5.48xlarge
 
 # ---- recipes ----
 mkdir "$tmp/bin"; ln -s "$nodestrap" "$tmp/bin/nodestrap"

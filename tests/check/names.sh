@@ -67,7 +67,7 @@ ok "so does that of a command" eval 'called nodeadm-internal 0 udev-net-manager 
 ok "alone it tells what to type" called nodeadm-internal 2
 ok "an option that nobody knows" called nodeadm-internal 2 udev-net-manager --no-such
 ok "a word too many" called nodeadm-internal 2 udev-net-manager ens6
-ok "no interface" eval 'called nodeadm-internal 1 udev-net-manager --action add && says "the name of the interface is missing"'
+ok "no interface" eval 'called nodeadm-internal 1 udev-net-manager --action add && says "--interface is missing"'
 ok "an action that nobody knows" eval 'called nodeadm-internal 1 udev-net-manager -a frob -i ens6 && says "not \"frob\""'
 mkdir -p "$tmp/empty/sys/class/net"
 while IFS= read -r words; do
@@ -81,7 +81,7 @@ udev-net-manager -action remove -interface=ens6
 -d udev-net-manager -i=ens6 -a=remove
 END
 ok "what is not there cannot be added" called nodeadm-internal 1 udev-net-manager -a add -i ens6 --root "$tmp/empty"
-ok "which says the line that others read, with the cause" says "failed (1 EINTERFACE) at interface: ens6: there is no network interface of this name"
+ok "which says the line that others read, with the cause" says "failed (1 EINTERFACE) at interface: ens6: no network interface has this name"
 ok "under our own name that is the exit status" called nodestrap 32 udev-net-manager -a add -i ens6 --root "$tmp/empty"
 ok "and a command line that is none another" called nodestrap 2 udev-net-manager -a frob -i ens6
 for name in .. a/b 'a b' sixteen-letters- a:b ''; do ok "no interface is called \"$name\"" called nodestrap 2 udev-net-manager --action remove --interface "$name"; done
@@ -199,7 +199,7 @@ echo '#!/bin/sh' >"$tmp/shell"
 mock --imds "$here/../fixtures/imds-m5" --user-data "$tmp/shell" --ec2-listen 127.0.0.1:0
 fresh
 ok "where no source has a NodeConfig the cached one is used" init --skip run
-ok "which is told, too" says 'no source holds a NodeConfig'
+ok "which is told, too" says 'no source has a NodeConfig'
 ok "with its settings" grep -q 'maxPods": 42' "$tmp/root/etc/kubernetes/kubelet/config.json"
 rm -r "$tmp/root/run"
 status_wanted=10 ok "without one there is nothing to do" init --skip run

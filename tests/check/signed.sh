@@ -65,7 +65,7 @@ kept() { "$nodestrap" config sign -k "$tmp/ours.pem" -c "file://$tmp/message" 2>
 ok 'a message gets a part more and stays what it was' kept
 whole() { gzip -9 <"$tmp/user-data" >"$tmp/packed" && verify -k "$tmp/ours.pub" -c "file://$tmp/packed" && base64 "$tmp/user-data" >"$tmp/packed" && verify -k "$tmp/ours.pub" -c "file://$tmp/packed"; }
 ok 'compressed or encoded as a whole it counts, too' whole
-checked() { "$nodestrap" config check -c "file://$tmp/user-data" 2>"$tmp/err" && says 'bears a signature, which nobody looks at here'; }
+checked() { "$nodestrap" config check -c "file://$tmp/user-data" 2>"$tmp/err" && says 'has a signature, which this machine does not check'; }
 [ -e /etc/nodestrap/trusted.d ] || ok 'config check says where nobody looks at it' checked
 
 # ---- what is not signed ----
@@ -73,16 +73,16 @@ checked() { "$nodestrap" config check -c "file://$tmp/user-data" 2>"$tmp/err" &&
 cannot() { local words=$1; shift; ! "$nodestrap" config sign "$@" >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/out" ] && says "$words"; }
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$tmp/rsa.pem" -out "$tmp/aws.crt" -subj '/CN=ec2' -days 1 2>/dev/null
 openssl pkey -in "$tmp/ours.pem" -aes256 -passout pass:CANARYpass -out "$tmp/locked.pem"
-ok 'no key' cannot 'takes -k KEY.pem' -c "file://$tmp/config"
+ok 'no key' cannot 'needs a private key: -k KEY.pem' -c "file://$tmp/config"
 ok 'a key of RSA' cannot 'it is no private key of Ed25519' -k "$tmp/rsa.pem" -c "file://$tmp/config"
 ok 'a public one' cannot 'it is no private key of Ed25519' -k "$tmp/ours.pub" -c "file://$tmp/config"
 ok 'one with a passphrase' cannot 'it has a passphrase' -k "$tmp/locked.pem" -c "file://$tmp/config"
 ok 'one that is not there' cannot 'No such file' -k "$tmp/none.pem" -c "file://$tmp/config"
-ok 'the user data of this instance' cannot 'takes -c file://PATH' -k "$tmp/ours.pem"
+ok 'the user data of this instance' cannot 'name a file that you vouch for, -c file://PATH' -k "$tmp/ours.pem"
 ok 'what is signed' cannot 'is signed already' -k "$tmp/ours.pem" -c "file://$tmp/user-data"
 ok 'another cluster' cannot 'the configuration is for the cluster demo' -k "$tmp/ours.pem" -c "file://$tmp/config" --cluster other
-ok 'no account' cannot '--account: "12" cannot be the id' -k "$tmp/ours.pem" -c "file://$tmp/config" --account 12
-ok 'no region' cannot '--region: "us west" cannot be' -k "$tmp/ours.pem" -c "file://$tmp/config" --region 'us west'
+ok 'no account' cannot '--account "12": an AWS account id has 12 digits' -k "$tmp/ours.pem" -c "file://$tmp/config" --account 12
+ok 'no region' cannot '--region "us west": not a valid name' -k "$tmp/ours.pem" -c "file://$tmp/config" --region 'us west'
 ok 'no number' cannot '--serial takes a number' -k "$tmp/ours.pem" -c "file://$tmp/config" --serial -1
 good | sed 's/^  cluster/  : cluster/' >"$tmp/broken"
 ok 'no YAML' cannot 'not YAML' -k "$tmp/ours.pem" -c "file://$tmp/config" -c "file://$tmp/broken"

@@ -77,7 +77,7 @@ endpoint=$AWS_EC2_METADATA_SERVICE_ENDPOINT
 echo QEMU >"$vendor"; typed config check
 ok "with an endpoint variable the service is asked anywhere" ends 0 "The configuration is valid."
 unset AWS_EC2_METADATA_SERVICE_ENDPOINT; typed plan
-ok "elsewhere than on EC2 plan says what to type" ends 12 "no configuration: this machine is not an EC2 instance (/sys/devices/virtual/dmi/id/sys_vendor: QEMU), so it has no user data; name a file: nodestrap plan -c file://PATH"
+ok "elsewhere than on EC2 plan says what to type" ends 12 "no configuration: this machine is not an EC2 instance (/sys/devices/virtual/dmi/id/sys_vendor: QEMU) and has no user data; name a file: nodestrap plan -c file://PATH"
 export AWS_EC2_METADATA_SERVICE_ENDPOINT=$endpoint
 mock --imds "$fixtures/imds-m5" --user-data "$tmp/user-data" --fault imds:status=403@/latest/api/token
 typed config check

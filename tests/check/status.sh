@@ -83,7 +83,7 @@ ok 'explain prints the entry of a code' eval 'explain EFABRIC && head -n 1 "$tmp
 ok 'in whatever case' eval 'explain efabric && shows "^EFABRIC \(33\)"'
 ok 'of a warning, and of a key' eval 'explain plan-differs hugePages.mode && shows "^plan-differs$" && shows "^spec.instance.hugePages.mode$" && shows "^    mode: auto$"'
 ok 'a word that is not one gets the nearest' eval '! explain EFABRC && says "\"EFABRC\" is neither a code nor a key; did you mean EFABRIC;"'
-ok 'without a word it says what it takes' eval '! explain && says "as in nodestrap explain EFABRIC"'
+ok 'without a word it says what it takes' eval '! explain && says "nodestrap explain EFABRIC"'
 ok 'where the texts are not installed, where they are' eval '! "$nodestrap" explain --root "$tmp/none" EFABRIC 2>"$tmp/err" && says "/usr/lib/nodestrap/explain cannot be read: No such file or directory"'
 every() { local code; for code in $(sed -n 's/^\.BR \(E[A-Z0-9]*\) " ([0-9]*)"$/\1/p' "$here/../../debian/nodestrap-codes.7"); do explain "$code" && grep -q '^    [^ ]' "$tmp/out" || { echo "$code"; return 1; }; done; }
 ok 'every code of codes(7) has an entry' every

@@ -125,13 +125,13 @@ for v in v1 v1beta1 v1alpha1; do
 done
 for text in "$(info v2)" 'not JSON' '[]' '{}' '{"apiVersion": 1}' '"client.authentication.k8s.io/v1"'; do
         ok "v1beta1 where KUBERNETES_EXEC_INFO is $text" version "$text" v1beta1
-        ok 'with a word about it' says 'warning: KUBERNETES_EXEC_INFO asks for no version of ExecCredential that is known here'
+        ok 'with a word about it' says 'warning: KUBERNETES_EXEC_INFO asks for an unknown version of ExecCredential'
 done
 vars=("${environment[@]}" AWS_REGION=us-west-2)
-ok 'no cluster is a mistake' fails 2 EUSAGE 'token takes one of --cluster-name NAME and --cluster-id ID'
-ok 'two are' fails 2 EUSAGE 'token takes one of' --cluster-name a --cluster-id b
-ok 'an empty name is' fails 2 EUSAGE 'the name of the cluster is empty' --cluster-name ''
-ok 'a line end in it is' fails 2 EUSAGE 'has characters that none has' --cluster-name $'a\nx-k8s-aws-id: b'
+ok 'no cluster is a mistake' fails 2 EUSAGE 'token needs either --cluster-name NAME or --cluster-id ID'
+ok 'two are' fails 2 EUSAGE 'token needs either' --cluster-name a --cluster-id b
+ok 'an empty name is' fails 2 EUSAGE 'the cluster name is empty' --cluster-name ''
+ok 'a line end in it is' fails 2 EUSAGE 'has a control character' --cluster-name $'a\nx-k8s-aws-id: b'
 ok 'an empty role is' fails 2 EUSAGE '--role-arn is empty' --cluster-name demo --role-arn ''
 ok '--root is not for it' fails 2 EUSAGE 'token does not take --root' --cluster-name demo --root /
 ok 'nor is its own for others' eval '! "$nodestrap" plan --cluster-name demo 2>"$tmp/err" && says "plan does not take --cluster-name"'

@@ -291,13 +291,13 @@ done
 fresh beside; kube --play ready; machine "https://$kube"; mkdir "$d/root/run/nodestrap"; mv "$d/root/var/lib/kubelet/kubeconfig" "$d"; mkfifo "$d/held" "$d/told" "$d/end"
 flock "$d/root/run/nodestrap/lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/held" "$d/end" & read -r _ <"$d/held"
 (exec "$nodestrap" wait --root "$d/root" --timeout 60s) 2>"$d/told" >"$d/out" & pid=$!
-while read -r line; do echo "$line" >>"$d/err"; case $line in *"Nothing says yet"*) mv "$d/kubeconfig" "$d/root/var/lib/kubelet/"; echo >"$d/end";; esac; done <"$d/told"
+while read -r line; do echo "$line" >>"$d/err"; case $line in *"No kubeconfig yet"*) mv "$d/kubeconfig" "$d/root/var/lib/kubelet/"; echo >"$d/end";; esac; done <"$d/told"
 wait $pid; echo $? >"$d/rc"
 ok "a kubeconfig that an init is about to write is waited for" exits 0
 fresh unwritten; mkdir -p "$d/root/run/nodestrap"; mkfifo "$d/held" "$d/told" "$d/end"
 flock "$d/root/run/nodestrap/lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/held" "$d/end" & read -r _ <"$d/held"
 wait_for --timeout 300ms; echo >"$d/end"
-ok "until the deadline" eval 'fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig" && ends "; an init has not ended yet"'
+ok "until the deadline" eval 'fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig" && ends "; an init is still running"'
 
 of system-ca
 if [ -e "$d/rc" ]; then

@@ -19,7 +19,7 @@ latency() { python3 - <<'END'
 import json, subprocess
 entries = [json.loads(l) for l in subprocess.run(['journalctl', '-b', '-o', 'json', '--no-pager'], capture_output=True, text=True).stdout.splitlines()]
 at = lambda e: int(e['__MONOTONIC_TIMESTAMP']) / 1e6
-told = [at(e) for e in entries if 'has heard it' in str(e.get('MESSAGE'))]
+told = [at(e) for e in entries if 'Sent to cluster' in str(e.get('MESSAGE'))]
 print('#', [round(t - at(v), 2) for v, t in zip([e for e in entries if e.get('NODESTRAP_VERDICT') == 'failed'], told)], 's from a verdict to its Event')
 END
 }

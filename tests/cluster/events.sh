@@ -35,7 +35,7 @@ try "nothing of it says how the cluster is reached" no test -e root/var/lib/kube
 try "it has left one notice" is "$(waiting)" 1
 try "for root alone" is "$(stat -c %a $spool $spool/* | xargs)" "700 600"
 try "which is sent" send
-try "at the first attempt" is "$(sed 's/, Event .*//' sent)" "nodestrap: Cluster training has heard it: NodestrapFailed"
+try "at the first attempt" is "$(sed 's/, Event .*//' sent)" "nodestrap: Sent to cluster training: NodestrapFailed"
 try "and is gone" is "$(waiting)" 0
 try "the Event is about the Node, as kubelet's are" has NodestrapFailed .involvedObject "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"$NODE\",\"uid\":\"$NODE\"}"
 try "it is a warning" has NodestrapFailed .type Warning
@@ -106,7 +106,7 @@ ill
 away() {
         local before; before=$(event NodestrapFailed .count); : >sent
         $3 >/dev/null; run_fails; send & local pid=$! end=$((SECONDS + 60)) rc
-        until grep -q "has not heard of NodestrapFailed yet ($2)" sent 2>/dev/null; do
+        until grep -q "Event NodestrapFailed is not sent yet ($2)" sent 2>/dev/null; do
                 kill -0 $pid 2>/dev/null && [ $SECONDS -lt $end ] || { $4; wait $pid; try "$1: is named $2" cat sent /dev/null/none; return; }
                 sleep 0.05
         done
@@ -129,7 +129,7 @@ own_way() {
         local pid; timeout 100 "$NODESTRAP" send-events --root root 2>sent & pid=$!
         until [ "$(waiting)" -lt 2 ]; do kill -0 $pid || return; sleep 0.05; done
         kill $pid; wait $pid
-        grep -q 'has not heard of NodestrapFailed yet' sent && grep -q 'has heard it: NodestrapFailed' sent && rm $spool/*
+        grep -q 'Event NodestrapFailed is not sent yet' sent && grep -q 'Sent to cluster training: NodestrapFailed' sent && rm $spool/*
 }
 HTTPS_PROXY=http://127.0.0.1:9 run_fails; run_fails
 try "a notice without a proxy goes without one, also behind one whose proxy is away" own_way
@@ -138,7 +138,7 @@ answers() { grep -cE '^[0-9]+ (POST|PATCH)$' "$CLUSTER/log/front"; }
 rounds() {
         local before pid; before=$(answers); : >sent
         run_fails; config_fails; devices_fail; timeout 100 "$NODESTRAP" send-events --root root 2>sent & pid=$!
-        until grep -q 'has not heard of NodestrapFailed yet (EAPIERROR)' sent; do kill -0 $pid || return; sleep 0.05; done
+        until grep -q 'Event NodestrapFailed is not sent yet (EAPIERROR)' sent; do kill -0 $pid || return; sleep 0.05; done
         run_fails
         until [ "$(answers)" -ge $((before + 2)) ]; do kill -0 $pid || return; sleep 0.05; done
         kill $pid; wait $pid
@@ -216,7 +216,7 @@ ln -s /dev/zero $spool/6; mkfifo $spool/7; : >$spool/.half-written.tmp
 for n in {10..40}; do printf '{"reason": "NodestrapFailed", "warning": true, "message": "number %s", "key": "key-%s", "time": "2026-01-02T03:04:05Z"}' "$n" "$n" >"$spool/000000000000000000$n.1"; done
 try "beside rubbish, and many" send
 try "all of them are told" is "$(($(told NodestrapFailed)))" 32
-try "the rubbish is named" is "$(grep -c 'is no notice for the cluster' sent)" 8
+try "the rubbish is named" is "$(grep -c 'is not a notice for the cluster' sent)" 8
 try "and gone, but for what is being written" is "$(ls -A $spool)" .half-written.tmp
 try "what is remembered does not grow" python3 -c 'import json; assert len(json.load(open("root/var/lib/nodestrap/events.json"))) == 32'
 echo '{"reason": "NodestrapFailed", "time": "2026-01-02T03:04:05Z", "message": "m", "key": "k", "given": true, "access": {"server": "http://10.0.2.100:6443", "args": ["--cluster-name", "training"], "node": "n"}}' >$spool/00000000000000000001.1
