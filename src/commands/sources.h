@@ -6,7 +6,7 @@
 #include "source/binding.h"
 #include "source/source.h"
 
-/* Facts that one phase keeps in /run (0600), so that the next phase of the boot asks nothing again. */
+/* Facts that one phase keeps in /run (0600), so that the next phase asks nothing again (boot-facts.c). */
 #define KEPT_FILE RUN_DIR "/facts.json"
 
 typedef struct Kept {
