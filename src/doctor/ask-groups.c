@@ -72,9 +72,8 @@ static int group_make(Ask *a, const char *kind, const char *path) {
                     *base = xasprintf("%s%s", top, two ? "" : path);
         if (root_exists(root, top) <= 0 || a->n_groups == ARRAY_SIZE(a->groups))
                 return 0;
-        if (root_exists(root, base) <= 0) {
+        if (root_exists(root, base) <= 0)
                 RENEW(base, xstrdup(top));
-        }
         stale_remove(root, base);
         char *own = xasprintf("%s/" GROUP "%d.%llu", base, (int)getpid(), (unsigned long long)now_usec());
         Group *group = &a->groups[a->n_groups++];
@@ -92,22 +91,21 @@ static int group_make(Ask *a, const char *kind, const char *path) {
 }
 
 int ask_groups_make(Ask *a) {
-        static const char help[] = "give this container some that it can write to, or ask on a machine";
+        static const char help[] = "give this container writable control groups, or use --ask on a machine";
         _free_ char *text = NULL;
         int r = root_read(a->image->root, "/proc/self/cgroup", 1 << 16, &text, NULL);
-        for (char *rest = text, *line = strsep(&rest, "\n"); r >= 0 && line && *line;
-             line = strsep(&rest, "\n")) {
-                char *path = line;
+        char *rest = text;
+        for (char *path = strsep(&rest, "\n"); r >= 0 && path && *path; path = strsep(&rest, "\n")) {
                 (void)strsep(&path, ":");
                 const char *kind = strsep(&path, ":");
                 if (path)
                         r = group_make(a, kind, streq(path, "/") ? "" : path);
         }
         if (r < 0 && a->n_groups > 0)
-                a->why = xasprintf("the control group %s cannot be made: %s; %s",
+                a->why = xasprintf("the control group %s cannot be created: %s; %s",
                                    a->groups[a->n_groups - 1].own, strerror(-r), help);
         else if (r >= 0 && a->n_groups == 0)
-                a->why = xasprintf(CGROUPS " shows none of the control groups of this process; %s", help);
+                a->why = xasprintf(CGROUPS " has none of the control groups of this process; %s", help);
         return a->why && r >= 0 ? -ENOENT : r;
 }
 

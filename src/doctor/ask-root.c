@@ -2,6 +2,7 @@
  * The root of the daemons that doctor starts: the machine read-only, memory where they write, the planned
  * files. */
 #include "doctor/ask.h"
+#include "doctor/look.h"
 
 #include "base/paths.h"
 #include "base/run.h"
@@ -27,6 +28,10 @@ static int put(const char *path, const void *data, size_t size, mode_t mode) {
         return fd >= 0 && write(fd, data, size) == (ssize_t)size && fchmod(fd, mode) == 0 ? 0 : -errno;
 }
 
+static int cover_whole(const char *path) {
+        return mount("nodestrap", path, "tmpfs", 0, "mode=0755");
+}
+
 /* Makes a writable directory; covers a read-only one with a tmpfs. */
 static int cover(const char *path) {
         _free_ char *part = xstrdup(path);
@@ -36,7 +41,7 @@ static int cover(const char *path) {
                 if (mkdir(part, 0755) < 0 && errno == EROFS) {
                         char *last = strrchr(part, '/');
                         *last = 0;
-                        int r = streq(part, "/usr") ? -1 : mount("nodestrap", part, "tmpfs", 0, "mode=0755");
+                        int r = streq(part, "/usr") ? -1 : cover_whole(part);
                         *last = '/';
                         if (r < 0 || mkdir(part, 0755) < 0)
                                 return -errno;
@@ -45,10 +50,7 @@ static int cover(const char *path) {
                         break;
                 *slash = '/';
         }
-        return access(path, W_OK) == 0 || errno != EROFS ||
-                               mount("nodestrap", path, "tmpfs", 0, "mode=0755") == 0
-                       ? 0
-                       : -errno;
+        return access(path, W_OK) == 0 || errno != EROFS || cover_whole(path) == 0 ? 0 : -errno;
 }
 
 static int show_entry(const char *name) {
@@ -59,8 +61,7 @@ static int show_entry(const char *name) {
                 return 0;
         if (S_ISLNK(st.st_mode))
                 return readlink(from, target, sizeof target - 1) < 0 || symlink(target, to) < 0 ? -errno : 0;
-        static const char *const entries[] = { "etc", "proc", "run", "sys", "tmp", NULL };
-        bool ours = strv_contains((char *const *)entries, name);
+        bool ours = ONE_OF(name, "etc", "proc", "run", "sys", "tmp");
         return mkdir(to, 0755) < 0 || (!ours && mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0) ? -errno
                                                                                                    : 0;
 }
@@ -90,8 +91,7 @@ static int write_planned(Ask *a) {
                 if (file->type != ACTION_WRITE_FILE)
                         continue;
                 _free_ char *content = xmemdup(file->file.content, file->file.size),
-                            *parent = xstrndup(file->target,
-                                               (size_t)(strrchr(file->target, '/') - file->target));
+                            *parent = parent_of(file->target);
                 char *at = streq(file->target, CONTAINERD_CONFIG) ? content : NULL;
                 while (at && (at = strstr(at, by_systemd)))     /* of the same length */
                         memcpy(at, "SystemdCgroup=false ", strlen(by_systemd));
@@ -120,14 +120,13 @@ static int close_mounts(Ask *a) {
         if (syscall(SYS_mount_setattr, AT_FDCWD, "/", 0x8000 /* AT_RECURSIVE */, &closed, sizeof closed) >= 0)
                 return 0;
         if (errno == EINVAL)            /* mount_setattr(2) */
-                a->why = xstrdup("/ is not a mount, as in a chroot whose directory is not one; mount --bind "
-                                 "DIR DIR before chroot DIR");
+                a->why = xstrdup("/ is not a mount point; run mount --bind DIR DIR before chroot DIR");
         return -errno;
 }
 
 static int make_root(Ask *a) {
         _strv_ char **names = NULL;
-        int r = mount("nodestrap", SPACE, "tmpfs", 0, "mode=0755") < 0 ? -errno : 0;
+        int r = cover_whole(SPACE) < 0 ? -errno : 0;
         THEN(r, root_list(a->image->root, "/", &names));
         for (char **name = names; r >= 0 && name && *name; name++)
                 r = show_entry(*name);
@@ -139,12 +138,11 @@ static int copy_settings(Ask *a) {
         _cleanup_(child_result_done) ChildResult copied = {};
         int r = child_run_until(cp, a->end_usec - TELL_USEC, -1, 0, &copied);
         if (r >= 0 && copied.timed_out)
-                a->why = xstrdup("cp -a /etc/. does not end; look for a file system there that does not "
-                                 "answer");
+                a->why = xstrdup("cp -a /etc/. hangs; look for a file system there that does not answer");
         else if (r >= 0 && copied.status != 0) {
                 const char *last = strrchr(copied.errors, '\n');
                 last = last ? last + 1 : copied.errors;
-                a->why = xasprintf("cp -a /etc/. ends with %d%s%s; correct that, and ask again",
+                a->why = xasprintf("cp -a /etc/. exits with %d%s%s; correct that and try again",
                                    copied.status, *last ? ": " : "", last);
         }
         return a->why ? -EIO : r;
@@ -159,16 +157,16 @@ static int enter_root(_unused_ Ask *a) {
 }
 
 static const struct { const char *doing; int (*step)(Ask *a); } root_steps[] = {
-        { "enter a control group",       ask_groups_enter },
-        { "make its mounts read-only",   close_mounts     },
-        { "make a root of its own",      make_root        },
-        { "copy /etc",                   copy_settings    },
-        { "enter a root of its own",     enter_root       },
-        { "show control groups",         ask_groups_show  },
-        { "show settings of the kernel", show_kernel      },
-        { "make places for the daemons", cover_places     },
-        { "write the planned files",     write_planned    },
-        { "make the groups of kubelet",  ask_groups_name  },
+        { "enter a control group", ask_groups_enter },
+        { "make its mounts read-only", close_mounts },
+        { "make a root of its own", make_root },
+        { "copy /etc", copy_settings },
+        { "enter a root of its own", enter_root },
+        { "mount control groups", ask_groups_show },
+        { "mount kernel settings", show_kernel },
+        { "make directories for the daemons", cover_places },
+        { "write the planned files", write_planned },
+        { "make the control groups of kubelet", ask_groups_name },
 };
 
 char *ask_root_make(Ask *a) {

@@ -42,13 +42,9 @@ static void ask_done(Ask *a) {
         strv_free(a->containerd);
         strv_free(a->kubelet);
         FREE_ALL(a->alpha, a->why);
-        for (size_t i = 0; i < ARRAY_SIZE(a->said); i++) {
-                close_fd(&a->said[i]);
-                close_fd(&a->told[i]);
-        }
-        for (size_t i = 0; i < 2; i++) {
-                close_fd(&a->again[i]);
-                close_fd(&a->fault[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(a->pipes); i++) {
+                close_fd(&a->pipes[i][0]);
+                close_fd(&a->pipes[i][1]);
         }
 }
 
@@ -60,18 +56,21 @@ static void loopback_up(void) {
         (void)!ioctl(fd, SIOCSIFFLAGS, &lo);
 }
 
-static void start(char *const *argv, int out) {
+/* Closes the parent's end of out. */
+static void start(char *const *argv, int *out) {
         sigset_t none;
-        if (fork() > 0)
+        if (fork() > 0) {
+                close_fd(out);
                 return;
+        }
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         for (int n = 1; n < NSIG; n++)
                 (void)!signal(n, SIG_DFL);
         int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
         dup2(in, STDIN_FILENO);
-        dup2(out, STDOUT_FILENO);
-        dup2(out, STDERR_FILENO);
+        dup2(*out, STDOUT_FILENO);
+        dup2(*out, STDERR_FILENO);
         execve(argv[0], argv, environ);
         _exit(127);
 }
@@ -79,26 +78,24 @@ static void start(char *const *argv, int out) {
 /* The first process of the namespace. A pipe without a writer shows that a daemon has ended. */
 _noreturn_ static void first_process(Ask *a) {
         char byte;
+        int again = a->pipes[START_AGAIN][0];
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        close_fd(&a->again[1]);
-        close_fd(&a->fault[0]);
+        close_fd(&a->pipes[START_AGAIN][1]);
         char *why = ask_root_make(a);
-        (void)!write(a->fault[1], why ?: ".", strlen(why ?: "."));
+        (void)!write(a->pipes[ROOT_FAULT][1], why ?: ".", strlen(why ?: "."));
         if (why)
                 _exit(1);
-        close_fd(&a->fault[1]);
+        close_fd(&a->pipes[ROOT_FAULT][1]);
         loopback_up();
         unsetenv("NOTIFY_SOCKET");
         if (a->alpha)
                 setenv("KUBELET_CONFIG_DROPIN_DIR_ALPHA", a->alpha, 1);
-        start(a->containerd, a->told[0]);
-        close_fd(&a->told[0]);
-        start(a->kubelet, a->told[1]);
-        close_fd(&a->told[1]);
-        if (read(a->again[0], &byte, 1) == 1)
-                start(a->kubelet, a->told[2]);
-        close_fd(&a->told[2]);
-        while (read(a->again[0], &byte, 1) > 0)
+        start(a->containerd, &a->pipes[CONTAINERD_SAYS][1]);
+        start(a->kubelet, &a->pipes[KUBELET_SAYS][1]);
+        if (read(again, &byte, 1) == 1)
+                start(a->kubelet, &a->pipes[KUBELET_SAYS_AGAIN][1]);
+        close_fd(&a->pipes[KUBELET_SAYS_AGAIN][1]);
+        while (read(again, &byte, 1) > 0)
                 ;
         _exit(0);
 }
@@ -190,9 +187,9 @@ static void listen_to(Ask *a, Daemon *containerd, Daemon *kubelet) {
                                 return;
                 } else if (*kubelet->fd < 0 && up) {
                         again = true;
-                        kubelet->fd = &a->said[2];
+                        kubelet->fd = &a->pipes[KUBELET_SAYS_AGAIN][0];
                         kubelet->fatal = false;
-                        (void)!write(a->again[1], "", 1);
+                        (void)!write(a->pipes[START_AGAIN][1], "", 1);
                 }
                 struct pollfd fds[] = { { .fd = *containerd->fd, .events = POLLIN },
                                         { .fd = *kubelet->fd, .events = POLLIN } };
@@ -209,35 +206,32 @@ static void conclude(const Daemon *d, Asked *ret) {
         ret->verdict = d->refuses || (d->stands && *d->fd < 0) ? CHECK_FAILED
                        : d->stands                             ? CHECK_OK
                                                                : CHECK_UNKNOWN;
-        ret->said = ret->verdict == CHECK_FAILED ? xstrdup(d->said ?: "it ends without a word")
+        ret->said = ret->verdict == CHECK_FAILED ? xstrdup(d->said ?: "it exits without a message")
                     : ret->verdict == CHECK_OK   ? NULL
-                                                 : xasprintf("it neither stands nor ends within %d s; ask "
-                                                             "again where less runs beside it",
+                                                 : xasprintf("it neither starts nor exits within %d s; try "
+                                                             "again with less load",
                                                              (int)(LIMIT_USEC / USEC_PER_SEC));
 }
 
 /* ---- the whole ---- */
 
 static int open_pipes(Ask *a) {
-        int ends[2];
-        for (size_t i = 0; i < ARRAY_SIZE(a->said); i++) {
-                if (pipe2(ends, O_CLOEXEC) < 0)
+        for (size_t i = 0; i < ARRAY_SIZE(a->pipes); i++)
+                if (pipe2(a->pipes[i], O_CLOEXEC) < 0)
                         return -errno;
-                a->said[i] = ends[0];
-                a->told[i] = ends[1];
-        }
-        return pipe2(a->again, O_CLOEXEC) < 0 || pipe2(a->fault, O_CLOEXEC) < 0 ? -errno : 0;
+        return 0;
 }
 
 /* NULL, with a->why: not found. The caller frees it. */
 static char *find_daemon(Ask *a, const char *name) {
-        _free_ char *odd = NULL, *path = program_find(a->image->root, name, &odd);
+        _free_ char *odd = NULL;
+        char *path = program_find(a->image->root, "", name, &odd);
         if (!path && !a->why)
-                a->why = odd ? xasprintf("%s cannot be executed; chmod 755 %s, or leave --ask out", odd, odd)
-                             : xasprintf("this machine has no %s in the PATH of systemd (/usr/bin and so "
-                                         "on); install it, or leave --ask out",
+                a->why = odd ? xasprintf("%s is not executable; chmod 755 %s, or omit --ask", odd, odd)
+                             : xasprintf("%s is not in the PATH of systemd; install it in /usr/bin, or omit "
+                                         "--ask",
                                          name);
-        return TAKE_PTR(path);
+        return path;
 }
 
 /* Below --v=2 kubelet does not log that it has started. */
@@ -246,8 +240,8 @@ static int command_lines(Ask *a) {
         const char *driver = json_get_text(a->config->kubelet.config, "cgroupDriver");
         _free_ char *kubelet = find_daemon(a, "kubelet"), *containerd = find_daemon(a, "containerd");
         if (!environment && !a->why)
-                a->why = xstrdup("the plan does not write " KUBELET_ENVIRONMENT ", which starts kubelet; "
-                                 "correct the NodeConfig, or leave --ask out");
+                a->why = xstrdup("the plan does not write " KUBELET_ENVIRONMENT ", which kubelet needs; "
+                                 "correct the NodeConfig, or omit --ask");
         if (a->why || !environment)
                 return -ENOENT;
         _free_ char *line = assignment_in_environment(environment->file.content, "NODEADM_KUBELET_ARGS");
@@ -269,18 +263,19 @@ static char *read_fault(Ask *a) {
         _cleanup_(text_done) Text why = {};
         char buffer[512];
         ssize_t n = 1;
-        close_fd(&a->fault[1]);
+        int fd = a->pipes[ROOT_FAULT][0];
+        close_fd(&a->pipes[ROOT_FAULT][1]);
         while (n > 0) {
-                int r = stop_wait(a->fault[0], a->end_usec);
+                int r = stop_wait(fd, a->end_usec);
                 if (r < 0 || (r == 0 && now_usec() >= a->end_usec))
-                        return xstrdup("this machine has not made its root in time; ask again where less "
-                                       "runs beside it");
-                n = r > 0 ? read(a->fault[0], buffer, sizeof buffer) : 1;
+                        return xstrdup("its root was not ready in time; try again with less load");
+                n = r > 0 ? read(fd, buffer, sizeof buffer) : 1;
                 text_add_bytes(&why, buffer, r > 0 && n > 0 ? (size_t)n : 0);
         }
         if (why.data && streq(why.data, "."))
                 return NULL;
-        return why.data ? text_take(&why) : xstrdup("its first process was killed; look for want of memory");
+        return why.data ? text_take(&why)
+                        : xstrdup("its first process was killed; look for an out-of-memory kill in dmesg");
 }
 
 /* SIGKILL does not end a process that waits for a disk. */
@@ -292,17 +287,18 @@ static void end(pid_t pid) {
 }
 
 static void ask(Ask *a, Asked ret[static 2]) {
-        _cleanup_(daemon_done) Daemon containerd = { .fd = &a->said[0] }, kubelet = { .fd = &a->said[1] };
+        _cleanup_(daemon_done) Daemon containerd = { .fd = &a->pipes[CONTAINERD_SAYS][0] },
+                                      kubelet = { .fd = &a->pipes[KUBELET_SAYS][0] };
         a->end_usec = now_usec() + LIMIT_USEC;
         pid_t pid = (pid_t)syscall(SYS_clone,
                                    CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | SIGCHLD, NULL,
                                    NULL, NULL, NULL);
         if (pid == 0)
                 first_process(a);
-        for (size_t i = 0; i < ARRAY_SIZE(a->told); i++)
-                close_fd(&a->told[i]);
+        for (size_t i = CONTAINERD_SAYS; i <= KUBELET_SAYS_AGAIN; i++)
+                close_fd(&a->pipes[i][1]);
         _free_ char *fault =
-                pid < 0 ? xasprintf("this machine lets it have no namespaces: %s", strerror(errno))
+                pid < 0 ? xasprintf("this machine refuses new namespaces: %s", strerror(errno))
                         : read_fault(a);
         if (!fault)
                 listen_to(a, &containerd, &kubelet);
@@ -315,13 +311,13 @@ static void ask(Ask *a, Asked ret[static 2]) {
                 if (fault || (i == 1 && blind)) {
                         free(ret[i].said);
                         ret[i] = (Asked){ CHECK_UNKNOWN,
-                                          xstrdup(fault ?: "it was not asked all, for want of containerd") };
+                                          xstrdup(fault ?: "not fully tested, because containerd failed") };
                 }
 }
 
 int daemons_ask(const Image *image, const Config *config, const Plan *plan, Asked ret[static 2], Diag *diag) {
-        _cleanup_(ask_done) Ask a = { .config = config, .plan = plan, .image = image, .said = { -1, -1, -1 },
-                                      .told = { -1, -1, -1 }, .again = { -1, -1 }, .fault = { -1, -1 } };
+        _cleanup_(ask_done) Ask a = { .config = config, .plan = plan, .image = image };
+        memset(a.pipes, -1, sizeof a.pipes);
         int r = command_lines(&a);
         stop_catch();
         THEN(r, open_pipes(&a));

@@ -11,14 +11,15 @@
 
 /* kind: "cpu", "name=systemd"; "" is cgroup v2. fd: its lock, held while we or the first process live. */
 typedef struct Group { char *own, *kind; int fd; } Group;
+/* Output of the daemons; a byte that starts kubelet again; why the root failed, or ".". */
+enum { CONTAINERD_SAYS, KUBELET_SAYS, KUBELET_SAYS_AGAIN, START_AGAIN, ROOT_FAULT, N_PIPES };
 typedef struct Ask {
         const Config *config;
         const Plan *plan;
         const Image *image;
         Group groups[16]; size_t n_groups;
         char **containerd, **kubelet, *alpha;           /* command lines; a variable for kubelet */
-        int said[3], told[3];           /* output of containerd, kubelet, kubelet again */
-        int again[2], fault[2];         /* a byte starts kubelet again; why its root failed, or "." */
+        int pipes[N_PIPES][2];          /* ends to read and to write */
         uint64_t end_usec;              /* for all of it */
         char *why;                      /* why no daemon was started; NULL: the errno says it */
 } Ask;

@@ -50,6 +50,9 @@ _nonnull(1, 3, 4) Check *checks_add(Checks *checks, CheckVerdict verdict, const 
                                     const char *subject, const char *found);
 /* Sets the text; and step, cause and types from the need, if there is one. */
 _nonnull(1, 3) Check *check_tell(Check *c, const Need *need, const char *format, ...) _printf_(3, 4);
+/* Both in one: need may be NULL. */
+#define TELL(checks, verdict, code, subject, found, need, ...)                                 \
+        check_tell(checks_add(checks, verdict, code, subject, found), need, __VA_ARGS__)
 _nonnull_ size_t checks_count(const Checks *checks, CheckVerdict verdict);
 _nonnull_ void checks_done(Checks *c);
 /* A new table, worst first. all: what is well has rows too, not only names. */
@@ -69,7 +72,7 @@ _must_check_ _nonnull_ json_t *checks_to_json(const Checks *checks);
 typedef struct Driver {
         char *tree;             /* "/opt/nvidia/lts"; "" outside of trees */
         char *version;          /* "580.126.09" */
-        char *where;            /* the file that says so; NULL: --driver-version */
+        char *where;            /* the file with the version; NULL: --driver-version */
         char *license;          /* of its modules: "NVIDIA" if proprietary; NULL: not known */
 } Driver;
 

@@ -6,14 +6,10 @@
 #include "base/str.h"
 #include "base/version.h"
 
-static void driver_done(Driver *d) {
-        FREE_ALL(d->tree, d->version, d->where, d->license);
-        *d = (Driver){};
-}
-
 void drivers_done(Image *i) {
         for (size_t k = 0; k < i->n_drivers; k++)
-                driver_done(&i->drivers[k]);
+                FREE_ALL(i->drivers[k].tree, i->drivers[k].version, i->drivers[k].where,
+                         i->drivers[k].license);
         FREE_ALL(i->drivers, i->driver);
         i->drivers = NULL;
         i->n_drivers = 0;
@@ -84,19 +80,16 @@ static char *version_in_name(const char *name) {
 static bool find_in_names(const Root *root, const char *folder, const char *prefix, Driver *ret) {
         _free_ char *newest = NULL, *where = NULL;
         _strv_ char **names = root_names(root, folder);
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 _free_ char *version =
                         startswith(*name, prefix) ? version_in_name(*name + strlen(prefix)) : NULL;
                 if (!version || (newest && version_compare(version, newest) <= 0))
                         continue;
-                FREE_ALL(newest, where);
-                newest = TAKE_PTR(version);
-                where = xasprintf("%s/%s", folder, *name);
+                RENEW(newest, TAKE_PTR(version));
+                RENEW(where, xasprintf("%s/%s", folder, *name));
         }
-        if (!newest)
-                return false;
-        *ret = (Driver){ .tree = xstrdup(""), .version = TAKE_PTR(newest), .where = TAKE_PTR(where) };
-        return true;
+        *ret = newest ? (Driver){ xstrdup(""), TAKE_PTR(newest), TAKE_PTR(where), NULL } : *ret;
+        return ret->version;
 }
 
 /* Sources, archives and libraries with the driver version in their names. */

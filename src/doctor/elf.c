@@ -33,45 +33,33 @@ char *elf_machine_text(unsigned machine) {
                                         : xasprintf("machine %u of elf(5)", machine);
 }
 
-/* -EBADMSG: the file ends before. */
-static int read_at(int fd, uint64_t at, void *to, size_t size) {
+/* Up to size bytes; fewer where the file ends, or a negative errno. */
+static ssize_t read_some(int fd, uint64_t at, void *to, size_t size) {
+        size_t done = 0;
         if (at > INT64_MAX - size)
                 return -EBADMSG;
-        for (size_t done = 0; done < size;) {
-                ssize_t n = pread(fd, (char *)to + done, size - done, (off_t)(at + done));
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
+        for (ssize_t n = 1; n != 0 && done < size; done += (size_t)MAX(n, 0)) {
+                n = pread(fd, (char *)to + done, size - done, (off_t)(at + done));
+                if (n < 0 && errno != EINTR)
                         return -errno;
-                if (n == 0)
-                        return -EBADMSG;
-                done += (size_t)n;
         }
-        return 0;
+        return (ssize_t)done;
+}
+
+/* -EBADMSG: the file ends before. */
+static int read_at(int fd, uint64_t at, void *to, size_t size) {
+        ssize_t n = read_some(fd, at, to, size);
+        return n < 0 ? (int)n : (size_t)n < size ? -EBADMSG : 0;
 }
 
 /* -EBADMSG: the file ends before a NUL. */
 static int read_string(int fd, uint64_t at, char **ret) {
         char text[MAX_STRING];
-        size_t size = 0;
-        if (at > INT64_MAX - sizeof text)
-                return -EBADMSG;
-        while (size < sizeof text) {
-                ssize_t n = pread(fd, text + size, sizeof text - size, (off_t)(at + size));
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                const char *end = memchr(text + size, 0, (size_t)n);
-                if (end) {
-                        *ret = xstrdup(text);
-                        return 0;
-                }
-                if (n == 0)
-                        break;
-                size += (size_t)n;
-        }
-        return -EBADMSG;
+        ssize_t n = read_some(fd, at, text, sizeof text);
+        if (n < 0 || !memchr(text, 0, (size_t)n))
+                return n < 0 ? (int)n : -EBADMSG;
+        *ret = xstrdup(text);
+        return 0;
 }
 
 static int read_header(int fd, Elf64_Ehdr *ret) {
@@ -100,24 +88,17 @@ typedef struct Segments { Elf64_Phdr *items; size_t n; } Segments;
 
 /* The offset in the file of a memory address. */
 static int file_offset(const Segments *s, uint64_t address, uint64_t *ret) {
-        for (size_t i = 0; i < s->n; i++) {
-                const Elf64_Phdr *p = &s->items[i];
-                if (p->p_type == PT_LOAD && address >= p->p_vaddr && address - p->p_vaddr < p->p_filesz &&
-                    p->p_offset <= INT64_MAX) {
-                        *ret = p->p_offset + (address - p->p_vaddr);
-                        return 0;
-                }
-        }
-        return -EBADMSG;
+        const Elf64_Phdr *p = FIND(one, s->items, s->n,
+                                   one->p_type == PT_LOAD && address >= one->p_vaddr &&
+                                           address - one->p_vaddr < one->p_filesz &&
+                                           one->p_offset <= INT64_MAX);
+        *ret = p ? p->p_offset + (address - p->p_vaddr) : 0;
+        return p ? 0 : -EBADMSG;
 }
 
 static void split_search(const char *paths, Elf *e) {
-        for (const char *at = paths; *at;) {
-                size_t n = strcspn(at, ":");
-                if (n > 0 && strv_length(e->search) < MAX_NEEDED)
-                        strv_push(&e->search, xstrndup(at, n));
-                at += n + (at[n] == ':');
-        }
+        for (const char *at = paths + strspn(paths, ":"); *at && strv_length(e->search) < MAX_NEEDED;)
+                strv_push(&e->search, str_cut(&at, ":"));
 }
 
 typedef struct Dynamic { Elf64_Dyn *items; size_t n; } Dynamic;
@@ -196,8 +177,8 @@ static int read_wants(int fd, const Strings *strings, uint64_t at, Elf *e) {
                 _free_ char *library = NULL;
                 Elf64_Verneed need;
                 int r = chain_read(fd, &c, &total, &need, sizeof need);
-                r = r < 0 ? r : read_name(fd, strings, need.vn_file, &library);
-                r = r < 0 ? r : read_wanted(fd, strings, c.at + need.vn_aux, library, &total, e);
+                THEN(r, read_name(fd, strings, need.vn_file, &library));
+                THEN(r, read_wanted(fd, strings, c.at + need.vn_aux, library, &total, e));
                 if (r < 0)
                         return r;
                 chain_go_on(&c, need.vn_next);
@@ -213,8 +194,8 @@ static int read_defines(int fd, const Strings *strings, uint64_t at, Elf *e) {
                 Elf64_Verdef definition;
                 Elf64_Verdaux first = {};
                 int r = chain_read(fd, &c, &total, &definition, sizeof definition);
-                r = r < 0 ? r : read_at(fd, c.at + definition.vd_aux, &first, sizeof first);
-                r = r < 0 ? r : read_name(fd, strings, first.vda_name, &name);
+                THEN(r, read_at(fd, c.at + definition.vd_aux, &first, sizeof first));
+                THEN(r, read_name(fd, strings, first.vda_name, &name));
                 if (r < 0)
                         return r;
                 strv_push_at(&e->defines, total - 1, TAKE_PTR(name));
@@ -233,14 +214,14 @@ static int read_tables(int fd, const Segments *s, const Dynamic *d, Elf *e) {
         Strings strings = { .size = size->d_un.d_val };
         uint64_t at = 0;
         int r = file_offset(s, table->d_un.d_ptr, &strings.at);
-        r = r < 0 ? r : read_names(fd, &strings, d, e);
-        if (r == 0 && wants) {
-                r = file_offset(s, wants->d_un.d_ptr, &at);
-                r = r < 0 ? r : read_wants(fd, &strings, at, e);
+        THEN(r, read_names(fd, &strings, d, e));
+        if (wants) {
+                THEN(r, file_offset(s, wants->d_un.d_ptr, &at));
+                THEN(r, read_wants(fd, &strings, at, e));
         }
-        if (r == 0 && defines) {
-                r = file_offset(s, defines->d_un.d_ptr, &at);
-                r = r < 0 ? r : read_defines(fd, &strings, at, e);
+        if (defines) {
+                THEN(r, file_offset(s, defines->d_un.d_ptr, &at));
+                THEN(r, read_defines(fd, &strings, at, e));
         }
         return r;
 }
@@ -308,17 +289,18 @@ int elf_section(int fd, const char *name, size_t limit, char **ret, size_t *ret_
         r = read_at(fd, h.e_shoff, sections, h.e_shnum * sizeof *sections);
         const Elf64_Shdr *names = &sections[h.e_shstrndx];
         for (size_t i = 0; r == 0 && i < h.e_shnum; i++) {
+                const Elf64_Shdr *s = &sections[i];
+                size_t size = s->sh_size;
                 _free_ char *text = NULL;
-                if (names->sh_offset > INT64_MAX || sections[i].sh_name >= names->sh_size)
+                if (names->sh_offset > INT64_MAX || s->sh_name >= names->sh_size)
                         continue;
-                r = read_string(fd, names->sh_offset + sections[i].sh_name, &text);
+                r = read_string(fd, names->sh_offset + s->sh_name, &text);
                 if (!text || !streq(text, name))
                         continue;
-                if (sections[i].sh_type == SHT_NOBITS || sections[i].sh_size > limit)
-                        return sections[i].sh_type == SHT_NOBITS ? -ENOENT : -EFBIG;
-                size_t size = sections[i].sh_size;
+                if (s->sh_type == SHT_NOBITS || size > limit)
+                        return s->sh_type == SHT_NOBITS ? -ENOENT : -EFBIG;
                 _free_ char *data = xcalloc(size + 1, 1);
-                r = read_at(fd, sections[i].sh_offset, data, size);
+                r = read_at(fd, s->sh_offset, data, size);
                 if (r < 0)
                         return r;
                 *ret = TAKE_PTR(data);

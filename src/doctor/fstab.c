@@ -27,11 +27,10 @@ static bool has_option(const char *options, const char *word) {
 }
 
 static void tell_mount(Checks *checks, const char *path, const char *device, bool lenient) {
-        Check *c = checks_add(checks, lenient ? CHECK_WARNING : CHECK_FAILED, "leftover-mount", path, device);
-        check_tell(c, NULL, "the machine that the image was made on had that disk; %s: remove it",
-                   lenient ? "the next one looks for it in vain, or finds what it did not expect"
-                           : "where it is missing, systemd waits for it for 90 s and then boots no further "
-                             "(without nofail)");
+        Check *c = TELL(checks, lenient ? CHECK_WARNING : CHECK_FAILED, "leftover-mount", path, device, NULL,
+                        "this disk belongs to the machine that the image was made on; %s: remove it",
+                        lenient ? "others lack it, or have another disk there"
+                                : "without it and without nofail, systemd waits 90 s and stops the boot");
         c->cause = lenient ? CAUSE_NONE : CAUSE_MOUNT;
 }
 
@@ -66,49 +65,35 @@ static bool is_lenient(const Entry *e) {
 static bool is_doubtful(const Entry *e) {
         static const char *const devices[] = { "UUID=",         "LABEL=",   "PARTUUID=", "PARTLABEL=",
                                                "/dev/disk/by-", "/dev/xvd", "/dev/sd" };
-        static const char *const places[] = { "/boot", "/efi", "/home", "/opt", "/root",
-                                              "/srv",  "/tmp", "/usr",  "/var" };
-        bool any = false;
-        for (size_t i = 0; i < ARRAY_SIZE(devices); i++)
-                any |= startswith(e->device, devices[i]);
-        if (startswith(e->device, "/dev/xvda") || startswith(e->device, "/dev/sda") || streq(e->place, "/"))
-                return false;
-        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-                size_t n = strlen(places[i]);
-                if (strncmp(e->place, places[i], n) == 0 && (!e->place[n] || e->place[n] == '/'))
-                        return false;
-        }
-        return any;
+        static const char *const roots[] = { "/dev/xvda", "/dev/sda" };
+        const char *top = e->place + (*e->place == '/');
+        _free_ char *first = str_cut(&top, "/");
+        return ANY(d, devices, ARRAY_SIZE(devices), startswith(e->device, *d)) &&
+               !ANY(r, roots, ARRAY_SIZE(roots), startswith(e->device, *r)) &&
+               !ONE_OF(first, "", "boot", "efi", "home", "opt", "root", "srv", "tmp", "usr", "var");
 }
 
 /* look_swap() handles swap: systemd boots without it. */
 static void search_fstab(const Look *l) {
-        _free_ char *text = NULL;
-        if (image_read(l->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
-                return;
+        _free_ char *text = image_text(l->root, IMAGE_TEXT_MAX, "/etc/fstab");
         char *rest = text;
         Entry e;
-        for (unsigned n = 0; n < MAX_ENTRIES && next_entry(&rest, &e); n++)
+        for (unsigned n = 0; rest && n < MAX_ENTRIES && next_entry(&rest, &e); n++)
                 if (is_of_a_machine(e.device) && !is_swap(&e))
                         tell_mount(l->checks, "/etc/fstab", e.device, is_lenient(&e));
                 else if (is_doubtful(&e) && !is_swap(&e) && !is_lenient(&e))
-                        check_tell(
-                                checks_add(l->checks, CHECK_WARNING, "leftover-mount", "/etc/fstab",
-                                           e.device),
-                                NULL,
-                                "it is mounted on %s: a machine that has no such disk waits 90 s for it and "
-                                "boots no further. Remove it, or add nofail",
-                                e.place);
+                        TELL(l->checks, CHECK_WARNING, "leftover-mount", "/etc/fstab", e.device, NULL,
+                             "it is mounted on %s: a machine without this disk waits 90 s and stops the boot. "
+                             "Remove it, or add nofail",
+                             e.place);
 }
 
 /* The caller frees it. */
 static char *swap_in_fstab(const Look *l) {
-        _free_ char *text = NULL;
-        if (image_read(l->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
-                return NULL;
+        _free_ char *text = image_text(l->root, IMAGE_TEXT_MAX, "/etc/fstab");
         char *rest = text;
         Entry e;
-        while (next_entry(&rest, &e))
+        while (rest && next_entry(&rest, &e))
                 if (is_swap(&e) && !(e.options && has_option(e.options, "noauto")))
                         return xstrdup(e.device);
         return NULL;
@@ -121,24 +106,23 @@ void look_swap(Look *l, const Need *need) {
                 look_well(l, need, "swap", "none");
                 return;
         }
-        bool lacks = !l->image->running && is_of_a_machine(device);
-        check_tell(checks_add(l->checks, lacks ? CHECK_WARNING : CHECK_FAILED, "swap", need->name, device),
-                   need, "kubelet does not start where there is swap (spec.kubelet.config.failSwapOn): %s",
-                   l->image->running ? "swapoff -a, and remove it from /etc/fstab"
-                   : lacks ? "and where that disk is missing, a boot waits 90 s for it. Remove it from "
-                             "/etc/fstab"
-                           : "remove it from /etc/fstab");
+        bool running = l->image->running, lacks = !running && is_of_a_machine(device);
+        TELL(l->checks, lacks ? CHECK_WARNING : CHECK_FAILED, "swap", need->name, device, need,
+             "kubelet does not start with swap (spec.kubelet.config.failSwapOn): %s",
+             running ? "swapoff -a, and remove it from /etc/fstab"
+             : lacks ? "and without this disk, a boot waits 90 s for it. Remove it from /etc/fstab"
+                     : "remove it from /etc/fstab");
 }
 
 /* Only units in /etc: packages put theirs in /usr. */
 static void search_mount_units(const Look *l) {
         _strv_ char **names = root_names(l->root, UNIT_DIR);
         for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
-                _free_ char *path = xasprintf(UNIT_DIR "/%s", *name), *text = NULL, *target = NULL;
-                if (!endswith(*name, ".mount") || root_read_link(l->root, path, &target) >= 0 ||
-                    image_read(l->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0)
+                _free_ char *path = xasprintf(UNIT_DIR "/%s", *name), *target = NULL;
+                if (!endswith(*name, ".mount") || root_read_link(l->root, path, &target) >= 0)
                         continue;
-                _free_ char *what = assignment_in_unit(text, "Mount", "What");
+                _free_ char *text = image_text(l->root, IMAGE_TEXT_MAX, "%s", path),
+                            *what = text ? assignment_in_unit(text, "Mount", "What") : NULL;
                 if (what && (is_of_a_machine(what) || startswith(what, "UUID=") ||
                              startswith(what, "/dev/disk/by-uuid/")))
                         tell_mount(l->checks, path, what, true);

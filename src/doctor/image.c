@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-
 #define MODULES     "/lib/modules"
 #define LOADER      "/boot/loader/entries"
 #define MAX_KERNELS 32u
@@ -29,12 +28,6 @@ void image_done(Image *i) {
 
 /* ---- architecture ---- */
 
-static unsigned machine_of(const Root *root, const char *path) {
-        _cleanup_(elf_done) Elf e = {};
-        _cleanup_(close_fd) int fd = image_file(root, path);
-        return fd >= 0 && elf_read(fd, &e) == 0 ? e.machine : 0;
-}
-
 static unsigned image_machine(const Root *root) {
         /* kubelet last: people download it by hand, so it may have the wrong architecture. */
         static const char *const programs[] = { "/usr/lib/systemd/systemd",
@@ -46,19 +39,17 @@ static unsigned image_machine(const Root *root) {
                                                 "/usr/bin/containerd",
                                                 "/usr/bin/kubelet" };
         unsigned machine = 0;
-        for (size_t i = 0; i < ARRAY_SIZE(programs) && machine == 0; i++)
-                machine = machine_of(root, programs[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(programs) && machine == 0; i++) {
+                _cleanup_(elf_done) Elf e = {};
+                _cleanup_(close_fd) int fd = image_file(root, programs[i]);
+                machine = fd >= 0 && elf_read(fd, &e) == 0 ? e.machine : 0;
+        }
         return machine;
 }
 
-static bool has_programs(const Root *root) {
-        static const char *const folders[] = { "/usr/bin", "/usr/sbin", "/bin", "/sbin" };
-        bool any = false;
-        for (size_t i = 0; i < ARRAY_SIZE(folders) && !any; i++) {
-                _strv_ char **names = root_names(root, folders[i]);
-                any = names;
-        }
-        return any;
+static bool has_names(const Root *root, const char *folder) {
+        _strv_ char **names = root_names(root, folder);
+        return names;
 }
 
 /* ---- kernels ---- */
@@ -66,12 +57,7 @@ static bool has_programs(const Root *root) {
 /* A removed kernel leaves a directory with modules that no package owns. */
 static bool is_kernel(const Root *root, const char *name) {
         static const char *const marks[] = { "modules.builtin", "modules.order", "kernel" };
-        bool is = false;
-        for (size_t i = 0; i < ARRAY_SIZE(marks) && !is; i++) {
-                _free_ char *path = xasprintf(MODULES "/%s/%s", name, marks[i]);
-                is = root_exists(root, path) > 0;
-        }
-        return is;
+        return ANY(mark, marks, ARRAY_SIZE(marks), image_has(root, MODULES "/%s/%s", name, *mark));
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -81,45 +67,27 @@ static int compare_names(const void *a, const void *b) {
 static char **find_kernels(const Root *root) {
         _strv_ char **names = root_names(root, MODULES);
         char **found = NULL;
-        if (!names)
-                return NULL;
-        qsort(names, strv_length(names), sizeof *names, compare_names);
-        for (char **name = names; name && *name && strv_length(found) < MAX_KERNELS; name++)
-                if (is_kernel(root, *name))
+        if (names)
+                qsort(names, strv_length(names), sizeof *names, compare_names);
+        STRV_FOREACH(name, names)
+                if (strv_length(found) < MAX_KERNELS && is_kernel(root, *name))
                         strv_add(&found, *name);
         return found;
 }
 
-/* "key value" of the Boot Loader Specification
- * (uapi-group.org/specifications/specs/boot_loader_specification), "key=value" of grubenv. The caller frees
- * it. */
-static char *line_value(const char *text, const char *key, const char *separators) {
-        size_t n = strlen(key);
-        for (const char *line = text; *line;) {
-                size_t size = strcspn(line, "\n");
-                if (size > n && strncmp(line, key, n) == 0 && strchr(separators, line[n])) {
-                        _free_ char *value = xstrndup(line + n + 1, size - n - 1);
-                        return str_strip(value);
-                }
-                line += size + (line[size] == '\n');
-        }
-        return NULL;
-}
-
+/* Of a Boot Loader Specification entry (uapi-group.org/specifications/specs/boot_loader_specification). */
 static char *entry_version(const Root *root, const char *file) {
-        _free_ char *path = xasprintf(LOADER "/%s", file), *text = NULL;
-        return image_read(root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 ? NULL
-                                                                      : line_value(text, "version", " \t");
+        _free_ char *text = image_text(root, IMAGE_TEXT_MAX, LOADER "/%s", file);
+        return text ? line_value(text, "version", " \t") : NULL;
 }
 
 /* The entry set by grub2-set-default or grubby; else the newest. */
 static char *loader_kernel(const Root *root, char *const *kernels) {
         static const char *const environments[] = { "/boot/grub2/grubenv", "/boot/grub/grubenv" };
-        _free_ char *text = NULL, *saved = NULL, *newest = NULL;
+        _free_ char *saved = NULL, *newest = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(environments) && !saved; i++) {
-                free(TAKE_PTR(text));
-                if (image_read(root, environments[i], IMAGE_TEXT_MAX, &text, NULL) >= 0)
-                        saved = line_value(text, "saved_entry", "=");
+                _free_ char *text = image_text(root, IMAGE_TEXT_MAX, "%s", environments[i]);
+                saved = text ? line_value(text, "saved_entry", "=") : NULL;
         }
         _strv_ char **files = root_names(root, LOADER);
         for (char **f = files; f && *f && f < files + MAX_ENTRIES; f++) {
@@ -129,9 +97,8 @@ static char *loader_kernel(const Root *root, char *const *kernels) {
                 size_t n = strlen(*f) - strlen(".conf");
                 if (saved && strlen(saved) == n && strncmp(saved, *f, n) == 0)
                         return TAKE_PTR(version);
-                if (!newest || version_compare(version, newest) > 0) {
+                if (!newest || version_compare(version, newest) > 0)
                         RENEW(newest, TAKE_PTR(version));
-                }
         }
         return TAKE_PTR(newest);
 }
@@ -143,10 +110,8 @@ static char *only_kernel(const Root *root, char *const *kernels) {
         if (root_link_name(root, "/vmlinuz", &name) >= 0 && startswith(name, "vmlinuz-") &&
             strv_contains(kernels, name + strlen("vmlinuz-")))
                 return xstrdup(name + strlen("vmlinuz-"));
-        for (char *const *k = kernels; k && *k; k++) {
-                _free_ char *boot = xasprintf("/boot/vmlinuz-%s", *k),
-                            *module = xasprintf(MODULES "/%s/vmlinuz", *k);
-                if (root_exists(root, boot) <= 0 && root_exists(root, module) <= 0)
+        STRV_FOREACH(k, kernels) {
+                if (!image_has(root, "/boot/vmlinuz-%s", *k) && !image_has(root, MODULES "/%s/vmlinuz", *k))
                         continue;
                 if (only)
                         return NULL;
@@ -157,16 +122,14 @@ static char *only_kernel(const Root *root, char *const *kernels) {
 
 static char *boot_kernel(const Image *image) {
         _free_ char *running = NULL;
-        if (image->running) {
-                if (root_read_line(image->root, "/proc/sys/kernel/osrelease", &running) < 0 ||
-                    !strv_contains(image->kernels, running))
-                        return NULL;
-                return TAKE_PTR(running);
-        }
+        if (image->running)
+                return root_read_line(image->root, "/proc/sys/kernel/osrelease", &running) >= 0 &&
+                                       strv_contains(image->kernels, running)
+                               ? TAKE_PTR(running)
+                               : NULL;
         if (strv_length(image->kernels) == 1)
                 return xstrdup(image->kernels[0]);
-        char *kernel = loader_kernel(image->root, image->kernels);
-        return kernel ?: only_kernel(image->root, image->kernels);
+        return loader_kernel(image->root, image->kernels) ?: only_kernel(image->root, image->kernels);
 }
 
 /* ---- what comes at boot ---- */
@@ -175,14 +138,10 @@ static char *boot_kernel(const Image *image) {
 static char **find_trees(const Root *root) {
         static const char *const trees[] = { "/opt/nvidia/current", "/opt/nvidia/lts", "/opt/nvidia/pb" };
         char **found = NULL;
-        for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
-                _free_ char *usr = xasprintf("%s/usr", trees[i]);
-                if (root_exists(root, usr) <= 0)
-                        continue;
-                strv_add(&found, trees[i]);
-                if (i == 0)
-                        break;
-        }
+        bool chosen = image_has(root, "%s/usr", trees[0]);
+        for (size_t i = 0; i < (chosen ? 1 : ARRAY_SIZE(trees)); i++)
+                if (image_has(root, "%s/usr", trees[i]))
+                        strv_add(&found, trees[i]);
         return found;
 }
 
@@ -203,36 +162,30 @@ const char *image_loader(const Image *image, const char *name) {
                        : NULL;
 }
 
-/* A mount root; a plain directory is "/" only by chroot(2). */
-static bool is_mounted(void) {
-        struct statx st;
-        return statx(AT_FDCWD, "/", AT_NO_AUTOMOUNT, 0, &st) == 0 &&
-               st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
-}
-
-/* In a chroot, as image builders use it, "/" differs from that of init. Not every user may compare them. */
+/* In a chroot, as image builders use it, "/" differs from that of init. If this user may not compare them: a
+ * mount root, since a plain directory is "/" only by chroot(2). */
 bool image_is_running(const Root *root) {
+        struct statx mounted;
         struct stat first, own;
         if (!root_is_host(root) || !streq(root_path(root), "/") || stat("/", &own) < 0)
                 return false;
         if (stat("/proc/1/root/", &first) < 0)
-                return (errno == EACCES || errno == EPERM) && is_mounted();
+                return (errno == EACCES || errno == EPERM) &&
+                       statx(AT_FDCWD, "/", AT_NO_AUTOMOUNT, 0, &mounted) == 0 &&
+                       mounted.stx_attributes & STATX_ATTR_MOUNT_ROOT;
         return first.st_dev == own.st_dev && first.st_ino == own.st_ino;
 }
 
 int image_open(const Root *root, bool running, Image *ret, Diag *diag) {
-        _cleanup_(image_done) Image image = { .root = root, .running = running };
-        if (!has_programs(root))
+        static const char *const folders[] = { "/usr/bin", "/usr/sbin", "/bin", "/sbin" };
+        if (!ANY(folder, folders, ARRAY_SIZE(folders), has_names(root, *folder)))
                 return diag_error(diag, -ENOENT, CAUSE_USAGE,
-                                  "There are no programs below %s: it is not the root directory of an image. "
-                                  "Mount its root file system, and name the directory that has its /usr",
+                                  "%s has no programs, so it is not the root directory of an image: mount its "
+                                  "root file system, and name the directory that has its /usr",
                                   root_path(root));
-        image.machine = image_machine(root);
-        image.kernels = find_kernels(root);
-        image.kernel = boot_kernel(&image);
-        image.trees = find_trees(root);
-        drivers_find(&image);
-        *ret = image;
-        image = (Image){};
+        *ret = (Image){ .root = root, .running = running, .machine = image_machine(root),
+                        .kernels = find_kernels(root), .trees = find_trees(root) };
+        ret->kernel = boot_kernel(ret);
+        drivers_find(ret);
         return 0;
 }

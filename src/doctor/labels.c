@@ -40,29 +40,21 @@ Labels *labels_free(Labels *labels) {
         return NULL;
 }
 
-/* "targeted" of SELINUXTYPE=, "permissive" of SELINUX=. The caller frees it. */
+/* "targeted" of SELINUXTYPE=, "permissive" of SELINUX=: the last line counts. The caller frees it. */
 static char *configured(const char *text, const char *key) {
         char *value = NULL;
-        size_t n = strlen(key);
-        for (const char *line = text; *line;) {
-                size_t size = strcspn(line, "\n");
-                if (size > n && strncmp(line, key, n) == 0) {
-                        free(value);
-                        _free_ char *raw = xstrndup(line + n, size - n);
-                        value = str_strip(raw);
-                }
-                line += size + (line[size] == '\n');
+        for (const char *at = text; *at;) {
+                _free_ char *line = str_cut(&at, "\n");
+                if (startswith(line, key) && line[strlen(key)])
+                        RENEW(value, str_strip(line + strlen(key)));
         }
         return value;
 }
 
 static void append_file(const Root *root, const char *folder, const char *name, Text *to) {
-        _free_ char *path = xasprintf("%s/%s", folder, name), *text = NULL;
-        size_t size = 0;
-        if (image_read(root, path, POLICY_MAX, &text, &size) >= 0) {
-                text_add_bytes(to, text, size);
-                text_add(to, "\n");
-        }
+        _free_ char *text = image_text(root, POLICY_MAX, "%s/%s", folder, name);
+        if (text)
+                text_add(to, "%s\n", text);
 }
 
 char *real_path(int fd, const char *base) {
@@ -77,13 +69,11 @@ char *real_path(int fd, const char *base) {
 }
 
 Labels *labels_open(const Root *root) {
-        _free_ char *text = NULL, *mode = NULL, *type = NULL, *folder = NULL;
+        _free_ char *text = image_text(root, IMAGE_TEXT_MAX, "/etc/selinux/config"),
+                    *mode = text ? configured(text, "SELINUX=") : NULL,
+                    *type = text ? configured(text, "SELINUXTYPE=") : NULL, *folder = NULL;
         _cleanup_(labels_freep) Labels *l = xcalloc(1, sizeof *l);
         Text contexts = {}, prefixes = {}, customizable = {};
-        if (image_read(root, "/etc/selinux/config", IMAGE_TEXT_MAX, &text, NULL) < 0)
-                return NULL;
-        mode = configured(text, "SELINUX=");
-        type = configured(text, "SELINUXTYPE=");
         if (!mode || streq(mode, "disabled") || root_exists(root, "/.autorelabel") > 0)
                 return NULL; /* .autorelabel: the next boot labels everything again */
         l->enforcing = streq(mode, "enforcing");
@@ -193,14 +183,8 @@ static char *wanted_label(const Labels *l, const char *real, mode_t mode) {
 
 /* "bin_t" of "system_u:object_r:bin_t:s0"; "" if it is not a context. The caller frees it. */
 static char *type_of(const char *label) {
-        const char *at = label;
-        for (int i = 0; i < 2; i++) {
-                at = strchr(at, ':');
-                if (!at)
-                        return xstrdup("");
-                at++;
-        }
-        return xstrndup(at, strcspn(at, ":"));
+        const char *user = strchr(label, ':'), *role = user ? strchr(user + 1, ':') : NULL;
+        return role ? xstrndup(role + 1, strcspn(role + 1, ":")) : xstrdup("");
 }
 
 static bool is_customizable(const Labels *l, const char *type) {
@@ -212,9 +196,8 @@ static bool is_customizable(const Labels *l, const char *type) {
 }
 
 static void note_path(Text *to, size_t n, const char *path, const char *is, const char *want) {
-        if (n > SHOWN)
-                return;
-        text_add(to, "%s%s is %s, not %s", n > 1 ? ", " : "", path, is, want);
+        if (n <= SHOWN)
+                text_add(to, "%s%s is %s, not %s", n > 1 ? ", " : "", path, is, want);
 }
 
 void labels_look(Labels *l, const Root *root, const char *path) {
@@ -245,25 +228,22 @@ static void report(const Labels *l, Checks *checks, size_t n, const Text *paths,
         _free_ char *found = xasprintf("%zu of %zu files", n, l->seen);
         /* systemd runs an unlabelled program in a domain that the policy does not know. */
         bool failed = missing && l->enforcing;
-        Check *c = checks_add(checks, failed ? CHECK_FAILED : CHECK_WARNING, "label",
-                              missing ? "files without a label" : "files with another label", found);
-        check_tell(c, NULL,
-                   "%s%s; SELinux is %s here. restorecon -RF on them when the image is built, setfiles -r "
-                   "where it is mounted, or touch /.autorelabel in it, which costs its first boot a minute",
-                   paths->data ?: "", n > SHOWN ? " and more" : "",
-                   l->enforcing ? "enforcing, and keeps them from what the plan has them do"
-                                : "permissive, and only "
-                                  "logs it");
-        if (failed)
-                c->cause = CAUSE_IMAGE;
+        Check *c = TELL(checks, failed ? CHECK_FAILED : CHECK_WARNING, "label",
+                        missing ? "files without a label" : "files with another label", found, NULL,
+                        "%s%s; SELinux is %s. When you build the image, run restorecon -RF on them, or setfiles "
+                        "-r on the mounted image. Or touch /.autorelabel in it, which costs a minute at first "
+                        "boot",
+                        paths->data ?: "", n > SHOWN ? " and more" : "",
+                        l->enforcing ? "enforcing, and blocks the plan" : "permissive, and only logs this");
+        c->cause = failed ? CAUSE_IMAGE : CAUSE_NONE;
 }
 
 void labels_report(Labels *l, Checks *checks) {
         if (!l)
                 return;
         if (l->seen == 0 && l->silent > 0)
-                check_tell(checks_add(checks, CHECK_UNKNOWN, "label", "SELinux", NULL), NULL,
-                           "labels cannot be read on this file system: look at the image itself, as root");
+                TELL(checks, CHECK_UNKNOWN, "label", "SELinux", NULL, NULL,
+                     "labels are not readable on this file system: check the image itself, as root");
         if (l->missing > 0)
                 report(l, checks, l->missing, &l->without, true);
         if (l->other > 0)

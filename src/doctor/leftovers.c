@@ -16,13 +16,13 @@
 static bool has_drop_in(const Root *root, const char *unit) {
         static const char *const folders[] = { "/etc/systemd/system", "/usr/lib/systemd/system",
                                                "/usr/local/lib/systemd/system", "/lib/systemd/system" };
-        bool there = false;
-        for (size_t i = 0; i < ARRAY_SIZE(folders) && !there; i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
                 _free_ char *path = xasprintf("%s/%s.d/10-nodestrap.conf", folders[i], unit), *target = NULL;
-                there = root_exists(root, path) > 0 &&
-                        (root_read_link(root, path, &target) < 0 || !streq(target, "/dev/null"));
+                if (root_exists(root, path) > 0 &&
+                    (root_read_link(root, path, &target) < 0 || !streq(target, "/dev/null")))
+                        return true;
         }
-        return there;
+        return false;
 }
 
 #define PROGRAM "/usr/bin/nodestrap"
@@ -67,17 +67,15 @@ static void search_others(const Look *l) {
         Check *c = checks_add(l->checks, CHECK_FAILED, "bootstrappers", "nodeadm and nodestrap",
                               enabled ? theirs[1] : NULL);
         if (enabled)
-                check_tell(
-                        c, NULL,
-                        "nodeadm's units are enabled and do not call %s, so nothing of these plans is done: "
-                        "systemctl disable %s %s, and systemctl enable %s nodestrap-devices.service %s",
-                        PROGRAM, theirs[0], theirs[1], ours[0], ours[1]);
+                check_tell(c, NULL,
+                           "the nodeadm units are enabled but do not call " PROGRAM ", so the plans do not run: "
+                           "systemctl disable %s %s; systemctl enable %s nodestrap-devices.service %s",
+                           theirs[0], theirs[1], ours[0], ours[1]);
         else
-                check_tell(
-                        c, NULL,
-                        "neither nodeadm's units nor ours are enabled, so nobody sets up the node: systemctl "
-                        "enable %s nodestrap-devices.service %s",
-                        ours[0], ours[1]);
+                check_tell(c, NULL,
+                           "neither nodeadm nor nodestrap units are enabled, so nothing sets up the node: "
+                           "systemctl enable %s nodestrap-devices.service %s",
+                           ours[0], ours[1]);
         c->cause = CAUSE_INIT;
 }
 
@@ -92,15 +90,12 @@ static void search_bootstrappers(const Look *l) {
                 search_others(l);
                 return;
         }
-        Check *c = checks_add(l->checks, held ? CHECK_WARNING : CHECK_FAILED, "bootstrappers",
-                              "nodeadm and nodestrap", list);
-        check_tell(
-                c, NULL, "both are enabled; %s: systemctl disable %s",
-                held ? "our drop-ins let only one of them set up the node, and which one is left to chance "
-                       "and the next update"
-                     : "the drop-ins of our package that let only one of them set up the node are not "
-                       "there, so both do in one boot",
-                list);
+        Check *c = TELL(l->checks, held ? CHECK_WARNING : CHECK_FAILED, "bootstrappers",
+                        "nodeadm and nodestrap", list, NULL, "both are enabled; %s: systemctl disable %s",
+                        held ? "our drop-ins let only one of them set up the node, and an update may change "
+                               "which"
+                             : "the drop-ins of our package are missing, so both set up the node in one boot",
+                        list);
         c->cause = held ? CAUSE_NONE : CAUSE_INIT;
 }
 
@@ -108,21 +103,18 @@ static void search_bootstrappers(const Look *l) {
 static void search_enabled(const Look *l, const char *unit, const char *early) {
         if (!unit_exists(l, unit))
                 return;
-        bool enabled = unit_is_enabled(l, unit), held = has_drop_in(l->root, unit);
-        if (enabled && !held) {
-                bool fails = streq(unit, "kubelet.service");
-                Check *c = checks_add(l->checks, fails ? CHECK_FAILED : CHECK_WARNING, "enabled", unit, NULL);
-                check_tell(
-                        c, NULL,
-                        "it is enabled, and %s.d/10-nodestrap.conf of our package is not there, so it starts "
-                        "%s: systemctl disable %s, and install nodestrap whole",
-                        unit, early, unit);
+        bool enabled = unit_is_enabled(l, unit), fails = streq(unit, "kubelet.service");
+        if (enabled && !has_drop_in(l->root, unit)) {
+                Check *c = TELL(l->checks, fails ? CHECK_FAILED : CHECK_WARNING, "enabled", unit, NULL, NULL,
+                                "it is enabled, and %s.d/10-nodestrap.conf of our package is missing, so it "
+                                "starts %s: systemctl disable %s, and reinstall nodestrap",
+                                unit, early, unit);
                 c->cause = fails ? CAUSE_UNIT : CAUSE_NONE;
-        } else if (enabled && streq(unit, "kubelet.service"))
-                check_tell(checks_add(l->checks, CHECK_WARNING, "enabled", unit, NULL), NULL,
-                           "it is enabled; our drop-in keeps it waiting until init has set up the node, "
-                           "which starts it anyway: systemctl disable %s",
-                           unit);
+        } else if (enabled && fails)
+                TELL(l->checks, CHECK_WARNING, "enabled", unit, NULL, NULL,
+                     "it is enabled, but our drop-in makes it wait for init, which starts it anyway: systemctl "
+                     "disable %s",
+                     unit);
 }
 
 /* ---- files ---- */
@@ -138,7 +130,7 @@ static void search_state(const Image *image, Checks *checks, const char *code, c
         if (there > SHOWN)
                 text_add(&found, " and %zu more", there - SHOWN);
         if (there > 0)
-                check_tell(checks_add(checks, CHECK_WARNING, code, subject, found.data), NULL, "%s", text);
+                TELL(checks, CHECK_WARNING, code, subject, found.data, NULL, "%s", text);
         text_done(&found);
 }
 
@@ -161,19 +153,18 @@ static void search_node(const Image *image, Checks *checks) {
         static const char *const clouds[] = { "/var/lib/cloud/instance", "/var/lib/cloud/data/instance-id" };
         static const char *const flavors[] = { "/opt/nvidia/current/.driver-flavor" };
         search_state(image, checks, "leftover-node", "state of another node", node, ARRAY_SIZE(node),
-                     "the image was a node before: what it joined with and was told is in there for "
-                     "everybody who gets the image. Remove it, and /var/lib/nodestrap");
-        search_state(image, checks, "leftover-kubelet", "kubelet's managers", managers, ARRAY_SIZE(managers),
-                     "they say how CPUs and memory of another machine were divided, and kubelet does not "
-                     "start where this one differs: remove them");
-        search_state(image, checks, "leftover-cloud-init", "cloud-init's state", clouds, ARRAY_SIZE(clouds),
-                     "it is of the instance that the image was made on: cloud-init clean");
+                     "the image was a node, and every user of the image gets its credentials: remove these "
+                     "files and /var/lib/nodestrap");
+        search_state(image, checks, "leftover-kubelet", "kubelet managers", managers, ARRAY_SIZE(managers),
+                     "they record how CPUs and memory of another machine were divided, and kubelet does not "
+                     "start if this one differs: remove them");
+        search_state(image, checks, "leftover-cloud-init", "cloud-init state", clouds, ARRAY_SIZE(clouds),
+                     "it is from the instance that the image was made on: cloud-init clean");
         /* ConditionPathExists=! of nvidia-driver-resolve.service (awslabs/amazon-eks-ami). */
         search_state(image, checks, "leftover-driver", "the choice of NVIDIA's driver", flavors,
                      ARRAY_SIZE(flavors),
-                     "it was made for the GPUs that the image was made on, and is not made again: make the "
-                     "image on a "
-                     "machine without GPUs, or remove the file and what was moved to /opt/nvidia/current");
+                     "it fits the GPUs of the build machine, and a boot does not choose again: build on a "
+                     "machine without GPUs, or remove the file and the tree in /opt/nvidia/current");
 }
 
 static void search_machine_id(const Image *image, Checks *checks) {
@@ -181,47 +172,37 @@ static void search_machine_id(const Image *image, Checks *checks) {
         if (image_read_line(image->root, "/etc/machine-id", &line) < 0 || !*line ||
             streq(line, "uninitialized"))
                 return;
-        check_tell(checks_add(checks, CHECK_WARNING, "leftover-machine-id", "/etc/machine-id", NULL), NULL,
-                   "all machines of this image will have the same one, which journals and DHCP tell them "
-                   "apart by: truncate -s 0 /etc/machine-id");
+        TELL(checks, CHECK_WARNING, "leftover-machine-id", "/etc/machine-id", NULL, NULL,
+             "all machines of this image get the same id, by which journals and DHCP distinguish them: "
+             "truncate -s 0 /etc/machine-id");
 }
 
 /* nodestrap writes to /var/run/cdi, which a reboot clears. */
 static void search_cdi(const Image *image, Checks *checks) {
         _strv_ char **names = root_names(image->root, "/etc/cdi");
         for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
-                _free_ char *path = xasprintf("/etc/cdi/%s", *name), *text = NULL;
-                if (image_read(image->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 ||
-                    !strstr(text, "nvidia.com/"))
-                        continue;
-                check_tell(checks_add(checks, CHECK_WARNING, "leftover-cdi", "CDI specification", path), NULL,
-                           "it names the GPUs of the machine that it was made on, and stands beside the one "
-                           "that init writes at each boot to /var/run/cdi: remove it");
+                _free_ char *path = xasprintf("/etc/cdi/%s", *name),
+                            *text = image_text(image->root, IMAGE_TEXT_MAX, "%s", path);
+                if (text && strstr(text, "nvidia.com/"))
+                        TELL(checks, CHECK_WARNING, "leftover-cdi", "CDI specification", path, NULL,
+                             "it describes the GPUs of another machine, beside the one that init writes to "
+                             "/var/run/cdi: remove it");
         }
 }
 
 /* ---- arrays ---- */
 
-/* Does a line begin with the word? */
-static bool has_line(const char *text, const char *word) {
-        for (const char *line = text; *line;) {
-                line += strspn(line, " \t");
-                if (strncasecmp(line, word, strlen(word)) == 0)
-                        return true;
-                line += strcspn(line, "\n");
-                line += *line == '\n';
-        }
-        return false;
-}
-
 static void search_array(const Image *image, Checks *checks, const char *path) {
-        _free_ char *text = NULL;
-        if (image_read(image->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 || !has_line(text, "array "))
-                return;
-        /* awslabs/amazon-eks-ami#2755, #2869 */
-        check_tell(checks_add(checks, CHECK_WARNING, "leftover-array", "mdadm.conf", path), NULL,
-                   "it has an ARRAY of another machine, which keeps that of this one from being assembled "
-                   "under its name: remove the line, and build the initramfs again where it has the file");
+        _free_ char *text = image_text(image->root, IMAGE_TEXT_MAX, "%s", path);
+        bool has = false;
+        for (const char *at = text ?: ""; *at && !has;) {
+                _free_ char *line = str_cut(&at, "\n");
+                has = strncasecmp(line + strspn(line, " \t"), "array ", strlen("array ")) == 0;
+        }
+        if (has)                        /* awslabs/amazon-eks-ami#2755, #2869 */
+                TELL(checks, CHECK_WARNING, "leftover-array", "mdadm.conf", path, NULL,
+                     "its ARRAY of another machine keeps the array of this one from getting its name: remove "
+                     "the line, and rebuild an initramfs that has the file");
 }
 
 static void search_arrays(const Image *image, Checks *checks) {
@@ -242,8 +223,8 @@ void image_search(const Image *image, Checks *checks) {
         _cleanup_(look_end) Look l = look_begin(image, checks);
         size_t before = checks->n;
         search_bootstrappers(&l);
-        search_enabled(&l, "kubelet.service", "before anybody has told it where its cluster is");
-        search_enabled(&l, "containerd.service", "before its directory is on the disks that it belongs on");
+        search_enabled(&l, "kubelet.service", "before it is configured");
+        search_enabled(&l, "containerd.service", "before its disks are mounted");
         search_cdi(image, checks);
         if (!image->running) {
                 search_node(image, checks);

@@ -11,17 +11,27 @@
 #define IMAGE_TEXT_MAX (1U << 20)       /* bytes of a unit, a list, a configuration */
 #define MODULES_MAX    (64U << 20)      /* bytes of the lists of all kernels together */
 
-/* ---- read.c ---- */
+/* ---- look.c ---- */
 /* Opens a regular file only, since opening a device may have effects. A negative errno. */
 _must_check_ _nonnull_ int image_file(const Root *root, const char *path);
 /* root_read() and root_read_line(); -EINVAL for anything but a regular file. */
 _must_check_ _nonnull(1, 2, 4) int image_read(const Root *root, const char *path, size_t limit, char **ret,
                                               size_t *ret_size);
 _must_check_ _nonnull_ int image_read_line(const Root *root, const char *path, char **ret);
+/* The text of the file at the path that format makes; NULL: not readable. The caller frees it. */
+_must_check_ _nonnull_ char *image_text(const Root *root, size_t limit, const char *format, ...)
+        _printf_(3, 4);
+/* Is there something at the path that format makes? */
+_nonnull_ bool image_has(const Root *root, const char *format, ...) _printf_(2, 3);
+/* The value of the first line that begins with key and one of these separators; NULL: none. The caller frees
+ * it. */
+_must_check_ _nonnull_ char *line_value(const char *text, const char *key, const char *separators);
 
-/* ---- module-file.c ---- */
+/* ---- modules.c ---- */
 /* modules.dep(5) of a kernel. Its size is subtracted from *rest; -EFBIG if it does not fit. */
 _must_check_ _nonnull_ int modules_list(const Root *root, const char *kernel, size_t *rest, char **ret);
+/* A copy with "_" for "-". */
+_malloc_ _nonnull_ char *module_name(const char *name);
 /* Compares a word of size bytes with a module name: "-" and "_" are the same. */
 _nonnull_ bool same_module(const char *s, size_t size, const char *name);
 /* "/lib/modules/6.1.0/extra/nvidia.ko.xz", as the modules.dep in list has it; NULL: not in it. The caller
@@ -69,13 +79,20 @@ typedef struct Look {
 _must_check_ _nonnull_ Look look_begin(const Image *image, Checks *checks);
 _nonnull_ void look_end(Look *l);
 
-/* ---- fault.c ---- */
+/* /run of an image does not survive a boot. */
+_nonnull_ bool look_counts(const Look *l, const char *folder);
+/* The .conf files below these n folders, each with `below` behind it, in the order of their names: of files
+ * of one name the first. A new list of max paths at most. */
+_must_check_ _nonnull_ char **look_conf_files(const Look *l, const char *const *folders, size_t n,
+                                              const char *below, size_t max);
 /* CHECK_OK. */
 _nonnull_ void look_well(Look *l, const Need *need, const char *code, const char *found);
 /* true, and CHECK_UNKNOWN: this user may not read the file. */
 _nonnull_ bool look_is_closed(Look *l, const Need *need, const char *code, const char *path);
 /* CHECK_FAILED, or CHECK_WARNING if the need is optional. */
 _nonnull(1, 2, 3) Check *look_fault(Look *l, const Need *need, const char *code, const char *found);
+#define FAULT(l, need, code, found, ...)                                                       \
+        check_tell(look_fault(l, need, code, found), need, __VA_ARGS__)
 /* true, and CHECK_UNKNOWN: a unit installs this part of NVIDIA or Neuron at boot. */
 _nonnull_ bool look_is_later(Look *l, const Need *need, const char *code);
 
@@ -112,13 +129,12 @@ _nonnull_ void look_swap(Look *l, const Need *need);
 _nonnull_ void search_mounts(const Look *l);
 
 /* ---- programs.c ---- */
-/* The program in PATH of systemd, or at an absolute name; NULL: none. *ret_odd: a file of that name that is
- * not executable, or NULL. The caller frees both. */
-_must_check_ _nonnull_ char *program_find(const Root *root, const char *name, char **ret_odd);
-/* The same below a tree ("": none). */
-_must_check_ _nonnull_ char *tree_program(const Root *root, const char *tree, const char *name);
-/* program_find(), else in a tree. */
-_must_check_ _nonnull_ char *image_program(const Image *image, const char *name, char **ret_odd);
+/* The program in PATH of systemd below a tree ("": none), or at an absolute name; NULL: none. *ret_odd: a file
+ * of that name that is not executable, or NULL. ret_odd may be NULL. The caller frees both. */
+_must_check_ _nonnull(1, 2, 3) char *program_find(const Root *root, const char *tree, const char *name,
+                                                   char **ret_odd);
+/* program_find(), else in a tree of the image. */
+_must_check_ _nonnull(1, 2) char *image_program(const Image *image, const char *name, char **ret_odd);
 /* Why it cannot run: architecture, interpreter, a library; NULL: it can. The caller frees it; *ret_code is
  * static. */
 _must_check_ _nonnull_ char *program_fault(const Look *l, const char *path, const char **ret_code);

@@ -7,14 +7,62 @@
 
 #include <errno.h>
 
+#define MODULES     "/lib/modules"
 #define BUILTIN_MAX (2U << 20)
+#define MODINFO_MAX (1U << 20)
+#define DEP_MAX     (16U << 20) /* about 1 MiB on Debian 13 */
 #define MAX_FILES   256u
 #define RULES_MAX   (8U << 20) /* bytes of all of them together */
 
-static char *read_of(const Root *root, const char *prefix, const char *kernel, size_t limit) {
-        _free_ char *path = xasprintf("%s%s", prefix, kernel);
-        char *text = NULL;
-        return image_read(root, path, limit, &text, NULL) < 0 ? NULL : text;
+/* ---- files of modules ---- */
+
+int modules_list(const Root *root, const char *kernel, size_t *rest, char **ret) {
+        _free_ char *path = xasprintf(MODULES "/%s/modules.dep", kernel);
+        size_t size = 0;
+        int r = image_read(root, path, MIN(*rest, (size_t)DEP_MAX), ret, &size);
+        *rest -= size;
+        return r;
+}
+
+char *module_name(const char *name) {
+        char *copy = xstrdup(name);
+        for (char *p = strchr(copy, '-'); p; p = strchr(p, '-'))
+                *p = '_';
+        return copy;
+}
+
+bool same_module(const char *s, size_t size, const char *name) {
+        for (size_t i = 0; i < size; i++)
+                if (!name[i] || (s[i] == '-' ? '_' : s[i]) != (name[i] == '-' ? '_' : name[i]))
+                        return false;
+        return !name[size];
+}
+
+char *module_path(const char *kernel, const char *list, const char *name) {
+        for (const char *line = list; *line; line += *line == '\n') {
+                size_t path = strcspn(line, ":\n");
+                const char *base = memrchr(line, '/', path);
+                base = base ? base + 1 : line;
+                const char *suffix = memmem(base, (size_t)(line + path - base), ".ko", 3);
+                if (suffix && same_module(base, (size_t)(suffix - base), name))
+                        return *line == '/'
+                                       ? xstrndup(line, path)
+                                       : xasprintf(MODULES "/%s/%.*s", kernel, (int)MIN(path, 4096U), line);
+                line += strcspn(line, "\n");
+        }
+        return NULL;
+}
+
+char *module_information(const Root *root, const char *path, const char *key) {
+        _free_ char *data = NULL;
+        size_t size = 0, n = strlen(key);
+        _cleanup_(close_fd) int fd = image_file(root, path);
+        if (fd < 0 || elf_section(fd, ".modinfo", MODINFO_MAX, &data, &size) < 0)
+                return NULL;
+        for (size_t at = 0; at < size; at += strlen(data + at) + 1)
+                if (strncmp(data + at, key, n) == 0 && data[at + n] == '=')
+                        return xstrdup(data + at + n + 1);
+        return NULL;
 }
 
 /* If the kernel that boots is not known: all of them lack it. */
@@ -24,54 +72,31 @@ static bool decides(const Look *l, const KernelLook *k, size_t lacking) {
 
 /* ---- modprobe.d(5) ---- */
 
-typedef struct Rule { char *file; bool never; } Rule;
+typedef struct Rule { const char *file; bool never; } Rule;
 
 /* "install X /bin/false" blocks every load; "blacklist X" only the load for a device. */
-static void read_rules(const char *text, const char *path, const char *module, Rule *r) {
-        for (const char *line = text; *line;) {
-                size_t size = strcspn(line, "\n"), skip = strspn(line, " \t");
-                const char *word = line + skip, *end = line + size;
-                size_t n = MIN(strcspn(word, " \t\n"), (size_t)(end - word));
-                const char *name = word + n + strspn(word + n, " \t");
-                size_t m = name < end ? strcspn(name, " \t\n") : 0;
-                bool blacklist = n == 9 && strncmp(word, "blacklist", 9) == 0;
-                bool install = n == 7 && strncmp(word, "install", 7) == 0;
-                if (skip < size && (blacklist || install) && same_module(name, m, module)) {
-                        const char *rest = name + m;
-                        bool never = install && (memmem(rest, (size_t)(end - rest), "bin/false", 9) ||
-                                                 memmem(rest, (size_t)(end - rest), "bin/true", 8));
-                        if (blacklist || never) {
-                                RENEW(r->file, xstrdup(path));
-                                r->never = never;
-                        }
-                        if (never)
-                                return;
-                }
-                line += size + (line[size] == '\n');
+static void read_rules(const RuleFile *file, const char *module, Rule *r) {
+        for (const char *at = file->text; *at && !r->never;) {
+                _free_ char *line = str_cut(&at, "\n");
+                const char *rest = line + strspn(line, " \t");
+                _free_ char *word = str_cut(&rest, " \t"), *name = str_cut(&rest, " \t");
+                bool never = streq(word, "install") && (strstr(rest, "bin/false") || strstr(rest, "bin/true"));
+                if (same_module(name, strlen(name), module) && (never || streq(word, "blacklist")))
+                        *r = (Rule){ file->path, never };
         }
 }
 
 static void rules_read(Look *l) {
         static const char *const folders[] = { "/etc/modprobe.d", "/usr/local/lib/modprobe.d",
                                                "/usr/lib/modprobe.d", "/lib/modprobe.d" };
-        _strv_ char **seen = NULL;
+        _strv_ char **files = look_conf_files(l, folders, ARRAY_SIZE(folders), "", MAX_FILES);
         size_t rest = RULES_MAX, size;
-        l->rules = xcalloc(MAX_FILES, sizeof *l->rules);
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _strv_ char **files = root_names(l->root, folders[i]);
-                for (char **f = files; f && *f && strv_length(seen) < MAX_FILES; f++) {
-                        _free_ char *path = xasprintf("%s/%s", folders[i], *f);
-                        RuleFile *file = &l->rules[l->n_rules];
-                        if (!endswith(*f, ".conf") || strv_contains(seen, *f))
-                                continue;
-                        strv_add(&seen, *f);
-                        if (image_read(l->root, path, MIN(rest, (size_t)IMAGE_TEXT_MAX), &file->text, &size) <
-                            0)
-                                continue;
-                        rest -= size;
-                        file->path = TAKE_PTR(path);
-                        l->n_rules++;
-                }
+        STRV_FOREACH(file, files) {
+                char *text;
+                if (image_read(l->root, *file, MIN(rest, (size_t)IMAGE_TEXT_MAX), &text, &size) < 0)
+                        continue;
+                rest -= size;
+                *APPEND(l->rules, l->n_rules) = (RuleFile){ xstrdup(*file), text };
         }
 }
 
@@ -79,30 +104,24 @@ static void rules_read(Look *l) {
 
 void kernels_read(Look *l) {
         size_t rest = MODULES_MAX;
-        l->n_kernels = strv_length(l->image->kernels);
         rules_read(l);
-        l->kernels = xcalloc(l->n_kernels + 1, sizeof *l->kernels);
-        for (size_t i = 0; i < l->n_kernels; i++) {
-                KernelLook *k = &l->kernels[i];
-                k->version = l->image->kernels[i];
-                _free_ char *builtin = xasprintf("%s/modules.builtin", k->version),
-                            *config = xasprintf("%s/config", k->version);
-                int r = modules_list(l->root, k->version, &rest, &k->modules);
+        STRV_FOREACH(version, l->image->kernels) {
+                KernelLook *k = APPEND(l->kernels, l->n_kernels);
+                *k = (KernelLook){ .version = *version };
+                int r = modules_list(l->root, *version, &rest, &k->modules);
                 k->error = r == -ENOENT ? 0 : MIN(r, 0);
-                k->builtin = read_of(l->root, "/lib/modules/", builtin, BUILTIN_MAX);
-                k->features = read_of(l->root, "/boot/config-", k->version, IMAGE_TEXT_MAX);
-                if (!k->features)
-                        k->features = read_of(l->root, "/lib/modules/", config, IMAGE_TEXT_MAX);
+                k->builtin = image_text(l->root, BUILTIN_MAX, MODULES "/%s/modules.builtin", *version);
+                k->features = image_text(l->root, IMAGE_TEXT_MAX, "/boot/config-%s", *version)
+                              ?: image_text(l->root, IMAGE_TEXT_MAX, MODULES "/%s/config", *version);
         }
 }
 
 void kernels_done(Look *l) {
         for (size_t i = 0; i < l->n_kernels; i++)
                 FREE_ALL(l->kernels[i].modules, l->kernels[i].builtin, l->kernels[i].features);
-        free(l->kernels);
         for (size_t i = 0; i < l->n_rules; i++)
                 FREE_ALL(l->rules[i].path, l->rules[i].text);
-        free(l->rules);
+        FREE_ALL(l->kernels, l->rules);
 }
 
 /* ---- one module ---- */
@@ -115,32 +134,23 @@ typedef struct Finding {
         char *made_for; /* another kernel, of its vermagic */
 } Finding;
 
-static void finding_done(Finding *f) {
-        FREE_ALL(f->path, f->made_for);
-}
-
 /* A file in the directories of installers that depmod has not listed. */
 static bool lies_unlisted(const Look *l, const char *kernel, const char *name) {
         static const char *const folders[] = { "extra", "updates", "updates/dkms", "weak-updates" };
         static const char *const ends[] = { "", ".xz", ".zst", ".gz" };
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-                for (size_t k = 0; k < ARRAY_SIZE(ends); k++) {
-                        _free_ char *path =
-                                xasprintf("/lib/modules/%s/%s/%s.ko%s", kernel, folders[i], name, ends[k]);
-                        if (root_exists(l->root, path) > 0)
-                                return true;
-                }
+        for (size_t i = 0; i < ARRAY_SIZE(folders) * ARRAY_SIZE(ends); i++)
+                if (image_has(l->root, MODULES "/%s/%s/%s.ko%s", kernel, folders[i / ARRAY_SIZE(ends)], name,
+                              ends[i % ARRAY_SIZE(ends)]))
+                        return true;
         return false;
 }
 
 static Finding find_module(const Look *l, const KernelLook *k, const char *name) {
-        Finding f = {};
         _free_ char *builtin = k->builtin ? module_path(k->version, k->builtin, name) : NULL;
-        f.builtin = builtin != NULL;
-        if (f.builtin)
-                return f;
+        if (builtin)
+                return (Finding){ .builtin = true };
         _free_ char *path = k->modules ? module_path(k->version, k->modules, name) : NULL;
-        f.listed = path != NULL;
+        Finding f = { .listed = path };
         if (path && root_exists(l->root, path) > 0) {
                 _free_ char *magic = module_information(l->root, path, "vermagic");
                 if (magic)
@@ -164,35 +174,27 @@ static void tell_fault(Look *l, const Need *need, const KernelLook *k, const Fin
                             : l->image->kernel ? " (which boots)"
                                                : "";
         if (f->made_for)
-                check_tell(c, need,
-                           "it is made for kernel %s and lies among the modules of %s%s: install the one for "
-                           "that",
+                check_tell(c, need, "it is built for kernel %s but installed for %s%s: install the matching one",
                            f->made_for, k->version, which);
         else if (f->unlisted)
-                check_tell(
-                        c, need,
-                        "it is there for kernel %s%s, and modules.dep does not list it, so modprobe does not "
-                        "find it: depmod -a %s",
-                        k->version, which, k->version);
-        else if (f->listed)
                 check_tell(c, need,
-                           "modules.dep of kernel %s%s lists it, and its file is gone: install it again",
+                           "its file exists for kernel %s%s, but modules.dep does not list it, so modprobe "
+                           "does not find it: depmod -a %s",
+                           k->version, which, k->version);
+        else if (f->listed)
+                check_tell(c, need, "modules.dep of kernel %s%s lists it, but its file is missing: reinstall it",
                            k->version, which);
         else
-                check_tell(c, need,
-                           "kernel %s%s has no such module, neither as a file nor built in: install %s",
+                check_tell(c, need, "kernel %s%s does not have it, neither as a file nor built in: install %s",
                            k->version, which,
                            startswith(need->name, "nvidia")
-                                   ? "NVIDIA's driver for it"
+                                   ? "the NVIDIA driver for it"
                                    : "the package with the rest of its modules, or another kernel");
 }
 
 static bool is_loaded(const Look *l, const char *name) {
-        _free_ char *path = xasprintf("/sys/module/%s", name);
-        for (char *p = path + strlen("/sys/module/"); *p; p++)
-                if (*p == '-')
-                        *p = '_';
-        return l->image->running && root_exists(l->root, path) > 0;
+        _free_ char *loaded = module_name(name);
+        return l->image->running && image_has(l->root, "/sys/module/%s", loaded);
 }
 
 /* One flavor of a tree is enough: the boot chooses. The caller frees it. */
@@ -209,53 +211,40 @@ static char *find_in_trees(const Look *l, const char *name) {
 static bool look_rule(Look *l, const Need *need) {
         Rule rule = {};
         for (size_t i = 0; i < l->n_rules && !rule.never; i++)
-                read_rules(l->rules[i].text, l->rules[i].path, need->name, &rule);
-        if (rule.file && rule.never)
-                check_tell(look_fault(l, need, "module-blacklisted", rule.file), need,
-                           "an \"install\" line in that file keeps it from being loaded: remove the line");
+                read_rules(&l->rules[i], need->name, &rule);
+        if (rule.never)
+                FAULT(l, need, "module-blacklisted", rule.file,
+                      "an \"install\" line in this file blocks it: remove the line");
         else if (rule.file)
-                check_tell(checks_add(l->checks, CHECK_WARNING, "module-blacklisted", need->name, rule.file),
-                           need,
-                           "a \"blacklist\" line in that file keeps it from being loaded for its devices: "
-                           "what does not load it by name has to do without. Remove the line");
-        free(rule.file);
+                TELL(l->checks, CHECK_WARNING, "module-blacklisted", need->name, rule.file, need,
+                     "a \"blacklist\" line in this file keeps its devices from loading it; only a load by name "
+                     "works. Remove the line");
         return rule.never;
 }
 
+/* Reported once. */
 static void tell_no_kernels(Look *l, const Need *need) {
         _strv_ char **names = NULL;
         if (l->no_kernels)
                 return;
-        int r = root_list(l->root, "/lib/modules", &names);
-        Check *c = checks_add(l->checks, CHECK_UNKNOWN, "module", "kernels", NULL);
-        if (r == -EACCES)
-                check_tell(c, NULL,
-                           "/lib/modules is closed to this user: whether it has %s and others root can say",
-                           need->name);
-        else
-                check_tell(
-                        c, NULL,
-                        "there is no kernel in /lib/modules, so whether it has %s and others is seen at boot",
-                        need->name);
         l->no_kernels = true;
+        TELL(l->checks, CHECK_UNKNOWN, "module", "kernels", NULL, NULL,
+             root_list(l->root, MODULES, &names) == -EACCES
+                     ? MODULES " is closed to this user: run this as root to check %s and others"
+                     : MODULES " has no kernel, so only a boot can show %s and others",
+             need->name);
 }
 
 /* An unreadable list does not say what is missing. Reported once. */
 static bool look_unread(Look *l, const Need *need) {
-        for (size_t i = 0; i < l->n_kernels; i++) {
-                const KernelLook *k = &l->kernels[i];
-                if (k->error == 0)
-                        continue;
-                if (!l->no_kernels)
-                        check_tell(
-                                checks_add(l->checks, CHECK_UNKNOWN, "module", k->version, NULL), NULL,
-                                "the lists of its modules in /lib/modules cannot be read (%s), so whether it "
-                                "has %s and others is not known",
-                                strerror(-k->error), need->name);
-                l->no_kernels = true;
-                return true;
-        }
-        return false;
+        const KernelLook *k = FIND(one, l->kernels, l->n_kernels, one->error != 0);
+        if (k && !l->no_kernels)
+                TELL(l->checks, CHECK_UNKNOWN, "module", k->version, NULL, NULL,
+                     "its module lists in " MODULES " are not readable (%s): run this as root to check %s and "
+                     "others",
+                     strerror(-k->error), need->name);
+        l->no_kernels |= k != NULL;
+        return k;
 }
 
 void look_module(Look *l, const Need *need) {
@@ -265,9 +254,8 @@ void look_module(Look *l, const Need *need) {
         for (size_t i = 0; i < l->n_kernels; i++) {
                 all[i] = find_module(l, &l->kernels[i], need->name);
                 lacking += !is_well(&all[i]);
-                if (is_well(&all[i]) && (!found || decides(l, &l->kernels[i], lacking))) {
-                        RENEW(found, all[i].builtin ? xstrdup("built in") : xstrdup(all[i].path));
-                }
+                if (is_well(&all[i]) && (!found || decides(l, &l->kernels[i], lacking)))
+                        RENEW(found, xstrdup(all[i].builtin ? "built in" : all[i].path));
         }
         /* modprobe.d does not apply to built-in modules. */
         bool never = !(found && streq(found, "built in") && lacking == 0) && look_rule(l, need);
@@ -287,28 +275,16 @@ void look_module(Look *l, const Need *need) {
                                 tell_fault(l, need, &l->kernels[i], &all[i],
                                            decides(l, &l->kernels[i], lacking));
         for (size_t i = 0; i < l->n_kernels; i++)
-                finding_done(&all[i]);
+                FREE_ALL(all[i].path, all[i].made_for);
         free(all);
 }
 
 /* ---- features ---- */
 
-/* The text behind "CONFIG_X=", with the following lines; "" if not set. */
-static const char *feature_line(const char *text, const char *name) {
-        _free_ char *begin = xasprintf("%s=", name);
-        size_t n = strlen(begin);
-        for (const char *line = text; *line;) {
-                if (strncmp(line, begin, n) == 0)
-                        return line + n;
-                line += strcspn(line, "\n");
-                line += *line == '\n';
-        }
-        return "";
-}
-
+/* 'y', 'm', or 0. */
 static char feature_value(const char *text, const char *name) {
-        char value = *feature_line(text, name);
-        return value == 'y' || value == 'm' ? value : 0;
+        _free_ char *value = text ? line_value(text, name, "=") : NULL;
+        return value && is_char_of(*value, "ym") ? *value : 0;
 }
 
 char *feature_text(const Look *l, const char *name) {
@@ -316,8 +292,7 @@ char *feature_text(const Look *l, const char *name) {
         for (size_t i = 0; i < l->n_kernels; i++)
                 if (!l->image->kernel || streq(l->image->kernel, l->kernels[i].version))
                         text = l->kernels[i].features;
-        const char *value = text ? feature_line(text, name) : NULL;
-        return value ? xstrndup(value, strcspn(value, "\n")) : NULL;
+        return text ? line_value(text, name, "=") ?: xstrdup("") : NULL;
 }
 
 void look_feature(Look *l, const Need *need) {
@@ -325,8 +300,8 @@ void look_feature(Look *l, const Need *need) {
         const char *found = NULL;
         for (size_t i = 0; i < l->n_kernels; i++) {
                 const char *text = l->kernels[i].features;
+                char value = feature_value(text, need->name);
                 known += text != NULL;
-                char value = text ? feature_value(text, need->name) : 0;
                 lacking += text && value == 0;
                 found = value ? (value == 'y' ? "=y" : "=m") : found;
         }
@@ -334,12 +309,10 @@ void look_feature(Look *l, const Need *need) {
                 tell_no_kernels(l, need);
         else if (known == 0 && !l->features_unknown) {
                 l->features_unknown = true;
-                check_tell(checks_add(l->checks, CHECK_UNKNOWN, "feature", "kernel configuration", NULL),
-                           NULL,
-                           "no kernel of the image has its configuration in /boot/config-VERSION or "
-                           "/lib/modules/VERSION/config that this user may read, so whether it has %s and "
-                           "others is seen at boot",
-                           need->name);
+                TELL(l->checks, CHECK_UNKNOWN, "feature", "kernel configuration", NULL, NULL,
+                     "/boot/config-VERSION and " MODULES "/VERSION/config are not readable for any kernel, so "
+                     "only a boot can show %s and others",
+                     need->name);
         }
         if (known > 0 && lacking == 0)
                 look_well(l, need, "feature", found ?: "");

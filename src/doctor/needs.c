@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Plan → Needs, from the rows of plan/action.c, and from the table below for the daemons that a plan
  * starts. The causes are those of the actions in apply/. */
-#include "doctor/checks.h"
+#include "doctor/look.h"
 
 #include "apply/device.h"
 #include "base/paths.h"
@@ -52,9 +52,8 @@ static void want_directory(const Question *q, const char *path, Cause cause) {
 }
 
 static void want_folder(const Question *q) {
-        const char *path = q->action->target, *slash = strrchr(path, '/');
-        _free_ char *folder = slash > path ? xstrndup(path, (size_t)(slash - path)) : xstrdup("/");
-        if (!is_volatile(path))
+        _free_ char *folder = parent_of(q->action->target);
+        if (!is_volatile(q->action->target))
                 want_directory(q, folder, CAUSE_FILE);
 }
 
@@ -107,10 +106,7 @@ static void want_place(const Question *q) {
 }
 
 static void want_module(const Question *q) {
-        _free_ char *name = xstrdup(q->action->target);
-        for (char *p = name; *p; p++)
-                if (*p == '-')
-                        *p = '_';
+        _free_ char *name = module_name(q->action->target);
         want(q, NEED_MODULE, name, module_cause(name), q->action->lenient);
 }
 

@@ -80,9 +80,8 @@ void owners_report(const Owners *o, Checks *checks) {
                 text_add(&paths, "%s%s", i > 0 ? "; " : "", o->foreign[i]);
         _free_ char *found = xasprintf("%zu of %zu files and directories", n, o->n_seen);
         if (n > 0)
-                check_tell(checks_add(checks, CHECK_WARNING, "owner", "files that others may change", found),
-                           NULL,
-                           "%s%s: who may change them has root run what they like. chown root:root and "
-                           "chmod go-w on them when the image is built",
-                           paths.data, n > SHOWN ? "; and more" : "");
+                TELL(checks, CHECK_WARNING, "owner", "files that others may change", found, NULL,
+                     "%s%s: users who may change them can make root run anything. When you build the image, "
+                     "chown root:root and chmod go-w them",
+                     paths.data, n > SHOWN ? "; and more" : "");
 }

@@ -17,13 +17,9 @@
 
 /* "3:580.126.09-1.amzn2023" → "580.126.09". */
 static char *upstream_version(const char *text, size_t size) {
-        const char *colon = memchr(text, ':', size);
-        if (colon) {
-                size -= (size_t)(colon + 1 - text);
-                text = colon + 1;
-        }
-        const char *dash = memrchr(text, '-', size);
-        return xstrndup(text, dash ? (size_t)(dash - text) : size);
+        const char *colon = memchr(text, ':', size), *begin = colon ? colon + 1 : text,
+                   *dash = memrchr(begin, '-', (size_t)(text + size - begin));
+        return xstrndup(begin, (size_t)((dash ?: text + size) - begin));
 }
 
 /* The rest of a package name: nothing, or a branch ("-580"). */
@@ -96,7 +92,21 @@ static void read_windows(const Root *root, const char *path, uint64_t limit, Win
 
 /* ---- rpm ---- */
 
-typedef struct RpmSearch { const char *name; char *version; bool several; } RpmSearch;
+/* Of a package of that name, or of a program: wanted ends the search. */
+typedef struct VersionSearch { const char *name, *wanted; char *version; bool several; } VersionSearch;
+
+static void search_take(VersionSearch *s, const char *version) {
+        s->several |= s->version && !streq(s->version, version);
+        if (!s->version)
+                s->version = xstrdup(version);
+}
+
+/* The only version; NULL: none, or several. */
+static char *search_end(VersionSearch *s) {
+        if (s->several)
+                free(TAKE_PTR(s->version));
+        return s->version;
+}
 
 static bool version_is_plausible(const char *s, size_t size) {
         if (size == 0 || size > VERSION_SIZE || !is_digit(s[0]))
@@ -110,7 +120,7 @@ static bool version_is_plausible(const char *s, size_t size) {
 /* "C", the only language of the header, stands before the name. SQLite may keep a copy of a replaced package
  * in a free page; then there are several, and the version is not known. */
 static bool rpm_seen(const char *data, size_t size, void *to) {
-        RpmSearch *s = to;
+        VersionSearch *s = to;
         char begin[80] = "C";
         size_t n = strlen(s->name) + 2;
         if (n >= sizeof begin)
@@ -124,10 +134,7 @@ static bool rpm_seen(const char *data, size_t size, void *to) {
                 if (!stop || !is_branch(rest, (size_t)(nul - rest)) ||
                     !version_is_plausible(version, (size_t)(stop - version)))
                         continue;
-                if (s->version && !streq(s->version, version))
-                        s->several = true;
-                else if (!s->version)
-                        s->version = xstrdup(version);
+                search_take(s, version);
         }
         return true;
 }
@@ -135,26 +142,21 @@ static bool rpm_seen(const char *data, size_t size, void *to) {
 static char *rpm_version(const Root *root, const char *name) {
         static const char *const databases[] = { "/usr/lib/sysimage/rpm/rpmdb.sqlite",
                                                  "/var/lib/rpm/rpmdb.sqlite" };
-        RpmSearch s = { .name = name };
+        VersionSearch s = { .name = name };
         for (size_t i = 0; i < ARRAY_SIZE(databases) && !s.version; i++)
                 read_windows(root, databases[i], DATABASE_MAX, rpm_seen, &s);
-        if (s.several)
-                free(TAKE_PTR(s.version));
-        return s.version;
+        return search_end(&s);
 }
 
 char *package_version(const Root *root, const char *const *names) {
-        _free_ char *status = NULL;
+        _free_ char *status = image_text(root, STATUS_MAX, "/var/lib/dpkg/status");
         char *version = NULL;
-        int r = image_read(root, "/var/lib/dpkg/status", STATUS_MAX, &status, NULL);
         for (const char *const *name = names; *name && !version; name++)
-                version = r >= 0 ? dpkg_version(status, *name) : rpm_version(root, *name);
+                version = status ? dpkg_version(status, *name) : rpm_version(root, *name);
         return version;
 }
 
 /* ---- strings of programs ---- */
-
-typedef struct StringSearch { const char *wanted; char *version; bool several; } StringSearch;
 
 bool driver_is_version(const char *s, size_t size) {
         size_t n = strspn(s, "0123456789");
@@ -167,7 +169,7 @@ bool driver_is_version(const char *s, size_t size) {
 }
 
 static bool string_seen(const char *data, size_t size, void *to) {
-        StringSearch *s = to;
+        VersionSearch *s = to;
         const char *end = data + size;
         for (const char *nul = memchr(data, 0, size); nul;
              nul = memchr(nul + 1, 0, (size_t)(end - nul - 1))) {
@@ -179,18 +181,13 @@ static bool string_seen(const char *data, size_t size, void *to) {
                         s->several = false;
                         return false;
                 }
-                if (s->version && !streq(s->version, nul + 1))
-                        s->several = true;
-                else if (!s->version)
-                        s->version = xstrdup(nul + 1);
+                search_take(s, nul + 1);
         }
         return true;
 }
 
 char *program_version(const Root *root, const char *path, const char *wanted) {
-        StringSearch s = { .wanted = wanted };
+        VersionSearch s = { .wanted = wanted };
         read_windows(root, path, PROGRAM_MAX, string_seen, &s);
-        if (s.several)
-                free(TAKE_PTR(s.version));
-        return s.version;
+        return search_end(&s);
 }

@@ -9,15 +9,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-static void tell_foreign(Look *l, const Need *need, const char *path, const struct stat *st) {
-        _free_ char *found =
-                xasprintf("%s %04o, owner %u", path, (unsigned)st->st_mode & 07777, (unsigned)st->st_uid);
-        check_tell(checks_add(l->checks, CHECK_WARNING, "directory-mode", need->name, found), need,
-                   "others than root may change what is in it, and root writes there: chown root %s, chmod "
-                   "go-w %s",
-                   path, path);
-}
-
 static bool is_read_only(int fd) {
         struct statvfs fs;
         return fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_RDONLY;
@@ -33,67 +24,61 @@ static bool is_dangling(const Look *l, const char *path) {
         return root_read_link(l->root, path, &target) >= 0;
 }
 
-void look_directory(Look *l, const Need *need) {
-        _free_ char *path = xstrdup(need->name);
-        bool itself = true;
+/* The directory itself, or the nearest one above it: fd is what root_open() says. */
+static void look_at(Look *l, const Need *need, const char *path, int fd) {
         struct stat st;
-        for (unsigned i = 0; i < 64; i++) {
-                _cleanup_(close_fd) int fd = root_open(l->root, path, O_PATH);
-                if (fd == -ENOENT && !is_dangling(l, path) && !streq(path, "/")) {
-                        RENEW(path, parent_of(path));
-                        itself = false;
-                        continue;
-                }
-                if (fd == -ENOENT)
-                        check_tell(look_fault(l, need, "directory", path), need,
-                                   "%s is a link that leads nowhere, so no directory can be made there: make "
-                                   "what it leads to, or remove it",
-                                   path);
-                else if (fd < 0 && fd != -ENOTDIR)
-                        check_tell(checks_add(l->checks, CHECK_UNKNOWN, "directory", need->name, NULL), need,
-                                   "%s cannot be looked at: %s", path, strerror(-fd));
-                else if (fd < 0 || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
-                        check_tell(look_fault(l, need, "directory", path), need,
-                                   "%s is no directory, and one has to be there: move it away", path);
-                else if (is_foreign(l, &st))
-                        tell_foreign(l, need, path, &st);
-                else if (l->image->running && is_read_only(fd))
-                        check_tell(look_fault(l, need, "directory-read-only", path), need,
-                                   "it lies on a file system that is mounted read-only, and files are "
-                                   "written there");
-                else
-                        look_well(l, need, "directory", itself ? path : "can be made");
-                if (fd >= 0 && itself)
-                        labels_look(l->labels, l->root, path);
-                return;
-        }
+        bool itself = streq(path, need->name);
+        if (fd == -ENOENT)
+                FAULT(l, need, "directory", path,
+                      "%s is a dangling link, so mkdir fails: create its target, or remove the link", path);
+        else if (fd < 0 && fd != -ENOTDIR)
+                TELL(l->checks, CHECK_UNKNOWN, "directory", need->name, NULL, need, "%s is not readable: %s",
+                     path, strerror(-fd));
+        else if (fd < 0 || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
+                FAULT(l, need, "directory", path, "%s is not a directory: move it away", path);
+        else if (is_foreign(l, &st)) {
+                _free_ char *found = xasprintf("%s %04o, owner %u", path, (unsigned)st.st_mode & 07777,
+                                               (unsigned)st.st_uid);
+                TELL(l->checks, CHECK_WARNING, "directory-mode", need->name, found, need,
+                     "users other than root may change it, and root writes there: chown root %s, chmod go-w %s",
+                     path, path);
+        } else if (l->image->running && is_read_only(fd))
+                FAULT(l, need, "directory-read-only", path,
+                      "its file system is mounted read-only, and the plan writes there");
+        else
+                look_well(l, need, "directory", itself ? path : "can be made");
+        if (fd >= 0 && itself)
+                labels_look(l->labels, l->root, path);
 }
 
-/* In the image, or in a tree. */
-static char *find_file(const Look *l, const char *name) {
-        char *path = xstrdup(name);
-        for (char **tree = l->image->trees; tree && *tree && root_exists(l->root, path) == 0; tree++) {
-                RENEW(path, xasprintf("%s%s", *tree, name));
+void look_directory(Look *l, const Need *need) {
+        _free_ char *path = xstrdup(need->name);
+        for (bool found = false; !found;) {
+                _cleanup_(close_fd) int fd = root_open(l->root, path, O_PATH);
+                found = fd != -ENOENT || is_dangling(l, path) || streq(path, "/");
+                if (found)
+                        look_at(l, need, path, fd);
+                else
+                        RENEW(path, parent_of(path));
         }
-        return path;
 }
 
 void look_file(Look *l, const Need *need) {
         struct stat st;
-        _free_ char *path = find_file(l, need->name);
+        _free_ char *path = xstrdup(need->name);
+        for (char **tree = l->image->trees; tree && *tree && root_exists(l->root, path) == 0; tree++)
+                RENEW(path, xasprintf("%s%s", *tree, need->name));
         _cleanup_(close_fd) int fd = root_open(l->root, path, O_PATH);
-        bool dangling = fd < 0 && is_dangling(l, need->name);
+        bool dangling = fd < 0 && is_dangling(l, need->name), there = fd >= 0 && fstat(fd, &st) == 0;
         if (fd < 0 && !dangling && look_is_later(l, need, "file"))
                 return;
-        bool there = fd >= 0 && fstat(fd, &st) == 0;
         if (!there || !S_ISREG(st.st_mode) || st.st_size == 0)
-                check_tell(look_fault(l, need, "file", there ? path : NULL), need,
-                           "%s: add it to the image%s",
-                           dangling               ? "it is a link that leads nowhere"
-                           : !there               ? "it is not there"
-                           : !S_ISREG(st.st_mode) ? "it is no regular file"
-                                                  : "it is empty",
-                           need->optional ? ", where a boot cannot do without" : "");
+                FAULT(l, need, "file", there ? path : NULL, "%s: add it to the image%s",
+                      dangling               ? "it is a dangling link"
+                      : !there               ? "it is missing"
+                      : !S_ISREG(st.st_mode) ? "it is not a regular file"
+                                             : "it is empty",
+                      need->optional ? ", if a boot needs it" : "");
         else {
                 labels_look(l->labels, l->root, path);
                 owners_look(l, path);

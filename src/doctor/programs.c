@@ -19,40 +19,28 @@
 
 /* ---- programs by name ---- */
 
-static int is_file(const Root *root, const char *path) {
-        struct stat st;
-        _cleanup_(close_fd) int fd = root_open(root, path, O_PATH);
-        return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-}
-
-char *program_find(const Root *root, const char *name, char **ret_odd) {
+char *program_find(const Root *root, const char *tree, const char *name, char **ret_odd) {
         _strv_ char **paths = program_paths(name);
-        *ret_odd = NULL;
-        for (char **path = paths; *path; path++) {
-                if (root_executable(root, *path) > 0) {
-                        free(TAKE_PTR(*ret_odd));
-                        return xstrdup(*path);
-                }
-                if (!*ret_odd && is_file(root, *path))
-                        *ret_odd = xstrdup(*path);
-        }
-        return NULL;
-}
-
-char *tree_program(const Root *root, const char *tree, const char *name) {
-        _strv_ char **paths = program_paths(name);
-        for (char **path = paths; *path; path++) {
+        _free_ char *odd = NULL;
+        STRV_FOREACH(path, paths) {
+                struct stat st;
                 _free_ char *below = xasprintf("%s%s", tree, *path);
-                if (root_executable(root, below) > 0)
+                _cleanup_(close_fd) int fd = root_open(root, below, O_PATH);
+                bool file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+                if (file && st.st_mode & 0111)
                         return TAKE_PTR(below);
+                if (file && !odd)
+                        odd = TAKE_PTR(below);
         }
+        if (ret_odd)
+                *ret_odd = TAKE_PTR(odd);
         return NULL;
 }
 
 char *image_program(const Image *image, const char *name, char **ret_odd) {
-        char *path = program_find(image->root, name, ret_odd);
+        char *path = program_find(image->root, "", name, ret_odd);
         for (char **tree = image->trees; tree && *tree && !path; tree++)
-                path = tree_program(image->root, *tree, name);
+                path = program_find(image->root, *tree, name, NULL);
         return path;
 }
 
@@ -85,8 +73,8 @@ static void read_configuration(const Root *root, const char *path, bool include,
         _free_ char *text = NULL;
         if (image_read(root, path, IMAGE_TEXT_MAX, &text, NULL) < 0)
                 return;
-        char *rest = text;
-        for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+        for (const char *at = text; *at;) {
+                _free_ char *line = str_cut(&at, "\n");
                 line[strcspn(line, "#")] = 0;
                 _free_ char *word = str_strip(line);
                 if (startswith(word, "include") && strspn(word + 7, " \t") > 0) {
@@ -113,19 +101,9 @@ char **library_directories(const Image *image) {
         return found;
 }
 
-static char *expand_origin(const char *directory, const char *object) {
-        static const char *const words[] = { "$ORIGIN", "${ORIGIN}" };
-        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-                if (startswith(directory, words[i])) {
-                        _free_ char *origin = parent_of(object);
-                        return xasprintf("%s%s", origin, directory + strlen(words[i]));
-                }
-        return xstrdup(directory);
-}
-
-static bool try_library(const Look *l, const char *directory, const char *name, unsigned machine,
-                        char **ret_path, Elf *ret) {
-        _free_ char *path = *directory ? xasprintf("%s/%s", directory, name) : xstrdup(name);
+static bool try_library(const Look *l, const char *directory, const char *rest, const char *name,
+                        unsigned machine, char **ret_path, Elf *ret) {
+        _free_ char *path = xasprintf("%s%s%s%s", directory, rest, *directory || *rest ? "/" : "", name);
         _cleanup_(elf_done) Elf e = {};
         _cleanup_(close_fd) int fd = image_file(l->root, path);
         if (fd < 0 || elf_read(fd, &e) < 0 || (machine != 0 && e.machine != machine))
@@ -139,21 +117,20 @@ static bool try_library(const Look *l, const char *directory, const char *name, 
 /* As ld.so(8) searches a library for an object, and then in trees. */
 static bool find_library(const Look *l, const char *name, const char *object, char *const *search,
                          unsigned machine, char **ret_path, Elf *ret) {
+        _free_ char *origin = parent_of(object);
         if (strchr(name, '/'))
-                return try_library(l, "", name, machine, ret_path, ret);
-        for (char *const *d = search; d && *d; d++) {
-                _free_ char *directory = expand_origin(*d, object);
-                if (try_library(l, directory, name, machine, ret_path, ret))
+                return try_library(l, "", "", name, machine, ret_path, ret);
+        STRV_FOREACH(d, search) {
+                size_t n = startswith(*d, "$ORIGIN") ? 7 : startswith(*d, "${ORIGIN}") ? 9 : 0;
+                if (try_library(l, n > 0 ? origin : "", *d + n, name, machine, ret_path, ret))
                         return true;
         }
-        for (char **d = l->directories; d && *d; d++)
-                if (try_library(l, *d, name, machine, ret_path, ret))
+        STRV_FOREACH(d, l->directories)
+                if (try_library(l, *d, "", name, machine, ret_path, ret))
                         return true;
-        for (char **tree = l->image->trees; tree && *tree; tree++) {
-                _free_ char *directory = xasprintf("%s/usr/lib64", *tree);
-                if (try_library(l, directory, name, machine, ret_path, ret))
+        STRV_FOREACH(tree, l->image->trees)
+                if (try_library(l, *tree, "/usr/lib64", name, machine, ret_path, ret))
                         return true;
-        }
         return false;
 }
 
@@ -189,8 +166,8 @@ static char *load_needed(const Look *l, Objects *all, size_t which) {
                         continue;
                 if (!find_library(l, *name, o->path, o->elf.search, all->items[0].elf.machine, &next->path,
                                   &next->elf))
-                        return xasprintf("%s, which %s needs, is in none of the directories of libraries",
-                                         *name, o->name ? o->path : "it");
+                        return xasprintf("%s, which %s needs, is not in a library directory", *name,
+                                         o->name ? o->path : "it");
                 owners_look(l, next->path);
                 next->name = xstrdup(*name);
                 all->n++;
@@ -202,8 +179,8 @@ static char *load_needed(const Look *l, Objects *all, size_t which) {
 static const char *newest_of_family(char *const *defines, const char *version) {
         const char *end = strrchr(version, '_'), *newest = NULL;
         size_t n = end ? (size_t)(end + 1 - version) : 0;
-        for (char *const *d = defines; n > 0 && *d; d++)
-                if (strncmp(*d, version, n) == 0 && (*d)[n] >= '0' && (*d)[n] <= '9' &&
+        STRV_FOREACH(d, defines)
+                if (n > 0 && strncmp(*d, version, n) == 0 && is_digit((*d)[n]) &&
                     (!newest || version_compare(*d, newest) > 0))
                         newest = *d;
         return newest;
@@ -218,9 +195,9 @@ static char *version_fault(const Objects *all, const Object *o) {
                 if (!library || !library->elf.defines || strv_contains(library->elf.defines, v->name))
                         continue;
                 const char *newest = newest_of_family(library->elf.defines, v->name);
-                return xasprintf("%s wants %s, and %s has %s%s: install one that was built for this image",
+                return xasprintf("%s needs %s, but %s has %s%s: install a build for this image",
                                  o->name ? o->path : "it", v->name, library->path,
-                                 newest ? "no newer one than " : "no such version", newest ?: "");
+                                 newest ? "only " : "no such version", newest ?: "");
         }
         return NULL;
 }
@@ -247,11 +224,11 @@ static char *script_fault(const Root *root, char *line, const char **ret_code) {
         bool env = endswith(interpreter, "/env") && rest && *rest && *rest != '-';
         if (env)
                 interpreter = strsep(&rest, " \t\r");
-        _free_ char *odd = NULL, *path = program_find(root, interpreter, &odd);
+        _free_ char *odd = NULL, *path = program_find(root, "", interpreter, &odd);
         *ret_code = "program-interpreter";
         return path ? NULL
-                    : xasprintf("it is a script of %s, which %s", interpreter,
-                                odd ? "nobody may execute" : "is not there");
+                    : xasprintf("it is a script of %s, which is %s", interpreter,
+                                odd ? "not executable" : "missing");
 }
 
 static char *elf_fault(const Look *l, const char *path, Elf *e, const char **ret_code) {
@@ -259,11 +236,11 @@ static char *elf_fault(const Look *l, const char *path, Elf *e, const char **ret
         if (want != 0 && e->machine != want) {
                 _free_ char *is = elf_machine_text(e->machine), *image = elf_machine_text(want);
                 *ret_code = "program-architecture";
-                return xasprintf("it is made for %s, and the image for %s", is, image);
+                return xasprintf("it is built for %s, but the image for %s", is, image);
         }
         if (e->interpreter && root_exists(l->root, e->interpreter) == 0) {
                 *ret_code = "program-interpreter";
-                return xasprintf("%s, which loads it, is not there", e->interpreter);
+                return xasprintf("its loader %s is missing", e->interpreter);
         }
         *ret_code = "program-library";
         Object o = { .path = xstrdup(path), .elf = *e };
@@ -290,9 +267,8 @@ char *program_fault(const Look *l, const char *path, const char **ret_code) {
         if (r == 0)
                 return elf_fault(l, path, &e, ret_code);
         *ret_code = "program-damaged";
-        return r == -ENOEXEC   ? xasprintf("it is neither a program nor a script with its interpreter in the "
-                                             "first line")
-               : r == -EBADMSG ? xasprintf("its ELF headers are damaged, or it was cut")
+        return r == -ENOEXEC   ? xstrdup("it is neither a program nor a script with an interpreter line")
+               : r == -EBADMSG ? xstrdup("its ELF headers are damaged, or the file is cut off")
                                : NULL;
 }
 
@@ -300,18 +276,16 @@ char *program_fault(const Look *l, const char *path, const char **ret_code) {
 
 static void tell_missing_program(Look *l, const Need *need, const char *odd) {
         if (odd) {
-                check_tell(look_fault(l, need, "program-mode", odd), need,
-                           "it is there, and nobody may execute it: chmod 0755 %s", odd);
+                FAULT(l, need, "program-mode", odd, "it is not executable: chmod 0755 %s", odd);
                 return;
         }
         _strv_ char **paths = program_paths(need->name);
-        for (char **path = paths; *path; path++)
+        STRV_FOREACH(path, paths)
                 if (look_is_closed(l, need, "program", *path))
                         return;
-        if (look_is_later(l, need, "program"))
-                return;
-        check_tell(look_fault(l, need, "program", NULL), need, "it is not there%s: install %s",
-                   *need->name == '/' ? "" : ", in no directory of systemd's PATH", package_of(need->name));
+        if (!look_is_later(l, need, "program"))
+                FAULT(l, need, "program", NULL, "it is missing%s: install %s",
+                      *need->name == '/' ? "" : " from the PATH of systemd", package_of(need->name));
 }
 
 void look_program(Look *l, const Need *need) {
@@ -324,7 +298,7 @@ void look_program(Look *l, const Need *need) {
         labels_look(l->labels, l->root, path);
         fault = program_fault(l, path, &code);
         if (fault)
-                check_tell(look_fault(l, need, code, path), need, "it cannot run: %s", fault);
+                FAULT(l, need, code, path, "it cannot run: %s", fault);
         else
                 look_well(l, need, "program", path);
 }
@@ -332,27 +306,24 @@ void look_program(Look *l, const Need *need) {
 void look_library(Look *l, const Need *need) {
         Object o = {};
         if (!find_library(l, need->name, "/", NULL, l->image->machine, &o.path, &o.elf)) {
-                for (char **d = l->directories; d && *d; d++) {
+                STRV_FOREACH(d, l->directories) {
                         _free_ char *path = xasprintf("%s/%s", *d, need->name);
                         if (look_is_closed(l, need, "library", path))
                                 return;
                 }
                 if (!look_is_later(l, need, "library"))
-                        check_tell(look_fault(l, need, "library", NULL), need,
-                                   "it is in none of the directories of libraries: install %s",
-                                   package_of(need->name));
+                        FAULT(l, need, "library", NULL, "it is not in a library directory: install %s",
+                              package_of(need->name));
                 return;
         }
         owners_look(l, o.path);
         _free_ char *path = xstrdup(o.path), *soname = xstrdup_or_null(o.elf.soname),
                     *fault = loading_fault(l, o);
         if (fault)
-                check_tell(look_fault(l, need, "program-library", path), need, "it cannot be loaded: %s",
-                           fault);
+                FAULT(l, need, "program-library", path, "it cannot be loaded: %s", fault);
         else if (soname && !strchr(need->name, '/') && !streq(soname, need->name))
-                check_tell(checks_add(l->checks, CHECK_WARNING, "library", need->name, path), need,
-                           "it calls itself %s: the file is another library's, or a link leads wrong",
-                           soname);
+                TELL(l->checks, CHECK_WARNING, "library", need->name, path, need,
+                     "its soname is %s: this is another library, or a wrong link", soname);
         else
                 look_well(l, need, "library", path);
 }

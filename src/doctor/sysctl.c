@@ -24,96 +24,61 @@ static const struct { const char *name, *option, *value; } defaults[] = {
 
 /* NULL: not known. The caller frees it. */
 static char *default_value(const Look *l, const char *name) {
-        for (size_t i = 0; i < ARRAY_SIZE(defaults); i++) {
-                if (!streq(defaults[i].name, name))
-                        continue;
-                if (!defaults[i].option)
-                        return xstrdup(defaults[i].value);
-                char *value = feature_text(l, defaults[i].option);
-                if (value && !*value) {
-                        RENEW(value, xstrdup(defaults[i].value));
-                }
-                return value;
-        }
-        return NULL;
+        __auto_type d = FIND(one, defaults, ARRAY_SIZE(defaults), streq(one->name, name));
+        char *value = d && d->option ? feature_text(l, d->option) : NULL;
+        if (d && (!d->option || (value && !*value)))
+                RENEW(value, xstrdup(d->value));
+        return value;
 }
 
 /* The last line that sets it wins. "-kernel.panic = 10": the "-" means that it may fail. */
 static void read_file(const char *text, const char *path, const char *file, char **value, char **from) {
-        for (const char *line = text; *line;) {
-                size_t size = strcspn(line, "\n");
-                _free_ char *copy = xstrndup(line, size);
-                char *equals = strchr(copy, '=');
-                line += size + (line[size] == '\n');
+        for (const char *at = text; *at;) {
+                _free_ char *line = str_cut(&at, "\n");
+                char *equals = strchr(line, '=');
                 if (!equals)
                         continue;
                 *equals = 0;
-                _free_ char *key = str_strip(copy), *set = str_strip(equals + 1);
+                _free_ char *key = str_strip(line), *set = str_strip(equals + 1);
                 const char *name = key + (*key == '-');
                 _free_ char *its = sysctl_name_is_valid(name) ? sysctl_path(name) : NULL;
-                if (!its || !streq(its, path))
-                        continue;
-                FREE_ALL(*value, *from);
-                *value = TAKE_PTR(set);
-                *from = xstrdup(file);
-        }
-}
-
-/* A link to /dev/null hides the files of this name in later directories. */
-static void read_name(const Look *l, const char *name, const char *path, char **value, char **from) {
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _free_ char *file = xasprintf("%s/%s", folders[i], name), *target = NULL, *text = NULL;
-                bool link = root_read_link(l->root, file, &target) >= 0;
-                if (!link && root_exists(l->root, file) == 0)
-                        continue;
-                if (!(link && streq(target, "/dev/null")) &&
-                    image_read(l->root, file, IMAGE_TEXT_MAX, &text, NULL) >= 0)
-                        read_file(text, path, file, value, from);
-                return;
+                if (its && streq(its, path)) {
+                        RENEW(*value, TAKE_PTR(set));
+                        RENEW(*from, xstrdup(file));
+                }
         }
 }
 
 static char *configured_value(const Look *l, const char *path, char **from) {
-        _strv_ char **names = NULL;
+        _strv_ char **files = look_conf_files(l, folders, ARRAY_SIZE(folders), "", MAX_FILES);
         char *value = NULL;
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _strv_ char **files = root_names(l->root, folders[i]);
-                for (char **f = files; f && *f && strv_length(names) < MAX_FILES; f++)
-                        if (endswith(*f, ".conf") && !strv_contains(names, *f))
-                                strv_add(&names, *f);
+        STRV_FOREACH(file, files) {
+                _free_ char *text = image_text(l->root, IMAGE_TEXT_MAX, "%s", *file);
+                read_file(text ?: "", path, *file, &value, from);
         }
-        strv_sort(names);
-        for (char **name = names; name && *name; name++)
-                read_name(l, *name, path, &value, from);
         return value;
 }
 
 void look_sysctl(Look *l, const Need *need) {
-        _free_ char *name = xstrdup(need->name), *path = NULL, *value = NULL, *from = NULL;
-        char *want = strchr(name, '=');
-        *want++ = 0;
-        path = sysctl_path(name);
-        if (l->image->running) {
-                if (root_read_line(l->root, path, &value) >= 0)
-                        from = xstrdup(path);
-        } else
-                value = configured_value(l, path, &from);
-        if (!value && !l->image->running)
-                value = default_value(l, name);
-        _free_ char *found = value ? xasprintf("%s, %s", value, from ?: "the kernel's own") : NULL;
+        const char *rest = need->name;
+        _free_ char *name = str_cut(&rest, "="), *path = sysctl_path(name), *value = NULL, *from = NULL;
+        bool running = l->image->running;
+        if (!running)
+                value = configured_value(l, path, &from) ?: default_value(l, name);
+        else if (root_read_line(l->root, path, &value) >= 0)
+                from = xstrdup(path);
+        _free_ char *found = value ? xasprintf("%s, %s", value, from ?: "kernel default") : NULL;
         if (!value)
-                check_tell(checks_add(l->checks, CHECK_UNKNOWN, "sysctl", need->name, NULL), need,
-                           l->image->running
-                                   ? "%s cannot be read, and kubelet does not start with another"
-                                   : "no file in sysctl.d sets %s, and nothing tells what the kernel "
-                                     "makes of it; kubelet does not start with another",
-                           l->image->running ? path : name);
-        else if (streq(value, want))
+                TELL(l->checks, CHECK_UNKNOWN, "sysctl", need->name, NULL, need,
+                     running ? "%s is not readable, and kubelet does not start with another value"
+                             : "sysctl.d does not set %s, and its kernel default is not known; kubelet does "
+                               "not start with another value",
+                     running ? path : name);
+        else if (streq(value, rest))
                 look_well(l, need, "sysctl", found);
         else
-                check_tell(look_fault(l, need, "sysctl", found), need,
-                           "kubelet does not start with another value than %s, because of its "
-                           "protectKernelDefaults: have a file in /etc/sysctl.d say %s = %s, or "
-                           "spec.instance.sysctl",
-                           want, name, want);
+                FAULT(l, need, "sysctl", found,
+                      "with protectKernelDefaults, kubelet starts only with %s: set %s = %s in a file in "
+                      "/etc/sysctl.d, or in spec.instance.sysctl",
+                      rest, name, rest);
 }

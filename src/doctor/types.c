@@ -38,19 +38,14 @@ static bool brings(const Image *image, bool (*has)(const Root *root, const char 
         return found;
 }
 
-/* Only types in our tables: a laptop has a product name, too. */
-static char *own_type(const Image *image) {
-        _free_ char *name = NULL;
-        if (!image->running || root_read_line(image->root, PRODUCT_NAME, &name) < 0)
-                return NULL;
-        return instance_type_is_known(name) ? TAKE_PTR(name) : NULL;
-}
-
 char **image_types(const Image *image, char **ret_why) {
-        char **types = NULL, *own = own_type(image);
-        if (own) {
-                strv_push(&types, own);
-                *ret_why = xstrdup("this machine's");
+        char **types = NULL;
+        _free_ char *own = NULL;
+        /* Only types in our tables: a laptop has a product name, too. */
+        if (image->running && root_read_line(image->root, PRODUCT_NAME, &own) >= 0 &&
+            instance_type_is_known(own)) {
+                strv_push(&types, TAKE_PTR(own));
+                *ret_why = xstrdup("this machine");
                 return types;
         }
         _strv_ char **unknown = NULL;
@@ -69,17 +64,15 @@ char **image_types(const Image *image, char **ret_why) {
         for (size_t i = 0; i < ARRAY_SIZE(plain_arm) && image->machine != EM_X86_64; i++)
                 strv_add(&types, plain_arm[i]);
         _free_ char *others = types_text(unknown);
-        const char *arch = machine_name(image->machine) ?: "",
-                   *brought = nvidia && neuron ? "NVIDIA's driver or AWS Neuron's"
-                              : nvidia         ? "NVIDIA's driver"
-                              : neuron         ? "AWS Neuron's driver"
-                                               : NULL;
-        *ret_why = brought ? xasprintf("all %s%stypes with %s, and plain ones%s%s%s (--instance-type names "
-                                       "others)",
-                                       arch, *arch ? " " : "", brought, unknown ? ", but not " : "", others,
-                                       unknown ? ", whose GPUs this driver does not know" : "")
-                           : xasprintf("plain %s%stypes alone, for the image brings neither NVIDIA's driver "
-                                       "nor AWS Neuron's (--instance-type names others)",
-                                       arch, *arch ? " " : "");
+        const char *arch = machine_name(image->machine) ?: "", *blank = *arch ? " " : "",
+                   *drivers = nvidia && neuron ? "NVIDIA or AWS Neuron" : nvidia ? "NVIDIA" : "AWS Neuron";
+        *ret_why = nvidia || neuron
+                           ? xasprintf("all %s%stypes for its %s driver, and plain ones%s%s%s (--instance-type "
+                                       "names others)",
+                                       arch, blank, drivers, unknown ? ", but not " : "", others,
+                                       unknown ? ", whose GPUs the driver does not support" : "")
+                           : xasprintf("plain %s%stypes only: the image has neither NVIDIA nor AWS Neuron "
+                                       "driver (--instance-type names others)",
+                                       arch, blank);
         return types;
 }

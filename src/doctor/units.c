@@ -20,11 +20,6 @@ static const char *const folders[] = { "/etc/systemd/system", "/run/systemd/syst
                                        "/usr/local/lib/systemd/system", "/usr/lib/systemd/system",
                                        "/lib/systemd/system" };
 
-/* /run of an image does not survive a boot. */
-static bool counts(const Look *l, const char *folder) {
-        return l->image->running || !startswith(folder, "/run/");
-}
-
 typedef enum UnitState { UNIT_NONE, UNIT_MASKED, UNIT_DANGLING, UNIT_ODD, UNIT_READ } UnitState;
 
 /* Sets *ret_text if UNIT_READ. */
@@ -47,6 +42,7 @@ static void fails_to_start(Check *c) {
         if (c->verdict == CHECK_FAILED)
                 c->cause = CAUSE_UNIT;
 }
+#define UNIT_FAULT(...) fails_to_start(FAULT(__VA_ARGS__))
 
 /* ---- its settings ---- */
 
@@ -68,7 +64,6 @@ static void service_done(Service *s) {
 }
 
 static void add_setting(Service *s, const char *name, const char *value) {
-        static const char *const yes[] = { "1", "yes", "y", "true", "t", "on", NULL };
         for (size_t i = 0; i < ARRAY_SIZE(starters); i++) {
                 if (!streq(name, starters[i]))
                         continue;
@@ -80,10 +75,9 @@ static void add_setting(Service *s, const char *name, const char *value) {
         if (streq(name, "ExecStop"))
                 s->stops = *value;
         else if (streq(name, "RemainAfterExit"))
-                s->remains = strv_contains((char *const *)yes, value);
-        else if (streq(name, "Type")) {
+                s->remains = ONE_OF(value, "1", "yes", "y", "true", "t", "on");
+        else if (streq(name, "Type"))
                 RENEW(s->type, xstrdup(value));
-        }
 }
 
 static void service_add(Service *s, const char *path, const char *text) {
@@ -91,9 +85,8 @@ static void service_add(Service *s, const char *path, const char *text) {
         _free_ char *action = assignment_in_unit(text, "Unit", "SuccessAction");
         for (char **setting = settings; setting && *setting; setting += 2) {
                 add_setting(s, setting[0], setting[1]);
-                if (!streq(setting[0], starters[MAIN_STARTER]))
-                        continue;
-                RENEW(s->from, xstrdup(path));
+                if (streq(setting[0], starters[MAIN_STARTER]))
+                        RENEW(s->from, xstrdup(path));
         }
         if (action)
                 s->acts = *action && !streq(action, "none");
@@ -105,36 +98,21 @@ static const char *service_fault(const Service *s) {
         size_t n = strv_length(s->commands[MAIN_STARTER]);
         if (n == 0 && !(once && (s->stops || s->acts) && (s->remains || s->acts)))
                 return "it has no ExecStart=";
-        if (n > 1 && !(s->type && once))
-                return "it has more than one ExecStart=, and only Type=oneshot may: a drop-in that has "
-                       "another begins with an empty ExecStart=";
-        return NULL;
+        return n > 1 && !(s->type && once) ? "several ExecStart= need Type=oneshot; begin the drop-in with an "
+                                             "empty ExecStart="
+                                           : NULL;
 }
 
-/* Of drop-ins of one name the first directory wins. */
 static void add_drop_ins(const Look *l, const char *name, Service *s) {
-        _strv_ char **files = NULL;
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _free_ char *folder = xasprintf("%s/%s.d", folders[i], name);
-                _strv_ char **names = NULL;
-                if (!counts(l, folder) || root_list(l->root, folder, &names) < 0)
+        _free_ char *below = xasprintf("/%s.d", name);
+        _strv_ char **files = look_conf_files(l, folders, ARRAY_SIZE(folders), below, MAX_DROP_INS);
+        STRV_FOREACH(file, files) {
+                _free_ char *text = NULL;
+                if (unit_read(l, *file, &text) != UNIT_READ)
                         continue;
-                for (char **n = names; n && *n && strv_length(files) < MAX_DROP_INS; n++)
-                        if (endswith(*n, ".conf") && !strv_contains(files, *n))
-                                strv_add(&files, *n);
+                owners_look(l, *file);
+                service_add(s, *file, text);
         }
-        strv_sort(files);
-        for (char **file = files; file && *file; file++)
-                for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                        _free_ char *path = xasprintf("%s/%s.d/%s", folders[i], name, *file), *text = NULL;
-                        UnitState state = counts(l, folders[i]) ? unit_read(l, path, &text) : UNIT_NONE;
-                        if (state == UNIT_READ) {
-                                owners_look(l, path);
-                                service_add(s, path, text);
-                        }
-                        if (state != UNIT_NONE)
-                                break;
-                }
 }
 
 /* The program of a command line (systemd.service(5), "Command lines"), without prefixes and quotes. NULL: it
@@ -169,7 +147,7 @@ static char **started_programs(const Service *s) {
 /* false, and a check: a program cannot run. */
 static bool look_commands(Look *l, const Need *need, const char *path, const Service *service) {
         _strv_ char **all = started_programs(service);
-        for (char **name = all; name && *name; name++) {
+        STRV_FOREACH(name, all) {
                 _free_ char *odd = NULL, *fault = NULL;
                 const char *code = NULL;
                 _free_ char *program = image_program(l->image, *name, &odd);
@@ -180,12 +158,11 @@ static bool look_commands(Look *l, const Need *need, const char *path, const Ser
                         continue;
                 if (!program && look_is_later(l, need, "unit-program"))
                         return false;
-                fails_to_start(check_tell(look_fault(l, need, "unit-program", path), need,
-                                          "it starts %s, %s%s", *name,
-                                          program ? "and that cannot run: " : "which ",
-                                          program ? fault
-                                          : odd   ? "nobody may execute"
-                                                  : "is not there"));
+                UNIT_FAULT(l, need, "unit-program", path, "it starts %s, which %s%s", *name,
+                           program ? "cannot run: " : "",
+                           program ? fault
+                           : odd   ? "is not executable"
+                                   : "is missing");
                 return false;
         }
         return true;
@@ -195,8 +172,7 @@ static bool look_service(Look *l, const Need *need, const char *path, const Serv
         const char *fault = endswith(need->name, ".service") ? service_fault(service) : NULL;
         if (!fault)
                 return true;
-        fails_to_start(check_tell(look_fault(l, need, "unit", path), need,
-                                  "systemd refuses it, with its drop-ins: %s", fault));
+        UNIT_FAULT(l, need, "unit", path, "systemd refuses it, with its drop-ins: %s", fault);
         return false;
 }
 
@@ -207,7 +183,7 @@ static bool look_service(Look *l, const Need *need, const char *path, const Serv
 /* The file of another --config; NULL: none, or it has "%i" or "$X". ret_ours: our arguments follow it. */
 static const char *other_config(char *const *words, bool kubelet, bool *ret_ours) {
         const char *file = NULL;
-        for (char *const *w = words; w && *w; w++) {
+        STRV_FOREACH(w, words) {
                 const char *value = startswith(*w, "--config=") ? *w + strlen("--config=") : NULL;
                 if (streq(*w, "--config") || (!kubelet && streq(*w, "-c")))
                         value = w[1];
@@ -227,17 +203,17 @@ static char *reading_fault(const char *unit, const Service *s) {
         char **commands = s->commands[MAIN_STARTER], **files = s->commands[ENVIRONMENTS];
         _free_ char *program = commands ? command_program(commands[0]) : NULL;
         _strv_ char **words = commands ? assignment_split(commands[0]) : NULL;
-        const char *name = program ? (strrchr(program, '/') ?: "/") + 1 : "";
+        const char *name = program ? path_last(program) : "";
         bool kubelet = streq(name, "kubelet") && streq(unit, "kubelet.service"), ours = false;
         if (!kubelet && !(streq(name, "containerd") && streq(unit, "containerd.service")))
                 return NULL;
         const char *file = other_config(words, kubelet, &ours);
         if (kubelet && !ours)
-                return xasprintf("%s starts kubelet without " ARGUMENTS ", so that it reads none of the "
-                                 "files that are written for it: add that to ExecStart=", s->from);
+                return xasprintf("%s starts kubelet without " ARGUMENTS ", so it ignores the planned files: "
+                                 "add that to ExecStart=", s->from);
         if (file)
-                return xasprintf("%s has %s read %s in the place of the file that is written for it: take "
-                                 "that out of ExecStart=", s->from, name, file);
+                return xasprintf("%s makes %s read %s instead of the planned file: remove that from "
+                                 "ExecStart=", s->from, name, file);
         if (kubelet && !strv_contains(files, KUBELET_ENVIRONMENT) &&
             !strv_contains(files, "-" KUBELET_ENVIRONMENT))
                 return xasprintf("%s starts kubelet with " ARGUMENTS ", which is empty: add "
@@ -247,27 +223,29 @@ static char *reading_fault(const char *unit, const Service *s) {
 
 static bool look_reading(Look *l, const Need *need, const Service *s) {
         _free_ char *fault = reading_fault(need->name, s);
-        if (!fault)
-                return true;
-        fails_to_start(check_tell(look_fault(l, need, "unit-reads", s->from), need, "%s", fault));
-        return false;
+        if (fault)
+                UNIT_FAULT(l, need, "unit-reads", s->from, "%s", fault);
+        return !fault;
 }
 
 /* ---- is it enabled? ---- */
 
-static bool has_link(const Look *l, const char *folder, const char *suffix, const char *unit) {
-        _strv_ char **names = root_names(l->root, folder);
-        for (char **name = names; name && *name; name++) {
+static bool has_links(const char *directory) {
+        return endswith(directory, ".wants") || endswith(directory, ".requires");
+}
+
+static bool has_link(const Look *l, const char *folder, const char *unit) {
+        _strv_ char **names = look_counts(l, folder) ? root_names(l->root, folder) : NULL;
+        STRV_FOREACH(name, names) {
                 _free_ char *path = xasprintf("%s/%s/%s", folder, *name, unit), *target = NULL;
-                if (endswith(*name, suffix) && root_read_link(l->root, path, &target) >= 0)
+                if (has_links(*name) && root_read_link(l->root, path, &target) >= 0)
                         return true;
         }
         return false;
 }
 
 bool unit_is_enabled(const Look *l, const char *unit) {
-        return ANY(f, folders, ARRAY_SIZE(folders),
-                   counts(l, *f) && (has_link(l, *f, ".wants", unit) || has_link(l, *f, ".requires", unit)));
+        return ANY(folder, folders, ARRAY_SIZE(folders), has_link(l, *folder, unit));
 }
 
 static char *closed_link(const Look *l, const char *folder, const char *unit) {
@@ -275,10 +253,9 @@ static char *closed_link(const Look *l, const char *folder, const char *unit) {
         int r = root_list(l->root, folder, &names);
         if (r == -EACCES || r == -EPERM)
                 return xstrdup(folder);
-        for (char **name = names; name && *name; name++) {
+        STRV_FOREACH(name, names) {
                 _free_ char *path = xasprintf("%s/%s", folder, *name), *link = xasprintf("%s/%s", path, unit);
-                bool lists = endswith(*name, ".wants") || endswith(*name, ".requires");
-                if (lists && root_exists(l->root, link) < 0)
+                if (has_links(*name) && root_exists(l->root, link) < 0)
                         return TAKE_PTR(path);
         }
         return NULL;
@@ -287,7 +264,7 @@ static char *closed_link(const Look *l, const char *folder, const char *unit) {
 char *unit_closed(const Look *l, const char *unit) {
         char *closed = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(folders) && !closed; i++)
-                closed = counts(l, folders[i]) ? closed_link(l, folders[i], unit) : NULL;
+                closed = look_counts(l, folders[i]) ? closed_link(l, folders[i], unit) : NULL;
         return closed;
 }
 
@@ -298,13 +275,11 @@ static bool look_enabled(Look *l, const Need *need, const char *path, const char
                 return true;
         _free_ char *closed = unit_closed(l, need->name);
         if (closed)
-                check_tell(checks_add(l->checks, CHECK_UNKNOWN, "unit-disabled", need->name, path), need,
-                           "whether it is enabled cannot be looked at, since %s is closed to this user; "
-                           "root can",
-                           closed);
+                TELL(l->checks, CHECK_UNKNOWN, "unit-disabled", need->name, path, need,
+                     "%s is closed to this user: run this as root to see if the unit is enabled", closed);
         else
-                check_tell(look_fault(l, need, "unit-disabled", path), need,
-                           "it is not enabled, so nothing starts it: systemctl enable %s", need->name);
+                FAULT(l, need, "unit-disabled", path,
+                      "it is not enabled, so nothing starts it: systemctl enable %s", need->name);
         return false;
 }
 
@@ -313,7 +288,7 @@ static bool look_enabled(Look *l, const Need *need, const char *path, const char
 static UnitState find_unit(const Look *l, const char *name, char **ret_path, char **ret_text) {
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
                 _free_ char *path = xasprintf("%s/%s", folders[i], name);
-                UnitState state = counts(l, path) ? unit_read(l, path, ret_text) : UNIT_NONE;
+                UnitState state = look_counts(l, path) ? unit_read(l, path, ret_text) : UNIT_NONE;
                 if (state == UNIT_NONE)
                         continue;
                 *ret_path = TAKE_PTR(path);
@@ -377,7 +352,7 @@ bool unit_starts(const Look *l, const char *unit, const char *program) {
         add_drop_ins(l, unit, &s);
         _strv_ char **all = started_programs(&s);
         for (char **name = all; name && *name && !does; name++) {
-                _free_ char *odd = NULL, *its = program_find(l->root, *name, &odd);
+                _free_ char *its = program_find(l->root, "", *name, NULL);
                 does = its && same_file(l->root, its, program);
         }
         return does;
@@ -401,7 +376,7 @@ static bool is_closed(Look *l, const Need *need) {
         bool closed = false;
         for (size_t i = 0; i < ARRAY_SIZE(folders) && !closed; i++) {
                 _free_ char *path = xasprintf("%s/%s", folders[i], need->name);
-                closed = counts(l, path) && look_is_closed(l, need, "unit", path);
+                closed = look_counts(l, path) && look_is_closed(l, need, "unit", path);
         }
         return closed;
 }
@@ -420,20 +395,14 @@ void look_unit(Look *l, const Need *need) {
                 state = find_in_trees(l, need->name, &path, &text);
         if (state == UNIT_READ)
                 look_read_unit(l, need, template, path, text);
-        else if (state == UNIT_MASKED) {
-                fails_to_start(check_tell(look_fault(l, need, "unit-masked", path), need,
-                                          "it is masked, so that nobody can start it: systemctl unmask %s",
-                                          need->name));
-        } else if (state == UNIT_ODD)
-                check_tell(look_fault(l, need, "unit", path), need,
-                           "that is no regular file: remove it, or install what has the unit");
+        else if (state == UNIT_MASKED)
+                UNIT_FAULT(l, need, "unit-masked", path,
+                           "it is masked, so systemd cannot start it: systemctl unmask %s", need->name);
+        else if (state == UNIT_ODD)
+                FAULT(l, need, "unit", path, "it is not a regular file: remove it, or install the unit");
         else if (state == UNIT_DANGLING)
-                check_tell(
-                        look_fault(l, need, "unit", path), need,
-                        "that is a link which leads nowhere: install what has the unit, or remove the link");
+                FAULT(l, need, "unit", path, "it is a dangling link: install the unit, or remove the link");
         else if (!is_closed(l, need) && !look_is_later(l, need, "unit"))
-                check_tell(look_fault(l, need, "unit", NULL), need,
-                           "no directory of systemd's has it: install %s",
-                           streq(package_of(need->name), need->name) ? "the package that brings it"
-                                                                     : package_of(need->name));
+                FAULT(l, need, "unit", NULL, "unit not found: install %s",
+                      streq(package_of(need->name), need->name) ? "its package" : package_of(need->name));
 }

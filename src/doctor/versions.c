@@ -21,9 +21,12 @@ static bool is_before(const char *version, unsigned major, unsigned minor) {
         return !version_at_least(version, major, minor);
 }
 
-static Check *add_of(const Comparison *c, CheckVerdict verdict, const char *code, const char *subject,
-                     const char *found) {
-        return checks_add(c->checks, verdict, code, subject, found);
+/* With the cause; types: NULL keeps those of the need, others are taken over. */
+static void check_settle(Check *check, Cause cause, char **types) {
+        check->cause = cause;
+        if (types)
+                strv_free(check->types);
+        check->types = types ?: check->types;
 }
 
 /* ---- what GPUs want of the driver ---- */
@@ -76,7 +79,7 @@ static const Part parts[] = {
 /* Types of the need that get this driver: a new list. */
 static char **types_of_driver(const Comparison *c, const Need *need) {
         char **types = NULL;
-        for (char **type = need->types; type && *type; type++) {
+        STRV_FOREACH(type, need->types) {
                 const Driver *chosen = driver_for(c->image, gpu_of(*type));
                 if (!chosen || chosen == c->driver)
                         strv_add(&types, *type);
@@ -92,51 +95,45 @@ static void tell_part(const Comparison *c, const Need *need, const char *subject
         if (need && need->types && !types)
                 need = NULL; /* none of these types gets this driver */
         if (version && d && streq(version, d->version)) {
-                add_of(c, CHECK_OK, "version", subject, version);
+                checks_add(c->checks, CHECK_OK, "version", subject, version);
                 return;
         }
         if (!version || !d) {
                 if (need)
-                        check_tell(add_of(c, CHECK_UNKNOWN, "version", subject, version), need,
-                                   "whether %s is of the driver's version cannot be told from files: its own "
-                                   "--version or nvidia-smi, and /sys/module/nvidia/version, say it on a "
-                                   "machine that has booted",
-                                   path);
+                        TELL(c->checks, CHECK_UNKNOWN, "version", subject, version, need,
+                             "the files do not show if %s matches the driver: after a boot, compare its "
+                             "--version or nvidia-smi with /sys/module/nvidia/version",
+                             path);
                 return;
         }
         bool fails = need && !need->optional && cause != CAUSE_NONE;
-        Check *check = add_of(c, fails ? CHECK_FAILED : CHECK_WARNING, "version", subject, version);
-        check_tell(check, need,
-                   "NVIDIA's driver is %s (%s), and %s (%s) %s: install all of NVIDIA's packages in one "
-                   "version",
-                   d->version, d->where ?: "as given", subject, path, why);
-        check->cause = fails ? cause : CAUSE_NONE;
-        strv_free(check->types);
-        check->types = TAKE_PTR(types);
+        Check *check = TELL(c->checks, fails ? CHECK_FAILED : CHECK_WARNING, "version", subject, version, need,
+                            "NVIDIA's driver is %s (%s), but %s (%s) %s: install all NVIDIA packages in one "
+                            "version",
+                            d->version, d->where ?: "as given", subject, path, why);
+        check_settle(check, fails ? cause : CAUSE_NONE, TAKE_PTR(types));
 }
 
 /* A boot adds the programs of the tree to those of the image. */
 static char *find_program(const Comparison *c, const char *name) {
         const Image *i = c->image;
-        _free_ char *odd = NULL;
         if (!c->driver || !*c->driver->tree)
-                return image_program(i, name, &odd);
-        char *path = tree_program(i->root, c->driver->tree, name);
-        return path ?: program_find(i->root, name, &odd);
+                return image_program(i, name, NULL);
+        return program_find(i->root, c->driver->tree, name, NULL) ?: program_find(i->root, "", name, NULL);
 }
 
 /* look_program() has found it, but in another tree than these types get. */
 static void tell_missing(const Comparison *c, const Need *need) {
-        _free_ char *odd = NULL, *other = image_program(c->image, need->name, &odd);
+        _free_ char *other = image_program(c->image, need->name, NULL);
         _strv_ char **types = types_of_driver(c, need);
         if (!other || (need->types && !types))
                 return;
-        Check *check = add_of(c, need->optional ? CHECK_WARNING : CHECK_FAILED, "program", need->name, other);
-        check_tell(check, need, "it is there, but not in %s, which these types get: install all of NVIDIA's "
-                                "packages in that",
-                   c->driver->tree);
-        strv_free(check->types);
-        check->types = TAKE_PTR(types);
+        Check *check = TELL(c->checks, need->optional ? CHECK_WARNING : CHECK_FAILED, "program", need->name,
+                            other, need,
+                            "it is installed, but not in %s, which these types get: install all NVIDIA packages "
+                            "there",
+                            c->driver->tree);
+        check_settle(check, check->cause, TAKE_PTR(types));
 }
 
 /* Only the boot that chooses a tree registers its packages. */
@@ -152,7 +149,7 @@ static void compare_part(const Comparison *c, const Part *p) {
                 version = package_version(root, p->packages);
         if (!version)
                 version = program_version(root, path, c->driver ? c->driver->version : NULL);
-        tell_part(c, need, p->name, path, version, p->cause, "works with no other version than its own");
+        tell_part(c, need, p->name, path, version, p->cause, "works only with its own version");
 }
 
 #define NVML "libnvidia-ml.so."
@@ -184,7 +181,7 @@ static void compare_nvml(const Comparison *c) {
                 version = nvml_version(c, *folder, &path);
         if (path)
                 tell_part(c, need, NVML "1", path, version, CAUSE_VERSION,
-                          "answers with an error to every question about another");
+                          "refuses a driver of another version");
 }
 
 /* ---- modules and firmware ---- */
@@ -210,15 +207,15 @@ static void compare_modules(const Comparison *c) {
                 const Need *need = needs_find(c->needs, NEED_MODULE, modules[i]);
                 if (version || (path && need && root_exists(root, path) > 0))
                         tell_part(c, need, modules[i], path, version, need ? need->cause : CAUSE_NONE,
-                                  "is loaded with no other than its own");
+                                  "loads only with its own version");
         }
 }
 
 static bool has_firmware(const Root *root, const char *folder) {
         bool has = false;
         _strv_ char **names = root_names(root, folder);
-        for (char **name = names; name && *name && !has; name++)
-                has = startswith(*name, "gsp_");
+        STRV_FOREACH(name, names)
+                has |= startswith(*name, "gsp_");
         return has;
 }
 
@@ -234,19 +231,16 @@ static void compare_firmware(const Comparison *c, const Need *nvidia) {
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
                 _free_ char *path = xasprintf("%s%s/nvidia/%s", d->tree, folders[i], d->version);
                 if (has_firmware(c->image->root, path)) {
-                        add_of(c, CHECK_OK, "firmware", "NVIDIA's firmware", path);
+                        checks_add(c->checks, CHECK_OK, "firmware", "NVIDIA's firmware", path);
                         return;
                 }
                 first = first ?: TAKE_PTR(path);
         }
-        Check *check = add_of(c, CHECK_FAILED, "firmware", "NVIDIA's firmware", NULL);
-        check_tell(check, nvidia,
-                   "NVIDIA's driver is %s (%s), and starts no GPU without the firmware of its own version: "
-                   "%s/gsp_*.bin are not there; install all of NVIDIA's packages in one version",
-                   d->version, d->where ?: "as given", first);
-        check->cause = CAUSE_DRIVER;
-        strv_free(check->types);
-        check->types = TAKE_PTR(types);
+        Check *check = TELL(c->checks, CHECK_FAILED, "firmware", "NVIDIA's firmware", NULL, nvidia,
+                            "NVIDIA's driver is %s (%s), and needs firmware of its own version: %s/gsp_*.bin "
+                            "are missing; install all NVIDIA packages in one version",
+                            d->version, d->where ?: "as given", first);
+        check_settle(check, CAUSE_DRIVER, TAKE_PTR(types));
 }
 
 static void tell_driver(const Comparison *c) {
@@ -257,9 +251,8 @@ static void tell_driver(const Comparison *c) {
                         d->where ? xasprintf("%s (%s)", d->version, d->where) : xstrdup(d->version);
                 checks_add(c->checks, CHECK_OK, "driver", "NVIDIA's driver", found);
         } else if (need)
-                check_tell(add_of(c, CHECK_UNKNOWN, "driver", "NVIDIA's driver", NULL), need,
-                           "no file of the image tells its version, so nothing is compared with it: "
-                           "give --driver-version");
+                TELL(c->checks, CHECK_UNKNOWN, "driver", "NVIDIA's driver", NULL, need,
+                     "no file of the image shows its version: give --driver-version");
 }
 
 /* ---- what GPUs want ---- */
@@ -268,7 +261,7 @@ static void tell_driver(const Comparison *c) {
 static char **types_where(const Comparison *c, const Need *need,
                           bool (*broken)(const Comparison *, unsigned)) {
         char **types = NULL;
-        for (char **type = need->types; type && *type; type++) {
+        STRV_FOREACH(type, need->types) {
                 unsigned device = gpu_of(*type);
                 if (device != 0 && broken(c, device))
                         strv_add(&types, *type);
@@ -295,7 +288,7 @@ static bool wants_new_kernel(const Comparison *c, unsigned device) {
 /* The highest version that the GPUs of these types need; NULL: not known. */
 static const char *highest_of(char **types, const char *(*of)(unsigned device)) {
         const char *highest = NULL;
-        for (char **type = types; type && *type; type++) {
+        STRV_FOREACH(type, types) {
                 const char *version = of(gpu_of(*type));
                 if (!highest || version_compare(version, highest) > 0)
                         highest = version;
@@ -303,58 +296,40 @@ static const char *highest_of(char **types, const char *(*of)(unsigned device)) 
         return highest;
 }
 
-static void tell_types(const Comparison *c, const Need *need, char **types, Cause cause, const char *subject,
-                       const char *found, const char *text) {
+static void compare_minima(const Comparison *c, const Need *need) {
+        char **types = types_where(c, need, drivers_are_old);
         if (!types)
                 return;
-        Check *check = add_of(c, CHECK_FAILED, "version", subject, found);
-        check_tell(check, need, "%s", text);
-        check->cause = cause;
-        strv_free(check->types);
-        check->types = strv_copy(types);
-}
-
-static void compare_minima(const Comparison *c, const Need *need) {
-        _strv_ char **types = types_where(c, need, drivers_are_old);
-        const char *highest = highest_of(types, minimum_of);
-        if (!highest)
-                return;
-        _free_ char *text = xasprintf("it does not know the GPUs of these types: they want %s or "
-                                      "newer",
-                                      highest),
-                    *found = image_drivers_text(c->image);
-        tell_types(c, need, types, CAUSE_DRIVER, "NVIDIA's driver", found, text);
+        _free_ char *found = image_drivers_text(c->image);
+        Check *check = TELL(c->checks, CHECK_FAILED, "version", "NVIDIA's driver", found, need,
+                            "it does not support the GPUs of these types: install %s or newer",
+                            highest_of(types, minimum_of));
+        check_settle(check, CAUSE_DRIVER, types);
 }
 
 static void compare_flavor(const Comparison *c, const Need *need) {
-        const char *license = license_of(c->image);
-        _strv_ char **types = types_where(c, need, wants_other_modules);
-        if (!license || !types)
+        char **types = types_where(c, need, wants_other_modules);
+        if (!types)
                 return;
-        tell_types(c, need, types, CAUSE_DRIVER, "NVIDIA's modules", c->image->drivers[0].where,
-                   is_closed(license)
-                           ? "they are the proprietary ones, which have no driver for the GPUs of these "
-                             "types: install the open ones (kmod-nvidia-open-dkms)"
-                           : "they are the open ones, which have no driver for the GPUs of these types: "
-                             "install the proprietary ones");
+        bool closed = is_closed(license_of(c->image));
+        Check *check = TELL(c->checks, CHECK_FAILED, "version", "NVIDIA's modules", c->image->drivers[0].where,
+                            need, "the %s modules do not support the GPUs of these types: install the %s",
+                            closed ? "proprietary" : "open",
+                            closed ? "open ones (kmod-nvidia-open-dkms)" : "proprietary ones");
+        check_settle(check, CAUSE_DRIVER, types);
 }
 
 static void compare_kernel(const Comparison *c, const Need *need) {
         const char *kernel = c->image->kernel;
-        if (!kernel)
-                return;
-        _strv_ char **types = types_where(c, need, wants_new_kernel);
-        _free_ char *text = xasprintf("the NVSwitches of these types want Linux %s or newer",
-                                      highest_of(types, linux_of) ?: "");
-        tell_types(c, need, types, CAUSE_FABRIC_MANAGER, "kernel", kernel, text);
+        char **types = kernel ? types_where(c, need, wants_new_kernel) : NULL;
+        if (types)
+                check_settle(TELL(c->checks, CHECK_FAILED, "version", "kernel", kernel, need,
+                                  "the NVSwitches of these types need Linux %s or newer",
+                                  highest_of(types, linux_of)),
+                             CAUSE_FABRIC_MANAGER, types);
 }
 
 /* ---- kubelet, containerd, toolkit ---- */
-
-static void warn(const Comparison *c, const Need *need, const char *subject, const char *found,
-                 const char *text) {
-        check_tell(add_of(c, CHECK_WARNING, "version", subject, found), need, "%s", text);
-}
 
 static void compare_kubelet(const Comparison *c) {
         const Image *i = c->image;
@@ -362,18 +337,18 @@ static void compare_kubelet(const Comparison *c) {
                    *kubelet = needs_find(c->needs, NEED_PROGRAM, "kubelet");
         /* Amazon EKS user guide, "device-management-nvidia": DRA from 1.33. */
         if (imex && i->kubelet && is_before(i->kubelet, 1, 33))
-                warn(c, imex, "kubelet", i->kubelet,
-                     "it has no DRA that ComputeDomains could use: 1.33 or newer has");
+                TELL(c->checks, CHECK_WARNING, "version", "kubelet", i->kubelet, imex,
+                     "it lacks DRA for ComputeDomains: install 1.33 or newer");
         /* kubernetes-sigs/dra-driver-nvidia-gpu: cmd/compute-domain-daemon/main.go */
         if (imex && i->n_drivers > 0 && is_before(i->drivers[0].version, 570, 158))
-                warn(c, imex, "NVIDIA's driver", i->drivers[0].version,
-                     "the DRA driver's ComputeDomains want 570.158.01 or newer");
+                TELL(c->checks, CHECK_WARNING, "version", "NVIDIA's driver", i->drivers[0].version, imex,
+                     "ComputeDomains of the DRA driver need 570.158.01 or newer");
         /* kubernetes/kubernetes#139121: kubelet asks containerd for the cgroup driver; 1.x does not
          * answer. */
         if (kubelet && i->kubelet && i->containerd && !is_before(i->kubelet, 1, 38) &&
             is_before(i->containerd, 2, 0))
-                check_tell(add_of(c, CHECK_FAILED, "version", "containerd", i->containerd), kubelet,
-                           "kubelet %s does not start with it: 1.38 and newer want containerd 2", i->kubelet);
+                TELL(c->checks, CHECK_FAILED, "version", "containerd", i->containerd, kubelet,
+                     "kubelet %s does not start with it: install containerd 2", i->kubelet);
 }
 
 /* docs.nvidia.com/datacenter/cloud-native/container-toolkit, "Support for Container Device Interface". */
@@ -382,15 +357,12 @@ static void compare_toolkit(const Comparison *c) {
                                              NULL };
         const Need *need = needs_find(c->needs, NEED_PROGRAM, "nvidia-ctk");
         _free_ char *version = need ? package_version(c->image->root, names) : NULL;
-        if (!version)
-                return;
-        if (!is_before(version, 1, 12)) {
+        if (version && is_before(version, 1, 12))
+                TELL(c->checks, CHECK_FAILED, "version", "nvidia-ctk", version, need,
+                     "it cannot make CDI specifications: install 1.12 or newer")
+                        ->cause = CAUSE_CDI;
+        else if (version)
                 checks_add(c->checks, CHECK_OK, "version", "nvidia-ctk", version);
-                return;
-        }
-        check_tell(add_of(c, CHECK_FAILED, "version", "nvidia-ctk", version), need,
-                   "it makes no CDI specifications: 1.12 or newer does")
-                ->cause = CAUSE_CDI;
 }
 
 bool image_drives(const Image *image, const char *type) {
@@ -431,5 +403,5 @@ void image_compare(const Image *image, const Needs *needs, Checks *checks) {
         const Need *need = needs_find(c.needs, NEED_PROGRAM, NVLSM_PROGRAM);
         _free_ char *version = need ? package_version(c.image->root, names) : NULL;
         if (version)
-                add_of(&c, CHECK_OK, "version", "nvlsm", version);
+                checks_add(checks, CHECK_OK, "version", "nvlsm", version);
 }

@@ -153,7 +153,7 @@ ok "where both are enabled, our drop-ins let one of them" doctor 0 --instance-ty
 ok "which is a warning" check_is warning bootstrappers "nodeadm and nodestrap" "text=only one of them"
 rm -r "$root"/usr/lib/systemd/system/nodeadm-*.service.d
 ok "without them both do" doctor 70 --instance-type g6.4xlarge --output json
-ok "which is none" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT "text=both do in one boot"
+ok "which is none" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT "text=both set up the node in one boot"
 
 # ---- the other architecture ----
 root=$tmp/arm
@@ -265,7 +265,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
         ok "not its programs" check_is unknown program /opt/nvidia/nvlsm/sbin/nvlsm "text=Permission denied"
         ok "its units" check_is unknown unit kubelet.service "text=Permission denied"
         ok "their links" check_is unknown unit-disabled nodestrap-run.service "text=/etc/systemd/system is closed"
-        ok "its modules" grep -q 'the lists of its modules in /lib/modules cannot be read (Permission denied)' "$tmp/out"
+        ok "its modules" grep -q 'its module lists in /lib/modules are not readable (Permission denied)' "$tmp/out"
         chmod 700 "$root/usr/lib/modules"
         ok "nor its kernels" as_nobody 0 --root "$root" --instance-type g6.4xlarge
         ok "which is said" check_is unknown module kernels "text=closed to this user"

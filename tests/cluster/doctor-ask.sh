@@ -102,7 +102,7 @@ read_only() { asks_where 'for m in /sys/fs/cgroup /sys/fs/cgroup/*/; do ! mountp
 read_only; try "control groups that are read-only: no answer is a failure, and the other checks are told" no_answer 'control group .*Read-only file system; give'
 cp_is() { printf '#!/bin/sh\n%s\n' "$1" >/usr/local/bin/cp; chmod 755 /usr/local/bin/cp; }
 cp_is 'exec sleep 1002'; asks ''
-try "a cp that does not end" no_answer 'let it copy /etc: cp -a /etc/. does not end; look'
+try "a cp that does not end" no_answer 'let it copy /etc: cp -a /etc/. hangs; look'
 try "nothing is left of it" leaves_nothing
 asks '' & until pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done; pkill -TERM -x nodestrap; wait $!
 try "a signal ends the wait for it" grep -E 'could not be asked: SIGTERM' err
@@ -112,7 +112,7 @@ while pgrep -f '^sleep 1002' >/dev/null; do sleep 0.1; done
 groups() { find /sys/fs/cgroup -name 'nodestrap-ask.*' | grep .; }
 try "one that is killed leaves its control groups" groups
 cp_is 'echo "cp: no space" >&2; exit 1'; asks ''
-try "a cp that fails" no_answer 'let it copy /etc: cp -a /etc/. ends with 1: cp: no space; correct'
+try "a cp that fails" no_answer 'let it copy /etc: cp -a /etc/. exits with 1: cp: no space; correct'
 try "the next one removes them" no groups
 rm /usr/local/bin/cp
 box() {
@@ -120,15 +120,15 @@ box() {
                 for d in usr etc proc sys dev run var tmp; do mount --rbind /$d $d; done
 }
 asks_where "$(declare -f box); box && exec chroot . \"\$@\""
-try "a chroot whose directory is not a mount" is_said 'make its mounts read-only: / is not a mount, .*; mount --bind'
+try "a chroot whose directory is not a mount" is_said 'make its mounts read-only: / is not a mount point; run mount --bind'
 
 kubelet_is() { umount /usr/local/bin/kubelet; printf '#!/bin/sh\n%s\n' "$1" >/usr/local/bin/kubelet; chmod "${2-755}" /usr/local/bin/kubelet; }
 kubelet_is 'exec sleep 1000'; asks ''
-try "nor is it an answer that kubelet neither stands nor ends" no_answer 'it neither stands nor ends within'
+try "nor is it an answer that kubelet neither stands nor ends" no_answer 'it neither starts nor exits within'
 chmod 644 /usr/local/bin/kubelet; asks ''
-try "a kubelet that cannot be executed" is_said '/usr/local/bin/kubelet cannot be executed; chmod 755'
+try "a kubelet that cannot be executed" is_said '/usr/local/bin/kubelet is not executable; chmod 755'
 rm /usr/local/bin/kubelet; asks ''
-try "a machine without kubelet" is_said 'has no kubelet in the PATH.*; install it'
+try "a machine without kubelet" is_said 'kubelet is not in the PATH.*; install it'
 touch /usr/local/bin/kubelet; mount --bind "$KUBE/kubelet" /usr/local/bin/kubelet
 
 usage() { "$NODESTRAP" doctor "$@" 2>err; [ $? = 2 ] && grep -e "$WORDS" err; }

@@ -309,7 +309,7 @@ TEST(program_well) {
         assert_look(&b, CHECK_OK, "program", NULL);
         ASSERT_STREQ(b.checks.items[0].found, "/usr/bin/tool");
         put(&b, "/usr/bin/tool", "#! /usr/bin/env systemd\n", 0755);
-        assert_look(&b, CHECK_FAILED, "program-interpreter", "systemd, which is not there");
+        assert_look(&b, CHECK_FAILED, "program-interpreter", "systemd, which is missing");
         put(&b, "/usr/bin/systemd", "#!/usr/lib/systemd/systemd --x\n", 0755);
         assert_look(&b, CHECK_OK, "program", NULL);
 }
@@ -331,7 +331,7 @@ TEST(program_cannot_run) {
         BOX(b);
         box_need(&b, NEED_PROGRAM, "/usr/bin/tool", false);
         put_elf(&b, "/usr/bin/tool", (ElfSpec){ .machine = EM_AARCH64 });
-        assert_look(&b, CHECK_FAILED, "program-architecture", "made for aarch64, and the image for x86_64");
+        assert_look(&b, CHECK_FAILED, "program-architecture", "built for aarch64, but the image for x86_64");
         put_elf(&b, "/usr/bin/tool", (ElfSpec){ .interpreter = "/lib/ld-musl-x86_64.so.1" });
         assert_look(&b, CHECK_FAILED, "program-interpreter", "/lib/ld-musl-x86_64.so.1");
         put(&b, "/usr/bin/tool", "echo\n", 0755);
@@ -368,18 +368,18 @@ TEST(program_of_newer_libraries) {
         assert_look(&b, CHECK_OK, "program", NULL);             /* none of them says which it has */
         put_elf(&b, "/usr/lib64/libc.so.6", (ElfSpec){ .soname = "libc.so.6", .defines = { "C_2.4", "C_2.36", "C_2.5", "C_PRIVATE" } });
         assert_look(&b, CHECK_FAILED, "program-library",
-                    "/usr/lib64/liba.so.1 wants C_2.38, and /usr/lib64/libc.so.6 has no newer one than C_2.36: install");
+                    "/usr/lib64/liba.so.1 needs C_2.38, but /usr/lib64/libc.so.6 has only C_2.36: install");
         put_elf(&b, "/usr/lib64/libc.so.6", (ElfSpec){ .soname = "libc.so.6", .defines = { "C_2.38", "C_PRIVATE" } });
         assert_look(&b, CHECK_OK, "program", NULL);
         put_elf(&b, "/usr/lib64/liba.so.1", (ElfSpec){ .soname = "liba.so.1", .defines = { "A_1.9" } });
-        assert_look(&b, CHECK_FAILED, "program-library", "it wants A_1.10, and /usr/lib64/liba.so.1 has no newer one than A_1.9");
+        assert_look(&b, CHECK_FAILED, "program-library", "it needs A_1.10, but /usr/lib64/liba.so.1 has only A_1.9");
         put_elf(&b, "/usr/lib64/liba.so.1", (ElfSpec){ .soname = "liba.so.1", .defines = { "B_1.10" } });
         assert_look(&b, CHECK_FAILED, "program-library", "/usr/lib64/liba.so.1 has no such version: install");
         b.needs.items[0].kind = NEED_LIBRARY;
         free(b.needs.items[0].name);
         b.needs.items[0].name = xstrdup("libb.so.1");
         put_elf(&b, "/usr/lib64/libb.so.1", (ElfSpec){ .needed = { "liba.so.1" }, .wants = { "A_1.10" } });
-        assert_look(&b, CHECK_FAILED, "program-library", "it cannot be loaded: it wants A_1.10");
+        assert_look(&b, CHECK_FAILED, "program-library", "it cannot be loaded: it needs A_1.10");
 }
 
 static void give(Box *b, const char *path, uid_t owner, mode_t mode) {
@@ -456,7 +456,7 @@ TEST(library_that_is_a_pipe) {
         _free_ char *path = full(&b, "/usr/lib64/libx.so.1");
         ASSERT_EQ(mkfifo(path, 0644), 0);
         box_need(&b, NEED_LIBRARY, "libx.so.1", false);
-        assert_look(&b, CHECK_FAILED, "library", "in none of the directories");
+        assert_look(&b, CHECK_FAILED, "library", "not in a library directory");
 }
 
 /* ---- units ---- */
@@ -466,13 +466,13 @@ TEST(library_that_is_a_pipe) {
 TEST(unit_well) {
         BOX(b);
         box_need(&b, NEED_UNIT, "a.service", false);
-        assert_look(&b, CHECK_FAILED, "unit", "no directory of systemd's has it");
+        assert_look(&b, CHECK_FAILED, "unit", "unit not found");
         put(&b, "/run/systemd/system/a.service", UNIT, 0644);           /* of the boot that is over */
-        assert_look(&b, CHECK_FAILED, "unit", "no directory of systemd's has it");
+        assert_look(&b, CHECK_FAILED, "unit", "unit not found");
         put(&b, "/usr/lib/systemd/system/a.service", UNIT, 0644);
         assert_look(&b, CHECK_OK, "unit", NULL);
         put(&b, "/etc/systemd/system/a.service.d/x.conf", "[Service]\nExecStart=\nExecStart=/opt/gone\n", 0644);
-        assert_look(&b, CHECK_FAILED, "unit-program", "it starts /opt/gone, which is not there");
+        assert_look(&b, CHECK_FAILED, "unit-program", "it starts /opt/gone, which is missing");
         ASSERT_EQ(b.checks.items[0].cause, CAUSE_UNIT);
         put_link(&b, "/etc/systemd/system/a.service.d/x.conf", "/dev/null");
         assert_look(&b, CHECK_OK, "unit", NULL);
@@ -499,7 +499,7 @@ TEST(unit_lines) {
         put(&b, unit, "[Service]\nExecStart=/usr/bin/tool\nType=exec\n", 0644);
         assert_look(&b, CHECK_OK, "unit", NULL);
         put(&b, "/etc/systemd/system/a.service.d/x.conf", "[Service]\nExecStart=/usr/bin/tool --x\n", 0644);
-        assert_look(&b, CHECK_FAILED, "unit", "more than one ExecStart=");
+        assert_look(&b, CHECK_FAILED, "unit", "several ExecStart=");
         put(&b, "/etc/systemd/system/a.service.d/y.conf", "[Service]\nType=oneshot\n", 0644);
         assert_look(&b, CHECK_OK, "unit", NULL);
 }
@@ -548,7 +548,7 @@ TEST(unit_that_is_a_pipe) {
         _free_ char *path = full(&b, "/etc/systemd/system/a.service");
         ASSERT_EQ(mkfifo(path, 0644), 0);
         box_need(&b, NEED_UNIT, "a.service", false);
-        assert_look(&b, CHECK_FAILED, "unit", "no regular file");
+        assert_look(&b, CHECK_FAILED, "unit", "not a regular file");
 }
 
 TEST(unit_masked) {
@@ -563,7 +563,7 @@ TEST(unit_masked) {
         assert_look(&b, CHECK_FAILED, "unit-masked", "systemctl unmask a.service");
         take_away(&b, "/etc/systemd/system/a.service");
         put_link(&b, "/etc/systemd/system/a.service", "/opt/a.service");
-        assert_look(&b, CHECK_FAILED, "unit", "leads nowhere");
+        assert_look(&b, CHECK_FAILED, "unit", "dangling link");
 }
 
 TEST(unit_template) {
@@ -595,9 +595,9 @@ TEST(unit_that_comes_at_boot) {
         BOX(b);
         box_need(&b, NEED_UNIT, "nvidia-fabricmanager.service", false);
         put(&b, "/etc/systemd/system/nvidia-setup.service", UNIT, 0644);
-        assert_look(&b, CHECK_UNKNOWN, "unit", "nvidia-setup.service brings it");
+        assert_look(&b, CHECK_UNKNOWN, "unit", "nvidia-setup.service installs it");
         put(&b, "/opt/nvidia/lts/usr/bin/x", "", 0755);
-        assert_look(&b, CHECK_FAILED, "unit", "no directory of systemd's has it");       /* nor the tree */
+        assert_look(&b, CHECK_FAILED, "unit", "unit not found");       /* nor the tree */
         put(&b, "/opt/nvidia/lts/usr/lib/systemd/system/nvidia-fabricmanager.service", UNIT, 0644);
         assert_look(&b, CHECK_OK, "unit", NULL);
 }
@@ -617,7 +617,7 @@ static void put_module(Box *b, const char *kernel, const char *magic) {
 TEST(module_of_kernels) {
         BOX(b);
         box_need(&b, NEED_MODULE, "md_mod", false);
-        assert_look(&b, CHECK_FAILED, "module", KERNEL " (which boots) has no such module");
+        assert_look(&b, CHECK_FAILED, "module", KERNEL " (which boots) does not have it");
         put_module(&b, KERNEL, KERNEL);
         assert_look(&b, CHECK_OK, "module", NULL);
         put(&b, "/lib/modules/" OTHER "/modules.builtin", "", 0644);
@@ -633,9 +633,9 @@ TEST(module_files) {
         BOX(b);
         box_need(&b, NEED_MODULE, "md_mod", false);
         put_module(&b, KERNEL, OTHER);
-        assert_look(&b, CHECK_FAILED, "module", "made for kernel " OTHER);
+        assert_look(&b, CHECK_FAILED, "module", "built for kernel " OTHER);
         take_away(&b, "/lib/modules/" KERNEL "/kernel/md-mod.ko");
-        assert_look(&b, CHECK_FAILED, "module", "its file is gone");
+        assert_look(&b, CHECK_FAILED, "module", "its file is missing");
         put(&b, "/lib/modules/" KERNEL "/modules.dep", "", 0644);
         put(&b, "/lib/modules/" KERNEL "/extra/md_mod.ko.xz", "", 0644);
         assert_look(&b, CHECK_FAILED, "module", "depmod -a " KERNEL);
@@ -647,10 +647,10 @@ TEST(module_rules) {
         put_module(&b, KERNEL, KERNEL);
         put(&b, "/usr/lib/modprobe.d/a.conf", "# blacklist md_mod\nblacklist md_mod2\n\tblacklist md-mod\n", 0644);
         look(&b);
-        assert_check(&b, CHECK_WARNING, "module-blacklisted", "md_mod", "for its devices");
+        assert_check(&b, CHECK_WARNING, "module-blacklisted", "md_mod", "keeps its devices");
         assert_check(&b, CHECK_OK, "module", "md_mod", NULL);
         put(&b, "/etc/modprobe.d/a.conf", "install md_mod /usr/bin/false\n", 0644);     /* instead of that one */
-        assert_look(&b, CHECK_FAILED, "module-blacklisted", "from being loaded: remove");
+        assert_look(&b, CHECK_FAILED, "module-blacklisted", "in this file blocks it: remove");
         put_link(&b, "/etc/modprobe.d/a.conf", "/dev/null");
         assert_look(&b, CHECK_OK, "module", NULL);
 }
@@ -658,9 +658,9 @@ TEST(module_rules) {
 TEST(module_of_drivers) {
         BOX(b);
         box_need(&b, NEED_MODULE, "nvidia_uvm", false);
-        assert_look(&b, CHECK_FAILED, "module", "install NVIDIA's driver");
+        assert_look(&b, CHECK_FAILED, "module", "install the NVIDIA driver");
         put(&b, "/usr/lib/systemd/system/nvidia-kmod-load.service", UNIT, 0644);
-        assert_look(&b, CHECK_UNKNOWN, "module", "nvidia-kmod-load.service brings it");
+        assert_look(&b, CHECK_UNKNOWN, "module", "nvidia-kmod-load.service installs it");
         put(&b, "/opt/nvidia/lts/usr/bin/nvidia-smi", "", 0755);
         put(&b, "/opt/nvidia/lts/flavors/open/lib/modules/" KERNEL "/extra/nvidia-uvm.ko.xz", "", 0644);
         assert_look(&b, CHECK_OK, "module", NULL);
@@ -673,7 +673,7 @@ TEST(no_kernels) {
         box_need(&b, NEED_FEATURE, "CONFIG_CGROUPS", false);
         take_away(&b, "/lib/modules/" KERNEL "/modules.builtin");
         look(&b);
-        assert_check(&b, CHECK_UNKNOWN, "module", "kernels", "no kernel in /lib/modules");
+        assert_check(&b, CHECK_UNKNOWN, "module", "kernels", "/lib/modules has no kernel");
         ASSERT_EQ(b.checks.n, 1);
 }
 
@@ -696,7 +696,7 @@ TEST(settings_of_images) {
         BOX(b);
         box_need(&b, NEED_SYSCTL, "vm.overcommit_memory=1", false);
         assert_look(&b, CHECK_FAILED, "sysctl", "protectKernelDefaults");
-        ASSERT_STREQ(b.checks.items[0].found, "0, the kernel's own");
+        ASSERT_STREQ(b.checks.items[0].found, "0, kernel default");
         put(&b, "/usr/lib/sysctl.d/50-a.conf", "# vm.overcommit_memory = 0\n-vm/overcommit_memory =1 \n", 0644);
         assert_look(&b, CHECK_OK, "sysctl", NULL);
         ASSERT_STREQ(b.checks.items[0].found, "1, /usr/lib/sysctl.d/50-a.conf");
@@ -707,14 +707,14 @@ TEST(settings_of_images) {
         put_link(&b, "/etc/sysctl.d/60-b.conf", "/dev/null");                        /* hides the other */
         assert_look(&b, CHECK_OK, "sysctl", NULL);
         put(&b, "/etc/sysctl.d/50-a.conf", "vm.overcommit_memory.x=1\n", 0644);
-        assert_look(&b, CHECK_FAILED, "sysctl", "not start");
+        assert_look(&b, CHECK_FAILED, "sysctl", "starts only with");
         ASSERT_STREQ(b.checks.items[0].found, "0, /etc/sysctl.d/10-c.conf");
 }
 
 TEST(settings_that_a_kernel_is_built_with) {
         BOX(b);
         box_need(&b, NEED_SYSCTL, "kernel.panic_on_oops=1", false);
-        assert_look(&b, CHECK_UNKNOWN, "sysctl", "nothing tells");
+        assert_look(&b, CHECK_UNKNOWN, "sysctl", "is not known");
         put(&b, "/boot/config-" KERNEL, "CONFIG_PANIC_ON_OOPS=y\nCONFIG_PANIC_ON_OOPS_VALUE=1\n", 0644);
         assert_look(&b, CHECK_OK, "sysctl", NULL);
         put(&b, "/boot/config-" KERNEL, "# CONFIG_PANIC_ON_OOPS is not set\n", 0644);
@@ -750,15 +750,15 @@ TEST(directories) {
         ASSERT_EQ(chmod(lib, 01777), 0);
         assert_look(&b, CHECK_OK, "directory", NULL);
         put_link(&b, "/var/lib/kubelet", "/mnt/gone");
-        assert_look(&b, CHECK_FAILED, "directory", "leads nowhere");
+        assert_look(&b, CHECK_FAILED, "directory", "dangling link");
         put(&b, "/mnt/gone", "", 0644);
-        assert_look(&b, CHECK_FAILED, "directory", "is no directory");
+        assert_look(&b, CHECK_FAILED, "directory", "is not a directory");
 }
 
 TEST(files) {
         BOX(b);
         box_need(&b, NEED_FILE, "/etc/eks/pause.tar", false);
-        assert_look(&b, CHECK_FAILED, "file", "it is not there: add it to the image");
+        assert_look(&b, CHECK_FAILED, "file", "it is missing: add it to the image");
         put(&b, "/etc/eks/pause.tar", "", 0644);
         assert_look(&b, CHECK_FAILED, "file", "it is empty: add it to the image");
         put(&b, "/etc/eks/pause.tar", "x", 0644);
@@ -848,7 +848,7 @@ TEST(version_of_fabric_manager) {
         ASSERT_EQ(find(&b, "version", "nv-fabricmanager")->cause, CAUSE_VERSION);
         put_elf(&b, MANAGER, (ElfSpec){ STRINGS("575.57.08\0" "570.86.15") });
         compare(&b);
-        assert_check(&b, CHECK_UNKNOWN, "version", "nv-fabricmanager", "cannot be told");
+        assert_check(&b, CHECK_UNKNOWN, "version", "nv-fabricmanager", "do not show");
         put(&b, "/var/lib/dpkg/status", "Package: nvidia-fabricmanager-dev\nStatus: install ok installed\nVersion: 1\n\n"
             "Package: nvidia-fabricmanager-575\nVersion: 575.57.08-1\nStatus: install ok installed\n", 0644);
         compare(&b);
@@ -887,7 +887,7 @@ TEST(version_of_nvml) {
         ASSERT_EQ(find(&b, "version", "libnvidia-ml.so.1")->verdict, CHECK_FAILED);
         put_elf(&b, "/usr/lib64/libnvidia-ml.so.1", (ElfSpec){});
         compare(&b);
-        assert_check(&b, CHECK_UNKNOWN, "version", "libnvidia-ml.so.1", "cannot be told");
+        assert_check(&b, CHECK_UNKNOWN, "version", "libnvidia-ml.so.1", "do not show");
 }
 
 #define OPEN(version) "license=Dual MIT/GPL\0version=" version
@@ -903,7 +903,7 @@ TEST(version_of_modules) {
         box_need(&b, NEED_MODULE, "nvidia_uvm", false);
         compare(&b);
         assert_check(&b, CHECK_FAILED, "version", "nvidia_uvm", "580.126.09");
-        assert_check(&b, CHECK_FAILED, "firmware", "NVIDIA's firmware", "nvidia/580.126.09/gsp_*.bin are not there");
+        assert_check(&b, CHECK_FAILED, "firmware", "NVIDIA's firmware", "nvidia/580.126.09/gsp_*.bin are missing");
         ASSERT_EQ(find(&b, "firmware", NULL)->cause, CAUSE_DRIVER);
         put(&b, "/usr/lib/firmware/nvidia/580.126.09/gsp_ga10x.bin.xz", "GSP", 0644);
         put_elf(&b, "/lib/modules/" KERNEL "/extra/nvidia-uvm.ko",
@@ -958,7 +958,7 @@ TEST(driver_for_types) {
         ASSERT_TRUE(!find(&b, "version", NULL));
         box_types(&b, "p6-b200.48xlarge");
         compare(&b);
-        assert_check(&b, CHECK_FAILED, "version", "NVIDIA's driver", "want 570 or newer");
+        assert_check(&b, CHECK_FAILED, "version", "NVIDIA's driver", "install 570 or newer");
         assert_check(&b, CHECK_FAILED, "version", "NVIDIA's modules", "proprietary");
         ASSERT_STREQ(find(&b, "version", "NVIDIA's driver")->types[0], "p6-b200.48xlarge");
         ASSERT_TRUE(!find(&b, "version", "NVIDIA's driver")->types[1]);
@@ -1072,9 +1072,9 @@ TEST(much_left) {
         assert_check(&b, CHECK_FAILED, "leftover-mount", "/etc/fstab", "90 s");
         assert_check(&b, CHECK_WARNING, "leftover-mount", "/etc/systemd/system/data.mount", "remove it");
         assert_check(&b, CHECK_WARNING, "leftover-cdi", NULL, "remove it");
-        assert_check(&b, CHECK_WARNING, "leftover-node", NULL, "Remove it");
+        assert_check(&b, CHECK_WARNING, "leftover-node", NULL, "remove these files");
         assert_check(&b, CHECK_WARNING, "leftover-kubelet", NULL, "remove them");
-        assert_check(&b, CHECK_WARNING, "leftover-driver", NULL, "not made again");
+        assert_check(&b, CHECK_WARNING, "leftover-driver", NULL, "does not choose again");
         assert_check(&b, CHECK_FAILED, "enabled", "kubelet.service", "systemctl disable kubelet.service");
         assert_check(&b, CHECK_FAILED, "bootstrappers", NULL, "systemctl disable nodeadm-run.service");
         put(&b, "/etc/systemd/system/nodeadm-run.service.d/10-nodestrap.conf", "[Service]\n", 0644);
@@ -1082,7 +1082,7 @@ TEST(much_left) {
         assert_check(&b, CHECK_WARNING, "bootstrappers", NULL, "only one of them");
         put(&b, "/usr/lib/systemd/system/kubelet.service.d/10-nodestrap.conf", "[Service]\n", 0644);
         search(&b);
-        assert_check(&b, CHECK_WARNING, "enabled", "kubelet.service", "waiting");
+        assert_check(&b, CHECK_WARNING, "enabled", "kubelet.service", "wait for init");
         b.image.running = true;
         checks_done(&b.checks);
         image_search(&b.image, &b.checks);      /* the state of one machine */

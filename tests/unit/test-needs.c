@@ -277,9 +277,9 @@ TEST(types_by_the_drivers_of_an_image) {
                 ASSERT_STREQ(types[0], cases[i].first);
                 ASSERT_EQ(strv_length(types), cases[i].n);
                 ASSERT_TRUE(strv_contains(types, "m6gd.8xlarge") && !strv_contains(types, "m6i.4xlarge"));
-                ASSERT_CONTAINS(why, i == 1   ? "all arm64 types with NVIDIA's driver, and plain ones ("
-                                     : i == 2 ? "all arm64 types with AWS Neuron's driver, and plain ones ("
-                                              : "plain arm64 types alone, for the image brings neither");
+                ASSERT_CONTAINS(why, i == 1   ? "all arm64 types for its NVIDIA driver, and plain ones ("
+                                     : i == 2 ? "all arm64 types for its AWS Neuron driver, and plain ones ("
+                                              : "plain arm64 types only: the image has neither");
         }
         ASSERT_OK(root_remove(root, dep));
         ASSERT_OK(root_remove_dir(root, "/lib/modules/6.12.1"));
