@@ -8,8 +8,7 @@
 #include "base/progress.h"
 #include "base/stop.h"
 #include "base/time.h"
-#include "report/outlook.h"
-#include "report/progress.h"
+#include "report/status.h"
 
 #include <errno.h>
 #include <fcntl.h>

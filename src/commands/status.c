@@ -3,7 +3,7 @@
 #include "commands/output.h"
 #include "commands/run.h"
 
-#include "report/outlook.h"
+#include "report/status.h"
 
 static int status_print(Run *run, const Status *status) {
         const Options *o = &run->options;

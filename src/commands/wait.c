@@ -10,7 +10,6 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "report/join.h"
-#include "report/outlook.h"
 
 #include <assert.h>
 #include <errno.h>

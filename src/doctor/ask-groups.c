@@ -2,8 +2,6 @@
  * The control groups of the daemons that doctor starts. */
 #include "doctor/ask.h"
 
-#include "base/str.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,6 @@
 
 #include "base/paths.h"
 #include "base/run.h"
-#include "base/str.h"
 #include "config/kubelet.h"
 
 #include <errno.h>

@@ -9,7 +9,6 @@
 #include "base/paths.h"
 #include "base/run.h"
 #include "base/stop.h"
-#include "base/str.h"
 #include "doc/env-file.h"
 
 #include <errno.h>

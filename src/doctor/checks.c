@@ -2,8 +2,6 @@
  * The lists of needs and of checks. */
 #include "doctor/checks.h"
 
-#include "base/str.h"
-
 DEFINE_STRING_TABLE(need_kind, NeedKind, "program", "unit", "module", "library", "directory", "file",
                     "feature", "sysctl", "swap")
 DEFINE_STRING_TABLE(check_verdict, CheckVerdict, "ok", "warning", "failed", "unknown")

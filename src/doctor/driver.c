@@ -3,7 +3,6 @@
  * those built at boot, do not show a version; names of files beside them do. */
 #include "doctor/look.h"
 
-#include "base/str.h"
 #include "base/version.h"
 
 void drivers_done(Image *i) {

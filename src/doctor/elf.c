@@ -96,11 +96,6 @@ static int file_offset(const Segments *s, uint64_t address, uint64_t *ret) {
         return p ? 0 : -EBADMSG;
 }
 
-static void split_search(const char *paths, Elf *e) {
-        for (const char *at = paths + strspn(paths, ":"); *at && strv_length(e->search) < MAX_NEEDED;)
-                strv_push(&e->search, str_cut(&at, ":"));
-}
-
 typedef struct Dynamic { Elf64_Dyn *items; size_t n; } Dynamic;
 
 static const Elf64_Dyn *dynamic_find(const Dynamic *d, int64_t tag) {
@@ -129,7 +124,9 @@ static int read_names(int fd, const Strings *strings, const Dynamic *d, Elf *e) 
                 if (tag == DT_NEEDED)
                         strv_push(&e->needed, TAKE_PTR(text));
                 else if (tag != DT_SONAME)
-                        split_search(text, e);
+                        for (const char *at = text + strspn(text, ":");
+                             *at && strv_length(e->search) < MAX_NEEDED;)
+                                strv_push(&e->search, str_cut(&at, ":"));
                 else if (!e->soname)
                         e->soname = TAKE_PTR(text);
         }

@@ -4,7 +4,6 @@
 #include "doctor/look.h"
 
 #include "base/paths.h"
-#include "base/str.h"
 #include "doc/env-file.h"
 
 #define MAX_ENTRIES 1024u

@@ -3,7 +3,6 @@
  * run is read from its files only. */
 #include "doctor/look.h"
 
-#include "base/str.h"
 #include "base/version.h"
 #include "host/detect.h"
 #include "host/host.h"

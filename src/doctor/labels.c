@@ -5,8 +5,6 @@
  * all, so all differences make one check. */
 #include "doctor/look.h"
 
-#include "base/str.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <regex.h>

@@ -4,9 +4,7 @@
 #include "doctor/look.h"
 
 #include "base/paths.h"
-#include "base/str.h"
 #include "host/detect.h"
-
 
 #define MAX_ENTRIES 1024u
 #define SHOWN       4u /* paths in a message */
@@ -29,14 +27,10 @@ static bool has_drop_in(const Root *root, const char *unit) {
 static const char *const theirs[] = { "nodeadm-config.service", "nodeadm-run.service" };
 static const char *const ours[] = { "nodestrap-config.service", "nodestrap-run.service" };
 
-static bool is_enabled(const Look *l, const char *unit) {
-        _free_ char *mask = NULL;
-        return unit_exists(l, unit) && unit_is_enabled(l, unit) && !unit_is_masked(l, unit, &mask);
-}
-
 /* One of the two units makes no node. */
 static bool are_enabled(const Look *l, const char *const units[static 2]) {
-        return is_enabled(l, units[0]) && is_enabled(l, units[1]);
+        return unit_exists(l, units[0]) && unit_is_enabled(l, units[0]) && unit_exists(l, units[1]) &&
+               unit_is_enabled(l, units[1]);
 }
 
 static bool they_call_us(const Look *l) {
@@ -165,16 +159,11 @@ static void search_node(const Image *image, Checks *checks) {
                      ARRAY_SIZE(flavors),
                      "it fits the GPUs of the build machine, and a boot does not choose again: build on a "
                      "machine without GPUs, or remove the file and the tree in /opt/nvidia/current");
-}
-
-static void search_machine_id(const Image *image, Checks *checks) {
-        _free_ char *line = NULL;
-        if (image_read_line(image->root, "/etc/machine-id", &line) < 0 || !*line ||
-            streq(line, "uninitialized"))
-                return;
-        TELL(checks, CHECK_WARNING, "leftover-machine-id", "/etc/machine-id", NULL, NULL,
-             "all machines of this image get the same id, by which journals and DHCP distinguish them: "
-             "truncate -s 0 /etc/machine-id");
+        _free_ char *id = NULL;
+        if (image_read_line(image->root, "/etc/machine-id", &id) >= 0 && !ONE_OF(id, "", "uninitialized"))
+                TELL(checks, CHECK_WARNING, "leftover-machine-id", "/etc/machine-id", NULL, NULL,
+                     "all machines of this image get the same id, by which journals and DHCP distinguish them: "
+                     "truncate -s 0 /etc/machine-id");
 }
 
 /* nodestrap writes to /var/run/cdi, which a reboot clears. */
@@ -228,7 +217,6 @@ void image_search(const Image *image, Checks *checks) {
         search_cdi(image, checks);
         if (!image->running) {
                 search_node(image, checks);
-                search_machine_id(image, checks);
                 search_arrays(image, checks);
                 search_mounts(&l);
         }

@@ -2,8 +2,6 @@
  * Needs → Checks: a function for each kind, and what they share. Of an image only regular files are read. */
 #include "doctor/look.h"
 
-#include "base/str.h"
-
 #include <errno.h>
 #include <fcntl.h>
 

@@ -6,7 +6,6 @@
 #include "doctor/elf.h"
 
 #include <sys/stat.h>
-#include "base/root.h"
 
 #define IMAGE_TEXT_MAX (1U << 20)       /* bytes of a unit, a list, a configuration */
 #define MODULES_MAX    (64U << 20)      /* bytes of the lists of all kernels together */
@@ -104,8 +103,7 @@ _nonnull_ void look_file(Look *l, const Need *need);
 _nonnull_ void look_unit(Look *l, const Need *need);
 /* Is there a link in a .wants or .requires directory? */
 _nonnull_ bool unit_is_enabled(const Look *l, const char *unit);
-/* The caller frees *ret_path, also if false. */
-_nonnull_ bool unit_is_masked(const Look *l, const char *name, char **ret_path);
+/* false: also if masked. */
 _nonnull_ bool unit_exists(const Look *l, const char *name);
 /* A directory that this user may not read, and that may have the link that enables it; NULL: none. The
  * caller frees it. */

@@ -3,8 +3,6 @@
  * warning. modprobe finds only what depmod(8) has listed (modules.dep(5)). */
 #include "doctor/look.h"
 
-#include "base/str.h"
-
 #include <errno.h>
 
 #define MODULES     "/lib/modules"

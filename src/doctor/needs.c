@@ -5,7 +5,6 @@
 
 #include "apply/device.h"
 #include "base/paths.h"
-#include "base/str.h"
 #include "base/sysctl.h"
 #include "config/kubelet.h"
 
@@ -142,59 +141,54 @@ static void (*const asks[_ASKING_MAX])(const Question *q) = {
 
 /* ---- of the daemons ---- */
 
+#define CONTAINERD "start-unit:containerd.service"
+#define KUBELET    "start-unit:kubelet.service"
+
 typedef struct Daemon {
         const char *step;               /* of the plan that starts it; NULL: every plan */
-        const char *name;
         NeedKind kind;
         Cause cause;                    /* CAUSE_NONE: optional */
+        const char *names[8];
 } Daemon;
 
 static const Daemon daemons[] = {
         /* kubeconfig and our units name this path */
-        { NULL, "/usr/bin/nodestrap", NEED_PROGRAM, CAUSE_INIT },
+        { NULL, NEED_PROGRAM, CAUSE_INIT, { "/usr/bin/nodestrap" } },
         /* image_settle() makes these mandatory */
-        { NULL, "nodestrap-config.service", NEED_UNIT, CAUSE_NONE },
-        { NULL, "nodestrap-devices.service", NEED_UNIT, CAUSE_NONE },
-        { NULL, "nodestrap-run.service", NEED_UNIT, CAUSE_NONE },
+        { NULL, NEED_UNIT, CAUSE_NONE,
+          { "nodestrap-config.service", "nodestrap-devices.service", "nodestrap-run.service" } },
         /* for the node name of EC2, and for Events */
-        { NULL, "libcurl.so.4", NEED_LIBRARY, CAUSE_NONE },
+        { NULL, NEED_LIBRARY, CAUSE_NONE, { "libcurl.so.4" } },
         /* every Nitro instance: docs.aws.amazon.com/ec2/latest/instancetypes/ec2-nitro-instances.html */
-        { NULL, "ena", NEED_MODULE, CAUSE_IMDS },
-        { NULL, "nvme", NEED_MODULE, CAUSE_DISKS },
+        { NULL, NEED_MODULE, CAUSE_IMDS, { "ena" } },
+        { NULL, NEED_MODULE, CAUSE_DISKS, { "nvme" } },
         /* its default snapshotter and runtime: containerd, docs/getting-started.md */
-        { "start-unit:containerd.service", "containerd", NEED_PROGRAM, CAUSE_UNIT },
-        { "start-unit:containerd.service", "containerd-shim-runc-v2", NEED_PROGRAM, CAUSE_NOT_READY },
-        { "start-unit:containerd.service", "overlay", NEED_MODULE, CAUSE_UNIT },
-        { "start-unit:containerd.service", "CONFIG_CGROUPS", NEED_FEATURE, CAUSE_UNIT },
-        /* namespaces of a container, its devices with cgroup v2: opencontainers/runc,
-         * script/check-config.sh */
-        { "start-unit:containerd.service", "CONFIG_NAMESPACES", NEED_FEATURE, CAUSE_NOT_READY },
-        { "start-unit:containerd.service", "CONFIG_UTS_NS", NEED_FEATURE, CAUSE_NOT_READY },
-        { "start-unit:containerd.service", "CONFIG_IPC_NS", NEED_FEATURE, CAUSE_NOT_READY },
-        { "start-unit:containerd.service", "CONFIG_PID_NS", NEED_FEATURE, CAUSE_NOT_READY },
-        { "start-unit:containerd.service", "CONFIG_NET_NS", NEED_FEATURE, CAUSE_NOT_READY },
-        { "start-unit:containerd.service", "CONFIG_CGROUP_BPF", NEED_FEATURE, CAUSE_NOT_READY },
-        /* RuntimeDefault of a pod's seccompProfile: https://kubernetes.io/docs/tutorials/security/seccomp/ */
-        { "start-unit:containerd.service", "CONFIG_SECCOMP_FILTER", NEED_FEATURE, CAUSE_NOT_READY },
+        { CONTAINERD, NEED_PROGRAM, CAUSE_UNIT, { "containerd" } },
+        { CONTAINERD, NEED_PROGRAM, CAUSE_NOT_READY, { "containerd-shim-runc-v2" } },
+        { CONTAINERD, NEED_MODULE, CAUSE_UNIT, { "overlay" } },
+        { CONTAINERD, NEED_FEATURE, CAUSE_UNIT, { "CONFIG_CGROUPS" } },
+        /* namespaces of a container, its devices with cgroup v2: opencontainers/runc, script/check-config.sh;
+         * RuntimeDefault of seccompProfile: https://kubernetes.io/docs/tutorials/security/seccomp/ */
+        { CONTAINERD, NEED_FEATURE, CAUSE_NOT_READY,
+          { "CONFIG_NAMESPACES", "CONFIG_UTS_NS", "CONFIG_IPC_NS", "CONFIG_PID_NS", "CONFIG_NET_NS",
+            "CONFIG_CGROUP_BPF", "CONFIG_SECCOMP_FILTER" } },
         /* the controllers that kubelet needs: kubernetes, pkg/kubelet/cm/cgroup_manager_linux.go */
-        { "start-unit:kubelet.service", "CONFIG_MEMCG", NEED_FEATURE, CAUSE_UNIT },
-        { "start-unit:kubelet.service", "CONFIG_CPUSETS", NEED_FEATURE, CAUSE_UNIT },
-        { "start-unit:kubelet.service", "CONFIG_FAIR_GROUP_SCHED", NEED_FEATURE, CAUSE_UNIT },
-        { "start-unit:kubelet.service", "CONFIG_CGROUP_PIDS", NEED_FEATURE, CAUSE_UNIT },
+        { KUBELET, NEED_FEATURE, CAUSE_UNIT,
+          { "CONFIG_MEMCG", "CONFIG_CPUSETS", "CONFIG_FAIR_GROUP_SCHED", "CONFIG_CGROUP_PIDS" } },
         /* kubelet mounts volumes by these: kubernetes, staging/src/k8s.io/mount-utils/mount_linux.go */
-        { "start-unit:kubelet.service", "kubelet", NEED_PROGRAM, CAUSE_UNIT },
-        { "start-unit:kubelet.service", "mount", NEED_PROGRAM, CAUSE_NOT_READY },
-        { "start-unit:kubelet.service", "umount", NEED_PROGRAM, CAUSE_NOT_READY },
+        { KUBELET, NEED_PROGRAM, CAUSE_UNIT, { "kubelet" } },
+        { KUBELET, NEED_PROGRAM, CAUSE_NOT_READY, { "mount", "umount" } },
         /* with FastImagePull, to unpack gzip */
-        { "start-unit:soci-snapshotter.service", "unpigz", NEED_PROGRAM, CAUSE_NONE },
-        { "start-unit:nvidia-fabricmanager.service", "nv-fabricmanager", NEED_PROGRAM, CAUSE_FABRIC_MANAGER },
-        { "start-unit:nvidia-fabricmanager.service", FABRIC_CONFIG, NEED_FILE, CAUSE_FABRIC_MANAGER },
-        { "start-unit:nvidia-imex.service", "nvidia-imex", NEED_PROGRAM, CAUSE_IMEX },
+        { "start-unit:soci-snapshotter.service", NEED_PROGRAM, CAUSE_NONE, { "unpigz" } },
+        { "start-unit:nvidia-fabricmanager.service", NEED_PROGRAM, CAUSE_FABRIC_MANAGER,
+          { "nv-fabricmanager" } },
+        { "start-unit:nvidia-fabricmanager.service", NEED_FILE, CAUSE_FABRIC_MANAGER, { FABRIC_CONFIG } },
+        { "start-unit:nvidia-imex.service", NEED_PROGRAM, CAUSE_IMEX, { "nvidia-imex" } },
 };
 
 /* kubelet checks these first: kubernetes/kubernetes, pkg/kubelet/cm/container_manager_linux.go. */
 static void want_settings(Question *q) {
-        q->action = plan_find(q->plan, "start-unit:kubelet.service");
+        q->action = plan_find(q->plan, KUBELET);
         if (!q->action)
                 return;
         bool protects = plan_kubelet_switch(q->plan, "protectKernelDefaults", false);
@@ -213,8 +207,8 @@ void needs_of_plan(const Plan *plan, const char *type, Needs *needs) {
         for (size_t i = 0; i < ARRAY_SIZE(daemons); i++) {
                 const Daemon *d = &daemons[i];
                 q.action = d->step ? plan_find(plan, d->step) : NULL;
-                if (!d->step || q.action)
-                        want(&q, d->kind, d->name, d->cause, d->cause == CAUSE_NONE);
+                for (const char *const *name = d->names; *name && (!d->step || q.action); name++)
+                        want(&q, d->kind, *name, d->cause, d->cause == CAUSE_NONE);
         }
         /* kubelet runs it for each pull from ECR. Without it the plan warns. */
         static const char words[] = "--image-credential-provider-bin-dir=/etc/eks/image-credential-provider ";

@@ -4,8 +4,6 @@
  * in it, so every directory on the path counts. */
 #include "doctor/look.h"
 
-#include "base/str.h"
-
 #include <fcntl.h>
 
 #define FIRST_GROUP 1000u               /* of people: login.defs(5), GID_MIN. Groups of the system may

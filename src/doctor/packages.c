@@ -4,8 +4,6 @@
  * from the one string in the file that looks like an NVIDIA driver version. */
 #include "doctor/look.h"
 
-#include "base/str.h"
-
 #include <errno.h>
 
 #define STATUS_MAX   (32U << 20)    /* /var/lib/dpkg/status has some MiB */
@@ -34,34 +32,18 @@ static bool is_branch(const char *s, size_t size) {
 
 /* ---- dpkg ---- */
 
-/* NULL: not in this paragraph. */
-static const char *find_field(const char *paragraph, const char *end, const char *field, size_t *ret_size) {
-        size_t n = strlen(field);
-        for (const char *line = paragraph; line < end; line++) {
-                size_t size = strcspn(line, "\n");
-                if (strncmp(line, field, n) == 0) {
-                        *ret_size = size - n;
-                        return line + n;
-                }
-                line += size;
-                if (!*line)
-                        break;
-        }
-        return NULL;
-}
-
 static char *dpkg_version(const char *status, const char *name) {
         size_t n = strlen(name);
-        for (const char *at = status; *at;) {
-                const char *end = strstr(at, "\n\n") ?: at + strlen(at);
-                size_t package = 0, state = 0, version = 0;
-                const char *p = find_field(at, end, "Package: ", &package),
-                           *s = find_field(at, end, "Status: ", &state),
-                           *v = find_field(at, end, "Version: ", &version);
-                if (p && s && v && package >= n && strncmp(p, name, n) == 0 &&
-                    is_branch(p + n, package - n) && memmem(s, state, " installed", 10))
-                        return upstream_version(v, version);
-                at = end + strspn(end, "\n");
+        for (const char *at = status, *end; *at; at = end + strspn(end, "\n")) {
+                end = strstr(at, "\n\n") ?: at + strlen(at);
+                _free_ char *paragraph = xstrndup(at, (size_t)(end - at)),
+                            *package = line_value(paragraph, "Package", ":"), *state = NULL, *version = NULL;
+                if (!package || !startswith(package, name) || !is_branch(package + n, strlen(package) - n))
+                        continue;
+                state = line_value(paragraph, "Status", ":");
+                version = line_value(paragraph, "Version", ":");
+                if (state && version && strstr(state, " installed"))
+                        return upstream_version(version, strlen(version));
         }
         return NULL;
 }

@@ -2,8 +2,6 @@
  * Directories that steps write to, and files that they read → Checks. */
 #include "doctor/look.h"
 
-#include "base/str.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

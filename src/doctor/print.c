@@ -3,8 +3,6 @@
  * for the terminal. */
 #include "doctor/checks.h"
 
-#include "base/str.h"
-
 #define WIDTH     100U          /* columns of the table, as far as words allow */
 #define INDENT    9U            /* of lines below a row: the column of the verdict */
 #define CODE      18U /* its column, unless a code is longer, as those of planner warnings are */

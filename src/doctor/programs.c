@@ -5,7 +5,6 @@
 #include "doctor/look.h"
 
 #include "base/package.h"
-#include "base/str.h"
 #include "base/version.h"
 
 #include <errno.h>

@@ -3,7 +3,6 @@
  * sysctl.d(5), in the order of file names, else the kernel default. The kernel command line is ignored. */
 #include "doctor/look.h"
 
-#include "base/str.h"
 #include "base/sysctl.h"
 
 #define MAX_FILES 256u

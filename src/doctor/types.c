@@ -2,7 +2,6 @@
  * Image → the instance types that it serves: those of its architecture and drivers, and two plain ones. */
 #include "doctor/checks.h"
 
-#include "base/str.h"
 #include "host/detect.h"
 #include "host/tables.h"
 

@@ -6,7 +6,6 @@
 
 #include "base/package.h"
 #include "base/paths.h"
-#include "base/str.h"
 #include "doc/env-file.h"
 
 #include <errno.h>
@@ -92,17 +91,6 @@ static void service_add(Service *s, const char *path, const char *text) {
                 s->acts = *action && !streq(action, "none");
 }
 
-/* systemd refuses a service without a command: systemd:src/core/service.c:service_verify(). */
-static const char *service_fault(const Service *s) {
-        bool once = !s->type || streq(s->type, "oneshot");
-        size_t n = strv_length(s->commands[MAIN_STARTER]);
-        if (n == 0 && !(once && (s->stops || s->acts) && (s->remains || s->acts)))
-                return "it has no ExecStart=";
-        return n > 1 && !(s->type && once) ? "several ExecStart= need Type=oneshot; begin the drop-in with an "
-                                             "empty ExecStart="
-                                           : NULL;
-}
-
 static void add_drop_ins(const Look *l, const char *name, Service *s) {
         _free_ char *below = xasprintf("/%s.d", name);
         _strv_ char **files = look_conf_files(l, folders, ARRAY_SIZE(folders), below, MAX_DROP_INS);
@@ -168,12 +156,19 @@ static bool look_commands(Look *l, const Need *need, const char *path, const Ser
         return true;
 }
 
-static bool look_service(Look *l, const Need *need, const char *path, const Service *service) {
-        const char *fault = endswith(need->name, ".service") ? service_fault(service) : NULL;
-        if (!fault)
-                return true;
-        UNIT_FAULT(l, need, "unit", path, "systemd refuses it, with its drop-ins: %s", fault);
-        return false;
+/* false, and a check: systemd refuses a service without a command: systemd:src/core/service.c:
+ * service_verify(). */
+static bool look_service(Look *l, const Need *need, const char *path, const Service *s) {
+        bool once = !s->type || streq(s->type, "oneshot");
+        size_t n = strv_length(s->commands[MAIN_STARTER]);
+        bool empty = n == 0 && !(once && (s->stops || s->acts) && (s->remains || s->acts));
+        bool well = !endswith(need->name, ".service") || !(empty || (n > 1 && !(s->type && once)));
+        if (!well)
+                UNIT_FAULT(l, need, "unit", path, "systemd refuses it, with its drop-ins: %s",
+                           empty ? "it has no ExecStart="
+                                 : "several ExecStart= need Type=oneshot; begin the drop-in with an empty "
+                                   "ExecStart=");
+        return well;
 }
 
 /* ---- does it read what is written? ---- */
@@ -306,11 +301,6 @@ static UnitState find_in_trees(const Look *l, const char *name, char **ret_path,
                 return UNIT_READ;
         }
         return UNIT_NONE;
-}
-
-bool unit_is_masked(const Look *l, const char *name, char **ret_path) {
-        _free_ char *text = NULL;
-        return find_unit(l, name, ret_path, &text) == UNIT_MASKED;
 }
 
 bool unit_exists(const Look *l, const char *name) {

@@ -6,7 +6,6 @@
 #include "doctor/look.h"
 
 #include "base/paths.h"
-#include "base/str.h"
 #include "base/version.h"
 #include "host/host.h"
 

@@ -51,7 +51,8 @@ static char *find_argument(const json_t *arguments, const char *name) {
         return NULL;
 }
 
-/* Spellings of aws, nodestrap, aws-iam-authenticator. */
+#define FIND_ANY(arguments, ...)                                                               \
+        find_any(arguments, (const char *const[]){ __VA_ARGS__, NULL })
 static char *find_any(const json_t *arguments, const char *const *names) {
         char *value = NULL;
         for (; *names && !value; names++)
@@ -59,13 +60,11 @@ static char *find_any(const json_t *arguments, const char *const *names) {
         return value;
 }
 
+/* Spellings of aws, nodestrap, aws-iam-authenticator. */
 static bool take_plugin(const json_t *arguments, KubeAccess *a) {
-        static const char *const cluster[] = { "--cluster-name", "--cluster-id", "-i", NULL };
-        static const char *const region[] = { "--region", NULL };
-        static const char *const role[] = { "--role-arn", "--role", "-r", NULL };
-        a->cluster = find_any(arguments, cluster);
-        a->region = find_any(arguments, region);
-        a->role = find_any(arguments, role);
+        a->cluster = FIND_ANY(arguments, "--cluster-name", "--cluster-id", "-i");
+        a->region = find_argument(arguments, "--region");
+        a->role = FIND_ANY(arguments, "--role-arn", "--role", "-r");
         return a->cluster;
 }
 
@@ -83,9 +82,9 @@ static int take_authority(const Root *root, const json_t *cluster, const char *p
         if (r >= 0 && strstr(a->ca, "-----BEGIN CERTIFICATE-----"))
                 return 0;
         return diag_error(diag, -EBADMSG, CAUSE_API_CERT,
-                          "%s, by which the API server would be known, %s: run nodestrap init, "
-                          "or look at spec.cluster.certificateAuthority",
-                          a->ca_path, r < 0 ? strerror(-r) : "holds no certificate in PEM form");
+                          "%s, the CA of the API server: %s; run nodestrap init, or check "
+                          "spec.cluster.certificateAuthority",
+                          a->ca_path, r < 0 ? strerror(-r) : "not a certificate in PEM form");
 }
 
 /* kubelet also uses http, and validation accepts it. Schemes ignore case. */
@@ -94,29 +93,28 @@ static int take_server(const json_t *cluster, const char *path, KubeAccess *a, D
         const char *server = a->server ?: "";
         if (strncasecmp(server, "http://", strlen("http://")) == 0)
                 return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG,
-                                  "the server that %s names is http: kubelet uses it, but nodestrap sends no "
-                                  "token in clear text, so it cannot watch this node; where the server "
-                                  "answers to https, too, correct spec.cluster.apiServerEndpoint and run "
-                                  "nodestrap init",
+                                  "the server in %s is http: nodestrap sends no token in clear text, so it "
+                                  "cannot watch this node; if the server also answers to https, correct "
+                                  "spec.cluster.apiServerEndpoint and run nodestrap init",
                                   path);
         if (strncasecmp(server, "https://", strlen("https://")) != 0)
                 return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG,
-                                  "%s names no server that begins with https://; look at "
+                                  "the server in %s does not begin with https://; correct "
                                   "spec.cluster.apiServerEndpoint and run nodestrap init",
                                   path);
         a->server[strlen(a->server) - endswith(a->server, "/")] = 0;
+        a->host = url_host(a->server);
         return 0;
 }
 
 static json_t *parse_file(const char *path, char *text, size_t size) {
-        Diag ignored = {};
+        _cleanup_(diag_done) Diag ignored = {};
         Documents documents = {};
         json_t *json = NULL;
         Blob blob = { .at = { .source = path, .line = 1 }, .data = text, .size = size };
         if (yaml_parse(&blob, &documents, &ignored) >= 0 && documents.n == 1 && documents.items[0].root)
                 (void)!yaml_to_json(documents.items[0].root, &json);
         documents_done(&documents);
-        diag_done(&ignored);
         return json;
 }
 
@@ -130,8 +128,8 @@ static int try_kubeconfig(const Root *root, const char *path, KubeAccess *a, Dia
         _cleanup_(json_decrefp) json_t *config = r >= 0 ? parse_file(path, text, size) : NULL;
         if (!config)
                 return diag_error(diag, r < 0 ? r : -EBADMSG, CAUSE_NO_KUBECONFIG,
-                                  "%s cannot be read%s%s; run nodestrap init, which writes it", path,
-                                  r < 0 ? ": " : " as YAML", r < 0 ? strerror(-r) : "");
+                                  "%s cannot be read: %s; run nodestrap init, which writes it", path,
+                                  r < 0 ? strerror(-r) : "not YAML");
         const char *current = json_string_value(json_object_get(config, "current-context"));
         const json_t *context = find_named(config, "contexts", "context", current);
         const json_t *cluster = find_named(config, "clusters", "cluster",
@@ -141,10 +139,7 @@ static int try_kubeconfig(const Root *root, const char *path, KubeAccess *a, Dia
         if (!take_plugin(json_object_get(json_object_get(user, "exec"), "args"), a))
                 return 0;
         r = take_server(cluster, path, a, diag);
-        if (r < 0)
-                return r;
-        a->host = url_host(a->server);
-        r = take_authority(root, cluster, path, a, diag);
+        THEN(r, take_authority(root, cluster, path, a, diag));
         return r < 0 ? r : 1;
 }
 
@@ -155,8 +150,8 @@ static int take_kubeconfig(const Root *root, KubeAccess *a, Diag *diag) {
                         return r;
         }
         return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG,
-                          "there is no %s that says how to get a token for the cluster: nodestrap init, "
-                          "which writes it, has not run on this machine; nodestrap status tells",
+                          "%s is missing, or does not say how to get a token for the cluster: nodestrap init, "
+                          "which writes it, has not run on this machine; run nodestrap status",
                           kubeconfigs[0]);
 }
 
@@ -187,43 +182,34 @@ static int take_node_name(const Root *root, KubeAccess *a, Diag *diag) {
         bool valid = !name[strspn(name, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-")];
         if (!valid && given)
                 return diag_error(diag, -EINVAL, CAUSE_NO_KUBECONFIG,
-                                  KUBELET_ENVIRONMENT " names this node (" OVERRIDE
-                                  ") with characters that no name of a Node can have: correct it");
+                                  KUBELET_ENVIRONMENT ": the name of this node (" OVERRIDE
+                                  ") has characters that are not allowed: correct it");
         if (!valid)
                 return diag_error(diag, -EINVAL, CAUSE_NO_KUBECONFIG,
-                                  "this machine's host name cannot be the name of a Node; "
-                                  KUBELET_ENVIRONMENT " should name it (" OVERRIDE "): run nodestrap init");
+                                  "the host name is not a valid name of a Node, and " KUBELET_ENVIRONMENT
+                                  " does not set another (" OVERRIDE "): run nodestrap init");
         a->node = str_lower(name);
         return 0;
 }
 
 int kube_access_read(const Root *root, KubeAccess *ret, Diag *diag) {
-        KubeAccess a = {};
-        int r = take_kubeconfig(root, &a, diag);
-        if (r >= 0)
-                r = take_node_name(root, &a, diag);
-        if (r < 0) {
-                kube_access_done(&a);
-                return r;
-        }
-        if (root_boot_id(root, &a.boot_id) < 0)
-                a.boot_id = xstrdup("");        /* then a Node of any boot counts as ours */
-        *ret = a;
-        return 0;
+        *ret = (KubeAccess){};
+        int r = take_kubeconfig(root, ret, diag);
+        THEN(r, take_node_name(root, ret, diag));
+        if (r < 0)
+                kube_access_done(ret);
+        else if (root_boot_id(root, &ret->boot_id) < 0)
+                ret->boot_id = xstrdup("");     /* then a Node of any boot counts as ours */
+        return MIN(r, 0);
 }
 
 int kube_access_take(const Root *root, const json_t *given, KubeAccess *ret, Diag *diag) {
-        KubeAccess a = { .node = json_copy_text(given, "node"), .boot_id = xstrdup("") };
+        *ret = (KubeAccess){ .node = json_copy_text(given, "node"), .boot_id = xstrdup("") };
         int r = -EINVAL;
-        if (a.node && take_plugin(json_object_get(given, "args"), &a))
-                r = take_server(given, "the NodeConfig", &a, diag);
-        if (r >= 0)
-                r = take_authority(root, given, "the NodeConfig", &a, diag);
-        if (r < 0) {
-                kube_access_done(&a);
-                return r;
-        }
-        a.host = url_host(a.server);
-        *ret = a;
-        return 0;
+        if (ret->node && take_plugin(json_object_get(given, "args"), ret))
+                r = take_server(given, "the NodeConfig", ret, diag);
+        THEN(r, take_authority(root, given, "the NodeConfig", ret, diag));
+        if (r < 0)
+                kube_access_done(ret);
+        return r;
 }

@@ -62,7 +62,6 @@ KubeApi *kube_api_free(KubeApi *a) {
 /* Hands over complete lines. A return other than size ends the transfer. */
 static size_t take_data(char *data, size_t one, size_t size, void *user) {
         Transfer *t = user;
-        const char *end;
         size *= one;
         t->api->curl.getinfo(t->api->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
         if (t->reply->status != 200 || !t->on_line) {
@@ -71,7 +70,7 @@ static size_t take_data(char *data, size_t one, size_t size, void *user) {
                 return size;
         }
         for (size_t left = size; left > 0; ) {
-                end = memchr(data, '\n', left);
+                const char *end = memchr(data, '\n', left);
                 size_t n = end ? (size_t)(end - data) + 1 : left;
                 text_add_bytes(&t->line, data, n);
                 if (t->line.size > LINE_LIMIT)
@@ -88,26 +87,23 @@ static size_t take_data(char *data, size_t one, size_t size, void *user) {
         return size;
 }
 
-static bool header_value(const char *line, const char *name, const char **ret) {
-        if (strncasecmp(line, name, strlen(name)) != 0)
-                return false;
-        *ret = line + strlen(name);
-        return true;
+/* NULL: another header. */
+static const char *header_value(const char *line, const char *name) {
+        return strncasecmp(line, name, strlen(name)) == 0 ? line + strlen(name) : NULL;
 }
 
 static size_t on_header(char *data, size_t one, size_t size, void *user) {
         Transfer *t = user;
         _free_ char *raw = xstrndup(data, one * size), *line = str_strip(raw);
-        const char *value;
+        const char *date = header_value(line, "date:"), *retry = header_value(line, "retry-after:");
         uint64_t seconds;
         if (!t->answered)       /* a late answer comes with the current state */
                 t->tick_usec = now_usec() + QUIET_USEC;
         t->answered = true;
         t->api->curl.getinfo(t->api->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
-        if (header_value(line, "date:", &value))
-                t->reply->date = MAX((int64_t)t->api->curl.getdate(value, NULL), 0);
-        else if (header_value(line, "retry-after:", &value) &&
-                 parse_u64(value + strspn(value, " "), &seconds) >= 0)
+        if (date)
+                t->reply->date = MAX((int64_t)t->api->curl.getdate(date, NULL), 0);
+        if (retry && parse_u64(retry + strspn(retry, " "), &seconds) >= 0)
                 t->reply->retry_after = (unsigned)MIN(seconds, 3600u);
         return one * size;
 }
@@ -146,26 +142,29 @@ static void set_common(KubeApi *a, CURL *easy) {
                 SET(easy, NOPROXY, "*");
 }
 
-int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why) {
+static int refuse(Diag *diag, int r, const char *why) {
+        return diag_error(diag, r, CAUSE_API_ROUTE,
+                          "libcurl.so.4, which carries requests to the API server, cannot be loaded: %s", why);
+}
+
+int kube_api_new(const KubeAccess *access, KubeApi **ret, Diag *diag) {
         _cleanup_(kube_api_freep) KubeApi *a = xcalloc(1, sizeof *a);
         struct curl_blob ca = { access->ca, access->ca_size, CURL_BLOB_COPY };
-        CURLcode code;
-        a->access = access;
-        int r = curl_load(&a->curl, ret_why);
+        _free_ char *why = NULL;
+        int r = curl_load(&a->curl, &why);
         if (r < 0)
-                return r;
+                return refuse(diag, r, why);
+        a->access = access;
         a->easy = a->curl.init();
-        if (!a->easy) {
-                *ret_why = xstrdup("it does not start");
-                return -ELIBACC;
-        }
+        if (!a->easy)
+                return refuse(diag, -ELIBACC, "it does not start");
         set_common(a, a->easy);
         /* an older libcurl would use the authorities of the system, which do not know the cluster */
-        code = SET(a->easy, CAINFO_BLOB, &ca);
+        CURLcode code = SET(a->easy, CAINFO_BLOB, &ca);
         if (code != CURLE_OK) {
-                *ret_why = xasprintf("it takes no certificate authority from memory (%s); install %s",
-                                     a->curl.strerror(code), CURL_PACKAGE);
-                return -ELIBACC;
+                why = xasprintf("it does not accept a certificate authority from memory (%s); install %s",
+                                a->curl.strerror(code), CURL_PACKAGE);
+                return refuse(diag, -ELIBACC, why);
         }
         SET(a->easy, CAPATH, NULL);  /* else the directory of the system counts, too */
         SET(a->easy, WRITEFUNCTION, take_data);
@@ -183,16 +182,6 @@ static long milliseconds(uint64_t usec) {
         return (long)(usec / USEC_PER_MSEC) + 1;
 }
 
-static bool proxy_is_set(void) {
-        static const char *const names[] = { "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY" };
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                const char *value = getenv(names[i]);
-                if (value && *value)
-                        return true;
-        }
-        return false;
-}
-
 /* Only the text of libcurl names what it could not reach: the host, or a proxy, alone or behind a "via". */
 static bool failed_at_proxy(const KubeApi *a, const KubeReply *r, const char *error) {
         if (r->curl == CURLE_COULDNT_RESOLVE_PROXY || r->proxy_status >= 300)
@@ -202,6 +191,7 @@ static bool failed_at_proxy(const KubeApi *a, const KubeReply *r, const char *er
 }
 
 static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t deadline_usec) {
+        static const char *const proxies[] = { "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY" };
         const Curl *curl = &t->api->curl;
         CURL *easy = t->api->easy;
         KubeReply *r = t->reply;
@@ -217,7 +207,7 @@ static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t 
         if (code == CURLE_ABORTED_BY_CALLBACK && !stop_signal())
                 code = CURLE_OPERATION_TIMEDOUT;
         r->curl = (int)code;
-        r->proxy_set = proxy_is_set();
+        r->proxy_set = ANY(name, proxies, ARRAY_SIZE(proxies), *(getenv(*name) ?: ""));
         r->error = xstrdup(*error && !curl_may_quote_proxy(error) ? error : curl->strerror(code));
         curl->getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &r->verify);
         curl->getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &r->proxy_status);
@@ -228,19 +218,13 @@ static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t 
         r->at_proxy = failed_at_proxy(t->api, r, error);
 }
 
-/* Without memory the list stays as it is. */
-static struct curl_slist *add_header(const Curl *curl, struct curl_slist *list, const char *line) {
-        struct curl_slist *longer = curl->append(list, line);
-        return longer ?: list;
-}
-
 static struct curl_slist *make_headers(const Curl *curl, const char *token, const char *type) {
         _free_ char *line = xasprintf("Authorization: Bearer %s", token),
                     *content = type ? xasprintf("Content-Type: %s", type) : NULL;
-        struct curl_slist *list = add_header(curl, NULL, "Accept: application/json");
-        list = add_header(curl, list, line);
-        if (content)
-                list = add_header(curl, list, content);
+        const char *const lines[] = { "Accept: application/json", line, content };
+        struct curl_slist *list = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(lines) && lines[i]; i++)
+                list = curl->append(list, lines[i]) ?: list;    /* without memory it stays as it is */
         explicit_bzero(line, strlen(line));
         return list;
 }
@@ -255,10 +239,7 @@ static void perform(Transfer *t, const KubeRequest *request, const char *token, 
 
         *t->reply = (KubeReply){};
         a->connected = false;
-        if (request->body)
-                SET(a->easy, POSTFIELDS, request->body);
-        else
-                SET(a->easy, HTTPGET, 1L);
+        request->body ? SET(a->easy, POSTFIELDS, request->body) : SET(a->easy, HTTPGET, 1L);
         SET(a->easy, CUSTOMREQUEST, request->method);
         SET(a->easy, URL, url);
         SET(a->easy, HTTPHEADER, headers);
@@ -310,8 +291,7 @@ int64_t kube_api_clock(KubeApi *a, uint64_t deadline_usec) {
         SET(easy, NOBODY, 1L);
         SET(easy, SSL_VERIFYPEER, 0L);
         SET(easy, SSL_VERIFYHOST, 0L);
-        SET(easy, TIMEOUT_MS,
-                       milliseconds(MIN(MAX(left, USEC_PER_SEC), 5 * USEC_PER_SEC)));
+        SET(easy, TIMEOUT_MS, milliseconds(MIN(MAX(left, USEC_PER_SEC), 5 * USEC_PER_SEC)));
         SET(easy, WRITEFUNCTION, take_nothing);
         SET(easy, HEADERFUNCTION, on_header);
         SET(easy, HEADERDATA, &t);

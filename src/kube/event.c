@@ -16,13 +16,10 @@
 #define ANSWER_USEC (35 * USEC_PER_SEC)
 
 void kube_event_name(const KubeAccess *access, const char *reason, const char *key, char ret[static 65]) {
-        static const char prefix[] = "nodestrap-";
         _free_ char *all = xasprintf("%s\n%s\n%s", access->node, reason, key);
         char hash[65];
         sha256_hex(all, strlen(all), hash);
-        memcpy(ret, prefix, sizeof prefix - 1);
-        memcpy(ret + sizeof prefix - 1, hash, 24);
-        ret[sizeof prefix - 1 + 24] = 0;
+        (void)snprintf(ret, 65, "nodestrap-%.24s", hash);
 }
 
 /* The parts that change with each repeat. */
@@ -59,8 +56,8 @@ static Cause explain(const Sender *s, const KubeReply *reply, char **ret) {
         if (reply->curl == 0 && reply->status == 403) {
                 _free_ char *message = kube_status_message(&reply->body);
                 Text t = {};
-                text_add(&t, "the API server knows this node's role and does not let it create Events: 403 "
-                             "Forbidden; ");
+                text_add(&t, "the API server knows the role of this node, but does not let it create Events: "
+                             "403 Forbidden; ");
                 text_add_shown(&t, message ?: "", strlen(message ?: ""), 300, 0);
                 *ret = text_take(&t);
                 return CAUSE_FORBIDDEN;
@@ -106,8 +103,8 @@ static void make_or_count(const Sender *s, const KubeEvent *e) {
                     ask(s, "PATCH", path, "application/merge-patch+json", patch, 404) != 404)
                         return;
         s->sent->cause = CAUSE_API_ERROR;
-        s->sent->text = xasprintf("%s says that Event %s exists, and that it does not", s->access->server,
-                                  e->name);
+        s->sent->text = xasprintf("%s says that Event %s exists, and then that it does not",
+                                  s->access->server, e->name);
 }
 
 void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
@@ -115,17 +112,13 @@ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, con
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(kube_api_freep) KubeApi *api = NULL;
         _cleanup_(forget_secretp) char *token = NULL;
-        _free_ char *why = NULL;
         KubeSent sent = {};
         int r = identity->token(identity->user, &token, &diag);
-        if (r < 0) {
-                sent.away = true;
+        sent.away = r < 0;
+        THEN(r, kube_api_new(access, &api, &diag));
+        if (r < 0)
                 sent.cause = kube_refusal(&diag, r, &sent.text);
-        } else if (kube_api_new(access, &api, &why) < 0) {
-                sent.cause = CAUSE_API_ROUTE;
-                sent.text = xasprintf(
-                        "libcurl.so.4, which carries it to the API server, cannot be loaded: %s", why);
-        } else {
+        else {
                 Sender s = {
                         .api = api, .access = access, .identity = identity, .token = token, .sent = &sent,
                         .deadline_usec = now_usec() + ANSWER_USEC

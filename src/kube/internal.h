@@ -15,7 +15,6 @@ typedef enum KubeNodeState {
 } KubeNodeState;
 typedef struct KubeNode {
         KubeNodeState state;
-        bool silent;                    /* the Ready condition is Unknown: kubelet has stopped reporting */
         char *reason, *message;         /* of a Ready condition that is not true; may be NULL */
         char *provider_id;              /* of a stale Node: its instance; may be NULL */
         int64_t created, ready_since;   /* seconds since 1970, by the clock of the cluster and by ours; 0:
@@ -51,8 +50,8 @@ typedef struct KubeReply {
 void kube_reply_done(KubeReply *r);
 
 typedef struct KubeApi KubeApi;
-/* -ELIBACC and *ret_why: libcurl cannot be loaded. */
-_must_check_ _nonnull_ int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why);
+/* An error: libcurl cannot be loaded. */
+_must_check_ _nonnull_ int kube_api_new(const KubeAccess *access, KubeApi **ret, Diag *diag);
 KubeApi *kube_api_free(KubeApi *a);
 DEFINE_CLEANUP(KubeApi *, kube_api_free)
 /* Watches the Node until on_line returns false or the server ends the watch. on_line gets each line as it

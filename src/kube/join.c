@@ -49,15 +49,14 @@ static void watch_done(Watch *w) {
         free(w->event_error);
 }
 
-/* ---- what stands in the way ---- */
+/* ---- obstacles ---- */
 
 /* Takes text. */
 static void obstacle(Watch *w, Cause cause, char *text) {
         JoinOutcome *o = w->outcome;
         bool tell = !o->text || o->cause != cause;
-        free(o->text);
         o->cause = cause;
-        o->text = text;
+        RENEW(o->text, text);
         if (tell)
                 log_info("Not yet (%s): %s", cause_word(cause), text);
 }
@@ -73,32 +72,25 @@ static void add_words(Text *t, const char *words, const char *before, const char
 
 /* kubelet registers only when it starts (kubernetes: pkg/kubelet/kubelet_node_status.go,
  * registerWithAPIServer()). */
-static void add_absence(const Watch *w, Text *t) {
-        const KubeAccess *a = w->access;
-        if (w->outcome->registered_usec > 0)
-                text_add(t,
-                         "Node %s was registered with cluster %s and somebody has deleted it: kubelet makes "
-                         "it anew only when it starts again (systemctl restart kubelet)",
-                         a->node, a->cluster);
-        else
-                text_add(t, "cluster %s has no Node %s: kubelet has not registered it", a->cluster, a->node);
-}
-
 static void obstacle_node(Watch *w) {
         const KubeNode *n = &w->node;
+        const char *node = w->access->node, *cluster = w->access->cluster;
         Text t = {};
-        if (n->state == KUBE_NODE_ABSENT)
-                add_absence(w, &t);
+        if (n->state == KUBE_NODE_ABSENT && w->outcome->registered_usec > 0)
+                text_add(&t,
+                         "Node %s of cluster %s was registered and then deleted: kubelet registers it only when "
+                         "it starts; systemctl restart kubelet",
+                         node, cluster);
+        else if (n->state == KUBE_NODE_ABSENT)
+                text_add(&t, "cluster %s has no Node %s: kubelet has not registered it", cluster, node);
         else if (n->state == KUBE_NODE_STALE) {
                 text_add(&t,
-                         "the Node %s that cluster %s has is of an earlier boot, or of another instance that "
-                         "had the name",
-                         w->access->node, w->access->cluster);
+                         "Node %s of cluster %s is from an earlier boot, or from another instance of this name",
+                         node, cluster);
                 add_words(&t, n->provider_id, " (", ")");
                 text_add(&t, ": kubelet has not reported since this machine started");
         } else {
-                text_add(&t, "Node %s is registered with cluster %s and not Ready", w->access->node,
-                         w->access->cluster);
+                text_add(&t, "Node %s is registered with cluster %s, but not Ready", node, cluster);
                 add_words(&t, n->reason, ": ", "");
                 add_words(&t, n->message, ": ", "");
         }
@@ -145,20 +137,17 @@ static void no_node(Watch *w) {
 }
 
 static bool kubelet_is_lost(Watch *w) {
-        Kubelet k = {};
+        _cleanup_(kubelet_done) Kubelet k = {};
         uint64_t now = now_usec();
         if (now < w->look_usec)
                 return false;
         w->look_usec = now + LOOK_USEC;
         kubelet_look(w->task->root, &k);
-        bool lost = k.lost;
-        if (lost) {
-                free(w->outcome->text);
+        if (k.lost) {
                 w->outcome->cause = CAUSE_KUBELET;
-                w->outcome->text = xasprintf("%s; journalctl -u kubelet tells more", k.state);
+                RENEW(w->outcome->text, xasprintf("%s; see journalctl -u kubelet", k.state));
         }
-        kubelet_done(&k);
-        return lost;
+        return k.lost;
 }
 
 /* kubelet has not reported, and nothing starts it or it does not stay. */
@@ -179,8 +168,7 @@ static bool on_line(void *user, const char *line, size_t size) {
         }
         int r = kube_event_parse(line, size, w->access->boot_id, &node, &why);
         if (r < 0) {
-                free(w->event_error);
-                w->event_error = why ?: xstrdup("something that is no event");
+                RENEW(w->event_error, why ?: xstrdup("a line is not an event"));
                 return false;
         }
         bool first = !w->seen;
@@ -197,17 +185,17 @@ static bool on_line(void *user, const char *line, size_t size) {
 /* ---- attempts ---- */
 
 static int make_token(Watch *w) {
-        Diag diag = {};
+        _cleanup_(diag_done) Diag diag = {};
         if (w->token && now_usec() < w->token_usec + TOKEN_USEC)
                 return 0;
         forget_secret(TAKE_PTR(w->token));
         int r = w->task->identity->token(w->task->identity->user, &w->token, &diag);
-        char *why = NULL;
-        Cause cause = r < 0 ? kube_refusal(&diag, r, &why) : CAUSE_NONE;
-        if (r < 0)
-                obstacle(w, cause, why);
         w->token_usec = now_usec();
-        diag_done(&diag);
+        if (r < 0) {
+                char *why;
+                Cause cause = kube_refusal(&diag, r, &why);
+                obstacle(w, cause, why);
+        }
         return r;
 }
 
@@ -232,8 +220,7 @@ static int watch_once(Watch *w, unsigned *ret_retry_after) {
         if (make_token(w) < 0)
                 return 1;
         w->seen = false;
-        free(w->event_error);
-        w->event_error = NULL;
+        free(TAKE_PTR(w->event_error));
         w->reply = &reply;
         w->outcome->requests++;
         kube_api_watch(w->api, w->token, w->task->deadline_usec, on_line, w, &reply);
@@ -242,8 +229,8 @@ static int watch_once(Watch *w, unsigned *ret_retry_after) {
                 judge(w, &reply);
         if (w->event_error)
                 obstacle(w, CAUSE_API_ERROR,
-                         xasprintf("%s breaks the watch of Node %s off: %s", w->access->server,
-                                   w->access->node, w->event_error));
+                         xasprintf("%s ends the watch of Node %s: %s", w->access->server, w->access->node,
+                                   w->event_error));
         else if (reply.curl == 0 && reply.status == 200 && !w->seen && !w->lost &&
                  (!reply.cut_by_deadline || !w->outcome->text))
                 no_node(w);
@@ -275,15 +262,14 @@ static void try_until(Watch *w) {
 /* ---- the end ---- */
 
 static void add_kubelet(Watch *w, Text *t) {
-        Kubelet k = {};
+        _cleanup_(kubelet_done) Kubelet k = {};
         kubelet_look(w->task->root, &k);
         if (k.state)
                 text_add(t, "; %s", k.state);
         if (k.said)
                 w->outcome->cause = CAUSE_KUBELET;
-        text_add(t, "; journalctl -u kubelet%s",
-                 k.state && !k.runs ? " and systemctl status kubelet tell more" : " tells more");
-        kubelet_done(&k);
+        text_add(t, "; see journalctl -u kubelet%s",
+                 k.state && !k.runs ? " and systemctl status kubelet" : "");
 }
 
 static void add_advice(Watch *w, Text *t) {
@@ -293,8 +279,8 @@ static void add_advice(Watch *w, Text *t) {
                                strcasestr(n->message, "NetworkReady=false"));
         if (w->outcome->cause == CAUSE_NOT_READY && network)
                 text_add(t,
-                         "; no network plugin is up on this node, which is the work of the pod aws-node: "
-                         "kubectl -n kube-system get pods -o wide --field-selector spec.nodeName=%s",
+                         "; the network plugin, which the pod aws-node installs, is not up: kubectl -n "
+                         "kube-system get pods -o wide --field-selector spec.nodeName=%s",
                          w->access->node);
         else if (w->outcome->cause == CAUSE_NOT_REGISTERED || w->outcome->cause == CAUSE_NOT_READY)
                 add_kubelet(w, t);
@@ -305,41 +291,35 @@ static void outcome_finish(Watch *w, uint64_t begin_usec) {
         double seconds = (double)(now_usec() - begin_usec) / USEC_PER_SEC;
         Text t = {};
         if (is_reached(w)) {
-                free(o->text);
-                o->text = NULL;
+                RENEW(o->text, NULL);
                 o->cause = CAUSE_NONE;
                 return;
         }
         if (!o->text)
                 o->cause = CAUSE_API_SILENT;
-        text_add(&t, "%s", o->text ?: "nothing is known yet of this node");
+        text_add(&t, "%s", o->text ?: "no answer about this node yet");
         if (stop_signal()) {
-                text_add(&t, "; the wait was ended by %s after %.1f s", stop_name(stop_signal()), seconds);
+                text_add(&t, "; %s ended the wait after %.1f s", stop_name(stop_signal()), seconds);
                 o->cause = CAUSE_INTERRUPTED;
         } else {
                 add_advice(w, &t);
                 text_add(&t, " (%u request%s in %.1f s)", o->requests, o->requests == 1 ? "" : "s", seconds);
         }
-        free(o->text);
-        o->text = text_take(&t);
+        RENEW(o->text, text_take(&t));
 }
 
 void join_wait(const JoinTask *task, JoinOutcome *ret) {
         JoinOutcome outcome = {};
         _cleanup_(watch_done) Watch w = { .task = task, .access = task->access, .outcome = &outcome };
+        _cleanup_(diag_done) Diag diag = {};
         uint64_t begin_usec = now_usec();
-        char *why = NULL;
-
-        log_info("Waiting until Node %s of cluster %s is %s, by %s.", task->access->node,
+        log_info("Waiting until Node %s of cluster %s is %s, at %s.", task->access->node,
                  task->access->cluster, join_goal_to_string(task->goal), task->access->server);
-        if (kube_api_new(task->access, &w.api, &why) >= 0) {
+        int r = kube_api_new(task->access, &w.api, &diag);
+        if (r >= 0) {
                 try_until(&w);
                 outcome_finish(&w, begin_usec);
-        } else {
-                outcome.cause = CAUSE_API_ROUTE;
-                outcome.text = xasprintf(
-                        "libcurl.so.4, which carries requests to the API server, cannot be loaded: %s", why);
-                free(why);
-        }
+        } else
+                outcome.cause = kube_refusal(&diag, r, &outcome.text);
         *ret = outcome;
 }

@@ -8,6 +8,9 @@
 
 #include <systemd/sd-bus.h>
 
+#define SYSTEMD    "org.freedesktop.systemd1"
+#define OF_UNIT    SYSTEMD ".Unit"
+#define OF_SERVICE SYSTEMD ".Service"
 #define UNIT "kubelet.service"
 #define PATH "/org/freedesktop/systemd1/unit/kubelet_2eservice"
 #define ENDS 3                          /* kubelet may end this often while something is still missing */
@@ -19,18 +22,15 @@ void kubelet_done(Kubelet *k) {
 
 static char *property(sd_bus *bus, const char *interface, const char *name) {
         char *value = NULL;
-        _free_ char *whole = xasprintf("org.freedesktop.systemd1.%s", interface);
-        if (sd_bus_get_property_string(bus, "org.freedesktop.systemd1", PATH, whole, name, NULL, &value) < 0)
-                return NULL;
+        (void)sd_bus_get_property_string(bus, SYSTEMD, PATH, interface, name, NULL, &value);
         return value;
 }
 
 static void take_state(sd_bus *bus, Kubelet *k) {
-        _free_ char *load = property(bus, "Unit", "LoadState"),
-                    *active = property(bus, "Unit", "ActiveState");
-        _free_ char *sub = property(bus, "Unit", "SubState"),
-                    *result = property(bus, "Service", "Result"),
-                    *id = property(bus, "Unit", "Id");
+        _free_ char *load = property(bus, OF_UNIT, "LoadState"),
+                    *active = property(bus, OF_UNIT, "ActiveState"),
+                    *sub = property(bus, OF_UNIT, "SubState"),
+                    *result = property(bus, OF_SERVICE, "Result"), *id = property(bus, OF_UNIT, "Id");
         uint32_t restarts = 0;
         uint64_t since = 0;
         Text t = {};
@@ -40,12 +40,9 @@ static void take_state(sd_bus *bus, Kubelet *k) {
                 k->state = xstrdup(UNIT " does not exist on this machine");
                 return;
         }
-        (void)sd_bus_get_property_trivial(bus, "org.freedesktop.systemd1", PATH,
-                                          "org.freedesktop.systemd1.Service", "NRestarts", NULL, 'u',
-                                          &restarts);
-        (void)sd_bus_get_property_trivial(bus, "org.freedesktop.systemd1", PATH,
-                                          "org.freedesktop.systemd1.Service",
-                                          "ExecMainStartTimestampMonotonic", NULL, 't', &since);
+        (void)sd_bus_get_property_trivial(bus, SYSTEMD, PATH, OF_SERVICE, "NRestarts", NULL, 'u', &restarts);
+        (void)sd_bus_get_property_trivial(bus, SYSTEMD, PATH, OF_SERVICE, "ExecMainStartTimestampMonotonic",
+                                          NULL, 't', &since);
         text_add(&t, UNIT " is %s (%s)", active, sub ?: "?");
         if (result && !streq(result, "success"))
                 text_add(&t, ", result %s", result);

@@ -55,7 +55,7 @@ static void take_reply(KubeApi *api, const KubeAccess *access, const KubeIdentit
                 return;
         free(ret->text);
         ret->cause = CAUSE_API_ERROR;
-        ret->text = xasprintf("%s answers with something that is no Node %s", access->server, access->node);
+        ret->text = xasprintf("the answer of %s is not Node %s", access->server, access->node);
 }
 
 Cause kube_refusal(const Diag *diag, int r, char **ret_text) {
@@ -68,24 +68,17 @@ void kube_node_look(const KubeAccess *access, const KubeIdentity *identity, cons
                     uint64_t deadline_usec, NodeLook *ret) {
         _cleanup_(kube_api_freep) KubeApi *api = NULL;
         _cleanup_(forget_secretp) char *token = NULL;
-        _free_ char *why = NULL, *path = xasprintf("/api/v1/nodes/%s", access->node);
+        _cleanup_(diag_done) Diag diag = {};
+        _free_ char *path = xasprintf("/api/v1/nodes/%s", access->node);
         KubeRequest request = { .method = "GET", .path = path };
         KubeReply reply = {};
-        Diag diag = {};
         *ret = (NodeLook){};
-        int r = kube_api_new(access, &api, &why);
-        if (r < 0)
-                (void)diag_error(&diag, r, CAUSE_API_ROUTE,
-                                 "libcurl.so.4, which carries requests to the API server, cannot be loaded: "
-                                 "%s",
-                                 why);
-        else
-                r = identity->token(identity->user, &token, &diag);
+        int r = kube_api_new(access, &api, &diag);
+        THEN(r, identity->token(identity->user, &token, &diag));
         if (r >= 0) {
                 kube_api_request(api, &request, token, deadline_usec, &reply);
                 take_reply(api, access, identity, &reply, taint_key, deadline_usec, ret);
         } else
                 ret->cause = kube_refusal(&diag, r, &ret->text);
         kube_reply_done(&reply);
-        diag_done(&diag);
 }

@@ -27,17 +27,15 @@ static void take_ready(const json_t *conditions, KubeNode *n) {
         const json_t *condition;
         size_t i;
         json_array_foreach(conditions, i, condition) {
-                const char *status = json_get_text(condition, "status");
                 if (!streq(json_get_text(condition, "type"), "Ready"))
                         continue;
-                if (streq(status, "True")) {
+                if (streq(json_get_text(condition, "status"), "True")) {
                         n->state = KUBE_NODE_READY;
                         n->ready_since = parse_time(json_get_text(condition, "lastTransitionTime"));
-                        return;
+                } else {
+                        n->reason = json_copy_text(condition, "reason");
+                        n->message = json_copy_text(condition, "message");
                 }
-                n->silent = streq(status, "Unknown");
-                n->reason = json_copy_text(condition, "reason");
-                n->message = json_copy_text(condition, "message");
                 return;
         }
 }
@@ -63,8 +61,7 @@ int kube_event_parse(const char *line, size_t size, const char *boot_id, KubeNod
                 *ret_why = json_copy_text(object, "message") ?: xstrdup("an error without a message");
                 return -EREMOTEIO;
         }
-        if (!json_is_object(object) ||
-            (!streq(type, "ADDED") && !streq(type, "MODIFIED") && !streq(type, "DELETED")))
+        if (!json_is_object(object) || !ONE_OF(type, "ADDED", "MODIFIED", "DELETED"))
                 return -EBADMSG;
         if (!streq(type, "DELETED"))
                 take_node(object, boot_id, &n);

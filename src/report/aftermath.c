@@ -30,7 +30,7 @@ char *aftermath_ledger_look(const Root *root, const char *instance_id) {
         _free_ char *text = NULL;
         size_t size = 0;
         if (!instance_id)
-                return xstrdup("nothing says which instance this is");
+                return xstrdup("the instance id is not known");
         int r = root_read(root, REBOOT_LEDGER, LEDGER_MAX, &text, &size);
         if (r == -ENOENT)
                 return NULL;
@@ -40,7 +40,7 @@ char *aftermath_ledger_look(const Root *root, const char *instance_id) {
         if (n < 3 || n + 1 != size || text[n] != '\n')
                 return xstrdup(REBOOT_LEDGER " is damaged, and may be of this instance");
         text[n] = 0;
-        return streq(text, instance_id) ? xstrdup("this instance has had its only one (" REBOOT_LEDGER ")")
+        return streq(text, instance_id) ? xstrdup("this instance has had its one reboot (" REBOOT_LEDGER ")")
                                         : NULL;
 }
 
@@ -56,7 +56,7 @@ static char *ledger_take(const Root *root, const char *instance_id) {
         if (fd < 0 || fstatfs(fd, &fs) < 0)
                 return xasprintf(REBOOT_LEDGER " cannot be written: %s", strerror(fd < 0 ? -fd : errno));
         return fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC
-                       ? xstrdup(REBOOT_LEDGER " is on no disk, and would be lost")
+                       ? xstrdup(REBOOT_LEDGER " is in memory, and would be lost")
                        : NULL;
 }
 

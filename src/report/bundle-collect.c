@@ -20,68 +20,35 @@
 #define PROGRAM_USEC (10 * USEC_PER_SEC)
 #define FILE_USEC    (3 * USEC_PER_SEC)
 
-/* Below files/ in the bundle, with the files of the manifest. '*' works as in a shell. optional: may be
- * missing. */
-static const struct FileRow { const char *path; bool optional; } files[] = {
-        { "/etc/kubernetes/kubelet/config.json" },
-        { "/etc/kubernetes/kubelet/config.json.d/*", true },
-        { KUBELET_ENVIRONMENT },
-        { TAINT_FILE, true },
-        { KUBECONFIG },
-        { KUBECONFIG_BOOTSTRAP, true },
-        { CLUSTER_CA },
-        { "/etc/eks/image-credential-provider/config.json" },
-        { "/etc/containerd/config.toml" },
-        { RUNTIME_SPEC },
-        { "/etc/containerd/config.d/*", true },
-        { SOCI_CONFIG, true },
-        { SYSTEM_ENVIRONMENT, true },
-        { ENVIRONMENT_DIR "/*", true },
-        { UNIT_DIR "/*.service.d/*.conf", true },
-        { "/run/systemd/system/*.service.d/*.conf", true },
-        { UNIT_DIR "/*.mount", true },
-        { "/run/systemd/resolved.conf.d/*.conf", true },
-        { "/etc/modprobe.d/*.conf", true },
-        { "/etc/nvidia-imex/*.cfg", true },
-        { MIG_DEFAULTS, true },
-        { "/run/cdi/*", true },
-        { "/etc/cdi/*", true },
-        { "/etc/eks/*.txt", true },
-        { "/etc/os-release" },
-        { "/etc/resolv.conf", true },
-        { "/etc/hosts", true },
-        { "/etc/fstab", true },
-        { "/etc/mdadm.conf", true },
-        { "/etc/mdadm/mdadm.conf", true },
-        { "/proc/version" },
-        { "/proc/cmdline" },
-        { "/proc/uptime" },
-        { "/proc/meminfo" },
-        { "/proc/mounts" },
-        { "/proc/mdstat", true },
-        { "/proc/modules" },
-        { "/proc/devices" },
-        { "/proc/partitions" },
-        { "/proc/sys/kernel/random/boot_id" },
-        { "/proc/driver/nvidia/version", true },
-        { "/proc/driver/nvidia/params", true },
-        { "/proc/driver/nvidia/gpus/*/information", true },
-        { "/proc/pressure/*", true },
-        { "/sys/devices/virtual/dmi/id/product_name", true },
-        { "/sys/devices/virtual/dmi/id/board_asset_tag", true },
-        { "/sys/devices/virtual/dmi/id/bios_version", true },
-        { "/var/log/nvidia-imex.log", true },
-        { "/var/log/fabricmanager.log", true },
+/* Below files/ in the bundle, with the files of the manifest. '*' works as in a shell; '-' before the path:
+ * may be missing. */
+static const char *const files[] = {
+        "/etc/kubernetes/kubelet/config.json", "-/etc/kubernetes/kubelet/config.json.d/*",
+        KUBELET_ENVIRONMENT, "-" TAINT_FILE, KUBECONFIG, "-" KUBECONFIG_BOOTSTRAP, CLUSTER_CA,
+        "/etc/eks/image-credential-provider/config.json", "/etc/containerd/config.toml", RUNTIME_SPEC,
+        "-/etc/containerd/config.d/*", "-" SOCI_CONFIG, "-" SYSTEM_ENVIRONMENT, "-" ENVIRONMENT_DIR "/*",
+        "-" UNIT_DIR "/*.service.d/*.conf", "-/run/systemd/system/*.service.d/*.conf",
+        "-" UNIT_DIR "/*.mount", "-/run/systemd/resolved.conf.d/*.conf", "-/etc/modprobe.d/*.conf",
+        "-/etc/nvidia-imex/*.cfg", "-" MIG_DEFAULTS, "-/run/cdi/*", "-/etc/cdi/*", "-/etc/eks/*.txt",
+        "/etc/os-release", "-/etc/resolv.conf", "-/etc/hosts", "-/etc/fstab", "-/etc/mdadm.conf",
+        "-/etc/mdadm/mdadm.conf", "/proc/version", "/proc/cmdline", "/proc/uptime", "/proc/meminfo",
+        "/proc/mounts", "-/proc/mdstat", "/proc/modules", "/proc/devices", "/proc/partitions",
+        "/proc/sys/kernel/random/boot_id", "-/proc/pressure/*",
+        "-/sys/devices/virtual/dmi/id/product_name", "-/sys/devices/virtual/dmi/id/board_asset_tag",
+        "-/sys/devices/virtual/dmi/id/bios_version", "-/var/log/nvidia-imex.log",
+        "-/var/log/fabricmanager.log",
+};
+static const char *const driver_files[] = {
+        "-/proc/driver/nvidia/version", "-/proc/driver/nvidia/params",
+        "-/proc/driver/nvidia/gpus/*/information",
 };
 
 /* At the top of the bundle. */
-static const struct FileRow own_files[] = {
-        { RUN_DIR "/status.json" },         { RUN_DIR "/metrics.prom" },
-        { RUN_DIR "/joined.json", true },   { RUN_DIR "/joined.prom", true },
-        { RUN_DIR "/plan.txt", true },      { RUN_DIR "/plan-config.txt", true },
-        { RUN_DIR "/plan-devices.txt", true }, { RUN_DIR "/plan-run.txt", true },
-        { RUN_DIR "/devices.json", true },     { RUN_DIR "/driver-options", true },
-        { "/var/lib/nodestrap/events.json", true }, { RUN_DIR "/progress", true },
+static const char *const own_files[] = {
+        RUN_DIR "/status.json", RUN_DIR "/metrics.prom", "-" RUN_DIR "/joined.json",
+        "-" RUN_DIR "/joined.prom", "-" RUN_DIR "/plan.txt", "-" RUN_DIR "/plan-config.txt",
+        "-" RUN_DIR "/plan-devices.txt", "-" RUN_DIR "/plan-run.txt", "-" RUN_DIR "/devices.json",
+        "-" RUN_DIR "/driver-options", "-/var/lib/nodestrap/events.json", "-" RUN_DIR "/progress",
 };
 
 /* Names, modes, sizes and times for listing.txt, without contents. */
@@ -245,10 +212,9 @@ static void cut_log(Bundle *b, const char *name, char *text, size_t *size) {
 }
 
 /* -EACCES: only root may read it. */
-static int mode_of_all(const Root *root, const void *path, Text *out) {
+static int mode_of_all(const Root *root, const void *path, _unused_ Text *out) {
         _cleanup_(close_fd) int fd = root_open(root, path, O_PATH | O_NOFOLLOW);
         struct stat st;
-        (void)out;
         return fd < 0 ? fd : fstat(fd, &st) == 0 && st.st_mode & 0044 ? 0 : -EACCES;
 }
 
@@ -259,10 +225,12 @@ static int is_readable(const Bundle *b, const char *path) {
         return read_apart(b, mode_of_all, path, &nothing, &size);
 }
 
-static void add_file(Bundle *b, const char *name, const char *path, bool optional) {
+static void add_file(Bundle *b, const char *name, const char *path) {
         _free_ char *text = NULL;
         char *masked;
         size_t size = 0, masked_size;
+        bool optional = *path == '-';
+        path += optional;
         if (bundle_has(b, name))
                 return;
         int r = b->blind && is_readable(b, path) == -EACCES
@@ -270,7 +238,7 @@ static void add_file(Bundle *b, const char *name, const char *path, bool optiona
                         : read_apart(b, read_file, path, &text, &size);
         if (r == -ENOENT || r == -ENOTDIR) {
                 if (!optional)
-                        bundle_miss(b, name, "%s is not there", path);
+                        bundle_miss(b, name, "%s is missing", path);
                 return;
         }
         if (r >= 0 && endswith(path, ".log") && size > FILE_MAX)
@@ -280,24 +248,19 @@ static void add_file(Bundle *b, const char *name, const char *path, bool optiona
         if (r >= 0)
                 bundle_add(b, name, masked, masked_size);
         else if (r == -EKEYREJECTED)
-                bundle_miss(b, name, "%s is for root alone, and nothing tells what in it is secret; left out",
-                            path);
+                bundle_miss(b, name, "%s is for root only, and its secrets are not known; left out", path);
         else if (r == -EBADMSG)
-                bundle_miss(b, name, "%s cannot be parsed, and might hold secrets anywhere; left out", path);
+                bundle_miss(b, name, "%s cannot be parsed, so its secrets are not known; left out", path);
         else
                 bundle_miss(b, name, "%s cannot be read: %s", path, strerror(-r));
 }
 
-static void add_below_files(Bundle *b, const char *path, bool optional) {
-        _free_ char *name = xasprintf("files%s", path);
-        add_file(b, name, path, optional);
-}
-
 /* Recursive: expands the first '*'. */
-static void add_matching(Bundle *b, const char *pattern, bool optional) {
+static void add_matching(Bundle *b, const char *pattern) {
         const char *star = strchr(pattern, '*');
         if (!star) {
-                add_below_files(b, pattern, optional);
+                _free_ char *name = xasprintf("files%s", pattern + (*pattern == '-'));
+                add_file(b, name, pattern);
                 return;
         }
         const char *begin = star, *end = star + strcspn(star, "/");
@@ -305,22 +268,15 @@ static void add_matching(Bundle *b, const char *pattern, bool optional) {
                 begin--;
         _free_ char *directory = xstrndup(pattern, (size_t)(begin - pattern)),
                     *part = xstrndup(begin, (size_t)(end - begin));
-        _strv_ char **names = NULL;
-        if (root_list(b->root, directory, &names) < 0)
-                return;
-        for (char **name = names; name && *name; name++)
+        _strv_ char **names = root_names(b->root, directory + (*directory == '-'));
+        STRV_FOREACH(name, names)
                 if (fnmatch(part, *name, FNM_PERIOD) == 0) {
                         _free_ char *path = xasprintf("%s%s%s", directory, *name, end);
-                        add_matching(b, path, optional);
+                        add_matching(b, path);
                 }
 }
 
 /* The digest of a short file would reveal its content. */
-static void mask_digest(const Bundle *b, json_t *entry) {
-        if (is_readable(b, json_get_text(entry, "path")) < 0)
-                json_object_set_new(entry, "sha256", json_string(HIDDEN));
-}
-
 static void add_manifest(Bundle *b) {
         _free_ char *text = NULL;
         size_t size = 0, i;
@@ -328,16 +284,17 @@ static void add_manifest(Bundle *b) {
         int r = read_apart(b, read_file, MANIFEST_FILE, &text, &size);
         _cleanup_(json_decrefp) json_t *manifest = r < 0 ? NULL : json_loadb(text, size, 0, NULL);
         if (!manifest) {
-                bundle_miss(b, "manifest.json", "%s: %s", MANIFEST_FILE,
-                            r < 0 ? strerror(-r) : "it is no JSON");
+                bundle_miss(b, "manifest.json", MANIFEST_FILE ": %s", r < 0 ? strerror(-r) : "not JSON");
                 return;
         }
         json_array_foreach(json_object_get(manifest, "files"), i, entry) {
                 const char *path = json_get_text(entry, "path");
+                _free_ char *name = xasprintf("files%s", path);
                 if (path[0] == '/')
-                        add_below_files(b, path, false);
-                if (json_is_object(entry))
-                        mask_digest(b, entry);
+                        add_file(b, name, path);
+                if (json_is_object(entry) && is_readable(b, path) < 0)
+                        json_object_set_new(entry, "sha256", json_string(HIDDEN));      /* a short content
+                                                                                         * shows through */
         }
         char *shown = json_text(manifest, 4, false);
         bundle_add(b, "manifest.json", shown, strlen(shown));
@@ -348,11 +305,10 @@ static void add_manifest(Bundle *b) {
 static void list_entry(const Root *root, const char *directory, const char *name, Text *out) {
         _free_ char *path = xasprintf("%s/%s", directory, name);
         struct stat st;
-        int fd = root_open(root, path, O_PATH | O_NOFOLLOW);
+        _cleanup_(close_fd) int fd = root_open(root, path, O_PATH | O_NOFOLLOW);
         if (fd >= 0 && fstat(fd, &st) == 0)
                 text_add(out, "  %06o %5u %5u %12lld %lld  ", st.st_mode, st.st_uid, st.st_gid,
                          (long long)st.st_size, (long long)st.st_mtime);
-        close_fd(&fd);
         text_add_shown(out, name, strlen(name), 200, 0);
         text_add(out, "\n");
 }
@@ -381,18 +337,15 @@ static void add_listing(Bundle *b) {
 
 static void list_attributes(const Root *root, const struct ListRow *row, const char *entry, Text *out) {
         text_add(out, "%s", entry);
-        for (const char *word = row->attributes; *word; word += strspn(word, " ")) {
-                size_t n = strcspn(word, " ");
-                _free_ char *path =
-                        xasprintf("%s/%s/%.*s", row->directory, entry, (int)n, word);
-                _free_ char *value = NULL;
-                if (root_read(root, path, ATTRIBUTE_MAX, &value, NULL) >= 0) {
-                        _free_ char *bare = str_strip(value);
-                        for (char *end = strchr(bare, '\n'); end; end = strchr(end, '\n'))
-                                *end = ' ';
-                        text_add(out, "  %.*s=%s", (int)n, word, bare);
-                }
-                word += n;
+        for (const char *at = row->attributes; *at;) {
+                _free_ char *word = str_cut(&at, " "), *value = NULL,
+                            *path = xasprintf("%s/%s/%s", row->directory, entry, word);
+                if (root_read(root, path, ATTRIBUTE_MAX, &value, NULL) < 0)
+                        continue;
+                _free_ char *bare = str_strip(value);
+                for (char *end = strchr(bare, '\n'); end; end = strchr(end, '\n'))
+                        *end = ' ';
+                text_add(out, "  %s=%s", word, bare);
         }
         text_add(out, "\n");
 }
@@ -407,27 +360,16 @@ static int read_list(const Root *root, const void *list, Text *out) {
 }
 
 static void add_list(Bundle *b, const struct ListRow *row) {
-        char *text = NULL;
+        _free_ char *text = NULL;
         size_t size;
         int r = read_apart(b, read_list, row, &text, &size);
-        if (r < 0) {
+        if (r < 0)
                 bundle_miss(b, row->name, "%s: %s", row->directory, strerror(-r));
-                free(text);
-        } else
-                bundle_add(b, row->name, text, size);
+        else
+                bundle_add(b, row->name, TAKE_PTR(text), size);
 }
 
 /* ---- programs ---- */
-
-static char **words_of(const char *command) {
-        char **words = NULL;
-        for (const char *p = command + strspn(command, " "); *p; p += strspn(p, " ")) {
-                size_t n = strcspn(p, " ");
-                strv_push(&words, xstrndup(p, n));
-                p += n;
-        }
-        return words;
-}
 
 /* Half a line might be half a secret. */
 static size_t whole_lines(const ChildResult *result) {
@@ -438,11 +380,13 @@ static size_t whole_lines(const ChildResult *result) {
 }
 
 static void add_output(Bundle *b, const char *name, const char *command) {
-        _strv_ char **argv = words_of(command);
+        _strv_ char **argv = NULL;
         _cleanup_(child_result_done) ChildResult result = {};
+        while (*command)
+                strv_push(&argv, str_cut(&command, " "));
         uint64_t now = now_usec();
         if (now >= b->deadline_usec) {
-                bundle_miss(b, name, "%s was not asked: the others took all the time", argv[0]);
+                bundle_miss(b, name, "%s did not run: no time left", argv[0]);
                 return;
         }
         int r = child_run(argv, MIN(PROGRAM_USEC, b->deadline_usec - now), OUTPUT_MAX, &result);
@@ -452,7 +396,7 @@ static void add_output(Bundle *b, const char *name, const char *command) {
                 return;
         }
         if (result.timed_out)
-                bundle_miss(b, name, "%s gave no answer in time and was killed", argv[0]);
+                bundle_miss(b, name, "%s timed out and was killed", argv[0]);
         else if (strstr(result.errors, "No data available"))    /* journalctl, if no unit matches */
                 bundle_miss(b, name, "no entries");
         else if (result.status != 0)
@@ -473,7 +417,7 @@ static void add_journal(Bundle *b, const struct JournalRow *row) {
                           *root ? " --root=" : "", root,
                           strstr(row->matches, "-o ") ? "" : "-o short-iso-precise ", row->matches);
         if (strchr(root, ' '))
-                bundle_miss(b, row->name, "a --root with a blank in it");
+                bundle_miss(b, row->name, "--root has a blank in it");
         else
                 add_output(b, row->name, command);
 }
@@ -485,17 +429,12 @@ static void add_journals(Bundle *b) {
                 add_journal(b, &journals[i]);
 }
 
-static void add_files(Bundle *b, bool driver) {
-        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-                if (driver == !!startswith(files[i].path, "/proc/driver/"))
-                        add_matching(b, files[i].path, files[i].optional);
-}
-
 void bundle_gather(Bundle *b) {
         b->blind = !bundle_has(b, "config.json") && b->secrets.n == 0;
         for (size_t i = 0; i < ARRAY_SIZE(own_files); i++)
-                add_file(b, strrchr(own_files[i].path, '/') + 1, own_files[i].path, own_files[i].optional);
-        add_files(b, false);
+                add_file(b, path_last(own_files[i]), own_files[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+                add_matching(b, files[i]);
         add_manifest(b);
         for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
                 add_list(b, &lists[i]);
@@ -505,8 +444,9 @@ void bundle_gather(Bundle *b) {
                 else if (root_is_host(b->root))
                         add_output(b, programs[i].name, programs[i].command);
         }
-        add_files(b, true);
+        for (size_t i = 0; i < ARRAY_SIZE(driver_files); i++)
+                add_matching(b, driver_files[i]);
         if (!root_is_host(b->root))
                 bundle_miss(b, "systemd, machine, nvidia, versions, containerd",
-                            "programs tell of the machine that runs, not of what lies below --root");
+                            "programs describe the running machine, not --root");
 }

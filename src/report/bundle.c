@@ -20,10 +20,9 @@ static char *host_name(const Root *root) {
         for (char *p = host; *p; p++)
                 if (!isalnum((unsigned char)*p) && (*p != '.' || p == host))
                         *p = '-';
-        if (*host)
-                return host;
-        free(host);
-        return xstrdup("unknown");
+        if (!*host)
+                RENEW(host, xstrdup("unknown"));
+        return host;
 }
 
 void bundle_begin(Bundle *b, const Root *root) {
@@ -37,49 +36,35 @@ void bundle_begin(Bundle *b, const Root *root) {
 }
 
 void bundle_done(Bundle *b) {
-        for (size_t i = 0; i < b->n; i++) {
-                free(b->members[i].name);
-                free(b->members[i].data);
-        }
-        free(b->members);
-        free(b->top);
+        for (size_t i = 0; i < b->n; i++)
+                FREE_ALL(b->members[i].name, b->members[i].data);
+        FREE_ALL(b->members, b->top);
         secrets_done(&b->secrets);
         text_done(&b->missing);
         *b = (Bundle){};
 }
 
 bool bundle_has(const Bundle *b, const char *name) {
-        for (size_t i = 0; i < b->n; i++)
-                if (streq(b->members[i].name, name))
-                        return true;
-        return false;
+        return ANY(member, b->members, b->n, streq(member->name, name));
 }
 
 void bundle_miss(Bundle *b, const char *name, const char *format, ...) {
-        va_list ap;
-        char *text = NULL;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        for (char *p = text ?: (char *)""; *p; p++)     /* output of a program may have several lines */
-                *p = *p == '\n' ? ' ' : *p;
-        text_add(&b->missing, "%s: %s\n", name, text ?: "");
+        _free_ char *text = FORMATTED(format);
+        for (char *p = strchr(text, '\n'); p; p = strchr(p, '\n'))      /* as in output of a program */
+                *p = ' ';
+        text_add(&b->missing, "%s: %s\n", name, text);
         b->n_missing++;
-        free(text);
 }
 
 void bundle_add(Bundle *b, const char *name, char *data, size_t size) {
         bool there = bundle_has(b, name);
         if (there || size > BUNDLE_MAX - b->size) {
                 if (!there)
-                        bundle_miss(b, name, "left out: all together is more than %u MiB", BUNDLE_MAX >> 20);
+                        bundle_miss(b, name, "left out: the bundle exceeds %u MiB", BUNDLE_MAX >> 20);
                 free(data);
                 return;
         }
-        if ((b->n & (b->n + 1)) == 0)
-                b->members = xrealloc(b->members, 2 * b->n + 1, sizeof *b->members);
-        b->members[b->n++] = (BundleMember){ .name = xstrdup(name), .data = data, .size = size };
+        *APPEND(b->members, b->n) = (BundleMember){ xstrdup(name), data, size };
         b->size += size;
 }
 

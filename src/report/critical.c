@@ -5,7 +5,6 @@
 #include "report/status.h"
 
 #include "base/json.h"
-#include "base/str.h"
 #include "base/time.h"
 
 #define KUBELET "start-unit:kubelet.service"

@@ -5,17 +5,12 @@
 
 #include "apply/apply.h"
 #include "base/json.h"
-#include "base/str.h"
 
 /* NULL: a type of another version of nodestrap */
 static const ActionRow *row_of(const char *id) {
         _free_ char *name = xstrndup(id, strcspn(id, ":"));
         int type = action_type_from_string(name);
         return type < 0 ? NULL : action_row((ActionType)type);
-}
-
-static const char *state_of(const json_t *gpu) {
-        return json_string_value(json_object_get(gpu, "state"));
 }
 
 static json_t *gpu_of(json_t *gpus, json_int_t index) {
@@ -50,7 +45,7 @@ static void states_count(json_t *accelerator) {
         json_t *gpu, *states = json_object();
         size_t i;
         json_array_foreach(json_object_get(accelerator, "gpus"), i, gpu) {
-                const char *state = state_of(gpu);
+                const char *state = json_string_value(json_object_get(gpu, "state"));
                 if (state)
                         json_object_set_new(
                                 states, state,

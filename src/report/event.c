@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "base/str.h"
 #include "base/time.h"
 #include "doc/doc.h"
 
@@ -19,13 +18,13 @@
 
 /* From the firmware, on Nitro the instance id: other instances may have had the node name. */
 static char *find_machine(const Root *root) {
-        char *id = NULL;
+        _free_ char *id = NULL;
+        char *uuid = NULL;
         if (root_read_line(root, "/sys/devices/virtual/dmi/id/board_asset_tag", &id) >= 0 &&
             startswith(id, "i-"))
-                return id;
-        free(id);
-        id = NULL;
-        return root_read_line(root, "/sys/devices/virtual/dmi/id/product_uuid", &id) >= 0 ? id : xstrdup("");
+                return TAKE_PTR(id);
+        return root_read_line(root, "/sys/devices/virtual/dmi/id/product_uuid", &uuid) >= 0 ? uuid
+                                                                                            : xstrdup("");
 }
 
 /* ---- a notice ---- */
@@ -47,15 +46,13 @@ static void notice_write(const Root *root, const json_t *notice) {
         _free_ char *path =
                 xasprintf(EVENTS_DIR "/%020llu.%d", (unsigned long long)now_usec(), (int)getpid());
         int r = root_make_dirs(root, RUN_DIR, 0755);
-        if (r >= 0)
-                r = root_make_dirs(root, EVENTS_DIR, 0700);
+        THEN(r, root_make_dirs(root, EVENTS_DIR, 0700));
         if (r >= 0)
                 make_room(root);
-        if (r >= 0)
-                r = root_replace_volatile(root, path, text, strlen(text), 0600);
+        THEN(r, root_replace_volatile(root, path, text, strlen(text), 0600));
         if (r < 0)
-                (void)log_line_errno(LOG_WARNING, r, "The cluster will not hear of this, as %s cannot be "
-                                                     "written", path);
+                (void)log_line_errno(LOG_WARNING, r, "The cluster gets no Event, because %s cannot be written",
+                                     path);
 }
 
 json_t *event_environment(void) {
@@ -81,14 +78,9 @@ static json_t *notice_new(const Root *root, bool warning, const char *reason, co
                           const char *step, const char *message) {
         _free_ char *machine = find_machine(root), *when = verdict_time(),
                     *key = xasprintf("%s\n%s\n%s", machine, code, step);
-        json_t *notice = json_object();
-        json_object_set_new(notice, "reason", json_string(reason));
-        json_object_set_new(notice, "warning", json_boolean(warning));
-        json_object_set_new(notice, "message", text_json(message));
-        json_object_set_new(notice, "key", text_json(key));
-        json_object_set_new(notice, "time", json_string(when));
-        json_object_set_new(notice, "environment", event_environment());
-        return notice;
+        return json_pack("{ss sb so so ss so}", "reason", reason, "warning", warning, "message",
+                         text_json(message), "key", text_json(key), "time", when, "environment",
+                         event_environment());
 }
 
 /* "EFABRIC at await-fabric: message" */
@@ -104,7 +96,7 @@ static void add_taint(Text *t, const Report *report, const char *code) {
         const Result *check = report_result(report, ACTION_CHECK_NODE, TAINT_KEY);
         const char *before = json_get_text(check ? check->found : NULL, "taint");
         if (*before)
-                text_add(t, "; the Node keeps the taint " TAINT_KEY "=%s:NoSchedule that it has", before);
+                text_add(t, "; the Node keeps its taint " TAINT_KEY "=%s:NoSchedule", before);
         else
                 text_add(t, "; kubelet registers the node with the taint " TAINT_KEY "=%s:NoSchedule", code);
 }
@@ -128,20 +120,18 @@ static void add_outlook(Text *t, const Root *root, const Report *report, const V
         else if (!report_did(report, ACTION_START_UNIT, "kubelet.service"))
                 text_add(t, "; kubelet was not started");
         if (report->tries > 1)
-                text_add(t, "; it was tried %u times", report->tries);
+                text_add(t, "; nodestrap tried %u times", report->tries);
         if (report->then)
                 text_add(t, "; the machine %s", report->then);
         if (report->node_guessed)
                 text_add(t, "; EC2 may have another name for this node");
-        text_add(t, " (nodestrap status, on the node, tells all)");
+        text_add(t, " (on the node, run nodestrap status)");
 }
 
 static void remember(const Root *root, const Verdict *v) {
         _free_ char *machine = find_machine(root);
-        _cleanup_(json_decrefp) json_t *unwell = json_object();
-        json_object_set_new(unwell, "machine", text_json(machine));
-        json_object_set_new(unwell, "code", json_string(v->code));
-        json_object_set_new(unwell, "step", text_json(v->step));
+        _cleanup_(json_decrefp) json_t *unwell = json_pack("{so ss so}", "machine", text_json(machine), "code",
+                                                           v->code, "step", text_json(v->step));
         _free_ char *text = json_dumps(unwell, JSON_INDENT(1));
         int r = root_replace(root, UNWELL_FILE, text, strlen(text), 0644);
         if (r < 0)
@@ -183,7 +173,7 @@ static void tell_recovery(const Root *root) {
         if (!*code || !streq(machine, json_get_text(unwell, "machine")))
                 return;
         _free_ char *message =
-                xasprintf("%s at %s has passed: all that nodestrap had to do is done", code, step);
+                xasprintf("%s at %s has passed: nodestrap has done everything", code, step);
         _cleanup_(json_decrefp) json_t *notice =
                 notice_new(root, false, "NodestrapRecovered", code, step, message);
         notice_write(root, notice);
@@ -201,8 +191,7 @@ void event_of_run(const Root *root, const Report *report, const Verdict *v, bool
 void event_of_join(const Root *root, const Verdict *v) {
         Text t = {};
         bool ours = v->exit_code == EXIT_NOT_JOINED || streq(v->code, cause_word(CAUSE_KUBELET));
-        if (!ours || streq(v->code, cause_word(CAUSE_INIT)) ||
-            streq(v->code, cause_word(CAUSE_NO_KUBECONFIG)))
+        if (!ours || ONE_OF(v->code, cause_word(CAUSE_INIT), cause_word(CAUSE_NO_KUBECONFIG)))
                 return;                 /* init has sent it, or no cluster is known */
         add_verdict(&t, v->code, v->step, v->text ?: "");
         _cleanup_(json_decrefp) json_t *notice =

@@ -6,8 +6,6 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "base/paths.h"
-#include "base/str.h"
 #include "base/time.h"
 #include "report/event.h"
 
@@ -38,30 +36,27 @@ json_t *join_read(const Root *root) {
 }
 
 /* The earlier of this wait and those before it in this boot. */
-static void put_first(json_t *joined, const json_t *before, const char *key, uint64_t usec) {
+static json_t *first_of(const json_t *before, const char *key, uint64_t usec) {
         uint64_t earlier = (uint64_t)json_integer_value(json_object_get(before, key));
         uint64_t first = usec == 0 ? earlier : earlier == 0 ? usec : MIN(usec, earlier);
-        json_object_set_new(joined, key, first > 0 ? json_integer((json_int_t)first) : json_null());
+        return first > 0 ? json_integer((json_int_t)first) : json_null();
 }
 
 static json_t *join_json(const Root *root, const JoinReport *join, const Verdict *v, const char *plan_id) {
-        _cleanup_(json_decrefp) json_t *before = join_read(root);
+        _cleanup_(json_decrefp) json_t *before = join_read(root), *rest = NULL;
         _free_ char *when = verdict_time(), *boot_id = NULL;
         const KubeAccess *a = &join->access;
-        json_t *joined = json_object();
+        const JoinOutcome *o = &join->outcome;
         (void)!root_boot_id(root, &boot_id);
-        json_object_set_new(joined, "bootId", text_json(boot_id ?: ""));
+        json_t *joined = json_pack("{so}", "bootId", text_json(boot_id ?: ""));
         verdict_put(joined, v, plan_id);
-        json_object_set_new(joined, "for", json_string(join_goal_to_string(join->goal)));
-        json_object_set_new(joined, "node", text_json(a->node));
-        json_object_set_new(joined, "cluster", text_json(a->cluster));
-        json_object_set_new(joined, "server", text_json(a->server));
-        put_first(joined, before, "registeredUsec", join->outcome.registered_usec);
-        put_first(joined, before, "readyUsec", join->outcome.ready_usec);
-        json_object_set_new(joined, "endedAt", json_string(when));
-        json_object_set_new(joined, "beginUsec", json_integer((json_int_t)join->begin_usec));
-        json_object_set_new(joined, "endUsec", json_integer((json_int_t)join->end_usec));
-        json_object_set_new(joined, "requests", json_integer(join->outcome.requests));
+        rest = json_pack("{ss so so so so so ss sI sI si}", "for", join_goal_to_string(join->goal), "node",
+                         text_json(a->node), "cluster", text_json(a->cluster), "server", text_json(a->server),
+                         "registeredUsec", first_of(before, "registeredUsec", o->registered_usec), "readyUsec",
+                         first_of(before, "readyUsec", o->ready_usec), "endedAt", when, "beginUsec",
+                         (json_int_t)join->begin_usec, "endUsec", (json_int_t)join->end_usec, "requests",
+                         (int)o->requests);
+        json_object_update(joined, rest);
         return joined;
 }
 
@@ -128,10 +123,8 @@ static void files_write(const Root *root, const json_t *joined, const char *metr
         if (r == -EACCES || r == -EPERM)        /* any user may wait, but only root writes the files */
                 log_debug(JOINED_FILE " is left as it is: %s", strerror(-r));
         else if (r < 0)
-                (void)log_line_errno(
-                        LOG_WARNING, r,
-                        JOINED_FILE
-                        " and joined.prom beside it are not up to date, as they cannot be written");
+                (void)log_line_errno(LOG_WARNING, r, JOINED_FILE " and joined.prom beside it are out of date, "
+                                                                 "because they cannot be written");
 }
 
 ExitCode report_join(const Root *root, const JoinReport *join) {

@@ -4,7 +4,6 @@
 #include "report/status.h"
 
 #include "apply/apply.h"
-#include "base/str.h"
 #include "base/time.h"
 
 #include <time.h>
@@ -27,18 +26,20 @@ void metric_head(Text *t, const char *name, const char *help) {
         text_add(t, "# HELP nodestrap_%s %s\n# TYPE nodestrap_%s gauge\n", name, help, name);
 }
 
+/* One with a single value: its labels and the value, as a format. */
+#define GAUGE(t, name, help, format, ...)                                                      \
+        ({ metric_head(t, name, help);                                                         \
+           text_add(t, "nodestrap_" name format "\n", __VA_ARGS__); })
+
 static void metrics_verdict(Text *t, const Status *s) {
         _free_ char *step = label_escape(s->step);
-        metric_head(t, "verdict", "1 for the verdict of this boot");
-        text_add(t, "nodestrap_verdict{verdict=\"%s\",code=\"%s\",step=\"%s\"} 1\n", s->verdict, s->code,
-                 step);
-        metric_head(t, "info", "version and plan of this boot");
-        text_add(t, "nodestrap_info{version=\"%s\",plan=\"%s\"} 1\n", s->version, s->plan_id);
-        metric_head(t, "exit_code", "exit status of the root cause, 0 if there is none");
-        text_add(t, "nodestrap_exit_code %lld\n", (long long)s->exit);
-        metric_head(t, "tainted",
-                    "1 where the node joins with a taint, because a step failed that its policy tolerates");
-        text_add(t, "nodestrap_tainted %d\n", streq(s->verdict, "tainted"));
+        GAUGE(t, "verdict", "1 for the verdict of this boot", "{verdict=\"%s\",code=\"%s\",step=\"%s\"} 1",
+              s->verdict, s->code, step);
+        GAUGE(t, "info", "version and plan of this boot", "{version=\"%s\",plan=\"%s\"} 1", s->version,
+              s->plan_id);
+        GAUGE(t, "exit_code", "exit status of the root cause, 0 if there is none", " %lld", (long long)s->exit);
+        GAUGE(t, "tainted", "1 where the node joins with a taint, because a step failed that its policy tolerates",
+              " %d", streq(s->verdict, "tainted"));
 }
 
 static void add_requests(Text *t, const StatusRun *run, const char *service, int64_t n) {
@@ -101,12 +102,12 @@ static void metrics_chain(Text *t, const Status *s) {
         static const char *const links[] = { "config", "devices", "run", "cloud-init" };
         if (!s->path || !s->path->id)
                 return;
-        metric_head(t, "critical_path_seconds", "how much of the time until kubelet's start each part took");
+        metric_head(t, "critical_path_seconds", "seconds of each part on the way to the start of kubelet");
         for (size_t i = 0; i < ARRAY_SIZE(links); i++)
                 text_add(t, "nodestrap_critical_path_seconds{part=\"%s\"} %.6f\n", links[i],
                          (double)critical_share(s, links[i]) / USEC_PER_SEC);
-        metric_head(t, "kubelet_started_seconds", "from the start of the kernel until kubelet was started");
-        text_add(t, "nodestrap_kubelet_started_seconds %.6f\n", (double)critical_end(s) / USEC_PER_SEC);
+        GAUGE(t, "kubelet_started_seconds", "from the start of the kernel until kubelet was started", " %.6f",
+              (double)critical_end(s) / USEC_PER_SEC);
 }
 
 static void metrics_actions(Text *t, const StatusRun *run) {
@@ -133,21 +134,17 @@ static void metrics_outcomes(Text *t, const Status *s) {
 /* results; GPU states are words of NVML that need no escapes */
 
 static void metrics_accelerator(Text *t, const Status *s) {
-        if (s->accelerator.clique_id >= 0) {
-                metric_head(
-                        t, "fabric_info",
-                        "the NVLink fabric that all GPUs have joined, no UUID where it ends with this node");
-                text_add(t, "nodestrap_fabric_info{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1\n",
-                         s->accelerator.cluster_uuid, (long long)s->accelerator.clique_id);
-        }
+        if (s->accelerator.clique_id >= 0)
+                GAUGE(t, "fabric_info",
+                      "the NVLink fabric that all GPUs have joined, no UUID where it ends with this node",
+                      "{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1", s->accelerator.cluster_uuid,
+                      (long long)s->accelerator.clique_id);
         if (s->accelerator.states)
                 metric_head(t, "gpus", "GPUs by their state in the NVLink fabric");
         for (const StatusCount *c = s->accelerator.states; c && c->state; c++)
                 text_add(t, "nodestrap_gpus{state=\"%s\"} %lld\n", c->state, (long long)c->n);
-        if (s->accelerator.listed >= 0) {
-                metric_head(t, "gpus_listed", "GPUs that nvidia-smi lists");
-                text_add(t, "nodestrap_gpus_listed %lld\n", (long long)s->accelerator.listed);
-        }
+        if (s->accelerator.listed >= 0)
+                GAUGE(t, "gpus_listed", "GPUs that nvidia-smi lists", " %lld", (long long)s->accelerator.listed);
 }
 
 /* Labels must be unique, and the kernel may report one thing twice. */
@@ -174,10 +171,9 @@ static void metrics_health(Text *t, const StatusHealth *health, const StatusGpu 
                 if (gpu->health)
                         text_add(t, "nodestrap_gpu_healthy{gpu=\"%lld\",address=\"%s\"} %d\n",
                                  (long long)gpu->index, gpu->address, !gpu->health->text);
-        if (!*health->gpudirect)
-                return;
-        metric_head(t, "gpudirect", "1 where network devices can reach the memory of GPUs");
-        text_add(t, "nodestrap_gpudirect %d\n", startswith(health->gpudirect, "yes"));
+        if (*health->gpudirect)
+                GAUGE(t, "gpudirect", "1 where network devices can reach the memory of GPUs", " %d",
+                      startswith(health->gpudirect, "yes"));
 }
 
 static void metrics_pages(Text *t, const StatusPages *pages) {

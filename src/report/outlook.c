@@ -2,14 +2,12 @@
  * status.json, locks and systemd jobs → current work, and can a wait still succeed? The run phase repeats
  * a failed devices phase, and a person may repeat a failed boot. So the last verdict counts only when no
  * init runs. A kubelet that runs anyway may still join. */
-#include "report/outlook.h"
+#include "report/status.h"
 
 #include "base/json.h"
 #include "base/lock.h"
-#include "base/paths.h"
-#include "base/str.h"
 #include "base/time.h"
-#include "report/progress.h"
+#include "kube/kube.h"
 
 #include <errno.h>
 #include <systemd/sd-bus.h>
@@ -21,7 +19,6 @@
 static const char *const units[] = { "nodestrap-config.service", "nodestrap-devices.service",
                                      "nodestrap-run.service",    "nodeadm-config.service",
                                      "nodeadm-run.service",      "kubelet.service" };
-#define N_UNITS ((int)ARRAY_SIZE(units))
 static const struct { const char *unit; int phase; } phase_units[] = {
         { "nodestrap-config.service", ONGOING_CONFIG }, { "nodestrap-devices.service", ONGOING_DEVICES },
         { "nodestrap-run.service", ONGOING_RUN },       { "nodestrap-joined.service", ONGOING_JOIN },
@@ -32,84 +29,69 @@ static int call_list(sd_bus *bus, const char *const *names, size_t n, sd_bus_mes
         sd_bus_message *m = NULL;
         int r = sd_bus_message_new_method_call(bus, &m, SYSTEMD, "/org/freedesktop/systemd1",
                                                SYSTEMD ".Manager", "ListUnitsByNames");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', "s");
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                r = sd_bus_message_append_basic(m, 's', names[i]);
-        if (r >= 0)
-                r = sd_bus_message_close_container(m);
-        if (r >= 0)
-                r = sd_bus_call(bus, m, BUS_USEC, NULL, ret);
+        THEN(r, sd_bus_message_open_container(m, 'a', "s"));
+        for (size_t i = 0; i < n; i++)
+                THEN(r, sd_bus_message_append_basic(m, 's', names[i]));
+        THEN(r, sd_bus_message_close_container(m));
+        THEN(r, sd_bus_call(bus, m, BUS_USEC, NULL, ret));
         sd_bus_message_unref(m);
         return r;
 }
 
-/* Has one of them a job, or does it work? Units of init work while they start, kubelet also when it is up.
- * The reply has the order of the request, since an alias has another name. */
-static bool reply_has_work(sd_bus_message *reply, bool with_kubelet) {
-        const char *active;
+typedef void UnitSeen(size_t i, const char *unit, const char *active, uint32_t job, void *to);
+
+/* Hands over the units of the machine itself that systemd knows, in the order of names. */
+static void see_units(const Root *root, const char *const *names, size_t n, UnitSeen *seen, void *to) {
+        sd_bus *bus = NULL;
+        sd_bus_message *reply = NULL;
+        const char *unit, *active;
         uint32_t job;
-        bool any = false;
-        if (sd_bus_message_enter_container(reply, 'a', "(ssssssouso)") < 0)
-                return false;
-        for (int i = 1; sd_bus_message_read(reply, "(ssssssouso)", NULL, NULL, NULL, &active, NULL, NULL,
-                                            NULL, &job, NULL, NULL) > 0; i++) {
-                bool kubelet = i == N_UNITS;
-                bool works = job > 0 || streq(active, "activating") || (kubelet && streq(active, "active"));
-                any = any || (works && (with_kubelet || !kubelet));
-        }
-        return any;
+        if (root_is_host(root) && sd_bus_open_system(&bus) >= 0 && call_list(bus, names, n, &reply) >= 0 &&
+            sd_bus_message_enter_container(reply, 'a', "(ssssssouso)") >= 0)
+                for (size_t i = 0; sd_bus_message_read(reply, "(ssssssouso)", &unit, NULL, NULL, &active, NULL,
+                                                       NULL, NULL, &job, NULL, NULL) > 0; i++)
+                        seen(i, unit, active, job, to);
+        sd_bus_message_unref(reply);
+        sd_bus_flush_close_unref(bus);
+}
+
+typedef struct Work { bool with_kubelet, any; } Work;
+
+/* Has it a job, or does it work? Units of init work while they start, kubelet also when it is up. By its
+ * number, since an alias has another name. */
+static void see_work(size_t i, _unused_ const char *unit, const char *active, uint32_t job, void *to) {
+        Work *work = to;
+        bool kubelet = i == ARRAY_SIZE(units) - 1;
+        bool works = job > 0 || streq(active, "activating") || (kubelet && streq(active, "active"));
+        work->any |= works && (work->with_kubelet || !kubelet);
 }
 
 static bool units_have_work(const Root *root, bool with_kubelet) {
-        sd_bus *bus = NULL;
-        sd_bus_message *reply = NULL;
-        bool any = false;
-        if (!root_is_host(root))
-                return false;
-        if (sd_bus_open_system(&bus) >= 0 && call_list(bus, units, N_UNITS, &reply) >= 0)
-                any = reply_has_work(reply, with_kubelet);
-        sd_bus_message_unref(reply);
-        sd_bus_flush_close_unref(bus);
-        return any;
+        Work work = { .with_kubelet = with_kubelet };
+        see_units(root, units, ARRAY_SIZE(units), see_work, &work);
+        return work.any;
 }
 
 /* ---- phase by phase ---- */
 
-/* nodestrap-joined is active while it waits. */
-static UnitWork unit_work(int phase, const char *active, uint32_t job) {
-        if (streq(active, "activating") || (phase == ONGOING_JOIN && streq(active, "active")))
-                return UNIT_WORKS;
-        return job > 0 ? UNIT_WAITS : UNIT_IDLE;
-}
-
-static void take_units(sd_bus_message *reply, UnitWork *works) {
-        const char *unit, *active;
-        uint32_t job;
-        if (sd_bus_message_enter_container(reply, 'a', "(ssssssouso)") < 0)
+static void see_phase(_unused_ size_t i, const char *unit, const char *active, uint32_t job, void *to) {
+        __auto_type row = FIND(one, phase_units, ARRAY_SIZE(phase_units), streq(one->unit, unit));
+        if (!row)
                 return;
-        while (sd_bus_message_read(reply, "(ssssssouso)", &unit, NULL, NULL, &active, NULL, NULL, NULL, &job,
-                                   NULL, NULL) > 0)
-                for (size_t i = 0; i < ARRAY_SIZE(phase_units); i++) {
-                        UnitWork *work = &works[phase_units[i].phase];
-                        if (streq(unit, phase_units[i].unit))
-                                *work = MAX(*work, unit_work(phase_units[i].phase, active, job));
-                }
+        UnitWork *work = &((UnitWork *)to)[row->phase];
+        /* nodestrap-joined is active while it waits. */
+        bool works = streq(active, "activating") || (row->phase == ONGOING_JOIN && streq(active, "active"));
+        *work = MAX(*work, works ? UNIT_WORKS : job > 0 ? UNIT_WAITS : UNIT_IDLE);
 }
 
-void outlook_ongoing(const Root *root, Ongoing *ret) {
+/* Current work of units and processes, as far as this user may see it. */
+static void outlook_ongoing(const Root *root, Ongoing *ret) {
         const char *names[ARRAY_SIZE(phase_units)];
-        sd_bus *bus = NULL;
-        sd_bus_message *reply = NULL;
         *ret = (Ongoing){ .processes = progress_read(root),
                        .now_usec = root_is_host(root) ? (int64_t)now_usec() : 0 };
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 names[i] = phase_units[i].unit;
-        if (root_is_host(root) && sd_bus_open_system(&bus) >= 0 &&
-            call_list(bus, names, ARRAY_SIZE(names), &reply) >= 0)
-                take_units(reply, ret->units);
-        sd_bus_message_unref(reply);
-        sd_bus_flush_close_unref(bus);
+        see_units(root, names, ARRAY_SIZE(names), see_phase, ret->units);
 }
 
 void ongoing_done(Ongoing *ongoing) {
@@ -137,12 +119,11 @@ static bool failure_read(const Root *root, Status *ret) {
 
 /* Only the first line: output of a unit follows it. */
 static void take_failure(const Status *s, JoinOutcome *ret) {
-        free(ret->text);
         ret->cause = CAUSE_INIT;
-        ret->text = xasprintf("kubelet is not started, because nodestrap init has failed (%lld %s at %s): "
-                              "%.*s; when that is mended, run nodestrap init or reboot; nodestrap status "
-                              "tells all of it",
-                              (long long)s->exit, s->code, s->step, (int)strcspn(s->text, "\n"), s->text);
+        RENEW(ret->text,
+              xasprintf("kubelet is not started, because nodestrap init has failed (%lld %s at %s): %.*s; "
+                        "after the repair, run nodestrap init or reboot; see nodestrap status",
+                        (long long)s->exit, s->code, s->step, (int)strcspn(s->text, "\n"), s->text));
 }
 
 /* Called once a second, so it asks systemd only after a failure. */
@@ -160,10 +141,8 @@ bool outlook_is_lost(const Root *root, JoinOutcome *ret) {
 /* ---- what `nodestrap status` says ---- */
 
 static bool is_idle(const Ongoing *ongoing) {
-        for (size_t i = 0; i < _ONGOING_MAX; i++)
-                if (ongoing->units[i] != UNIT_IDLE)
-                        return false;
-        return json_array_size(ongoing->processes) == 0;
+        return !ANY(work, ongoing->units, _ONGOING_MAX, *work != UNIT_IDLE) &&
+               json_array_size(ongoing->processes) == 0;
 }
 
 static bool is_of_this_boot(const Root *root, const Status *s) {
@@ -173,16 +152,15 @@ static bool is_of_this_boot(const Root *root, const Status *s) {
 
 static int refuse(const Root *root, int r, Diag *diag) {
         if (r == -ENOENT)
-                return diag_error(diag, r, CAUSE_SOURCE, "there is no " REPORT_STATUS " below %s",
-                                  root_path(root));
+                return diag_error(diag, r, CAUSE_SOURCE, REPORT_STATUS " below %s is missing", root_path(root));
         if (r == -EACCES)
                 return diag_error(diag, r, CAUSE_FILE,
-                                  REPORT_STATUS " is for root and who may read the journal: sudo nodestrap "
-                                                "status, or be of the group systemd-journal");
+                                  REPORT_STATUS " is for root and the group systemd-journal: run sudo nodestrap "
+                                                "status, or join that group");
         return diag_error(diag, r, CAUSE_SOURCE,
-                          REPORT_STATUS "%s%s cannot be shown: %s; the next init writes it anew",
+                          REPORT_STATUS "%s%s cannot be shown: %s; the next init replaces it",
                           root_is_host(root) ? "" : " below ", root_is_host(root) ? "" : root_path(root),
-                          r == -EBADMSG ? "it is no JSON" : strerror(-r));
+                          r == -EBADMSG ? "not JSON" : strerror(-r));
 }
 
 int status_now(const Root *root, bool any, Status *ret, Diag *diag) {

@@ -5,7 +5,6 @@
 #include "report/status.h"
 
 #include "base/json.h"
-#include "base/str.h"
 #include "plan/plan.h"
 
 #define JOIN "join"
@@ -38,12 +37,6 @@ static const char *part_verdict(const StatusRun *run, const char *phase) {
         if (streq(run->verdict, "ok") || streq(run->phase, phase) || has_action(run, phase, "failed"))
                 return run->verdict;
         return came_to_nothing(run, phase) || has_action(run, phase, "skipped") ? "held" : "ok";
-}
-
-/* The last run with this phase; one that came to nothing does not replace a run of this phase alone. */
-static const StatusRun *judge_of(const Status *s, const char *phase) {
-        const StatusRun *last = status_last(s, phase), *own = status_run(s, phase);
-        return own && came_to_nothing(last, phase) ? own : last;
 }
 
 static const json_t *process_of(const Ongoing *ongoing, const char *phase) {
@@ -91,21 +84,20 @@ static json_t *entry_new(const char *phase, const char *verdict, int64_t begin, 
         return entry;
 }
 
-static json_t *running_entry(const char *phase, const json_t *process) {
-        json_t *entry = entry_new(phase, "running", 0, 0);
-        json_object_set(entry, "beginUsec", json_object_get(process, "beginUsec"));
-        json_object_set(entry, "steps", json_object_get(process, "steps"));
-        return entry;
-}
-
 /* The times of its own run, else from its first to its last step in another one. */
 static json_t *phase_entry(const Status *s, int phase, bool failed, const Ongoing *ongoing) {
         const char *name = phase_name(phase);
-        const StatusRun *run = judge_of(s, name), *own = status_run(s, name);
+        const StatusRun *last = status_last(s, name), *own = status_run(s, name);
+        /* one that came to nothing does not replace a run of this phase alone */
+        const StatusRun *run = own && came_to_nothing(last, name) ? own : last;
         const char *verdict = run ? part_verdict(run, name) : failed ? "held" : "not begun";
         verdict = verdict_now(ongoing, phase, *verdict ? verdict : "failed");
-        if (streq(verdict, "running"))
-                return running_entry(name, process_of(ongoing, name));
+        if (streq(verdict, "running")) {
+                const json_t *process = process_of(ongoing, name);
+                return json_pack("{ss ss sO* sO*}", "phase", name, "verdict", verdict, "beginUsec",
+                                 json_object_get(process, "beginUsec"), "steps",
+                                 json_object_get(process, "steps"));
+        }
         int64_t begin = own ? own->begin_usec : 0, end = own ? own->end_usec : 0;
         for (const StatusAction *a = own || !run ? NULL : run->actions; a && a->id; a++)
                 if (a->begin_usec > 0 && streq(a->phase, name)) {
@@ -155,18 +147,11 @@ void phases_put(Status *s, const Ongoing *ongoing) {
 /* ---- what to look at ---- */
 
 /* The unit of a step: its own log has the reason. */
-static const char *unit_of(const char *step) {
-        static const char types[][14] = { "start-unit:", "restart-unit:", "await-unit:", "check-unit:" };
-        for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-                if (startswith(step, types[i]))
-                        return step + strlen(types[i]);
-        return NULL;
-}
-
 static char *next_of_failure(const char *step, const char *code) {
-        const char *unit = unit_of(step);
-        return unit ? xasprintf("journalctl -b -u %s", unit)
-                    : xasprintf("nodestrap explain %s", *code ? code : "EINTERNAL");
+        static const char types[][14] = { "start-unit:", "restart-unit:", "await-unit:", "check-unit:" };
+        return ANY(type, types, ARRAY_SIZE(types), startswith(step, *type))
+                       ? xasprintf("journalctl -b -u %s", strchr(step, ':') + 1)
+                       : xasprintf("nodestrap explain %s", *code ? code : "EINTERNAL");
 }
 
 static char *next_unit(const StatusPhase *phase) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Progress lines → the inits that run, and their steps. A killed one leaves no last line, so this checks
  * that the process exists. */
-#include "report/progress.h"
+#include "report/status.h"
 
 #include "base/json.h"
 #include "base/progress.h"
@@ -55,20 +55,16 @@ void progress_take(const ProgressLine *line, void *userdata) {
         _free_ char *key = xasprintf("%d", line->pid);
         json_t *steps = json_object_get(json_object_get(all, key), "steps");
         if (streq(line->word, "start")) {
-                json_t *process = json_object();
-                json_object_set_new(process, "pid", json_integer(line->pid));
-                json_object_set_new(process, "phases", text_json(line->what));
-                json_object_set_new(process, "beginUsec", json_integer(line->usec));
-                json_object_set_new(process, "steps", json_array());
+                json_t *process =
+                        json_pack("{si so sI s[]}", "pid", line->pid, "phases", text_json(line->what),
+                                  "beginUsec", (json_int_t)line->usec, "steps");
                 json_object_set_new(all, key, process);
         } else if (streq(line->word, "end"))
                 json_object_del(all, key);
-        else if (steps && streq(line->word, "begin")) {
-                json_t *step = json_object();
-                json_object_set_new(step, "id", text_json(line->what));
-                json_object_set_new(step, "beginUsec", json_integer(line->usec));
-                json_array_append_new(steps, step);
-        } else if (steps)
+        else if (steps && streq(line->word, "begin"))
+                json_array_append_new(steps, json_pack("{so sI}", "id", text_json(line->what), "beginUsec",
+                                                       (json_int_t)line->usec));
+        else if (steps)
                 json_array_remove(steps, step_find(steps, line->what));
 }
 

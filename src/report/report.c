@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "base/progress.h"
-#include "base/str.h"
 #include "base/time.h"
 #include "report/event.h"
 #include "report/status.h"
@@ -17,10 +16,8 @@ static bool went_well(const Result *r) {
 }
 
 static const Result *result_of(const Results *r, ActionType type, const char *target) {
-        for (size_t i = 0; i < r->n; i++)
-                if (r->items[i].action->type == type && streq(r->items[i].action->target ?: "", target))
-                        return &r->items[i];
-        return NULL;
+        return FIND(one, r->items, r->n,
+                    one->action->type == type && streq(one->action->target ?: "", target));
 }
 
 const Result *report_result(const Report *report, ActionType type, const char *target) {
@@ -38,11 +35,9 @@ static bool is_tolerated(const Results *r) {
                      *kubelet = result_of(r, ACTION_START_UNIT, "kubelet.service");
         if (!went_well(taint) || !*json_get_text(taint->found, "taint") || !went_well(kubelet))
                 return false;
-        for (size_t i = 0; i < r->n; i++)
-                if (r->items[i].outcome == OUTCOME_FAILED &&
-                    !strv_contains(taint->action->after_any, r->items[i].action->id))
-                        return false;
-        return true;
+        return !ANY(one, r->items, r->n,
+                    one->outcome == OUTCOME_FAILED &&
+                            !strv_contains(taint->action->after_any, one->action->id));
 }
 
 /* If the policy tolerates it but the taint failed, the message has both. */
@@ -68,19 +63,16 @@ static const char *phase_of_error(const char *phases, ExitCode code) {
 static Verdict verdict_make(const Report *report) {
         const Result *failed = report->results ? results_first_failure(report->results) : NULL;
         const Diagnostic *error = diag_first_error(report->diag);
-        Verdict v = { .word = "ok", .code = cause_word(CAUSE_NONE), .exit_code = EXIT_DONE };
+        Cause cause = failed ? failed->cause : error ? error->cause : CAUSE_NONE;
+        Verdict v = { .word = failed || error ? "failed" : "ok", .code = cause_word(cause),
+                      .exit_code = cause_exit_code(cause) };
         if (failed) {
                 v.tolerated = is_tolerated(report->results);
                 v.word = v.tolerated ? "tainted" : "failed";
-                v.code = cause_word(failed->cause);
-                v.exit_code = cause_exit_code(failed->cause);
                 v.step = failed->action->id;
                 v.phase = phase_to_string(failed->action->phase);
                 v.text = failure_text(report->results, failed);
         } else if (error) {
-                v.word = "failed";
-                v.code = cause_word(error->cause);
-                v.exit_code = cause_exit_code(error->cause);
                 v.step = report->step ?: "start";
                 v.phase = phase_of_error(report->phases, v.exit_code);
                 v.text = diagnostic_format(error);
@@ -91,11 +83,6 @@ static Verdict verdict_make(const Report *report) {
 }
 
 /* ---- for people ---- */
-
-static char *console_line(const Verdict *v, const Report *report, double seconds) {
-        return xasprintf("NODESTRAP verdict=%s code=%s step=%s t=%.1fs plan=%s phases=%s", v->word, v->code,
-                         v->step ?: "-", seconds, report->plan ? report->plan->id : "-", report->phases);
-}
 
 static char *last_line(const Verdict *v, const Report *report, double seconds) {
         const Results *r = report->results;
@@ -125,10 +112,8 @@ static void files_write(const Root *root, const char *status, const char *metric
         if (r >= 0)
                 r = root_replace_volatile(root, REPORT_METRICS, metrics, strlen(metrics), 0644);
         if (r < 0)
-                (void)log_line_errno(
-                        LOG_WARNING, r,
-                        REPORT_STATUS
-                        " and metrics.prom beside it are not up to date, as they cannot be written");
+                (void)log_line_errno(LOG_WARNING, r, REPORT_STATUS " and metrics.prom beside it are out of date, "
+                                                                   "because they cannot be written");
 }
 
 void report_tell(const Diag *diag) {
@@ -166,7 +151,9 @@ ExitCode report_write(const Root *root, const Report *given) {
         status_make(root, &report, &v, end_usec, &status);
         _free_ char *text = json_dumps(status.json, JSON_INDENT(1)),
                     *metrics = metrics_make(&status, false);
-        _free_ char *console = console_line(&v, &report, seconds),
+        _free_ char *console = xasprintf("NODESTRAP verdict=%s code=%s step=%s t=%.1fs plan=%s phases=%s",
+                                         v.word, v.code, v.step ?: "-", seconds,
+                                         report.plan ? report.plan->id : "-", report.phases),
                     *last = last_line(&v, &report, seconds);
         /* of the runs so far */
         bool well = status.exit == EXIT_DONE;

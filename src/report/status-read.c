@@ -3,7 +3,6 @@
 #include "report/status.h"
 
 #include "base/json.h"
-#include "base/str.h"
 #include "report/join.h"
 
 #include <errno.h>

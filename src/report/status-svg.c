@@ -2,7 +2,6 @@
  * status.json → rows → SVG, with one time scale. */
 #include "report/status.h"
 
-#include "base/str.h"
 #include "base/time.h"
 
 #define ROW   18                        /* pixels, as all lengths here */
@@ -29,12 +28,8 @@ typedef struct Chart {
 } Chart;
 
 static void chart_done(Chart *c) {
-        for (size_t i = 0; i < c->n; i++) {
-                free(c->rows[i].class);
-                free(c->rows[i].name);
-                free(c->rows[i].title);
-                free(c->rows[i].took);
-        }
+        for (size_t i = 0; i < c->n; i++)
+                FREE_ALL(c->rows[i].class, c->rows[i].name, c->rows[i].title, c->rows[i].took);
         free(c->rows);
         text_done(&c->t);
 }
@@ -48,8 +43,7 @@ static void add_row(Chart *c, bool is_phase, const char *name, const char *outco
         if (begin > 0)
                 text_add(&title, ", began at %s, took %s", since, took);
         text_add(&title, "%s%.*s", *text ? ": " : "", (int)strcspn(text, "\n"), text);
-        c->rows = xrealloc(c->rows, c->n + 1, sizeof *c->rows);
-        c->rows[c->n++] =
+        *APPEND(c->rows, c->n) =
                 (ChartRow){ .class = is_phase ? xstrdup(streq(outcome, "failed") ? "phase failed" : "phase")
                                          : xasprintf("%s%s", outcome,
                                                      startswith(name, "await-") ? " wait" : ""),
@@ -193,10 +187,6 @@ static void add_folded(Chart *c, const char *class, const char *s) {
         }
 }
 
-static const char *color_of(const char *verdict) {
-        return streq(verdict, "ok") ? "good" : streq(verdict, "failed") ? "bad" : "open";
-}
-
 static void add_named(Text *t, const char *before, const char *value) {
         if (*value)
                 text_add(t, "%s%s%s", t->size > 0 ? ", " : "", before, value);
@@ -228,7 +218,7 @@ static void add_legend(Chart *c) {
         static const struct { const char *class, *text; } keys[] = {
                 { "done", "done" }, { "unchanged", "unchanged" }, { "failed", "failed" },
                 { "running", "running" }, { "done wait", "waiting for something" },
-                { "done critical", "kubelet's start waited for it (>)" }, { "none", "grey: skipped" },
+                { "done critical", "kubelet waited for it (>)" }, { "none", "grey: skipped" },
         };
         int x = ROW;
         c->y += ROW + 4;
@@ -250,7 +240,9 @@ static void add_head(Chart *c, const Status *s) {
                                        failed ? " (" : "", failed ? exit : "",
                                        failed ? s->code : "", failed ? ")" : "",
                                        failed && *s->step ? " at " : "", failed ? s->step : "");
-        _free_ char *class = xasprintf("title %s", color_of(s->verdict));
+        _free_ char *class = xasprintf("title %s", streq(s->verdict, "ok")       ? "good"
+                                                   : streq(s->verdict, "failed") ? "bad"
+                                                                                 : "open");
         add_folded(c, class, title);
         if (failed)
                 add_folded(c, streq(s->verdict, "tainted") ? "open" : "bad", s->text);

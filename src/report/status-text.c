@@ -5,7 +5,6 @@
 #include "report/status.h"
 
 #include "apply/apply.h"
-#include "base/str.h"
 #include "base/time.h"
 #include "report/explain.h"
 #include "report/join.h"

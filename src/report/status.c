@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "base/lock.h"
-#include "base/str.h"
 #include "base/time.h"
 #include "report/report.h"
 #include "report/verdict.h"
@@ -24,23 +23,14 @@ const char status_phases[7][19] = {
 /* ---- a run ---- */
 
 static json_t *result_json(const Result *r) {
-        json_t *action = json_object();
-        json_object_set_new(action, "id", text_json(r->action->id));
-        json_object_set_new(action, "phase", json_string(phase_to_string(r->action->phase)));
-        json_object_set_new(action, "outcome", json_string(outcome_to_string(r->outcome)));
-        json_object_set_new(action, "beginUsec", json_integer((json_int_t)r->begin_usec));
-        json_object_set_new(action, "endUsec", json_integer((json_int_t)r->end_usec));
-        json_t *after = json_list(r->action->after), *after_any = json_list(r->action->after_any);
-        json_array_extend(after, after_any);
-        json_decref(after_any);
-        json_object_set_new(action, "after", after);
-        if (r->text)
-                json_object_set_new(action, "text", text_json(r->text));
-        if (r->outcome == OUTCOME_FAILED)
-                json_object_set_new(action, "code", json_string(cause_word(r->cause)));
-        if (r->found)
-                json_object_set(action, "found", r->found);
-        return action;
+        _cleanup_(json_decrefp) json_t *any = json_list(r->action->after_any);
+        json_t *after = json_list(r->action->after);
+        json_array_extend(after, any);
+        return json_pack("{so ss ss sI sI so so* ss* sO*}", "id", text_json(r->action->id), "phase",
+                         phase_to_string(r->action->phase), "outcome", outcome_to_string(r->outcome),
+                         "beginUsec", (json_int_t)r->begin_usec, "endUsec", (json_int_t)r->end_usec, "after",
+                         after, "text", r->text ? text_json(r->text) : NULL, "code",
+                         r->outcome == OUTCOME_FAILED ? cause_word(r->cause) : NULL, "found", r->found);
 }
 
 /* seen: planner and stages may repeat a message. */
@@ -56,42 +46,32 @@ static void diag_put(json_t *list, json_t *seen, const Diag *diag, bool warnings
 }
 
 static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_usec) {
-        json_t *run = json_object(), *actions = json_array(), *warnings = json_array(),
-               *errors = json_array();
-        _cleanup_(json_decrefp) json_t *seen = json_object();
+        json_t *run = json_pack("{so so}", "command", text_json(report->command), "phases",
+                                text_json(report->phases)),
+               *actions = json_array(), *warnings = json_array(), *errors = json_array();
+        _cleanup_(json_decrefp) json_t *seen = json_object(), *rest = NULL;
         _free_ char *when = verdict_time();
 
-        json_object_set_new(run, "command", text_json(report->command));
-        json_object_set_new(run, "phases", text_json(report->phases));
         verdict_put(run, v, report->plan ? report->plan->id : NULL);
-        if (v->phase)
-                json_object_set_new(run, "phase", text_json(v->phase));
-        json_object_set_new(run, "tries", json_integer(report->tries));
-        json_object_set_new(run, "endedAt", json_string(when));
-        json_object_set_new(run, "beginUsec", json_integer((json_int_t)report->begin_usec));
-        json_object_set_new(run, "endUsec", json_integer((json_int_t)end_usec));
-        json_object_set_new(
-                run, "requests",
-                json_pack("{si si}", "imds", (int)report->imds_requests, "ec2", (int)report->ec2_requests));
         for (size_t i = 0; report->results && i < report->results->n; i++)
                 json_array_append_new(actions, result_json(&report->results->items[i]));
         if (report->plan)
                 diag_put(warnings, seen, &report->plan->warnings, true);
         diag_put(warnings, seen, report->diag, true);
         diag_put(errors, seen, report->diag, false);
-        json_object_set_new(run, "errors", errors);
-        json_object_set_new(run, "warnings", warnings);
-        json_object_set_new(run, "actions", actions);
+        rest = json_pack("{ss* si ss sI sI s{si si} so so so}", "phase", v->phase, "tries", (int)report->tries,
+                         "endedAt", when, "beginUsec", (json_int_t)report->begin_usec, "endUsec",
+                         (json_int_t)end_usec, "requests", "imds", (int)report->imds_requests, "ec2",
+                         (int)report->ec2_requests, "errors", errors, "warnings", warnings, "actions", actions);
+        json_object_update(run, rest);
         return run;
 }
 
 /* ---- the boot ---- */
 
 int status_lock(const Root *root) {
-        Diag ignored = {};
-        int r = lock_take(root, RUN_DIR "/status.lock", now_usec() + LOCK_USEC, &ignored);
-        diag_done(&ignored);
-        return r;
+        _cleanup_(diag_done) Diag ignored = {};
+        return lock_take(root, RUN_DIR "/status.lock", now_usec() + LOCK_USEC, &ignored);
 }
 
 static bool phases_have(const char *phases, int phase) {
@@ -187,38 +167,30 @@ static json_t *node_json(const Root *root, const Report *r, const json_t *old) {
         return node;
 }
 
-/* Then a process that fails before its first step does not fail the devices phase. */
-static bool did_devices(const Status *old, const json_t *before) {
-        const StatusRun *devices = before ? status_run(old, "devices") : NULL;
-        return devices && streq(devices->verdict, "ok");
-}
-
-/* The clock may have been set since the kernel started. */
-static char *booted_at(void) {
-        struct timespec since;
-        clock_gettime(CLOCK_BOOTTIME, &since);
-        return time_text(time(NULL) - since.tv_sec);
-}
-
 void status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec, Status *ret) {
         static const char copied[][8] = { "verdict", "code", "exit", "step", "text", "planId", "phase" };
-        _free_ char *boot_id = NULL, *booted = booted_at();
+        struct timespec since;
+        clock_gettime(CLOCK_BOOTTIME, &since);
+        /* the clock may have been set since the kernel started */
+        _free_ char *boot_id = NULL, *booted = time_text(time(NULL) - since.tv_sec);
         _cleanup_(status_done) Status old = {}, parts = {};
         (void)!root_boot_id(root, &boot_id);
         bool same = status_read(root, &old) >= 0 && streq(old.boot_id, boot_id ?: "");
         const json_t *before = same ? old.json : NULL;
-        json_t *status = json_object(), *runs = runs_kept(before, report->phases);
+        json_t *status = json_pack("{ss so ss so}", "version", status_version, "bootId",
+                                   text_json(boot_id ?: ""), "bootedAt", booted, "node",
+                                   node_json(root, report, before)),
+               *runs = runs_kept(before, report->phases);
         json_t *run = run_json(report, v, end_usec);
-        if (!report->results && v->phase && streq(report->phases, "devices,run") && did_devices(&old, before))
+        const StatusRun *devices = before ? status_run(&old, "devices") : NULL;
+        /* a process that fails before its first step does not fail a devices phase that was ok */
+        if (!report->results && v->phase && streq(report->phases, "devices,run") && devices &&
+            streq(devices->verdict, "ok"))
                 json_object_set_new(run, "phase", json_string("run"));
         json_object_set_new(runs, report->phases, run);
         status_take(&parts, json_pack("{sO}", "runs", runs));
         json_t *overall = json_object_get(runs, overall_find(&parts, report->phases));
 
-        json_object_set_new(status, "version", json_string(status_version));
-        json_object_set_new(status, "bootId", text_json(boot_id ?: ""));
-        json_object_set_new(status, "bootedAt", json_string(booted));
-        json_object_set_new(status, "node", node_json(root, report, before));
         for (size_t i = 0; i < ARRAY_SIZE(copied); i++)
                 json_object_set(status, copied[i], json_object_get(overall, copied[i]));
         found_put(status, &parts);

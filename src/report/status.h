@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* status.json: the runs of this boot, for people and programs. */
+#include "base/error.h"
 #include "base/paths.h"
 #include "base/root.h"
 #include "base/str.h"
@@ -171,3 +172,37 @@ _must_check_ _nonnull_ int64_t critical_share(const Status *s, const char *part)
 _must_check_ _nonnull_ int64_t critical_end(const Status *s);
 /* -1 becomes "". */
 _malloc_ char *number_or_none(int64_t n);
+
+/* ---- progress.c: lines of base/progress.h ---- */
+
+typedef struct ProgressLine {
+        int64_t usec;
+        int pid;
+        const char *word, *what;        /* point into the text */
+} ProgressLine;
+/* Passes each well-formed line of text to f, and writes NULs into the text. Returns the size of the whole
+ * lines. */
+_nonnull(1, 2) size_t progress_parse(char *text, void (*f)(const ProgressLine *line, void *userdata),
+                                     void *userdata);
+/* userdata: a JSON object with the processes that have not ended, by pid. */
+_nonnull_ void progress_take(const ProgressLine *line, void *userdata);
+/* A current step of the process, or NULL. */
+_nonnull(2) const json_t *progress_step(const json_t *process, const char *id);
+/* Each init that runs now, with its current steps: [{"pid", "phases", "beginUsec", "steps": [{"id",
+ * "beginUsec"}]}]. A new reference. */
+_nonnull_ json_t *progress_read(const Root *root);
+
+/* ---- outlook.c: what `nodestrap wait` can still expect ---- */
+
+/* Does init run now, or will a unit of this boot run it? */
+_must_check_ _nonnull_ bool outlook_has_init(const Root *root);
+struct JoinOutcome;
+/* true: init has failed and will not run again in this boot, so kubelet does not start. Replaces cause and
+ * text of ret. */
+_must_check_ _nonnull_ bool outlook_is_lost(const Root *root, struct JoinOutcome *ret);
+_nonnull_ void ongoing_done(Ongoing *ongoing);
+/* status.json and current work. If no init has ended: empty on the machine itself or with any, else -ENOENT.
+ * Errors have a diagnostic. */
+_must_check_ _nonnull_ int status_now(const Root *root, bool any, Status *ret, Diag *diag);
+/* The exit code of init: a tainted node is ok. EXIT_UNFINISHED: no verdict yet. */
+_must_check_ _nonnull_ ExitCode status_exit(const Status *s);

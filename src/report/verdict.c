@@ -31,19 +31,10 @@ char *verdict_time(void) {
 }
 
 void verdict_put(json_t *object, const Verdict *v, const char *plan_id) {
-        json_object_set_new(object, "verdict", json_string(v->word));
-        json_object_set_new(object, "code", json_string(v->code));
-        json_object_set_new(object, "exit", json_integer(v->exit_code));
-        json_object_set_new(object, "step", text_json(v->step));
-        json_object_set_new(object, "text", text_json(v->text));
-        json_object_set_new(object, "planId", text_json(plan_id));
-}
-
-/* The unit of the image under which journalctl -u shows the entry, too: journalctl(1) accepts what root says
- * about a unit. Log collectors of EKS read these two (github.com/awslabs/amazon-eks-ami,
- * log-collector-script/linux/eks-log-collector.sh:get_nodeadm_info). */
-static const char *replaced_unit(const char *phases) {
-        return streq(phases, "config") ? "nodeadm-config.service" : "nodeadm-run.service";
+        _cleanup_(json_decrefp) json_t *part = json_pack(
+                "{ss ss si so so so}", "verdict", v->word, "code", v->code, "exit", (int)v->exit_code, "step",
+                text_json(v->step), "text", text_json(v->text), "planId", text_json(plan_id));
+        json_object_update(object, part);
 }
 
 void verdict_record(const Verdict *v, const char *phases, const char *plan_id, double seconds,
@@ -63,7 +54,10 @@ void verdict_record(const Verdict *v, const char *phases, const char *plan_id, d
                 xasprintf("NODESTRAP_PHASES=%s", phases),
                 xasprintf("NODESTRAP_SECONDS=%.3f", seconds),
                 xasprintf("NODESTRAP_PLAN=%s", plan_id),
-                xasprintf("OBJECT_SYSTEMD_UNIT=%s", replaced_unit(phases)),
+                /* The unit of the image under which journalctl -u shows the entry, too: journalctl(1) accepts
+                 * what root says about a unit. Log collectors of EKS read these two (github.com/awslabs/
+                 * amazon-eks-ami, log-collector-script/linux/eks-log-collector.sh:get_nodeadm_info). */
+                xasprintf("OBJECT_SYSTEMD_UNIT=nodeadm-%s.service", streq(phases, "config") ? "config" : "run"),
         };
         struct iovec parts[ARRAY_SIZE(fields)];
         for (size_t i = 0; i < ARRAY_SIZE(fields); i++)

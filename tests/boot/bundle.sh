@@ -67,7 +67,7 @@ try "and that of the second" sh -c "journalctl --unit=nodeadm-run --since -10d |
 hang() { printf '#!/bin/sh\nexec sleep 1000\n' >/run/hangs && chmod +x /run/hangs && mount --bind /run/hangs "$(readlink -f "$(command -v nvidia-smi)")"; }
 try "a program that hangs" hang
 try "does not keep the bundle" take
-try "it is killed, and that is told" in_errors 'nvidia/query.txt: nvidia-smi gave no answer in time and was killed'
+try "it is killed, and that is told" in_errors 'nvidia/query.txt: nvidia-smi timed out and was killed'
 try "the others are there" has containerd/images.txt REF
 try "still no secret" no_canary
 

@@ -50,7 +50,7 @@ try "containerd has its variables and those of all" gets containerd
 try "so has kubelet" gets kubelet
 try "the reports are for root and who may read the journal" is "$(stat -c '%a %U %G' /run/nodestrap/{status,joined}.json | sort -u)" "640 root systemd-journal"
 try "what units were started with, by digest, is for root" is "$(stat -c %a /run/nodestrap/started/{containerd,kubelet}.service | sort -u)" 600
-try "who may not is told who may" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups nodestrap status 2>&1 | grep -F 'sudo nodestrap status, or be of the group systemd-journal'"
+try "who may not is told who may" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups nodestrap status 2>&1 | grep -F 'is for root and the group systemd-journal: run sudo nodestrap status'"
 try "who may can" setpriv --reuid 65534 --regid 65534 --groups systemd-journal nodestrap status
 # Or a search that looks at nothing would find nothing.
 control() {

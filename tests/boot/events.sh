@@ -14,7 +14,7 @@ waiting() { find /run/nodestrap/events -type f | sort | xargs cat | python3 -c '
 d, t = json.JSONDecoder(), sys.stdin.read()
 while t:
     n, end = d.raw_decode(t)
-    print(n["reason"], n["message"].removesuffix(" (nodestrap status, on the node, tells all)"))
+    print(n["reason"], n["message"].removesuffix(" (on the node, run nodestrap status)"))
     t = t[end:]'; }
 failed_units() { systemctl list-units --failed --plain --no-legend | awk '{ print $1 }' | sort | xargs; }
 try "the devices phase and the run phase failed, and nothing else" is "$(failed_units)" "nodestrap-devices.service nodestrap-run.service"
@@ -42,7 +42,7 @@ printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {instance: {s
 rm /etc/eks/nodeadm.d/50-spec.yaml
 # shellcheck disable=SC2046 # sources are words
 try "an init by hand that ends well" nodestrap init --skip config $(sources)
-try "is told, too" is "$(waiting)" "NodestrapRecovered ESYSCTL at set-sysctl:net.ipv4.no_such_setting has passed: all that nodestrap had to do is done"
+try "is told, too" is "$(waiting)" "NodestrapRecovered ESYSCTL at set-sysctl:net.ipv4.no_such_setting has passed: nodestrap has done everything"
 try "the sender is started again" eventually active nodestrap-event
 
 # Each further try ends at once

@@ -7,7 +7,7 @@
 # tree: enabled gpu api failure_hook
 # console: nodestrap.*failure-policy: the machine reboots now, once; systemctl stop nodestrap-power keeps it up
 # console: failurePolicy: reboot
-# console: the machine stays as it is: this instance has had its only one
+# console: the machine stays as it is: this instance has had its one reboot
 # A fabric that never comes. failurePolicy: reboot starts the machine again, once, and then holds; poweroff ends it later, unless something
 # speaks against that. The poweroff.target of systemd is another one here, which only says that it was reached.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
@@ -28,7 +28,7 @@ try "the machine was started twice" is "$(grep -c ^power-on /var/lib/power-on)" 
 try "kubelet never started" never_started
 try "the ledger has the instance" grep -xE 'i-[0-9a-f]+' $LEDGER
 try "the second boot has failed as the first one" is "$(value verdict) $(value code) $(property nodestrap-run ActiveState)" "failed EFABRIC failed"
-try "its warning is on record" grep -F "has had its only one ($LEDGER)" /run/nodestrap/status.json
+try "its warning is on record" grep -F "has had its one reboot ($LEDGER)" /run/nodestrap/status.json
 try "nothing is asked for" absent $ASKED
 try "the unit that would reboot was skipped" is "$(property nodestrap-power ConditionResult)" no
 try "nodestrap-failed.target is reached" active nodestrap-failed.target
@@ -37,7 +37,7 @@ try "no ordering cycle was broken" no_cycle
 # shellcheck disable=SC2046
 nodestrap plan $(sources) >out/plan 2>&1
 try "a plan says what a failure comes to" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'no taint; hardware failure reboots once'"
-try "and that this instance has had it" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'no reboot after a hardware failure: this instance has had its only one'"
+try "and that this instance has had it" sh -c "tr -s ' \n' ' ' <out/plan | grep -F 'no reboot after a hardware failure: this instance has had its one reboot'"
 
 echo junk >$LEDGER
 try "a run fails with a ledger that is damaged" run_fails

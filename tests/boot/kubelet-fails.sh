@@ -46,7 +46,7 @@ try "nor is it in the status" no grep -E 'tulip|staple' out/escapes out/long /ru
 says '/bin/sh -c "systemd-notify --ready; exec /usr/bin/kubelet $NODEADM_KUBELET_ARGS"'
 try "a kubelet that ends later lets the run phase end" init later || cat out/later
 nodestrap wait --timeout 5m >out/wait 2>&1
-try "the wait for the node says why, and does not wait for its time" last_line wait "^nodestrap: failed \\(50 EKUBELET\\) at join: kubelet.service is .*and says $reason; journalctl -u kubelet tells more .*; the NodeConfig says spec.kubelet.config.maxPods$"
+try "the wait for the node says why, and does not wait for its time" last_line wait "^nodestrap: failed \\(50 EKUBELET\\) at join: kubelet.service is .*and says $reason; see journalctl -u kubelet .*; the NodeConfig says spec.kubelet.config.maxPods$"
 
 systemctl stop kubelet; systemctl reset-failed kubelet; nodestrap wait --timeout 10 >out/stopped 2>&1
 try "one that you have stopped since has not ended by itself" no grep EKUBELET out/stopped

@@ -42,7 +42,7 @@ if [ -n "${OWN_MOUNTS-}" ]; then
         ok 'a read-only /run' same_word "$code" 40
         ok 'a read-only /run: nothing is begun' unchanged
         ok 'a read-only /run: the last line says what it is for' says_last '(40 EFILE) at detect: /run/nodestrap/lock cannot be made: Read-only file system. The lock and the status'
-        ok 'a read-only /run: one warning that the status is old' same_word "$(grep -c 'status.json and metrics.prom beside it are not up to date' "$tmp/err")" 1
+        ok 'a read-only /run: one warning that the status is old' same_word "$(grep -c 'status.json and metrics.prom beside it are out of date' "$tmp/err")" 1
         umount "$root/run"
 else
         skip 'read-only and full file systems' 'no mount namespaces here'

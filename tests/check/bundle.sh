@@ -61,10 +61,10 @@ no_secret() { python3 "$tmp/secrets.py" "$tmp/secrets" "$tmp/x" "${1:-20}"; }
 ok 'a machine where nodestrap never ran' bundle
 ok 'what is in it can be unpacked' unpack
 ok 'and says so' tells about.txt 'nodestrap init has not run since this machine booted'
-ok 'what is missing is told' tells errors.txt 'status.json: /run/nodestrap/status.json is not there'
+ok 'what is missing is told' tells errors.txt 'status.json: /run/nodestrap/status.json is missing'
 ok 'the machine is told' has machine/pci.txt
 ok 'with its disks, by model and serial' tells machine/block.txt 'device/model=Amazon EC2 NVMe Instance Storage'
-ok 'status alone still fails there' eval '! "$nodestrap" status --root "$root" 2>"$tmp/err" && says "there is no /run/nodestrap/status.json below $root"'
+ok 'status alone still fails there' eval '! "$nodestrap" status --root "$root" 2>"$tmp/err" && says "/run/nodestrap/status.json below $root is missing"'
 
 # ---- secrets everywhere ----
 cat >"$tmp/secrets" <<'END'
@@ -224,9 +224,9 @@ rm "$root/run/nodestrap/facts.json"
 echo '{"broken' >"$root/etc/kubernetes/kubelet/config.json"
 echo 'broken = [' >"$root/etc/containerd/config.toml"
 ok 'with files that cannot be parsed' eval 'bundle && unpack'
-ok 'one of them for root alone' tells errors.txt '/etc/containerd/base-runtime-spec.json is for root alone, and nothing tells what in it is secret; left out'
+ok 'one of them for root alone' tells errors.txt '/etc/containerd/base-runtime-spec.json is for root only, and its secrets are not known; left out'
 ok 'they are left out' test ! -e "$tmp/x/files/etc/kubernetes/kubelet/config.json" -a ! -e "$tmp/x/files/etc/containerd/config.toml"
-ok 'which is told' tells errors.txt 'config.json cannot be parsed, and might hold secrets anywhere'
+ok 'which is told' tells errors.txt 'config.json cannot be parsed, so its secrets are not known'
 for f in status.json joined.json facts.json; do echo '[' >"$root/run/nodestrap/$f"; done
 echo '{"files": [1, {"path": 3}, {"path": "/../../etc/passwd"}, {"path": "/etc/eks"}]}' >"$root/var/lib/nodestrap/manifest.json"
 ok 'with reports that are damaged' eval 'bundle && unpack'
@@ -309,7 +309,7 @@ ok 'and nothing is told of it' eval '! tells errors.txt nvidia-imex.log >/dev/nu
 if [ "${NODESTRAP_LONG-}" = 1 ]; then
         printf '#!/bin/sh\nexec sleep 1000\n' >"$tmp/bin/journalctl"
         ok 'programs that hang' eval 'bundle && unpack'
-        ok 'are killed, and told' tells errors.txt 'journal/kernel.txt: journalctl was not asked: the others took all the time'
+        ok 'are killed, and told' tells errors.txt 'journal/kernel.txt: journalctl did not run: no time left'
 fi
 printf '#!/bin/sh\nhead -c 20000000 /dev/zero | tr "\\0" x\nprintf flag-PASS\n' >"$tmp/bin/journalctl"
 ok 'a log that never ends' eval 'bundle && unpack'

@@ -100,7 +100,7 @@ requests damaged 'file too short'
 storage other 'undefined symbol: FIRST'
 requests other 'undefined symbol: FIRST'
 old() { instead "$fakes/libcurl-old.so.1" "$@"; }
-ok 'an old libcurl' says_last 60 EAPIROUTE join 'libcurl.so.4, *: it takes no certificate authority from memory (An unknown option was passed in to libcurl); install libcurl-minimal *7.77 or later' \
+ok 'an old libcurl' says_last 60 EAPIROUTE join 'libcurl.so.4, *: it does not accept a certificate authority from memory (An unknown option was passed in to libcurl); install libcurl-minimal *7.77 or later' \
         old libcurl.so.4 "${waits[@]}"
 
 # ---- libcurl-minimal ----

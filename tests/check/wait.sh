@@ -131,14 +131,14 @@ ok "one request is enough for that" eval '[ "$(wc -l <"$d/log")" = 1 ]'
 of short
 ok "a wait that is shorter than a look is no success, though the Node is Ready" exits 60
 of network
-ok "NotReady for want of a network" fails ENOTREADY "Node $node is registered with cluster training and not Ready: KubeletNotReady: container runtime network not ready"
-ok "and whose work that is" ends "the pod aws-node: kubectl -n kube-system get pods -o wide --field-selector spec.nodeName=$node"
+ok "NotReady for want of a network" fails ENOTREADY "Node $node is registered with cluster training, but not Ready: KubeletNotReady: container runtime network not ready"
+ok "and whose work that is" ends "which the pod aws-node installs, is not up: kubectl -n kube-system get pods -o wide --field-selector spec.nodeName=$node"
 ok "it is recorded that it has registered" recorded 'j["registeredUsec"] > 0 and j["readyUsec"] is None and j["code"] == "ENOTREADY" and j["exit"] == 60'
 ok "in the metrics too" eval 'metric "joined.verdict=\"failed\",code=\"ENOTREADY\". 0$" && metric "registered_seconds [0-9.]+$" && ! metric ready_seconds'
 of error-404
-ok "something that is no API server" ends "answers HTTP 404 (the mock says no), as no API server does: is spec.cluster.apiServerEndpoint right?"
+ok "something that is no API server" ends "answers HTTP 404 (the mock says no), unlike an API server: is spec.cluster.apiServerEndpoint right?"
 of hang
-ok "no answer" eval 'fails EAPISILENT https:// && ends "is reached and does not answer, for "'
+ok "no answer" eval 'fails EAPISILENT https:// && ends "accepts a connection but does not answer within "'
 of no-handshake
 ok "not even to TLS" fails EAPISILENT https://
 of reset
@@ -146,36 +146,36 @@ ok "a connection that is reset" eval 'fails EAPIERROR "the connection to https:/
 of closed
 ok "an answer that breaks off" fails EAPIERROR "the connection to https://"
 of garbage
-ok "no HTTP" eval 'fails EAPIERROR "the connection to https://" && ends "what answers there is no API server"'
+ok "no HTTP" eval 'fails EAPIERROR "the connection to https://" && ends "the server there is not an API server"'
 of rubbish
-ok "a watch that sends no events" eval 'fails EAPIERROR https:// && ends "something that is no event"'
+ok "a watch that sends no events" eval 'fails EAPIERROR https:// && ends ": a line is not an event"'
 of expired
-ok "a certificate that has expired" fails EAPICERT "the certificate of 127.0.0.1 has expired, and the clocks agree about the time"
+ok "a certificate that has expired" fails EAPICERT "the certificate of 127.0.0.1 has expired, and the clocks agree"
 of skewed
-ok "a certificate of the future: the clock" fails ECLOCK "the certificate of 127.0.0.1 is not valid yet at the time that this machine believes it is: this machine's clock says 20"
-ok "by how much" ends "ours is 11 days behind; look at chronyc tracking"
+ok "a certificate of the future: the clock" fails ECLOCK "the certificate of 127.0.0.1 is not valid yet by the clock of this machine: the clock of this machine says 20"
+ok "by how much" ends "ours is 11 days behind; check chronyc tracking"
 ok "nothing secret was sent to who is not known" eval 'saw " HEAD / 401 none$" && ! saw " GET "'
 of other-name
-ok "another name" fails EAPICERT "127.0.0.1 shows a certificate for other names than its own ("
+ok "another name" fails EAPICERT "127.0.0.1 shows a certificate for other names ("
 of plain
 ok "no TLS" fails EAPICERT "no TLS 1.2 or later with https://"
 of full
-ok "no answer to a connection" eval 'fails EAPIROUTE https:// && ends "does not answer when a connection is opened, for " && ends "security group"'
+ok "no answer to a connection" eval 'fails EAPIROUTE https:// && ends "does not accept a connection within " && ends "security group"'
 of name
 ok "a name that does not resolve" fails EAPINAME "the name of the API server, kube.invalid, does not resolve (Could not resolve host: kube.invalid)"
 of refused
-ok "a port where nobody listens" fails EAPIROUTE "https://127.0.0.1:9 refuses the connection, nothing listens there"
+ok "a port where nobody listens" fails EAPIROUTE "https://127.0.0.1:9 refuses the connection: is "
 of no-route
-if [ -e "$d/rc" ]; then ok "no route" eval 'fails EAPIROUTE "there is no route to https://192.0.2.1 (Network is unreachable)"'
+if [ -e "$d/rc" ]; then ok "no route" eval 'fails EAPIROUTE "no route to https://192.0.2.1 (Network is unreachable)"'
 else count=$((count + 1)); echo "ok $count - no route # SKIP no network namespaces here"; fi
 of proxy-refused
-ok "a proxy that is not there" fails EAPIPROXY "the proxy that HTTPS_PROXY names does not lead to kube.invalid: Failed to connect to 127.0.0.1"
+ok "a proxy that is not there" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.invalid: Failed to connect to 127.0.0.1"
 of proxy-name
-ok "a proxy whose name does not resolve" fails EAPIPROXY "the proxy that HTTPS_PROXY names does not lead to kube.invalid: "
+ok "a proxy whose name does not resolve" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.invalid: "
 of proxy-malformed
-ok "a proxy that is none" fails EAPIPROXY "the proxy that HTTPS_PROXY names does not lead to kube.invalid: "
+ok "a proxy that is none" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.invalid: "
 of proxy-forbids
-ok "a proxy that wants to know who asks" fails EAPIPROXY "the proxy that HTTPS_PROXY names does not lead to kube.test: it answers HTTP 407; let it, or put kube.test into NO_PROXY"
+ok "a proxy that wants to know who asks" fails EAPIPROXY "the proxy of HTTPS_PROXY does not lead to kube.test: it answers HTTP 407; allow it there, or add kube.test to NO_PROXY"
 of proxy-passed-by
 ok "NO_PROXY passes it by" eval 'fails EAPINAME "the name of the API server, kube.invalid" && [ ! -e "$d/log" ]'
 of no-credentials
@@ -243,21 +243,21 @@ ok "our own plugin in the kubeconfig" exits 0
 variant data "s|certificate-authority: .*|certificate-authority-data: $(base64 -w0 "$tmp/pki/ca.crt")|"
 ok "the CA inside of the kubeconfig" exits 0
 variant yaml 's/^users:/users: [/'
-ok "a kubeconfig that is no YAML" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig cannot be read as YAML"
+ok "a kubeconfig that is no YAML" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig cannot be read: not YAML"
 variant plugin '/exec:/,/args:/d'
-ok "a kubeconfig without a plugin" fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig that says how to get a token for the cluster"
+ok "a kubeconfig without a plugin" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig is missing, or does not say how to get a token for the cluster"
 joins outpost; mv "$d/root/var/lib/kubelet/kubeconfig" "$d/root/var/lib/kubelet/bootstrap-kubeconfig"; wait_for --timeout 60s
 ok "on Outposts the other file counts" exits 0
 fresh nothing; mkdir "$d/root"; wait_for
-ok "where init has not run" fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig that says how to get a token for the cluster: nodestrap init, which writes it, has not run on this machine; nodestrap status tells"
+ok "where init has not run" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig is missing, or does not say how to get a token for the cluster: nodestrap init, which writes it, has not run on this machine; run nodestrap status"
 for broken in missing garbage; do
         joins "ca-$broken"; rm "$d/root/etc/kubernetes/pki/ca.crt"
         [ $broken = missing ] || echo no certificate >"$d/root/etc/kubernetes/pki/ca.crt"
         wait_for
-        ok "a CA file that is $broken" fails EAPICERT "/etc/kubernetes/pki/ca.crt, by which the API server would be known, "
+        ok "a CA file that is $broken" fails EAPICERT "/etc/kubernetes/pki/ca.crt, the CA of the API server: "
 done
 of ca-damaged
-ok "or damaged" fails EAPICERT "/etc/kubernetes/pki/ca.crt holds no certificate that can be read"
+ok "or damaged" fails EAPICERT "/etc/kubernetes/pki/ca.crt has no readable certificate"
 
 # ---- an init that failed ----
 # status VERDICT [BOOT]: what an init of this boot left
@@ -266,7 +266,7 @@ status() {
         printf '{"version": "1", "bootId": "%s", "verdict": "%s", "code": "EFABRIC", "exit": 33, "step": "wait-fabric:gpus", "text": "2 of 8 GPUs\\nlast word", "runs": {}}' \
                 "${2-$(cat "$d/root/proc/sys/kernel/random/boot_id")}" "$1" >"$d/root/run/nodestrap/status.json"
 }
-held() { fails EINIT "kubelet is not started, because nodestrap init has failed (33 EFABRIC at wait-fabric:gpus): 2 of 8 GPUs; when that is mended, run nodestrap init"; }
+held() { fails EINIT "kubelet is not started, because nodestrap init has failed (33 EFABRIC at wait-fabric:gpus): 2 of 8 GPUs; after the repair, run nodestrap init"; }
 joins held; status failed; wait_for --timeout 60s
 ok "init has failed, and kubelet is not started: its sentence" held
 ok "without a request, nor a wait" eval 'recorded "j[\"requests\"] == 0 and j[\"code\"] == \"EINIT\""'
@@ -297,12 +297,12 @@ ok "a kubeconfig that an init is about to write is waited for" exits 0
 fresh unwritten; mkdir -p "$d/root/run/nodestrap"; mkfifo "$d/held" "$d/told" "$d/end"
 flock "$d/root/run/nodestrap/lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/held" "$d/end" & read -r _ <"$d/held"
 wait_for --timeout 300ms; echo >"$d/end"
-ok "until the deadline" eval 'fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig" && ends "; an init is still running"'
+ok "until the deadline" eval 'fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig is missing" && ends "; an init is still running"'
 
 of system-ca
 if [ -e "$d/rc" ]; then
         ok "control: curl trusts the system's CA" in_system curl -sS -o /dev/null "https://$system"
-        ok "only the cluster's CA counts" fails EAPICERT "127.0.0.1 shows a certificate that the cluster's CA"
+        ok "only the cluster's CA counts" fails EAPICERT "127.0.0.1 shows a certificate that the cluster CA"
 else count=$((count + 1)); echo "ok $count - only the cluster's CA counts # SKIP no mount namespaces or curl here"; fi
 
 # ---- the rest ----
@@ -310,7 +310,7 @@ fresh stopped; kube --play registered; machine "https://$kube"
 mkfifo "$d/told"; "$nodestrap" wait --root "$d/root" 2>"$d/told" >"$d/out" & pid=$!
 while read -r line; do echo "$line" >>"$d/err"; case $line in *ENOTREADY*) kill -TERM $pid;; esac; done <"$d/told"
 wait $pid; echo $? >"$d/rc"
-ok "SIGTERM ends it with a report" eval 'exits 1 && ends "nodestrap: failed (1 EINTERRUPTED) at join: Node $node is registered" && ends "ended by SIGTERM"'
+ok "SIGTERM ends it with a report" eval 'exits 1 && ends "nodestrap: failed (1 EINTERRUPTED) at join: Node $node is registered" && ends "SIGTERM ended the wait"'
 ok "that is recorded" recorded 'j["code"] == "EINTERRUPTED" and j["registeredUsec"] > 0'
 joins read-only; mkdir "$d/root/run/nodestrap"; mkdir "$d/root/run/nodestrap/joined.json"; wait_for --timeout 60s
 ok "what cannot be recorded is no failure" eval 'exits 0 && tells "/run/nodestrap/joined.json"'

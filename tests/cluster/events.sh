@@ -42,7 +42,7 @@ try "it is a warning" has NodestrapFailed .type Warning
 try "of this program" has NodestrapFailed .source "{\"component\":\"nodestrap\",\"host\":\"$NODE\"}"
 message() { event NodestrapFailed .message; }
 says() { grep -qE -- "$1" <<<"$(message)" || { message; return 1; }; }
-try "it says code, step, sentence and what becomes of the node" says '^EFACTS at detect: .*/proc/meminfo.*; kubelet was not started \(nodestrap status, on the node, tells all\)$'
+try "it says code, step, sentence and what becomes of the node" says '^EFACTS at detect: .*/proc/meminfo.*; kubelet was not started \(on the node, run nodestrap status\)$'
 try "kubectl get events shows it" grep -E "Warning +NodestrapFailed +node/$NODE +EFACTS at detect" <(kubectl get events)
 try "the node may read none" grep -q 'cannot get resource "events"' <(as_node get event "$(event NodestrapFailed .metadata.name)" 2>&1)
 try "nothing to tell is no failure" send
@@ -63,7 +63,7 @@ well; try "mended by hand" init --skip config
 try "that is told, too" send
 try "once" is "$(told NodestrapRecovered)" 1
 try "and is no warning" has NodestrapRecovered .type Normal
-try "it says of what" has NodestrapRecovered .message "EFACTS at detect has passed: all that nodestrap had to do is done"
+try "it says of what" has NodestrapRecovered .message "EFACTS at detect has passed: nodestrap has done everything"
 try "another run" init --skip config
 try "is nothing to tell" is "$(waiting)" 0
 
@@ -120,7 +120,7 @@ away "cut off" EAPIERROR "front_says close" "front_says pass"
 # Two attempts to make it and one to count it are three requests: none is a success without an answer.
 away "there, not there, and cut off" EAPIERROR "front_says status=409/404/cut" "front_says pass"
 away "there and not there" EAPIERROR "front_says status=409/404/409/404" "front_says pass"
-try "there and not there: so it is said" grep -qE 'https://.* says that Event nodestrap-[0-9a-f]+ exists, and that it does not$' sent
+try "there and not there: so it is said" grep -qE 'https://.* says that Event nodestrap-[0-9a-f]+ exists, and then that it does not$' sent
 away "503" EAPIERROR "front_says status=503" "front_says pass"
 try "503: so is its message" grep -q 'answers HTTP 503 (the front says no): the API server is overloaded' sent
 away "429" EAPIERROR "front_says status=429,retry-after=1" "front_says pass"

@@ -29,12 +29,12 @@ until_told() {
         done; told "$1" "$2"
 }
 # The server's time is without its fraction, and a second may begin between its answer and the look at the clock.
-an_hour() { tail -n 1 "$1/err" | grep -E "ours is (3599|360[01]) s $1; look at chronyc tracking"; }
+an_hour() { tail -n 1 "$1/err" | grep -E "ours is (3599|360[01]) s $1; check chronyc tracking"; }
 # Tokens of one second are one, and what the API server has heard of it it remembers.
 next_second() { local now=$EPOCHSECONDS; while [ "$EPOCHSECONDS" = "$now" ]; do sleep 0.02; done; }
 # learns DIR CODE: a wait there, which is ended once it knows that; named DIR CODE TEXT: so it said
 learns() { begin "$1" --timeout 2m; until_told "$1" "Not yet ($2): " >/dev/null; pkill -TERM -P "${waits[$1]}"; end "$1"; next_second; }
-named() { told "$1" "Not yet ($2): $3" && says "$1" "; the wait was ended by SIGTERM after "; }
+named() { told "$1" "Not yet ($2): $3" && says "$1" "; SIGTERM ended the wait after "; }
 restart_authenticator() { authenticator_stop; authenticator_start "$@"; }
 restart_aws() { aws_stop; aws_start "$@"; next_second; }
 
@@ -70,21 +70,21 @@ clock=-15d begin far-behind --timeout 40s
 end absent name cluster ca behind ahead far-behind
 try "no Node" fails absent ENOTREGISTERED "cluster training has no Node $NODE: kubelet has not registered it"
 try "one request is enough for that" says absent '(1 request in '
-try "another Node's name" fails name EFORBIDDEN "the API server knows this node's role and does not let it see Node ip-10-0-2-99.us-west-2.compute.internal: 403 Forbidden (nodes \"ip-10-0-2-99"
-try "by whom the API server takes it for" says name "; the cluster takes this node for $NODE: the name that kubelet registers with (--hostname-override, in /etc/eks/kubelet/environment) must be that one"
-try "a token for another cluster is a 401 like any" fails cluster ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized; it never says why): another has no access entry"
-try "and that is named as well" says cluster "if it has one, another is not the cluster's name, which the token is made for (spec.cluster.name), or not that of the cluster at $API"
-try "the CA of another cluster" fails ca EAPICERT "10.0.2.100 shows a certificate that the cluster's CA in /etc/kubernetes/pki/ca.crt has not signed ("
-try "a clock that is an hour behind" eval 'fails behind ECLOCK "the API server does not take this node'\''s token (401): this machine'\''s clock says 20" && an_hour behind'
-try "or ahead" eval 'fails ahead ECLOCK "the API server does not take this node'\''s token (401): this machine'\''s clock says 20" && an_hour ahead'
-try "so far behind that the certificate is not valid yet" eval 'fails far-behind ECLOCK "the certificate of 10.0.2.100 is not valid yet at the time that this machine believes it is" && says far-behind "ours is 15 days behind"'
+try "another Node's name" fails name EFORBIDDEN "the API server knows the role of this node, but does not let it see Node ip-10-0-2-99.us-west-2.compute.internal: 403 Forbidden (nodes \"ip-10-0-2-99"
+try "by whom the API server takes it for" says name "; the cluster takes this node for $NODE: kubelet must register with that name (--hostname-override, in /etc/eks/kubelet/environment)"
+try "a token for another cluster is a 401 like any" fails cluster ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized): another has neither an access entry"
+try "and that is named as well" says cluster "the token may be for another cluster: another must be the name (spec.cluster.name) of the cluster at $API"
+try "the CA of another cluster" fails ca EAPICERT "10.0.2.100 shows a certificate that the cluster CA in /etc/kubernetes/pki/ca.crt has not signed ("
+try "a clock that is an hour behind" eval 'fails behind ECLOCK "the API server refuses the token of this node (401): the clock of this machine says 20" && an_hour behind'
+try "or ahead" eval 'fails ahead ECLOCK "the API server refuses the token of this node (401): the clock of this machine says 20" && an_hour ahead'
+try "so far behind that the certificate is not valid yet" eval 'fails far-behind ECLOCK "the certificate of 10.0.2.100 is not valid yet by the clock of this machine" && says far-behind "ours is 15 days behind"'
 
 # ---- or not, or to another one ----
 restart_authenticator unmapped; learns unmapped ENOTMAPPED
-try "a role that is mapped to nobody" named unmapped ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized; it never says why): training has no access entry and no line in aws-auth for arn:aws:iam::$ACCOUNT:role/$ROLE"
+try "a role that is mapped to nobody" named unmapped ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized): training has neither an access entry nor a line in aws-auth for arn:aws:iam::$ACCOUNT:role/$ROLE"
 try "and what to type" says unmapped "aws eks create-access-entry --cluster-name training --region $REGION --type EC2_LINUX --principal-arn arn:aws:iam::$ACCOUNT:role/$ROLE; "
 authenticator_stop; learns nobody ENOTMAPPED
-try "an authenticator that is away is no other 401" eval 'named nobody ENOTMAPPED "" && says nobody "or its authenticator does not reach STS: its log in CloudWatch (authenticator) names the reason"'
+try "an authenticator that is away is no other 401" eval 'named nobody ENOTMAPPED "" && says nobody "Or its authenticator does not reach STS: its log in CloudWatch (authenticator) has the reason"'
 authenticator_start mapped 'system:node:{{EC2PrivateDNSName}}' viewers; learns group EFORBIDDEN
 try "a node's name without its group" eval 'named group EFORBIDDEN "" && says group "the role must be mapped to user system:node:$NODE, which it is, and group system:nodes, as an access entry of type EC2_LINUX does"'
 restart_authenticator mapped somebody system:nodes; learns user EFORBIDDEN
@@ -99,7 +99,7 @@ hold=$PWD/hold; sts_holds() { grep ' sts .* held$' "$CLUSTER/log/aws.requests"; 
 try "who is asked whose token it is, is slow" ended_with slow 0
 try "meanwhile nothing is said that is not so" no told slow "Not yet"
 next_second; : >"$hold"; begin slower --timeout 2m
-try "so slow that no answer is waited for" until_told slower "Not yet (EAPISILENT): $API is reached and does not answer, for 10.0 s: the API server is overloaded or itself waits, for etcd or for who tells it whose token this is"
+try "so slow that no answer is waited for" until_told slower "Not yet (EAPISILENT): $API accepts a connection but does not answer within 10.0 s: the API server is overloaded, or waits for etcd or for its authenticator"
 rm "$hold"; end slower
 try "but it is asked again" ended_with slower 0
 restart_aws
@@ -107,8 +107,8 @@ restart_aws
 # ---- errors of its own ----
 front_says status=503; learns 503 EAPIERROR
 front_says status=429,retry-after=60; begin 429 --timeout 20s; until_told 429 "Not yet"; front_says pass; end 429
-try "503" named 503 EAPIERROR "$API answers HTTP 503 (the front says no): the API server is overloaded or not whole; look at the cluster's health in EKS's console"
-try "429" fails 429 EAPIERROR "$API answers HTTP 429 (the front says no): the API server is overloaded or not whole"
+try "503" named 503 EAPIERROR "$API answers HTTP 503 (the front says no): the API server is overloaded or unhealthy; check the cluster health in the EKS console"
+try "429" fails 429 EAPIERROR "$API answers HTTP 429 (the front says no): the API server is overloaded or unhealthy"
 try "is asked again when it says" says 429 "(1 request in "
 
 # ---- etcd ----
@@ -123,7 +123,7 @@ try "it has room again" register
 end full
 try "and the wait ends well, without another request" eval 'ended_with full 0 && says full "(1 request, "'
 etcd_stop; begin lost --timeout 2m
-try "an etcd that is away is a silence, and not a Node that is not there" eval 'until_told lost "Not yet (EAPISILENT): $API is reached and does not answer" && no told lost ENOTREGISTERED'
+try "an etcd that is away is a silence, and not a Node that is not there" eval 'until_told lost "Not yet (EAPISILENT): $API accepts a connection but does not answer" && no told lost ENOTREGISTERED'
 etcd_start; end lost
 try "when it is back, the wait ends well" ended_with lost 0
 
@@ -139,12 +139,12 @@ reports() {
 }
 try "an earlier instance had the name, and was Ready" eval 'node && boot another-boot True KubeletReady well'
 begin node --timeout 2m
-try "its Node is not this one" until_told node "Not yet (ENOTREGISTERED): the Node $NODE that cluster training has is of an earlier boot, or of another instance that had the name (aws:///us-west-2a/i-0earlier): kubelet has not reported since this machine started"
+try "its Node is not this one" until_told node "Not yet (ENOTREGISTERED): Node $NODE of cluster training is from an earlier boot, or from another instance of this name (aws:///us-west-2a/i-0earlier): kubelet has not reported since this machine started"
 try "kubelet of this boot takes it over" reports False KubeletNotReady "container runtime network not ready: NetworkReady=false"
 try "which is told" until_told node "Node $NODE is registered, "
-try "and what is missing" until_told node "Not yet (ENOTREADY): Node $NODE is registered with cluster training and not Ready: KubeletNotReady: container runtime network not ready: NetworkReady=false"
+try "and what is missing" until_told node "Not yet (ENOTREADY): Node $NODE is registered with cluster training, but not Ready: KubeletNotReady: container runtime network not ready: NetworkReady=false"
 try "somebody deletes it" kubectl delete node $NODE
-try "which kubelet does not mend by itself" until_told node "Not yet (ENOTREGISTERED): Node $NODE was registered with cluster training and somebody has deleted it: kubelet makes it anew only when it starts again (systemctl restart kubelet)"
+try "which kubelet does not mend by itself" until_told node "Not yet (ENOTREGISTERED): Node $NODE of cluster training was registered and then deleted: kubelet registers it only when it starts; systemctl restart kubelet"
 try "it is made again" register
 end node
 try "and Ready at last" ended_with node 0

@@ -21,8 +21,8 @@ static unsigned requests;
 
 /* ---- in the place of api.c and kubelet.c ---- */
 
-int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why) {
-        (void)access, (void)ret_why;
+int kube_api_new(const KubeAccess *access, KubeApi **ret, Diag *diag) {
+        (void)access, (void)diag;
         *ret = xcalloc(1, sizeof **ret);
         return 0;
 }

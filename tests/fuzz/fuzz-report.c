@@ -8,11 +8,9 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "commands/sources.h"
-#include "report/outlook.h"
 #include "nic/enis.h"
 #include "config/config.h"
 #include "report/event.h"
-#include "report/progress.h"
 #include "report/status.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -513,13 +513,13 @@ TEST(units_that_read_other_files) {
                 { "kubelet", "ExecStart=\nExecStart=-/usr/bin/tool --config=/etc/x\n", NULL },                                 /* which may know */
                 { "kubelet", "ExecStart=\nExecStart=/usr/bin/kubelet --config=/etc/x\n", "x.conf starts kubelet without $NODEADM_KUBELET_ARGS" },
                 { "kubelet", "ExecStart=\nExecStart=/usr/bin/kubelet ${NODEADM_KUBELET_ARGS}\n", "x.conf starts kubelet without $NODEADM_KUBELET_ARGS" },
-                { "kubelet", "ExecStart=\nExecStart=/usr/bin/kubelet $NODEADM_KUBELET_ARGS --config /etc/x\n", "x.conf has kubelet read /etc/x" },
-                { "kubelet", "ExecStart=\nExecStart=/usr/bin/kubelet $NODEADM_KUBELET_ARGS --config=/etc/x\n", "x.conf has kubelet read /etc/x" },
+                { "kubelet", "ExecStart=\nExecStart=/usr/bin/kubelet $NODEADM_KUBELET_ARGS --config /etc/x\n", "x.conf makes kubelet read /etc/x" },
+                { "kubelet", "ExecStart=\nExecStart=/usr/bin/kubelet $NODEADM_KUBELET_ARGS --config=/etc/x\n", "x.conf makes kubelet read /etc/x" },
                 { "kubelet", "EnvironmentFile=\nEnvironmentFile=/etc/other\n", "EnvironmentFile=/etc/eks/kubelet/environment" },
                 { "kubelet", "EnvironmentFile=\nEnvironmentFile=-/etc/eks/kubelet/environment\n", NULL },
                 { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd --config /etc/containerd/config.toml\n", NULL },
-                { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd --config=/etc/containerd/other.toml\n", "x.conf has containerd read /etc/containerd/other.toml" },
-                { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd -c /etc/x --log-level debug\n", "x.conf has containerd read /etc/x" },
+                { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd --config=/etc/containerd/other.toml\n", "x.conf makes containerd read /etc/containerd/other.toml" },
+                { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd -c /etc/x --log-level debug\n", "x.conf makes containerd read /etc/x" },
                 { "containerd", "ExecStart=\nExecStart=/usr/bin/containerd -c $CONFIG\n", NULL },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

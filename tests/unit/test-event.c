@@ -71,7 +71,7 @@ static void assert_message(const Box *b, const char *want) {
         ASSERT_STREQ(json_get_text(n, "message"), want);
         json_decref(n);
 }
-#define TAIL " (nodestrap status, on the node, tells all)"
+#define TAIL " (on the node, run nodestrap status)"
 
 TEST(what_a_failure_says) {
         BOX(b);
@@ -92,7 +92,7 @@ TEST(what_becomes_of_the_node) {
         assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there" TAIL);
         b.report.tries = 3;
         event_of_run(b.root, &b.report, &b.verdict, false);
-        assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; it was tried 3 times" TAIL);
+        assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; nodestrap tried 3 times" TAIL);
         b.report.tries = 1;
         b.report.phases = "devices";
         b.verdict.phase = "devices";
@@ -134,7 +134,7 @@ TEST(a_node_that_has_a_taint) {
         b.items[1] = (Result){ .action = &check, .outcome = OUTCOME_DONE, .found = json_pack("{ss sb ss}", "node", "n", "exists", true, "taint", "EGPU") };
         event_of_run(b.root, &b.report, &b.verdict, false);
         json_decref(b.items[1].found);
-        assert_message(&b, "EFABRIC at await-fabric: ; the Node keeps the taint nodestrap/unhealthy=EGPU:NoSchedule that it has" TAIL);
+        assert_message(&b, "EFABRIC at await-fabric: ; the Node keeps its taint nodestrap/unhealthy=EGPU:NoSchedule" TAIL);
 }
 
 TEST(a_name_that_is_not_certain) {
@@ -426,7 +426,7 @@ TEST(one_reboot_an_instance) {
         ASSERT_TRUE(!again);
         assert_asked(&f, "nothing");
         ASSERT_STREQ(f.diag.items[1].code, "failure-policy");
-        ASSERT_STREQ(f.diag.items[1].text, "the machine stays as it is: this instance has had its only one (" REBOOT_LEDGER ")");
+        ASSERT_STREQ(f.diag.items[1].text, "the machine stays as it is: this instance has had its one reboot (" REBOOT_LEDGER ")");
         f.b.report.instance_id = "i-0123456789abcdef1";         /* an image was made of the first one */
         _free_ char *other = aftermath_choose(f.b.root, &f.b.report, true, &f.diag);
         ASSERT_STREQ(other, "reboots now, once");
@@ -458,7 +458,7 @@ TEST(a_ledger_that_cannot_be_written) {
         assert_asked(&g, "nothing");
         g.b.report.instance_id = NULL;
         _free_ char *unknown = aftermath_choose(g.b.root, &g.b.report, true, &g.diag);
-        ASSERT_TRUE(!unknown && strstr(g.diag.items[1].text, "which instance"));
+        ASSERT_TRUE(!unknown && strstr(g.diag.items[1].text, "instance id"));
 }
 
 TEST(an_end_after_a_while) {

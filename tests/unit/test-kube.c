@@ -219,8 +219,8 @@ TEST(node_names) {
 
 TEST(names_that_no_node_can_have) {
         static const struct { const char *environment, *words; } cases[] = {
-                { "NODEADM_KUBELET_ARGS=--hostname-override=my_node\n", "/etc/eks/kubelet/environment names this node" },
-                { "NODEADM_KUBELET_ARGS=--v=2\n", "this machine's host name" },
+                { "NODEADM_KUBELET_ARGS=--hostname-override=my_node\n", "/etc/eks/kubelet/environment: the name of this node" },
+                { "NODEADM_KUBELET_ARGS=--v=2\n", "the host name is not a valid name of a Node" },
         };
         char dir[] = "/tmp/test-kube-XXXXXX";
         _cleanup_(root_freep) Root *root = NULL;
@@ -245,10 +245,10 @@ TEST(servers) {
         static const struct { const char *server, *words; } cases[] = {
                 { "https://kube.example", NULL },
                 { "HTTPS://kube.example/", NULL },
-                { "http://kube.example", "/var/lib/kubelet/kubeconfig names is http: kubelet uses it, but nodestrap sends no token in clear text" },
-                { "Http://kube.example", "names is http" },
-                { "kube.example", "/var/lib/kubelet/kubeconfig names no server that begins with https://" },
-                { "", "names no server" },
+                { "http://kube.example", "/var/lib/kubelet/kubeconfig is http: nodestrap sends no token in clear text" },
+                { "Http://kube.example", "is http: nodestrap" },
+                { "kube.example", "/var/lib/kubelet/kubeconfig does not begin with https://" },
+                { "", "does not begin with https://" },
         };
         char dir[] = "/tmp/test-kube-XXXXXX";
         const char *args = "NODEADM_KUBELET_ARGS=--hostname-override=my.node\n", *at = strstr(kubeconfig, "https://kube.example");
@@ -316,39 +316,39 @@ TEST(failures) {
                 { { .status = 200 }, 0, CAUSE_NONE, "" },
                 { { .status = 401, .date = 1 }, 1767323045, CAUSE_NOT_MAPPED, "--region cn-north-1 --type EC2_LINUX --principal-arn arn:aws-cn:iam::1:role/r" },
                 { { .status = 401 }, 0, CAUSE_NOT_MAPPED, "arn:aws-cn:iam::1:role/r; create one" },
-                { { .status = 401 }, 0, CAUSE_NOT_MAPPED, "if it has one, training is not the cluster's name, which the token is made for (spec.cluster.name), or not that of the cluster at https://kube.example; or its authenticator" },
+                { { .status = 401 }, 0, CAUSE_NOT_MAPPED, "the token may be for another cluster: training must be the name (spec.cluster.name) of the cluster at https://kube.example. Or its authenticator" },
                 { { .status = 401 }, 1767323045 - 299, CAUSE_NOT_MAPPED, "create one" },
-                { { .status = 401 }, 1767323045 - 300, CAUSE_CLOCK, "2026-01-02T03:04:05Z, the server's 2026-01-02T02:59:05Z: ours is 300 s ahead" },
+                { { .status = 401 }, 1767323045 - 300, CAUSE_CLOCK, "2026-01-02T03:04:05Z, that of the server 2026-01-02T02:59:05Z: ours is 300 s ahead" },
                 { { .status = 401 }, 1767323045 + 300, CAUSE_CLOCK, "ours is 300 s behind" },
                 { { .status = 401 }, 1767323045 + 86400, CAUSE_CLOCK, "ours is 24 h behind" },
                 { { .status = 401 }, 1767323045 + 864000, CAUSE_CLOCK, "ours is 10 days behind" },
                 { { .status = 403 }, 0, CAUSE_FORBIDDEN, "Node n: 403 Forbidden; the role must be mapped to user system:node:n" },
-                { { .status = 403, .body = BODY(asks) }, 0, CAUSE_FORBIDDEN, "; the cluster takes this node for ip-1: the name that kubelet registers with (--hostname-override, in /etc/eks/kubelet/environment) must be that one" },
+                { { .status = 403, .body = BODY(asks) }, 0, CAUSE_FORBIDDEN, "; the cluster takes this node for ip-1: kubelet must register with that name (--hostname-override, in /etc/eks/kubelet/environment)" },
                 { { .status = 403, .body = BODY(lonely) }, 0, CAUSE_FORBIDDEN, "the role must be mapped to user system:node:n, which it is, and group system:nodes" },
                 { { .status = 403, .body = BODY(user) }, 0, CAUSE_FORBIDDEN, "User \"me\" cannot watch); the role must be mapped to user system:node:n and group system:nodes" },
                 { { .status = 403, .body = BODY(open_end) }, 0, CAUSE_FORBIDDEN, "takes this node for ip-1: " },
                 { { .status = 429 }, 0, CAUSE_API_ERROR, "HTTP 429: the API server is overloaded" },
-                { { .status = 302 }, 0, CAUSE_API_ERROR, "HTTP 302, as no API server does" },
+                { { .status = 302 }, 0, CAUSE_API_ERROR, "HTTP 302, unlike an API server" },
                 { { .curl = CURLE_COULDNT_RESOLVE_HOST, .error = e }, 0, CAUSE_API_NAME, "kube.example, does not resolve (words of libcurl)" },
                 { { .curl = CURLE_OPERATION_TIMEDOUT, .error = e }, 0, CAUSE_API_NAME, "does not resolve" },
-                { { .curl = CURLE_OPERATION_TIMEDOUT, .error = e, .resolved = true, .usec = 10 * USEC_PER_SEC }, 0, CAUSE_API_ROUTE, "for 10.0 s: the cluster's security group" },
+                { { .curl = CURLE_OPERATION_TIMEDOUT, .error = e, .resolved = true, .usec = 10 * USEC_PER_SEC }, 0, CAUSE_API_ROUTE, "within 10.0 s: the security group of the cluster" },
                 { { .curl = CURLE_OPERATION_TIMEDOUT, .error = e, .resolved = true, .proxy_set = true }, 0, CAUSE_API_ROUTE, "HTTPS_PROXY is set" },
-                { { .curl = CURLE_OPERATION_TIMEDOUT, .error = e, .resolved = true, .connected = true }, 0, CAUSE_API_SILENT, "is reached and does not answer" },
+                { { .curl = CURLE_OPERATION_TIMEDOUT, .error = e, .resolved = true, .connected = true }, 0, CAUSE_API_SILENT, "accepts a connection but does not answer" },
                 { { .curl = CURLE_COULDNT_CONNECT, .error = e, .os_error = EHOSTUNREACH }, 0, CAUSE_API_ROUTE, "no route to https://kube.example (No route to host)" },
                 { { .curl = CURLE_COULDNT_CONNECT, .error = e, .os_error = EACCES }, 0, CAUSE_API_ROUTE, "no connection to https://kube.example: words of libcurl" },
-                { { .curl = CURLE_COULDNT_CONNECT, .error = e, .os_error = ECONNREFUSED, .at_proxy = true }, 0, CAUSE_API_PROXY, "words of libcurl; let it" },
+                { { .curl = CURLE_COULDNT_CONNECT, .error = e, .os_error = ECONNREFUSED, .at_proxy = true }, 0, CAUSE_API_PROXY, "words of libcurl; allow it" },
                 { { .curl = CURLE_RECV_ERROR, .error = e, .at_proxy = true, .proxy_status = 403 }, 0, CAUSE_API_PROXY, "it answers HTTP 403" },
-                { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_CERT_NOT_YET_VALID }, 0, CAUSE_CLOCK, "this machine's clock says 2026-01-02T03:04:05Z; look" },
+                { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_CERT_NOT_YET_VALID }, 0, CAUSE_CLOCK, "the clock of this machine says 2026-01-02T03:04:05Z; check" },
                 { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_CERT_NOT_YET_VALID }, 1767323045, CAUSE_API_CERT, "is not valid yet, and the clocks agree" },
                 { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_CERT_HAS_EXPIRED }, 1767323045, CAUSE_API_CERT, "has expired, and the clocks agree" },
                 { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN }, 0, CAUSE_API_CERT, "CA in /ca.crt has not signed (self" },
-                { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = names }, 0, CAUSE_API_CERT, "for other names than its own" },
+                { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = names }, 0, CAUSE_API_CERT, "for other names (" },
                 { { .curl = CURLE_SSL_CONNECT_ERROR, .error = e }, 0, CAUSE_API_CERT, "no TLS 1.2" },
                 { { .curl = CURLE_SSL_CONNECT_ERROR, .error = reset }, 0, CAUSE_API_ERROR, "broke (Recv failure: Connection reset by peer): the API server restarts" },
                 { { .curl = CURLE_SSL_CONNECT_ERROR, .error = eof }, 0, CAUSE_API_ERROR, "the API server restarts" },
-                { { .curl = CURLE_SSL_CACERT_BADFILE, .error = e }, 0, CAUSE_API_CERT, "/ca.crt holds no certificate that can be read" },
+                { { .curl = CURLE_SSL_CACERT_BADFILE, .error = e }, 0, CAUSE_API_CERT, "/ca.crt has no readable certificate" },
                 { { .curl = CURLE_GOT_NOTHING, .error = e }, 0, CAUSE_API_ERROR, "broke (words of libcurl): the API server restarts" },
-                { { .curl = CURLE_WEIRD_SERVER_REPLY, .error = e }, 0, CAUSE_API_ERROR, "what answers there is no API server" },
+                { { .curl = CURLE_WEIRD_SERVER_REPLY, .error = e }, 0, CAUSE_API_ERROR, "the server there is not an API server" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _free_ char *text = explain(&access_here, &known, &cases[i]);
@@ -359,7 +359,7 @@ TEST(failures) {
 TEST(role_not_known) {
         static const Case c = { { .status = 401 }, 0, CAUSE_NOT_MAPPED, NULL };
         _free_ char *text = explain(&access_nowhere, &unknown, &c);
-        ASSERT_CONTAINS(text, "no line in aws-auth for that role; create one: aws eks create-access-entry --cluster-name training --type EC2_LINUX --principal-arn ARN-OF-THE-ROLE; if it has one, ");
+        ASSERT_CONTAINS(text, "a line in aws-auth for that role; create one: aws eks create-access-entry --cluster-name training --type EC2_LINUX --principal-arn ARN-OF-THE-ROLE. If it has one, ");
 }
 
 TEST(somebody_elses_words) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * When `wait` asks systemd whether an init is to come. A child process has a directory as its /, where the
  * bus is a socket of ours without an answer; tests/check/wait.sh has the messages. */
-#include "report/outlook.h"
+#include "kube/kube.h"
+#include "report/status.h"
 
 #include "base/paths.h"
 #include "test.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * status.json, metrics.prom and `nodestrap status` from results made by hand, below a temporary root. */
 #include "files.h"
-#include "report/progress.h"
 #include "report/report.h"
 #include "report/status.h"
 
