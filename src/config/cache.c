@@ -30,7 +30,7 @@ int config_cache_read(const Root *root, const char *path, json_t **ret_spec, jso
         if (!json_is_object(spec)) {
                 unsigned line = cache || error.line < 1 ? 0 : (unsigned)error.line;
                 diag_warn_at(diag, "config-cache", &(Position){ .source = path, .line = line }, NULL,
-                             "is no cached configuration and is not used");
+                             "is not a cached configuration and is not used");
                 return -EBADMSG;
         }
         *ret_spec = json_incref(spec);
@@ -142,7 +142,7 @@ int config_cache_write(const Root *root, const char *path, const Config *config,
         /* 0600, as environment variables may be secrets; our units keep it in /run */
         int r = startswith(path, "/run/") ? root_replace_volatile(root, path, text, strlen(text), 0600)
                                           : root_replace(root, path, text, strlen(text), 0600);
-        return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: the configuration cannot be cached: %s", path,
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: cannot cache the configuration: %s", path,
                                   strerror(-r))
                      : 0;
 }

@@ -12,8 +12,8 @@ static void warn_of_endpoint(const Merge *m, Diag *diag) {
         const char *path = "spec.cluster.apiServerEndpoint";
         if (strncasecmp(json_string_value(merge_find(m, path)) ?: "", "http://", strlen("http://")) == 0)
                 merge_warn(m, diag, "plain-http", path,
-                           "is http: kubelet's token crosses the network in clear text, and an API server "
-                           "of EKS only answers to https");
+                           "is http: the token of kubelet would cross the network in clear text, and EKS "
+                           "answers only to https");
 }
 
 /* docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html */
@@ -25,8 +25,8 @@ static void warn_of_name(const Merge *m, Diag *diag) {
                 return;
         if (n > 0 && (n > 100 || strspn(name, letters) < n || *name == '-' || *name == '_'))
                 merge_warn(m, diag, "cluster-name", path,
-                           "is no name that an EKS cluster can have: letters, digits, - and _, up to 100, "
-                           "and first a letter or a digit");
+                           "is not a valid name of an EKS cluster: write up to 100 letters, digits, - and "
+                           "_, with a letter or a digit first");
 }
 
 /* Does a certificate have another length than its header gives (X.690, 8.1.3)? Real ones begin with a
@@ -55,9 +55,8 @@ static const char *pem_fault(const char *pem, size_t size) {
         body += strlen(begin);
         stop = memmem(body, size - (size_t)(body - pem), end, strlen(end));
         if (!stop)
-                return "holds a certificate whose end is missing";
-        return is_cut(body, (size_t)(stop - body))
-                       ? "holds a certificate that was cut, or has more behind it than belongs to it" : NULL;
+                return "holds a certificate without its end";
+        return is_cut(body, (size_t)(stop - body)) ? "holds a certificate of a wrong length" : NULL;
 }
 
 /* Mistakes that users have made; kubelet does not start with them. */
@@ -89,9 +88,7 @@ static void warn_of_authority(const Merge *m, Diag *diag) {
         const char *fault = pem_fault(pem, size);
         if (fault && authority_is_encoded_once(text) && authority_is_public(text))
                 merge_warn(m, diag, "no-certificate", path,
-                           "%s: kubelet does not start without one; take what aws eks describe-cluster "
-                           "shows",
-                           fault);
+                           "%s: kubelet needs one to start; take it from aws eks describe-cluster", fault);
 }
 
 /* ---- proxies ---- */
@@ -162,20 +159,18 @@ static void warn_of_proxy(const Merge *m, const char *service, const json_t *all
         Text missing = {};
         if ((http || https) && has_blank_within(none))
                 merge_warn(m, diag, "no-proxy", path,
-                           "sets a proxy, and NO_PROXY holds a blank where a comma belongs: kubelet and "
-                           "what logs in to ECR split it at commas alone, and ask the proxy for what "
-                           "stands on both sides");
+                           "sets a proxy, but NO_PROXY separates entries by a blank: kubelet and the ECR "
+                           "login read only commas; use commas");
         if (http && !list_covers(none, "169.254.169.254"))
                 text_add(&missing, "169.254.169.254");
         if (http && six && !list_covers(none, "fd00:ec2::254"))
                 text_add(&missing, "%sfd00:ec2::254", missing.size > 0 ? " and " : "");
         if (https && *name && *host != '[' && !list_covers(none, name))
-                text_add(&missing, "%sthe host of the cluster's API server", missing.size > 0 ? " and " : "");
+                text_add(&missing, "%sthe host of the API server", missing.size > 0 ? " and " : "");
         if (missing.size > 0)
                 merge_warn(m, diag, "no-proxy", path,
-                           "sets a proxy, and NO_PROXY lacks %s: kubelet and what logs in to ECR would ask "
-                           "the proxy for it",
-                           missing.data);
+                           "sets a proxy, but NO_PROXY lacks %s: kubelet and the ECR login would ask the "
+                           "proxy for it", missing.data);
         text_done(&missing);
 }
 
@@ -198,8 +193,7 @@ static void warn_of_service(const Merge *m, const char *service, Diag *diag) {
                 return;
         if (!near || (*near != *name && strlen(near) != strlen(name)))
                 return;
-        merge_warn(m, diag, "unknown-service", path,
-                   "is the name of no service that is known here");
+        merge_warn(m, diag, "unknown-service", path, "is not a service that nodestrap knows");
         diag_suggest(diag, "%s", near);
 }
 
@@ -231,11 +225,11 @@ static void warn_of_variables(const Merge *m, Diag *diag) {
                         _free_ char *at = xasprintf("%s.%s", path, name);
                         if (strchr(name, '='))
                                 merge_warn(m, diag, "no-effect", path,
-                                           "a variable's name holds an equals sign, and ends there");
+                                           "a variable name ends at its equals sign");
                         else if (!variable_name_is_valid(name))
                                 merge_warn(m, diag, "environment-name", at,
-                                           "systemd ignores this variable: a name has letters, digits and "
-                                           "underscores only, and no digit in front");
+                                           "systemd ignores this variable: a name has only letters, digits "
+                                           "and underscores, and no digit in front");
                 }
         }
 }
@@ -253,8 +247,8 @@ static void warn_of_resolver(const Merge *m, Diag *diag) {
                         _free_ char *path = xasprintf("spec.instance.network.%s[%zu]", lists[i], k);
                         if (!*word || (i == 1 && strpbrk(word, ",;'\"\\")))
                                 merge_warn(m, diag, "no-effect", path,
-                                           "is no %s, and systemd-resolved passes over it",
-                                           i == 0 ? "address" : "domain name");
+                                           "is not %s, so systemd-resolved ignores it",
+                                           i == 0 ? "an address" : "a domain name");
                 }
 }
 
@@ -275,7 +269,7 @@ static const struct Dependent {
           "has no effect with mode: off" },
         { IMEX ".nodes", IMEX ".mode", "host", NULL, "has no effect without mode: host" },
         { IMEX ".label", NVIDIA ".fabric.gate", NULL, "off",
-          "has no effect with fabric.gate: off, which alone sees the clique" },
+          "has no effect with fabric.gate: off, as only the gate sees the clique" },
         /* plan_hands_off() of plan/nvidia.c warns of the others, where there are GPUs */
         NVIDIA_OFF(".fabric.gate"), NVIDIA_OFF(".fabric.timeout"), NVIDIA_OFF(".memoryMode"),
         NVIDIA_OFF(".health"),
@@ -303,8 +297,8 @@ static void warn_of_mig(const Merge *m, Diag *diag) {
         const json_t *mig = merge_find(m, path);
         if (json_is_array(mig) && json_array_size(mig) == 0)
                 merge_warn(m, diag, "no-effect", path,
-                           "is an empty list, which is as if it were not there: the GPUs stay divided as "
-                           "they are; to turn MIG off write off");
+                           "is an empty list, which changes nothing: the GPUs keep their partitions; write "
+                           "off to turn MIG off");
 }
 
 void conflicts_warn(const Merge *m, Diag *diag) {

@@ -49,9 +49,8 @@ static bool is(const Judgement *j, unsigned from, unsigned until) {
         return j->given->version && may_be(j, from, until);
 }
 
-#define BESIDE(other) "cannot stand beside " other ": give the one or the other"
+#define BESIDE(other) "cannot stand beside " other ": set only one of them"
 #define WHOLE_NAME    "is not the whole name of a plugin, such as io.containerd.snapshotter.v1.zfs"
-
 #define NO_DIFFER     "is a differ that containerd does not have"
 
 /* ---- snapshotters and other plugins ---- */
@@ -99,8 +98,7 @@ static void judge_snapshotter(Judgement *j, const json_t *table, const char *pat
         if (!fault)
                 return;
         if (streq(fault, UNKNOWN_PLUGIN))
-                fault = "is a snapshotter that this containerd does not have, and proxy_plugins adds none of "
-                        "this name";
+                fault = "is not a snapshotter of this containerd or of proxy_plugins";
         _free_ char *whole = xasprintf("%s%s", fault, then);
         tell(j, whole, "config.plugins.%s.snapshotter", path);
 }
@@ -170,12 +168,12 @@ static void judge_proxies(Judgement *j) {
                         tell(j, "has no type: snapshot, content, sandbox or diff", "config.proxy_plugins.%s",
                              shown);
                 else if (is(j, 200, 300) && streq(type, "io.containerd.content.v1"))
-                        tell(j, "is a second store of content, and containerd takes one",
+                        tell(j, "is a second content store, but containerd takes only one",
                              "config.proxy_plugins.%s.type", shown);
                 else if (is(j, 100, 200) && startswith(type, "io.containerd.sandbox."))
                         tell(j, "is not a type that containerd 1 has", "config.proxy_plugins.%s.type", shown);
                 else if (j->given->version && containerd_plugin(j->given, id) != PLUGIN_UNKNOWN)
-                        tell(j, "has the name of a plugin that containerd has itself: give it another one",
+                        tell(j, "has the name of a plugin of containerd: rename it",
                              "config.proxy_plugins.%s", shown);
         }
 }
@@ -288,7 +286,7 @@ static void judge_streaming(Judgement *j) {
                 tell(j, "must be an IP address", "config.plugins.%s.stream_server_address", CONTAINERD_CRI);
 }
 
-#define NO_SOCKET "must be the absolute path of a socket, which kubelet can be given"
+#define NO_SOCKET "must be the absolute path of a socket, for kubelet"
 static void judge_sockets(Judgement *j) {
         const char *address = json_get_text(json_object_get(j->given->all, "grpc"), "address"),
                    *own = json_string_value(cri(j, CONTAINERD_SERVER, "address")),
@@ -311,7 +309,7 @@ static void judge_version(Judgement *j) {
         if (!json_is_integer(said))
                 return;
         if (version < 2)
-                tell(j, "is a schema whose names of plugins differ: write it for schema 2 or 3",
+                tell(j, "is a schema with other names of plugins: write it for schema 2 or 3",
                      "config.version");
         else if (version > (may_be(j, 203, 300) ? 4 : 3))
                 tell_of(j, j->given->version,
@@ -370,7 +368,7 @@ static bool judge(const ContainerdGiven *g, ContainerdTell *to, void *context) {
         return good && !j.broken;
 }
 
-#define MORE_FAULTS "holds %zu more settings that are wrong: mend them, too"
+#define MORE_FAULTS "holds %zu more wrong settings: correct them, too"
 
 typedef struct Few { ContainerdTell *to; void *context; size_t n; bool certain; } Few;
 

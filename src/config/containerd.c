@@ -334,7 +334,7 @@ static void report_unknown(const Reading *r, const char *section, const char *ke
         if (row && !streq(row->key, key))
                 fault = xasprintf("this containerd ignores it: it reads %s", row->key);
         else if (row)
-                fault = xasprintf("this containerd passes over it: it is %s 2.%d",
+                fault = xasprintf("this containerd ignores it: it is %s 2.%d",
                                   is_digit(row->versions) ? "new in" : "gone since",
                                   row->versions - (is_digit(row->versions) ? '0' : 'A'));
         Nearest near = { .text = key };
@@ -343,7 +343,7 @@ static void report_unknown(const Reading *r, const char *section, const char *ke
         if (!row && !near.best && section == section_at(0))     /* a table of another program */
                 return;
         ++*r->told;
-        r->unknown(r->context, name, fault ?: "is not a key that containerd 1.7 to 2.4 knows there",
+        r->unknown(r->context, name, fault ?: "is not a key that containerd 1.7 to 2.4 knows here",
                    near.best);
 }
 
@@ -483,7 +483,7 @@ bool containerd_judge_values(const ContainerdGiven *g, ContainerdTell *tell, voi
         return read_table(&r, section_at(1), g->spec, &runtime_spec_path) && good;
 }
 
-#define MORE_KEYS "holds %zu more keys that are not known, or that this containerd passes over"
+#define MORE_KEYS "holds %zu more keys that are unknown, or that this containerd ignores"
 
 void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *context) {
         size_t told = 0;

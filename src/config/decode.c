@@ -187,8 +187,8 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
         if (node->type != NODE_MAP)
                 return fail_type(d, node, path, "a map");
         if (yaml_to_json(node, &value) < 0)
-                return decode_fail(d, node, path,
-                                   "holds something that JSON cannot say (a number too large, or no number)");
+                return decode_fail(d, node, path, "holds a value that JSON cannot express, such as a number "
+                                                  "that is too large");
         bool kubelet = streq(f->key, "config");
         note_members(d, node, path, kubelet ? 2 : 0);
         /* users often put this key one level too deep */
@@ -197,7 +197,7 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
                 const Path here = { path, "maxPodsExpression", 0 };
                 _free_ char *name = path_format(&here);
                 const Position at = node_position(d, expression);
-                diag_warn_at(d->diag, "unknown-field", &at, name, "is no key of KubeletConfiguration");
+                diag_warn_at(d->diag, "unknown-field", &at, name, "is not a key of KubeletConfiguration");
                 diag_suggest(d->diag, "spec.kubelet.maxPodsExpression");
         }
         return TAKE_PTR(value);

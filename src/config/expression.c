@@ -38,8 +38,8 @@ int config_check_expression(const Config *config, Diag *diag) {
         }
         const char *path = "spec.kubelet.maxPodsExpression";
         diag_warn_at(diag, "max-pods-expression", config_position(config, path), path,
-                     "%s; the standard value is used",
-                     why ?: "its result is no number from 1 to 2147483647, whatever the instance type");
+                     "%s; nodestrap uses the standard value",
+                     why ?: "its result is not from 1 to 2147483647 for any instance type");
         free(why);
         return 0;
 }

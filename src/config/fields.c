@@ -65,16 +65,16 @@ static const Field string_item[] = { { .type = FIELD_STRING }, {} };
 
 static const Field cluster_fields[] = {
         { FIELD("name", "Name of the EKS cluster; needed."), AT(STRING, cluster.name), NODEADM("training") },
-        { FIELD("apiServerEndpoint", "URL of the cluster's API server, https://…; needed."),
+        { FIELD("apiServerEndpoint", "URL of the API server, https://…; needed."),
           .flags = FIELD_NO_NUMBER, .pattern = CHECK_PLAIN_HOST, AT(STRING, cluster.endpoint),
           NODEADM("https://0123456789ABCDEF0123456789ABCDEF.gr7.us-west-2.eks.amazonaws.com") },
-        { FIELD("certificateAuthority", "The cluster's CA certificates, base64 of PEM; needed."),
+        { FIELD("certificateAuthority", "CA certificates of the cluster, base64 of PEM; needed."),
           .pattern = "^[A-Za-z0-9+/=\\r\\n]*$", BOUND(STRING, cluster, bind_authority),
           NODEADM("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==") },
-        { FIELD("cidr", "The cluster's service range, 10.100.0.0/16 or an IPv6 one; needed."),
+        { FIELD("cidr", "Service range of the cluster, 10.100.0.0/16 or an IPv6 one; needed."),
           .flags = FIELD_NO_NUMBER, .pattern = "^[0-9A-Fa-f:.]+/[0-9]{1,3}$|^$", AT(STRING, cluster.cidr),
           NODEADM("10.100.0.0/16") },
-        { FIELD("enableOutpost", "Does this node stand on an AWS Outpost?"), AT(BOOL, cluster.outpost),
+        { FIELD("enableOutpost", "Is this node on an AWS Outpost?"), AT(BOOL, cluster.outpost),
           NODEADM("true") },
         { FIELD("id", "Id of a cluster on an Outpost; needed there."), AT(STRING, cluster.id),
           NODEADM("01234567-89ab-cdef-0123-456789abcdef") },
@@ -85,7 +85,7 @@ static const Field kubelet_fields[] = {
         { FIELD("config", "A KubeletConfiguration, or some of it; merged over what the node needs."),
           AT(FREE, kubelet.config),
           NODEADM("{\"maxPods\": 110, \"topologyManagerPolicy\": \"restricted\"}") },
-        { FIELD("flags", "Arguments for kubelet, put behind its own ones."), .flags = FIELD_APPEND,
+        { FIELD("flags", "Arguments for kubelet, behind those of nodestrap."), .flags = FIELD_APPEND,
           .fields = string_item, AT(LIST, kubelet.flags),
           NODEADM("[\"--node-labels=nodegroup=p5\", \"--v=3\"]") },
         { FIELD("maxPodsExpression",
@@ -96,7 +96,7 @@ static const Field kubelet_fields[] = {
 };
 
 static const Field containerd_fields[] = {
-        { FIELD("config", "containerd's configuration as TOML; merged over what the node needs."),
+        { FIELD("config", "Configuration of containerd as TOML; merged over what the node needs."),
           .type = FIELD_STRING, .flags = FIELD_TOML,
           NODEADM("[plugins.'io.containerd.cri.v1.images']\nmax_concurrent_downloads = 16\n") },
         { FIELD("baseRuntimeSpec", "An OCI runtime spec, or some of it, that all containers begin with."),
@@ -109,15 +109,15 @@ static const Field containerd_fields[] = {
 static const Field disabled_mount_item[] = { { .type = FIELD_ENUM, NAMES(disabled_mount_table) }, {} };
 
 static const Field local_storage_fields[] = {
-        { FIELD("strategy", "What becomes of the instance store disks: one array, or each mounted alone."),
+        { FIELD("strategy", "How to use the instance store disks: one array, or each mounted alone."),
           .flags = FIELD_ANY_CASE, NAMES(storage_strategy_table), AT(ENUM, instance.storage.strategy),
           NODEADM("RAID0") },
-        { FIELD("mountPath", "Folder that they are mounted in."), .flags = FIELD_NO_NUMBER,
+        { FIELD("mountPath", "Directory to mount them in."), .flags = FIELD_NO_NUMBER,
           .pattern = "^/|^$", .fallback = "/mnt/k8s-disks",
           BOUND(STRING, instance.storage.mount_path, bind_mount_path), NODEADM("/mnt/disks") },
         { FIELD("disabledMounts", "State that stays on the root disk."), .fields = disabled_mount_item,
           BOUND(LIST, instance.storage, bind_disabled_mounts), NODEADM("[\"PodLogs\"]") },
-        { FIELD("filesystem", "File system that they are given."), NAMES(filesystem_table),
+        { FIELD("filesystem", "File system of these disks."), NAMES(filesystem_table),
           AT(ENUM, instance.storage.filesystem), OURS("ext4") },
         { FIELD("expectedDisks",
                 "How many there must be; 0: as many as the instance type promises."), .max = 1024,
@@ -136,11 +136,11 @@ static const Field page_fields[] = {
 static const Field page_item[] = { { .type = FIELD_MAP, .fields = page_fields }, {} };
 
 static const Field huge_pages_fields[] = {
-        { FIELD("mode", "Keep what is reserved, none at all, what the devices need, or what pages says."),
+        { FIELD("mode", "Keep the reservation, reserve none, reserve for the devices, or reserve pages."),
           NAMES(hugepages_mode_table), AT(ENUM, instance.hugepages.mode), OURS("auto") },
         { FIELD("pages", "For mode explicit."), .fields = page_item,
           BOUND(LIST, instance.hugepages, bind_pages), OURS("[{\"size\": \"1Gi\", \"count\": 16}]") },
-        { FIELD("onShortfall", "What it means when the kernel cannot give them all."), NAMES(policy_table),
+        { FIELD("onShortfall", "Fail or warn if the kernel cannot reserve them all."), NAMES(policy_table),
           AT(ENUM, instance.hugepages.on_shortfall), OURS("warn") },
         {}
 };
@@ -148,7 +148,7 @@ static const Field huge_pages_fields[] = {
 static const Field efa_fields[] = {
         { FIELD("mode", "Use EFA where it is, fail without it, or leave it alone."), NAMES(efa_mode_table),
           AT(ENUM, instance.efa), OURS("require") },
-        { FIELD("expectedDevices", "How many EFA devices there must be; 0: not said."), .max = 1024,
+        { FIELD("expectedDevices", "How many EFA devices there must be; 0: any number."), .max = 1024,
           AT(INTEGER, instance.expected_efa), OURS("32") },
         {}
 };
@@ -172,11 +172,11 @@ static const Field target_item[] = { { .type = FIELD_STRING }, {} };
 static const Field volume_fields[] = {
         { FIELD("device", "Name in the launch template (/dev/xvdb), id (vol-0123), or node."),
           .type = FIELD_STRING, NODEADM("/dev/xvdb") },
-        { FIELD("mountTarget", "Directory that it becomes."), .type = FIELD_STRING, .flags = FIELD_NO_NUMBER,
+        { FIELD("mountTarget", "Directory to mount it on."), .type = FIELD_STRING, .flags = FIELD_NO_NUMBER,
           .pattern = "^/|^$", NODEADM("/var/lib/containerd") },
         { FIELD("mountTargets", "Directories that share it, in place of mountTarget."), .type = FIELD_LIST,
           .fields = target_item, OURS("[\"/var/lib/kubelet\", \"/data\"]") },
-        { FIELD("fsType", "File system that a blank one is given."), .type = FIELD_ENUM,
+        { FIELD("fsType", "File system for a blank volume."), .type = FIELD_ENUM,
           NAMES(filesystem_table), NODEADM("ext4") },
         {}
 };
@@ -196,9 +196,9 @@ static const Field instance_fields[] = {
         { FIELD("hugePages", "Huge pages, reserved before kubelet counts them."), MAP(huge_pages_fields),
           OURS("{\"mode\": \"auto\"}") },
         { FIELD("environment",
-                "Environment variables by service, whose name may go without .service; what stands below "
-                "default reaches containerd, kubelet, SOCI and the services named here (called nodeadm, all "
-                "services). A variable's name is of letters, digits and _."), .fields = environment_item,
+                "Environment variables by service, with or without .service. Those of default reach "
+                "containerd, kubelet, SOCI and the services named here (all services, if called nodeadm). "
+                "A variable name has letters, digits and _."), .fields = environment_item,
           BOUND(DICT, instance, bind_environment),
           NODEADM("{\"default\": {\"HTTPS_PROXY\": \"http://10.0.0.8:3128\"}}") },
         { FIELD("network", "Name resolution and network devices."), MAP(network_fields),
@@ -206,7 +206,7 @@ static const Field instance_fields[] = {
         { FIELD("sysctl", "Kernel settings by name."), .fields = string_item,
           BOUND(DICT, instance, bind_sysctl), OURS("{\"net.core.somaxconn\": \"4096\"}") },
         { FIELD("strictNodeName",
-                "Wait until EC2 says the node's name, also where the metadata service has the same one?"),
+                "Wait for the node name from EC2, also where the metadata service has the same one?"),
           AT(BOOL, instance.strict_node_name), OURS("true") },
         {}
 };
@@ -224,7 +224,7 @@ static const Field fabric_fields[] = {
 
 static const Field imex_fields[] = {
         { FIELD("mode",
-                "Who shares memory between nodes: nobody, the DRA driver, or a service of this host."),
+                "Share memory between nodes: not at all, by the DRA driver, or by a service of this host."),
           NAMES(imex_mode_table), AT(ENUM, nvidia.imex), OURS("dra") },
         { FIELD("nodes", "For mode host: addresses of all nodes of the domain."), .fields = string_item,
           AT(LIST, nvidia.imex_nodes), OURS("[\"10.0.1.11\", \"10.0.1.12\"]") },
@@ -312,8 +312,8 @@ const Field nodeconfig_fields[] = {
           NAMES(api_version_table), NODEADM("node.eks.aws/v1alpha1") },
         { FIELD("kind", "Kind."), .type = FIELD_ENUM, .flags = FIELD_NEEDED, NAMES(kind_table),
           NODEADM("NodeConfig") },
-        { FIELD("metadata", "Not looked at."), .type = FIELD_IGNORED, NODEADM("{\"name\": \"training\"}") },
-        { FIELD("spec", "What this node shall be."), MAP(spec_fields),
+        { FIELD("metadata", "Ignored."), .type = FIELD_IGNORED, NODEADM("{\"name\": \"training\"}") },
+        { FIELD("spec", "Settings of this node."), MAP(spec_fields),
           NODEADM("{\"failurePolicy\": \"hold\"}") },
         {}
 };

@@ -192,7 +192,8 @@ static char *refusal(const Said *s, const char *who, unsigned minor) {
         if (kubelet_gate_versions(s->name, &from, &until) && minor < from)
                 return xasprintf("%s with the feature gate %s, which kubelet knows from 1.%u on", who,
                                  s->name, from);
-        return xasprintf("%s with the feature gate %s, which is gone since 1.%u", who, s->name, until);
+        return xasprintf("%s with the feature gate %s, which kubelet knows only before 1.%u", who, s->name,
+                         until);
 }
 
 static void warn_of(const Said *s, const Position *at, const char *text, Diag *diag) {
@@ -234,12 +235,11 @@ static void report_refused(const Check *c, const Said *s) {
         if (kubelet_gate_versions(s->name, &from, &until)) {
                 _free_ char *who = xasprintf("kubelet %s exits", c->version),
                             *text = refusal(s, who, c->minor);
-                report(c, s, xasprintf("%s; take it out", text));
+                report(c, s, xasprintf("%s; remove it", text));
                 return;
         }
         _free_ char *shown = text_quote(s->name, strlen(s->name));
-        report(c, s, xasprintf("kubelet %s does not know the feature gate %s, and exits with it", c->version,
-                               shown));
+        report(c, s, xasprintf("kubelet %s exits: it does not know the feature gate %s", c->version, shown));
         diag_suggest_name(c->diag, "", kubelet_gate_nearest(s->name));
 }
 
@@ -328,7 +328,7 @@ bool gates_validate(const Merge *m, Diag *diag) {
                         continue;
                 from = MAX(from, KUBELET_TABLES_FROM);
                 _free_ char *why = refusal(s, "every kubelet exits", from),
-                            *text = xasprintf("%s; take it out", why);
+                            *text = xasprintf("%s; remove it", why);
                 config_report(m, diag, s->path, text);
                 good = false;
         }
@@ -343,9 +343,9 @@ void gates_warn(const Merge *m, Diag *diag) {
                 unsigned from, until, minor = refused_from(&g, s);
                 if (!kubelet_gate_versions(s->name, &from, &until)) {
                         _free_ char *shown = text_quote(s->name, strlen(s->name)),
-                                *text = xasprintf("%s is not a feature gate of kubelet in Kubernetes 1.%d to "
-                                        "1.%d: kubelet exits with one that it does not know",
-                                        shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
+                                *text = xasprintf("%s is not a feature gate of kubelet 1.%d to 1.%d: kubelet "
+                                                  "exits with an unknown gate", shown, KUBELET_TABLES_FROM,
+                                                  KUBELET_TABLES_TO);
                         warn_of(s, at, text, diag);
                         diag_suggest_name(diag, "", kubelet_gate_nearest(s->name));
                 } else if (minor > 0 && minor <= KUBELET_TABLES_TO) {

@@ -80,16 +80,16 @@ static bool reading_report(Reading *r, bool certain, const char *path, const cha
 static const char *overridden(const char *name) {
         static const struct { const char *flag, *what; } ours[] = {
                 { "bootstrap-kubeconfig", "how kubelet reaches the API server" },
-                { "cloud-provider", "that another program looks after the cloud" },
+                { "cloud-provider", "the external cloud provider" },
                 { "config", "the file with all settings of nodestrap, and spec.kubelet.config with it" },
-                { "config-dir", "the folder that spec.kubelet.config is written to" },
-                { "hostname-override", "the node's name, which the cluster lets it in by" },
-                { "image-credential-provider-bin-dir", "where the program that logs in to ECR is" },
-                { "image-credential-provider-config", "which program logs in to ECR" },
+                { "config-dir", "the directory with spec.kubelet.config" },
+                { "hostname-override", "the name of the node, by which the cluster admits it" },
+                { "image-credential-provider-bin-dir", "where the program for the ECR login is" },
+                { "image-credential-provider-config", "which program does the ECR login" },
                 { "kubeconfig", "how kubelet reaches the API server" },
-                { "node-ip", "the node's address, of the family that the cluster's services have" },
+                { "node-ip", "the address of the node, of the IP family of the services" },
                 { "provider-id", "which instance the node is" },
-                { "runtime-cgroups", "where containerd's metrics come from" },
+                { "runtime-cgroups", "the cgroup of containerd, for its metrics" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
                 if (streq(ours[i].flag, name))
@@ -274,10 +274,10 @@ static const char *label_fault(const char *label) {
                     *value = str_strip(*equals ? equals + 1 : equals);
         const char *slash = strchr(key, '/');
         if (slash && is_kept_from_kubelet(key, (size_t)(slash - key)))
-                return "names a label of kubernetes.io or k8s.io that a node must not give itself; another "
-                       "prefix, or kubectl label, does it";
+                return "names a label of kubernetes.io or k8s.io that a node must not set (use another "
+                       "prefix, or kubectl label)";
         return !kubelet_label_is_valid(key, value)
-                       ? "holds what is no label (letters, digits, - _ and ., up to 63, on both sides of =)"
+                       ? "holds an invalid label (up to 63 letters, digits, - _ and . on both sides of =)"
                        : NULL;
 }
 
@@ -289,8 +289,7 @@ static const char *taint_fault(const char *taint) {
         if (value)
                 *value++ = 0;
         if (colon && !endswith(taint, "-") && !kubelet_label_is_valid(word, value ?: ""))
-                return "holds a taint whose key or value is not as those of labels, such as "
-                       "nvidia.com/gpu=present:NoSchedule";
+                return "holds an invalid taint (write it like nvidia.com/gpu=present:NoSchedule)";
         if (endswith(taint, "-") || streq(effect, "NoSchedule") || streq(effect, "PreferNoSchedule") ||
             streq(effect, "NoExecute"))
                 return NULL;
@@ -306,7 +305,7 @@ static const char *gate_fault(const char *gate) {
 }
 
 static const char *dns_fault(const char *address) {
-        return kubelet_address_is_valid(address) ? NULL : "holds what is not an address";
+        return kubelet_address_is_valid(address) ? NULL : "holds a text that is not an address";
 }
 
 /* k8s.io/component-base:logs/api/v1/pflags.go */
@@ -380,8 +379,8 @@ static bool is_one_dash(const char *word) {
 static void check_dash(Reading *r, const char *word, const char *path) {
         _free_ char *flag = xasprintf("-%s", word), *name = kubelet_flag_name(flag);
         if (reading_report(r, true, path,
-                           "begins with one dash: kubelet reads each letter behind it as a flag of its own, "
-                           "knows v alone, and exits; its other flags begin with --"))
+                           "begins with one dash: kubelet reads each letter as a flag, knows only v, and "
+                           "exits; begin the flag with --"))
                 diag_suggest_name(r->diag, "--", kubelet_flag_nearest(name));
 }
 
@@ -394,22 +393,22 @@ static void warn_of_flag(const Merge *m, const char *flag, const char *path, Dia
         if (!kubelet_flag_find(flag, &f)) {
                 _free_ char *shown = text_quote(name, strlen(name));
                 diag_warn_at(diag, "kubelet-flag", at, path,
-                             "%s is no flag of kubelet in Kubernetes 1.%d to 1.%d: with one that it does not "
-                             "know kubelet exits, and plan --kubelet-version refuses it",
+                             "%s is not a flag of kubelet 1.%d to 1.%d: kubelet exits with an unknown flag, "
+                             "and plan --kubelet-version refuses it",
                              shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
                 diag_suggest_name(diag, "--", kubelet_flag_nearest(name));
                 return;
         }
         _free_ char *setting = xasprintf(CONFIG ".%s", f.key);
         if (overridden(f.name))
-                diag_warn_at(diag, "kubelet-flag", at, path, "--%s replaces what nodestrap gives kubelet: %s",
-                             f.name, overridden(f.name));
+                diag_warn_at(diag, "kubelet-flag", at, path, "--%s replaces a flag of nodestrap: %s", f.name,
+                             overridden(f.name));
         if (*f.key && merge_find(m, setting))
                 diag_warn_at(diag, "flag-and-config", at, path,
                              "--%s sets the same as %s; kubelet takes the flag", f.name, setting);
         else if (f.until)
                 diag_warn_at(diag, "kubelet-flag", at, path,
-                             "no kubelet from 1.%u on knows --%s; it exits with it", f.until, f.name);
+                             "kubelet from 1.%u on exits: it does not know --%s", f.until, f.name);
         else if (f.deprecated) {
                 diag_warn_at(diag, "deprecated-flag", at, path, "kubelet calls --%s deprecated", f.name);
                 diag_suggest_name(diag, "", *f.key ? setting : NULL);
@@ -440,8 +439,8 @@ static void check_word(Reading *r, const char *word, const char *path) {
         _free_ char *flag = xasprintf("--%s", word);
         KubeletFlag f;
         if (reading_report(r, false, path,
-                           "is no flag: kubelet's begin with --, and with a word that none of them takes it "
-                           "exits") &&
+                           "is neither a flag, which begins with --, nor the value of one: kubelet exits "
+                           "with it") &&
             kubelet_flag_find(flag, &f))
                 diag_suggest(r->diag, "--%s", f.name);
 }
@@ -467,7 +466,7 @@ static size_t check_value(Reading *r, const char *word, const char *next, const 
         }
         if (value)
                 fault = flag_fault(&f, value, &room, &certain);
-        const char *then = streq(f.name, "cluster-dns") ? "kubelet passes over it, and pods look up no names"
+        const char *then = streq(f.name, "cluster-dns") ? "kubelet ignores it, and pods cannot resolve names"
                                                         : "kubelet exits";
         _free_ char *text = fault ? xasprintf("--%s %s: %s", f.name, fault, then) : NULL;
         if (text)
@@ -503,8 +502,8 @@ static void read_flags(Reading *r) {
                 _free_ char *path = xasprintf(FLAGS "[%zu]", i);
                 if (strstr(text, " - -"))
                         reading_report(r, false, path,
-                                       "holds \" - -\": a list item that is indented deeper than the one "
-                                       "before it is a part of that one");
+                                       "holds \" - -\": YAML joins a list item that is indented deeper with "
+                                       "the one before it");
                 else if (!has_placeholder(text))
                         words_add(&w, text, i);
         }

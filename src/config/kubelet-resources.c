@@ -21,13 +21,13 @@ const char *enforcement_words(const KubeletGiven *g) {
                (strv_contains(seen, "system-reserved") &&
                 strv_contains(seen, "system-reserved-compressible"));
         if (none && json_array_size(list) > 1)
-                return "must hold nothing else where it holds none";
+                return "cannot hold another word beside none";
         if (twice && from(g, 31))
                 return "holds a word twice";
         if (both)
-                return "holds a word beside the same one with -compressible";
+                return "holds a word both with and without -compressible";
         if (news && until(g, 32))
-                return text_say(g->room, "holds a word that kubelet knows from 1.32 on, and this one is 1.%u",
+                return text_say(g->room, "holds a word that kubelet knows from 1.32 on, but this one is 1.%u",
                                 g->minor);
         return NULL;
 }
@@ -40,8 +40,7 @@ const char *enforcement_levels(const KubeletGiven *g) {
         /* 1.28 to 1.30 count "none" as a level */
         none = none && !(first && until(g, 31));
         return !is_on(g, "cgroupsPerQOS", true) && !none
-                       ? "must be true where enforceNodeAllocatable is not [none]"
-                       : NULL;
+                       ? "must be true unless enforceNodeAllocatable is [none]" : NULL;
 }
 
 /* and pkg/kubelet/cm/node_container_manager_linux.go:enforceExistingCgroup */
@@ -65,10 +64,9 @@ const char *enforcement_cgroups(const KubeletGiven *g) {
                                       (cpus && k == 0);
                         if (cgroup && amount)
                                 continue;
-                        text_add(g->room, "holds %s, and %s is not set", s, cgroup ? level[2] : level[1]);
+                        text_add(g->room, "holds %s, but %s is not set", s, cgroup ? level[2] : level[1]);
                         return !cgroup && cpus
-                                       ? text_say(g->room,
-                                                  ", which kubelet does not take beside reservedSystemCPUs")
+                                       ? text_say(g->room, ", and cannot stand beside reservedSystemCPUs")
                                        : g->room->data;
                 }
         return NULL;
@@ -101,7 +99,7 @@ const char *reserved_cpus(const KubeletGiven *g) {
         if (*cpus && (*text(g, "systemReservedCgroup") || *text(g, "kubeReservedCgroup")))
                 return "cannot stand beside systemReservedCgroup and kubeReservedCgroup";
         if (g->cpus > 0 && most >= g->cpus)
-                return text_say(g->room, "names CPU %llu, and the machine has %u, which count from 0",
+                return text_say(g->room, "names CPU %llu, but the machine has %u, counted from 0",
                                 (unsigned long long)most, g->cpus);
         return NULL;
 }
@@ -128,16 +126,13 @@ const char *reserved_memory(const KubeletGiven *g) {
                         bool twice = strv_contains(seen, id);
                         strv_push(&seen, id);
                         if (twice)
-                                text_add(g->room, "says two things of %s of NUMA node %lld", name,
-                                         (long long)node);
+                                text_add(g->room, "sets %s of NUMA node %lld twice", name, (long long)node);
                         else if (!streq(name, "memory") && !startswith(name, "hugepages-"))
-                                text_add(g->room, "holds %s, and only memory and huge pages can be reserved",
+                                text_add(g->room, "holds %s, but only memory and huge pages can be reserved",
                                          name);
                         else if (limit_of(value) == 0 || limit_of(value) == INT64_MIN)
-                                text_add(g->room,
-                                         "reserves %s of NUMA node %lld, which must be a quantity above 0, "
-                                         "such as 1Gi",
-                                         name, (long long)node);
+                                text_add(g->room, "needs a quantity above 0, such as 1Gi, for %s of NUMA "
+                                         "node %lld", name, (long long)node);
                         if (g->room->data)
                                 return g->room->data;
                 }
@@ -170,15 +165,15 @@ const char *static_memory(const KubeletGiven *g) {
                 last = MAX(last, json_integer_value(json_object_get(entry, "numaNode")));
         }
         if (g->nodes > 0 && last >= (json_int_t)g->nodes)
-                return text_say(g->room, "names NUMA node %lld, and the machine has %u, which count from 0",
+                return text_say(g->room, "names NUMA node %lld, but the machine has %u, counted from 0",
                                 (long long)last, g->nodes);
         if (kept < 0 && sum > 0)
                 return NULL;
         if (kept < 0)
-                return "is Static without reservedMemory, which must come to what is kept from pods: "
-                       "kubeReserved, systemReserved and evictionHard";
+                return "is Static without reservedMemory, which must be the sum of kubeReserved, "
+                       "systemReserved and evictionHard";
         if (kept == 0)
-                return "is Static, and nothing is kept from pods: set kubeReserved or systemReserved, and "
+                return "is Static, but nothing is reserved: set kubeReserved or systemReserved, and "
                        "reservedMemory to the same";
         if (kept == sum)
                 return NULL;
@@ -186,8 +181,8 @@ const char *static_memory(const KubeletGiven *g) {
                     *kube = quantity_text(quantity_in(g, "kubeReserved", "memory"), true),
                     *own = quantity_text(quantity_in(g, "systemReserved", "memory"), true);
         text_add(g->room,
-                 "must come to %s of memory where memoryManagerPolicy is Static: kubeReserved %s, "
-                 "systemReserved %s and evictionHard %s",
+                 "must be %s of memory with memoryManagerPolicy Static: kubeReserved %s, systemReserved %s "
+                 "and evictionHard %s",
                  want, kube, own, text_in(g, "evictionHard", "memory.available"));
         return text_say(g->room,
                         "; reservedMemory has %s: set it to [{numaNode: 0, limits: {memory: %s}}], or divide "
@@ -214,7 +209,7 @@ const char *qos_reserved(const KubeletGiven *g) {
                 uint64_t n = 0;
                 _free_ char *whole = xstrndup(s, digits);
                 if (!streq(name, "memory"))
-                        return "holds another resource than memory";
+                        return "holds a resource other than memory";
                 if (digits == 0 || !streq(s + digits, "%") || parse_u64(whole, &n) < 0 || n > 100)
                         return "must be a whole percentage of memory, such as 50%";
         }
@@ -338,7 +333,7 @@ const char *cpu_manager_options(const KubeletGiven *g) {
         if (json_object_size(options) == 0)
                 return NULL;
         if (g->whole && !streq(text(g, "cpuManagerPolicy"), "static"))
-                return "has no use without cpuManagerPolicy static";
+                return "needs cpuManagerPolicy static";
         if (until(g, 33) && gate(g, "CPUManagerPolicyOptions") == 0)
                 return needs_gate(g, "CPUManagerPolicyOptions", true);
         json_object_foreach(options, name, value) {
@@ -364,7 +359,7 @@ const char *static_cpus(const KubeletGiven *g) {
         if (!g->whole || g->minor == 0 || g->cpus == 0 || !streq(text(g, "cpuManagerPolicy"), "static") ||
             *text(g, "reservedSystemCPUs") || kept > 0)
                 return NULL;
-        return "is static, and keeps no CPU from pods: set reservedSystemCPUs, or a cpu in kubeReserved or "
+        return "is static, but no CPU is reserved: set reservedSystemCPUs, or a cpu in kubeReserved or "
                "systemReserved";
 }
 

@@ -11,8 +11,8 @@
 static const char *image_thresholds(const KubeletGiven *g) {
         return number(g, "imageGCLowThresholdPercent", 80) < number(g, "imageGCHighThresholdPercent", 85)
                        ? NULL
-                       : "imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (80 and "
-                         "85 where they are not given)";
+                       : "imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (default: 80 "
+                         "and 85)";
 }
 
 static const char *image_ages(const KubeletGiven *g) {
@@ -20,7 +20,7 @@ static const char *image_ages(const KubeletGiven *g) {
         if (most < 0)
                 return "must not be negative";
         if (most > 0 && most <= least)
-                return "must be longer than imageMinimumGCAge (2m where it is not given)";
+                return "must be longer than imageMinimumGCAge (default: 2m)";
         return needs_gate(g, "ImageMaximumGCAge", most > 0);
 }
 
@@ -41,11 +41,10 @@ static const char *image_pattern_fault(const char *pattern) {
         bool open = endswith(pattern, "/*");
         if (n == 0 || !streq(stripped, pattern) || strcspn(pattern, "*") < n - (open ? 1 : 0) ||
             streq(pattern, "/*"))
-                return "holds a pattern that is not an image, nor a registry or a folder of one with /* "
-                       "behind it";
+                return "holds a pattern that is neither an image nor a registry or path with /* behind it";
         if (!open && (strchr(pattern, '@') || strchr(strrchr(pattern, '/') ?: pattern, ':') ||
                       strpbrk(pattern, " \t")))
-                return "holds an image with a tag, a digest or a blank: kubelet wants its name alone";
+                return "holds an image with a tag, a digest or a blank: write only its name";
         return NULL;
 }
 
@@ -97,7 +96,7 @@ static const char *shutdown_priorities(const KubeletGiven *g) {
         if (used && gate(g, "GracefulNodeShutdownBasedOnPodPriority") != 0 &&
             (seconds(g, "shutdownGracePeriod", 0) > 0 ||
              seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0))
-                return "cannot stand beside shutdownGracePeriod and shutdownGracePeriodCriticalPods: give "
+                return "cannot stand beside shutdownGracePeriod and shutdownGracePeriodCriticalPods: set "
                        "the one or the others";
         return needs_gate(g, "GracefulNodeShutdownBasedOnPodPriority", used);
 }
@@ -109,9 +108,9 @@ static const char *swap_behavior(const KubeletGiven *g) {
         if (!*word || g->minor == 0)
                 return NULL;
         if (streq(word, "UnlimitedSwap") && from(g, 30))
-                return "is UnlimitedSwap, which kubelet knows up to 1.29: LimitedSwap or NoSwap";
+                return "is UnlimitedSwap, which kubelet knows up to 1.29: write LimitedSwap or NoSwap";
         if (streq(word, "NoSwap") && until(g, 30))
-                return "is NoSwap, which kubelet knows from 1.30 on: LimitedSwap or UnlimitedSwap";
+                return "is NoSwap, which kubelet knows from 1.30 on: write LimitedSwap or UnlimitedSwap";
         return needs_gate(g, "NodeSwap", true);
 }
 
@@ -165,11 +164,10 @@ static const char *unsafe_sysctls(const KubeletGiven *g) {
         json_array_foreach(json_object_get(g->all, "allowedUnsafeSysctls"), i, item) {
                 const char *name = json_string_value(item) ?: "";
                 if (!is_sysctl(name, true))
-                        return "holds what is not a kernel setting, such as net.core.somaxconn or net.*";
+                        return "holds a name that is not a kernel setting, such as net.core.somaxconn";
                 if (!is_namespaced(name, g->minor))
-                        return text_say(g->room,
-                                        "holds %s, which pods do not have of their own: kubelet knows those "
-                                        "of net., fs.mqueue., kernel.shm*, kernel.msg* and kernel.sem", name);
+                        return text_say(g->room, "holds %s, which is not namespaced, as net.*, fs.mqueue.*, "
+                                        "kernel.shm*, kernel.msg* and kernel.sem are", name);
         }
         return NULL;
 }
@@ -181,9 +179,7 @@ static const char *pod_sysctls(const KubeletGiven *g) {
                 return fault;
         json_object_foreach(all, name, unused)
                 if (!is_sysctl(name, false) || !is_namespaced(name, g->minor))
-                        return text_say(g->room,
-                                        "holds %s, which is not a kernel setting that pods have of their own",
-                                        name);
+                        return text_say(g->room, "holds %s, which is not a namespaced kernel setting", name);
         return NULL;
 }
 
@@ -195,9 +191,8 @@ static const char *taints(const KubeletGiven *g) {
         size_t i;
         json_array_foreach(json_object_get(g->all, "registerWithTaints"), i, taint)
                 if (!kubelet_label_is_valid(json_get_text(taint, "key"), json_get_text(taint, "value")))
-                        return text_say(g->room,
-                                        "holds at [%zu] what is not a taint: its key and value are as those "
-                                        "of labels, such as nvidia.com/gpu and present", i);
+                        return text_say(g->room, "holds an invalid taint at [%zu]: write key and value like "
+                                        "nvidia.com/gpu and present", i);
         return NULL;
 }
 
@@ -220,9 +215,8 @@ static const char *gates_of_defaults(const KubeletGiven *g) {
                 if (kubelet_gate_state(NULL, names[i], g->minor) != 1 || gate(g, names[i]) != 0 ||
                     (!json_is_true(in_file) && kubelet_flags_turn_off(g->flags, names[i])))
                         continue;
-                return text_say(g->room,
-                                "turns %s off, which is on in kubelet 1.%u: kubelet then ends at a default "
-                                "of its own; leave it on", names[i], g->minor);
+                return text_say(g->room, "turns %s off, which is on in kubelet 1.%u: kubelet then exits at "
+                                "its own default; leave it on", names[i], g->minor);
         }
         return NULL;
 }
@@ -238,7 +232,7 @@ static const char *shared_port(const KubeletGiven *g) {
         double port = number(g, g->key, streq(g->key, "healthzPort") ? 10248 : 0);
         if (port == 0.0 || port != (number(g, "port", 0) ?: 10250))
                 return NULL;
-        return "must be another one than port (10250 where it is not given)";
+        return "must differ from port (default: 10250)";
 }
 
 /* k8s.io/cri-client/pkg/remote_runtime.go: kubelet ends when containerd does not answer its first question in
@@ -316,7 +310,7 @@ static const char *http2_cipher(const KubeletGiven *g) {
         }
         return there ? NULL
                      : "must hold TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or "
-                       "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, which HTTP/2 wants";
+                       "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, which HTTP/2 needs";
 }
 
 static const char *run_once(const KubeletGiven *g) {
@@ -324,7 +318,7 @@ static const char *run_once(const KubeletGiven *g) {
 }
 
 static const char *system_cgroups(const KubeletGiven *g) {
-        return streq(text(g, "systemCgroups"), "/") ? "must not be the root" : NULL;
+        return streq(text(g, "systemCgroups"), "/") ? "must not be the root cgroup" : NULL;
 }
 
 /* It must be as filepath.Clean() of Go writes it. */
@@ -386,7 +380,7 @@ static const char *hidden_metrics(const KubeletGiven *g) {
         _free_ char *before = xasprintf("1.%u", g->minor - 1);
         if (!*version || g->minor == 0 || streq(version, before))
                 return NULL;
-        return text_say(g->room, "must be %s, the version before this one of kubelet", before);
+        return text_say(g->room, "must be %s, the version before this kubelet", before);
 }
 
 /* ---- the rules ---- */

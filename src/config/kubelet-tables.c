@@ -135,9 +135,8 @@ const char *kubelet_member_fault(const KubeletSetting *s, const char *key, const
         if (!json_is_string(value))
                 return "must be text: put it in quotes";
         if (*s->limits && !word_is_among(key, s->limits))
-                return s->type == 'q' ? "is no resource that can be reserved: cpu, memory, ephemeral-storage "
-                                        "and pid can"
-                                      : "is no eviction signal, such as memory.available";
+                return s->type == 'q' ? "is not one of the resources cpu, memory, ephemeral-storage and pid"
+                                      : "is not an eviction signal, such as memory.available";
         if ((s->type == 'q' || s->type == 'e') && !is_quantity(json_string_value(value), s->type == 'e'))
                 return s->type == 'q' ? "must be a quantity, such as 500m or 1Gi"
                                       : "must be a quantity or a percentage, such as 100Mi or 5%";
@@ -161,7 +160,7 @@ static const char *float_fault(const json_t *value, const char *limits) {
         if (!json_is_number(value))
                 return "must be a number, without quotes";
         return *limits && !(n > strtod(limits, NULL) && n <= strtod(strchr(limits, ':') + 1, NULL))
-                       ? "is out of its range, which begins above 0 and ends with 1" : NULL;
+                       ? "must be above 0 and at most 1" : NULL;
 }
 
 static const char *duration_fault(const json_t *value, const char *limits, Text *room) {

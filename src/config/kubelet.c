@@ -45,7 +45,7 @@ static bool read_setting(const Reading *r, const KubeletSetting *s, const json_t
         /* nodeadm takes it (T5 of tests/userdata/README.md), so it is not an error */
         if (r->merge && s->type == 'i' && *text && !text[strspn(text, "0123456789")]) {
                 merge_warn(r->merge, r->diag, "kubelet-setting", path,
-                           "is a number in quotes, which is text to kubelet: it does not start with it");
+                           "is a number in quotes, and kubelet does not start with that: remove the quotes");
                 return true;
         }
         if (fault)
@@ -136,7 +136,7 @@ static void warn_of_keys(const Merge *m, Diag *diag) {
                         continue;
                 _free_ char *path = path_format(&(Path){ &kubelet_config_path, key, 0 });
                 merge_warn(m, diag, "kubelet-setting", path,
-                           "is no key of KubeletConfiguration in Kubernetes 1.%d to 1.%d",
+                           "is not a key of KubeletConfiguration in Kubernetes 1.%d to 1.%d",
                            KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
                 diag_suggest_name(diag, "", kubelet_setting_nearest(key));
         }
@@ -159,7 +159,7 @@ static void warn_of_settings(const Merge *m, Diag *diag) {
                 _free_ char *path = xasprintf(CONFIG ".registerWithTaints[%zu]", i);
                 if (!*json_get_text(item, "effect"))
                         merge_warn(m, diag, "kubelet-setting", path,
-                                   "has no effect, and the API server refuses a node with such a taint: "
+                                   "lacks its effect, and the API server refuses such a node: add "
                                    "NoSchedule, PreferNoSchedule or NoExecute");
         }
         json_object_foreach(json_object_get(config, "evictionSoft"), signal, item) {
@@ -171,8 +171,7 @@ static void warn_of_settings(const Merge *m, Diag *diag) {
             json_array_size(json_object_get(config, "reservedMemory")) == 0 &&
             !kubelet_flags_set(m, "reservedMemory"))
                 warn_of_setting(m, CONFIG ".memoryManagerPolicy",
-                                "is Static without reservedMemory, which has to be what is kept from pods",
-                                diag);
+                                "is Static without reservedMemory, the sum of all reservations", diag);
 }
 
 static void warn_of_expression(const Merge *m, Diag *diag) {
@@ -181,7 +180,7 @@ static void warn_of_expression(const Merge *m, Diag *diag) {
             (json_integer_value(merge_find(m, "spec.kubelet.config.maxPods")) > 0 ||
              kubelet_flags_set(m, "maxPods")))
                 merge_warn(m, diag, "no-effect", path,
-                           "has no effect, since the number of pods is set directly as well");
+                           "has no effect, since maxPods is set, too");
 }
 
 void kubelet_warn(const Merge *m, Diag *diag) {

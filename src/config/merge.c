@@ -169,8 +169,7 @@ void merge_finish(Merge *m, Diag *diag) {
         if (r < 0) {
                 diag_error_at(diag, r, r == -E2BIG ? CAUSE_LIMIT : CAUSE_INVALID,
                               origins_find(&m->origins, TOML_PATH), TOML_PATH, "cannot be written as TOML%s",
-                              r == -E2BIG ? ": its tables have names too long to repeat them that often"
-                                          : "");
+                              r == -E2BIG ? ": its table names are too long to repeat them so often" : "");
                 origins_fail(&m->origins, TOML_PATH);
                 return;
         }

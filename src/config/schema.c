@@ -158,7 +158,7 @@ static void add_required(json_t *schema) {
 json_t *config_schema(bool strict) {
         json_t *schema = json_pack("{s:s, s:s, s:s, s:s, s:o, s:[s, s]}", "$schema",
                                    "https://json-schema.org/draft/2020-12/schema", "title", CONFIG_KIND,
-                                   "description", "What an EKS node shall be (" CONFIG_API_VERSION ").",
+                                   "description", "Settings of an EKS node (" CONFIG_API_VERSION ").",
                                    "type", "object", "properties",
                                    schema_properties(nodeconfig_fields, strict), "required", "apiVersion",
                                    "kind");

@@ -43,18 +43,16 @@ static char *setting_fault(const Merge *m, const char *name, const char *text) {
                    *mode = json_get_text(merge_find(m, "spec.instance.hugePages"), "mode");
         /* the builder of an image knows which program it is, a reader of user data does not */
         if (sysctl_names_program(name, text))
-                return xstrdup("names a program that the kernel would start as root: have the image set it, "
-                               "by a file in /etc/sysctl.d");
+                return xstrdup("names a program that the kernel would start as root: set it in the image, in "
+                               "a file of /etc/sysctl.d");
         if (wanted && !streq(value, wanted) && protects_kernel_defaults(m))
-                return xasprintf("kubelet starts with no other value than %s here: leave it out, or set "
-                                 "spec.kubelet.config.protectKernelDefaults: false",
-                                 wanted);
+                return xasprintf("kubelet starts only with the value %s: leave it out, or set "
+                                 "spec.kubelet.config.protectKernelDefaults: false", wanted);
         if (endswith(path, "/tcp_fastopen_key") || endswith(path, "/stable_secret"))
-                return xstrdup("is a secret, and what is set here stands in plans and logs: set it by a part "
-                               "of the user data that only root can read");
+                return xstrdup("is a secret, which plans and logs would show: set it in a part of the user "
+                               "data that only root can read");
         if (startswith(path, SYSCTL_DIR "vm/nr_hugepages") && *mode && !streq(mode, "keep"))
-                return xstrdup("reserves huge pages, and so does spec.instance.hugePages: keep one of the "
-                               "two");
+                return xstrdup("reserves huge pages, and so does spec.instance.hugePages: keep only one");
         return NULL;
 }
 

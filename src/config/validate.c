@@ -375,9 +375,10 @@ static bool is_flag_without_huge_pages(const char *flag) {
 /* ---- the rules; "*" is any key, "[]" any item ---- */
 
 #define LINE_END "holds a line end: it would start another setting"
-#define CONTROL "holds a line end or another control character, or one that Unicode gives to nothing"
-#define NOT_FOR_SYSTEMD "holds a character that Unicode gives to nothing, such as U+FFFE: systemd reads " \
-                        "nothing of a file with it"
+#define CONTROL "holds a line end, a control character, or a Unicode noncharacter such as U+FFFE"
+#define NOT_FOR_SYSTEMD "holds a Unicode noncharacter such as U+FFFE: systemd ignores a file with it"
+#define HUGE_PAGES "reserves huge pages, and kubelet does not start with these in its reserved memory"
+#define UNSAFE_NAME "name is empty, or holds a slash, \"..\", a quote, a control character or a noncharacter"
 
 typedef struct Rule {
         const char *path;
@@ -389,104 +390,87 @@ typedef struct Rule {
 
 static const Rule rules[] = {
         TEXT("spec.cluster.name", is_given, "is missing: the name of the EKS cluster that this node joins"),
-        TEXT("spec.cluster.apiServerEndpoint", is_given,
-             "is missing: the https URL of the cluster's API server"),
+        TEXT("spec.cluster.apiServerEndpoint", is_given, "is missing: the https URL of the API server"),
         TEXT("spec.cluster.certificateAuthority", is_given,
-             "is missing: the cluster's CA certificate, base64 of PEM"),
-        TEXT("spec.cluster.cidr", is_given, "is missing: the cluster's service range, such as 10.100.0.0/16"),
-        { "spec.cluster.id", is_given_on_outposts, "is missing: it is needed where enableOutpost is true" },
-        TEXT("spec.cluster.*", is_filled_in,
-             "is a placeholder that nobody filled in: the user data was not rendered (templatefile, Fn::Sub, "
-             "envsubst)"),
+             "is missing: the CA certificate of the cluster, base64 of PEM"),
+        TEXT("spec.cluster.cidr", is_given,
+             "is missing: the service range of the cluster, such as 10.100.0.0/16"),
+        { "spec.cluster.id", is_given_on_outposts, "is missing: enableOutpost: true needs it" },
+        TEXT("spec.cluster.*", is_filled_in, "is" AN_OPEN_PLACEHOLDER),
         TEXT("spec.cluster.name", is_plain_text, CONTROL),
         TEXT("spec.cluster.apiServerEndpoint", is_plain_text, CONTROL),
         TEXT("spec.cluster.apiServerEndpoint", is_endpoint,
-             "must be https:// or http://, a host, maybe a port and a path, and nothing else"),
+             "must be https:// or http://, then a host, and optionally a port and a path"),
         TEXT("spec.cluster.certificateAuthority", is_base64,
-             "must be base64 with its padding, of something that is not empty: take what aws eks "
-             "describe-cluster shows"),
+             "must be padded base64 and not empty: take it from aws eks describe-cluster"),
         TEXT("spec.cluster.certificateAuthority", authority_is_encoded_once,
-             "is base64 of base64 of a certificate, and kubelet does not start with it: take what aws eks "
-             "describe-cluster shows, as it is"),
+             "is a certificate in base64 twice: take it as it is from aws eks describe-cluster"),
         TEXT("spec.cluster.certificateAuthority", authority_is_public,
-             "is a private key and no certificate, and kubelet does not start with it: take what aws eks "
-             "describe-cluster shows"),
+             "is a private key instead of a certificate: take it from aws eks describe-cluster"),
         TEXT("spec.cluster.cidr", is_cidr,
              "must be an IPv4 or IPv6 address and a prefix length, such as 10.100.0.0/16"),
         TEXT("spec.cluster.id", is_plain_text, CONTROL),
         TEXT("spec.kubelet.flags[]", is_on_one_line, LINE_END),
         TEXT("spec.kubelet.flags[]", utf8_is_for_systemd, NOT_FOR_SYSTEMD),
         TEXT("spec.kubelet.flags[]", is_rendered, PLACEHOLDER),
-        TEXT("spec.kubelet.flags[]", is_flag_without_huge_pages,
-             "reserves huge pages: kubelet refuses to start with huge pages in its reserved memory"),
+        TEXT("spec.kubelet.flags[]", is_flag_without_huge_pages, HUGE_PAGES),
         /* One level alone: kubelet.c checks the quantities below it, and another server reads
          * staticPodURLHeader. baseRuntimeSpec has no row: a hook or an argument may be shell text. */
         TEXT("spec.kubelet.config.*", is_rendered, PLACEHOLDER),
         TEXT("spec.kubelet.config.*[]", is_rendered, PLACEHOLDER),
         { "spec.kubelet.config.clusterDNS[]", is_address,
-          "is not one address, such as 10.100.0.10: kubelet passes over it, and pods look up no names" },
-        { "spec.kubelet.config.reservedMemory[].limits", is_without_huge_pages,
-          "reserves huge pages: kubelet refuses to start with huge pages in its reserved memory" },
+          "is not an address, such as 10.100.0.10: kubelet ignores it, and pods cannot resolve names" },
+        { "spec.kubelet.config.reservedMemory[].limits", is_without_huge_pages, HUGE_PAGES },
         TEXT("spec.instance.localStorage.mountPath", is_mount_path,
-             "must be absolute, without \"..\", and no folder of the system or below one"),
+             "must be absolute, without \"..\", and outside of system directories"),
         { "spec.instance.localStorage.expectedDisks", is_enough_for_raid10,
           "RAID10 needs at least four disks" },
-        { "spec.instance.environment", has_safe_names,
-          "a service name is empty, or holds a slash, \"..\", a quote, a control character, or one that "
-          "Unicode gives to nothing" },
-        { "spec.instance.environment.*", has_safe_names,
-          "a variable name is empty, or holds a slash, \"..\", a quote, a control character, or one that "
-          "Unicode gives to nothing" },
+        { "spec.instance.environment", has_safe_names, "a service " UNSAFE_NAME },
+        { "spec.instance.environment.*", has_safe_names, "a variable " UNSAFE_NAME },
         TEXT("spec.instance.environment.*.*", is_on_one_line, LINE_END),
         TEXT("spec.instance.environment.*.*", utf8_is_for_systemd, NOT_FOR_SYSTEMD),
         TEXT("spec.instance.environment.*.*", is_rendered, PLACEHOLDER),
         TEXT("spec.instance.network.nameservers[]", is_on_one_line, LINE_END),
         TEXT("spec.instance.network.nameservers[]", is_servers,
-             "is not the address of a name server, such as 10.0.0.2 or fd00:ec2::253: systemd-resolved "
-             "passes over it"),
+             "is not the address of a name server, such as 10.0.0.2: systemd-resolved ignores it"),
         TEXT("spec.instance.network.domains[]", is_on_one_line, LINE_END),
         TEXT("spec.instance.network.domains[]", is_readable,
-             "holds a control character, or one that Unicode gives to nothing: systemd-resolved passes over "
-             "it"),
+             "holds a control character or a Unicode noncharacter: systemd-resolved ignores it"),
         TEXT("spec.instance.network.domains[]", is_rendered, PLACEHOLDER),
         { "spec.instance.sysctl", has_sysctl_names,
-          "a name is not one of a kernel setting, such as vm.max_map_count" },
+          "a name is not a kernel setting, such as vm.max_map_count" },
         TEXT("spec.instance.sysctl.*", is_on_one_line, LINE_END),
         TEXT("spec.instance.sysctl.*", is_rendered, PLACEHOLDER),
         { "spec.instance.hugePages.pages", is_given_for_explicit,
           "is missing or empty: mode explicit needs at least one {size, count}" },
         { "spec.instance.hugePages.pages", names_each_pool_once,
-          "says two things of one size: once for all NUMA nodes, or once for each" },
+          "sets one size twice: set it once for all NUMA nodes, or once for each" },
         { "spec.instance.hugePages.pages[].size", is_page_size,
           "must be a power of two with its unit, such as 2Mi or 1Gi" },
-        { "spec.instance.hugePages.pages[].count", is_present, "is missing: how many pages" },
+        { "spec.instance.hugePages.pages[].count", is_present, "is missing: the number of pages" },
         TEXT("spec.accelerator.nvidia.fabric.timeout", is_timespan,
-             "must be a time span and not zero, such as 90s or 5m"),
+             "must be a time span above zero, such as 90s or 5m"),
         { "spec.accelerator.nvidia.imex.nodes", is_given_for_imex_host,
           "is missing or empty: mode host needs the addresses of all nodes of the domain" },
         { "spec.accelerator.nvidia.imex.nodes", names_each_node_once,
-          "names a node twice, and IMEX waits for as many nodes as its list has" },
+          "names a node twice: IMEX would wait for more nodes than there are" },
         TEXT("spec.accelerator.nvidia.imex.nodes[]", is_one_word, "must be one address"),
         TEXT("spec.accelerator.nvidia.imex.nodes[]", is_others_too,
-             "is an address by which each node reaches only itself: name that which the other nodes reach it "
-             "by"),
+             "is an address by which a node reaches only itself: use one that other nodes reach"),
         TEXT("spec.accelerator.nvidia.imex.nodes[]", is_node,
-             "is not an address: IMEX takes IPv4 and IPv6 addresses without a prefix length, and names of "
-             "hosts"),
+             "is neither an IPv4 or IPv6 address without a prefix length nor a host name"),
         { "spec.accelerator.nvidia.imex.channels", is_enough_for_channel0,
-          "is 0, and createChannel0 and mode host need a channel 0" },
+          "is 0, but createChannel0 and mode host need channel 0" },
         { "spec.accelerator.nvidia.mig", is_mig,
           "must be profiles with commas between them, such as 1g.5gb,1g.5gb or 19,19, or a list, or off" },
         TEXT("spec.accelerator.nvidia.mig", is_not_zero,
-             "is 0, which does not say what is meant: write off to turn MIG off, or the whole GPU's profile "
-             "by its name, such as 7g.40gb"),
-        { "spec.accelerator.nvidia.mig", names_each_gpu_once, "says two things of one GPU" },
+             "is 0, which is ambiguous: write off to turn MIG off, or a profile, such as 7g.40gb"),
+        { "spec.accelerator.nvidia.mig", names_each_gpu_once, "configures a GPU twice" },
         { "spec.accelerator.nvidia.mig", is_without_driver_memory,
-          "contradicts memoryMode driver: the driver does not partition memory that it manages coherently "
-          "(CDMM)" },
+          "contradicts memoryMode driver: the driver does not partition coherent memory (CDMM)" },
         { "spec.accelerator.nvidia.mig[].devices", is_all_or_list, "must be all, or a list of indexes" },
         { "spec.accelerator.nvidia.mig[].profiles", has_profile_names,
-          "must name at least one profile, such as 1g.5gb, and nothing else" },
+          "must name at least one profile, such as 1g.5gb, and only profiles" },
 };
 
 /* Can another document still satisfy it? */

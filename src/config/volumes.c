@@ -68,18 +68,17 @@ static void check_device(Check *c, size_t i) {
         size_t before = first_of(c->devices, path_last(name), i);
         if (!*device)
                 return complain(c, i, "device",
-                                "is missing: the volume's name in the launch template, such as /dev/xvdb, or "
-                                "its id, vol-…");
+                                "is missing: the name of the volume in the launch template, such as "
+                                "/dev/xvdb, or its id, vol-…");
         if (!is_device(device)) {
-                _free_ char *text =
-                        xasprintf("%s is no device: /dev/xvdb, /dev/nvme1n1 or an id, vol-…", shown);
+                _free_ char *text = xasprintf("%s is not a device, such as /dev/xvdb, /dev/nvme1n1 or an id, "
+                                              "vol-…", shown);
                 return complain(c, i, "device", text);
         }
         if (before == i)
                 return;
-        _free_ char *text = xasprintf("%s is the device of " VOLUMES "[%zu], too: one volume is "
-                                      "one entry, and its mountTargets may be several",
-                                      shown, before);
+        _free_ char *text = xasprintf("%s is also the device of " VOLUMES "[%zu]: write one entry with "
+                                      "several mountTargets", shown, before);
         complain(c, i, "device", text);
 }
 
@@ -93,18 +92,16 @@ static bool lies_below(const char *path, const char *above) {
 char *mount_target_fault(const char *target) {
         _free_ char *path = path_normalise(target), *shown = text_quote(target, strlen(target));
         if (*target != '/')
-                return xasprintf("%s is no absolute path, and what it is relative to nobody says", shown);
+                return xasprintf("%s is not an absolute path: begin it with a slash", shown);
         if (!*path)
                 return xasprintf("%s is the root directory: the machine runs from it already", shown);
         if (!mount_path_is_valid(target) || startswith(target, "/proc/") || startswith(target, "/sys/"))
-                return xasprintf("%s holds \"..\", or is a folder of the system or below one", shown);
+                return xasprintf("%s holds \"..\", or is in a system directory", shown);
         if (streq(path, STATE) || lies_below(path, STATE))
-                return xasprintf("%s is where nodestrap keeps what it knows of this machine: name another "
-                                 "directory", shown);
+                return xasprintf("%s holds the state of nodestrap: name another directory", shown);
         /* programs use them while nodestrap would move them */
         if (ONE_OF(path, "/var", "/var/lib", "/var/log", "/var/run", "/var/lock", "/var/tmp", "/tmp", "/mnt"))
-                return xasprintf("%s is in use by the whole system already: name a directory below it",
-                                 shown);
+                return xasprintf("%s is in use by the whole system: name a directory below it", shown);
         return NULL;
 }
 
@@ -130,15 +127,13 @@ static void check_pair(Check *c, const Target *t, const Target *before) {
         const char *a = t->path, *b = before->path;
         _free_ char *text = NULL, *folder = folder_of(a);
         if (streq(a, b))
-                text = xasprintf("%s is a target of " VOLUMES "[%zu], too: only one can be seen there", a,
+                text = xasprintf("%s is also a target of " VOLUMES "[%zu], and only one can be seen there", a,
                                  before->entry);
         else if (lies_below(a, b) || lies_below(b, a))
-                text = xasprintf("%s and %s, a target of " VOLUMES
-                                 "[%zu], lie one in the other: which of them hides what, and takes in "
-                                 "whose files, nobody can tell from that. Give them places beside each other",
-                                 a, b, before->entry);
+                text = xasprintf("%s and %s, a target of " VOLUMES "[%zu], lie one in the other, so one "
+                                 "would hide files of the other: put them side by side", a, b, before->entry);
         else
-                text = xasprintf("%s and %s would be one folder of the volume, %s", a, b, folder + 1);
+                text = xasprintf("%s and %s would be the same folder %s of the volume", a, b, folder + 1);
         complain(c, t->entry, t->key, text);
 }
 
@@ -234,10 +229,10 @@ bool volumes_validate(const Merge *m, Diag *diag) {
                      several = json_array_size(json_object_get(volume, "mountTargets")) > 0;
                 check_device(&c, i);
                 if (!one && !several)
-                        complain(&c, i, "mountTarget", "is missing: the directory that the volume becomes");
+                        complain(&c, i, "mountTarget", "is missing: the directory to mount it on");
                 else if (one && several)
                         complain(&c, i, "mountTargets",
-                                 "stands beside mountTarget: name all directories here, or the one there");
+                                 "stands beside mountTarget: name all directories here, or one there");
         }
         check_targets(&c);
         return !c.broken;

@@ -115,10 +115,10 @@ _must_check_ _nonnull_ int xml_texts(const char *text, size_t size, const char *
 
 /* ---- expressions ---- */
 typedef struct ExprVariable { const char *name; int64_t value; } ExprVariable;
-/* CEL (github.com/google/cel-spec): evaluates text to an int, or to a value that int() converts (uint, double,
- * a string of digits). -EINVAL with *ret_why for the caller to free: "column 12: no such overload: int +
- * double"; it quotes nothing. kubelet.maxPodsExpression has only the functions of CEL and these variables, all
- * int (awslabs/amazon-eks-ami nodeadm/internal/kubelet/eni_max_pods.go):
+/* CEL (github.com/google/cel-spec): evaluates text to an int, or to a value that int() converts (uint,
+ * double, a string of digits). -EINVAL with *ret_why for the caller to free: "column 12: no such overload:
+ * int + double"; it quotes nothing. kubelet.maxPodsExpression has the functions of CEL and these variables,
+ * all int (awslabs/amazon-eks-ami nodeadm/internal/kubelet/eni_max_pods.go):
  *   default_enis         interfaces that the default network card of the instance type can have
  *   ips_per_eni          IPv4 addresses that one interface can have
  *   max_pods             what the standard formula gives: default_enis * (ips_per_eni - 1) + 2

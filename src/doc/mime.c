@@ -301,8 +301,7 @@ static void check_epilogue(Splitter *s, Cursor c) {
                 if (s->warned_epilogue)
                         (void)part_warn(s, false, c.line, "config-after-closing-boundary",
                                         "this looks like a NodeConfig, but it stands behind the closing "
-                                        "delimiter of the message, where nothing is read; move it in front "
-                                        "of that line");
+                                        "delimiter, where nothing is read; move it in front of that line");
         }
 }
 

@@ -34,17 +34,15 @@ static int check_identity(const Signature *s, const Trust *trust, Imds *imds, bo
         if (!s->account && !s->region)
                 return 0;
         if (!imds && only_looks) {
-                diag_warn_at(
-                        diag, "binding-not-checked", &at, NULL,
-                        "is bound to an account or a region; which ones this is nobody asked, as no source "
-                        "is imds://");
+                diag_warn_at(diag, "binding-not-checked", &at, NULL,
+                             "is bound to an account or a region, which is not checked, as no source is "
+                             "imds://");
                 return 0;
         }
         if (!trust->certificates || !imds)
                 return diag_error_in(diag, -ENOKEY, CAUSE_BINDING, s->source,
-                                     "is bound to an account or a region, and " TRUSTED_DIR " has no "
-                                     "certificate of AWS (*.pem) by which an instance proves where it is; "
-                                     "put those there that AWS publishes for these regions");
+                                     "is bound to an account or a region, but " TRUSTED_DIR " has no AWS "
+                                     "certificate (*.pem) to check them; add those that AWS publishes");
         int r = imds_verify_identity(imds, trust->certificates, &account, &region, diag);
         if (r >= 0 && s->account && !streq(s->account, account))
                 r = refuse(s, "account", s->account, account, diag);
@@ -73,11 +71,9 @@ static int serials_read(const Root *root, json_t **ret) {
 
 static int report_unreadable(int r, Diag *diag) {
         return diag_error(diag, r, CAUSE_DOWNGRADE,
-                          SERIALS_FILE
-                          ", which says what was applied here last, cannot be read (%s), so that an "
-                          "older configuration could pass for a newer one; it belongs away only if "
-                          "that is no risk here",
-                          r == -EBADMSG ? "it holds something else" : strerror(-r));
+                          SERIALS_FILE ": cannot read the serials applied last (%s), so an older "
+                                       "configuration could pass for a newer one; remove it only if that is "
+                                       "safe", r == -EBADMSG ? "it holds something else" : strerror(-r));
 }
 
 static int check_serial(const Signature *s, const json_t *serials, Diag *diag) {
@@ -87,8 +83,8 @@ static int check_serial(const Signature *s, const json_t *serials, Diag *diag) {
         if (s->serial >= (uint64_t)json_integer_value(last))
                 return 0;
         return diag_error_in(diag, -EKEYEXPIRED, CAUSE_DOWNGRADE, s->source,
-                             "is signed with the serial %llu, and this machine has applied one with %lld "
-                             "(" SERIALS_FILE "): an older configuration is not taken; sign it again",
+                             "is signed with the serial %llu, but this machine has applied %lld already "
+                             "(" SERIALS_FILE "); sign it again",
                              (unsigned long long)s->serial, (long long)json_integer_value(last));
 }
 
@@ -100,8 +96,8 @@ int signatures_check(const Root *root, const Signatures *signatures, const Trust
         int r = signatures->n > 0 ? serials_read(root, &serials) : 0;
         if (r == -EACCES && only_looks) {
                 diag_warn(diag, "serial-not-checked",
-                          SERIALS_FILE " is for root alone: whether this configuration is older than the one "
-                                       "applied last was not looked at");
+                          SERIALS_FILE " is readable only for root, so this configuration may be older than "
+                                       "the one applied last");
                 r = 0;
         }
         if (r < 0)
@@ -128,8 +124,7 @@ int signatures_keep(const Root *root, const Signatures *signatures, Diag *diag) 
         _free_ char *text = json_dumps(serials, JSON_COMPACT | JSON_SORT_KEYS);
         r = text ? root_replace(root, SERIALS_FILE, text, strlen(text), 0600) : -EILSEQ;
         return r < 0 ? diag_error(diag, r, CAUSE_FILE,
-                                  SERIALS_FILE
-                                  ", by which older configurations are refused, cannot be written: %s",
-                                  strerror(-r))
+                                  SERIALS_FILE ", which keeps older configurations out, cannot be written: "
+                                  "%s", strerror(-r))
                      : 0;
 }

@@ -200,8 +200,8 @@ static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
                 return 0;
         }
         if (packed) {
-                ret->unread = ret->unread ?: xasprintf("%s: this is %s once more, behind the layer that is "
-                                                       "undone; do that once", b->at.source, packed);
+                ret->unread = ret->unread ?: xasprintf("%s: this is %s again behind its outer layer; encode "
+                                                       "it only once", b->at.source, packed);
                 return 0;
         }
         r = yaml_parse(b, &documents, &found);
@@ -225,8 +225,8 @@ static int decode_part(const Blob *b, Documents *ret, Diag *diag) {
         for (size_t i = 0; i < documents.n; i++)
                 if (documents.items[i].root->type != NODE_MAP)
                         r = diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &documents.items[i].at, NULL,
-                                          "this part is labelled as a NodeConfig, and its text is no map of "
-                                          "keys and values");
+                                          "this part is labelled as a NodeConfig, but its text is not a map "
+                                          "of keys and values");
         if (r < 0)
                 documents_done(&documents);
         else

@@ -22,13 +22,13 @@ typedef struct KeyKind {
 } KeyKind;
 static const KeyKind public_kind = {
         "PUBLIC KEY-----",
-        "it is no public key of Ed25519 in PEM, as openssl pkey -pubout writes it",
+        "it is not an Ed25519 public key in PEM, as openssl pkey -pubout writes it",
         { 0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00 },
         12
 };
 static const KeyKind private_kind = {
         "PRIVATE KEY-----",
-        "it is no private key of Ed25519 in PEM, as openssl genpkey -algorithm ed25519 writes it",
+        "it is not an Ed25519 private key in PEM, as openssl genpkey -algorithm ed25519 writes it",
         { 0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20 },
         16
 };
@@ -65,17 +65,16 @@ static int parse(const KeyKind *kind, const char *text, size_t size, Ed25519Key 
 int ed25519_parse_public(const char *text, size_t size, Ed25519Key *ret, const char **ret_why) {
         int r = parse(&public_kind, text, size, ret, ret_why);
         if (r < 0 && strstr(text, "PRIVATE KEY-----"))
-                *ret_why = "it is a private key, which belongs to who signs, and here is the place of the "
-                           "public one: openssl pkey -pubout";
+                *ret_why = "it is a private key, which belongs to the signer; put the output of openssl pkey "
+                           "-in KEY.pem -pubout here";
         return r;
 }
 
 int ed25519_parse_private(const char *text, size_t size, Ed25519Key *ret, const char **ret_why) {
         int r = parse(&private_kind, text, size, ret, ret_why);
         if (r < 0 && strstr(text, BEGIN "ENCRYPTED PRIVATE KEY"))
-                *ret_why =
-                        "it has a passphrase, which nobody is asked for here; openssl pkey -in KEY.pem -out "
-                        "PLAIN.pem makes one without (umask 077 first, and remove it afterwards)";
+                *ret_why = "it has a passphrase, which nodestrap cannot ask for; run umask 077, openssl pkey "
+                           "-in KEY.pem -out PLAIN.pem, and remove PLAIN.pem afterwards";
         return r;
 }
 
@@ -96,11 +95,10 @@ static void settle(void) {
 static int refuse(Diag *diag) {
         return diag_error(
                 diag, -ENOTSUP, CAUSE_CRYPTO,
-                "libcrypto has no Ed25519, by which configurations are signed%s; see openssl list "
-                "-signature-algorithms and openssl.cnf",
+                "libcrypto has no Ed25519, which signatures need%s; see openssl list -signature-algorithms "
+                "and openssl.cnf",
                 EVP_default_properties_is_fips_enabled(NULL)
-                        ? ": its configuration allows validated cryptography alone (fips=yes), and the "
-                          "FIPS provider of this version does not have it"
+                        ? ": fips=yes allows only the FIPS provider, and this version of it lacks Ed25519"
                         : "");
 }
 

@@ -73,7 +73,7 @@ static int add_file(int r, const char *name, bool guarded, char *data, size_t si
                     Diag *diag) {
         if (r == -EFBIG)
                 return diag_error_in(diag, r, CAUSE_LIMIT, name,
-                                     "the file is past the limit of %u MiB for a configuration source",
+                                     "the file exceeds the limit of %u MiB for a configuration source",
                                      SOURCE_MAX_BYTES >> 20);
         if (r < 0)
                 return diag_error_in(diag, r, CAUSE_SOURCE, name,
@@ -85,8 +85,7 @@ static int add_file(int r, const char *name, bool guarded, char *data, size_t si
 
 static int skip_denied(const char *name, Diag *diag) {
         diag_warn_at(diag, "source-denied", &(Position){ .source = keep_name(name) }, NULL,
-                     "this user may not read it, so what it says is missing here; ask as root, as the boot "
-                     "did");
+                     "this user may not read it, so its settings are missing here; run this as root");
         return 0;
 }
 
@@ -134,9 +133,8 @@ static int read_descriptor(int own, const char *name, Blobs *ret, Diag *diag) {
 
 static int refuse_stream(const char *name, Diag *diag) {
         return diag_error_in(diag, -EINVAL, CAUSE_USAGE, name,
-                             "is a pipe or a descriptor, which only commands that change nothing read, such "
-                             "as config check and plan, and without --root: at boot it might never end; "
-                             "write what comes from it to a file");
+                             "is a pipe or a descriptor, which might never end; write its content to a file "
+                             "(only plan, config check and their like read one, without --root)");
 }
 
 static bool is_drop_in(const Root *root, const char *path, const char *name) {
@@ -196,7 +194,7 @@ static int read_uri(const Root *root, const char *uri, Imds *imds, SourceFlags f
         if (source_is_imds(uri))
                 return imds ? read_user_data(imds, ret, diag)
                             : diag_error(diag, -ENOTCONN, CAUSE_SOURCE,
-                                         "%s: the metadata service is not asked in this mode", uri);
+                                         "%s: this mode does not ask the metadata service", uri);
         if (flags & SOURCE_BARE && streq(uri, "-"))
                 return root_is_host(root) ? read_descriptor(STDIN_FILENO, "stdin", ret, diag)
                                           : refuse_stream("stdin", diag);

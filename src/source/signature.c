@@ -137,20 +137,20 @@ static int verify(Blob *blob, const Trust *trust, Signature *ret, Diag *diag) {
         size_t size = 0, i = 0;
         if (!signature_is_there(blob))
                 return diag_error_in(diag, -EKEYREJECTED, CAUSE_SIGNATURE, blob->at.source,
-                                     "is not signed, and this machine takes only what is: nodestrap config "
-                                     "sign makes that of it");
+                                     "is not signed, as this machine demands; sign it with nodestrap config "
+                                     "sign -k KEY.pem -c file://PATH");
         int r = parse(all, ret, &text) ?: decode_value(text, value);
         if (r < 0)
                 return diag_error_in(diag, r, CAUSE_SIGNATURE, blob->at.source,
-                                     "its signature is not whole, or something stands behind it: it was "
-                                     "changed, cut off or added to after nodestrap config sign had made it");
+                                     "has a damaged signature, or text behind it: it was changed after "
+                                     "nodestrap config sign; sign it again");
         while (i < trust->n && !streq(trust->keys[i].name, ret->key))
                 i++;
         _free_ char *files = key_files(trust);
         if (i == trust->n)
                 return diag_error_in(diag, -ENOKEY, CAUSE_SIGNATURE, blob->at.source,
-                                     "is signed with the key %s, which is not one of those that this machine "
-                                     "trusts (%s)", ret->key, files);
+                                     "is signed with the key %s, but this machine trusts only %s; sign it "
+                                     "with one of these", ret->key, files);
         _free_ char *bytes = signed_bytes(all.s, text.s, &size);
         r = ed25519_verify(&trust->keys[i].key, bytes, size, value, diag);
         if (r == 0)
@@ -221,9 +221,8 @@ static int make_multipart(const Blobs *blobs, Text *t, char **ret_boundary, Diag
                         return r;
                 if (is_mime)
                         return diag_error_in(diag, -EINVAL, CAUSE_INVALID, b->at.source,
-                                             "is a message that cannot be signed: that wants one multipart "
-                                             "alone, which begins with its headers, ends with its closing "
-                                             "delimiter, and whose lines end with LF; or texts without "
+                                             "cannot be signed: give one multipart with LF line ends, from "
+                                             "its headers to its closing delimiter, or texts without "
                                              "headers");
                 text_add_bytes(&all, b->data, b->size);
         }
@@ -247,10 +246,10 @@ static int make_body(Blobs *blobs, Text *t, char **ret_boundary, Diag *diag) {
                         return r;
                 if (memchr(blobs->items[i].data, 0, blobs->items[i].size))
                         return diag_error_in(diag, -EINVAL, CAUSE_SYNTAX, blobs->items[i].at.source,
-                                             "holds NUL bytes, and so is no text");
+                                             "holds NUL bytes, so it is not text");
                 if (signature_is_there(&blobs->items[i]))
                         return diag_error_in(diag, -EEXIST, CAUSE_INVALID, blobs->items[i].at.source,
-                                             "is signed already; sign what it was before");
+                                             "is signed already; sign the original");
         }
         const Blob *first = &blobs->items[0];
         size_t end = 0;

@@ -33,7 +33,7 @@ static int add_key(const Root *root, const char *path, Trust *t, Diag *diag) {
                 ed25519_parse_public(text, size, &key, &why);
         if (r < 0)
                 return diag_error_in(diag, r, CAUSE_TRUST, path,
-                                     "says who may sign configurations, and cannot be used: %s",
+                                     "cannot be used as the key of a signer: %s",
                                      why ?: strerror(-r));
         *APPEND(t->keys, t->n) = (TrustedKey){ .file = xstrdup(path_last(path)),
                                                .name = ed25519_name(&key),
@@ -46,7 +46,7 @@ static int add_certificates(const Root *root, const char *path, Trust *t, Diag *
         int r = root_read(root, path, CERTIFICATE_LIMIT, &text, NULL);
         if (r < 0)
                 return diag_error_in(diag, r, CAUSE_TRUST, path,
-                                     "is to hold certificates of AWS, and cannot be read: %s", strerror(-r));
+                                     "cannot be read as certificates of AWS: %s", strerror(-r));
         char *both = xasprintf("%s%s\n", t->certificates ?: "", text);
         free(t->certificates);
         t->certificates = both;
@@ -60,8 +60,7 @@ static int add_file(const Root *root, const char *name, Trust *t, Diag *diag) {
                 return 0;
         int r = path_is_guarded(root, path, &why);
         if (r <= 0)
-                return diag_error(diag, r < 0 ? r : -EPERM, CAUSE_TRUST,
-                                  "%s says whom this machine believes, and cannot be trusted: %s", path,
+                return diag_error(diag, r < 0 ? r : -EPERM, CAUSE_TRUST, "%s cannot be trusted: %s", path,
                                   why ?: strerror(-r));
         return key ? add_key(root, path, t, diag) : add_certificates(root, path, t, diag);
 }
@@ -74,9 +73,8 @@ static int check_absent(const Root *root, Diag *diag) {
                 _free_ char *to = NULL;
                 if (root_read_link(root, paths[i], &to) >= 0 && root_exists(root, paths[i]) <= 0)
                         return diag_error(diag, -ENOKEY, CAUSE_TRUST,
-                                          "%s is a symbolic link to where nothing is, so that it is not "
-                                          "known who may sign configurations: make " TRUSTED_DIR
-                                          " a directory of the image's own, or remove the link",
+                                          "%s is a dead symbolic link, so the keys of signers are unknown; "
+                                          "make " TRUSTED_DIR " a directory of the image, or remove the link",
                                           paths[i]);
         }
         return 0;
@@ -87,8 +85,7 @@ static int list_names(const Root *root, char ***ret, Diag *diag) {
         if (r == -ENOENT)
                 return check_absent(root, diag);
         return r < 0 ? diag_error(diag, r, CAUSE_TRUST,
-                                  TRUSTED_DIR " says who may sign configurations, and cannot be read: %s",
-                                  strerror(-r))
+                                  TRUSTED_DIR ", with the keys of signers, cannot be read: %s", strerror(-r))
                      : 0;
 }
 
@@ -116,9 +113,8 @@ int trust_load(const Root *root, Trust **ret, Diag *diag) {
         }
         if (t && t->n == 0)
                 return diag_error(diag, -ENOKEY, CAUSE_TRUST,
-                                  TRUSTED_DIR " is not empty, so that configurations must be signed, but it "
-                                              "has no key (*.pub) that one could be signed with: put one "
-                                              "there, or remove the directory");
+                                  TRUSTED_DIR " is not empty, so configurations must be signed, but it has "
+                                              "no key (*.pub); add one, or remove the directory");
         *ret = TAKE_PTR(t);
         return 0;
 }

@@ -14,14 +14,14 @@ bad() {
 mock --imds "$fixtures/imds-m5" --user-data "$tmp/user-data"
 settled
 rm "$root$cache"                # nothing to fall back on
-none='put one into the user data of the launch template'
+none='add one to the user data'
 bad 'an empty user data' 10 ENOCONFIG source "no NodeConfig found in user-data (empty)" </dev/null
 bad 'a script alone' 10 ENOCONFIG source "$none" <<<$'#!/bin/sh\nexport PASSWORD=CANARYscript'
 ok 'a script alone: it is called a script' says 'user-data: foreign-data: this is a script by its first line'
-none='user-data: this is base64 once more, behind the layer that is undone'
+none='user-data: this is base64 again behind its outer layer'
 bad 'base64 twice' 10 ENOCONFIG source "$none" < <(good | base64 | base64 -w 0)
 bad 'gzip twice' 10 ENOCONFIG source "${none/base64/gzip}" < <(good | gzip | gzip | base64)
-none='put one into the user data of the launch template'
+none='add one to the user data'
 bad 'a message of a script alone' 10 ENOCONFIG source "$none" <"$fixtures/user-data/shell-only"
 bad 'another kind' 10 ENOCONFIG source 'the first one is of kind "Secret"' <<<$'apiVersion: v1\nkind: Secret\ndata: {a: CANARYsecret}'
 typed() { printf '%s\n' 'MIME-Version: 1.0' 'Content-Type: multipart/mixed; boundary="//"' '' '--//' "$1" ''; good; printf '\n--//--\n'; }
@@ -62,7 +62,7 @@ bad 'another kind of this group' 11 EINVALID validate 'user-data, line 2: kind: 
 # set PATH PATTERN REPLACEMENT: one value of the good one replaced; its line is where the pattern is found
 set_to() { good | sed "s|$1|$2|"; }
 cluster='user-data, line 4: spec.cluster'
-bad 'a CA that is no base64' 11 EINVALID validate "$cluster.certificateAuthority: must be base64" < <(set_to "$CA" '"CANARY*"')
+bad 'a CA that is no base64' 11 EINVALID validate "$cluster.certificateAuthority: must be padded base64" < <(set_to "$CA" '"CANARY*"')
 bad 'no CA' 11 EINVALID validate "$cluster.certificateAuthority: is missing" < <(set_to "$CA" '""')
 bad 'an ftp endpoint' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to https: ftp:)
 bad 'a line end in the name of the cluster' 11 EINVALID validate "$cluster.name: holds a line end" < <(set_to 'name: demo' 'name: "de\\nmo"')
@@ -104,9 +104,9 @@ nvidia() { good; printf '  accelerator:\n    nvidia:\n'; printf '      %s\n' "$@
 kubelet() { good; printf '  kubelet: %s\n' "$1"; }
 pages='user-data, line 7: spec.instance.hugePages.pages'
 bad 'huge pages of no size' 11 EINVALID validate "$pages: is missing or empty" < <(instance 'hugePages: {mode: explicit}')
-bad 'huge pages over all nodes and on one' 11 EINVALID validate "$pages: says two things of one size" \
+bad 'huge pages over all nodes and on one' 11 EINVALID validate "$pages: sets one size twice" \
                 < <(instance 'hugePages: {mode: explicit, pages: [{size: 2Mi, count: 1}, {size: 2048Ki, count: 1, numaNode: 0}]}')
-bad 'huge pages of one node twice' 11 EINVALID validate "$pages: says two things of one size" \
+bad 'huge pages of one node twice' 11 EINVALID validate "$pages: sets one size twice" \
                 < <(instance 'hugePages: {mode: explicit, pages: [{size: 2Mi, count: 1, numaNode: 1}, {size: 2Mi, count: 2, numaNode: 1}]}')
 bad 'huge pages of an odd size' 11 EINVALID validate "${pages}[0].size: must be a power of two" < <(instance 'hugePages: {mode: explicit, pages: [{size: 3Mi, count: 1}]}')
 pool=$root/sys/devices/system/node/node0/hugepages/hugepages-1048576kB; mkdir -p "$pool"; echo 0 >"$pool/nr_hugepages"
@@ -123,27 +123,27 @@ bad 'a word for a number of kubelet' 11 EINVALID validate 'user-data, line 16: s
 bad 'huge pages in two ways' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.vm.nr_hugepages: reserves huge pages, and so does spec.instance.hugePages' \
                 < <(instance 'sysctl: {vm.nr_hugepages: "8"}\n    hugePages: {mode: off}')
 for name in ../etc/passwd vm..x vm//x /vm.x 'vm.x/../../y' 'vm x'; do
-        bad "the kernel setting $name" 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl: a name is not one of a kernel setting' < <(instance "sysctl: {\"$name\": \"1\"}")
+        bad "the kernel setting $name" 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl: a name is not a kernel setting' < <(instance "sysctl: {\"$name\": \"1\"}")
 done
-bad 'a kernel setting that is a secret' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.net.ipv4.tcp_fastopen_key: is a secret, and what is set here stands in plans' \
+bad 'a kernel setting that is a secret' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.net.ipv4.tcp_fastopen_key: is a secret, which plans and logs would show' \
         < <(instance 'sysctl: {net.ipv4.tcp_fastopen_key: "00000001-00000002-00000003-00000004"}')
 bad 'a line end in a kernel setting' 11 EINVALID validate 'spec.instance.sysctl.vm.x: holds a line end' < <(instance 'sysctl: {vm.x: "1\\nkernel.y = 2"}')
-bad 'a kernel setting that names a program' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.kernel.modprobe: names a program that the kernel would start as root: have the image set it' \
+bad 'a kernel setting that names a program' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.kernel.modprobe: names a program that the kernel would start as root: set it in the image' \
         < <(instance 'sysctl: {kernel.modprobe: /tmp/hunter2}')
 bad 'a kernel setting by two names' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.vm/max_map_count: is set twice, under two names' \
                 < <(instance 'sysctl: {vm.max_map_count: "1", vm/max_map_count: "2"}')
-bad 'a kernel setting that kubelet refuses' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.vm.overcommit_memory: kubelet starts with no other value than 1 here' \
+bad 'a kernel setting that kubelet refuses' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.vm.overcommit_memory: kubelet starts only with the value 1' \
                 < <(instance 'sysctl: {vm.overcommit_memory: "2"}')
 gpu='spec.accelerator.nvidia'
 bad 'IMEX without nodes' 11 EINVALID validate "$gpu.imex.nodes: is missing or empty" < <(nvidia 'imex: {mode: host}')
 bad 'MIG and CDMM' 11 EINVALID validate "$gpu.mig: contradicts memoryMode driver" < <(nvidia 'mig: "19"' 'memoryMode: driver')
-bad 'one GPU divided twice' 11 EINVALID validate "$gpu.mig: says two things of one GPU" \
+bad 'one GPU divided twice' 11 EINVALID validate "$gpu.mig: configures a GPU twice" \
                 < <(nvidia 'mig: [{devices: [0, 1], profiles: {1g.5gb: 1}}, {devices: [1], profiles: {1g.5gb: 2}}]')
-bad 'all GPUs divided, and one' 11 EINVALID validate "$gpu.mig: says two things of one GPU" \
+bad 'all GPUs divided, and one' 11 EINVALID validate "$gpu.mig: configures a GPU twice" \
                 < <(nvidia 'mig: [{devices: all, profiles: {1g.5gb: 1}}, {devices: [1], profiles: {1g.5gb: 2}}]')
 bad 'no profile' 11 EINVALID validate "$gpu.mig[0].profiles: must name at least one profile" < <(nvidia 'mig: [{devices: all}]')
-bad 'MIG that is 0' 11 EINVALID validate "$gpu.mig: is 0, which does not say what is meant: write off to turn MIG off" < <(nvidia 'mig: 0')
-bad 'a gate without time' 11 EINVALID validate "$gpu.fabric.timeout: must be a time span and not zero" < <(nvidia 'fabric: {timeout: 0s}')
+bad 'MIG that is 0' 11 EINVALID validate "$gpu.mig: is 0, which is ambiguous: write off to turn MIG off" < <(nvidia 'mig: 0')
+bad 'a gate without time' 11 EINVALID validate "$gpu.fabric.timeout: must be a time span above zero" < <(nvidia 'fabric: {timeout: 0s}')
 
 # The same on machines that this is not: what their GPUs cannot do.
 refused() { # TYPE CODE WORD WORDS: stdin is the NodeConfig
@@ -160,11 +160,11 @@ refused p4d.24xlarge 33 EMIG "$gpu.mig: names GPU 8, but this machine counts its
 refused g5.xlarge 33 EMIG "$gpu.mig: this GPU (a10g) has no MIG" < <(nvidia 'mig: "19"')
 refused g6.xlarge 11 EINVALID 'spec.kubelet.flags[0]: kubelet 1.33.4 does not know --node-lables and would exit; did you mean --node-labels?' < <(kubelet '{flags: [--node-lables=CANARY]}')
 gates=spec.kubelet.config.featureGates
-refused g6.xlarge 11 EINVALID "$gates.DynamicResourceAlocation: kubelet 1.33.4 does not know the feature gate \"DynamicResourceAlocation\", and exits with it; did you mean DynamicResourceAllocation?" \
+refused g6.xlarge 11 EINVALID "$gates.DynamicResourceAlocation: kubelet 1.33.4 exits: it does not know the feature gate \"DynamicResourceAlocation\"; did you mean DynamicResourceAllocation?" \
         < <(kubelet '{config: {featureGates: {DynamicResourceAlocation: true}}}')
-refused g6.xlarge 11 EINVALID "$gates.SidecarContainers: kubelet 1.33.4 exits with the feature gate SidecarContainers=false: it is locked to true; take it out" \
+refused g6.xlarge 11 EINVALID "$gates.SidecarContainers: kubelet 1.33.4 exits with the feature gate SidecarContainers=false: it is locked to true; remove it" \
         < <(kubelet '{config: {featureGates: {SidecarContainers: false}}}')
-refused g6.xlarge 11 EINVALID "spec.kubelet.flags[0]: kubelet 1.33.4 exits with the feature gate CPUManager, which is gone since 1.33; take it out" \
+refused g6.xlarge 11 EINVALID "spec.kubelet.flags[0]: kubelet 1.33.4 exits with the feature gate CPUManager, which kubelet knows only before 1.33; remove it" \
         < <(kubelet '{flags: ["--feature-gates=CPUManager=true"]}')
 refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, but this machine (class single) has no NVSwitch" < <(nvidia 'fabric: {manager: on}')
 refused g6.xlarge 32 EEFA 'spec.instance.network.efa.mode: asks for 1 EFA device, and a g6.xlarge can have 0: the boot fails' < <(instance 'network: {efa: {mode: require}}')

@@ -98,7 +98,7 @@ ok "keys of who may sign" doctor 0 --instance-type p5.48xlarge --output json
 ok "are told" check_is ok trust "$trusted" "found=configurations must be signed"
 echo none >"$root$trusted/ops.pub"
 ok "one that is none" doctor 70 --instance-type p5.48xlarge --output json
-ok "fails by name" check_is failed trust "$trusted" cause=ETRUST "text=$trusted/ops.pub: says who may sign configurations, and cannot be used: it is no public key of Ed25519 in PEM, as openssl pkey -pubout writes it"
+ok "fails by name" check_is failed trust "$trusted" cause=ETRUST "text=$trusted/ops.pub: cannot be used as the key of a signer: it is not an Ed25519 public key in PEM, as openssl pkey -pubout writes it"
 rm -r "$root/etc/nodestrap"
 
 # ---- that lacks something ----

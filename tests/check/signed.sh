@@ -52,7 +52,7 @@ ok 'config verify takes it' verify -k "$tmp/ours.pub" -c "file://$tmp/user-data"
 ok 'and says by whom, and for whom' grep -qE "is signed with $id \(ours.pub\), serial 5, for account $account, region $region, cluster demo\.$" "$tmp/err"
 verify -k "$tmp/theirs.pub" -c "file://$tmp/user-data"; code=$?
 ok 'not with another key' same_word "$code" 11
-ok 'and names both' grep -qE "failed \(11 ESIGNATURE\) at verify: $tmp/user-data: is signed with the key $id, which is not one of those that this machine trusts \(theirs.pub\)" "$tmp/err"
+ok 'and names both' grep -qE "failed \(11 ESIGNATURE\) at verify: $tmp/user-data: is signed with the key $id, but this machine trusts only theirs.pub" "$tmp/err"
 resigned() {
         split "$tmp/user-data" && openssl pkeyutl -sign -inkey "$tmp/ours.pem" -rawin -in "$tmp/bytes" -out "$tmp/signature" &&
                 { tail -c +43 "$tmp/bytes"; base64 -w 0 "$tmp/signature"; printf '\n'; tail -n 1 "$tmp/user-data"; } >"$tmp/again" &&
@@ -73,9 +73,9 @@ checked() { "$nodestrap" config check -c "file://$tmp/user-data" 2>"$tmp/err" &&
 cannot() { local words=$1; shift; ! "$nodestrap" config sign "$@" >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/out" ] && says "$words"; }
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$tmp/rsa.pem" -out "$tmp/aws.crt" -subj '/CN=ec2' -days 1 2>/dev/null
 openssl pkey -in "$tmp/ours.pem" -aes256 -passout pass:CANARYpass -out "$tmp/locked.pem"
-ok 'no key' cannot 'needs a private key: -k KEY.pem' -c "file://$tmp/config"
-ok 'a key of RSA' cannot 'it is no private key of Ed25519' -k "$tmp/rsa.pem" -c "file://$tmp/config"
-ok 'a public one' cannot 'it is no private key of Ed25519' -k "$tmp/ours.pub" -c "file://$tmp/config"
+ok 'no key' cannot 'takes -k KEY.pem' -c "file://$tmp/config"
+ok 'a key of RSA' cannot 'it is not an Ed25519 private key' -k "$tmp/rsa.pem" -c "file://$tmp/config"
+ok 'a public one' cannot 'it is not an Ed25519 private key' -k "$tmp/ours.pub" -c "file://$tmp/config"
 ok 'one with a passphrase' cannot 'it has a passphrase' -k "$tmp/locked.pem" -c "file://$tmp/config"
 ok 'one that is not there' cannot 'No such file' -k "$tmp/none.pem" -c "file://$tmp/config"
 ok 'the user data of this instance' cannot 'name a file that you vouch for, -c file://PATH' -k "$tmp/ours.pem"
@@ -104,28 +104,28 @@ ok 'and said by whom' grep -qE "user-data is signed with $id \(ours.pub\), seria
 ok 'its serial is kept' equal_file "$root$serials" '{"user-data":5}'
 cp "$tmp/user-data" "$tmp/fifth"
 cp "$tmp/config" "$tmp/user-data"; boot
-ok 'what is not signed is refused' refused ESIGNATURE decode 'user-data: is not signed, and this machine takes only what is'
+ok 'what is not signed is refused' refused ESIGNATURE decode 'user-data: is not signed, as this machine demands'
 cp "$tmp/message" "$tmp/user-data"; boot
 ok 'as a message, too' refused ESIGNATURE decode 'user-data: is not signed'
 sed 's/10\.100/10.101/' "$tmp/fifth" >"$tmp/user-data"; boot
 ok 'what was changed' refused ESIGNATURE decode 'user-data: was changed after it was signed'
 { sed '$d' "$tmp/fifth"; sed -n '3,$p' "$tmp/message"; } >"$tmp/user-data"; boot
-ok 'what has more behind it' refused ESIGNATURE decode 'its signature is not whole, or something stands behind it'
+ok 'what has more behind it' refused ESIGNATURE decode 'has a damaged signature, or text behind it'
 head -c -20 "$tmp/fifth" >"$tmp/user-data"; boot
-ok 'what was cut off' refused ESIGNATURE decode 'its signature is not whole'
+ok 'what was cut off' refused ESIGNATURE decode 'has a damaged signature'
 sign -k "$tmp/theirs.pem"; boot
-ok 'what somebody else has signed' refused ESIGNATURE decode 'which is not one of those that this machine trusts (ours.pub)'
+ok 'what somebody else has signed' refused ESIGNATURE decode 'but this machine trusts only ours.pub'
 : >"$tmp/user-data"; boot
 ok 'the cache is no way around' fails 10 ENOCONFIG source
 sign --serial 4; boot
-ok 'nor is what was signed before' refused EDOWNGRADE validate 'is signed with the serial 4, and this machine has applied one with 5'
+ok 'nor is what was signed before' refused EDOWNGRADE validate 'is signed with the serial 4, but this machine has applied 5 already'
 "$nodestrap" plan --root "$root" >"$tmp/out" 2>"$tmp/err"; code=$?
 ok 'plan says so, too' same_word "$code" 11
 mkdir -p "$tmp/bin" && ln -sf "$(realpath "$nodestrap")" "$tmp/bin/nodeadm"
 cp "$tmp/config" "$tmp/user-data"; "$tmp/bin/nodeadm" config check --root "$root" >"$tmp/out" 2>"$tmp/err"; code=$?
 ok "so does nodeadm's name" same_word "$code" 11
 echo '{"user-data":"5"}' >"$root$serials"; cp "$tmp/fifth" "$tmp/user-data"; boot
-ok 'serials that cannot be read' refused EDOWNGRADE validate "$serials, which says what was applied here last, cannot be read"
+ok 'serials that cannot be read' refused EDOWNGRADE validate "$serials: cannot read the serials applied last"
 rm "$root$serials"; boot
 ok 'without them it is taken' taken
 sign --serial 6; boot
@@ -148,15 +148,15 @@ chmod 644 "$root/etc/eks/nodeadm.d/a.yaml"
 
 # ---- keys that are none ----
 cp "$tmp/rsa.pem" "$trusted/z.pub"; boot
-ok 'a private key among those who may sign' refused ETRUST source 'trusted.d/z.pub: says who may sign configurations, and cannot be used: it is a private key'
+ok 'a private key among those who may sign' refused ETRUST source 'trusted.d/z.pub: cannot be used as the key of a signer: it is a private key'
 openssl pkey -in "$tmp/rsa.pem" -pubout -out "$trusted/z.pub"; boot
-ok 'one that is not of Ed25519' refused ETRUST source 'it is no public key of Ed25519'
+ok 'one that is not of Ed25519' refused ETRUST source 'it is not an Ed25519 public key'
 rm "$trusted/z.pub"; chmod 664 "$trusted/ours.pub"; boot
 ok 'one that others can write' refused ETRUST source 'trusted.d/ours.pub may be written by others than root'
 mv "$trusted/ours.pub" "$trusted/ours.pub.old"; boot
 ok 'none where there should be one' refused ETRUST source 'it has no key (*.pub)'
 rm -r "$trusted"; ln -s /mnt/keys "$trusted"; boot
-ok 'a link to where nothing is' refused ETRUST source 'trusted.d is a symbolic link to where nothing is'
+ok 'a link to where nothing is' refused ETRUST source 'trusted.d is a dead symbolic link'
 rm "$trusted"
 
 # ---- an account and a region ----
@@ -169,7 +169,7 @@ identify() { openssl smime -sign -in "$1" -outform PEM -stream -nodetach -binary
 cp "$tmp/aws.crt" "$tmp/aws.pem"; cp "$tmp/else.crt" "$tmp/else.pem"
 trust "$tmp/ours.pub"
 sign --serial 7 --account "$account" --region "$region"; boot
-ok 'no certificate' refused EBINDING validate 'has no certificate of AWS (*.pem)'
+ok 'no certificate' refused EBINDING validate 'has no AWS certificate (*.pem)'
 trust "$tmp/ours.pub" "$tmp/aws.pem"; boot
 ok 'no signed document' refused EBINDING validate 'the metadata service has no /latest/dynamic/instance-identity/rsa2048 (404)'
 identify "$identity/document" else; boot

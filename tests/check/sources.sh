@@ -44,7 +44,7 @@ sed -i s/42/43/ "$drop_ins/10.yaml"; typed plan --output json
 ok "another configuration than at boot is told" tells "the last run of this boot had another plan, sha256:$(verdict planId | cut -c 8-14)…: its sources hold another configuration now"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
         chmod 755 "$tmp"; setpriv --reuid=65534 --clear-groups "$nodestrap" plan --output json --root "$root" >"$tmp/out" 2>"$tmp/err"; code=$?
-        ok "another user is told of what he may not read" tells "this user may not read it, so what it says is missing here"
+        ok "another user is told of what he may not read" tells "this user may not read it, so its settings are missing here"
         ok "and that the plan differs for it" tells "this user may not read all of its sources"
 fi
 ln -sf "$(realpath "$nodestrap")" "$tmp/nodeadm"; "$tmp/nodeadm" config dump --root "$root" >"$tmp/out" 2>"$tmp/err"

@@ -59,7 +59,7 @@ MACHINE = re.compile(r"no space left|too many open files|systemd not running|cgr
                      r"error validating root container \[kubepods\]")   # kubelet has just made it, in a hierarchy that others use, too
 # nodestrap refuses these on purpose, though kubelet may start. Huge pages that kubelet reserves serve no pod (tests/userdata, V12). Two servers
 # race for one port, and sometimes kubelet survives. kubelet 1.33 starts with fewer user IDs than its pods need, later ones do not.
-ON_PURPOSE = re.compile(r"reserves huge pages|must be another one than port|kubelet keeps \d+ user IDs for each pod")
+ON_PURPOSE = re.compile(r"reserves huge pages|must differ from port|kubelet keeps \d+ user IDs for each pod")
 
 # Fields that no case has: kubelet needs another file or socket for them, or this program sets them itself.
 LEFT_OUT = """apiVersion kind containerRuntimeEndpoint imageServiceEndpoint tlsCertFile tlsPrivateKeyFile staticPodURL staticPodURLHeader

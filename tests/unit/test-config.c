@@ -313,7 +313,7 @@ TEST(positions_survive_the_merge) {
         ASSERT_ERROR(l.r, EINVAL);
         ASSERT_CONTAINS(l.messages, "b, line 5: spec.cluster.cidr: ");
         ASSERT_CONTAINS(l.messages, "b, line 8: spec.kubelet.flags[2]: holds a line end");
-        ASSERT_CONTAINS(l.messages, "c, line 3: spec.cluster.name: holds a line end or another control character");
+        ASSERT_CONTAINS(l.messages, "c, line 3: spec.cluster.name: holds a line end, a control character");
         ASSERT_EQ(diag_count(&l.diag, false), 3);
 }
 
@@ -331,7 +331,7 @@ TEST(what_is_missing_is_named_in_order) {
                 ASSERT_STREQ(l.diag.items[i].path, paths[i]);
         expect_error("  cluster: {enableOutpost: true}\n", "duplicate-key");
         _cleanup_(loaded_done) Loaded outpost = LOAD(GOOD, HEAD "spec: {cluster: {enableOutpost: true}}\n");
-        ASSERT_STREQ(outpost.messages, "b, line 3: spec.cluster.id: is missing: it is needed where enableOutpost is true\n");
+        ASSERT_STREQ(outpost.messages, "b, line 3: spec.cluster.id: is missing: enableOutpost: true needs it\n");
 }
 
 TEST(items_keep_their_numbers) {
@@ -416,7 +416,7 @@ TEST(names_of_services_and_variables) {
         expect_error("  instance: {environment: {\"\": {A: b}}}\n", "spec.instance.environment: ");
         expect_error("  instance: {environment: {kubelet: {\"A\\\"B\": b}}}\n", "spec.instance.environment.kubelet: ");
         expect_error("  instance: {environment: {kubelet: {\"A\\tB\": b}}}\n", "spec.instance.environment.kubelet: ");
-        expect_accepted("  instance: {environment: {kubelet: {\"A=B\": b}}}\n", "an equals sign, and ends there");
+        expect_accepted("  instance: {environment: {kubelet: {\"A=B\": b}}}\n", "ends at its equals sign");
         expect_accepted("  instance:\n    environment:\n      default:\n        MY-VAR: x\n", "a, line 8: spec.instance.environment.default.MY-VAR: environment-name: systemd ignores this variable");
         expect_error("  instance: {environment: {HTTPS_PROXY: x}}\n", "spec.instance.environment.HTTPS_PROXY: must be a map, and is a plain word; did you mean default: {HTTPS_PROXY: ...}?");
         expect_error("  instance: {environment: {kubelet: {A: \"b\\nc\"}}}\n", "spec.instance.environment.kubelet.A: holds a line end");
@@ -430,15 +430,15 @@ TEST(names_of_services_and_variables) {
  * net/parse.go; IMEX: kubernetes-sigs/dra-driver-nvidia-gpu#289. Placeholders: harishvs/slinky_on_eks. */
 TEST(texts_that_leave_their_place) {
         static const struct { const char *text, *said; } cases[] = {   /* said NULL: accepted without a word */
-                { "kubelet: {flags: [\"--v=2\\uFFFE\"]}", "a, line 5: spec.kubelet.flags[0]: holds a character that Unicode gives to nothing" },
-                { "kubelet: {flags: [\"--root-dir=/\\U0010FFFF\"]}", "flags[0]: holds a character that Unicode gives to nothing" },
+                { "kubelet: {flags: [\"--v=2\\uFFFE\"]}", "a, line 5: spec.kubelet.flags[0]: holds a Unicode noncharacter" },
+                { "kubelet: {flags: [\"--root-dir=/\\U0010FFFF\"]}", "flags[0]: holds a Unicode noncharacter" },
                 { "kubelet: {flags: [\"--root-dir=/\\U0001FFFE\"]}", "flags[0]: holds a character" }, { "kubelet: {flags: [\"--root-dir=/\\uFDD0\"]}", "flags[0]: holds a character" },
                 { "kubelet: {flags: [\"--root-dir=/\\uFFFD\\u2028\\uFDCF\\U0010FFFD\"]}", NULL },
-                { "instance: {environment: {kubelet: {A: \"x\\uFFFF\"}}}", "a, line 5: spec.instance.environment.kubelet.A: holds a character that Unicode gives to nothing" },
+                { "instance: {environment: {kubelet: {A: \"x\\uFFFF\"}}}", "a, line 5: spec.instance.environment.kubelet.A: holds a Unicode noncharacter" },
                 { "instance: {environment: {kubelet: {A: \"x\\u2028\"}}}", NULL },
                 { "instance: {environment: {kubelet: {\"A\\uFFFE\": x}}}", "spec.instance.environment.kubelet: a variable name" },
                 { "instance: {environment: {\"a\\uFFFF\": {A: x}}}", "spec.instance.environment: a service name" },
-                { "instance: {environment: {default: {A: \"http://${HOST}:3128\"}}}", "environment.default.A: holds a placeholder that nobody filled in" },
+                { "instance: {environment: {default: {A: \"http://${HOST}:3128\"}}}", "environment.default.A: holds an unfilled placeholder" },
                 { "instance: {environment: {default: {A: \"{{ host }}\"}}}", "environment.default.A: holds a placeholder" },
                 { "instance: {environment: {default: {A: \"$HOME %i {} ${\"}}}", NULL },
                 { "instance: {network: {domains: [\"a\\x01\"]}}", "spec.instance.network.domains[0]: holds a control character" },
@@ -461,12 +461,12 @@ TEST(texts_that_leave_their_place) {
                 { "kubelet: {config: {clusterDNS: [10.100.0.10, 010.100.000.011, 'fd00::a']}}", NULL }, { "kubelet: {config: {clusterDNS: []}}", NULL },
                 { "kubelet: {flags: ['--vmodule=kubelet=4,,a']}", "flags[0]: --vmodule must be FILE=NUMBER, such as kubelet=4" },
                 { "kubelet: {flags: ['--vmodule=a=2147483648']}", "flags[0]: --vmodule must be FILE=NUMBER" },
-                { "kubelet: {flags: ['--cluster-dns=10.100.0.10,10.100.0.300']}", "flags[0]: --cluster-dns holds what is not an address: kubelet passes over it, and pods look up no names" },
+                { "kubelet: {flags: ['--cluster-dns=10.100.0.10,10.100.0.300']}", "flags[0]: --cluster-dns holds a text that is not an address: kubelet ignores it, and pods cannot resolve names" },
                 { "kubelet: {config: {clusterDomain: '{{ domain }}'}}", "a, line 5: spec.kubelet.config.clusterDomain: holds a placeholder" },
                 { "kubelet: {config: {clusterDNS: ['${DNS}'], tlsCipherSuites: ['${A}']}}", "spec.kubelet.config.clusterDNS[0]: holds a placeholder" },
                 { "kubelet: {config: {containerLogMaxSize: '${SIZE}'}}", "spec.kubelet.config.containerLogMaxSize: holds a placeholder" },
                 { "kubelet: {config: {staticPodURLHeader: {X: ['${A}']}}}", NULL },
-                { "containerd: {config: \"[plugins.'a']\\nx = ['${CERTS}']\\n\"}", "a, line 5: spec.containerd.config: holds a placeholder that nobody filled in" },
+                { "containerd: {config: \"[plugins.'a']\\nx = ['${CERTS}']\\n\"}", "a, line 5: spec.containerd.config: holds an unfilled placeholder" },
                 { "containerd: {config: \"[plugins.'{{ plugin }}']\\nx = 1\\n\"}", "spec.containerd.config: holds a placeholder" },
                 { "containerd: {config: \"[a.headers]\\nX = ['${A}']\\n[a.auth]\\npassword = '{{'\\n# ${x}\\n\"}", NULL },
                 { "containerd: {baseRuntimeSpec: {process: {args: [sh, -c, 'echo ${HOME}']}}}", NULL },
@@ -474,7 +474,7 @@ TEST(texts_that_leave_their_place) {
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11/24]}}}", "imex.nodes[0]: is not an address" }, { "accelerator: {nvidia: {imex: {mode: host, nodes: ['fd00::11/64']}}}", "imex.nodes[0]: is not" },
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: ['10.0.1.11:50000']}}}", "imex.nodes[0]: is not an address" },
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11, 10.0.1]}}}", "imex.nodes[1]: is not an address" }, { "accelerator: {nvidia: {imex: {mode: host, nodes: ['[fd00::11]']}}}", "imex.nodes[0]: is not an" },
-                { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11, 127.0.0.1]}}}", "imex.nodes[1]: is an address by which each node reaches only itself" },
+                { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11, 127.0.0.1]}}}", "imex.nodes[1]: is an address by which a node reaches only itself" },
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: ['::1']}}}", "imex.nodes[0]: is an address by" }, { "accelerator: {nvidia: {imex: {mode: host, nodes: ['::ffff:127.9.9.9']}}}", "imex.nodes[0]: is an address by" },
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: [LocalHost]}}}", "imex.nodes[0]: is an address by" }, { "accelerator: {nvidia: {imex: {mode: host, nodes: [0.0.0.0]}}}", "imex.nodes[0]: is an address by" },
                 { "accelerator: {nvidia: {imex: {mode: host, nodes: [10.0.1.11, a, 10.0.1.11]}}}", "imex.nodes: names a node twice" },
@@ -497,7 +497,7 @@ TEST(texts_that_leave_their_place) {
                                               "    apiServerEndpoint: \"https://e/a%sb\"}\n", endpoints[i]);
                 _cleanup_(loaded_done) Loaded l = LOAD(text);
                 ASSERT_ERROR(l.r, EINVAL);
-                ASSERT_CONTAINS(l.messages, "a, line 5: spec.cluster.apiServerEndpoint: holds a line end or another control character");
+                ASSERT_CONTAINS(l.messages, "a, line 5: spec.cluster.apiServerEndpoint: holds a line end, a control character");
                 ASSERT_EQ(diag_count(&l.diag, false), 1);
         }
 }
@@ -542,24 +542,24 @@ TEST(volumes_that_contradict) {
         expect_error(VOLUMES("{mountTarget: /data}"), "volumes[0].device: is missing");
         expect_error(VOLUMES("{device: /dev/xvdb}"), "volumes[0].mountTarget: is missing");
         expect_error(VOLUMES("{device: sdb, mountTarget: /a, mountTargets: [/b]}"), "volumes[0].mountTargets: stands beside mountTarget");
-        expect_error(VOLUMES("{device: sdb, mountTarget: /var/lib/nodestrap}"), "volumes[0].mountTarget: \"/var/lib/nodestrap\" is where nodestrap keeps");
-        expect_error(VOLUMES("{device: sdb, mountTargets: [/var/lib/nodestrap/x/]}"), "volumes[0].mountTargets[0]: \"/var/lib/nodestrap/x/\" is where nodestrap keeps");
-        expect_error(VOLUMES("{device: ../x, mountTarget: /a}"), "volumes[0].device: \"../x\" is no device");
-        expect_error(VOLUMES("{device: /dev/disk/../sda, mountTarget: /a}"), "is no device");
-        expect_error(VOLUMES("{device: disk/by-id/x, mountTarget: /a}"), "is no device");
-        expect_error(VOLUMES("{device: UUID=1, mountTarget: /a}"), "is no device");
-        expect_error(VOLUMES("{device: sdb, mountTarget: /a}, {device: /dev/xvdb, mountTarget: /b}"), "volumes[1].device: \"/dev/xvdb\" is the device of spec.instance.storage.volumes[0]");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /var/lib/nodestrap}"), "volumes[0].mountTarget: \"/var/lib/nodestrap\" holds the state of nodestrap");
+        expect_error(VOLUMES("{device: sdb, mountTargets: [/var/lib/nodestrap/x/]}"), "volumes[0].mountTargets[0]: \"/var/lib/nodestrap/x/\" holds the state of nodestrap");
+        expect_error(VOLUMES("{device: ../x, mountTarget: /a}"), "volumes[0].device: \"../x\" is not a device");
+        expect_error(VOLUMES("{device: /dev/disk/../sda, mountTarget: /a}"), "is not a device");
+        expect_error(VOLUMES("{device: disk/by-id/x, mountTarget: /a}"), "is not a device");
+        expect_error(VOLUMES("{device: UUID=1, mountTarget: /a}"), "is not a device");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a}, {device: /dev/xvdb, mountTarget: /b}"), "volumes[1].device: \"/dev/xvdb\" is also the device of spec.instance.storage.volumes[0]");
         expect_error(VOLUMES("{device: vol0a, mountTarget: /a}, {device: vol-0a, mountTarget: /b}"), "volumes[1].device: ");
-        expect_error(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /a/}"), "volumes[1].mountTarget: /a is a target of spec.instance.storage.volumes[0], too");
-        expect_error(VOLUMES("{device: sdb, mountTargets: [/a, /a]}"), "volumes[0].mountTargets[1]: /a is a target of");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /a/}"), "volumes[1].mountTarget: /a is also a target of spec.instance.storage.volumes[0]");
+        expect_error(VOLUMES("{device: sdb, mountTargets: [/a, /a]}"), "volumes[0].mountTargets[1]: /a is also a target of");
         expect_error(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /a/b}"), "volumes[1].mountTarget: /a/b and /a, a target of spec.instance.storage.volumes[0], lie one in the other");
         expect_error(VOLUMES("{device: sdb, mountTarget: /a/b}, {device: sdc, mountTargets: [/a]}"), "volumes[1].mountTargets[0]: /a and /a/b");
-        expect_error(VOLUMES("{device: sdb, mountTargets: [/a-b/c, /a/b-c]}"), "would be one folder of the volume, a-b-c");
-        expect_error(VOLUMES("{device: sdb, mountTarget: data}"), "\"data\" is no absolute path");
+        expect_error(VOLUMES("{device: sdb, mountTargets: [/a-b/c, /a/b-c]}"), "would be the same folder a-b-c of the volume");
+        expect_error(VOLUMES("{device: sdb, mountTarget: data}"), "\"data\" is not an absolute path");
         expect_error(VOLUMES("{device: sdb, mountTarget: //.}"), "is the root directory");
         expect_error(VOLUMES("{device: sdb, mountTarget: /var/lib/}"), "\"/var/lib/\" is in use by the whole system");
-        expect_error(VOLUMES("{device: sdb, mountTarget: /etc/x}"), "folder of the system");
-        expect_error(VOLUMES("{device: sdb, mountTarget: /a/../b}"), "folder of the system");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /etc/x}"), "in a system directory");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a/../b}"), "in a system directory");
         expect_accepted(VOLUMES("{device: sdb, mountTarget: /a, mountPoint: /a}"), "volumes[0].mountPoint: unknown-field: is not known and is ignored; did you mean mountTarget?");
         expect_accepted(VOLUMES("{device: sdb, mountTarget: /a, mountPath: /a}"), "did you mean mountTarget?");
         expect_error(VOLUMES("{device: sdb, mountTarget: /a, fsType: btrfs}"), "volumes[0].fsType: \"btrfs\" is not one of xfs, ext4");
@@ -569,8 +569,8 @@ TEST(volumes_that_contradict) {
 /* As many as a document may have nodes. */
 TEST(thousands_of_targets_are_held_against_each_other) {
         static const struct { const char *last, *said; } cases[] = {
-                { "/d/9000/x", NULL }, { "/d/17/x", "mountTargets[9000]: /d/17/x is a target of" }, { "/d/17/x/y", "mountTargets[9000]: /d/17/x/y and /d/17/x, a target of" },
-                { "/d", "mountTargets[9000]: /d and /d/0/x, a target of" }, { "/d/17-x", "mountTargets[9000]: /d/17-x and /d/17/x would be one folder of the volume, d-17-x" },
+                { "/d/9000/x", NULL }, { "/d/17/x", "mountTargets[9000]: /d/17/x is also a target of" }, { "/d/17/x/y", "mountTargets[9000]: /d/17/x/y and /d/17/x, a target of" },
+                { "/d", "mountTargets[9000]: /d and /d/0/x, a target of" }, { "/d/17-x", "mountTargets[9000]: /d/17-x and /d/17/x would be the same folder d-17-x of the volume" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(text_done) Text t = {};
@@ -607,16 +607,16 @@ TEST(contradictions) {
         expect_error("  instance: {localStorage: {strategy: RAID10, expectedDisks: 3}}\n", "spec.instance.localStorage.expectedDisks: ");
         expect_error("  kubelet: {config: {reservedMemory: [{numaNode: 0, limits: {memory: 1Gi, hugepages-2Mi: 4Mi}}]}}\n",
                      "spec.kubelet.config.reservedMemory[0].limits: ");
-        expect_error("  kubelet: {config: {reservedMemory: [{numaNode: 0, limits: {memory: 1Gi, hugepages-2Mi: 0}}]}}\n", "must be a quantity above 0");
+        expect_error("  kubelet: {config: {reservedMemory: [{numaNode: 0, limits: {memory: 1Gi, hugepages-2Mi: 0}}]}}\n", "needs a quantity above 0");
         expect_error("  kubelet: {flags: ['--reserved-memory=0:memory=1Gi,hugepages-2Mi=4Mi']}\n", "spec.kubelet.flags[0]: ");
-        expect_error("  accelerator: {nvidia: {mig: [{devices: [0], profiles: {1g.5gb: 7}}, {devices: [1, 0], profiles: {2g.10gb: 3}}]}}\n", "two things");
-        expect_error("  accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}, {devices: [1], profiles: {2g.10gb: 3}}]}}\n", "two things");
+        expect_error("  accelerator: {nvidia: {mig: [{devices: [0], profiles: {1g.5gb: 7}}, {devices: [1, 0], profiles: {2g.10gb: 3}}]}}\n", "twice");
+        expect_error("  accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}, {devices: [1], profiles: {2g.10gb: 3}}]}}\n", "twice");
         expect_error("  accelerator: {nvidia: {mig: [{devices: some, profiles: {1g.5gb: 7}}]}}\n", "mig[0].devices: ");
         expect_error("  accelerator: {nvidia: {mig: [{devices: all}]}}\n", "mig[0].profiles: ");
         expect_error("  accelerator: {nvidia: {mig: [{profiles: {1g/5gb: 7}}]}}\n", "mig[0].profiles: ");
         expect_error("  accelerator: {nvidia: {mig: '19,,19'}}\n", "spec.accelerator.nvidia.mig: must be profiles");
-        expect_error("  accelerator: {nvidia: {imex: {channels: 0, createChannel0: true}}}\n", "spec.accelerator.nvidia.imex.channels: is 0, and ");
-        expect_error("  accelerator: {nvidia: {imex: {channels: 0, mode: host, nodes: [a]}}}\n", "spec.accelerator.nvidia.imex.channels: is 0, and ");
+        expect_error("  accelerator: {nvidia: {imex: {channels: 0, createChannel0: true}}}\n", "spec.accelerator.nvidia.imex.channels: is 0, but ");
+        expect_error("  accelerator: {nvidia: {imex: {channels: 0, mode: host, nodes: [a]}}}\n", "spec.accelerator.nvidia.imex.channels: is 0, but ");
         expect_accepted("  accelerator: {nvidia: {imex: {channels: 0}}}\n", NULL);
         expect_accepted("  accelerator: {nvidia: {imex: {createChannel0: true}}}\n", NULL);
         expect_error("  accelerator: {nvidia: {fabric: {timeout: 5 minutes}}}\n", "spec.accelerator.nvidia.fabric.timeout: ");
@@ -627,8 +627,8 @@ TEST(kernel_settings) {
         expect_accepted("  instance: {sysctl: {net/ipv4/conf/eth0.1/rp_filter: 2, vm.panic_on_oom: ' 0'}}\n", NULL);
         expect_error("  instance: {sysctl: {net/ipv4/conf/eth0.1/rp_filter: 2, net.ipv4.conf.eth0/1.rp_filter: 2}}\n",   /* sysctl.d(5): the same */
                      "a, line 5: spec.instance.sysctl.net.ipv4.conf.eth0/1.rp_filter: is set twice, under two names");
-        expect_error("  instance: {sysctl: {vm/panic_on_oom: 1}}\n", "spec.instance.sysctl.vm/panic_on_oom: kubelet starts with no other value than 0 here");
-        expect_error("  instance: {sysctl: {vm/panic_on_oom: 1}}\n  kubelet: {config: {protectKernelDefaults: true}}\n", "no other value than 0");
+        expect_error("  instance: {sysctl: {vm/panic_on_oom: 1}}\n", "spec.instance.sysctl.vm/panic_on_oom: kubelet starts only with the value 0");
+        expect_error("  instance: {sysctl: {vm/panic_on_oom: 1}}\n  kubelet: {config: {protectKernelDefaults: true}}\n", "only with the value 0");
         expect_accepted("  instance: {sysctl: {vm/panic_on_oom: 1}}\n  kubelet: {config: {protectKernelDefaults: false}}\n", NULL);
         expect_accepted("  instance: {sysctl: {vm/panic_on_oom: 1}}\n  kubelet: {flags: [--protect-kernel-defaults=false]}\n", "protect-kernel-defaults");
         expect_accepted("  instance: {sysctl: {vm.nr_hugepages: 1}}\n", NULL);
@@ -642,7 +642,7 @@ TEST(toml_that_containerd_refuses) {
                      "a, line 10: spec.containerd.config.plugins.io.containerd.cri.v1.images.max_concurrent_downloads: must be a whole number, without quotes; otherwise containerd ends, or has no CRI");
         expect_error("  containerd:\n    config: |\n      imports = [\n      ]\n      disabled_plugins = ['io.containerd.grpc.v1.cri']\n", "a, line 9: spec.containerd.config.disabled_plugins[0]: turns off a plugin that CRI needs");
         expect_error("  containerd: {config: \"imports = 'x'\"}\n", "a, line 5: spec.containerd.config.imports: must be a list of texts");
-        expect_error("  containerd: {config: \"version = 1\"}\n", "spec.containerd.config.version: is a schema whose names of plugins differ");
+        expect_error("  containerd: {config: \"version = 1\"}\n", "spec.containerd.config.version: is a schema with other names of plugins");
         expect_error("  containerd: {config: \"plugins.'io.containerd.grpc.v1.cri'.containerd.default_runtime_name = 'kata'\"}\n", "default_runtime_name: is not a runtime");
         expect_error("  containerd: {baseRuntimeSpec: {process: {rlimits: [{type: RLIMIT_CPU, hard: '5'}]}}}\n", "a, line 5: spec.containerd.baseRuntimeSpec.process.rlimits[0].hard: must be a whole number");
         /* of a version that is not known, and of what ours adds */
@@ -651,7 +651,7 @@ TEST(toml_that_containerd_refuses) {
         expect_accepted("  containerd: {config: \"plugins.'io.containerd.grpc.v1.cri'.containerd.default_runtime_name = 'nvidia'\"}\n", NULL);
         expect_accepted("  containerd: {config: \"plugins.'io.containerd.gc.v1.scheduler' = {pause_threshold = 1, schedule_delay = 1}\"}\n", NULL);
         expect_accepted("  containerd: {config: \"plugins.'io.containerd.cri.v1.runtime'.cni = {bin_dir = '/a', bin_dirs = ['/b']}\\nversion = 4\"}\n", NULL);
-        expect_accepted("  containerd:\n    config: |\n      [grpc]\n      adress = '/x'\n", "a, line 8: spec.containerd.config.grpc.adress: containerd-setting: is not a key that containerd 1.7 to 2.4 knows there; did you mean address?");
+        expect_accepted("  containerd:\n    config: |\n      [grpc]\n      adress = '/x'\n", "a, line 8: spec.containerd.config.grpc.adress: containerd-setting: is not a key that containerd 1.7 to 2.4 knows here; did you mean address?");
         expect_accepted("  containerd: {config: \"[plugins.'com.example.x']\\na = 1\"}\n", NULL);
         expect_accepted("  containerd: {config: \"disabled_plugins = ['io.containerd.server.v1.grpc']\"}\n", NULL);     /* which 2.3 has */
         /* containerd 1 ignores some that differ in case */
@@ -675,10 +675,10 @@ TEST(toml_with_thousands_of_faults) {
                     *unknown = xasprintf("  containerd:\n    config: |\n      [plugins.'io.containerd.cri.v1.runtime'.cni]\n%s", keys.data);
         _cleanup_(loaded_done) Loaded bad = load_with(wrong), odd = load_with(unknown);
         ASSERT_EQ(bad.diag.n, 21);
-        ASSERT_CONTAINS(bad.messages, "spec.containerd: holds 4980 more settings that are wrong: mend them, too; otherwise containerd ends");
+        ASSERT_CONTAINS(bad.messages, "spec.containerd: holds 4980 more wrong settings: correct them, too; otherwise containerd ends");
         ASSERT_OK(odd.r);
         ASSERT_EQ(odd.diag.n, 21);
-        ASSERT_CONTAINS(odd.messages, "spec.containerd.config: containerd-setting: holds 4980 more keys that are not known");
+        ASSERT_CONTAINS(odd.messages, "spec.containerd.config: containerd-setting: holds 4980 more keys that are unknown");
         text_done(&runtimes);
         text_done(&keys);
 }
@@ -791,7 +791,7 @@ TEST(mig_off) {
         ASSERT_EQ(empty.config->nvidia.n_mig, 0);
         _cleanup_(loaded_done) Loaded divided = load_with("  accelerator: {nvidia: {mig: [{profiles: {1g.5gb: 7}}]}}\n");
         ASSERT_TRUE(!nvidia_mig_is_off(&divided.config->nvidia));
-        expect_error("  accelerator: {nvidia: {mig: 0}}\n", "spec.accelerator.nvidia.mig: is 0, which does not say what is meant: write off");
+        expect_error("  accelerator: {nvidia: {mig: 0}}\n", "spec.accelerator.nvidia.mig: is 0, which is ambiguous: write off");
         expect_error("  accelerator: {nvidia: {mig: '0'}}\n", "write off to turn MIG off");
         expect_error("  accelerator: {nvidia: {mig: on}}\n", "spec.accelerator.nvidia.mig: must be profiles");
         expect_error("  accelerator: {nvidia: {mig: [{devices: off, profiles: {1g.5gb: 7}}]}}\n", "mig[0].devices: must be all");
@@ -824,17 +824,17 @@ TEST(clusters_that_cannot_be) {
                                  *const values[] = { "${name}", "'{{ .Name }}'", "<CLUSTER>", "https://$ENDPOINT" };
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
                 for (size_t k = 0; k < ARRAY_SIZE(values); k++) {
-                        _free_ char *said = xasprintf("spec.cluster.%s: is a placeholder that nobody filled in", keys[i]);
+                        _free_ char *said = xasprintf("spec.cluster.%s: is an unfilled placeholder", keys[i]);
                         expect_cluster(keys[i], values[k], -EINVAL, said);
                 }
         _cleanup_(loaded_done) Loaded l = LOAD(HEAD "spec:\n  cluster: {name: '${CLUSTER}'}\n");
         ASSERT_TRUE(!strstr(l.messages, "cluster-name"));
-        expect_cluster("name", "-a", 0, "a, line 5: spec.cluster.name: cluster-name: is no name that an EKS cluster can have");
+        expect_cluster("name", "-a", 0, "a, line 5: spec.cluster.name: cluster-name: is not a valid name of an EKS cluster");
         expect_cluster("name", "a.b", 0, "cluster-name");
         expect_cluster("name", "0_a-B", 0, "");
-        expect_cluster("certificateAuthority", "Y2E=", 0, "spec.cluster.certificateAuthority: no-certificate: holds no certificate in PEM: kubelet does not start");
-        expect_cluster("certificateAuthority", "TFMwdExTMUNSVWRKVGlCRFJWSlVTVVpKUTBGVVJTMHRMUzB0Q2c9PQ==", -EINVAL, "certificateAuthority: is base64 of base64 of a certificate");
-        expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS0tLS0tCkFBQUEKLS0tLS1FTkQgRUMgUFJJVkFURSBLRVktLS0tLQo=", -EINVAL, "certificateAuthority: is a private key and no certificate");
+        expect_cluster("certificateAuthority", "Y2E=", 0, "spec.cluster.certificateAuthority: no-certificate: holds no certificate in PEM: kubelet needs one to start");
+        expect_cluster("certificateAuthority", "TFMwdExTMUNSVWRKVGlCRFJWSlVTVVpKUTBGVVJTMHRMUzB0Q2c9PQ==", -EINVAL, "certificateAuthority: is a certificate in base64 twice");
+        expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS0tLS0tCkFBQUEKLS0tLS1FTkQgRUMgUFJJVkFURSBLRVktLS0tLQo=", -EINVAL, "certificateAuthority: is a private key instead of a certificate");
 }
 
 /* One that OpenSSL made, whole, without its end, and without the middle of its body. */
@@ -843,27 +843,27 @@ TEST(authorities_that_are_cut) {
                 "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPClBRTUJCd05DQUFUT0I3K3FpQWVTcEkzZzk0NjdOM2RNa21qd0dLS1RZSTRNWlF5ZzdJV1dwMXVvNzhveTZ3OGEKTVMwbGJ6dFBPdjNtVGE3Y1FkZVRjNkJIYjU1c3RMR1VvMU13VVRBZEJnTlZIUTRFRmdRVU9veVN3dHZQVkh4SApNWTJRejJaZDJhcHdPWUV3SHdZRFZSMGpCQmd3Rm9BVU9veVN3dHZQVkh4SE1ZMlF6MlpkMmFwd09ZRXdEd1lEClZSMFRBUUgvQkFVd0F3RUIvekFLQmdncWhrak9QUVFEQWdOSUFEQkZBaUVBNHh6RHRXbXRCZzBySFkxTHVaUGcKVWJzSU1ZVklvQXR3TDlDZzJ3eC82TGtDSURxdUVNTUlyalUyV3RkVXEyU1BjYmNUbFBDcHZYU01peXZ6aTNZZQpPOGZ2Ci0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K}\n");
         ASSERT_STREQ(whole.messages, "");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1Q=",
-                       0, "spec.cluster.certificateAuthority: no-certificate: holds a certificate whose end is missing: kubelet does not start");
+                       0, "spec.cluster.certificateAuthority: no-certificate: holds a certificate without its end: kubelet needs one to start");
         expect_cluster("certificateAuthority", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJmekNDQVNXZ0F3SUJBZ0lVTDBiZzZPVlhZSTRxZER6SWFsU3hvL3czMGJFd0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWVGdzB5TmpFeE1qVXlNakV3TlRGYUZ3MHpOakV4TWpJeQpNakV3TlRGYU1CVXhFekFSQmdOVkJBTU1DbXQxWW1WeWJtVjBaWE13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K",
-                       0, "no-certificate: holds a certificate that was cut");
+                       0, "no-certificate: holds a certificate of a wrong length");
 }
 
 #define ENVIRONMENT(text) "  instance: {environment: {" text "}}\n"
 TEST(proxies_and_services) {
         expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, https_proxy: http://p}"),
-                        "a, line 5: spec.instance.environment.default: no-proxy: sets a proxy, and NO_PROXY lacks 169.254.169.254 and the host of the cluster's API server: ");
-        expect_accepted(ENVIRONMENT("default: {HTTPS_PROXY: http://p, NO_PROXY: 169.254.0.0/16}"), "lacks the host of the cluster's API server: ");
+                        "a, line 5: spec.instance.environment.default: no-proxy: sets a proxy, but NO_PROXY lacks 169.254.169.254 and the host of the API server: ");
+        expect_accepted(ENVIRONMENT("default: {HTTPS_PROXY: http://p, NO_PROXY: 169.254.0.0/16}"), "lacks the host of the API server: ");
         expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, NO_PROXY: '10.0.0.0/8,169.254.0.0/15'}"), NULL);
         expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, no_proxy: '*'}"), NULL);
         expect_accepted(ENVIRONMENT("default: {NO_PROXY: ' 169.254.169.254 ,E'}, kubelet: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p}"), NULL);
         expect_accepted(ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, NO_PROXY: '169.254.169.254 E'}"),
-                        "a, line 5: spec.instance.environment.default: no-proxy: sets a proxy, and NO_PROXY holds a blank where a comma belongs: ");
+                        "a, line 5: spec.instance.environment.default: no-proxy: sets a proxy, but NO_PROXY separates entries by a blank: ");
         expect_accepted(ENVIRONMENT("default: {NO_PROXY: 'a b'}"), NULL);
         expect_accepted(ENVIRONMENT("kubelet: {HTTP_PROXY: http://p, NO_PROXY: 169.254.169.25}"), "environment.kubelet: no-proxy: ");
         _cleanup_(loaded_done) Loaded six = LOAD(HEAD "spec:\n  cluster: {name: c, apiServerEndpoint: 'https://A.gr7.eks.amazonaws.com:443', certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCnNhbXBsZQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==, cidr: 'fd00::/108'}\n"
                 ENVIRONMENT("default: {HTTP_PROXY: http://p, HTTPS_PROXY: http://p, NO_PROXY: '169.254.169.254,.eks.amazonaws.com'}"));
         ASSERT_CONTAINS(six.messages, "lacks fd00:ec2::254: ");
-        expect_accepted(ENVIRONMENT("kublet: {A: b}"), "environment.kublet: unknown-service: is the name of no service that is known here; did you mean kubelet?");
+        expect_accepted(ENVIRONMENT("kublet: {A: b}"), "environment.kublet: unknown-service: is not a service that nodestrap knows; did you mean kubelet?");
         expect_accepted(ENVIRONMENT("container.service: {A: b}"), "did you mean containerd?");
         expect_accepted(ENVIRONMENT("my-agent: {A: b}, kubelet.service: {A: b}, kube-proxy: {A: b}, crond: {A: b}, nvidia-gridd: {A: b}"), NULL);
 }
@@ -885,10 +885,10 @@ TEST(settings_that_kubelet_refuses) {
                 { "clusterDNS: 10.0.0.10", "clusterDNS: must be a list of texts" },
                 { "enforceNodeAllocatable: [pods, some]", "enforceNodeAllocatable: holds a word" },
                 { "kubeReserved: {cpu: 1}", "kubeReserved[cpu]: must be text" },
-                { "kubeReserved: {cpu: '1', gpu: '1'}", "kubeReserved[gpu]: is no resource" },
+                { "kubeReserved: {cpu: '1', gpu: '1'}", "kubeReserved[gpu]: is not one of the resources" },
                 { "systemReserved: {memory: 1GB}", "systemReserved[memory]: must be a quantity" },
                 { "evictionHard: {memory.available: 5p}", "evictionHard[memory.available]: must be a quantity or a percentage" },
-                { "evictionHard: {nodefs.avail: 5%}", "evictionHard[nodefs.avail]: is no eviction signal" },
+                { "evictionHard: {nodefs.avail: 5%}", "evictionHard[nodefs.avail]: is not an eviction signal" },
                 { "featureGates: {A: 'true'}", "featureGates[A]: must be true or false" },
                 { "registerWithTaints: a=b:NoSchedule", "registerWithTaints: must be a list" },
                 { "registerWithTaints: [a=b:NoSchedule]", "registerWithTaints: must be a list of maps" },
@@ -902,14 +902,14 @@ TEST(settings_that_kubelet_refuses) {
                 { "containerLogMonitorInterval: 1s", "containerLogMonitorInterval: must be at least 3s; otherwise" },
                 { "cpuCFSQuotaPeriod: 1m0.5s", "cpuCFSQuotaPeriod: must be at least 1ms and at most 1s" }, { "cpuCFSQuotaPeriod: '0'", "cpuCFSQuotaPeriod: must be at least 1ms" },
                 { "cpuCFSQuotaPeriod: -10ms", "cpuCFSQuotaPeriod: must be at least 1ms" },
-                { "memoryThrottlingFactor: 0", "memoryThrottlingFactor: is out of its range" }, { "memoryThrottlingFactor: 1.1", "memoryThrottlingFactor: is out of its range" },
+                { "memoryThrottlingFactor: 0", "memoryThrottlingFactor: must be above 0 and at most 1" }, { "memoryThrottlingFactor: 1.1", "memoryThrottlingFactor: must be above 0 and at most 1" },
                 { "tlsMinVersion: '1.2'", "tlsMinVersion: is not one of VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13" },
                 { "imagePullCredentialsVerificationPolicy: Always", "is not one of NeverVerify" }, { "memoryReservationPolicy: Tiered", "is not one of None, TieredReservation" },
-                { "{imageGCHighThresholdPercent: 70, imageGCLowThresholdPercent: 80}", "imageGCLowThresholdPercent: imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (80" },
+                { "{imageGCHighThresholdPercent: 70, imageGCLowThresholdPercent: 80}", "imageGCLowThresholdPercent: imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (default: 80" },
                 { "imageGCHighThresholdPercent: 80", "spec.kubelet.config.imageGCHighThresholdPercent: imageGCLow" },
                 { "{serializeImagePulls: true, maxParallelImagePulls: 5}", "a, line 7: spec.kubelet.config.maxParallelImagePulls: must be 1 where serializeImagePulls is true; otherwise" },
                 { "{shutdownGracePeriod: 59s, shutdownGracePeriodCriticalPods: 1m}", "shutdownGracePeriodCriticalPods: must not be longer" },
-                { "enforceNodeAllocatable: [pods, none]", "enforceNodeAllocatable: must hold nothing else" }, { "cgroupsPerQOS: false", "cgroupsPerQOS: must be true where" },
+                { "enforceNodeAllocatable: [pods, none]", "enforceNodeAllocatable: cannot hold another word" }, { "cgroupsPerQOS: false", "cgroupsPerQOS: must be true unless" },
                 { "podLogsDir: pods", "podLogsDir: must be an absolute path" }, { "podLogsDir: /var/log/../pods", "podLogsDir: must be" }, { "podLogsDir: /var/log/", "podLogsDir: must be" },
                 { "logging: {format: xml}", "logging.format: is not one of text, json" }, { "authorization: {mode: RBAC}", "authorization.mode: is not one of" },
                 { "kind: KubeletConfig", "spec.kubelet.config.kind: is not one of KubeletConfiguration" }, { "apiVersion: kubelet.config.k8s.io/v1", "apiVersion: is not one of kubelet.config.k8s.io/v1beta1" },
@@ -927,7 +927,7 @@ TEST(settings_that_kubelet_refuses) {
                                 "       evictionHard: {memory.available: 10%, nodefs.available: 1.5Gi}, shutdownGracePeriod: '0', featureGates: {CPUManagerPolicyBetaOptions: off}, maxOpenFiles: ~, hairpinMode: ''}"), NULL);
         expect_error(SETTING("registerWithTaints: [{key: a, effect: NoExecute}, {key: b, effect: NoSchedul}]"),
                      "a, line 7: spec.kubelet.config.registerWithTaints[1].effect: is not one of NoSchedule, PreferNoSchedule, NoExecute; otherwise");
-        expect_accepted(SETTING("registerWithTaints: [{key: a}]"), "registerWithTaints[0]: kubelet-setting: has no effect, and the API server refuses");
+        expect_accepted(SETTING("registerWithTaints: [{key: a}]"), "registerWithTaints[0]: kubelet-setting: lacks its effect, and the API server refuses");
         expect_accepted("  kubelet: {flags: ['--register-with-taints=a:NoSchedule'], config: {registerWithTaints: [{key: b}]}}\n", "flag-and-config");
         expect_accepted(SETTING("{evictionSoft: {memory.available: 5%, pid.available: 5%}, evictionSoftGracePeriod: {memory.available: 1m}}"),
                         "spec.kubelet.config.evictionSoft[pid.available]: kubelet-setting: has no evictionSoftGracePeriod");
@@ -935,16 +935,16 @@ TEST(settings_that_kubelet_refuses) {
         expect_accepted(SETTING("{tlsCurvePreferences: [29], reservedSystemCPUs: '0-3,8', registerWithTaints: [{key: a, effect: NoSchedule}], evictionSoft: {pid.available: 5%}, evictionSoftGracePeriod: {pid.available: 1m}}"), NULL);
         /* valid to nodeadm */
         expect_accepted(SETTING("maxPods: '58'"), "spec.kubelet.config.maxPods: kubelet-setting: is a number in quotes");
-        expect_accepted(SETTING("maxpods: 58"), "a, line 7: spec.kubelet.config.maxpods: kubelet-setting: is no key of KubeletConfiguration in Kubernetes 1.28 to 1.37; did you mean maxPods?");
+        expect_accepted(SETTING("maxpods: 58"), "a, line 7: spec.kubelet.config.maxpods: kubelet-setting: is not a key of KubeletConfiguration in Kubernetes 1.28 to 1.37; did you mean maxPods?");
         expect_accepted(SETTING("{apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration}"), NULL);
 }
 
 TEST(flags_of_kubelet) {
         expect_accepted("  kubelet: {flags: ['--v 4 --register_with_taints=a=b:NoSchedule']}\n", "a, line 5: spec.kubelet.flags[0]: deprecated-flag: kubelet calls --register-with-taints deprecated; did you mean spec.kubelet.config.registerWithTaints?");
         expect_accepted("  kubelet: {flags: [--maximum-dead-containers=1]}\n", "kubelet calls --maximum-dead-containers deprecated\n");
-        expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is no flag of kubelet in Kubernetes 1.28 to 1.37: with one that it does not know kubelet exits, and plan --kubelet-version refuses it; did you mean --node-labels?");
-        expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "spec.kubelet.flags[0]: kubelet-flag: no kubelet from 1.27 on knows --container-runtime; it exits with it\n");
-        expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces what nodestrap gives kubelet: the node's name");
+        expect_accepted("  kubelet: {flags: [--node-lables=a=b]}\n", "\"node-lables\" is not a flag of kubelet 1.28 to 1.37: kubelet exits with an unknown flag, and plan --kubelet-version refuses it; did you mean --node-labels?");
+        expect_accepted("  kubelet: {flags: [--container-runtime=remote]}\n", "spec.kubelet.flags[0]: kubelet-flag: kubelet from 1.27 on exits: it does not know --container-runtime\n");
+        expect_accepted("  kubelet: {flags: [--hostname-override=x]}\n", "--hostname-override replaces a flag of nodestrap: the name of the node");
         expect_accepted("  kubelet: {flags: [\"--root-dir='x --nope'\", -v=2, '--image-credential-provider-extra']}\n", "\"image-credential-provider-extra\"");
         expect_accepted("  kubelet: {flags: [\"--root-dir='x --nope'\", -v=2, -v2, --cert-dir, /x]}\n", NULL);
 }
@@ -953,17 +953,17 @@ TEST(flags_of_kubelet) {
 TEST(feature_gates_of_kubelet) {
         static const struct { const char *text, *said; } told[] = {
                 { "config: {featureGates: {DynamicResourceAlocation: true}}",
-                  "a, line 6: spec.kubelet.config.featureGates.DynamicResourceAlocation: kubelet-setting: \"DynamicResourceAlocation\" is not a feature gate of kubelet in Kubernetes 1.28 to 1.37: "
-                  "kubelet exits with one that it does not know; did you mean DynamicResourceAllocation?\n" },
+                  "a, line 6: spec.kubelet.config.featureGates.DynamicResourceAlocation: kubelet-setting: \"DynamicResourceAlocation\" is not a feature gate of kubelet 1.28 to 1.37: "
+                  "kubelet exits with an unknown gate; did you mean DynamicResourceAllocation?\n" },
                 { "config:\n      featureGates:\n        NodeSwap: true\n        SidecarContainers: false",
                   "a, line 9: spec.kubelet.config.featureGates.SidecarContainers: kubelet-setting: kubelet from 1.33 on exits with the feature gate SidecarContainers=false: it is locked to true\n" },
-                { "config: {featureGates: {DisableKubeletCloudCredentialProviders: true}}", "kubelet from 1.33 on exits with the feature gate DisableKubeletCloudCredentialProviders, which is gone since 1.33\n" },
+                { "config: {featureGates: {DisableKubeletCloudCredentialProviders: true}}", "kubelet from 1.33 on exits with the feature gate DisableKubeletCloudCredentialProviders, which kubelet knows only before 1.33\n" },
                 { "flags: [--feature-gates, 'NodeSwap=true,NodeSwop=true']", "a, line 6: spec.kubelet.flags[1]: kubelet-flag: \"NodeSwop\" is not a feature gate" },
                 { "config: {featureGates: {DRAListTypeAttributes: true, NodeSwap: true}}", NULL },      /* a newer one */
                 { "flags: ['--feature-gates=NodeSwap=1, MemoryQoS = F,']", "a, line 6: spec.kubelet.flags[0]: deprecated-flag: kubelet calls --feature-gates deprecated" },
         }, refused[] = {
                 { "config: {featureGates: {APISelfSubjectReview: false}}",
-                  "a, line 6: spec.kubelet.config.featureGates.APISelfSubjectReview: every kubelet exits with the feature gate APISelfSubjectReview=false: it is locked to true; take it out\n" },
+                  "a, line 6: spec.kubelet.config.featureGates.APISelfSubjectReview: every kubelet exits with the feature gate APISelfSubjectReview=false: it is locked to true; remove it\n" },
                 { "flags: [--feature-gates=APISelfSubjectReview=false]", "spec.kubelet.flags[0]: every kubelet exits with" },
                 { "flags: [--feature-gates=NodeSwap]", "flags[0]: --feature-gates must hold gates with true or false, such as A=true,B=false: kubelet exits\n" },
                 { "flags: ['--feature-gates=NodeSwap=true,MemoryQoS=on']", "--feature-gates must hold gates" },
@@ -989,24 +989,24 @@ TEST(flags_that_kubelet_exits_with) {
                 { "--cgroup-root, --v=3", "flags[0]: kubelet-flag: --cgroup-root has no value", true },
                 { "--v=5x", "kubelet-flag: --v must be a whole number", true },
                 { "--v=0x4", "kubelet-flag: --v must be a whole number", true },
-                { "'--node-labels=${labels}'", "flags[0]: holds a placeholder that nobody filled in: the user data" },
-                { "'--register-with-taints={{ .Taints }}'", "flags[0]: holds a placeholder that nobody filled in" },
-                { "-node-labels=a=b", "a, line 5: spec.kubelet.flags[0]: begins with one dash: kubelet reads each letter behind it as a flag of its own, knows v alone, and exits; its other flags begin with --; did you mean --node-labels?\n" },
+                { "'--node-labels=${labels}'", "flags[0]: holds an unfilled placeholder: render the user data" },
+                { "'--register-with-taints={{ .Taints }}'", "flags[0]: holds an unfilled placeholder" },
+                { "-node-labels=a=b", "a, line 5: spec.kubelet.flags[0]: begins with one dash: kubelet reads each letter as a flag, knows only v, and exits; begin the flag with --; did you mean --node-labels?\n" },
                 { "--v=3, -max_pods, '5'", "flags[1]: begins with one dash" }, { "-vmodule=a=2", "did you mean --vmodule?" },
                 { "-volume-plugin-dir=/x", "did you mean --volume-plugin-dir?" },
                 { "--v=3, --max_pods, '-5'", "flags[1]: kubelet-flag: --max-pods must be from 0 to 2147483647", true },
                 { "--register-node=maybe", "--register-node must be true or false" },
-                { "--register-node, 'false'", "flags[1]: kubelet-flag: is no flag", true },
+                { "--register-node, 'false'", "flags[1]: kubelet-flag: is neither a flag", true },
                 { "--cpu-manager-policy=stattic", "--cpu-manager-policy is not one of none", true },
                 { "--sync-frequency=10", "--sync-frequency must be a duration" },
-                { "v=3", "is no flag: kubelet's begin with --, and with a word that none of them takes it exits; did you mean --v?", true },
-                { "--node-labels=a=b, word", "flags[1]: kubelet-flag: is no flag: kubelet's begin with --, and with a word that none of them takes it exits\n", true },
-                { "'--node-labels=a=b,node-role.kubernetes.io/gpu=true'", "--node-labels names a label of kubernetes.io or k8s.io that a node must not give itself" },
+                { "v=3", "is neither a flag, which begins with --, nor the value of one: kubelet exits with it; did you mean --v?", true },
+                { "--node-labels=a=b, word", "flags[1]: kubelet-flag: is neither a flag, which begins with --, nor the value of one: kubelet exits with it\n", true },
+                { "'--node-labels=a=b,node-role.kubernetes.io/gpu=true'", "--node-labels names a label of kubernetes.io or k8s.io that a node must not set" },
                 { "--node-labels=kubernetes.io/x=", "names a label" }, { "--node-labels=x.k8s.io/x", "names a label" },
-                { "'--node-labels=a=b c'", "--node-labels holds what is no label" }, { "--node-labels=a/b/c=d", "holds what is no label" },
-                { "--node-labels=a=-b", "holds what is no label" }, { "--node-labels==b", "holds what is no label" }, { "--node-labels", "has no value" },
+                { "'--node-labels=a=b c'", "--node-labels holds an invalid label" }, { "--node-labels=a/b/c=d", "holds an invalid label" },
+                { "--node-labels=a=-b", "holds an invalid label" }, { "--node-labels==b", "holds an invalid label" }, { "--node-labels", "has no value" },
                 { "'--register-with-taints=a=b:NoSchedule,c:NoSchedul'", "--register-with-taints holds a taint without one of the effects" },
-                { "--node-labels=a=b - --v=3", "flags[0]: kubelet-flag: holds \" - -\": a list item that is indented deeper", true },
+                { "--node-labels=a=b - --v=3", "flags[0]: kubelet-flag: holds \" - -\": YAML joins a list item that is indented deeper", true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 _free_ char *more = xasprintf("  kubelet: {flags: [%s]}\n", bad[i].flags);

@@ -168,7 +168,7 @@ TEST(keys_that_are_no_text) {
         ASSERT_REFUSED("a: b\n? [c]\n: d\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 3: a key must be a text");
         ASSERT_REFUSED("a: {{b: c}: d}\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 5: a key must be a text");
         ASSERT_REFUSED("a: &a [b]\n*a : c\n", EBADMSG, CAUSE_SYNTAX, "line 2, column 1: a key must be a text, and this one is a list");
-        ASSERT_REFUSED("- {{d: 1, d: 2}: a}\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 4: a key must be a text, and this one is a map: {{ }} is a placeholder");
+        ASSERT_REFUSED("- {{d: 1, d: 2}: a}\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 4: a key must be a text, and this one is a map: {{ }} is an unfilled placeholder");
         ASSERT_REFUSED("\"a\\0b\": c\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 1: a key has a NUL");
         ASSERT_REFUSED("{\"a\\u0000b\": 1}\n", EBADMSG, CAUSE_SYNTAX, "line 1, column 2: a key has a NUL");
 }
@@ -386,7 +386,7 @@ TEST(what_was_overlooked) {
                 { "a: @b\n",                       "line 1, column 4: not YAML: a text that begins with @ needs quotes" },
                 { "a: `b\n",                       "line 1, column 4: not YAML: a text that begins with ` needs quotes" },
                 { "a: %(b)s\n",                    "line 1, column 4: not YAML: a text that begins with % needs quotes" },
-                { "a: {{ .b }}\n",                 "line 1, column 5: a key must be a text, and this one is a map: {{ }} is a placeholder" },
+                { "a: {{ .b }}\n",                 "line 1, column 5: a key must be a text, and this one is a map: {{ }} is an unfilled placeholder" },
                 { "a: b\n   c: d # e: f\n",         "line 2, column 5: not YAML: 3 blanks stand in front, and 0 on line 1" },
                 /* nothing is said where it may be something else */
                 { "a: \"b: c\n",                   "line 1: not YAML: found unexpected end of stream" },
