@@ -64,7 +64,7 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 return run->exit_code;
         /* a defect; but no failure may look like a success */
         if (r < 0 && !diag_first_error(&run->diag))
-                (void)diag_error(&run->diag, r, CAUSE_INTERNAL, "%s, for a reason that was not recorded",
+                (void)diag_error(&run->diag, r, CAUSE_INTERNAL, "%s, for an unrecorded reason",
                                  strerror(-r));
         hide_in_run(run);
         unsigned tries = (unsigned)run->tried.n + 1;

@@ -77,7 +77,7 @@ static void apply_interrupt(Apply *a) {
         }
         if (!diag_first_error(a->diag) && a->n > 0)
                 (void)diag_error(a->diag, -EINTR, CAUSE_INTERRUPTED,
-                                 "stopped by %s before the plan was carried out", stop_name(a->interrupted));
+                                 "stopped by %s before the first action", stop_name(a->interrupted));
         for (size_t i = 0; i < a->n; i++)
                 if (a->tasks[i].state == TASK_PENDING)
                         task_skip(&a->tasks[i], xstrdup("stopped by a signal before it began"), false);
@@ -115,7 +115,7 @@ static int apply_run(Apply *a) {
                         continue;
                 if (a->in_flight == 0 && !a->files)
                         return diag_error(a->diag, -EDEADLK, CAUSE_INTERNAL,
-                                          "the plan's actions wait for each other in a circle");
+                                          "the actions of the plan wait for each other in a circle");
                 progress_tell(a);
                 int r = sd_event_run(a->event, UINT64_MAX);
                 if (r < 0)
@@ -153,7 +153,7 @@ int apply_with(const Executor *table, const Root *root, const Plan *plan, Result
                 return r;
         stop_signals(&held);
         if (sigprocmask(SIG_BLOCK, &held, &before) < 0)
-                return diag_error(diag, -errno, CAUSE_INTERNAL, "cannot hold back signals: %s",
+                return diag_error(diag, -errno, CAUSE_INTERNAL, "cannot block signals: %s",
                                   strerror(errno));
         r = apply_run(&a);
         progress_tell(&a);

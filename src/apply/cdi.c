@@ -22,7 +22,7 @@
 
 static int draft_unusable(Work *w, int r, const char *why) {
         return work_fail(w, r, CAUSE_CDI,
-                         "nvidia-ctk ended well, but what it was to write to " DRAFT " cannot be used: %s",
+                         DRAFT ", written by nvidia-ctk, cannot be used: %s",
                          why);
 }
 
@@ -77,7 +77,7 @@ static int lacks(Work *w, char **missing, const char *words) {
         _free_ char *said = NULL;
         _cleanup_(text_done) Text t = {};
         size_t n = strv_length(missing);
-        text_add(&t, "what nvidia-ctk wrote lacks ");
+        text_add(&t, "the output of nvidia-ctk lacks ");
         for (size_t i = 0; i < n && !said; i++)
                 said = words_about(words, missing[i]);
         for (size_t i = 0; i < MIN(n, NAMED_MAX); i++)
@@ -165,8 +165,8 @@ static int generator_failed(Work *w, const GpuNames *names, int r) {
         if (!gpu)
                 return r;
         diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
-                     "no file was made: GPU %s (%s) is in MIG mode and has no instance, which nvidia-ctk "
-                     "does not take; whoever makes instances has to make it, or name them in "
+                     "no file was made: GPU %s (%s) is in MIG mode and has no instance, and nvidia-ctk "
+                     "fails on that. Make instances and then the file, or list them in "
                      "spec.accelerator.nvidia.mig",
                      gpu->index, gpu->address);
         return 0;
@@ -175,7 +175,7 @@ static int generator_failed(Work *w, const GpuNames *names, int r) {
 /* Pods still get GPUs here, through the NVIDIA runtime of containerd. */
 static int generator_missing(Work *w) {
         diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
-                     "no file was made: nvidia-ctk is not there (package nvidia-container-toolkit); "
+                     "no file was made: nvidia-ctk is missing (package nvidia-container-toolkit); "
                      "containers get GPUs only through the legacy nvidia runtime");
         return 0;
 }

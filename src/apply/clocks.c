@@ -29,7 +29,7 @@ static bool accepted(Tuning *t, int code, const char *what) {
         _free_ char *text = nvml_text(code);
         int r = t->failure < 0 ? 0
                                : work_miss(t->w, -EIO, CAUSE_NVML, "clocks",
-                                           "%s: %s cannot be set: %s; it runs with what it has", t->name,
+                                           "%s: %s cannot be set: %s; the GPU keeps its setting", t->name,
                                            what, text);
         t->failure = MIN(t->failure, r);
         return false;
@@ -80,7 +80,7 @@ static void gpu_tune(Tuning *t, const NvmlGpus *gpus, size_t index, json_t *foun
         t->device = gpu->device;
         t->found = json_pack("{s:I, s:s, s:b, s:[]}", "index", (json_int_t)index, "address", gpu->address,
                              "mig", divided, "unsupported");
-        work_at(t->w, "NVML was asked to set the clocks of %s, and did not answer", name);
+        work_at(t->w, "NVML did not answer when asked to set the clocks of %s", name);
         json_array_append_new(found, t->found);
         if (highest)
                 persistence_set(t);

@@ -11,14 +11,14 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define AGAIN "nothing was written; run nodestrap init again, it plans anew"
+#define AGAIN "nothing was written; run nodestrap init again for a new plan"
 
 int storage_check(Task *t) {
         if (t->action->storage.state == STEP_KEEP)
                 return CHECK_DONE_ALREADY;
         if (t->action->storage.state == STEP_UNKNOWN)
                 return task_fail(t, -EINVAL, CAUSE_DISKS, "%s",
-                                 t->action->why ?: "the disks were not looked at when the plan was made");
+                                 t->action->why ?: "the disks were not read when the plan was made");
         if (strv_length(t->action->storage.disks) != strv_length(t->action->storage.serials))
                 return task_fail(t, -EINVAL, CAUSE_INTERNAL,
                                  "the plan does not name the serial of each of its disks");
@@ -74,12 +74,12 @@ int device_content(Work *w, const char *name, Content *ret) {
         int r = content_probe(w->root, path, &c, &diag);
         const Diagnostic *d = diag_first_error(&diag);
         if (r < 0)
-                return work_fail(w, r, d ? d->cause : CAUSE_DISK_ERROR, "what lies on %s cannot be known: %s",
-                                 shown, d ? d->text : strerror(-r));
+                return work_fail(w, r, d ? d->cause : CAUSE_DISK_ERROR,
+                                 "the content of %s cannot be read: %s", shown, d ? d->text : strerror(-r));
         if (c.kind == CONTENT_UNREADABLE)
                 return work_fail(w, -EIO, CAUSE_DISK_ERROR,
-                                 "%s cannot be read: %s; dmesg shows more, and an instance with a broken "
-                                 "disk is to be replaced",
+                                 "%s cannot be read: %s; dmesg shows more; replace an instance with a "
+                                 "broken disk",
                                  shown, c.error ?: "input/output error");
         *ret = c;
         c = (Content){};
@@ -89,7 +89,7 @@ int device_content(Work *w, const char *name, Content *ret) {
 int device_refuse(Work *w, const char *name, const Content *c) {
         _free_ char *shown = disk_shown(w, name), *what = content_describe(c);
         return work_fail(w, -EEXIST, CAUSE_DISK_USED,
-                         "%s carries %s, which the plan did not expect there; " AGAIN, shown, what);
+                         "%s carries %s, which the plan does not expect; " AGAIN, shown, what);
 }
 
 /* A volume on Xen has neither model nor serial number; its name is what the hypervisor was asked for. */
@@ -109,7 +109,7 @@ int disk_same(Work *w, const char *name, const char *serial) {
         THEN(r, root_read_line(w->root, model_path, &model));
         if (r < 0)
                 return work_fail(w, r, CAUSE_DISKS,
-                                 "the disk %s (%s) is gone: %s: %s; dmesg tells of a controller that failed",
+                                 "the disk %s (%s) is gone: %s: %s; dmesg shows whether a controller failed",
                                  name, serial, serial_path, strerror(-r));
         if (!streq(now, serial))
                 return work_fail(w, -ESTALE, CAUSE_DISKS,
@@ -117,7 +117,7 @@ int disk_same(Work *w, const char *name, const char *serial) {
                                  now, serial);
         if (disk_kind(model) != (w->action->storage.volume ? DISK_EBS : DISK_INSTANCE_STORE))
                 return work_fail(w, -EINVAL, CAUSE_DISK_USED,
-                                 "%s (%s) is no %s but \"%s\"; nothing was written", name, serial,
+                                 "%s (%s) is not an %s but \"%s\"; nothing was written", name, serial,
                                  w->action->storage.volume ? "EBS volume" : "instance store", model);
         return 0;
 }
@@ -141,7 +141,7 @@ static int not_read_only(Work *w, const char *name) {
         uint64_t value = 0;
         if (root_read_u64(w->root, path, &value) >= 0 && value != 0)
                 return work_fail(w, -EROFS, CAUSE_DISK_ERROR,
-                                 "%s cannot be written: the kernel has it as read-only, and dmesg says why; "
+                                 "%s cannot be written: the kernel made it read-only; dmesg shows why; "
                                  "nothing was written",
                                  shown);
         return 0;
@@ -153,7 +153,7 @@ static int not_in_use(Work *w, const char *name) {
         int fd = root_open(w->root, path, O_RDONLY | O_EXCL);
         if (fd == -EBUSY)
                 return work_fail(w, fd, CAUSE_DISK_USED,
-                                 "%s is in use (findmnt and lsblk say by what); " AGAIN, shown);
+                                 "%s is in use (findmnt and lsblk show by what); " AGAIN, shown);
         if (fd < 0)
                 return work_fail(w, fd, CAUSE_DISK_ERROR, "%s cannot be opened: %s", shown, strerror(-fd));
         close(fd);
@@ -163,10 +163,10 @@ static int not_in_use(Work *w, const char *name) {
 static int holders_of(Work *w, const char *name, char ***ret) {
         _free_ char *path = xasprintf("/sys/block/%s/holders", name);
         int r = root_list(w->root, path, ret);
-        return r == -ENOENT ? 0
-               : r < 0      ? work_fail(w, r, CAUSE_DISKS, "who holds %s is not known: %s: %s", name, path,
-                                        strerror(-r))
-                            : 0;
+        if (r >= 0 || r == -ENOENT)
+                return 0;
+        return work_fail(w, r, CAUSE_DISKS, "the holders of %s cannot be read: %s: %s", name, path,
+                         strerror(-r));
 }
 
 int disk_still(Work *w, const char *name, const char *serial, const char *holder) {
@@ -210,24 +210,24 @@ static int step_array(Work *w, char **ret) {
                 return r;
         if (!array)
                 return work_fail(w, -ENODEV, CAUSE_ARRAY,
-                                 "there is no array of %s; cat /proc/mdstat, and dmesg for what md says",
+                                 "no array holds %s; cat /proc/mdstat and dmesg show what md did",
                                  all);
         _free_ char *path = xasprintf("/sys/block/%s/slaves", array);
         r = root_list(w->root, path, &members);
         if (r < 0)
-                return work_fail(w, -ENODEV, CAUSE_ARRAY, "the members of %s are not known: %s: %s", array,
+                return work_fail(w, -ENODEV, CAUSE_ARRAY, "the members of %s cannot be read: %s: %s", array,
                                  path, strerror(-r));
         strv_sort(disks);
         _free_ char *is = strv_join(members, ", "), *should = strv_join(disks, ", ");
         if (!streq(is, should))
                 return work_fail(w, -ENODEV, CAUSE_ARRAY,
-                                 "%s is made of %s and should be of %s; mdadm --detail /dev/%s, and dmesg "
-                                 "for what md says",
+                                 "%s is made of %s and should be of %s; mdadm --detail /dev/%s and dmesg "
+                                 "show what md did",
                                  array, is, all, array);
         if (!array_runs(w->root, array))
                 return work_fail(
                         w, -ENODEV, CAUSE_ARRAY,
-                        "%s, of %s, does not run; mdadm --detail /dev/%s, and dmesg for what md says", array,
+                        "%s, of %s, does not run; mdadm --detail /dev/%s and dmesg show what md did", array,
                         all, array);
         *ret = TAKE_PTR(array);
         return 0;

@@ -29,8 +29,8 @@ static int driver_version(Work *w, char **ret) {
                 r = root_read(w->root, PROC "/version", TEXT_MAX, &text, NULL);
         if (r == -ENOENT)
                 return work_fail(w, r, CAUSE_DRIVER,
-                                 "NVIDIA's driver is not loaded: neither /sys/module/nvidia/version nor " PROC
-                                 "/version is there; dmesg (NVRM) and `modprobe nvidia` tell why");
+                                 "NVIDIA's driver is not loaded: neither /sys/module/nvidia/version nor "
+                                 PROC "/version exists; dmesg (NVRM) and `modprobe nvidia` show why");
         if (r >= 0)
                 *ret = version_in(text);
         if (r >= 0 && !*ret)
@@ -84,21 +84,20 @@ static void add_difference(const char *params, const char *word, Differences *d)
 static int tell_params(Work *w, const Differences *d) {
         if (d->ignored.size > 0)
                 diag_warn_at(&w->warnings, "driver-parameter", NULL, w->action->id,
-                             "this driver of NVIDIA's does not know the parameter %s and does as it does "
-                             "without; " NVIDIA_OPTIONS " has it for a newer one",
+                             "NVIDIA's driver does not know the parameter %s and uses its default; "
+                             NVIDIA_OPTIONS " has it for a newer driver",
                              d->ignored.data);
         if (d->unknown.size > 0)
                 return work_fail(
                         w, -EOPNOTSUPP, CAUSE_DRIVER_SETTING,
-                        "this driver of NVIDIA's does not know the parameter %s, so it cannot do what "
-                        NVIDIA_OPTIONS " asks of it; use an image with a newer driver, or do without that "
-                        "setting in spec.accelerator.nvidia",
+                        "NVIDIA's driver does not know the parameter %s of " NVIDIA_OPTIONS "; use an "
+                        "image with a newer driver, or remove that setting from spec.accelerator.nvidia",
                         d->unknown.data);
         if (d->other.size > 0)
                 return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING,
-                                 "NVIDIA's driver was loaded with %s; " NVIDIA_OPTIONS " says what is asked "
-                                 "for now, but a driver that is loaded reads it no more: reboot once (an "
-                                 "image whose initramfs loads the driver needs that file in it)",
+                                 "NVIDIA's driver was loaded with %s; it does not read a later change of "
+                                 NVIDIA_OPTIONS ". Reboot once (if the initramfs of the image loads the "
+                                 "driver, it needs that file)",
                                  d->other.data);
         return 0;
 }
@@ -140,14 +139,14 @@ static int check_gpus(Work *w) {
         for (char **address = w->action->device.seen; r >= 0 && address && *address; address++)
                 r = add_without_driver(w, *address, &t);
         if (r < 0)
-                return work_fail(w, r, CAUSE_DRIVER, "which GPUs NVIDIA's driver runs cannot be seen: %s",
+                return work_fail(w, r, CAUSE_DRIVER, "the drivers of the GPUs cannot be read: %s",
                                  strerror(-r));
         if (t.size > 0)
                 return work_fail(w, -ENODEV, CAUSE_DRIVER,
-                                 "NVIDIA's driver does not run every GPU; not these: %s; dmesg (NVRM) tells "
-                                 "why: a GPU that this driver or its flavour (open, proprietary) does not "
-                                 "know, or one that is broken: replace the instance. Where another driver "
-                                 "shall have them (vfio-pci), set spec.accelerator.nvidia.mode: off",
+                                 "NVIDIA's driver does not run every GPU; missing: %s; dmesg (NVRM) shows "
+                                 "why. The driver or its flavour (open, proprietary) does not know the "
+                                 "GPU, or the GPU is broken: replace the instance. For another driver "
+                                 "(vfio-pci), set spec.accelerator.nvidia.mode: off",
                                  t.data);
         return 0;
 }
@@ -174,8 +173,8 @@ static int check_nvlsm(Work *w) {
                 return 0;
         return work_fail(
                 w, -ENOENT, CAUSE_FABRIC_MANAGER,
-                "%s not there, and without, the fabric of this machine (NVLink 5) never comes up; the "
-                "image needs the packages nvlsm, libibumad and infiniband-diags",
+                "%s missing, so the fabric of this machine (NVLink 5) never comes up; the image needs the "
+                "packages nvlsm, libibumad and infiniband-diags",
                 missing);
 }
 
@@ -194,7 +193,7 @@ static int ask_version(Work *w, const char *program, char **ret) {
         *ret = version_in(output);
         if (!*ret)
                 diag_warn_at(&w->warnings, "version-unknown", NULL, w->action->id,
-                             "%s --version names no version; whether it is the driver's is not known",
+                             "%s --version prints no version, so it cannot be compared with the driver",
                              program);
         return 0;
 }
@@ -225,9 +224,8 @@ int versions_work(Work *w) {
                 r = check_program(w, *program, driver, &t);
         if (r >= 0 && t.size > 0)
                 r = work_fail(w, -EPROTO, CAUSE_VERSION,
-                              "NVIDIA's driver is %s, but %s: they work with no other version than their "
-                              "own; install all of NVIDIA's packages in one version, and reboot where the "
-                              "driver that is loaded is still the old one",
+                              "NVIDIA's driver is %s, but %s: the versions must match. Install all NVIDIA "
+                              "packages in one version, and reboot if the old driver is still loaded",
                               driver, t.data);
         return r;
 }

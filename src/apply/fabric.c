@@ -78,14 +78,13 @@ static size_t count_joined(const Gate *g, size_t *ret_first) {
 static const char *advice(GpuClass class) {
         switch (class) {
         case GPU_CLASS_TRAY:
-                return "the switches and their fabric manager are the rack's, and nothing on this host can "
-                       "bring it about: look at the rack's "
-                       "NMX controller, and whether a partition with this tray has been made";
+                return "the rack has the switches and their fabric manager, so this host cannot correct "
+                       "that. Look at the NMX controller of the rack, and at the partition of this tray";
         case GPU_CLASS_NVLINK5:
-                return "journalctl -u nvidia-fabricmanager tells what fabric manager and NVLSM did; see also "
-                       "that ib_umad is loaded and /dev/infiniband/umad* are there";
+                return "journalctl -u nvidia-fabricmanager shows what fabric manager and NVLSM did; check "
+                       "also that ib_umad is loaded and /dev/infiniband/umad* exist";
         default:
-                return "journalctl -u nvidia-fabricmanager tells what fabric manager did";
+                return "journalctl -u nvidia-fabricmanager shows what fabric manager did";
         }
 }
 
@@ -114,7 +113,7 @@ static int fail_late(Gate *g) {
                     *words = late_words(g, after);
         if (!words)
                 return work_fail(g->w, -ETIMEDOUT, CAUSE_NVML,
-                                 "%s, still%s; dmesg | grep -E 'NVRM|Xid' tells what the driver says",
+                                 "%s, still%s; dmesg | grep -E 'NVRM|Xid' shows the messages of the driver",
                                  g->trouble.text, after);
         return work_fail(g->w, -ETIMEDOUT, CAUSE_FABRIC, "%s%s%s", words, g->trouble.text ? "; " : "",
                          g->trouble.text ?: "");
@@ -145,7 +144,7 @@ static void tell_clique(Gate *g, json_t *found) {
                         _free_ char *first = gpu_name(&g->gpus, 0), *other = gpu_name(&g->gpus, i);
                         diag_warn_at(&g->w->warnings, "fabric-cliques", NULL, g->w->action->id,
                                      "%s and %s are in different cliques of the fabric: the node gets no "
-                                     "label nvidia.com/gpu.clique; see how the rack's partitions are made",
+                                     "label nvidia.com/gpu.clique; look at the partitions of the rack",
                                      first, other);
                         return;
                 }
@@ -177,7 +176,7 @@ static int gate_open(Gate *g) {
 
 static int gpu_look(Gate *g, size_t i) {
         _free_ char *name = gpu_name(&g->gpus, i);
-        work_at(g->w, "NVML was asked for the fabric state of %s, and did not answer", name);
+        work_at(g->w, "NVML did not answer when asked for the fabric state of %s", name);
         int code = nvml_fabric(g->gpus.items[i].device, &g->seen[i]);
         if (code == NVML_NOT_SUPPORTED) {
                 g->seen[i] = (NvmlFabric){ .state = NVML_FABRIC_NOT_SUPPORTED };
@@ -219,9 +218,9 @@ static int gate_ask(Gate *g) {
             !ANY(s, g->seen, g->gpus.n, s->state != NVML_FABRIC_NOT_SUPPORTED))
                 return work_fail(
                         g->w, -EOPNOTSUPP, CAUSE_FABRIC,
-                        "the driver reports the fabric state Not Supported for all %zu GPUs, though the "
-                        "machine has NVSwitches and GPUs that should say when they have joined; nvidia-smi "
-                        "-q shows the same: see whether driver and firmware know this machine",
+                        "the driver reports the fabric state Not Supported for all %zu GPUs, although the "
+                        "machine has NVSwitches. nvidia-smi -q shows the same: check that driver and "
+                        "firmware support this machine",
                         g->gpus.n);
         size_t joined = count_joined(g, &first);
         if (joined == g->gpus.n)

@@ -19,15 +19,15 @@
 static const struct { int error; const char *advice; } advices[] = {
         { ENOSPC,  "free some space on that file system (df -h, df -i) and run it again" },
         { EDQUOT,  "the quota is used up" },
-        { EROFS,   "findmnt shows how it is mounted, dmesg if errors made it so" },
+        { EROFS,   "findmnt shows how it is mounted, dmesg whether errors caused that" },
         { EACCES,  "run it as root" },
         { EPERM,   "run it as root; lsattr shows if the file or its directory is immutable" },
-        { ENOTDIR, "something on the way to it is not a directory" },
+        { ENOTDIR, "a part of its path is not a directory" },
         { EISDIR,  "move the directory away" },
-        { ELOOP,   "it is a symbolic link, and what belongs to somebody else is not written through one; "
-                   "replace it by a file" },
+        { ELOOP,   "it is a symbolic link, and the file behind it may have another owner; replace it by a "
+                   "file" },
         { EBUSY,   "something is mounted over it; unmount it or write it there" },
-        { EFBIG,   "it is too large to be edited" },
+        { EFBIG,   "it is too large to edit" },
         { EIO,     "the disk reports errors; replace the instance or the volume" },
         { EMFILE,  "too many open files" },
 };

@@ -102,7 +102,7 @@ static void announce(Work *w) {
         if (f->state == FILE_STAGED && r >= 0 && files_at(w, f->action, "putting it in its place"))
                 r = root_tmp_publish(&f->tmp);
         if (r < 0)
-                log_debug("the files to be written could not be announced: %s", strerror(-r));
+                log_debug("the manifest cannot announce the new files: %s", strerror(-r));
         f->state = FILE_OVER;
         root_tmp_release(&f->tmp);
 }
@@ -135,7 +135,7 @@ static size_t batch_stage(Work *w) {
 /* In parallel: a disk answers ten waiting flushes as fast as one. syncfs() would be slightly faster, but
  * waits for the data of other programs, without a bound at boot. */
 static void batch_sync(Work *w) {
-        static const char doing[] = "waiting for the disk to keep its new content";
+        static const char doing[] = "waiting for the disk to store its new content";
         struct { File *file; pthread_t thread; } syncs[BATCH_MAX + 1];
         Files *files = w->files;
         size_t n = 0;
@@ -172,8 +172,8 @@ static void batch_withhold(Files *files) {
         }
         for (File *f = files->items; failed && f < files->items + files->n; f++)
                 if (f->state == FILE_STAGED && f->action->phase == PHASE_CONFIG)
-                        file_skip(f, xasprintf("left as it was: the configuration is written whole or not at "
-                                               "all, and %s failed",
+                        file_skip(f, xasprintf("left as it was: all configuration files are written "
+                                               "together or not at all, and %s failed",
                                                failed->id));
 }
 
@@ -183,13 +183,13 @@ static int files_work(Work *w) {
          * errors. */
         for (size_t i = 0; i < w->files->n_swept; i++) {
                 const Action *a = w->files->swept[i];
-                if (files_at(w, a, "looking for what an earlier run has left beside it") &&
+                if (files_at(w, a, "looking for files of an earlier run beside it") &&
                     root_tmp_sweep(w->root, a->target) > 0)
-                        log_debug("%s: removed what a run that was killed had left beside it", a->target);
+                        log_debug("%s: removed a file of a killed run beside it", a->target);
         }
         File *listed = &w->files->announcement;
         if (listed->action &&
-            files_at(w, listed->action, "adding to it the files that are about to be written") &&
+            files_at(w, listed->action, "adding the new files to it") &&
             manifest_announce(w, &listed->tmp) > 0)
                 listed->state = FILE_STAGED;
         if (batch_stage(w) == 0)

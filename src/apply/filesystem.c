@@ -33,7 +33,7 @@ static int device_take(Work *w, const char *device) {
         int r = disks_same(w);
         if (r < 0)
                 return r;
-        work_at(w, "waiting for udev to let go of %s", device);
+        work_at(w, "waiting for udev to release %s", device);
         int fd = disk_lock(w->root, device);
         if (fd < 0)
                 return work_fail(w, fd, CAUSE_DISK_ERROR,
@@ -86,7 +86,7 @@ int filesystem_work(Work *w) {
         if (!a->storage.uuid || !a->storage.filesystem ||
             !(streq(a->storage.filesystem, "xfs") || streq(a->storage.filesystem, "ext4")))
                 return work_fail(w, -EINVAL, CAUSE_INTERNAL,
-                                 "the plan does not say what file system is made");
+                                 "the plan does not say which file system to make");
         int r = step_device(w, &device);
         if (r < 0)
                 return r;
@@ -98,7 +98,7 @@ int filesystem_work(Work *w) {
         THEN(r, mkfs(w, device));
         if (r < 0)
                 return r;
-        work_at(w, "writing the file system on %s down to the disks", device);
+        work_at(w, "writing the file system on %s to the disks", device);
         if (fsync(fd) < 0)
                 return work_fail(w, -errno, CAUSE_DISK_ERROR,
                                  "%s cannot be written: %s; dmesg shows which disk fails", device,

@@ -44,7 +44,7 @@ int filling_begin(Work *w, const char *place, const char *mark) {
                 return r;
         if (!word) {
                 if (getrandom(chance, sizeof chance, 0) != (ssize_t)sizeof chance)
-                        return fail(w, -EIO, "written, for want of a random number", state);
+                        return fail(w, -EIO, "written: no random number", state);
                 word = xasprintf("%016llx%016llx", (unsigned long long)chance[0],
                                  (unsigned long long)chance[1]);
                 r = word_write(w, state, word);
@@ -60,10 +60,10 @@ int filling_check(Work *w, const char *place, const char *mark) {
         if (r < 0 || (there && here && streq(there, here)))
                 return r;
         return work_fail(w, -ESTALE, CAUSE_MOVE,
-                         "the volume at %s was being filled from another machine's root disk when that was "
-                         "cut off, and what it holds is not complete: attach it to that machine, whose next "
-                         "boot completes it; or, if nothing on it is needed, empty it "
-                         "(`find %s -xdev -mindepth 1 -delete`) and run init again",
+                         "the volume at %s is incomplete: a copy from the root disk of another machine was "
+                         "interrupted. Attach the volume to that machine, and its next boot completes the "
+                         "copy. If you need nothing on it, empty it (`find %s -xdev -mindepth 1 -delete`) "
+                         "and run nodestrap init again",
                          place, place);
 }
 
@@ -89,8 +89,8 @@ int layout_check(Work *w, int fd, const Move *first, bool none) {
         if (whole ? strv_contains(names, folder) : other && none)
                 diag_warn(&w->warnings, "volume-layout",
                           "the volume at %s holds files, but %s: was it filled under the other one of "
-                          "mountTarget and mountTargets? What it holds stays there, and is not seen where it "
-                          "was before: go back to that, or move it by hand",
+                          "mountTarget and mountTargets? The files stay there, but not where they were "
+                          "before: restore the old setting, or move them by hand",
                           w->action->target,
                           whole ? "in a folder that mountTargets would make"
                                 : "none of the folders of its mountTargets");

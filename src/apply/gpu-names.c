@@ -59,7 +59,7 @@ int gpu_names_read(Work *w, GpuNames *ret, NvmlTrouble *ret_trouble) {
         NvmlGpus gpus = {};
         GpuNames names = {};
         int code = NVML_OK;
-        work_at(w, "NVIDIA's management library was asked for the GPUs, and did not answer");
+        work_at(w, "NVIDIA's management library did not answer when asked for the GPUs");
         int r = nvml_open(&gpus, ret_trouble);
         if (r < 0)
                 return r;
@@ -67,7 +67,7 @@ int gpu_names_read(Work *w, GpuNames *ret, NvmlTrouble *ret_trouble) {
                 code = add_gpu(w, &gpus.items[i], &names);
         if (code != NVML_OK) {
                 _free_ char *text = nvml_text(code);
-                *ret_trouble = (NvmlTrouble){ code, xasprintf("the MIG devices are not listed: %s", text) };
+                *ret_trouble = (NvmlTrouble){ code, xasprintf("the MIG devices cannot be listed: %s", text) };
         }
         nvml_close(&gpus);
         if (code == NVML_OK)

@@ -15,9 +15,9 @@ int gpus_fail(Work *w, const NvmlTrouble *trouble) {
                         trouble->text);
         return work_fail(w, -EIO, CAUSE_NVML, "%s; %s", trouble->text,
                          trouble->code == NVML_VERSION_MISMATCH
-                                 ? "the driver that is loaded and its library are of different versions: cat "
+                                 ? "the loaded driver and its library have different versions: cat "
                                    "/proc/driver/nvidia/version"
-                                 : "dmesg | grep -E 'NVRM|Xid' tells what the driver says");
+                                 : "dmesg | grep -E 'NVRM|Xid' shows the messages of the driver");
 }
 
 char *gpu_name(const NvmlGpus *gpus, size_t i) {
@@ -41,7 +41,7 @@ static char *what_is_missing(const Work *w, const NvmlGpus *gpus) {
 
 int gpus_look(Work *w, NvmlGpus *ret, NvmlTrouble *ret_trouble) {
         NvmlGpus gpus = {};
-        work_at(w, "NVIDIA's management library was asked for the GPUs, and did not answer");
+        work_at(w, "NVIDIA's management library did not answer when asked for the GPUs");
         int r = nvml_open(&gpus, ret_trouble);
         if (r < 0)
                 return r;

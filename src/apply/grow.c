@@ -87,8 +87,8 @@ int grow_work(Work *w) {
                                                     : 0;
         return r < 0 ? work_fail(
                                w, r, CAUSE_FILESYSTEM,
-                               "the file system of %s, at %s, cannot be grown to the size of its volume: %s; "
-                               "it stays as it is, and dmesg may say why",
+                               "the file system of %s, at %s, cannot grow to the size of its volume: %s; "
+                               "it keeps its size; dmesg may show why",
                                disks, target, strerror(-r))
                      : r;
 }

@@ -139,7 +139,7 @@ static void machine_look(Check *c) {
 static void tell_at(void *userdata, const char *gpu, const char *what) {
         const Check *c = userdata;
         check_draft(c);
-        work_at(c->w, "NVML was asked for %s of %s, and did not answer", what, gpu);
+        work_at(c->w, "NVML did not answer when asked for %s of %s", what, gpu);
 }
 
 static bool links_are_down(Check *c, const NvmlGpus *gpus) {
@@ -170,8 +170,8 @@ static int gpus_look_at(Check *c) {
                 return gpus_fail(c->w, &trouble);
         if (r < 0) {
                 finding_add(&c->found, "off-the-bus", "", true,
-                            "%s: a GPU no longer answers on the PCI bus, and the library gives out none; "
-                            "reboot, and if it is lost again replace the instance",
+                            "%s: a GPU no longer answers on the PCI bus, and NVML lists no GPU; reboot, "
+                            "and replace the instance if that happens again",
                             trouble.text);
                 return 0;
         }

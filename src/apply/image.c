@@ -68,7 +68,7 @@ static int ask_containerd(Work *w, Found *ret) {
         const Action *a = w->action;
         _free_ char *filter = xasprintf("name==%s", a->with), *table = NULL, *row = NULL,
                     *bare = bare_name(a), *second = xasprintf("name==%s", bare), *other = NULL,
-                    *what = xasprintf("whether containerd has the image %s is not known", a->with);
+                    *what = xasprintf("containerd cannot be asked for the image %s", a->with);
         _strv_ char **argv = images(a, "ls", filter, second, NULL);
         bool unpacked = true;
         int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);
@@ -117,9 +117,8 @@ static int import(Work *w) {
         if (r < 0)
                 return r;
         /* AMIs before May 2026 exported it without a tag. */
-        _free_ char *lost = xasprintf("%s was imported, and the image %s is not in it; " ADVICE
-                                      ": write that file anew with `ctr --namespace k8s.io images "
-                                      "export`",
+        _free_ char *lost = xasprintf("%s was imported, but lacks the image %s; " ADVICE ": write that "
+                                      "file again with `ctr --namespace k8s.io images export`",
                                       a->target, a->with);
         r = pin(w, lost);
         return r >= 0 ? r : tag(w, lost);
@@ -136,9 +135,9 @@ int image_work(Work *w) {
                 /* A custom AMI may use another sandbox image. */
                 diag_warn_at(
                         &w->warnings, "no-sandbox-archive", NULL, w->action->target,
-                        "is not there, and containerd %s the image %s%s, so no pod starts here unless "
-                        "spec.containerd.config names another sandbox image; the AMI must bring the archive "
-                        "(`ctr --namespace k8s.io images export`)",
+                        "is missing, and containerd %s the image %s%s, so no pod starts here, unless "
+                        "spec.containerd.config names another sandbox image. The AMI must contain the "
+                        "archive (`ctr --namespace k8s.io images export`)",
                         r < 0 ? "was not asked for" : "does not have", w->action->with,
                         w->action->image.snapshotter ? " where SOCI finds it" : "");
                 return 0;
@@ -146,13 +145,13 @@ int image_work(Work *w) {
         if (r < 0 || found == FOUND_ALL)
                 return r;
         if (found == FOUND_UNPINNED) {
-                _free_ char *what = xasprintf("the image %s cannot be pinned, and kubelet may "
-                                              "remove it when the disk is full",
+                _free_ char *what = xasprintf("the image %s cannot be pinned, so kubelet may remove it "
+                                              "when the disk is full",
                                               a->with);
                 r = pin(w, what);
         } else if (found == FOUND_BARE) {
-                _free_ char *what = xasprintf("the image that containerd has without a tag cannot "
-                                              "be called %s; " ADVICE,
+                _free_ char *what = xasprintf("the untagged image of containerd cannot be tagged %s; "
+                                              ADVICE,
                                               a->with);
                 r = tag(w, what);
         } else

@@ -34,8 +34,8 @@ int channel_work(Work *w) {
                         return work_fail(w, r, CAUSE_IMEX, "/proc/devices cannot be read: %s", strerror(-r));
                 return work_fail(w, r, CAUSE_IMEX,
                                  "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS
-                                 "): it is not loaded, knows none, or was loaded with ImexChannelCount=0 "
-                                 "(/proc/driver/nvidia/params tells)");
+                                 "): it is not loaded, too old, or loaded with ImexChannelCount=0 (see "
+                                 "/proc/driver/nvidia/params)");
         }
         r = channel_number(strrchr(target, '/') + 1, &minor_number);
         THEN(r, node_make(w->root, target, makedev(number, minor_number), &rights));
@@ -84,8 +84,8 @@ static int not_ready(Work *w, const char *answer) {
         text_add_shown(&t, answer, strlen(answer), SHOWN_MAX, '"');
         return work_fail(w, -ETIMEDOUT, CAUSE_IMEX,
                          "IMEX is not ready; its last answer was \"%s\"%s. Every node of "
-                         "spec.accelerator.nvidia.imex.nodes must run it with the same list, and reach the "
-                         "others' TCP port 50000 (security group); /var/log/nvidia-imex.log has more",
+                         "spec.accelerator.nvidia.imex.nodes must run it with the same list, and reach TCP "
+                         "port 50000 of the others (security group); /var/log/nvidia-imex.log shows more",
                          t.data ?: "", nodes);
 }
 
@@ -100,8 +100,8 @@ int imex_work(Work *w) {
                         return asked;
                 if (now_usec() >= patience)
                         return not_ready(w, answer);
-                work_progress(w, "waiting for IMEX to be ready; it says %s", answer);
+                work_progress(w, "waiting for IMEX to be ready; its answer is %s", answer);
                 if (!work_pause(w, ASK_USEC))
-                        return work_fail(w, -ECANCELED, CAUSE_IMEX, "given up while IMEX said %s", answer);
+                        return work_fail(w, -ECANCELED, CAUSE_IMEX, "given up: IMEX answered %s", answer);
         }
 }

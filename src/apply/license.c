@@ -13,23 +13,23 @@
 
 #define STEP_USEC (250 * USEC_PER_MSEC)
 #define DAEMON    "nvidia-gridd"
-#define LATER     "it works for some time, a day on EC2, and then CUDA fails for want of one"
+#define LATER     "after some time, a day on EC2, CUDA fails without a licence"
 
 /* *ret_text: the first GPU without a licence and the reason; or NULL. > 0: waiting may help. */
 static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
         for (size_t i = 0; i < gpus->n; i++) {
                 _free_ char *name = gpu_name(gpus, i);
                 NvmlLicense license = {};
-                work_at(w, "NVML was asked for the licence of %s, and did not answer", name);
+                work_at(w, "NVML did not answer when asked for the licence of %s", name);
                 int code = nvml_license(gpus->items[i].device, &license);
                 if (code == NVML_OK && license.licensed)
                         continue;
                 _free_ char *error = nvml_text(code);
                 if (code != NVML_OK)
-                        *ret_text = xasprintf("the licence of %s cannot be asked for: %s", name, error);
+                        *ret_text = xasprintf("the licence of %s cannot be read: %s", name, error);
                 else if (!license.supported)
-                        *ret_text = xasprintf("%s is a part of a GPU, and the driver that runs it knows of "
-                                              "no licences: it needs the GRID driver for EC2", name);
+                        *ret_text = xasprintf("%s is a part of a GPU, and its driver does not support "
+                                              "licences: it needs the GRID driver for EC2", name);
                 else
                         *ret_text = xasprintf("%s is a part of a GPU and has no licence%s%s", name,
                                               *license.product ? " for " : "", license.product);
@@ -43,12 +43,13 @@ static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
 static int tell_unlicensed(Work *w, const char *text) {
         if (root_program(w->root, DAEMON) <= 0)
                 return work_miss(w, -ENOENT, CAUSE_LICENSE, "no-license",
-                                 "%s: this image has no " DAEMON ", which gets it; " LATER
-                                 ": install the GRID driver for EC2 with its licence daemon", text);
+                                 "%s: this image lacks " DAEMON ", which gets it; " LATER ": install the "
+                                 "GRID driver for EC2 with its licence daemon", text);
         bool runs = root_exists(w->root, "/run/" DAEMON) > 0;
         return work_miss(w, -EKEYEXPIRED, CAUSE_LICENSE, "no-license",
-                         "%s; " LATER ". " DAEMON " gets it%s: journalctl -u " DAEMON " tells why it did not",
-                         text, runs ? "" : ", and does not run");
+                         "%s; " LATER ". " DAEMON " gets it%s: journalctl -u " DAEMON " shows why it did "
+                         "not",
+                         text, runs ? "" : ", but does not run");
 }
 
 int license_work(Work *w) {
@@ -66,7 +67,7 @@ int license_work(Work *w) {
                         break;
                 }
                 work_draft(w, NULL, CAUSE_LICENSE, xstrdup(text));
-                work_progress(w, "%s yet; " DAEMON " is at work on it", text);
+                work_progress(w, "%s yet; " DAEMON " requests it", text);
                 if (!work_pause(w, STEP_USEC))
                         r = work_fail(w, -ECANCELED, CAUSE_LICENSE, "given up while %s", text);
         }

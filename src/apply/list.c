@@ -88,7 +88,7 @@ int list_work(Work *w) {
         }
         return work_fail(
                 w, -ENODEV, CAUSE_NVIDIA_SMI,
-                "%s; dmesg (NVRM, Xid) tells what happened to the others, and an instance whose GPU is "
-                "broken is to be replaced",
+                "%s; dmesg (NVRM, Xid) shows what happened to the others; replace an instance whose GPU is "
+                "broken",
                 t.data);
 }

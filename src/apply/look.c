@@ -50,7 +50,7 @@ static char *describe(const Root *root, const Action *a, int differs) {
                 differs = ROOT_CONTENT;
         close_fd(&fd);
         if (differs & ROOT_KIND)
-                text_add(&t, "it is no %s", compared_by(a) == COMPARE_LINK ? "link" : "file");
+                text_add(&t, "it is not a %s", compared_by(a) == COMPARE_LINK ? "link" : "file");
         if (differs & ROOT_CONTENT)
                 text_add(&t, "content");
         if (differs & ROOT_MODE)
@@ -181,7 +181,7 @@ static void look_at_step(Action *a) {
              : state == STEP_KEEP  ? LIVE_KEEP
              : state == STEP_MAKE  ? LIVE_CREATE
                                    : LIVE_CHANGE,
-             state == STEP_UNKNOWN ? xstrdup("the disks were not looked at") : NULL);
+             state == STEP_UNKNOWN ? xstrdup("the disks were not read") : NULL);
 }
 
 static bool is_started(const Action *a) {

@@ -18,7 +18,7 @@ int machine_work(Work *w) {
         const Shortfall *s = w->action->census.missing;
         size_t n = w->action->census.n;
         _free_ char *more =
-                n > 1 ? xasprintf(" (and %zu more: nodestrap status --long has them)", n - 1) : xstrdup("");
+                n > 1 ? xasprintf(" (and %zu more: nodestrap status --long)", n - 1) : xstrdup("");
         _cleanup_(text_done) Text t = {};
         if (n == 0)
                 return 0;
@@ -33,7 +33,7 @@ static int add_unbound(Work *w, const char *address, const char *driver, Text *t
         _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL;
         int r = root_link_name(w->root, path, &name);
         if (r < 0 && r != -ENOENT)
-                return work_fail(w, r, CAUSE_EFA, "which driver %s has cannot be seen: %s", address,
+                return work_fail(w, r, CAUSE_EFA, "the driver of %s cannot be read: %s", address,
                                  strerror(-r));
         if (name && streq(name, driver))
                 ++*bound;
@@ -47,12 +47,12 @@ static int tell_efa(Work *w, unsigned bound, const char *unbound) {
         unsigned seen = (unsigned)strv_length(a->device.seen);
         if (*unbound)
                 return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing",
-                                 "%u of %u EFA devices have the driver efa; not so: %s; dmesg tells why "
-                                 "(efa), and a driver that does not know them is to be updated",
+                                 "%u of %u EFA devices have the driver efa; not bound: %s; dmesg (efa) "
+                                 "shows why; update a driver that does not know them",
                                  bound, seen, unbound);
         return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing",
-                         "%u EFA devices are there, %u are asked for; the launch template's network "
-                         "interfaces decide how many there are (InterfaceType efa or efa-only), or correct "
+                         "%u EFA devices exist, and the configuration wants %u; add network interfaces to "
+                         "the launch template (InterfaceType efa or efa-only), or correct "
                          "spec.instance.network.efa",
                          seen, a->device.count);
 }
@@ -73,13 +73,13 @@ int efa_work(Work *w) {
 typedef struct Kind { const char *name; Cause cause; bool some; const char *what, *advice; } Kind;
 static const Kind kinds[] = {
         { "umad", CAUSE_NVSWITCH, true,
-          "the fabric manager reaches the NVLink switches through them. They are made by mlx5_ib and ib_umad "
-          "for each bridge to the switches",
-          "lsmod and dmesg (mlx5) tell which one does not work" },
+          "the fabric manager reaches the NVLink switches through them; mlx5_ib and ib_umad make them for "
+          "each bridge to the switches",
+          "lsmod and dmesg (mlx5) show which one does not work" },
         { "neuron", CAUSE_NEURON, false,
-          "the driver makes one for each device that it could start",
-          "dmesg (neuron) tells why one did not start: a device that this version of the driver does not "
-          "know (inf1 needs aws-neuronx-dkms 2.21), or one that is broken: replace the instance" },
+          "the driver makes one for each device that it started",
+          "dmesg (neuron) shows why one did not start. The driver version does not know the device (inf1 "
+          "needs aws-neuronx-dkms 2.21), or it is broken: replace the instance" },
 };
 
 typedef struct Nodes { char *directory, *prefix; const Kind *kind; } Nodes;
@@ -138,7 +138,7 @@ static char *without_driver(Work *w) {
 
 static int missing_devices(Work *w, const Kind *kind, unsigned count, unsigned want) {
         _free_ char *without = without_driver(w),
-                    *why = xasprintf("%u of %u %s are there%s; %s: %s", count, want, w->action->target,
+                    *why = xasprintf("%u of %u %s exist%s; %s: %s", count, want, w->action->target,
                                      without, kind->what, kind->advice);
         if (count == 0 || !kind->some)
                 return work_miss(w, -ENODEV, kind->cause, "devices-missing", "%s", why);
@@ -175,10 +175,10 @@ static int await(Work *w, int inotify, const Nodes *nodes, unsigned want) {
                         return 1;
                 if (r >= 0 && now_usec() >= patience)
                         return missing_devices(w, nodes->kind, count, want);
-                work_progress(w, "waiting for %s: %u of %u are there", w->action->target, count, want);
+                work_progress(w, "waiting for %s: %u of %u exist", w->action->target, count, want);
                 THEN(r, wait_for_news(w, inotify, patience));
                 if (r < 0)
-                        return work_fail(w, r, nodes->kind->cause, "%s cannot be waited for: %s",
+                        return work_fail(w, r, nodes->kind->cause, "cannot wait for %s: %s",
                                          w->action->target, strerror(-r));
         }
 }
@@ -193,6 +193,6 @@ int devices_work(Work *w) {
                         nodes.kind = &kinds[i];
         _cleanup_(close_fd) int inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         if (inotify < 0)
-                return work_fail(w, -errno, CAUSE_INTERNAL, "nothing can be watched: %s", strerror(errno));
+                return work_fail(w, -errno, CAUSE_INTERNAL, "devices cannot be watched: %s", strerror(errno));
         return await(w, inotify, &nodes, MAX(w->action->device.count, 1U));
 }

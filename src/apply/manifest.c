@@ -43,14 +43,13 @@ static json_t *manifest_read(const Root *root, const char *path, Diag *diag) {
         json_t *manifest = r < 0 ? NULL : json_loadb(text, size, 0, &e);
         if (r < 0 ? r != -ENOENT && r != -ENOTDIR : !json_is_array(json_object_get(manifest, "files")))
                 diag_warn_at(diag, "manifest-unreadable", NULL, path,
-                             "it cannot be read, so files that an earlier configuration left behind are not "
-                             "removed (%s)",
+                             "it cannot be read, so files of an earlier configuration are not removed (%s)",
                              r < 0 ? strerror(-r) : "not a manifest");
         const json_t *version = json_object_get(manifest, "version");
         if (version && json_integer_value(version) != MANIFEST_VERSION) {
                 diag_warn_at(diag, "manifest-newer", NULL, path,
-                             "this version of nodestrap does not know its form, so no file that it lists is "
-                             "removed; install the newer one, or remove it");
+                             "this nodestrap does not know its version, so no listed file is removed; "
+                             "install the newer nodestrap, or remove it");
                 json_decref(manifest);
                 json_decref(files);
                 return NULL;
@@ -132,20 +131,20 @@ static int remove_entry(Work *w, const json_t *entry) {
                 return remove_empty_dropin_dir(w->root, path);
         if (r == -EISDIR || r == -ELOOP) {
                 diag_warn_at(&w->warnings, "file-kept", NULL, path,
-                             "no longer asked for, but what stands there is not the file that was written; "
-                             "it stays");
+                             "no longer configured, but the path no longer has the written file; it stays");
                 return 0;
         }
         if (r == 0 && json_is_true(json_object_get(entry, "intended")))
                 return 0;
         if (r == 0)
                 diag_warn_at(&w->warnings, "file-changed", NULL, path,
-                             "no longer asked for, and removed although it was changed since it was written");
+                             "no longer configured, and removed although it was changed since it was "
+                             "written");
         THEN(r, manager_expect(w->root, path));
         THEN(r, root_remove(w->root, path));
         if (r < 0)
                 return r;
-        log_info("removed %s, which the configuration no longer asks for", path);
+        log_info("removed %s, which is no longer configured", path);
         return remove_empty_dropin_dir(w->root, path);
 }
 
@@ -273,7 +272,7 @@ int manifest_publish(Work *w, RootTmp *tmp) {
         json_t *entry;
         size_t i;
         json_array_foreach(pruning_get(w)->stale, i, entry) {
-                if (!work_at(w, "removing what is no longer asked for"))
+                if (!work_at(w, "removing a file that is no longer configured"))
                         return -ECANCELED;
                 int r = remove_entry(w, entry);
                 if (r < 0)

@@ -35,7 +35,8 @@ int division_open(Division *d) {
                 if (gpu >= d->gpus.n)
                         return work_fail(
                                 d->w, -ENODEV, CAUSE_MIG,
-                                "spec.accelerator.nvidia.mig names GPU %u, and there are %zu, from 0 on", gpu,
+                                "spec.accelerator.nvidia.mig names GPU %u, but there are only %zu, counted "
+                                "from 0", gpu,
                                 d->gpus.n);
                 d->parts[i].device = d->gpus.items[gpu].device;
                 if (d->parts[i].name)

@@ -95,8 +95,8 @@ int part_clear(Division *d, const DividedGpu *part, const NvmlInstances *keep) {
 static int fail_fit(Division *d, const DividedGpu *part) {
         _free_ char *list = strv_join(part->layout->profiles, ", ");
         return work_fail(d->w, -ENOSPC, CAUSE_MIG,
-                         "%s: %s do not fit together, in whatever order; nvidia-smi mig -lgipp shows the "
-                         "places of each profile",
+                         "%s: %s do not fit together in any order; nvidia-smi mig -lgipp shows the places "
+                         "of each profile",
                          part->name, list);
 }
 
@@ -129,7 +129,7 @@ static int part_fill_by_place(Division *d, const DividedGpu *part) {
 }
 
 int part_fill(Division *d, const DividedGpu *part) {
-        work_at(d->w, "NVML was asked to divide %s, and did not answer", part->name);
+        work_at(d->w, "NVML did not answer when asked to divide %s", part->name);
         int r = part_clear(d, part, NULL);
         for (size_t i = 0; r >= 0 && i < part->n_wanted; i++) {
                 int code = nvml_mig_create(part->device, &part->wanted[i], NULL);

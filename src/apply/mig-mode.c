@@ -26,7 +26,7 @@ static bool is_accepted(const DividedGpu *part) {
 static int part_set_mode(Division *d, DividedGpu *part, int asks) {
         int code = NVML_OK;
         for (part->activation = NVML_OK; asks > 0; asks--) {
-                work_at(d->w, "NVML was asked to set the MIG mode of %s, and did not answer", part->name);
+                work_at(d->w, "NVML did not answer when asked to set the MIG mode of %s", part->name);
                 code = nvml_mig_set_mode(part->device, part_wants_mig(part), &part->activation);
                 if (code != NVML_OK || part->activation != NVML_IN_USE)
                         break;
@@ -34,7 +34,7 @@ static int part_set_mode(Division *d, DividedGpu *part, int asks) {
                         d->accepted = true;
                         return 0;
                 }
-                work_progress(d->w, "%s is in use, its MIG mode cannot be set", part->name);
+                work_progress(d->w, "%s is in use, so its MIG mode cannot be set", part->name);
                 if (asks > 1 && !work_pause(d->w, USEC_PER_SEC))
                         break;
         }
@@ -153,8 +153,8 @@ static int ledger_write(Division *d, const char *boot, const char *wanted) {
         _free_ char *text = xasprintf("%s\n%s", boot, wanted);
         int r = root_replace(d->w->root, MIG_LEDGER, text, strlen(text), 0644);
         return r < 0 ? work_fail(d->w, r, CAUSE_MIG_REBOOT,
-                                 "MIG mode takes effect after a reboot, which is not made, since %s cannot "
-                                 "be written: %s",
+                                 "MIG mode takes effect after a reboot, but %s cannot be written: %s; so "
+                                 "nodestrap does not reboot",
                                  MIG_LEDGER, strerror(-r))
                      : 0;
 }
@@ -178,8 +178,8 @@ static int fail_to_stop(Division *d) {
         (void)!modes_read(d);
         _free_ char *gpus = waiting_parts(d);
         return work_fail(d->w, -EBUSY, CAUSE_MIG_REBOOT,
-                         "MIG mode of %s is set and takes effect after a reboot, which is not made, since "
-                         "kubelet may run already; drain the node and reboot it",
+                         "MIG mode of %s is set and takes effect after a reboot. kubelet may run, so "
+                         "nodestrap does not reboot: drain the node and reboot it",
                          gpus);
 }
 
@@ -190,14 +190,14 @@ static int refuse_reboot(Division *d, const char *boot, const char *gpus, const 
         d->rebooting = ledger_says(d, wanted, &earlier) && streq(earlier, boot);
         if (d->rebooting)
                 return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,
-                                 "MIG mode of %s takes effect after a reboot, which was asked for earlier in "
-                                 "this boot",
+                                 "MIG mode of %s takes effect after a reboot, which this boot has already "
+                                 "requested",
                                  gpus);
         if (earlier)
                 return work_fail(d->w, -EIO, CAUSE_MIG_REBOOT,
-                                 "MIG mode of %s is still pending after the reboot that was made for it "
-                                 "(now: %s); no second one is made: nvidia-smi -q shows the modes, and "
-                                 "removing " MIG_LEDGER " allows another",
+                                 "MIG mode of %s is still pending after the reboot for it (now: %s); "
+                                 "nodestrap makes no second one. nvidia-smi -q shows the modes; remove "
+                                 MIG_LEDGER " to allow another",
                                  gpus, why);
         if (!holders_may_stop(d->w))
                 return fail_to_stop(d);
@@ -208,8 +208,8 @@ static int refuse_reboot(Division *d, const char *boot, const char *gpus, const 
         /* cloud-init runs user scripts once for an instance, so a reboot would cut them off for good */
         if (d->w->early)
                 return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,
-                                 "MIG mode of %s takes effect after a reboot (%s), which the run phase makes "
-                                 "once user scripts have ended",
+                                 "MIG mode of %s takes effect after a reboot (%s); the run phase reboots "
+                                 "after the user scripts",
                                  gpus, why);
         return 0;
 }
@@ -221,8 +221,8 @@ static int reboot_once(Division *d) {
         int r = root_boot_id(d->w->root, &boot);
         if (r < 0)
                 return work_fail(d->w, r, CAUSE_MIG_REBOOT,
-                                 "MIG mode of %s takes effect after a reboot, which is not made, since this "
-                                 "boot has no id: %s",
+                                 "MIG mode of %s takes effect after a reboot, but the boot id cannot be "
+                                 "read: %s; so nodestrap does not reboot",
                                  gpus, strerror(-r));
         r = refuse_reboot(d, boot, gpus, wanted);
         THEN(r, ledger_write(d, boot, wanted));
@@ -232,14 +232,14 @@ static int reboot_once(Division *d) {
         log_warning("%s: MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once",
                     d->w->action->id, gpus, why);
         r = work_run(d->w, CAUSE_MIG_REBOOT,
-                     "MIG mode takes effect after a reboot, which cannot be asked for", argv);
+                     "MIG mode takes effect after a reboot, which systemd did not start", argv);
         /* SIGTERM also ends systemctl. Without SIGTERM, systemctl failed, and a later boot may retry. */
         d->rebooting = r >= 0 || !work_pause(d->w, USEC_PER_SEC);
         if (!d->rebooting)
                 return root_remove(d->w->root, MIG_LEDGER) < 0 ? -EIO : r;
         return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,
                          "MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once, "
-                         "and goes on then",
+                         "and then continues",
                          gpus, why);
 }
 
@@ -247,7 +247,7 @@ static int reboot_once(Division *d) {
 static int fabric_manager_return(Division *d) {
         _strv_ char **argv = command("systemctl", "start", "nvidia-fabricmanager.service", NULL);
         return work_run(d->w, CAUSE_FABRIC_MANAGER,
-                        "fabric manager does not come back after the GPUs were reset", argv);
+                        "fabric manager does not start again after the reset of the GPUs", argv);
 }
 
 /* After set-mig-mode the plan itself starts persistenced and fabric manager. */

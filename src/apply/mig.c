@@ -21,14 +21,14 @@ static void division_done(Division *d) {
 /* 1: as wanted, 0: not. */
 static int part_look(Division *d, DividedGpu *part) {
         bool pending = false;
-        work_at(d->w, "NVML was asked for the MIG mode of %s, and did not answer", part->name);
+        work_at(d->w, "NVML did not answer when asked for the MIG mode of %s", part->name);
         int code = nvml_mig_mode(part->device, &part->was_on, &pending);
         if (code == NVML_NOT_SUPPORTED && !part_wants_mig(part))
                 return 1;
         if (code == NVML_NOT_SUPPORTED)
                 return work_fail(
                         d->w, -EOPNOTSUPP, CAUSE_MIG,
-                        "%s cannot be divided: it knows no MIG, or the driver is too old for its MIG",
+                        "%s cannot be divided: it has no MIG, or the driver is too old for it",
                         part->name);
         if (code != NVML_OK)
                 return division_fail(d, part, code, "its MIG mode cannot be read");
@@ -80,9 +80,9 @@ static int put_back(Division *d, int failure) {
         for (size_t i = 0; d->open && i < d->n; i++)
                 if (d->parts[i].touched && part_put_back(d, &d->parts[i]) < 0)
                         text_add(&lost, "%s%s", lost.data ? ", " : "", d->parts[i].name);
-        const char *became = lost.data     ? "; what was there before could not be put back on "
+        const char *became = lost.data     ? "; the earlier MIG state could not be restored on "
                              : d->accepted ? ""
-                                           : "; what was there before is there again on every GPU";
+                                           : "; every GPU has its earlier MIG state again";
         (void)work_fail(d->w, failure, cause, "%s%s%s", why ?: strerror(-failure), became, lost.data ?: "");
         text_done(&lost);
         return failure;
@@ -135,7 +135,8 @@ static int division_make(Division *d) {
 /* A later change may reboot again. */
 static int ledger_done(Work *w, int changed) {
         int r = root_remove(w->root, MIG_LEDGER);
-        return r < 0 ? work_fail(w, r, CAUSE_MIG, "the MIG modes are as wanted, but %s cannot be removed: %s",
+        return r < 0 ? work_fail(w, r, CAUSE_MIG, "the MIG modes are as wanted, but %s cannot be removed: "
+                                                  "%s",
                                  MIG_LEDGER, strerror(-r))
                      : changed;
 }

@@ -58,7 +58,7 @@ int module_is_loaded(const Root *root, const char *name) {
 
 static int is_loaded(Work *w, Cause cause, const char *name) {
         int r = module_is_loaded(w->root, name);
-        return r < 0 ? work_fail(w, r, cause, "whether the kernel module %s is loaded cannot be seen: %s",
+        return r < 0 ? work_fail(w, r, cause, "the state of the kernel module %s cannot be read: %s",
                                  name, strerror(-r))
                      : r;
 }
@@ -78,8 +78,8 @@ static int load(Work *w, const char *name, Cause cause) {
         THEN(r, is_loaded(w, cause, name));
         if (r == 0)
                 r = work_fail(w, -ENOENT, cause,
-                              "modprobe %s ended well, but the kernel does not have it; `modprobe "
-                              "--showconfig` tells whether an install line in /etc/modprobe.d keeps it out",
+                              "modprobe %s succeeded, but the kernel lacks the module; `modprobe "
+                              "--showconfig` shows whether an install line in /etc/modprobe.d blocks it",
                               name);
         return r;
 }

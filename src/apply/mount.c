@@ -52,8 +52,8 @@ static int look_again(Work *w, const char *name, Content *ret) {
                 _free_ char *shown = disk_shown(w, name), *there = content_describe(ret);
                 return work_fail(
                         w, -ESTALE, CAUSE_MOUNT,
-                        "%s carries %s with the UUID %s, and should carry %s: somebody has changed it since "
-                        "the plan was made; run nodestrap init again, it plans anew",
+                        "%s carries %s with the UUID %s instead of %s: it has changed since the plan. Run "
+                        "nodestrap init again for a new plan",
                         shown, there, ret->uuid ?: "(none)", a->storage.uuid);
         }
         return 0;
@@ -63,7 +63,7 @@ static int look_again(Work *w, const char *name, Content *ret) {
  * for writing. */
 static int device_hold(Work *w, const char *device) {
         int fd = root_open(w->root, device, O_RDONLY | O_NOFOLLOW), r = fd < 0 ? fd : -EINTR;
-        work_at(w, "waiting for udev to let go of %s", device);
+        work_at(w, "waiting for udev to release %s", device);
         while (r == -EINTR)
                 r = flock(fd, LOCK_EX) < 0 ? -errno : 0;
         if (r >= 0)
@@ -83,16 +83,16 @@ static int label_set(Work *w, int fd, const char *type) {
         if ((r == -ENOTTY || r == -EOPNOTSUPP) && uname(&kernel) == 0)
                 return work_fail(
                         w, r, CAUSE_MOUNT,
-                        "this kernel (%s) cannot set the label of a mounted %s file system, which tells the "
-                        "next "
-                        "boot that its content is to be kept; use a kernel from 5.17 on, or filesystem: xfs",
+                        "this kernel (%s) cannot set the label of a mounted %s file system, and without it "
+                        "the next boot would delete the content. Use a kernel from 5.17 on, or filesystem: "
+                        "xfs",
                         kernel.release, type);
         return work_fail(w, r, CAUSE_MOUNT, "the label of the new file system on %s cannot be set: %s",
                          w->action->target, strerror(-r));
 }
 
 static int sync_mount(Work *w, int fd) {
-        work_at(w, "writing the new file system down to the disks");
+        work_at(w, "writing the new file system to the disks");
         return syncfs(fd) < 0 ? work_fail(w, -errno, CAUSE_DISK_ERROR,
                                           "the new file system on %s cannot be written: %s",
                                           w->action->target, strerror(errno))
@@ -108,7 +108,7 @@ static int mark(Work *w, int mounted, const char *type) {
 static int mount_finish(Work *w, int covered, int mounted, const char *type) {
         int r = attributes_copy(covered, mounted);
         if (r < 0)
-                return work_fail(w, r, CAUSE_MOUNT, "%s cannot get the mode, owner and label that it had: %s",
+                return work_fail(w, r, CAUSE_MOUNT, "%s cannot get its earlier mode, owner and label: %s",
                                  w->action->target, strerror(-r));
         return mark(w, mounted, type);
 }
@@ -121,7 +121,7 @@ int device_is_mounted(Work *w, const char *device, int fd) {
                                                                                   : place_look(fd, &place);
         close_fd(&node);
         if (r < 0)
-                return work_fail(w, r, CAUSE_MOUNT, "%s cannot be looked at: %s", device, strerror(-r));
+                return work_fail(w, r, CAUSE_MOUNT, "%s cannot be examined: %s", device, strerror(-r));
         return place.mount && place.major == major(st.st_rdev) && place.minor == minor(st.st_rdev);
 }
 
@@ -140,8 +140,8 @@ static int unmount_unfinished(Work *w, const char *device, const Content *conten
                 r = mount_undo(&fd);
                 if (r < 0)
                         (void)work_fail(w, r, CAUSE_MOUNT,
-                                        "%s is mounted on %s, was never finished, and cannot be unmounted: "
-                                        "%s; fuser -vm %s shows who uses it",
+                                        "%s is mounted on %s, is unfinished, and cannot be unmounted: %s; "
+                                        "fuser -vm %s shows its users",
                                         device, target, strerror(-r), target);
         }
         close_fd(&fd);
@@ -161,7 +161,7 @@ static int mount_and_finish(Work *w, const char *device, const Content *content)
         r = mounted < 0 ? mounted : device_is_mounted(w, device, mounted);
         if (r == 0)
                 r = work_fail(w, -EBUSY, CAUSE_MOUNT,
-                              "%s was mounted, but something else is seen on %s; findmnt tells what", device,
+                              "%s was mounted, but %s shows another file system; findmnt shows which", device,
                               target);
         if (r > 0 && content_unfinished(content))
                 r = mount_finish(w, covered, mounted, content->type);
@@ -177,8 +177,8 @@ static int mark_mounted(Work *w, const char *device, const Content *content) {
         int r = mounted < 0 ? mounted : device_is_mounted(w, device, mounted);
         if (r == 0)
                 return work_fail(w, -ESTALE, CAUSE_MOUNT,
-                                 "%s was mounted on %s when the plan was made, and is not any more; nothing "
-                                 "was written; run nodestrap init again, it plans anew",
+                                 "%s was mounted on %s when the plan was made, but is not now; nothing was "
+                                 "written; run nodestrap init again for a new plan",
                                  device, w->action->target);
         if (r > 0)
                 r = content_unfinished(content) ? mark(w, mounted, content->type) : 0;
@@ -191,7 +191,7 @@ int mount_work(Work *w) {
         int r = root_make_dirs(w->root, w->action->target, 0755);
         if (r < 0)
                 return work_fail(w, r, CAUSE_MOUNT, "%s cannot be made: %s", w->action->target,
-                                 r == -ENOTDIR ? "a file stands there, or on the way" : strerror(-r));
+                                 r == -ENOTDIR ? "a file is there or on the way" : strerror(-r));
         r = disks_same(w);
         THEN(r, step_device(w, &name));
         if (r < 0)
@@ -226,11 +226,11 @@ static int bind_is_there(Work *w, int source) {
         int r = place_look(source, &from);
         THEN(r, place_look(fd, &to));
         if (r < 0)
-                return work_fail(w, r, CAUSE_MOUNT, "%s cannot be looked at: %s", target, strerror(-r));
+                return work_fail(w, r, CAUSE_MOUNT, "%s cannot be examined: %s", target, strerror(-r));
         if (to.mount && !place_same(from, to))
                 return work_fail(
                         w, -EBUSY, CAUSE_MOUNT,
-                        "something else is mounted on %s (findmnt tells what); unmount it, or name %s",
+                        "another file system is mounted on %s (see findmnt); unmount it, or name %s",
                         target,
                         w->action->storage.volume ? "another target"
                                                   : "it in spec.instance.localStorage.disabledMounts");
@@ -248,5 +248,5 @@ int bind_work(Work *w) {
         THEN(r, bind_is_there(w, source));
         return r != 0 ? r
                       : work_fail(w, -EBUSY, CAUSE_MOUNT,
-                                  "%s was bound, but is not seen on %s; findmnt tells what is", from, target);
+                                  "%s was bound, but %s does not show it; see findmnt", from, target);
 }

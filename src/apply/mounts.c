@@ -46,7 +46,8 @@ static int path_resolve(Work *w, const char *path, char **ret) {
         *ret = place_path(fd);
         close(fd);
         return *ret ? 0
-                    : work_fail(w, -ENOSYS, CAUSE_MOUNT, "cannot tell where %s leads: is /proc mounted?",
+                    : work_fail(w, -ENOSYS, CAUSE_MOUNT, "the path of %s cannot be resolved: is /proc "
+                                                         "mounted?",
                                 path);
 }
 
@@ -87,7 +88,7 @@ int mount_device(Work *w, const char *device, const char *target, const char *ty
                 int e = r < 0 ? -r : libmount.get_errno(c);
                 (void)libmount.get_excode(c, r, words, sizeof words);
                 r = work_fail(w, -(e ?: EIO), CAUSE_MOUNT,
-                              "%s (%s) cannot be mounted on %s: %s; dmesg may say more", device, type, target,
+                              "%s (%s) cannot be mounted on %s: %s; see dmesg", device, type, target,
                               *words ? words : strerror(e ?: EIO));
         }
         libmount.free_context(c);

@@ -97,7 +97,7 @@ static int source_open(const Moving *m, Source *s) {
         if (s->fd < 0)
                 return move_fail(m, s->fd, "cannot be opened as a directory", path);
         s->path = place_path(s->fd);
-        return s->path ? 0 : move_fail(m, -ENOSYS, "leads to where cannot be told (is /proc mounted?)", path);
+        return s->path ? 0 : move_fail(m, -ENOSYS, "cannot be resolved (is /proc mounted?)", path);
 }
 
 static bool is_whole(const Source *s) {
@@ -153,9 +153,9 @@ static int source_kept(const Moving *m, Source *s) {
         s->copied = r >= 0 && names;
         if (r == -ESTALE) {
                 diag_warn(&m->work->warnings, "store-kept",
-                          "%s/%s of the root disk is not on the volume at %s, or is another one there: what "
-                          "the volume holds is used, the root disk's %s stays below the mount. `mount --bind "
-                          "/ /mnt` shows it as /mnt%s; empty that if nothing of it is needed",
+                          "%s/%s of the root disk is missing on the volume at %s, or differs there. The "
+                          "volume is used, and %s of the root disk stays below the mount. `mount --bind / "
+                          "/mnt` shows it as /mnt%s; empty that if you need nothing of it",
                           s->move->from, where, m->target, s->move->from, s->move->from);
                 return 0;
         }
@@ -208,10 +208,9 @@ static int store_choose(const Moving *m, Source *s) {
         }
         if (r == -ESTALE) {
                 diag_warn(&m->work->warnings, "store-kept",
-                          "%s of the root disk and %s/%s each hold what the other one has not, and two "
-                          "stores do not make one: that on the disks is used, the other stays below the "
-                          "mount. `mount --bind / /mnt` shows it as /mnt%s; empty that if nothing of it is "
-                          "needed",
+                          "%s of the root disk and %s/%s differ, and two stores cannot be merged. The one "
+                          "on the disks is used, the other stays below the mount. `mount --bind / /mnt` "
+                          "shows it as /mnt%s; empty that if you need nothing of it",
                           s->move->from, m->target, s->move->name, s->move->from);
                 return 0;
         }
@@ -227,7 +226,7 @@ static int source_look(const Moving *m, Source *s) {
                 return r;
         r = place_look(s->fd, &place);
         if (r < 0)
-                return move_fail(m, r, "cannot be looked at", s->move->from);
+                return move_fail(m, r, "cannot be examined", s->move->from);
         /* It is bound already, or a link to there. */
         _cleanup_(close_fd) int fd = open_there(m, s);
         Place there;
@@ -237,8 +236,8 @@ static int source_look(const Moving *m, Source *s) {
         if (place.mount)
                 return work_fail(
                         m->work, -EBUSY, CAUSE_MOVE,
-                        "%s has a file system of its own mounted on it, whose content nobody may take "
-                        "away; unmount it, or name %s",
+                        "%s has its own file system mounted on it, and its content must stay; unmount it, "
+                        "or name %s",
                         s->move->from,
                         m->work->action->storage.volume ? "another target"
                                                         : "it in spec.instance.localStorage.disabledMounts");
@@ -246,8 +245,8 @@ static int source_look(const Moving *m, Source *s) {
         if (r > 0)
                 r = work_fail(
                         m->work, -EBUSY, CAUSE_MOVE,
-                        "%s is mounted below %s and would vanish under the disks; unmount it first (pods "
-                        "that run from there have to end)",
+                        "%s is mounted below %s, and the disks would hide it; unmount it first (end the "
+                        "pods that run from there)",
                         below, s->move->from);
         THEN(r, source_want(m, s));
         /* a volume takes only what it lacks */
@@ -270,14 +269,14 @@ static int target_open(Moving *m) {
         if (r >= 0 && fstatvfs(m->fd, &room) < 0)
                 r = -errno;
         if (r < 0)
-                return move_fail(m, r, "cannot be looked at", m->target);
+                return move_fail(m, r, "cannot be examined", m->target);
         if (!place.mount)
                 return work_fail(m->work, -ENODEV, CAUSE_MOVE,
-                                 "nothing is mounted on %s, so it would be moved to the root disk",
+                                 "nothing is mounted on %s, so files would go to the root disk",
                                  m->target);
         _free_ char *path = place_path(m->fd);
         if (!path)
-                return move_fail(m, -ENOSYS, "leads to where cannot be told (is /proc mounted?)", m->target);
+                return move_fail(m, -ENOSYS, "cannot be resolved (is /proc mounted?)", m->target);
         m->incoming = xasprintf("%s/" INCOMING, path);
         m->room = (uint64_t)room.f_bavail * room.f_frsize;
         return 0;
@@ -300,7 +299,7 @@ static int move_look(Moving *m) {
                 for (size_t k = 0; k < m->n; k++)
                         if (i != k && lies_in(m->sources[i].path, m->sources[k].path))
                                 return work_fail(m->work, -ELOOP, CAUSE_MOVE,
-                                                 "%s leads into %s (%s); give each a directory of its own",
+                                                 "%s leads into %s (%s); use a separate directory for each",
                                                  m->sources[i].move->from, m->sources[k].move->from,
                                                  m->sources[i].path);
         return 0;
@@ -359,14 +358,14 @@ static int cp_each(const Moving *m, const char *what) {
 }
 
 static int sync_target(const Moving *m) {
-        work_at(m->work, "writing what was copied down to the disks");
+        work_at(m->work, "writing the copy to the disks");
         return syncfs(m->fd) < 0 ? move_fail(m, -errno, "cannot be written to the disks", m->target) : 0;
 }
 
 static int fail_changed(const Moving *m, const Source *s, const char *where) {
         return work_fail(m->work, -ESTALE, CAUSE_MOVE,
-                         "%s/%s has changed while it was copied, so it was not removed; find out who writes "
-                         "there, stop it, and run init again",
+                         "%s/%s changed during the copy, so it was not removed; find the program that "
+                         "writes there, stop it, and run nodestrap init again",
                          s->move->from, where);
 }
 
@@ -446,7 +445,7 @@ static int take_over(const Moving *m) {
                                         : tree_merge(incoming, name, m->fd, s->move->name, &where);
         }
         _free_ char *path = xasprintf("%s/%s", m->target, where ?: INCOMING);
-        return r < 0 ? move_fail(m, r, "cannot take the place of what is there", path) : sync_target(m);
+        return r < 0 ? move_fail(m, r, "cannot replace the old content", path) : sync_target(m);
 }
 
 /* The sync makes all removals below permanent (ext4 and xfs write their journals in order). An old file that
@@ -460,7 +459,7 @@ static int original_remove(const Moving *m, const Source *s) {
         if (r == -ESTALE)
                 return fail_changed(m, s, where);
         _free_ char *path = xasprintf("%s%s%s", s->move->from, where ? "/" : "", where ?: "");
-        return r < 0 ? move_fail(m, r, "is on the disks now, and cannot be removed here", path) : 0;
+        return r < 0 ? move_fail(m, r, "is on the disks now, but cannot be removed here", path) : 0;
 }
 
 static int move(const Moving *m) {
@@ -496,7 +495,7 @@ static int file_renew(const Moving *m, const Source *s, const char *path) {
         const int written = r < 0 ? r : root_replace(m->work->root, there, data, size, st.st_mode & 07777);
         r = written < 0 ? written : set_time(m->work->root, there, st.st_mtim);
         THEN(r, written);
-        return r < 0 ? move_fail(m, r, "cannot be brought to the volume", path) : r;
+        return r < 0 ? move_fail(m, r, "cannot be copied to the volume", path) : r;
 }
 
 static int files_renew(const Moving *m) {

@@ -117,7 +117,7 @@ static int reload_lock(Work *w) {
         if (fd < 0)
                 return work_fail(w, fd, CAUSE_FILE, NETWORKD_RELOAD_LOCK " cannot be made: %s",
                                  strerror(-fd));
-        work_at(w, "another process has systemd-networkd read its files");
+        work_at(w, "another process reloads systemd-networkd");
         while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK)
                         return work_fail(w, -errno, CAUSE_FILE, NETWORKD_RELOAD_LOCK " cannot be locked: %s",
@@ -160,14 +160,14 @@ static int reload_in_turn(Work *w) {
         uint64_t now = coarse;
         while (now >= coarse && now <= fine && work_pause(w, PAUSE_USEC / 10))
                 now = clock_usec(CLOCK_REALTIME_COARSE);
-        work_at(w, "systemd-networkd has not read its files again");
+        work_at(w, "systemd-networkd has not reloaded its files");
         Reload reload = { .root = w->root, .stamp = stamp_now(w->root) };
         int r = networkd_reload(work_patience(w), begin_reload, &reload, &diag);
         const Diagnostic *error = diag_first_error(&diag);
         if (r < 0)
                 (void)work_fail(w, r, CAUSE_INTERFACE, "%s", error ? error->text : strerror(-r));
         else if (stamp_write(w->root, &reload.stamp) < 0)
-                log_debug(RELOAD_STAMP " cannot be written; the next one reloads once more");
+                log_debug(RELOAD_STAMP " cannot be written; the next run reloads again");
         diag_done(&diag);
         return r;
 }
@@ -177,10 +177,10 @@ static int reload_in_turn(Work *w) {
 static void reconfigure_links(Work *w) {
         for (char **name = w->given; name && *name; name++) {
                 _free_ char *file = xasprintf(NETWORK_FILE "%s.network", *name);
-                work_at(w, "systemd-networkd configures %s anew", *name);
+                work_at(w, "systemd-networkd configures %s again", *name);
                 int r = networkd_reconfigure(*name, file, work_patience(w));
                 if (r < 0)
-                        log_debug("systemd-networkd does not configure %s anew: %s", *name, strerror(-r));
+                        log_debug("systemd-networkd cannot configure %s again: %s", *name, strerror(-r));
         }
 }
 

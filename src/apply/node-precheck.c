@@ -35,18 +35,18 @@ static char *shown(const char *text) {
 
 static int hold_unknown(Work *w, const KubeAccess *a, const NodeLook *l) {
         return work_fail(w, -EHOSTUNREACH, l->cause,
-                         "%s; so nobody knows whether Node %s exists, over which kubelet would join without "
-                         "the taint " TAINT_KEY ": %s; nodestrap init, or a reboot, asks again",
+                         "%s; kubelet might join an existing Node %s without the taint " TAINT_KEY ": %s; "
+                         "nodestrap init or a reboot asks again",
                          l->text, a->node, what_kubelet_does(w));
 }
 
 static int hold_another(Work *w, const KubeAccess *a, const NodeLook *l) {
         _free_ char *id = shown(l->provider_id);
         return work_fail(w, -EEXIST, CAUSE_NOT_REGISTERED,
-                         "Node %s of cluster %s is another instance's (%s, and this is %s), and kubelet "
-                         "takes such a Node over as it is, without the taint " TAINT_KEY ": %s; the cloud "
-                         "controller deletes it when that instance is gone, and so does kubectl delete node "
-                         "%s; then nodestrap init or a reboot",
+                         "Node %s of cluster %s belongs to another instance (%s, not %s), and kubelet "
+                         "would use it without the taint " TAINT_KEY ": %s. The cloud controller deletes "
+                         "it after that instance, and so does kubectl delete node %s; then run nodestrap "
+                         "init or reboot",
                          a->node, a->cluster, id, w->action->with, what_kubelet_does(w), a->node);
 }
 
@@ -57,16 +57,15 @@ static int decide(Work *w, const KubeAccess *a, const NodeLook *l) {
         if (l->there && !l->taint)
                 return work_fail(
                         w, -EEXIST, CAUSE_NOT_REGISTERED,
-                        "Node %s of cluster %s exists without the taint " TAINT_KEY ", and no node may "
-                        "taint itself: %s; kubectl taint node %s " TAINT_KEY "=%s:NoSchedule, or kubectl "
-                        "delete node %s, then nodestrap init or a reboot",
+                        "Node %s of cluster %s exists without the taint " TAINT_KEY ", and a node may not "
+                        "taint itself: %s. Run kubectl taint node %s " TAINT_KEY "=%s:NoSchedule or "
+                        "kubectl delete node %s, then nodestrap init, or reboot",
                         a->node, a->cluster, what_kubelet_does(w), a->node, code, a->node);
         if (l->there) {
                 json_object_set_new(w->found, "taint", json_string(value));
                 if (!streq(value, code))
                         diag_warn_at(&w->warnings, "node-taint-older", NULL, w->action->id,
-                                     "Node %s has " TAINT_KEY
-                                     "=%s from before and keeps it: no node may change it",
+                                     "Node %s keeps its earlier " TAINT_KEY "=%s: a node may not change it",
                                      a->node, value);
         }
         return 0;
@@ -79,7 +78,7 @@ static int look_until(Work *w, const KubeAccess *a) {
         KubeIdentity identity = cluster_identity(&as);
         for (unsigned n = 0;; n++) {
                 _cleanup_(node_look_done) NodeLook l = {};
-                work_at(w, "%s was asked for Node %s", a->server, a->node);
+                work_at(w, "%s did not answer when asked for Node %s", a->server, a->node);
                 kube_node_look(a, &identity, TAINT_KEY, patience, &l);
                 /* spec.providerID never changes (pkg/apis/core/validation, ValidateNodeUpdate); ids of other
                  * forms are ignored. */
@@ -91,7 +90,7 @@ static int look_until(Work *w, const KubeAccess *a) {
                 if (l.cause != CAUSE_NONE)
                         work_progress(w, "%s; asking again", l.text);
                 else
-                        work_progress(w, "Node %s is another instance's: waiting until it is gone", a->node);
+                        work_progress(w, "Node %s of another instance: waiting for its deletion", a->node);
                 uint64_t now = now_usec(), pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
                 pause = MAX(pause, MIN(l.retry_after * USEC_PER_SEC, RETRY_CAP));
                 if (!work_pause(w, MIN(pause, patience - MIN(now, patience))) ||
@@ -107,7 +106,7 @@ int register_work(Work *w) {
         const Diagnostic *error = diag_first_error(&diag);
         r = r >= 0 ? look_until(w, &access)
                    : work_fail(w, r, error ? error->cause : CAUSE_INTERNAL,
-                               "%s; so nobody can be asked for this machine's Node: %s",
+                               "%s; so the Node of this machine cannot be looked up: %s",
                                error ? error->text : strerror(-r), what_kubelet_does(w));
         diag_done(&diag);
         return r;

@@ -81,8 +81,8 @@ int node_make(const Root *root, const char *path, dev_t device, const NodeRights
 }
 
 const char *node_error(int r) {
-        return r == -EPERM ? "mknod is not permitted here; a container needs CAP_MKNOD and, of its device "
-                             "control group, the right to make it"
+        return r == -EPERM ? "mknod is not permitted here; a container needs CAP_MKNOD and access in its "
+                             "device control group"
                            : strerror(-r);
 }
 
@@ -129,8 +129,8 @@ static int make_gpu(Work *w, const char *address, const NodeRights *want) {
         int r = node_of_gpu(w->root, address, &number);
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER,
-                                 "the node of GPU %s is not known: " PROC "/gpus/%s/information: %s", address,
-                                 address, strerror(-r));
+                                 "the device node of GPU %s is unknown: " PROC "/gpus/%s/information: %s",
+                                 address, address, strerror(-r));
         _free_ char *path = xasprintf("/dev/nvidia%u", number);
         return make(w, path, FRONTEND, number, want);
 }
@@ -161,7 +161,7 @@ static int make_uvm(Work *w) {
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER,
                                  "CUDA's memory manager has no device number (/proc/devices has no "
-                                 "nvidia-uvm): modprobe nvidia_uvm, and dmesg, tell why");
+                                 "nvidia-uvm); modprobe nvidia_uvm and dmesg show why");
         int changed = make(w, "/dev/nvidia-uvm", number, 0, &rights);
         r = changed < 0 ? changed : make(w, "/dev/nvidia-uvm-tools", number, 1, &rights);
         return r < 0 ? r : changed || r;

@@ -114,8 +114,7 @@ static void compact(const Root *root, const char *node) {
  * only once, as it waits for all writers. */
 static void make_room(Work *w, const Place *place, bool first, bool futile) {
         if (first) {
-                work_at(w, "writing changed files to their disks, so that the memory that caches them can be "
-                           "freed");
+                work_at(w, "writing changed files to disk to free their caches");
                 sync();
         }
         work_at(w, "compacting memory");
@@ -135,8 +134,8 @@ static int fail_to_reserve(Work *w, int r, const char *directory) {
         _free_ char *size = bytes_text(w->action->pages.size);
         if (r == -EOPNOTSUPP)
                 return work_miss(w, r, CAUSE_HUGEPAGES, "hugepages-short",
-                                 "this kernel cannot reserve pages of %s once it runs; name them on its "
-                                 "command line (hugepagesz=%.*s hugepages=%llu), or ask for another size",
+                                 "this kernel reserves pages of %s only at boot; add hugepagesz=%.*s "
+                                 "hugepages=%llu to its command line, or choose another size",
                                  size, (int)strcspn(size, "i"), size,
                                  (unsigned long long)w->action->pages.count);
         return work_fail(w, r, CAUSE_HUGEPAGES, "%s/nr_hugepages cannot be read or written: %s", directory,
@@ -230,7 +229,7 @@ static void add_memory(Work *w, const Place *place, const Pool *pool, Text *t) {
         unsigned long long missing =
                 (w->action->pages.count - pool->reserved) * (w->action->pages.size >> 10) >> 10;
         text_add(t, "; %llu of its %llu MiB are free%s", free_mib, total_mib,
-                 free_mib >= missing ? ", in pieces that are too small or cannot be moved together" : "");
+                 free_mib >= missing ? ", but in pieces that are too small" : "");
 }
 
 /* How the pages are spread over nodes. */
@@ -262,8 +261,8 @@ static int fall_short(Work *w, const Place *place, const Pool *pool, unsigned tr
         text_add(&t, " after %u tries with memory compacted between them", tries);
         add_memory(w, place, pool, &t);
         text_add(&t,
-                 "; ask for fewer in spec.instance.hugePages, or let the kernel take them before anything "
-                 "else does: hugepagesz=%.*s hugepages=%s%llu on the image's kernel command line",
+                 "; ask for fewer in spec.instance.hugePages, or reserve them at boot: add hugepagesz=%.*s "
+                 "hugepages=%s%llu to the kernel command line of the image",
                  (int)strcspn(size, "i"), size, node, count);
         return work_miss(w, -ENOMEM, CAUSE_HUGEPAGES, "hugepages-short", "%s", t.data);
 }
@@ -274,8 +273,7 @@ static int no_such_node(Work *w, const Place *place) {
                 strv_add(&numbers, *node + strlen("node"));
         _free_ char *list = strv_join(numbers, ", ");
         return work_miss(w, -ENOENT, CAUSE_HUGEPAGES, "hugepages-short",
-                         "there is no NUMA node %d on this machine; those of "
-                         "spec.instance.hugePages can be %s",
+                         "NUMA node %d does not exist on this machine; spec.instance.hugePages can use %s",
                          w->action->pages.node, *list ? list : "none");
 }
 
@@ -287,8 +285,8 @@ static int no_such_size(Work *w) {
                                   bytes_text(1024 * strtoull(*name + strlen("hugepages-"), NULL, 10)));
         _free_ char *size = bytes_text(w->action->pages.size), *list = strv_join(sizes, ", ");
         return work_miss(w, -ENOENT, CAUSE_HUGEPAGES, "hugepages-short",
-                         "this kernel has no huge pages of %s; it has those of %s", size,
-                         *list ? list : "no size at all");
+                         "this kernel has no huge pages of %s; it has %s", size,
+                         *list ? list : "none");
 }
 
 static void note(Work *w, const Pool *pool) {
@@ -348,8 +346,8 @@ int pages_work(Work *w) {
                 _free_ char *size = bytes_text(w->action->pages.size);
                 if (pool.surplus > 0)
                         diag_warn_at(&w->warnings, "hugepages-in-use", NULL, w->action->id,
-                                     "%llu pages of %s are no longer reserved, but in use; their memory "
-                                     "comes back when the programs that hold them end",
+                                     "%llu pages of %s are no longer reserved, but still in use; their "
+                                     "memory is free when their programs end",
                                      (unsigned long long)pool.surplus, size);
         }
         return r < 0 ? r : pool.reserved != before || stray.reserved > 0;

@@ -43,7 +43,7 @@ static int disk_take(Work *w, LockedDisk *d) {
         int r = disk_same(w, d->name, d->serial);
         if (r < 0)
                 return r;
-        work_at(w, "waiting for udev to let go of %s (%s)", d->name, d->serial);
+        work_at(w, "waiting for udev to release %s (%s)", d->name, d->serial);
         d->fd = disk_lock(w->root, d->name);
         return d->fd < 0
                        ? work_fail(w, d->fd, CAUSE_DISK_ERROR,
@@ -95,18 +95,18 @@ static int may_stop(Work *w, const char *array) {
         _strv_ char **members = NULL;
         int r = root_list(w->root, path, &members);
         if (r < 0)
-                return work_fail(w, r, CAUSE_ARRAY, "the members of %s are not known: %s: %s", array, path,
+                return work_fail(w, r, CAUSE_ARRAY, "the members of %s cannot be read: %s: %s", array, path,
                                  strerror(-r));
         for (char **d = members; d && *d; d++)
                 if (!strv_contains(w->action->storage.disks, *d))
                         return work_fail(
                                 w, -EBUSY, CAUSE_DISK_USED,
-                                "%s holds %s, which is none of this step's disks; nothing was written", array,
+                                "%s holds %s, which is not a disk of this step; nothing was written", array,
                                 *d);
         if (array_runs(w->root, array))
                 return work_fail(w, -EBUSY, CAUSE_DISK_USED,
-                                 "%s runs on disks of this step, which it did not when the plan was made; "
-                                 "nothing was written; run nodestrap init again, it plans anew",
+                                 "%s runs on disks of this step since the plan was made; nothing was "
+                                 "written; run nodestrap init again for a new plan",
                                  array);
         return 0;
 }
@@ -151,8 +151,8 @@ static int zero(int fd, uint64_t offset, size_t size) {
 static int fail_to_write(Work *w, int r, const char *name) {
         _free_ char *shown = disk_shown(w, name);
         return work_fail(w, r, CAUSE_DISK_ERROR,
-                         "%s cannot be written: %s; dmesg shows more, and an instance with a broken disk is "
-                         "to be replaced",
+                         "%s cannot be written: %s; dmesg shows more; replace an instance with a broken "
+                         "disk",
                          shown, strerror(-r));
 }
 
@@ -183,8 +183,8 @@ static int wipe(Work *w, LockedDisk *d) {
                 return r;
         _free_ char *what = content_describe(&d->content);
         return work_fail(w, -EEXIST, CAUSE_DISK_USED,
-                         "%s (%s) shows %s after what an array had left there was wiped; if nobody needs it: "
-                         "wipefs -a /dev/%s",
+                         "%s (%s) shows %s after the old array was wiped; if you do not need it: wipefs -a "
+                         "/dev/%s",
                          d->name, d->serial, what, d->name);
 }
 
@@ -212,7 +212,7 @@ static int clean(Work *w, const char *array) {
                 return r;
         _free_ char *what = content_describe(&left);
         return work_fail(w, -EEXIST, CAUSE_ARRAY,
-                         "the new array %s shows %s, which is none of it; mdadm --stop /dev/%s and wipefs -a "
+                         "the new array %s shows %s of an earlier use; mdadm --stop /dev/%s and wipefs -a "
                          "its members",
                          array, what, array);
 }
@@ -310,8 +310,8 @@ static int remake(Work *w, LockedDisks *all) {
                         return device_refuse(w, all->items[i].name, c);
                 if (!is_free(c) && is_whole(all, &c->raid))
                         return work_fail(w, -EEXIST, CAUSE_DISK_USED,
-                                         "all members of the array that %s (%s) belongs to are there again; "
-                                         "nothing was written; run nodestrap init again, it plans anew",
+                                         "all members of the array of %s (%s) are back; nothing was "
+                                         "written; run nodestrap init again for a new plan",
                                          all->items[i].name, all->items[i].serial);
         }
         r = arrays_stop(w, all, NULL);
@@ -369,8 +369,8 @@ static int start_degraded(Work *w, const LockedDisks *all, char *const *left, ch
         THEN(r, disk_holder(w, left[0], &now));
         if (r >= 0 && (!now || !array_runs(w->root, now)))
                 r = work_fail(w, -ENODEV, CAUSE_ARRAY,
-                              "%s does not run after mdadm assembled it; cat /proc/mdstat, and dmesg for "
-                              "what md says",
+                              "%s does not run after mdadm assembled it; cat /proc/mdstat and dmesg show "
+                              "what md did",
                               w->action->target);
         if (r >= 0)
                 *ret = TAKE_PTR(now);
@@ -412,7 +412,7 @@ int raid_work(Work *w) {
         int (*step)(Work *, LockedDisks *) = steps[w->action->storage.state];
         if (!step || !w->action->storage.level || !w->action->storage.disks)
                 return work_fail(w, -EINVAL, CAUSE_INTERNAL,
-                                 "the plan does not say how the array is made, or of what");
+                                 "the plan does not name the level or the disks of the array");
         int r = disks_lock(w, &all);
         THEN(r, disks_look(w, &all));
         THEN(r, step(w, &all));

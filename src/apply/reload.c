@@ -61,14 +61,14 @@ static int load(Work *w) {
 
 static void warn(Work *w, const char *file, const char *why) {
         diag_warn_at(&w->warnings, "driver-options", NULL, w->action->id,
-                     "%s has other options for NVIDIA's driver than it was loaded with, and it is not loaded "
-                     "anew, since %s: reboot once for them to take effect",
+                     "%s has other options than the loaded NVIDIA driver, which cannot be loaded again: "
+                     "%s; reboot once to use them",
                      file, why);
 }
 
 static int reload(Work *w, const char *file, const char *now) {
         _strv_ char **modules = NULL, **seen = NULL;
-        work_progress(w, "%s has other options than the driver was loaded with: it is loaded anew", file);
+        work_progress(w, "%s has other options than the loaded driver: loading the driver again", file);
         add_users(w, DRIVER, &seen, &modules);
         bool noted = holders_note(w, modules);
         if (noted)

@@ -25,7 +25,7 @@
 #define CPUS_FILE  "/sys/devices/system/cpu/online"
 #define UNREADABLE "kubelet cannot read it"
 #define OTHER_SUM  "its checksum is wrong"
-#define OTHER_POLICY "it is of another policy"
+#define OTHER_POLICY "it has another policy"
 
 static const char *setting(const Action *a, const char *name) {
         size_t n = strlen(name);
@@ -83,7 +83,7 @@ static const char *data_contradicts(const json_t *state) {
                 if (!json_equal(a, b) && !(is_empty(a) && is_empty(b)))
                         return OTHER_SUM;
         }
-        return is_empty(json_object_get(inner, "podEntries")) ? NULL : "whole pods hold something in it";
+        return is_empty(json_object_get(inner, "podEntries")) ? NULL : "it has allocations of whole pods";
 }
 
 /* Formats "pod:map[container:0-1 other:3] pod:map[…]" in key order, and adds the CPUs to taken. */
@@ -114,13 +114,13 @@ static const char *static_contradicts(const Root *root, const Action *a, const C
         bool strict = setting(a, "strict-cpu-reservation");
         _free_ char *line = NULL;
         if (!list && (strict || holds))
-                return "kubelet chooses the reserved CPUs by their number";
+                return "kubelet chooses reserved CPUs by number";
         if (root_read_line(root, CPUS_FILE, &line) < 0 || !cpus_read(&online, line) ||
             !cpus_read(&reserved, list ?: ""))
                 return NULL;            /* not known here */
         for (size_t i = 0; i < CPUS_MAX; i++) {
                 if (shared->has[i] && taken->has[i])
-                        return "a CPU is shared and held in it";
+                        return "a CPU is both shared and held";
                 if (reserved.has[i] && shared->has[i] == strict)
                         return "it reserves other CPUs";
                 if ((shared->has[i] || taken->has[i]) != (online.has[i] && !(strict && reserved.has[i])))
@@ -169,7 +169,7 @@ static const char *memory_contradicts(_unused_ const Root *root, _unused_ const 
         if (!streq(json_get_text(state, "policyName"), policy))
                 return OTHER_POLICY;
         if (streq(policy, "Static"))
-                return "memory is not the same to the byte after a boot";
+                return "memory sizes differ after a boot";
         if (!is_empty(json_object_get(state, "machineState")) ||
             !is_empty(json_object_get(state, "entries")) || !sum_is(json_object_get(state, "checksum"), none))
                 return OTHER_SUM;
@@ -262,15 +262,15 @@ int state_work(Work *w) {
         for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
                 _free_ char *path = state_path(w->action, i);
                 const char *why = NULL;
-                work_at(w, "%s was being read", path);
+                work_at(w, "reading %s", path);
                 int r = kubelet_has_run(w->root) ? 0 : state_judge(w->root, w->action, i, &why);
                 /* another root runs nothing */
                 if (r >= 0 && why && (removed > 0 || !root_is_host(w->root) || holders_may_stop(w)))
                         r = root_remove(w->root, path);
                 if (r < 0)
                         return work_fail(w, r, CAUSE_FILE,
-                                         "%s, which an earlier boot left, cannot be %s: %s; remove it by "
-                                         "hand if kubelet ends at it",
+                                         "%s, from an earlier boot, cannot be %s: %s; remove it by hand if "
+                                         "kubelet fails on it",
                                          path, why ? "removed" : "read", strerror(-r));
                 if (r > 0)
                         log_info("removed %s of an earlier boot: %s", path, why);

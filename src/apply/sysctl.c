@@ -79,23 +79,23 @@ static int fail_to_set(Work *w, int r, const char *path) {
                 _free_ char *hint = near ? xasprintf("did you mean %s? ", near) : xstrdup("");
                 return work_fail(
                         w, -ENOENT, CAUSE_SYSCTL,
-                        "this kernel has no such setting (%s is not there); %scorrect the name in "
-                        "spec.instance.sysctl; one of a module (net.bridge.*, net.netfilter.*) is there "
-                        "only once /etc/modules-load.d has loaded that",
+                        "this kernel has no such setting (%s does not exist); %scorrect it in "
+                        "spec.instance.sysctl, or load its module (net.bridge.*, net.netfilter.*) in "
+                        "/etc/modules-load.d",
                         path, hint);
         }
         if (r == -EINVAL || r == -ERANGE)
                 return work_fail(
                         w, r, CAUSE_SYSCTL,
-                        "the kernel does not take %s for it (%s); correct it in spec.instance.sysctl",
+                        "the kernel rejects %s (%s); correct it in spec.instance.sysctl",
                         value, strerror(-r));
         if (r == -EISDIR)
                 return work_fail(w, r, CAUSE_SYSCTL,
                                  "%s is a group of settings; name one of them in spec.instance.sysctl", path);
         if (r == -EROFS || r == -EACCES || r == -EPERM)
                 return work_fail(w, r, CAUSE_SYSCTL,
-                                 "%s cannot be written (%s): the kernel lets nobody change it while it runs, "
-                                 "or /proc/sys is read-only here, as in a container",
+                                 "%s cannot be written (%s): the kernel locks it, or /proc/sys is "
+                                 "read-only, as in a container",
                                  path, strerror(-r));
         return work_fail(w, r, CAUSE_SYSCTL, "%s cannot be set: %s", path, strerror(-r));
 }
@@ -107,7 +107,7 @@ int sysctl_has(const Root *root, const Action *a, const char *path, char **ret_h
 
 /* A write-only setting (-EACCES, even for root) never matches. */
 static int has_value(Work *w, const char *path, char **ret_have) {
-        work_at(w, "%s was being read", path);
+        work_at(w, "reading %s", path);
         int r = sysctl_has(w->root, w->action, path, ret_have);
         return r == -EACCES || r == -EPERM ? 0 : r;
 }
@@ -116,7 +116,7 @@ static int set(Work *w, const char *path) {
         _free_ char *have = NULL;
         /* With a newline, like other tools: "" is a value, too. */
         _free_ char *line = xasprintf("%s\n", w->action->with ?: "");
-        work_at(w, "%s was being written", path);
+        work_at(w, "writing %s", path);
         int r = root_write_value(w->root, path, line);
         THEN(r, has_value(w, path, &have));
         if (r < 0)
@@ -125,8 +125,7 @@ static int set(Work *w, const char *path) {
                 return 1;
         _free_ char *want = wanted_shown(w), *is = value_shown(have);
         return work_fail(w, -EINVAL, CAUSE_SYSCTL,
-                         "the kernel took %s for it and has %s%s%s now; ask for what it can have in "
-                         "spec.instance.sysctl",
+                         "the kernel accepted %s but set %s%s%s; set a valid value in spec.instance.sysctl",
                          want, w->action->secret ? "another" : "\"", w->action->secret ? "" : is,
                          w->action->secret ? "" : "\"");
 }

@@ -56,7 +56,7 @@ static int taint_fail(Work *w, int r, const char *verb, const char *path) {
 static int arguments_read(Work *w, char ***ret_words, mode_t *ret_mode) {
         _free_ char *text = NULL, *value = NULL;
         struct stat st = { .st_mode = 0644 };
-        work_at(w, KUBELET_ENVIRONMENT " was being read");
+        work_at(w, "reading " KUBELET_ENVIRONMENT);
         int fd = root_open(w->root, KUBELET_ENVIRONMENT, O_PATH);
         int r = root_read(w->root, KUBELET_ENVIRONMENT, ENVIRONMENT_MAX, &text, NULL);
         if (fd >= 0) {
@@ -103,13 +103,13 @@ static int arguments_write(Work *w, const char *code, const char *clique) {
         if (r < 0)
                 return r;
         _free_ char *content = content_make(words, w->action->node.taints, code, clique);
-        work_at(w, TAINT_FILE " was being written");
+        work_at(w, "writing " TAINT_FILE);
         r = root_replace_volatile(w->root, TAINT_FILE, content, strlen(content), mode);
         return r < 0 ? taint_fail(w, r, "written", TAINT_FILE) : r;
 }
 
 static int arguments_remove(Work *w) {
-        work_at(w, TAINT_FILE " was being removed");
+        work_at(w, "removing " TAINT_FILE);
         int r = root_remove(w->root, TAINT_FILE);
         return r < 0 ? taint_fail(w, r, "removed", TAINT_FILE) : r;
 }
@@ -124,15 +124,15 @@ static char *clique_of(const char *file) {
 static void tell(Work *w, bool was_tainted, const char *code) {
         if (*code)
                 diag_warn_at(&w->warnings, "node-tainted", NULL, w->action->id,
-                             "kubelet registers this node with " TAINT_KEY "=%s:NoSchedule and a label "
-                             "of that name",
+                             "kubelet registers this node with " TAINT_KEY "=%s:NoSchedule and a label of "
+                             "that name",
                              code);
         else if (was_tainted)
                 diag_warn_at(&w->warnings, "node-was-tainted", NULL, w->action->id,
-                             "kubelet no longer registers this node with " TAINT_KEY ", but a Node that it "
-                             "has registered keeps that, and no node may change it: kubectl taint node "
-                             "NAME " TAINT_KEY "- and kubectl label node NAME " TAINT_KEY "-, or kubectl "
-                             "delete node NAME and a reboot");
+                             "kubelet no longer registers this node with " TAINT_KEY ", but an existing "
+                             "Node keeps it, and a node may not change it. Run kubectl taint node NAME "
+                             TAINT_KEY "- and kubectl label node NAME " TAINT_KEY "-, or kubectl delete "
+                             "node NAME, and reboot");
 }
 
 /* Survives reboots, unlike the file. */
@@ -156,8 +156,8 @@ static void clique_tell(Work *w, const char *clique) {
         stamp_write(w, CLIQUE_STAMP, clique);
         if (known || root_exists(w->root, KUBELET_DIR "/pki") == 1)
                 diag_warn_at(&w->warnings, "node-clique", NULL, w->action->id,
-                             "kubelet labels a new Node alone; where this one's exists already: kubectl "
-                             "label --overwrite node NAME " CLIQUE_KEY "%s%s",
+                             "kubelet labels only a new Node; for an existing one run kubectl label "
+                             "--overwrite node NAME " CLIQUE_KEY "%s%s",
                              *clique ? "=" : "-", clique);
 }
 

@@ -51,7 +51,7 @@ static int tasks_find(Apply *a, const json_t *index, size_t i, char *const *ids,
                 Task *before = &a->tasks[json_integer_value(at)];
                 if (!at || before >= &a->tasks[i])
                         return diag_error_at(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, a->tasks[i].action->id,
-                                             "it comes after %s, which is not before it in the plan", *ids);
+                                             "it depends on %s, which is not before it in the plan", *ids);
                 to[(*n)++] = before;
         }
         return 0;
@@ -130,9 +130,9 @@ static char *tell_of_limits(char *text, int r) {
         _free_ char *first = xstrndup(text, n);
         if ((r != -EPERM && !strstr(first, strerror(EPERM))) || !power_is_limited())
                 return text;
-        char *whole = xasprintf("%s; this process may not do all that root may: SystemCallFilter= and "
-                                "CapabilityBoundingSet= in `systemctl cat 'nodestrap-*'` say what, or the "
-                                "container has too little%s",
+        char *whole = xasprintf("%s; this process lacks a right of root: see SystemCallFilter= and "
+                                "CapabilityBoundingSet= in `systemctl cat 'nodestrap-*'`, or the rights of "
+                                "the container%s",
                                 first, text + n);
         free(text);
         return whole;
@@ -176,7 +176,7 @@ bool task_ready(const Task *t, bool taken_too) {
 }
 
 char *task_broken_text(const Action *before) {
-        return xasprintf("%s comes first and did not end well", before->id);
+        return xasprintf("its dependency %s did not succeed", before->id);
 }
 
 bool task_skip_if_broken(Task *t) {

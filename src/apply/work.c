@@ -242,7 +242,7 @@ void work_wait(Apply *a) {
                 Job *j = a->jobs;
                 a->jobs = j->next;
                 if (!job_ended(j, instant))
-                        log_warning("%s: the kernel has not come back from it; nodestrap goes on without it",
+                        log_warning("%s: a system call does not return; nodestrap continues without it",
                                     j->work.action->id);
                 if (!job_leave(j, a))
                         job_free(j);
@@ -369,12 +369,12 @@ char **command(const char *word, ...) {
 
 static const char *hint_for(Cause cause) {
         static const char disk[] =
-                "; dmesg shows whether a disk fails, and an instance with one is to be replaced";
+                "; dmesg shows whether a disk fails; replace an instance with a broken disk";
         static const char module[] =
-                "; modinfo tells whether the image has it for this kernel, dmesg why it was refused";
+                "; modinfo shows whether the image has it for this kernel, dmesg why the kernel refused it";
         static const char driver[] =
-                "; modinfo tells whether the image has it for this kernel, dmesg (NVRM) why it was refused. "
-                "Where a pod brings the driver, as NVIDIA's GPU operator does, set "
+                "; modinfo shows whether the image has it for this kernel, dmesg (NVRM) why the kernel "
+                "refused it. If a pod brings the driver, like NVIDIA's GPU operator, set "
                 "spec.accelerator.nvidia.mode: off";
         static const struct { Cause cause; const char *hint; } hints[] = {
                 { CAUSE_ARRAY, disk },
@@ -383,7 +383,7 @@ static const char *hint_for(Cause cause) {
                 { CAUSE_EFA, module },
                 { CAUSE_DRIVER, driver },
                 { CAUSE_NVIDIA_SMI, "; dmesg (NVRM, Xid) shows what happened to the driver" },
-                { CAUSE_CDI, "; nvidia-smi -L must list every GPU, and of one in MIG mode its instances" },
+                { CAUSE_CDI, "; nvidia-smi -L must list every GPU, and the instances of those in MIG mode" },
         };
         return PICK(h, hints, ARRAY_SIZE(hints), h->cause == cause, h->hint, "");
 }
@@ -398,7 +398,7 @@ static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *p
         Text t = {};
         last = last ? last + 1 : words;
         if (w->action->quiet)
-                text_add(&t, ", what it said may hold secrets and is not repeated");
+                text_add(&t, ", its output may hold secrets and is not repeated");
         else if (*last) {
                 text_add(&t, ", last said \"");
                 text_add_shown(&t, last, strlen(last), WORDS_MAX, '"');

@@ -162,14 +162,14 @@ static int probe_file(const Root *root, const char *path, int fd, Content *c, Di
         if (fstat(fd, &st) < 0)
                 return unreadable(c, xstrdup(strerror(errno)));
         if (!S_ISBLK(st.st_mode) && !S_ISREG(st.st_mode))
-                return unreadable(c, xstrdup("it is no block device"));
+                return unreadable(c, xstrdup("it is not a block device"));
         off_t size = lseek(fd, 0, SEEK_END);
         if (size <= 0)
                 return unreadable(c, xstrdup(size < 0 ? strerror(errno) : "its size is 0"));
         pthread_once(&blkid_once, load_blkid);
         if (blkid_error)
                 return diag_error(diag, -ELIBACC, CAUSE_STORAGE_TOOL,
-                                  "libblkid.so.1, which tells what lies on a disk, cannot be loaded: %s",
+                                  "libblkid.so.1, which identifies disk content, cannot be loaded: %s",
                                   blkid_error);
         /* md bypasses the page cache of members: read from the disk. */
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -240,11 +240,11 @@ static void describe_member(const Content *c, Text *t) {
 
 char *content_describe(const Content *c) {
         static const char *const words[] = {
-                [CONTENT_UNKNOWN] = "what nobody looked at",
+                [CONTENT_UNKNOWN] = "unknown content",
                 [CONTENT_BLANK] = "nothing",
                 [CONTENT_DATA] = "data without a signature",
-                [CONTENT_REMAINS] = "what nodestrap was making when it was cut off",
-                [CONTENT_UNREADABLE] = "what cannot be read",
+                [CONTENT_REMAINS] = "an unfinished nodestrap file system or array",
+                [CONTENT_UNREADABLE] = "unreadable content",
         };
         Text t = {};
         if (c->kind == CONTENT_RAID_MEMBER)

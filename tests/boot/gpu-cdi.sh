@@ -51,14 +51,14 @@ try "or by their type" node_starts
 
 # ---- what is left out ----
 power_on p5-48xlarge ctk-skips=/dev/nvidia-uvm
-fails 33 ECDI 'what nvidia-ctk wrote lacks /dev/nvidia-uvm; it said .Could not locate /dev/nvidia-uvm: pattern' "a file without CUDA's memory manager"
+fails 33 ECDI 'the output of nvidia-ctk lacks /dev/nvidia-uvm; it said .Could not locate /dev/nvidia-uvm: pattern' "a file without CUDA's memory manager"
 try "no file is published" no test -e /run/cdi/nvidia.yaml
 power_on p5-48xlarge ctk-skips="3 /dev/nvidia5"
 fails 33 ECDI 'lacks device 3 and /dev/nvidia5 in device 5; ' "a file without a GPU and without the node of another"
 power_on p5-48xlarge ctk-skips="2:6 /dev/nvidia-caps/nvidia-cap12"; spec '{accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.10gb: 7}}]}}}'
 fails 33 ECDI 'lacks /dev/nvidia-caps/… in device 0:0 and device 2:6' "a file without a MIG device"
 power_on p5-48xlarge ctk-writes='kind: [nvidia.com/gpu'
-fails 33 ECDI 'nvidia-cdi.yaml cannot be used: ' "a file that is none"
+fails 33 ECDI 'nvidia-cdi.yaml, written by nvidia-ctk, cannot be used: ' "a file that is none"
 power_on p5-48xlarge ctk-writes='{"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": []}'
 fails 33 ECDI 'lacks /dev/nvidiactl, /dev/nvidia-uvm, /dev/nvidia-uvm-tools, device 0 and 7 more' "a file without anything"
 power_on p5-48xlarge module-nvidia_uvm-missing=yes

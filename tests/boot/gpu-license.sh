@@ -22,17 +22,17 @@ try "a licence that takes five seconds: the node comes up" node_starts
 try "kubelet has waited for it" kubelet_saw 'gpus=1 .* licensed'
 
 power gridd-never=yes; require
-fails 33 ELICENSE 'GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence for NVIDIA Workstation; it works for some time.* journalctl -u nvidia-gridd tells' "none comes, and it is asked for"
+fails 33 ELICENSE 'GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence for NVIDIA Workstation; after some time.* journalctl -u nvidia-gridd shows' "none comes, and it is asked for"
 
 power gridd-never=yes; require; echo 'hang nvmlDeviceGetGridLicensableFeatures after 4x' >/etc/fakes/nvml
-fails 33 ELICENSE 'NVML was asked for the licence of GPU 0 \(0000:31:00.0\), and did not answer; also: GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence' "the library hangs once it has said that there is none"
+fails 33 ELICENSE 'NVML did not answer when asked for the licence of GPU 0 \(0000:31:00.0\); also: GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence' "the library hangs once it has said that there is none"
 
 power gridd-dies=yes; require
-fails 33 ELICENSE 'nvidia-gridd gets it, and does not run' "the daemon dies before it has one"
+fails 33 ELICENSE 'nvidia-gridd gets it, but does not run' "the daemon dies before it has one"
 
 mv /usr/bin/nvidia-gridd /root/; mv /usr/lib/systemd/system/nvidia-gridd.service /root/; systemctl daemon-reload
 power x=; require
-fails 33 ELICENSE 'this image has no nvidia-gridd' "no daemon in the image, and it is asked for"
+fails 33 ELICENSE 'this image lacks nvidia-gridd' "no daemon in the image, and it is asked for"
 try "nobody waited" quick
 
 power x=
@@ -46,10 +46,10 @@ power gridd-fails="cannot detect the platform"
 try "a daemon that fails: the node comes up" node_starts
 try "kubelet has a GPU without a licence" kubelet_saw 'gpus=1 .* unlicensed'
 try "what failed is on record" warned 'nvidia-gridd.service'
-try "and what that means" warned 'has no licence for NVIDIA Workstation; it works for some time, a day on EC2'
+try "and what that means" warned 'has no licence for NVIDIA Workstation; after some time, a day on EC2'
 
 power x=; sed -i '/^license/d' /etc/fake-nvml; echo 'error nvmlDeviceGetGridLicensableFeatures 3' >/etc/fakes/nvml
-require; fails 33 ELICENSE 'the licence of GPU 0 \(0000:31:00.0\) cannot be asked for: Not Supported' "a driver that is none of GRID's"
+require; fails 33 ELICENSE 'the licence of GPU 0 \(0000:31:00.0\) cannot be read: Not Supported' "a driver that is none of GRID's"
 try "nobody waited" quick
 
 power gridd-never=yes; spec '{accelerator: {nvidia: {health: off}}}'

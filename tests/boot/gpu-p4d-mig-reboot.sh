@@ -5,7 +5,7 @@
 # gpu: p4d-24xlarge gen1 reset-fails=unsupported
 # spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}
 # tree: enabled gpu
-# console: at set-mig-mode:mig: MIG mode of all 8 GPUs takes effect after a reboot .*, which the run phase makes once user scripts have ended
+# console: at set-mig-mode:mig: MIG mode of all 8 GPUs takes effect after a reboot .*; the run phase reboots after the user scripts
 # console: set-mig-mode:mig: MIG mode of all 8 GPUs takes effect .*this machine reboots now, once
 # console: NODESTRAP verdict=ok
 # nodestrap must divide the A100 of a p4d.24xlarge and cannot reset them. MIG mode takes effect at a reboot

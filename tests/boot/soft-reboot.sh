@@ -27,7 +27,7 @@ check() { # WORDS SKIPPED
         try "$1the run phase has said so" test -e /run/nodestrap/mounts-ready -a -e /run/nodestrap/kubelet-may-start
         try "$1no ordering cycle was broken" no_cycle
         try "$1the state that kubelet would end at is gone" test ! -e $STATE
-        try "$1init has said so" is "$(journalctl -b -o cat -u nodestrap-run | grep -c "removed $STATE of an earlier boot: it is of another policy")" "$2"
+        try "$1init has said so" is "$(journalctl -b -o cat -u nodestrap-run | grep -c "removed $STATE of an earlier boot: it has another policy")" "$2"
 }
 
 if [ ! -e out/first ]; then

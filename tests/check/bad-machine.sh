@@ -20,7 +20,7 @@ withheld() {
 if [ -n "${OWN_MOUNTS-}" ]; then
         mount --bind "$root/etc" "$root/etc" && mount -o remount,bind,ro "$root/etc"
         init --config-cache "$cache"
-        withheld 'a read-only /etc' $step 'cannot be written: Read-only file system; findmnt shows how it is mounted, dmesg if errors made it so'
+        withheld 'a read-only /etc' $step 'cannot be written: Read-only file system; findmnt shows how it is mounted, dmesg whether errors caused that'
         umount "$root/etc"
         mv "$root/etc" "$root/etc.real" && mkdir "$root/etc"
         mount -t tmpfs -o size=96k none "$root/etc" && cp -a "$root/etc.real/." "$root/etc" && cat /dev/zero >"$root/etc/filler" 2>/dev/null

@@ -58,8 +58,8 @@ node training
 ok "a file that no plan writes any more is to go" eval 'plan --output json; same "remove: /etc/nodestrap/environment/default" "$(of "[l[\"state\"] + \": \" + l[\"why\"] for i, l in live.items() if i.startswith(\"prune-files\")][0].split(\", \")[0]")"'
 init
 rm -r "$root/run/nodestrap"; printf '{"policyName":"static","defaultCpuSet":"0-1","checksum":1636926438}' >"$root/var/lib/kubelet/cpu_manager_state"
-ok "so is a state of kubelet that contradicts the plan" eval 'plan --output json; same "remove: cpu_manager_state: it is of another policy" "$(of "live[\"forget-state:/var/lib/kubelet\"][\"state\"] + \": \" + live[\"forget-state:/var/lib/kubelet\"][\"why\"]")"'
-ok "in words" eval 'plan; tr -s " \n" " " <"$tmp/out" | grep -F "forget-state /var/lib/kubelet [remove: cpu_manager_state: it is of another policy]"'
+ok "so is a state of kubelet that contradicts the plan" eval 'plan --output json; same "remove: cpu_manager_state: it has another policy" "$(of "live[\"forget-state:/var/lib/kubelet\"][\"state\"] + \": \" + live[\"forget-state:/var/lib/kubelet\"][\"why\"]")"'
+ok "in words" eval 'plan; tr -s " \n" " " <"$tmp/out" | grep -F "forget-state /var/lib/kubelet [remove: cpu_manager_state: it has another policy]"'
 ok "init takes it away" eval 'init && [ ! -e "$root/var/lib/kubelet/cpu_manager_state" ]'
 
 # ---- line by line ----

@@ -46,20 +46,20 @@ kube --node "$node"
 look 30
 ok 'no Node: kubelet may register' eval 'ends 0 && says "^ok" && says "\"exists\": false" && requests 1'
 has "{\"providerID\": \"$here_id\"}"; look 30
-ok 'a Node without the taint: it stays down' eval 'ends 60 && requests 1 && says "^ENOTREGISTERED: Node $node of cluster training exists without the taint nodestrap/unhealthy, and no node may taint itself: kubelet stays down; "'
-ok 'and how it gets one' eval 'says "kubectl taint node $node nodestrap/unhealthy=EFABRIC:NoSchedule, or kubectl delete node $node, then nodestrap init"'
+ok 'a Node without the taint: it stays down' eval 'ends 60 && requests 1 && says "^ENOTREGISTERED: Node $node of cluster training exists without the taint nodestrap/unhealthy, and a node may not taint itself: kubelet stays down\. "'
+ok 'and how it gets one' eval 'says "kubectl taint node $node nodestrap/unhealthy=EFABRIC:NoSchedule or kubectl delete node $node, then nodestrap init"'
 touch "$d/run/nodestrap/kubelet-may-start"; look 30
-ok 'one that was let run already is left as it is' eval 'says "an earlier run of this boot has let run, is left as it is"'
+ok 'one that was let run already is left as it is' eval 'says "kubelet, started by an earlier run of this boot, keeps running"'
 rm "$d/run/nodestrap/kubelet-may-start"
 has '{"taints": [{"key": "nodestrap/unhealthy", "value": "EFABRIC", "effect": "PreferNoSchedule"}, {"key": "nodestrap/unhealthy2", "effect": "NoSchedule"}]}'; look 30
 ok 'a taint that keeps nobody away is none' eval 'ends 60 && says "exists without the taint"'
 has '{"taints": [{"key": "a", "effect": "NoExecute"}, {"key": "nodestrap/unhealthy", "value": "EFABRIC", "effect": "NoSchedule"}]}'; look 30
 ok 'a Node with the taint: kubelet may join again' eval 'ends 0 && says "\"taint\": \"EFABRIC\"" && ! says ^warning >/dev/null'
 has '{"taints": [{"key": "nodestrap/unhealthy", "value": "EDRIVER", "effect": "NoExecute"}]}'; look 30
-ok 'also with what was wrong before, which is told' eval 'ends 0 && says "^warning node-taint-older: Node $node has nodestrap/unhealthy=EDRIVER from before"'
+ok 'also with what was wrong before, which is told' eval 'ends 0 && says "^warning node-taint-older: Node $node keeps its earlier nodestrap/unhealthy=EDRIVER"'
 kube --node "$node"
 has '{"providerID": "aws:///us-west-2a/i-0fedcba9876543210", "taints": [{"key": "nodestrap/unhealthy", "value": "EFABRIC", "effect": "NoSchedule"}]}'; look 6
-ok 'that of another instance: kubelet stays down, whatever its taints' eval 'ends 60 && says "another instance.s \(aws:///us-west-2a/i-0fedcba9876543210, and this is $instance\).*: kubelet stays down; .*kubectl delete node $node; then"'
+ok 'that of another instance: kubelet stays down, whatever its taints' eval 'ends 60 && says "another instance \(aws:///us-west-2a/i-0fedcba9876543210, not $instance\).*: kubelet stays down\. .*kubectl delete node $node; then"'
 ok 'after it was asked for again' eval '[ "$(wc -l <"$d/log")" -gt 1 ]'
 look 60 & waits=$!
 tail -n +1 -f --pid=$waits "$d/log" | grep -qm 1 'GET.*200'     # it was seen once more
@@ -70,7 +70,7 @@ has '{"providerID": "kind://docker/training/x"}'; look 30
 ok 'an id in another form tells of no other instance' eval 'ends 60 && says "exists without the taint"'
 
 # ---- no answer, or not in time ----
-unknown() { ends 60 && says "^$1: .*; so nobody knows whether Node $node exists, over which kubelet would join without the taint nodestrap/unhealthy: kubelet stays down; nodestrap init, or a reboot, asks again"; }
+unknown() { ends 60 && says "^$1: .*; kubelet might join an existing Node $node without the taint nodestrap/unhealthy: kubelet stays down; nodestrap init or a reboot asks again"; }
 kube --node "$node"; kill "${pids[-1]}"; wait "${pids[-1]}" 2>/dev/null; look 3
 ok 'a server that is away' eval 'unknown EAPIROUTE && says "refuses the connection"'
 kube --node "$node" --fault 'status=503*2' --fault 'reset*1'; look 30
@@ -84,6 +84,6 @@ ok 'what is no API server' eval 'unknown "E[A-Z]+"'
 kube --node "$node" --fault status=404; look 3
 ok 'a 404 of somebody else is no answer' eval 'unknown EAPIERROR'
 kube --node "$node"; rm "$d/var/lib/kubelet/kubeconfig"; look 3
-ok 'no kubeconfig' eval 'ends 60 && says "^ENOKUBECONFIG: .*so nobody can be asked for this machine.s Node: kubelet stays down" && ! [ -s "$d/log" ]'
+ok 'no kubeconfig' eval 'ends 60 && says "^ENOKUBECONFIG: .*so the Node of this machine cannot be looked up: kubelet stays down" && ! [ -s "$d/log" ]'
 ok 'nothing secret is told' eval '! grep -r notavaluethat "$tmp"/*/out "$tmp"/*/err'
 done_testing

@@ -220,7 +220,7 @@ guest() {
         p=$(pid stops)
         try "stop-unit where nothing moves" 0 '^unchanged stop-unit:stops.service' <<<"stop-unit stops.service state=keep deadline=60s"
         holds "leaves it running" same "$p" "$(pid stops)"
-        try "stop-unit where nobody knows" 30 '^failed stop-unit:stops.service: the disks were not looked at' <<<"stop-unit stops.service deadline=60s"
+        try "stop-unit where nobody knows" 30 '^failed stop-unit:stops.service: the disks were not read' <<<"stop-unit stops.service deadline=60s"
         holds "too" same "$p" "$(pid stops)"
         try "stop-unit" 0 '^done stop-unit:stops.service' <<<"stop-unit stops.service state=make deadline=60s"
         holds "stops it, and its process has ended by then" ended "$p"
@@ -267,9 +267,9 @@ guest() {
         ours $FM Type=forking "ExecStart=/bin/sh -c \"echo 'warning Nothing to do [NV_WARN_NOTHING_TO_DO]'; exit 0\""; systemctl daemon-reload
         try "fabric manager that finds nothing to do" 33 "$FM.service did not stay up: it found no NVSwitch: .*journalctl -u $FM.service and /var/log/fabricmanager.log$" '^warning Nothing to do' <<<"start-unit $FM.service deadline=60s"
         ours $FM Type=oneshot ExecCondition=/bin/false "ExecStart=/bin/true"; systemctl daemon-reload
-        try "one that is skipped by its ExecCondition=" 33 'its ExecCondition= /bin/false \(status 1\) said no, so systemd did not start it' <<<"$q"
+        try "one that is skipped by its ExecCondition=" 33 'its ExecCondition= /bin/false \(status 1\) failed, so systemd did not start it' <<<"$q"
         printf '[Unit]\nConditionPathExists=|!/usr\nConditionPathExists=|/etc\n' >>$L/$FM.service; systemctl daemon-reload
-        try "and not by the condition of two that need not hold" 33 'its ExecCondition= /bin/false \(status 1\) said no, so systemd did not start it' <<<"$q"
+        try "and not by the condition of two that need not hold" 33 'its ExecCondition= /bin/false \(status 1\) failed, so systemd did not start it' <<<"$q"
         ours $FM Type=oneshot "ExecStart=/bin/true"; printf '[Unit]\nConditionPathExists=!/usr\nConditionPathExists=/etc\n' >>$L/$FM.service; systemctl daemon-reload
         try "one that is skipped by a condition names it" 33 'did not stay up: ConditionPathExists=!/usr is not met, so systemd did not start it' <<<"$q"
         holds "and was not tried again" bash -c '! grep -q "start 1 failed" <<<"$1"' _ "$out"

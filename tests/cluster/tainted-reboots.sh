@@ -46,12 +46,12 @@ second() {
         local advice
         try "the next boot is no better: it fails" no runs_over
         try "with the code of what is wrong" is "$(status verdict code exit)" "failed ESYSCTL 40"
-        try "and says of the Node as well" grep -F "Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and no node may taint itself: kubelet stays down; " <<<"$(status text)"
-        try "which the cluster hears" hears NodestrapFailed "; and the node cannot join with a taint: Node $NODE .*: kubelet stays down; kubectl taint node $NODE nodestrap/unhealthy=ESYSCTL:NoSchedule, or kubectl delete node $NODE, .*; kubelet was not started"
+        try "and says of the Node as well" grep -F "Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and a node may not taint itself: kubelet stays down. " <<<"$(status text)"
+        try "which the cluster hears" hears NodestrapFailed "; and the node cannot join with a taint: Node $NODE .*: kubelet stays down. Run kubectl taint node $NODE nodestrap/unhealthy=ESYSCTL:NoSchedule or kubectl delete node $NODE, .*; kubelet was not started"
         try "kubelet does" is "$(property kubelet ActiveState) $(property kubelet ExecMainStartTimestampMonotonic)" "inactive 0"
         try "also where systemd is asked for it" no sh -c 'systemctl start kubelet; systemctl is-active kubelet'
         try "its Node is not Ready" host kubectl wait --for=condition=Ready=Unknown --timeout=180s "node/$NODE"
-        advice=$(status text | grep -o 'kubectl taint node [^,]*')
+        advice=$(status text | grep -o 'kubectl taint node [^,]*:NoSchedule')
         # shellcheck disable=SC2086 # words
         try "what the verdict says can be done" host $advice
         try "then a run by hand is not a failure" runs_over

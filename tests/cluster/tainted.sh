@@ -20,7 +20,7 @@ registers() {
         printf '{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "%s", "labels": {"nodestrap/unhealthy": "EFABRIC"}}, "spec": {"providerID": "aws:///us-west-2a/%s", "taints": [%s]}}' $NODE "$1" "${2-}" | as_node create -f -
 }
 taint='{"key": "nodestrap/unhealthy", "value": "EFABRIC", "effect": "NoSchedule"}'
-exists="^ENOTREGISTERED: Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and no node may taint itself: kubelet stays down; kubectl taint node"
+exists="^ENOTREGISTERED: Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and a node may not taint itself: kubelet stays down\. Run kubectl taint node"
 machine root
 
 look 30
@@ -36,7 +36,7 @@ try "an admin may: kubectl taint" kubectl taint node $NODE nodestrap/unhealthy-
 look 30
 try "a boot that is still unwell stays out then" holds "$exists"
 try "which the node cannot change" forbidden taint node $NODE nodestrap/unhealthy=EFABRIC:NoSchedule
-advice=$(grep -o 'kubectl taint node [^,]*' look.out)
+advice=$(grep -o 'kubectl taint node [^,]*:NoSchedule' look.out)
 try "what an admin is told to do works" $advice
 look 30
 try "and lets it join" goes_on '"taint": "EFABRIC"'
@@ -51,7 +51,7 @@ kubectl delete node $NODE >/dev/null
 # ---- of another instance ----
 try "an instance that had the name before" registers i-00000000000000001 "$taint"
 look 30
-try "its Node is not joined, tainted or not" holds "^ENOTREGISTERED: Node $NODE of cluster training is another instance's \(aws:///us-west-2a/i-00000000000000001, and this is $INSTANCE\)"
+try "its Node is not joined, tainted or not" holds "^ENOTREGISTERED: Node $NODE of cluster training belongs to another instance \(aws:///us-west-2a/i-00000000000000001, not $INSTANCE\)"
 patched() { ! kubectl patch node $NODE -p "{\"spec\": {\"providerID\": \"aws:///us-west-2a/$INSTANCE\"}}" 2>said && grep -i 'providerID' said; }
 try "and is that one's for good" patched
 tokens() { grep -c GetCallerIdentity "$CLUSTER/log/aws.requests"; }
@@ -62,7 +62,7 @@ kubectl delete node $NODE >/dev/null; wait $!
 try "until the cluster has seen that it is gone" goes_on '"exists": false'
 
 # ---- no answer ----
-unknown() { holds "^$1: .*; so nobody knows whether Node $NODE exists, over which kubelet would join without the taint nodestrap/unhealthy: kubelet stays down; nodestrap init, or a reboot, asks again"; }
+unknown() { holds "^$1: .*; kubelet might join an existing Node $NODE without the taint nodestrap/unhealthy: kubelet stays down; nodestrap init or a reboot asks again"; }
 api_stop
 look 30
 try "without an API server kubelet stays down" unknown EAPIROUTE

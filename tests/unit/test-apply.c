@@ -672,7 +672,7 @@ static void is_given_up(Box *b, const char *path) {
         ASSERT_TRUE(now_usec() - begin < 60 * USEC_PER_SEC);
         ASSERT_EQ(b->results.threads_left, 1);
         ASSERT_STREQ(outcome(b, 0), "failed");
-        ASSERT_CONTAINS(b->results.items[0].text, "not done after 2 s; looking for what an earlier run has left beside it; dmesg");
+        ASSERT_CONTAINS(b->results.items[0].text, "not done after 2 s; looking for files of an earlier run beside it; dmesg");
         ASSERT_EQ(b->results.items[0].cause, CAUSE_STALLED);
         ASSERT_TRUE(b->results.items[0].end_usec - b->results.items[0].begin_usec >= 2 * USEC_PER_SEC);
         ASSERT_STREQ(diag_first_error(&b->diag)->path, b->plan.actions[0].id);
@@ -817,7 +817,7 @@ TEST(what_comes_back_from_a_disk_removes_nothing_more) {
         b.plan.actions[0].deadline_usec = 2 * USEC_PER_SEC;
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_STREQ(outcome(&b, 1), "failed");
-        ASSERT_CONTAINS(b.results.items[1].text, "not done after 2 s; removing what is no longer asked for; dmesg");
+        ASSERT_CONTAINS(b.results.items[1].text, "not done after 2 s; removing a file that is no longer configured; dmesg");
         answer_hung(fd);                /* nothing is there: it goes on */
         umount_hung(&b, "/hung", fd);
         assert_file(&b, "/etc/victim", "v");
@@ -853,7 +853,7 @@ TEST(a_signal_is_heard_while_files_wait_for_a_disk) {
         (void)sigtimedwait(&set, NULL, &(struct timespec){});   /* it came too late */
         ASSERT_EQ(sigprocmask(SIG_SETMASK, &old, NULL), 0);
         ASSERT_TRUE(r < 0);
-        ASSERT_CONTAINS(b.results.items[0].text, "stopped by SIGTERM; looking for what an earlier run has left beside it");
+        ASSERT_CONTAINS(b.results.items[0].text, "stopped by SIGTERM; looking for files of an earlier run beside it");
         ASSERT_EQ(b.results.items[0].cause, CAUSE_INTERRUPTED);
         ASSERT_EQ(b.results.threads_left, 1);
 }

@@ -184,12 +184,12 @@ TEST(what_it_lacks_is_a_failure) {
         GPUS(m, "gpus 2\n");
         put(&m, CDI, "old");
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("\"1\"", NODE("/dev/nvidia1")) COMMON(NODE("/dev/nvidiactl") NODE("/dev/nvidia-uvm-tools")));
-        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "what nvidia-ctk wrote lacks /dev/nvidia-uvm; it said \"Could not locate /dev/nvidia-uvm: pattern /dev/nvidia-uvm not found\". Containers");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "the output of nvidia-ctk lacks /dev/nvidia-uvm; it said \"Could not locate /dev/nvidia-uvm: pattern /dev/nvidia-uvm not found\". Containers");
         /* only said in passing, which is not a reason */
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("\"1\"", "") COMMON(CONTROL));
-        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "what nvidia-ctk wrote lacks /dev/nvidia1 in device 1. Containers");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "the output of nvidia-ctk lacks /dev/nvidia1 in device 1. Containers");
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) COMMON(CONTROL));
-        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "what nvidia-ctk wrote lacks device 1. Containers would find no GPU, so /var/run/cdi/nvidia.yaml stays as it was");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "the output of nvidia-ctk lacks device 1. Containers would find no GPU, so /var/run/cdi/nvidia.yaml stays as it was");
         put(&m, "/dev/nvidia-modeset", "");
         writes(&m, HEAD "devices: []\n" COMMON(CONTROL));
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "lacks /dev/nvidia-modeset, device 0 and device 1. ");
@@ -232,7 +232,7 @@ TEST(mig_devices_as_the_library_lists_them) {
         machine_says(&m, "gpus 2\nerror nvmlDeviceGetUUID 13\n");        /* an old library */
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "lacks device 0:0 and device 1. ");
         machine_says(&m, "gpus 2\nerror nvmlDeviceGetMaxMigDeviceCount 999\n");
-        ASSERT_FAILS(cdi_work(&m.work), CAUSE_NVML, "the MIG devices are not listed: Unknown Error (999)");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_NVML, "the MIG devices cannot be listed: Unknown Error (999)");
         machine_says(&m, "gpus 2\nerror nvmlInit 18\n");
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver/library version mismatch (18)");
 }
@@ -245,9 +245,9 @@ TEST(a_generator_that_fails_leaves_the_file_alone) {
         program(&m, ": >\"$file\"");
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "cannot be used: No data available");
         program(&m, "exit 0");
-        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-ctk ended well, but what it was to write to /run/nodestrap/nvidia-cdi.yaml cannot be used");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "/run/nodestrap/nvidia-cdi.yaml, written by nvidia-ctk, cannot be used");
         program(&m, "echo '[' >\"$file\"");
-        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-cdi.yaml cannot be used: ");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-cdi.yaml, written by nvidia-ctk, cannot be used: ");
         program(&m, "echo '# nothing' >\"$file\"");
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-cdi.yaml cannot be used: it is not one document");
         program(&m, "echo 'kind: nvidia.com/gpu' >\"$file\"");
@@ -263,7 +263,7 @@ TEST(no_generator) {
         works(&m, 0);
         ASSERT_EQ(m.work.warnings.n, 1);
         ASSERT_STREQ(m.work.warnings.items[0].code, "cdi");
-        ASSERT_CONTAINS(m.work.warnings.items[0].text, "nvidia-ctk is not there (package nvidia-container-toolkit); containers get GPUs only through the legacy nvidia runtime");
+        ASSERT_CONTAINS(m.work.warnings.items[0].text, "nvidia-ctk is missing (package nvidia-container-toolkit); containers get GPUs only through the legacy nvidia runtime");
         ASSERT_TRUE(root_exists(m.root, CDI) == 0);
 }
 

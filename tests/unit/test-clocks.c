@@ -84,7 +84,7 @@ TEST(refusal_is_a_warning) {
         m.action.lenient = true;
         ASSERT_EQ(clocks_work(&m.work), 1);
         ASSERT_EQ(m.work.warnings.n, 1);
-        ASSERT_STREQ(m.work.warnings.items[0].text, "GPU 1 (0000:20:00.0): application clocks cannot be set: Insufficient Permissions (4); it runs with what it has");
+        ASSERT_STREQ(m.work.warnings.items[0].text, "GPU 1 (0000:20:00.0): application clocks cannot be set: Insufficient Permissions (4); the GPU keeps its setting");
 }
 
 TEST(no_driver_is_a_failure) {

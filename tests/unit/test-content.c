@@ -173,7 +173,7 @@ TEST(few_reads) {
 TEST(marked) {
         IMAGE(i, 1024 * MIB);
         ASSERT_OK(disk_mark(i.fd, false));
-        image_is(&i, CONTENT_REMAINS, NULL, "what nodestrap was making when it was cut off");
+        image_is(&i, CONTENT_REMAINS, NULL, "an unfinished nodestrap file system or array");
         ASSERT_TRUE(content_unfinished(&i.content));
         image_write(&i, 4711, "half of a file system", 21);
         image_probe(&i);
@@ -245,13 +245,13 @@ TEST(marks_survive_mkfs) {
 
 TEST(no_size) {
         IMAGE(i, 0);
-        image_is(&i, CONTENT_UNREADABLE, NULL, "what cannot be read (its size is 0)");
+        image_is(&i, CONTENT_UNREADABLE, NULL, "unreadable content (its size is 0)");
 }
 
 TEST(never_looked) {
         Content c = {};
         _free_ char *text = content_describe(&c);
-        ASSERT_STREQ(text, "what nobody looked at");
+        ASSERT_STREQ(text, "unknown content");
 }
 
 /* Files of sysfs that claim 4096 bytes: one gives fewer, in which libblkid finds nothing, the other an error. */
@@ -281,7 +281,7 @@ TEST(no_device) {
         ASSERT_OK(root_make_dirs(i.root, "/folder", 0700));
         ASSERT_OK(content_probe(i.root, "/folder", &i.content, &i.diag));
         ASSERT_EQ(i.content.kind, CONTENT_UNREADABLE);
-        ASSERT_STREQ(i.content.error, "it is no block device");
+        ASSERT_STREQ(i.content.error, "it is not a block device");
 }
 
 TEST(pipe_does_not_hang) {
@@ -289,7 +289,7 @@ TEST(pipe_does_not_hang) {
         _free_ char *path = xasprintf("%s/pipe", i.dir);
         ASSERT_EQ(mkfifo(path, 0600), 0);
         ASSERT_OK(content_probe(i.root, "/pipe", &i.content, &i.diag));
-        ASSERT_STREQ(i.content.error, "it is no block device");
+        ASSERT_STREQ(i.content.error, "it is not a block device");
 }
 
 TEST(link_in_a_circle) {

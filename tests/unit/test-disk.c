@@ -81,7 +81,7 @@ TEST(it_is_that_disk) {
         ASSERT_FAILS(disk_same(&b.work, "nvme1n1", "AWS2"), CAUSE_DISKS, "nvme1n1 is the disk AWS1 now, and was AWS2 when the plan was made; nothing was written");
         ASSERT_FAILS(disk_same(&b.work, "nvme9n1", "AWS9"), CAUSE_DISKS, "the disk nvme9n1 (AWS9) is gone");
         put(&b, "/sys/block/nvme1n1/device/model", "Amazon Elastic Block Store              \n");
-        ASSERT_FAILS(disk_same(&b.work, "nvme1n1", "AWS1"), CAUSE_DISK_USED, "nvme1n1 (AWS1) is no instance store but \"Amazon Elastic Block Store\"");
+        ASSERT_FAILS(disk_same(&b.work, "nvme1n1", "AWS1"), CAUSE_DISK_USED, "nvme1n1 (AWS1) is not an instance store but \"Amazon Elastic Block Store\"");
 }
 
 TEST(it_is_free_or_held_by_whom_we_know) {
@@ -103,7 +103,7 @@ TEST(it_has_no_partition_and_can_be_written) {
         directory(&b, "/sys/block/nvme1n1/nvme1n1p1");
         ASSERT_FAILS(disk_still(&b.work, "nvme1n1", "AWS1", "md127"), CAUSE_DISK_USED, "nvme1n1 (AWS1) has a partition, nvme1n1p1; nothing was written");
         put(&b, "/sys/block/nvme2n1/ro", "1\n");
-        ASSERT_FAILS(disk_still(&b.work, "nvme2n1", "AWS2", "md127"), CAUSE_DISK_ERROR, "nvme2n1 (AWS2) cannot be written: the kernel has it as read-only");
+        ASSERT_FAILS(disk_still(&b.work, "nvme2n1", "AWS2", "md127"), CAUSE_DISK_ERROR, "nvme2n1 (AWS2) cannot be written: the kernel made it read-only");
 }
 
 TEST(what_holds_it_is_an_array_or_somebody_elses) {
@@ -145,7 +145,7 @@ TEST(the_array_runs_on_exactly_the_disks_of_the_step) {
         strv_free(TAKE_PTR(b.action.storage.disks));
         strv_free(TAKE_PTR(b.action.storage.serials));
         disk(&b, "nvme3n1", "AWS3");
-        ASSERT_FAILS(step_device(&b.work, &device), CAUSE_ARRAY, "there is no array of nvme3n1 (AWS3)");
+        ASSERT_FAILS(step_device(&b.work, &device), CAUSE_ARRAY, "no array holds nvme3n1 (AWS3)");
         strv_free(TAKE_PTR(b.action.storage.disks));
         ASSERT_FAILS(step_device(&b.work, &device), CAUSE_INTERNAL, "names no disk");
         ASSERT_TRUE(!device);
@@ -159,9 +159,9 @@ TEST(what_lies_on_it_is_read_or_why_not_is_said) {
         put(&b, "/dev/nvme2n1", "");
         ASSERT_FAILS(device_content(&b.work, "nvme2n1", &c), CAUSE_DISK_ERROR, "nvme2n1 (AWS2) cannot be read: ");
         ASSERT_OK(root_remove(b.root, "/dev/nvme2n1"));
-        ASSERT_FAILS(device_content(&b.work, "nvme2n1", &c), CAUSE_DISK_ERROR, "what lies on nvme2n1 (AWS2) cannot be known: No such file");
+        ASSERT_FAILS(device_content(&b.work, "nvme2n1", &c), CAUSE_DISK_ERROR, "the content of nvme2n1 (AWS2) cannot be read: No such file");
         (void)device_refuse(&b.work, "nvme1n1", &c);
-        ASSERT_STREQ(b.work.text, "nvme1n1 (AWS1) carries nothing, which the plan did not expect there; nothing was written; run nodestrap init again, it plans anew");
+        ASSERT_STREQ(b.work.text, "nvme1n1 (AWS1) carries nothing, which the plan does not expect; nothing was written; run nodestrap init again for a new plan");
 }
 
 TEST(a_locked_device_is_nobody_elses_and_can_be_written) {

@@ -65,7 +65,7 @@ TEST(its_parameters) {
                 { "ImexChannelCount=204",          "loaded with ImexChannelCount=2048 (204 is asked for);" },
                 { "CoherentGPUMemoryMode=numa",    "loaded with CoherentGPUMemoryMode=driver (numa is asked for);" },
                 { "RegistryDwords=x",              "loaded with RegistryDwords=\"\" (x is asked for);" },
-                { "ImexChannel=1",                 "does not know the parameter ImexChannel, so it cannot do what" },
+                { "ImexChannel=1",                 "does not know the parameter ImexChannel of " },
         };
         for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
                 char *list[] = { (char *)words[i].word, NULL };
@@ -89,7 +89,7 @@ TEST(a_parameter_that_nobody_asked_for) {
         char *words[] = { (char *)"CoherentGPUMemoryMode=driver?", (char *)"ImexChannel=2048?", (char *)"RegistryDwords=?", NULL };
         b.action.device.parameters = words;
         assert_works(&b, driver_work, 0);
-        assert_warns(&b, "driver-parameter", "does not know the parameter ImexChannel and does as it does without");
+        assert_warns(&b, "driver-parameter", "does not know the parameter ImexChannel and uses its default");
         words[0] = (char *)"CoherentGPUMemoryMode=numa?";
         assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "loaded with CoherentGPUMemoryMode=driver (numa is asked for);");
 }
@@ -123,7 +123,7 @@ TEST(a_program_that_names_no_version) {
         VERSIONS(b);
         box_program(&b, "nvidia-imex", "echo 'IMEX of x86_64, 3.'");
         assert_works(&b, versions_work, 0);
-        assert_warns(&b, "version-unknown", "nvidia-imex --version names no version");
+        assert_warns(&b, "version-unknown", "nvidia-imex --version prints no version");
 }
 
 TEST(a_program_that_fails_over_the_question) {
@@ -140,9 +140,9 @@ TEST(the_subnet_manager_has_to_be_there) {
         VERSIONS(b);
         char *words[] = { (char *)"nv-fabricmanager", (char *)"nvlsm", NULL };
         b.action.words = words;
-        assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "/opt/nvidia/nvlsm/sbin/nvlsm and ibstat are not there");
+        assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "/opt/nvidia/nvlsm/sbin/nvlsm and ibstat are missing");
         ASSERT_OK(root_replace_volatile(b.root, "/opt/nvidia/nvlsm/sbin/nvlsm", "", 0, 0755));
-        assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "ibstat is not there");
+        assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "ibstat is missing");
         ASSERT_OK(root_replace_volatile(b.root, "/usr/sbin/ibstat", "", 0, 0755));
         assert_works(&b, versions_work, 0);
 }

@@ -78,7 +78,7 @@ TEST(tray_needs_a_uuid) {
         GATE(m, TRAY, 4, "model gb200\ngpus 4\n");
         late(&m);
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 0 of 4 (0000:10:00.0) still Completed, but without a cluster UUID after ");
-        ASSERT_CONTAINS(m.work.text, "nothing on this host can bring it about: look at the rack's NMX controller");
+        ASSERT_CONTAINS(m.work.text, "this host cannot correct that. Look at the NMX controller of the rack");
         machine_says(&m, "model gb200\ngpus 4\nfabric all in-progress\nhealth all 0x400\n");
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "still In Progress, configuration: no partition after ");
 }
@@ -117,7 +117,7 @@ TEST(gate_warns_only) {
 
 TEST(errors_that_stay_are_told_at_once) {
         GATE(m, NVSWITCH, 8, "gpus 8\nerror nvmlInit 18\n");
-        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver/library version mismatch (18); the driver that is loaded and its library");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver/library version mismatch (18); the loaded driver and its library");
         machine_says(&m, "gpus 8\nerror nvmlDeviceGetGpuFabricInfoV 15 6\n");
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "asking GPU 6 (0000:70:00.0) for its fabric state: GPU is lost (15); dmesg");
         machine_says(&m, "gpus 8\nerror nvmlDeviceGetGpuFabricInfoV 13\nerror nvmlDeviceGetGpuFabricInfo 13\n");
@@ -176,7 +176,7 @@ static bool hangs(const Hang *h, uint64_t seconds) {
         ASSERT_TRUE(apply_plan(host, &plan, &results, &diag) < 0);
         const Diagnostic *first = diag_first_error(&diag);
         ASSERT_TRUE(first);
-        _free_ char *at = xasprintf("not done after %u s; NVML was asked for the fabric state of GPU %d (0000:%d0:00.0), and did not answer",
+        _free_ char *at = xasprintf("not done after %u s; NVML did not answer when asked for the fabric state of GPU %d (0000:%d0:00.0)",
                                     (unsigned)seconds, h->gpu, h->gpu + 1),
                     *text = xasprintf("%s%s", at, h->also);
         bool there = startswith(first->text, at);

@@ -339,7 +339,7 @@ TEST(no_answer_is_no_finding) {
 
 TEST(one_that_never_answers) {
         CHECK(m, HEALTH_WARN, "ecc 0 1\nhang nvmlDeviceGetNvLinkState 1\n");
-        assert_only_warns(&m, ACTION_CHECK_HEALTH, "health", "NVML was asked for the state of the NVLinks of GPU 1 (0000:20:00.0), and did not answer; "
+        assert_only_warns(&m, ACTION_CHECK_HEALTH, "health", "NVML did not answer when asked for the state of the NVLinks of GPU 1 (0000:20:00.0); "
                           "also: GPU 0 (0000:10:00.0): 1 uncorrectable memory error");
         const json_t *findings = json_object_get(m.work.found, "findings");
         ASSERT_TRUE(json_is_false(json_object_get(m.work.found, "complete")));

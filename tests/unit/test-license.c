@@ -34,8 +34,8 @@ TEST(a_licence_that_is_there) {
 TEST(one_that_never_comes) {
         PARTS(m, true);
         ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE,
-                     "GPU 0 (0000:31:00.0) is a part of a GPU and has no licence for NVIDIA Workstation; it works for some time");
-        ASSERT_CONTAINS(m.work.text, "nvidia-gridd gets it, and does not run: journalctl");
+                     "GPU 0 (0000:31:00.0) is a part of a GPU and has no licence for NVIDIA Workstation; after some time");
+        ASSERT_CONTAINS(m.work.text, "nvidia-gridd gets it, but does not run: journalctl");
         put(&m, "/run/nvidia-gridd/pid", 0644);
         m.work.deadline_usec = now_usec();
         ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "nvidia-gridd gets it: journalctl");
@@ -48,12 +48,12 @@ TEST(one_that_never_comes) {
 TEST(what_no_waiting_helps) {
         PARTS(m, false);
         m.work.deadline_usec = now_usec() + 600 * USEC_PER_SEC;       /* the alarm is earlier */
-        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "this image has no nvidia-gridd");
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "this image lacks nvidia-gridd");
         put(&m, "/usr/bin/nvidia-gridd", 0755);
         machine_says(&m, SCRIPT);
-        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "the driver that runs it knows of no licences");
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "its driver does not support licences");
         machine_says(&m, SCRIPT "error nvmlDeviceGetGridLicensableFeatures 3 1\nlicense Workstation /dev/null\n");
-        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "the licence of GPU 1 (0000:32:00.0) cannot be asked for: Not Supported (3)");
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "the licence of GPU 1 (0000:32:00.0) cannot be read: Not Supported (3)");
 }
 
 TEST(an_error_that_passes) {
@@ -63,7 +63,7 @@ TEST(an_error_that_passes) {
         ASSERT_TRUE(license_work(&m.work) > 0);
         m.work.deadline_usec = now_usec();
         machine_says(&m, SCRIPT "error nvmlDeviceGetGridLicensableFeatures 999 1\nlicense Workstation /dev/null\n");
-        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "cannot be asked for: Unknown Error (999)");
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "cannot be read: Unknown Error (999)");
 }
 
 TEST(a_driver_that_does_not_answer) {

@@ -17,7 +17,7 @@ TEST(the_first_shortfall_is_the_cause_and_the_others_follow) {
         BOX(b);
         Shortfall shortfalls[] = { { CAUSE_GPU_MISSING, (char *)"7 of 8 GPUs are there" }, { CAUSE_NUMA, (char *)"1 of 2 NUMA nodes is there" } };
         b.action = (Action){ .census = { .missing = shortfalls, .n = 2 } };
-        assert_fails(&b, machine_work, CAUSE_GPU_MISSING, "7 of 8 GPUs are there (and 1 more: nodestrap status --long has them)\n1 of 2 NUMA nodes is there");
+        assert_fails(&b, machine_work, CAUSE_GPU_MISSING, "7 of 8 GPUs are there (and 1 more: nodestrap status --long)\n1 of 2 NUMA nodes is there");
         b.action.census.n = 1;
         assert_fails(&b, machine_work, CAUSE_GPU_MISSING, "7 of 8 GPUs are there");
         ASSERT_TRUE(!strchr(b.work.text, '('));
@@ -45,7 +45,7 @@ TEST(every_efa_device_has_its_driver) {
 
 TEST(an_efa_device_without_a_driver) {
         EFA(b, 0);
-        assert_fails(&b, efa_work, CAUSE_EFA, "1 of 2 EFA devices have the driver efa; not so: 0000:10:1d.0 (no driver)");
+        assert_fails(&b, efa_work, CAUSE_EFA, "1 of 2 EFA devices have the driver efa; not bound: 0000:10:1d.0 (no driver)");
         box_link(&b, "/sys/bus/pci/devices/0000:10:1d.0/driver", "../../../bus/pci/drivers/vfio-pci");
         assert_fails(&b, efa_work, CAUSE_EFA, "0000:10:1d.0 (vfio-pci)");
         b.action.lenient = true;
@@ -56,7 +56,7 @@ TEST(an_efa_device_without_a_driver) {
 TEST(fewer_efa_devices_than_asked_for) {
         EFA(b, 4);
         box_link(&b, "/sys/bus/pci/devices/0000:10:1d.0/driver", "../../../bus/pci/drivers/efa");
-        assert_fails(&b, efa_work, CAUSE_EFA, "2 EFA devices are there, 4 are asked for");
+        assert_fails(&b, efa_work, CAUSE_EFA, "2 EFA devices exist, and the configuration wants 4;");
 }
 
 /* ---- await-devices ---- */
@@ -106,7 +106,7 @@ TEST(devices_that_come_while_it_waits) {
 TEST(devices_that_never_come) {
         DEVICES(b, 2);
         b.work.deadline_usec = now_usec() + 50 * USEC_PER_MSEC;
-        assert_fails(&b, devices_work, CAUSE_NVSWITCH, "0 of 2 " UMAD "* are there");
+        assert_fails(&b, devices_work, CAUSE_NVSWITCH, "0 of 2 " UMAD "* exist");
         ASSERT_TRUE(now_usec() >= b.work.deadline_usec - 10 * USEC_PER_MSEC);
 }
 
@@ -115,7 +115,7 @@ TEST(fewer_devices_than_there_should_be) {
         put(&b, UMAD "0", "");
         b.work.deadline_usec = now_usec() + 50 * USEC_PER_MSEC;
         assert_works(&b, devices_work, 0);
-        assert_warns(&b, "devices-missing", "1 of 2 " UMAD "* are there");
+        assert_warns(&b, "devices-missing", "1 of 2 " UMAD "* exist");
         ASSERT_TRUE(now_usec() >= b.work.deadline_usec - 10 * USEC_PER_MSEC);
 }
 
@@ -131,7 +131,7 @@ TEST(neuron_devices_are_all_there_or_it_is_a_failure) {
         ASSERT_OK(root_make_dirs(b.root, "/sys/bus/pci/devices/0000:11:00.0", 0755));
         box_link(&b, "/sys/bus/pci/devices/0000:10:00.0/driver", "../../../bus/pci/drivers/neuron-driver");
         b.work.deadline_usec = now_usec() + 50 * USEC_PER_MSEC;
-        assert_fails(&b, devices_work, CAUSE_NEURON, "1 of 2 " NEURON "* are there; no driver has 0000:11:00.0; ");
+        assert_fails(&b, devices_work, CAUSE_NEURON, "1 of 2 " NEURON "* exist; no driver has 0000:11:00.0; ");
         put(&b, NEURON "12", "");
         assert_works(&b, devices_work, 0);
 }
@@ -182,11 +182,11 @@ TEST(a_module_that_cannot_be_loaded) {
         box_program(&b, "modprobe", "echo 'modprobe: FATAL: Module efa not found' >&2; exit 1");
         assert_fails(&b, module_work, CAUSE_EFA, "the kernel module efa cannot be loaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module efa not found\"");
         b.action.target = (char *)"nvidia";
-        assert_fails(&b, module_work, CAUSE_DRIVER, "Where a pod brings the driver, as NVIDIA's GPU operator does, set spec.accelerator.nvidia.mode: off");
+        assert_fails(&b, module_work, CAUSE_DRIVER, "If a pod brings the driver, like NVIDIA's GPU operator, set spec.accelerator.nvidia.mode: off");
         b.action.target = (char *)"ib_umad";
-        assert_fails(&b, module_work, CAUSE_MODULE, "modinfo tells whether the image has it");
+        assert_fails(&b, module_work, CAUSE_MODULE, "modinfo shows whether the image has it");
         box_program(&b, "modprobe", "exit 0");
-        assert_fails(&b, module_work, CAUSE_MODULE, "modprobe ib_umad ended well, but the kernel does not have it");
+        assert_fails(&b, module_work, CAUSE_MODULE, "modprobe ib_umad succeeded, but the kernel lacks the module");
 }
 
 TEST(no_modprobe) {

@@ -121,8 +121,8 @@ TEST(profiles_that_do_not_fit_or_are_not_there) {
         want(&m, 0, "7g.80gb");
         want(&m, 1, "4g.40gb,4g.40gb");
         write_file(m.state, "mig 0 1 1\ninstance 0 1 14 2 2 1\n");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): 4g.40gb, 4g.40gb do not fit together, in whatever order; ");
-        ASSERT_CONTAINS(m.work.text, "; what was there before is there again on every GPU");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): 4g.40gb, 4g.40gb do not fit together in any order; ");
+        ASSERT_CONTAINS(m.work.text, "; every GPU has its earlier MIG state again");
         ASSERT_EQ(instances(&m, "instance 0 "), 1);
         ASSERT_EQ(instances(&m, "instance 0 1 14 2 2 1"), 1);   /* in its old place */
         ASSERT_EQ(instances(&m, "mig 1 0 0"), 1);
@@ -140,7 +140,7 @@ TEST(what_cannot_be_divided) {
         strv_add(&m.action.device.layouts[0].profiles, "1g.10gb");
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 0 (0000:10:00.0) cannot be divided");
         m.action.device.layouts[0].gpu = 4;
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "spec.accelerator.nvidia.mig names GPU 4, and there are 1, from 0 on");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "spec.accelerator.nvidia.mig names GPU 4, but there are only 1, counted from 0");
         machine_says(&m, "gpus 1\nerror nvmlInit 9\n");
         ASSERT_FAILS(partition_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver Not Loaded (9)");
 }
@@ -158,13 +158,13 @@ TEST(a_failure_in_the_middle_changes_nothing) {
         MIG(m, 2, "gpus 2\nerror nvmlDeviceCreateGpuInstance 999 1\n");
         want(&m, 0, "7g.80gb");
         want(&m, 1, "7g.80gb");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): an instance 7g.80gb cannot be made: Unknown Error (999); what was there before");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): an instance 7g.80gb cannot be made: Unknown Error (999); every GPU has its earlier MIG state again");
         ASSERT_EQ(instances(&m, "mig 0 0 0"), 1);
         ASSERT_EQ(instances(&m, "mig 1 0 0"), 1);
         ASSERT_EQ(instances(&m, "instance "), 0);
         machine_says(&m, "gpus 2\nerror nvmlDeviceCreateGpuInstance 999 1\nerror nvmlDeviceCreateGpuInstanceWithPlacement 999 0\n");
         write_file(m.state, "mig 0 1 1\ninstance 0 1 14 2 2 1\n");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "; what was there before could not be put back on GPU 0 (0000:10:00.0)");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "; the earlier MIG state could not be restored on GPU 0 (0000:10:00.0)");
 }
 
 TEST(an_instance_that_a_pod_uses) {
@@ -173,7 +173,7 @@ TEST(an_instance_that_a_pod_uses) {
         want(&m, 1, "7g.80gb");
         write_file(m.state, "mig 0 1 1\ninstance 0 1 14 2 2 1\nmig 1 1 1\ninstance 1 1 14 0 2 1\ninstance 1 2 9 4 4 1\n");
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): the instance 2g.20gb cannot be destroyed: In use by another client (19)");
-        ASSERT_CONTAINS(m.work.text, "; what was there before is there again on every GPU");
+        ASSERT_CONTAINS(m.work.text, "; every GPU has its earlier MIG state again");
         ASSERT_EQ(instances(&m, "instance 0 1 14 2 2 1"), 1);
         ASSERT_EQ(instances(&m, "instance 0 "), 1);
         ASSERT_EQ(instances(&m, "instance 1 1 14 0 2 1"), 1);
@@ -241,17 +241,17 @@ TEST(ampere_reboots_once) {
         program(&m, "systemctl", "");
         boot(&m, "first\n");
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) takes effect after a reboot (the GPUs cannot be reset: nvidia-smi exited "
-                     "with status 3, last said \"not supported here\"); this machine reboots now, once, and goes on then");
+                     "with status 3, last said \"not supported here\"); this machine reboots now, once, and then continues");
         ran(&m, "nvidia-smi --gpu-reset\nsystemctl --no-block reboot\n");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);               /* stays pending */
 
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "which was asked for earlier in this boot");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "which this boot has already requested");
         ran(&m, "nvidia-smi --gpu-reset\n");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
 
         boot(&m, "second\n");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "is still pending after the reboot that was made for it (now: the GPUs cannot be reset: nvidia-smi exited with status 3, last said "
-                     "\"not supported here\"); no second one is made: ");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "is still pending after the reboot for it (now: the GPUs cannot be reset: nvidia-smi exited with status 3, last said "
+                     "\"not supported here\"); nodestrap makes no second one. ");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         ran(&m, "nvidia-smi --gpu-reset\n");
         ASSERT_EQ(root_exists(m.root, LEDGER), 1);
@@ -271,14 +271,14 @@ TEST(a_node_with_pods_is_left_alone) {
         program(&m, "systemctl", "");
         boot(&m, "first\n");
         ASSERT_OK(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644));
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) is set and takes effect after a reboot, which is not made, since kubelet may run already; "
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) is set and takes effect after a reboot. kubelet may run, so nodestrap does not reboot; "
                      "drain the node and reboot it");
         ran(&m, "");
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);               /* and that reboot is enough */
         ASSERT_OK(root_remove(m.root, "/run/nodestrap/kubelet-may-start"));
         machine_clear(&m);
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "this machine reboots now, once, and goes on then");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "this machine reboots now, once, and then continues");
         ran(&m, "nvidia-smi --gpu-reset\nsystemctl --no-block reboot\n");
 }
 
@@ -302,7 +302,7 @@ TEST(another_layout_has_a_reboot_of_its_own) {
         program(&m, "systemctl", "case $1 in --no-block) exit 1;; esac");
         boot(&m, "second\n");
         ASSERT_OK(root_replace(m.root, LEDGER, "first\n-\n0 1g.5gb\n", 17, 0644));
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode takes effect after a reboot, which cannot be asked for: systemctl exited with status 1");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode takes effect after a reboot, which systemd did not start: systemctl exited with status 1");
         ran(&m, "nvidia-smi --gpu-reset\nsystemctl --no-block reboot\n");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);      /* it was not made, so it may be made */
@@ -318,7 +318,7 @@ TEST(another_instance_of_the_same_image_has_one_too) {
         ASSERT_OK(root_replace(m.root, tag, "i-0aaa\n", 7, 0644));
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "this machine reboots now, once");
         boot(&m, "second\n");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "no second one is made");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "nodestrap makes no second one");
         ASSERT_OK(root_replace(m.root, tag, "i-0bbb\n", 7, 0644));
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "this machine reboots now, once");
 }
@@ -462,8 +462,8 @@ TEST(pending_is_never_undone) {         /* the holder goes on: one reboot, and a
         ASSERT_OK(root_replace(m.root, "/proc/813/comm", "bash\n", 5, 0644));
         ASSERT_OK(root_link(m.root, "/proc/813/fd/0", "/dev/null"));
         m.work.early = true;
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of GPU 1 (0000:20:00.0) takes effect after a reboot (resetting: In use by another client; python3 (812) has one open), "
-                     "which the run phase makes once user scripts have ended");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of GPU 1 (0000:20:00.0) takes effect after a reboot (resetting: In use by another client; python3 (812) has one open); "
+                     "the run phase reboots after the user scripts");
         ran(&m, "systemctl stop nvidia-persistenced.service\nnvidia-smi --gpu-reset\nsystemctl stop nvidia-persistenced.service\nnvidia-smi --gpu-reset\n"
                 "systemctl stop nvidia-persistenced.service\nnvidia-smi --gpu-reset\nsystemctl --no-block start nvidia-persistenced.service\n");
         ASSERT_EQ(instances(&m, "mig 0 1 1"), 1);
@@ -482,7 +482,7 @@ TEST(kubelet_may_run_and_the_mode_is_another) {
         want(&m, 1, "1g.5gb");
         runs(&m, "nvidia-persistenced", ":");
         ASSERT_OK(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644));
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of all 2 GPUs is set and takes effect after a reboot, which is not made, since kubelet may run already");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of all 2 GPUs is set and takes effect after a reboot. kubelet may run, so nodestrap does not reboot");
         ran(&m, "");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         write_file(m.state, "mig 0 1 1\nmig 1 1 1\n");         /* drained and rebooted */
@@ -500,7 +500,7 @@ TEST(kubelet_may_run_and_the_mode_comes_late) {
         runs(&m, "nvidia-persistenced nvidia-fabricmanager", ":");
         program(&m, "nvidia-smi", "exit 3");
         ASSERT_OK(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644));
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) is set and takes effect after a reboot, which is not made, since kubelet may run already");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) is set and takes effect after a reboot. kubelet may run, so nodestrap does not reboot");
         ran(&m, "");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
@@ -511,7 +511,7 @@ TEST(kubelet_that_somebody_else_has_started) {
         want(&m, 0, "1g.5gb");
         runs(&m, "kubelet nvidia-persistenced", ":");
         program(&m, "nvidia-smi", "");
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "which is not made, since kubelet may run already");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "kubelet may run, so nodestrap does not reboot");
         ran(&m, "");
 }
 
@@ -521,7 +521,7 @@ TEST(kubelet_behind_an_alias) {
         want(&m, 0, "1g.5gb");
         program(&m, "systemctl", "case \"$*\" in *kubelet*) printf 'Id=eks-kubelet.service\nNames=eks-kubelet.service kubelet.service\nActiveState=active\n';; esac");
         program(&m, "nvidia-smi", "");
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "which is not made, since kubelet may run already");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "kubelet may run, so nodestrap does not reboot");
         ran(&m, "");
 }
 
@@ -532,7 +532,7 @@ TEST(kubelet_comes_under_a_reset) {
         boot(&m, "first\n");
         runs(&m, "nvidia-persistenced", ":");
         program(&m, "nvidia-smi", "mkdir -p ${0%/bin/*}/run/nodestrap; : >${0%/bin/*}/run/nodestrap/kubelet-may-start; echo 'In use by another client'; exit 255");
-        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "which is not made, since kubelet may run already");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "kubelet may run, so nodestrap does not reboot");
         ran(&m, "systemctl stop nvidia-persistenced.service\nnvidia-smi --gpu-reset\nsystemctl --no-block start nvidia-persistenced.service\n");
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
 }

@@ -115,9 +115,9 @@ TEST(a_driver_that_somebody_uses) {
         put(&b, "/proc/77/comm", "python3\n");
         ASSERT_OK(root_link(b.root, "/proc/77/fd/9", "/dev/nvidia-uvm"));
         assert_works(&b, module_work, 0);
-        assert_warns(&b, "driver-options", "/etc/modprobe.d/zzz-mine.conf has other options for NVIDIA's driver than it was loaded with, and it is not loaded anew, since NVIDIA's driver cannot be "
+        assert_warns(&b, "driver-options", "/etc/modprobe.d/zzz-mine.conf has other options than the loaded NVIDIA driver, which cannot be loaded again: NVIDIA's driver cannot be "
                      "unloaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module nvidia_uvm is in use.\"; python3 (77) has one open");
-        ASSERT_CONTAINS(b.work.warnings.items[0].text, "python3 (77) has one open; nvidia_modeset is loaded: reboot once for them to take effect");
+        ASSERT_CONTAINS(b.work.warnings.items[0].text, "python3 (77) has one open; nvidia_modeset is loaded; reboot once to use them");
         _free_ char *text = NULL;
         ASSERT_OK(root_read(b.root, "/ran", 1 << 20, &text, NULL));     /* all that ran runs again */
         ASSERT_CONTAINS(text, "systemctl --no-block start nvidia-fabricmanager.service nvidia-persistenced.service nvidia-imex.service nvidia-dcgm.service\n");
@@ -129,7 +129,7 @@ TEST(a_driver_that_pods_use) {
         put(&b, KUBELET_TURN, "");
         assert_works(&b, module_work, 0);
         ran(&b, "");
-        assert_warns(&b, "driver-options", "since kubelet may run already: reboot once");
+        assert_warns(&b, "driver-options", "which cannot be loaded again: kubelet may run already; reboot once");
         ASSERT_OK(root_remove(b.root, KUBELET_TURN));
         note(&b, "systemctl", "printf 'Id=kubelet.service\nActiveState=activating\n'");
         assert_works(&b, module_work, 0);       /* of nodeadm, or by hand */

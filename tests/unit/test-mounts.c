@@ -84,7 +84,7 @@ TEST(bind_over_a_link_covers_what_it_leads_to) {
 TEST(bind_is_refused_where_something_else_is_mounted) {
         BIND(b);
         box_tmpfs(&b, "/var/lib/kubelet", NULL);
-        assert_refused(&b, "something else is mounted on /var/lib/kubelet");
+        assert_refused(&b, "another file system is mounted on /var/lib/kubelet");
 }
 
 TEST(bind_needs_its_source) {
@@ -202,7 +202,7 @@ TEST(a_mount_that_was_cut_off_before_its_label_gets_it) {
         put(&b, "/sys/block/nvme1n1/device/model", "Amazon EC2 NVMe Instance Storage");
         b.action = (Action){ .type = ACTION_MOUNT, .target = (char *)"/mnt/0", .storage = { .state = STEP_REPAIR, .disks = disks, .serials = serials } };
         ASSERT_ERROR(mount_work(&b.work), ESTALE);      /* it is not mounted at all */
-        ASSERT_CONTAINS(b.work.text, "is not any more");
+        ASSERT_CONTAINS(b.work.text, "but is not now");
         assert_label(&b, LABEL_UNFINISHED);
         ASSERT_OK(mount_device(&b.work, "/dev/nvme1n1", "/mnt/0", "xfs", "noatime"));
         if (TRANSLATED_BY("qemu-user") && umount(target) == 0)

@@ -292,7 +292,7 @@ TEST(two_stores_are_not_mixed) {
         assert_file(&b, TARGET "/kubelet/kubeconfig", "kubeconfig");
         assert_file(&b, TARGET "/kubelet/pods/volume", "of a pod");
         assert_entries(&b, "/var/lib/kubelet", "");
-        assert_warned(&b, "/var/lib/containerd of the root disk and " TARGET "/containerd each hold");
+        assert_warned(&b, "/var/lib/containerd of the root disk and " TARGET "/containerd differ");
         diag_done(&b.work.warnings);
         b.work.warnings = (Diag){};
         ASSERT_EQ(run(&b), 0);
@@ -413,7 +413,7 @@ TEST(what_somebody_writes_while_it_is_copied_is_not_removed) {
         setenv("PATH", before, 1);
         ASSERT_EQ(r, -ESTALE);
         ASSERT_EQ(b.work.cause, CAUSE_MOVE);
-        ASSERT_CONTAINS(b.work.text, "/var/lib/containerd/db/meta has changed while it was copied");
+        ASSERT_CONTAINS(b.work.text, "/var/lib/containerd/db/meta changed during the copy");
         assert_file(&b, "/var/lib/containerd/db/meta", "metadatamore\n");
         assert_entries(&b, TARGET, "");         /* and the disks have none of it */
         assert_done(&b);
@@ -434,7 +434,7 @@ TEST(a_mount_of_its_own_is_refused) {
         DISKS(b);
         fill(&b);
         box_tmpfs(&b, "/var/log/pods", NULL);
-        assert_refused(&b, "/var/log/pods has a file system of its own");
+        assert_refused(&b, "/var/log/pods has its own file system");
         assert_entries(&b, TARGET, "");
 }
 
@@ -477,7 +477,7 @@ TEST(originals_that_cannot_be_removed_are_a_failure_and_the_copy_stays) {
         ASSERT_TRUE(run(&b) == 1);
         fill(&b);
         ASSERT_EQ(mount("none", b.path, "none", MS_REMOUNT | MS_BIND | MS_RDONLY, NULL), 0);
-        assert_refused(&b, "/var/lib/kubelet/kubeconfig is on the disks now, and cannot be removed here: Read-only file system");
+        assert_refused(&b, "/var/lib/kubelet/kubeconfig is on the disks now, but cannot be removed here: Read-only file system");
         assert_file(&b, TARGET "/kubelet/kubeconfig", "kubeconfig");
 }
 
@@ -701,7 +701,7 @@ static void assert_not_mixed(Box *b, int r, int n) {
         if (is_there(b, more) != first || is_there(b, other) == first)
                 FAIL("cut off before change %d, the volume is mixed", n);
         if (first)
-                assert_warned(b, "/var/lib/containerd/db/meta of the root disk is not on the volume");
+                assert_warned(b, "/var/lib/containerd/db/meta of the root disk is missing on the volume");
 }
 
 static void other_machine_mixes_nothing(Move *list, size_t n_moves, bool refused) {
@@ -738,7 +738,7 @@ static void changed_original_is_told(Move *list, size_t n_moves) {
                 if (run(&b) < 0)
                         FAIL("cut off before change %d: %s", n, b.work.text);
                 if (is_there(&b, "/var/lib/containerd/db/meta")) {
-                        assert_warned(&b, "/var/lib/containerd/db/meta of the root disk is not on the volume at " TARGET ", or is another one");
+                        assert_warned(&b, "/var/lib/containerd/db/meta of the root disk is missing on the volume at " TARGET ", or differs there");
                         assert_file(&b, "/var/lib/containerd/db/meta", "metadata and newer");
                         assert_on_volume(&b, "metadata");
                         warned = true;

@@ -109,7 +109,7 @@ TEST(what_the_driver_does_not_say) {
         put(&b, "/proc/devices", DEVICES "\nBlock devices:\n506 nvidia-uvm\n");
         assert_fails(&b, "/proc/devices has no nvidia-uvm");
         put(&b, "/proc/driver/nvidia/gpus/0000:64:00.0/information", "Model: NVIDIA\n");
-        assert_fails(&b, "the node of GPU 0000:64:00.0 is not known: /proc/driver/nvidia/gpus/0000:64:00.0/information: Bad message");
+        assert_fails(&b, "the device node of GPU 0000:64:00.0 is unknown: /proc/driver/nvidia/gpus/0000:64:00.0/information: Bad message");
         BOX(empty);
         assert_fails(&empty, "/proc/driver/nvidia/gpus cannot be read: No such file or directory");
 }

@@ -118,13 +118,13 @@ TEST(none_at_all) {
 
 TEST(a_size_that_the_kernel_has_not) {
         PAGES(b, 16 * MIB, 4, -1);
-        assert_fails(&b, pages_work, CAUSE_HUGEPAGES, "no huge pages of 16Mi; it has those of 1Gi, 2Mi");
+        assert_fails(&b, pages_work, CAUSE_HUGEPAGES, "no huge pages of 16Mi; it has 1Gi, 2Mi");
         ASSERT_TRUE(!b.work.found);
 }
 
 TEST(a_node_that_is_not_there) {
         PAGES(b, 2 * MIB, 4, 3);
-        assert_fails(&b, pages_work, CAUSE_HUGEPAGES, "no NUMA node 3 on this machine; those of spec.instance.hugePages can be 0, 1");
+        assert_fails(&b, pages_work, CAUSE_HUGEPAGES, "NUMA node 3 does not exist on this machine; spec.instance.hugePages can use 0, 1");
 }
 
 TEST(a_warning_where_that_is_asked_for) {

@@ -51,9 +51,9 @@ static void assert_rows(const char *path, const Row *rows, size_t n) {
 TEST(cpus) {
         static const Row rows[] = {
                 { NONE, { "cpuManagerPolicy=none" }, NULL },
-                { NONE, { "cpuManagerPolicy=static" }, "cpu_manager_state: it is of another policy" },
+                { NONE, { "cpuManagerPolicy=static" }, "cpu_manager_state: it has another policy" },
                 { NONE, { "memoryManagerPolicy=None" }, NULL },         /* what the plan does not name is not looked at */
-                { STATIC("0-3", 611748604), { "cpuManagerPolicy=none" }, "it is of another policy" },
+                { STATIC("0-3", 611748604), { "cpuManagerPolicy=none" }, "it has another policy" },
                 { STATIC("0-3", 611748604), { "cpuManagerPolicy=static" }, NULL },
                 { STATIC("0-3", 0), { "cpuManagerPolicy=static" }, NULL },
                 { STATIC("0-3", 611748605), { "cpuManagerPolicy=static" }, "its checksum is wrong" },
@@ -64,12 +64,12 @@ TEST(cpus) {
                 { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0-1", "strict-cpu-reservation=true" }, NULL },
                 { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0", "strict-cpu-reservation=true" }, "other CPUs than this machine has" },
                 { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "reservedSystemCPUs=0-2", "strict-cpu-reservation=true" }, "it reserves other CPUs" },
-                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "strict-cpu-reservation=true" }, "kubelet chooses the reserved CPUs by their number" },
+                { STATIC("2-3", 3728209010), { "cpuManagerPolicy=static", "strict-cpu-reservation=true" }, "kubelet chooses reserved CPUs by number" },
                 { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, NULL },
                 { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static", "reservedSystemCPUs=2" }, "it reserves other CPUs" },
-                { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static" }, "kubelet chooses the reserved CPUs by their number" },
+                { HELD("0-1,3", "{\"b\":{\"x\":\"2\"}}", 4273550965), { "cpuManagerPolicy=static" }, "kubelet chooses reserved CPUs by number" },
                 { HELD("0,3", "{\"b\":{\"x\":\"2\"},\"a\":{\"z\":\"1\",\"y\":\"1\"}}", 3656855009), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, NULL },
-                { HELD("0-3", "{\"b\":{\"x\":\"3\"}}", 2793023245), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "a CPU is shared and held in it" },
+                { HELD("0-3", "{\"b\":{\"x\":\"3\"}}", 2793023245), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "a CPU is both shared and held" },
                 { HELD("", "{\"b\":{\"x\":\"3\"}}", 1720723055), { "cpuManagerPolicy=static", "reservedSystemCPUs=0" }, "it reserves other CPUs" },
                 { HELD("0-3", "{\"b\":\"3\"}", 0), { "cpuManagerPolicy=static" }, "kubelet cannot read it" },       /* as before 1.18 */
                 { "{\"policyName\":\"none\",\"defaultCpuSet\":\"0..3\",\"checksum\":1961002633}", { "cpuManagerPolicy=none" }, "kubelet cannot read it" },
@@ -99,11 +99,11 @@ TEST(cpus_and_their_data) {
 TEST(memory) {
         static const Row rows[] = {
                 { NO_MEMORY, { "memoryManagerPolicy=None" }, NULL },
-                { NO_MEMORY, { "memoryManagerPolicy=Static" }, "memory_manager_state: it is of another policy" },
+                { NO_MEMORY, { "memoryManagerPolicy=Static" }, "memory_manager_state: it has another policy" },
                 { "{\"policyName\":\"None\",\"machineState\":{},\"checksum\":4236770234}", { "memoryManagerPolicy=None" }, "its checksum is wrong" },
                 { "{\"policyName\":\"None\",\"machineState\":{\"0\":{}},\"checksum\":4236770233}", { "memoryManagerPolicy=None" }, "its checksum is wrong" },
-                { "{\"policyName\":\"Static\",\"machineState\":{},\"checksum\":1}", { "memoryManagerPolicy=None" }, "it is of another policy" },
-                { "{\"policyName\":\"Static\",\"machineState\":{},\"checksum\":1}", { "memoryManagerPolicy=Static" }, "not the same to the byte" },
+                { "{\"policyName\":\"Static\",\"machineState\":{},\"checksum\":1}", { "memoryManagerPolicy=None" }, "it has another policy" },
+                { "{\"policyName\":\"Static\",\"machineState\":{},\"checksum\":1}", { "memoryManagerPolicy=Static" }, "memory sizes differ" },
         };
         assert_rows(MEMORY, rows, ARRAY_SIZE(rows));
 }
@@ -127,7 +127,7 @@ TEST(all_of_them_at_once) {
         put(&b, KUBELET_DIR "/device-plugins/kubelet_internal_checkpoint", "{}");
         _free_ char *said = NULL;
         ASSERT_EQ(state_look(b.root, &b.action, &said), 1);
-        ASSERT_STREQ(said, "cpu_manager_state: it is of another policy; memory_manager_state: it is of another policy");
+        ASSERT_STREQ(said, "cpu_manager_state: it has another policy; memory_manager_state: it has another policy");
         ASSERT_STREQ(run(&b), "done");
         assert_entries(&b, KUBELET_DIR, "device-plugins dra_manager_state");
 }
@@ -152,7 +152,7 @@ TEST(what_is_not_a_file) {
         assert_file(&b, "/etc/somebodys", NONE);
         box_mkdir(&b, MEMORY, 0755);
         ASSERT_STREQ(run(&b), "failed");
-        ASSERT_CONTAINS(b.work.text, "memory_manager_state, which an earlier boot left, cannot be removed: Is a directory; remove it by hand");
+        ASSERT_CONTAINS(b.work.text, "memory_manager_state, from an earlier boot, cannot be removed: Is a directory; remove it by hand");
         ASSERT_EQ(b.work.cause, CAUSE_FILE);
 }
 

@@ -82,7 +82,7 @@ TEST(a_setting_that_is_not_there) {
         put(&s, "/proc/sys/vm/max_map_count", "65530\n");
         ASSERT_STREQ(run(&s), "failed");
         ASSERT_EQ(s.work.cause, CAUSE_SYSCTL);
-        ASSERT_CONTAINS(s.work.text, "/proc/sys/vm/max_map_cuont is not there");
+        ASSERT_CONTAINS(s.work.text, "/proc/sys/vm/max_map_cuont does not exist");
         ASSERT_CONTAINS(s.work.text, "did you mean max_map_count?");
         s.action.target = (char *)"net.bridge.bridge-nf-call-iptables";         /* not even its directory */
         ASSERT_STREQ(run(&s), "failed");
@@ -122,7 +122,7 @@ TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         ASSERT_TRUE(now_usec() - begin < 60 * USEC_PER_SEC);
         ASSERT_EQ(results.threads_left, 1);
         ASSERT_EQ(results.items[0].cause, CAUSE_SYSCTL);
-        ASSERT_CONTAINS(results.items[0].text, "not done after 2 s; /proc/sys/vm/max_map_count was being written");
+        ASSERT_CONTAINS(results.items[0].text, "not done after 2 s; writing /proc/sys/vm/max_map_count");
         int fd = ASSERT_OK(open(fifo, O_RDONLY | O_CLOEXEC));   /* which lets the thread go on */
         ASSERT_EQ(umount2(path, MNT_DETACH), 0);
         char written[8];

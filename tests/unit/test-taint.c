@@ -112,7 +112,7 @@ TEST(without_a_kubeconfig_nobody_can_be_asked) {
         TURN(n);
         ASSERT_TRUE(register_work(&n.box.work) < 0);
         ASSERT_EQ(n.box.work.cause, CAUSE_NO_KUBECONFIG);
-        ASSERT_CONTAINS(n.box.work.text, "so nobody can be asked for this machine's Node: kubelet stays down");
+        ASSERT_CONTAINS(n.box.work.text, "so the Node of this machine cannot be looked up: kubelet stays down");
 }
 
 TEST(the_first_failure_by_time_names_it) {

@@ -226,7 +226,7 @@ TEST(what_was_not_looked_at_or_is_so_already_starts_no_thread) {
         b.plan->actions[0].storage.state = STEP_KEEP;
         ASSERT_OK(apply(&b));
         ASSERT_STREQ(outcome(&b, 0), "unchanged");
-        const char *why = "the disks were not looked at: nobody may";
+        const char *why = "the disks were not read: nobody may";
         b.plan->actions[0].storage.state = STEP_UNKNOWN;
         b.plan->actions[0].why = xstrdup(why);
         ASSERT_TRUE(apply(&b) < 0);

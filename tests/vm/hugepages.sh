@@ -54,7 +54,7 @@ open('held', 'w').close()
 open('release').read()
 P
 holder=$!; cat held
-try "pages in use are told, and do not fail it" applies 0 "^done reserve-pages:2Mi" "^warning hugepages-in-use: 4 pages of 2Mi are no longer reserved, but in use" < <(on_node 2Mi 0 0)
+try "pages in use are told, and do not fail it" applies 0 "^done reserve-pages:2Mi" "^warning hugepages-in-use: 4 pages of 2Mi are no longer reserved, but still in use" < <(on_node 2Mi 0 0)
 try "the kernel counts them still" is "$(cat "${N}0/hugepages/hugepages-2048kB/nr_hugepages")" 4
 try "a second time nothing is done" applies 0 "^unchanged reserve-pages:2Mi" < <(on_node 2Mi 0 0)
 echo >release; wait $holder
@@ -76,7 +76,7 @@ off | /opt/apply-tool >/dev/null 2>&1
 rm cached
 try "more than a node has fails" applies 31 \
         "^failed reserve-pages:2Mi: NUMA node 0 has [0-9]+ of 8192 huge pages of 2Mi after [2-8] tries with memory compacted between them; [0-9]+ of its [0-9]+ MiB are free" \
-        "hugepagesz=2M hugepages=0:8192 on the image's kernel command line" '"requested": 8192' < <(on_node 2Mi 0 8192)
+        "hugepagesz=2M hugepages=0:8192 to the kernel command line of the image" '"requested": 8192' < <(on_node 2Mi 0 8192)
 got=$(pages 2048 | cut -d' ' -f1)
 try "with what could be had" more 1000 "$got"
 try "on that node alone" is "$(pages 2048)" "$got 0 $got"
@@ -86,7 +86,7 @@ try "where that is enough, it is a warning" applies 0 "^(done|unchanged) reserve
 try "over all nodes it tells what each has" applies 31 "^failed reserve-pages:1Gi: this machine has [0-6] of 8 huge pages of 1Gi \(node0: [0-3], node1: [0-3]\) after [2-8] tries" \
         "hugepagesz=1G hugepages=8 on the image" < <(echo "reserve-pages 1Gi size=1Gi count=8 deadline=180s")
 off | /opt/apply-tool >/dev/null 2>&1
-try "a size that this kernel has not" applies 31 "^failed reserve-pages:16Mi: this kernel has no huge pages of 16Mi; it has those of 1Gi, 2Mi" < <(on_node 16Mi 0 1)
-try "a node that is not there" applies 31 "^failed reserve-pages:2Mi: there is no NUMA node 2 on this machine; those of spec.instance.hugePages can be 0, 1" < <(on_node 2Mi 2 1)
+try "a size that this kernel has not" applies 31 "^failed reserve-pages:16Mi: this kernel has no huge pages of 16Mi; it has 1Gi, 2Mi" < <(on_node 16Mi 0 1)
+try "a node that is not there" applies 31 "^failed reserve-pages:2Mi: NUMA node 2 does not exist on this machine; spec.instance.hugePages can use 0, 1" < <(on_node 2Mi 2 1)
 try "nothing is left" is "$(pages 2048) $(pages 1048576)" "0 0 0 0 0 0"
 finish

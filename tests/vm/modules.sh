@@ -36,9 +36,9 @@ try "($builtin is built in, and not in /sys/module)" test -n "$builtin"
 try "what is built in is there" applies 0 "^unchanged load-module:$builtin" <<<"load-module $builtin"
 try "a module that the image does not have" applies 32 \
         "^failed load-module:efa: the kernel module efa cannot be loaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module efa not found in directory /lib/modules/$(uname -r)\"" <<<"load-module efa"
-try "one of an accelerator" applies 33 "^failed load-module:nvidia: .*; modinfo tells whether the image has it for this kernel" <<<"load-module nvidia"
+try "one of an accelerator" applies 33 "^failed load-module:nvidia: .*; modinfo shows whether the image has it for this kernel" <<<"load-module nvidia"
 echo 'install dummy /bin/true' >/etc/modprobe.d/test.conf
-try "one that is kept out" applies 33 "^failed load-module:dummy: modprobe dummy ended well, but the kernel does not have it" <<<"load-module dummy"
+try "one that is kept out" applies 33 "^failed load-module:dummy: modprobe dummy succeeded, but the kernel lacks the module" <<<"load-module dummy"
 rm /etc/modprobe.d/test.conf
 : >"/lib/modules/$(uname -r)/broken.ko"; depmod
 try "a module that is damaged" applies 33 "^failed load-module:broken: the kernel module broken cannot be loaded: modprobe exited with status 1, last said \"modprobe: ERROR: could not insert" <<<"load-module broken"
@@ -75,16 +75,16 @@ try "they are made in their order" applies 0 "^done set-sysctl:net.ipv6.conf.all
 try "the last has the last word" is "$(cd /proc/sys/net/ipv6/conf && cat all/disable_ipv6 lo/disable_ipv6 | xargs)" "1 0"
 try "one that can only be written" applies 0 "^done set-sysctl:vm.compact_memory" <<<"set-sysctl vm.compact_memory with=1"
 try "one that is not there" applies 40 "^failed set-sysctl:vm.max_map_cuont: this kernel has no such setting .*did you mean max_map_count\?" <<<"set-sysctl vm.max_map_cuont with=1"
-try "a value that the kernel refuses" applies 40 "^failed set-sysctl:vm.overcommit_memory: the kernel does not take \"7\" for it \(Invalid argument\); correct it in spec.instance.sysctl" \
+try "a value that the kernel refuses" applies 40 "^failed set-sysctl:vm.overcommit_memory: the kernel rejects \"7\" \(Invalid argument\); correct it in spec.instance.sysctl" \
         <<<"set-sysctl vm.overcommit_memory with=7"
 try "one that nobody can change" applies 40 "^failed set-sysctl:kernel.ostype: /proc/sys/kernel/ostype cannot be written \(Permission denied\)" <<<"set-sysctl kernel.ostype with=Minix"
-try "one that the kernel takes and does not make" applies 40 "^failed set-sysctl:kernel.hostname: the kernel took \"a{60}" <<<"set-sysctl kernel.hostname with=$(printf 'a%.0s' {1..80})"
+try "one that the kernel takes and does not make" applies 40 "^failed set-sysctl:kernel.hostname: the kernel accepted \"a{60}" <<<"set-sysctl kernel.hostname with=$(printf 'a%.0s' {1..80})"
 
 # Some kernel settings need a capability each; of these NET_ADMIN, SYS_RESOURCE and SYS_ADMIN.
 tool=(as_devices); modprobe -r mlx5_ib mlx5_core; echo 0 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/kernel/dmesg_restrict
 try "modules are loaded by the unit" applies 0 "^done load-module:mlx5_ib" <<<"load-module mlx5_ib deadline=60s"
 try "settings are made by it" applies 0 "^done set-sysctl:net.ipv4.ip_forward" "^done set-sysctl:user.max_user_namespaces" "^done set-sysctl:kernel.dmesg_restrict" \
         <<<$'set-sysctl net.ipv4.ip_forward with=1\nset-sysctl user.max_user_namespaces with=4242\nset-sysctl kernel.dmesg_restrict with=0'
-try "what it may not is said to be that" applies 40 "^failed set-sysctl:vm.mmap_min_addr: .*Operation not permitted.*; this process may not do all that root may: SystemCallFilter= and CapabilityBoundingSet=" \
+try "what it may not is said to be that" applies 40 "^failed set-sysctl:vm.mmap_min_addr: .*Operation not permitted.*; this process lacks a right of root: see SystemCallFilter= and CapabilityBoundingSet=" \
         <<<"set-sysctl vm.mmap_min_addr with=131072"
 finish

@@ -129,7 +129,7 @@ for type in xfs ext4; do
         unbind
 
         # ---- not as planned ----
-        try "$type: another UUID is refused" refuses "carries $type file system \"kubernetes\" with the UUID $U, and should carry 99999999" < <(mount_line "uuid=99999999-2222-4333-8444-555555555555 $D0")
+        try "$type: another UUID is refused" refuses "carries $type file system \"kubernetes\" with the UUID $U instead of 99999999" < <(mount_line "uuid=99999999-2222-4333-8444-555555555555 $D0")
         try "$type: but not where nobody could know it" applies 0 "^done mount:$M" < <(mount_line "uuid=99999999-2222-4333-8444-555555555555 ${D0/deadline/state=assemble deadline}")
         umount $M
         blockdev --setro "/dev/${disk[0]}"
@@ -150,7 +150,7 @@ try "swap space" refuses "${disk[1]} \(${serial[1]}\) carries swap" < <(mount_li
 mkfs.ext2 -q -F -L old "/dev/${disk[1]}"
 try "a file system of another kind" refuses "carries ext2 file system \"old\"" < <(mount_line "$D1")
 wipe 1; mkfs.ext4 -q -F -L kubernetes "/dev/${disk[1]}"; dd if=/dev/zero of="/dev/${disk[1]}" bs=4k seek=1 count=1 conv=fsync,notrunc status=none
-try "a damaged one: libmount's words" refuses "/dev/${disk[1]} \(ext4\) cannot be mounted on $M: .*; dmesg may say more" < <(mount_line "$D1")
+try "a damaged one: libmount's words" refuses "/dev/${disk[1]} \(ext4\) cannot be mounted on $M: .*; see dmesg" < <(mount_line "$D1")
 try "a disk that is another one now" refuses "${disk[1]} is the disk ${serial[1]} now, and was ${serial[0]} when" < <(mount_line "deadline=60s disks=${disk[1]} serials=${serial[0]}")
 try "an EBS volume" refuses "$ebs \($ebs_serial\) is no instance store" < <(mount_line "deadline=60s disks=$ebs serials=$ebs_serial")
 rmdir $M; echo "a file" >$M

@@ -77,7 +77,7 @@ try "disks that an array holds are not made an array again" refuses "^failed cre
 try "one whose making was cut off is made anew" applies 0 "^done make-filesystem:$R" < <(fs xfs remake "$D3")
 xfs_admin -L kubernetes "$R" >/dev/null; udevadm settle
 try "a finished one is never made anew" refuses "^failed make-filesystem:$R: md[0-9]+ carries xfs file system \"kubernetes\"" < <(fs ext4 make "$D3")
-try "nor by a plan that saw another" refuses "xfs file system \"kubernetes\", which the plan did not expect there" < <(fs ext4 remake "$D3")
+try "nor by a plan that saw another" refuses "xfs file system \"kubernetes\", which the plan does not expect" < <(fs ext4 remake "$D3")
 try "where it could not be seen, it is kept" applies 0 "^unchanged make-filesystem:$R" < <(fs ext4 assemble "$D3")
 try "of an array that is made of other disks" refuses "is made of .* and should be of .*${serial[3]}" < <(fs ext4 make "$D4")
 
@@ -99,7 +99,7 @@ try "an array of another identity is not assembled" refuses "carries member 0 of
 try "nor is one whose disk is none of it" refuses "${disk[3]} \(${serial[3]}\) carries nothing" < <(raid raid0 assemble "$D4 array-uuid=$uuid")
 
 # ---- remake ----
-try "an array all of whose members are there is not remade" refuses "all members of the array that ${disk[0]} .* are there again" < <(raid raid0 remake "$D3")
+try "an array all of whose members are there is not remade" refuses "all members of the array of ${disk[0]} .* are back" < <(raid raid0 remake "$D3")
 stale 2
 try "(udev has begun an array with what is left)" is "$(cat "/sys/block/$(array "${disk[0]}")/md/array_state")" inactive
 try "an array that cannot be had again is remade" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3" "running=$(array "${disk[0]}")")
@@ -141,7 +141,7 @@ try "a disk that is not there" refuses "the disk nvme99n1 \(AWS0\) is gone" < <(
 try "an EBS volume" refuses "$ebs \($ebs_serial\) is no instance store but \"Amazon Elastic Block Store" < <(raid raid0 make "disks=${disk[0]},$ebs serials=${serial[0]},$ebs_serial")
 try "an EBS volume for a file system" refuses "$ebs \($ebs_serial\) is no instance store" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make disks=$ebs serials=$ebs_serial")
 mkfs.ext4 -q -F -L mine "/dev/${disk[1]}"
-try "a disk that carries a file system" refuses "${disk[1]} \(${serial[1]}\) carries ext4 file system \"mine\", which the plan did not expect" < <(raid raid0 make "$D3")
+try "a disk that carries a file system" refuses "${disk[1]} \(${serial[1]}\) carries ext4 file system \"mine\", which the plan does not expect" < <(raid raid0 make "$D3")
 try "also where remains are to be wiped" refuses "ext4 file system \"mine\"" < <(raid raid0 remake "$D3")
 try "also for a file system" refuses "ext4 file system \"mine\"" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 1)")
 wipe 1; mkswap "/dev/${disk[1]}" >/dev/null
@@ -160,9 +160,9 @@ blockdev --rereadpt "/dev/${disk[1]}"; udevadm settle
 try "a disk with a partition" refuses "${disk[1]} \(${serial[1]}\) (has a partition|carries partition table)" < <(raid raid0 make "$D3")
 wipe 1; blockdev --rereadpt "/dev/${disk[1]}"; udevadm settle
 blockdev --setro "/dev/${disk[1]}"
-try "a disk that cannot be written" refuses "${disk[1]} \(${serial[1]}\) cannot be written: the kernel has it as read-only" < <(raid raid0 make "$D3")
+try "a disk that cannot be written" refuses "${disk[1]} \(${serial[1]}\) cannot be written: the kernel made it read-only" < <(raid raid0 make "$D3")
 blockdev --setrw "/dev/${disk[1]}"
-try "a step that nobody looked at the disks for" refuses "were not looked at" < <(raid raid0 unknown "$D3")
+try "a step that nobody looked at the disks for" refuses "were not read" < <(raid raid0 unknown "$D3")
 
 # ---- programs ----
 mkdir empty failing
@@ -171,7 +171,7 @@ programs=$PWD/empty try "no mdadm" applies 30 "mdadm is not there; the image nee
 programs=$PWD/empty try "no mkfs" applies 30 "mkfs.xfs is not there; the image needs xfsprogs" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
 programs=$PWD/failing:$PATH try "mdadm fails" applies 30 "$R of ${disk[0]} \(${serial[0]}\), .* cannot be created: mdadm exited with status 2, last said \"mdadm: not today\"" < <(raid raid0 make "$D3")
 printf '#!/bin/sh\nexit 0\n' >failing/mdadm
-programs=$PWD/failing:$PATH try "mdadm says that all is well, and it is not" applies 30 "there is no array of ${disk[0]}" < <(raid raid0 make "$D3")
+programs=$PWD/failing:$PATH try "mdadm says that all is well, and it is not" applies 30 "no array holds ${disk[0]}" < <(raid raid0 make "$D3")
 
 try "each disk says that nothing on it is needed" is "$(marked 0 1 2)" 3
 wipe 0 1 2

@@ -36,8 +36,8 @@ static void bus_broken(Apply *a, const char *why) {
                         task_end(&a->tasks[i], OUTCOME_DONE);
                 else if (task_is_unit(&a->tasks[i]))
                         (void)task_fail(&a->tasks[i], -ECONNRESET, CAUSE_BUS,
-                                        "the connection to systemd was lost, and no other was to be had "
-                                        "(%s); journalctl _PID=1 says what became of it",
+                                        "lost the connection to systemd and could not reconnect (%s); "
+                                        "journalctl _PID=1 shows what happened to systemd",
                                         why);
 }
 
@@ -160,7 +160,8 @@ static int bus_fail(Unit *u, int r) {
                 return task_fail(u->task, -EINTR, CAUSE_INTERRUPTED, "stopped by %s",
                                  stop_name(a->interrupted));
         return task_fail(u->task, r, CAUSE_BUS,
-                         "systemd cannot be reached (%s); is this machine run by systemd, and by root?",
+                         "systemd cannot be reached (%s); does this machine run systemd, and do you run as "
+                         "root?",
                          strerror(-r));
 }
 
@@ -338,7 +339,7 @@ int unit_read_all(Unit *u, sd_bus_message *m) {
                         *field = xstrdup(""); /* e.g. a mount has no Type */
         }
         THEN(r, unit_follow(u));
-        return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "systemd's answer about %s cannot be read: %s",
+        return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "the answer of systemd about %s cannot be read: %s",
                                  u->name, strerror(-r))
                      : 0;
 }
@@ -469,7 +470,7 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
                 if (!u->foreign)
                         job_cancel(u->task->apply->bus->bus, u->job);
                 (void)task_fail(u->task, -EDEADLK, CAUSE_UNIT,
-                                "%s is ordered after %s, which would wait for it for ever; remove that "
+                                "%s is ordered after %s, which would wait for it forever; remove that "
                                 "After= (or the Before= in %s)",
                                 u->name, unit, unit);
                 return 0;

@@ -54,11 +54,11 @@ static void refused(Unit *u) {
         _cleanup_(text_done) Text t = {};
         if (!journal_quote(&t, u->state.id, u->begun_usec, "failed to load plugin", "CRI") &&
             !journal_quote(&t, u->state.id, u->begun_usec, "failed to load plugin", "grpc.v1.cri"))
-                text_add(&t, " and does not say why, so look for disabled_plugins");
+                text_add(&t, " and its log does not say why, so look for disabled_plugins");
         unit_forget_record(u);
         (void)task_fail(u->task, -EPROTONOSUPPORT, CAUSE_CRI,
-                        "%s runs without CRI, which kubelet needs,%s; correct what it reads, which "
-                        "containerd config dump shows, and run nodestrap init",
+                        "%s runs without CRI, which kubelet needs,%s; correct its configuration "
+                        "(containerd config dump) and run nodestrap init",
                         u->name, t.data);
 }
 
@@ -76,8 +76,8 @@ static void unanswered(Unit *u, int r) {
                                        USEC_PER_MSEC, on_again, u) >= 0)
                 return;
         (void)task_fail(u->task, r, CAUSE_CRI,
-                        "%s runs, and does not answer kubelet at %s: %s; correct the address in what it "
-                        "reads, which containerd config dump shows", u->name, socket_path(u),
+                        "%s runs, but does not answer kubelet at %s: %s; correct the address in its "
+                        "configuration (containerd config dump)", u->name, socket_path(u),
                         strerror(-r));
 }
 

@@ -13,7 +13,7 @@
 #define TAIL_LINES 5
 
 static const struct { const char *result, *text; } job_results[] = {
-        { "canceled",   "its job was cancelled by somebody else" },
+        { "canceled",   "another program cancelled its job" },
         { "dependency", "a unit that it needs did not start; systemctl --failed names it" },
         { "skipped",    "systemd skipped it" },
         { "assert",     "one of its Assert…= is not met" },
@@ -23,13 +23,13 @@ static const struct { const char *result, *text; } job_results[] = {
 };
 
 static const struct { const char *result, *text; } service_results[] = {
-        { "timeout",         "it was not ready within its own time limit (TimeoutStartSec=)" },
-        { "protocol",        "it ended or said something wrong before it was ready" },
-        { "start-limit-hit", "it was started too often in a short time (start-limit-hit)" },
-        { "watchdog",        "its watchdog was not fed" },
-        { "oom-kill",        "the kernel killed it for want of memory" },
+        { "timeout",         "it was not ready within TimeoutStartSec=" },
+        { "protocol",        "it ended or sent a wrong message before it was ready" },
+        { "start-limit-hit", "it started too often in a short time (start-limit-hit)" },
+        { "watchdog",        "its watchdog timed out" },
+        { "oom-kill",        "the kernel killed it for lack of memory" },
         { "resources",       "systemd could not prepare it (a file or a resource is missing)" },
-        { "exec-condition",  "its ExecCondition= said no" },
+        { "exec-condition",  "its ExecCondition= failed" },
 };
 
 static sd_bus_message *property_ask(const Unit *u, const char *interface, const char *name,
@@ -109,7 +109,7 @@ static char *failure_text(const Unit *u) {
                 if (!streq(u->state.result, "exec-condition"))
                         return xstrdup("one of its Condition…= is not met, so systemd did not start it");
                 program = command_failed(u, "ExecCondition");
-                return xasprintf("its ExecCondition=%s%s said no, so systemd did not start it",
+                return xasprintf("its ExecCondition=%s%s failed, so systemd did not start it",
                                  program ? " " : "", program ?: "");
         }
         for (size_t i = 0; i < ARRAY_SIZE(service_results); i++)
@@ -153,7 +153,7 @@ static const struct { const char *name; Cause cause; const char *log; } known_un
  * spectrocloud/CanvOS#700. */
 static const struct { const char *said, *meaning; } known_words[] = {
         { "NV_WARN_NOTHING_TO_DO",
-          "it found no NVSwitch: the driver shows it none, or on HGX B200 and B300 NVLSM does not run" },
+          "it found no NVSwitch: the driver shows none, or NVLSM does not run on HGX B200 and B300" },
         { "\"ib_umad\" has not been loaded", "the image needs the kernel module ib_umad" },
 };
 

@@ -96,8 +96,8 @@ static void mask_step(Unit *u) {
         else {
                 /* It is stopped now, but could be started later. */
                 diag_warn_at(u->task->apply->diag, "unit-not-masked", NULL, u->task->action->id,
-                             "%s does not run, but cannot be kept from it: a file comes before every mask "
-                             "that ends with this boot; systemctl cat %s shows which",
+                             "%s does not run, but may start again: a file overrides every mask of this "
+                             "boot; systemctl cat %s shows it",
                              u->name, u->name);
                 task_end(u->task, u->calls > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
         }
@@ -119,7 +119,7 @@ static void unmask_step(Unit *u) {
         else if (u->written > 0 || !streq(u->state.file, "masked-runtime"))
                 (void)task_fail(
                         u->task, -EPERM, unit_cause(u->name),
-                        "%s is asked for and masked for good, not only for this boot; systemctl unmask %s",
+                        "%s is wanted but permanently masked; systemctl unmask %s",
                         u->name, u->name);
         else
                 (void)unmask_write(u);

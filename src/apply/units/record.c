@@ -52,7 +52,7 @@ void record_write(const Unit *u) {
         int r = root_replace_volatile(u->task->apply->root, path, line, strlen(line), 0600);
         if (r < 0)
                 diag_warn_at(u->task->apply->diag, "record-not-written", NULL, path,
-                             "%s; the next run restarts %s once more", strerror(-r), u->name);
+                             "%s; the next run restarts %s again", strerror(-r), u->name);
 }
 
 void unit_forget_record(const Unit *u) {

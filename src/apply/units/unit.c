@@ -47,15 +47,15 @@ static int unit_loaded(Unit *u) {
         const UnitState *s = &u->state;
         if (streq(s->load, "not-found"))
                 return task_fail(u->task, -ENOENT, CAUSE_UNIT_MISSING,
-                                 "%s does not exist on this machine; install the package it belongs to, or "
-                                 "use an AMI that has it",
+                                 "%s does not exist on this machine; install its package, or use an AMI "
+                                 "that has it",
                                  u->name);
         if (streq(s->load, "masked"))
                 return task_fail(u->task, -EPERM, CAUSE_UNIT, "%s is masked; systemctl unmask %s%s", u->name,
                                  streq(s->file, "masked-runtime") ? "--runtime " : "", u->name);
         if (!streq(s->load, "loaded"))
                 return task_fail(u->task, -EINVAL, CAUSE_UNIT,
-                                 "%s cannot be loaded (%s); systemd-analyze verify %s says why", u->name,
+                                 "%s cannot be loaded (%s); systemd-analyze verify %s shows why", u->name,
                                  s->load, u->name);
         return 0;
 }
@@ -299,7 +299,8 @@ int unit_on_queued(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) 
                 return 0;
         r = sd_bus_message_read(m, "o", &job);
         if (r < 0) {
-                (void)task_fail(u->task, r, CAUSE_BUS, "systemd's answer about %s cannot be read", u->name);
+                (void)task_fail(u->task, r, CAUSE_BUS, "the answer of systemd about %s cannot be read",
+                                u->name);
                 return 0;
         }
         u->job = xstrdup(job);
@@ -357,10 +358,10 @@ char *unit_waiting(Task *t) {
                 return xstrdup(t->action->target);
         if (t->action->type == ACTION_RELOAD_MANAGER)
                 return xstrdup(
-                        "systemd had not finished reloading; look at its messages with journalctl _PID=1");
+                        "systemd had not finished reloading; see its messages with journalctl _PID=1");
         if (t->state == TASK_WATCHED)
-                return xasprintf("a restart of %s that another process has asked for hangs, the unit %s (%s); "
-                                 "systemctl list-jobs and journalctl -u %s show more",
+                return xasprintf("another process restarts %s, but the restart hangs (%s, %s); see "
+                                 "systemctl list-jobs and journalctl -u %s",
                                  u->name, u->state.active, u->state.sub, u->state.id);
         if (u->asks)
                 return xasprintf("%s did not say whether it serves CRI; journalctl -u %s", u->name,
@@ -420,7 +421,7 @@ static int on_reloaded(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
         if (unit_reply(u, m) < 0)
                 return 0;
         if (root_remove(u->task->apply->root, RELOAD_WANTED) < 0)
-                log_debug("%s stays; the next run reloads once more", RELOAD_WANTED);
+                log_debug("%s stays; the next run reloads again", RELOAD_WANTED);
         task_end(u->task, OUTCOME_DONE);
         return 0;
 }

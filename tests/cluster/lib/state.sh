@@ -65,21 +65,21 @@ check_states() { # [dra]: this kubelet reads the state of DRA
 
         try "another policy in the same boot" init "$pinned"
         try "keeps them, too" stayed cpu_manager_state
-        mended "policy none" 'configured policy .?"static.?" differs from state checkpoint policy .?"none' cpu_manager_state "it is of another policy" "$pinned"
+        mended "policy none" 'configured policy .?"static.?" differs from state checkpoint policy .?"none' cpu_manager_state "it has another policy" "$pinned"
         leaves cpu_manager_state
         try "a reboot with pinned CPUs" boots "$pinned"
         try "keeps the state that kubelet takes" stayed cpu_manager_state
         try "kubelet starts" starts
         put cpu_manager_state "${NONE/1353318690/1}"
-        mended "a wrong checksum" 'checkpoint is corrupted' cpu_manager_state "it is of another policy" "$pinned"
+        mended "a wrong checksum" 'checkpoint is corrupted' cpu_manager_state "it has another policy" "$pinned"
         put cpu_manager_state ''
         mended "an empty file" 'unexpected end of JSON input' cpu_manager_state "kubelet cannot read it" "$pinned"
-        init '' && mended "policy static" 'configured policy .?"none.?" differs from state checkpoint policy .?"static' cpu_manager_state "it is of another policy" ''
+        init '' && mended "policy static" 'configured policy .?"none.?" differs from state checkpoint policy .?"static' cpu_manager_state "it has another policy" ''
         put cpu_manager_state "${NONE/1353318690/1}"
         mended "a wrong checksum of none" 'checkpoint is corrupted' cpu_manager_state "its checksum is wrong" ''
 
-        init "$few" && mended "memory without a policy" 'configured policy .?"Static.?" differs from state checkpoint policy .?"None' memory_manager_state "it is of another policy" "$few"
-        init "$many" && mended "memory with other reserves" 'the expected machine state is different from the real one' memory_manager_state "memory is not the same to the byte after a boot" "$many"
+        init "$few" && mended "memory without a policy" 'configured policy .?"Static.?" differs from state checkpoint policy .?"None' memory_manager_state "it has another policy" "$few"
+        init "$many" && mended "memory with other reserves" 'the expected machine state is different from the real one' memory_manager_state "memory sizes differ after a boot" "$many"
         [ "${1-}" = dra ] || return 0
         leaves dra_manager_state
         try "a reboot" boots "$many"
