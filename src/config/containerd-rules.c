@@ -286,6 +286,13 @@ static void judge_streaming(Judgement *j) {
                 tell(j, "must be an IP address", "config.plugins.%s.stream_server_address", CONTAINERD_CRI);
 }
 
+/* pkg/sys/socket_unix.go: CreateUnixSocket(). more: what containerd adds for its second socket. */
+static void judge_length(Judgement *j, const char *address, size_t more, const char *path) {
+        if (*address == '/' && strlen(address) + more > 104)
+                tell(j, more ? "is too long: 98 bytes are the most, as containerd adds .ttrpc"
+                             : "is too long for a socket: 104 bytes are the most", "%s", path);
+}
+
 #define NO_SOCKET "must be the absolute path of a socket, for kubelet"
 static void judge_sockets(Judgement *j) {
         const char *address = json_get_text(json_object_get(j->given->all, "grpc"), "address"),
@@ -296,6 +303,11 @@ static void judge_sockets(Judgement *j) {
                 tell(j, NO_SOCKET, "config.grpc.address");
         if (is(j, 203, 300) && own && (*own != '/' || strpbrk(own, " \t\n\"'\\$")))
                 tell(j, NO_SOCKET, "config.plugins.%s.address", CONTAINERD_SERVER);
+        const char *second = json_get_text(json_object_get(j->given->all, "ttrpc"), "address");
+        judge_length(j, address, *second ? 0 : strlen(".ttrpc"), "config.grpc.address");
+        judge_length(j, second, 0, "config.ttrpc.address");
+        judge_length(j, json_get_text(json_object_get(j->given->all, "debug"), "address"), 0,
+                     "config.debug.address");
         if (*root && streq(root, state))
                 tell(j, "is the same path as state", "config.root");
 }

@@ -312,12 +312,13 @@ typedef struct Reading {
         void *context;
         size_t *told;                   /* calls of unknown */
         bool json, certain;
+        const char *then;               /* the consequence of a fault, where it is another one; or NULL */
 } Reading;
 
 static bool report(const Reading *r, const Path *path, const char *fault) {
-        _free_ char *name = path_format(path);
+        _free_ char *name = path_format(path), *whole = xasprintf("%s%s", fault, r->then ?: "");
         if (r->tell)
-                r->tell(r->context, name, fault, r->certain);
+                r->tell(r->context, name, whole, r->certain);
         return !r->certain;
 }
 
@@ -411,6 +412,8 @@ static bool read_table(const Reading *r, const char *section, const json_t *tabl
                 else if (!is_open(&row, table)) {
                         Reading inner = *r;
                         inner.certain = r->certain && is_for_all(r->given, &row);
+                        if (streq(row.key, "options"))  /* read when a pod starts */
+                                inner.then = "; otherwise no pod of it starts";
                         good = read_value(&inner, &row, value, &own) && good;
                 }
         }

@@ -48,7 +48,7 @@ CRI, IMAGES, RUNTIME = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.images
 MACHINE = re.compile(r"no such file|cannot assign requested|no default routes|(?<!not configured: )(?<!generator: )skip plugin|cgroup v2|"
                      r"needed differ not loaded: erofs|permission denied|read-only file|"
                      r"is a directory|fsverity|no space left|too many open files|"
-                     r"cannot allocate memory|temporarily unavailable|operation not permitted")
+                     r"cannot allocate memory|temporarily unavailable|operation not permitted|cgroup mountpoint does not exist")
 
 # No case has these, by section and key: other files, processes or machines decide them.
 LEFT_OUT = set("""top/version top/plugin_dir top/oom_score top/temp cgroup/path otlp/endpoint otlp/protocol handler/base_runtime_spec
@@ -373,7 +373,10 @@ def handed(case, plan, where):
 
 
 def breaks_pods(files, ours, world):
-    """Whether a pod would fail as nodestrap says: of a limit getrlimit(2) decides, of a snapshotter containerd, which is told to load it."""
+    """Whether a pod would fail as nodestrap says: of a limit getrlimit(2) decides, of a snapshotter containerd, which is told to load it.
+    Options of runc are decoded when a pod starts (internal/cri/config/config.go: GenerateRuntimeOptions()); the types decide."""
+    if ".options." in ours:
+        return True
     if "rlimits" in ours:
         limits = json.loads(files[SPEC]).get("process", {}).get("rlimits", [])
         return any(not hasattr(resource, limit["type"]) or limit["soft"] > limit["hard"] for limit in limits)

@@ -55,6 +55,9 @@ static void check(const Case *c) {
 #define IMAGES "plugins.io.containerd.cri.v1.images."
 #define RUNTIME "plugins.io.containerd.cri.v1.runtime."
 
+/* 87 bytes: with /run/ and .sock 97 */
+#define LONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
 TEST(verdicts) {
         static const Case cases[] = {
                 /* types: each schema, each kind */
@@ -90,6 +93,11 @@ TEST(verdicts) {
                 BAD("2.1.9", "[" I3 ".registry]\nconfig_path = '/a'\nmirrors.x.endpoint = ['https://m']", IMAGES "registry.mirrors", "beside config_path"),
                 BAD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.x.tls = {}", CRI "registry.configs.x.tls", "beside config_path"),
                 BAD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.'https://u:p@r'.tls = {}", CRI "registry.configs.https://(hidden)@r.tls", "beside config_path"),
+                BAD("2.1.9", "[grpc]\naddress = '/run/" LONG "12.sock'", "grpc.address", "98 bytes"), GOOD("2.1.9", "[grpc]\naddress = '/run/" LONG "1.sock'"),
+                GOOD("2.1.9", "[grpc]\naddress = '/run/" LONG "1234567.sock'\n[ttrpc]\naddress = '/run/x'"), BAD("1.7.24", "[ttrpc]\naddress = '/run/" LONG "12345678.sock'", "ttrpc.address", "104 bytes"),
+                BAD("2.1.9", "[debug]\naddress = '/run/" LONG "12345678.sock'", "debug.address", "104 bytes"), BAD("2.1.9", "[cgroup]\npath = 'x'", "cgroup.path", "absolute path"),
+                BAD("2.2.9", "[" I3 "]\nstats_collect_period = 0", IMAGES "stats_collect_period", "at least 1"), GOOD("2.4.2", "[" I3 "]\nstats_collect_period = 0"),
+                BAD("2.1.9", "[" R3 ".containerd.runtimes.runc.options]\nSystemdCgroup = 'x'", RUNTIME "containerd.runtimes.runc.options.SystemdCgroup", "quotes; otherwise no pod of it starts"),
                 GOOD("1.7.24", "State = 5\nDisabled_Plugins = ['io.containerd.grpc.v1.cri']\n[Grpc]\naddress = 'x'"), GOOD("1.7.24", "[" P2 ".registry]\nconfig_path = '/a'\nconfigs.x.auth = {}"),
                 /* runtimes and snapshotters */
                 BAD("2.1.9", "[" R3 ".containerd]\ndefault_runtime_name = 'kata'", RUNTIME "containerd.default_runtime_name", "not a runtime"), GOOD("2.1.9", "[" R3 ".containerd]\ndefault_runtime_name = 'kata'\nruntimes.kata = {}"),
