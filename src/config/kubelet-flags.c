@@ -434,11 +434,12 @@ static void words_add(Words *w, const char *text, size_t element) {
                 w->element[w->n++] = element;
 }
 
-/* Only a warning, as nodeadm takes a number in the list (T1 of tests/userdata/README.md). */
+/* A number in the list is only a warning, as nodeadm takes it (T1 of tests/userdata/README.md). */
 static void check_word(Reading *r, const char *word, const char *path) {
         _free_ char *flag = xasprintf("--%s", word);
+        bool certain = !r->merge->partial && word[strspn(word, "0123456789.")];
         KubeletFlag f;
-        if (reading_report(r, false, path,
+        if (reading_report(r, certain, path,
                            "is neither a flag, which begins with --, nor the value of one: kubelet exits "
                            "with it") &&
             kubelet_flag_find(flag, &f))

@@ -374,6 +374,14 @@ static const char *logging(const KubeletGiven *g) {
         return NULL;
 }
 
+/* k8s.io/cri-client:pkg/util/util_unix.go:GetAddressAndDialer() */
+static const char *socket_endpoint(const KubeletGiven *g) {
+        const char *endpoint = text(g, g->key), *scheme = strstr(endpoint, "://");
+        bool other = scheme ? !startswith(endpoint, "unix://")
+                            : *endpoint && *endpoint != '/' && !startswith(endpoint, "unix:/");
+        return other ? "must be a socket, such as unix:///run/containerd/containerd.sock" : NULL;
+}
+
 /* k8s.io/component-base:metrics/options.go */
 static const char *hidden_metrics(const KubeletGiven *g) {
         const char *version = text(g, "showHiddenMetricsForVersion");
@@ -441,6 +449,8 @@ static const struct Rule {
         { { "tracing" }, trace_endpoint, false },
         { { "logging" }, logging, false },
         { { "showHiddenMetricsForVersion" }, hidden_metrics, false },
+        { { "containerRuntimeEndpoint" }, socket_endpoint, false },
+        { { "imageServiceEndpoint" }, socket_endpoint, false },
 };
 
 bool kubelet_judge_together(const KubeletGiven *g, KubeletTell *tell, void *context) {

@@ -11,7 +11,16 @@
 
 #define CONFIG "spec.kubelet.config"
 
+/* An older kubelet ignores a key that is new since 1.N. */
 static bool fail(const Merge *m, Diag *diag, const char *path, const char *fault) {
+        const char *name = startswith(path, CONFIG ".") ? path + strlen(CONFIG ".") : "";
+        _free_ char *key = xstrndup(name, strcspn(name, ".["));
+        KubeletSetting s = {};
+        if (kubelet_setting_find(key, &s) && s.since > 0) {
+                merge_warn(m, diag, "kubelet-setting", path,
+                           "%s; otherwise kubelet from 1.%u on does not start", fault, s.since);
+                return true;
+        }
         _free_ char *text = xasprintf("%s; otherwise kubelet does not start", fault);
         config_report(m, diag, path, text);
         return false;
@@ -101,11 +110,11 @@ bool kubelet_judge(const KubeletGiven *g, KubeletTell *tell, void *context) {
 
 /* ---- values together ---- */
 
-typedef struct Judgement { const Merge *merge; Diag *diag; } Judgement;
+typedef struct Judgement { const Merge *merge; Diag *diag; bool good; } Judgement;
 
 static void tell(void *context, const char *path, const char *fault) {
-        const Judgement *j = context;
-        fail(j->merge, j->diag, path ?: CONFIG, fault);
+        Judgement *j = context;
+        j->good = fail(j->merge, j->diag, path ?: CONFIG, fault) && j->good;
 }
 
 /* The settings of the user alone, on an unknown machine and kubelet. */
@@ -114,7 +123,9 @@ static bool validate_together(const Merge *m, const json_t *config, Diag *diag) 
         _strv_ char **flags = merge_flags(m), **words = kubelet_words(flags);
         kubelet_flags_merge(all, words);
         KubeletGiven given = { .all = all, .user = config, .flags = flags, .whole = !m->partial };
-        return kubelet_judge_together(&given, tell, &(Judgement){ m, diag });
+        Judgement j = { m, diag, true };
+        (void)!kubelet_judge_together(&given, tell, &j);
+        return j.good;
 }
 
 bool kubelet_validate(const Merge *m, Diag *diag) {

@@ -381,6 +381,20 @@ static void foretell(void *context, const char *path, const char *fault) {
                 diag_foretell(&plan->warnings, CAUSE_INVALID);
 }
 
+/* Another program may serve CRI there, in front of containerd. */
+static void check_endpoint(Plan *plan, const Config *config, const Host *host, const json_t *all) {
+        static const char key[] = "containerRuntimeEndpoint";
+        const char *socket = plan_containerd_socket(config, host, plan->as_nodeadm),
+                   *theirs = json_get_text(all, key), *colon = strstr(theirs, ":/");
+        _free_ char *path = kubelet_setting_path(config->kubelet.config, config->kubelet.flags, key);
+        const char *real = colon ? colon + strspn(colon, ":/") - 1 : theirs;
+        real += startswith(real, "/var/run/") ? strlen("/var") : 0;
+        if (path && *theirs && !streq(real, socket))
+                diag_warn_at(&plan->warnings, "kubelet-setting", NULL, path,
+                             "is not %s, where containerd listens; kubelet does not start unless another "
+                             "program serves CRI there", socket);
+}
+
 /* Checks all written settings together. */
 static void judge_settings(Plan *plan, const Config *config, const Host *host) {
         _cleanup_(json_decrefp) json_t *all = node_settings(plan, host);
@@ -398,6 +412,7 @@ static void judge_settings(Plan *plan, const Config *config, const Host *host) {
                                .nodes = known ? (unsigned)kubelet_numa_nodes(config, host) : 0,
                                .whole = true };
         (void)!kubelet_judge(&given, foretell, plan);
+        check_endpoint(plan, config, host, all);
 }
 
 int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag) {

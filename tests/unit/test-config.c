@@ -461,6 +461,10 @@ TEST(texts_that_leave_their_place) {
                 { "kubelet: {config: {clusterDNS: [10.100.0.10, 010.100.000.011, 'fd00::a']}}", NULL }, { "kubelet: {config: {clusterDNS: []}}", NULL },
                 { "kubelet: {flags: ['--vmodule=kubelet=4,,a']}", "flags[0]: --vmodule must be FILE=NUMBER, such as kubelet=4" },
                 { "kubelet: {flags: ['--vmodule=a=2147483648']}", "flags[0]: --vmodule must be FILE=NUMBER" },
+                { "kubelet: {flags: [--v=2, max-pods=5]}", "a, line 5: spec.kubelet.flags[1]: is neither a flag" }, { "kubelet: {flags: [--register-node false]}", "flags[0]: is neither a flag" },
+                { "kubelet: {flags: ['--vmodule=a=1,,b/*=2147483647']}", NULL },
+                { "kubelet: {config: {containerRuntimeEndpoint: 'tcp://127.0.0.1:1'}}", "containerRuntimeEndpoint: must be a socket" },
+                { "kubelet: {flags: ['--image-service-endpoint=run/x']}", "flags[0]: must be a socket" }, { "kubelet: {config: {imageServiceEndpoint: /run/x}}", NULL },
                 { "kubelet: {flags: ['--cluster-dns=10.100.0.10,10.100.0.300']}", "flags[0]: --cluster-dns holds a text that is not an address: kubelet ignores it, and pods cannot resolve names" },
                 { "kubelet: {config: {clusterDomain: '{{ domain }}'}}", "a, line 5: spec.kubelet.config.clusterDomain: holds a placeholder" },
                 { "kubelet: {config: {clusterDNS: ['${DNS}'], tlsCipherSuites: ['${A}']}}", "spec.kubelet.config.clusterDNS[0]: holds a placeholder" },
@@ -635,6 +639,26 @@ TEST(kernel_settings) {
         expect_accepted("  instance: {sysctl: {vm.nr_hugepages: 1}, hugePages: {mode: keep}}\n", NULL);
         expect_error("  instance: {sysctl: {vm.nr_hugepages: 1}, hugePages: {mode: auto}}\n", "spec.instance.sysctl.vm.nr_hugepages: reserves huge pages");
         expect_error("  instance: {sysctl: {net.ipv6.conf.all.stable_secret: '::1'}}\n", "spec.instance.sysctl.net.ipv6.conf.all.stable_secret: is a secret");
+}
+
+/* Kubelet 1.28 ignores what is new since, whatever it is. */
+TEST(settings_that_are_new) {
+        static const struct { const char *setting, *want; } cases[] = {
+                { "containerLogMaxWorkers: 0", "containerLogMaxWorkers: kubelet-setting: must be from 1 to" },
+                { "containerLogMonitorInterval: 1s", "containerLogMonitorInterval: kubelet-setting: must be at least 3s; otherwise" },
+                { "imagePullCredentialsVerificationPolicy: Always", "is not one of NeverVerify" },
+                { "memoryReservationPolicy: Tiered", "is not one of None, TieredReservation" },
+                { "podLogsDir: pods", "podLogsDir: kubelet-setting: must be an absolute path" },
+                { "podLogsDir: /var/log/../pods", "podLogsDir: kubelet-setting: must be" },
+                { "podLogsDir: /var/log/", "podLogsDir: kubelet-setting: must be" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _free_ char *spec = xasprintf("  kubelet:\n    config:\n      %s\n", cases[i].setting);
+                expect_accepted(spec, cases[i].want);
+        }
+        expect_accepted("  kubelet: {config: {tlsCurvePreferences: [X25519]}}\n", "a, line 5: spec.kubelet.config.tlsCurvePreferences: kubelet-setting: must be numbers of curves");
+        expect_accepted("  kubelet: {config: {podLogsDir: logs}}\n", "otherwise kubelet from 1.30 on does not start");
+        expect_accepted("  kubelet: {config: {imageMaximumGCAge: 5}}\n", "otherwise kubelet from 1.29 on does not start");
 }
 
 TEST(toml_that_containerd_refuses) {
@@ -898,19 +922,16 @@ TEST(settings_that_kubelet_refuses) {
                 { "providerID: 5", "providerID: must be text" },
                 { "containerLogMaxSize: 50MB", "containerLogMaxSize: must be a whole quantity in quotes, such as 50Mi" }, { "containerLogMaxSize: 50", "containerLogMaxSize: must be a whole quantity" },
                 { "containerLogMaxFiles: 1", "containerLogMaxFiles: must be from 2 to 2147483647" },
-                { "containerLogMaxWorkers: 0", "containerLogMaxWorkers: must be from 1 to" }, { "maxParallelImagePulls: 0", "maxParallelImagePulls: must be from 1 to" },
-                { "containerLogMonitorInterval: 1s", "containerLogMonitorInterval: must be at least 3s; otherwise" },
+                { "maxParallelImagePulls: 0", "maxParallelImagePulls: must be from 1 to" },
                 { "cpuCFSQuotaPeriod: 1m0.5s", "cpuCFSQuotaPeriod: must be at least 1ms and at most 1s" }, { "cpuCFSQuotaPeriod: '0'", "cpuCFSQuotaPeriod: must be at least 1ms" },
                 { "cpuCFSQuotaPeriod: -10ms", "cpuCFSQuotaPeriod: must be at least 1ms" },
                 { "memoryThrottlingFactor: 0", "memoryThrottlingFactor: must be above 0 and at most 1" }, { "memoryThrottlingFactor: 1.1", "memoryThrottlingFactor: must be above 0 and at most 1" },
                 { "tlsMinVersion: '1.2'", "tlsMinVersion: is not one of VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13" },
-                { "imagePullCredentialsVerificationPolicy: Always", "is not one of NeverVerify" }, { "memoryReservationPolicy: Tiered", "is not one of None, TieredReservation" },
                 { "{imageGCHighThresholdPercent: 70, imageGCLowThresholdPercent: 80}", "imageGCLowThresholdPercent: imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (default: 80" },
                 { "imageGCHighThresholdPercent: 80", "spec.kubelet.config.imageGCHighThresholdPercent: imageGCLow" },
                 { "{serializeImagePulls: true, maxParallelImagePulls: 5}", "a, line 7: spec.kubelet.config.maxParallelImagePulls: must be 1 where serializeImagePulls is true; otherwise" },
                 { "{shutdownGracePeriod: 59s, shutdownGracePeriodCriticalPods: 1m}", "shutdownGracePeriodCriticalPods: must not be longer" },
                 { "enforceNodeAllocatable: [pods, none]", "enforceNodeAllocatable: cannot hold another word" }, { "cgroupsPerQOS: false", "cgroupsPerQOS: must be true unless" },
-                { "podLogsDir: pods", "podLogsDir: must be an absolute path" }, { "podLogsDir: /var/log/../pods", "podLogsDir: must be" }, { "podLogsDir: /var/log/", "podLogsDir: must be" },
                 { "logging: {format: xml}", "logging.format: is not one of text, json" }, { "authorization: {mode: RBAC}", "authorization.mode: is not one of" },
                 { "kind: KubeletConfig", "spec.kubelet.config.kind: is not one of KubeletConfiguration" }, { "apiVersion: kubelet.config.k8s.io/v1", "apiVersion: is not one of kubelet.config.k8s.io/v1beta1" },
         };
@@ -996,11 +1017,11 @@ TEST(flags_that_kubelet_exits_with) {
                 { "-volume-plugin-dir=/x", "did you mean --volume-plugin-dir?" },
                 { "--v=3, --max_pods, '-5'", "flags[1]: kubelet-flag: --max-pods must be from 0 to 2147483647", true },
                 { "--register-node=maybe", "--register-node must be true or false" },
-                { "--register-node, 'false'", "flags[1]: kubelet-flag: is neither a flag", true },
+                { "--register-node, 'false'", "flags[1]: is neither a flag" },
                 { "--cpu-manager-policy=stattic", "--cpu-manager-policy is not one of none", true },
                 { "--sync-frequency=10", "--sync-frequency must be a duration" },
-                { "v=3", "is neither a flag, which begins with --, nor the value of one: kubelet exits with it; did you mean --v?", true },
-                { "--node-labels=a=b, word", "flags[1]: kubelet-flag: is neither a flag, which begins with --, nor the value of one: kubelet exits with it\n", true },
+                { "v=3", "is neither a flag, which begins with --, nor the value of one: kubelet exits with it; did you mean --v?" },
+                { "--node-labels=a=b, word", "flags[1]: is neither a flag, which begins with --, nor the value of one: kubelet exits with it\n" },
                 { "'--node-labels=a=b,node-role.kubernetes.io/gpu=true'", "--node-labels names a label of kubernetes.io or k8s.io that a node must not set" },
                 { "--node-labels=kubernetes.io/x=", "names a label" }, { "--node-labels=x.k8s.io/x", "names a label" },
                 { "'--node-labels=a=b c'", "--node-labels holds an invalid label" }, { "--node-labels=a/b/c=d", "holds an invalid label" },
@@ -1045,7 +1066,7 @@ TEST(a_document_survives_the_cache) {
         _cleanup_(config_freep) Config *again = NULL;
         Diag diag = {};
         _cleanup_(loaded_done) Loaded l = load_with(
-                "  kubelet: {config: {a: 1.5, b: '1.5', c: 1e300, d: true, h: 1.0, e: 'true', f: [null, '~', {g: ''}]}, flags: ['5', 'null', '--x']}\n"
+                "  kubelet: {config: {a: 1.5, b: '1.5', c: 1e300, d: true, h: 1.0, e: 'true', f: [null, '~', {g: ''}]}, flags: ['5', '--x', 'null']}\n"
                 "  instance: {environment: {default: {A: 'no', B: '0123', C: ''}}}\n  containerd: {config: 'a = 1.0'}\n"
                 "  featureGates: {InstanceIdNodeName: true, OSManagedNoManageENIs: true}\n  accelerator: {nvidia: {mode: off, imex: {channels: 5}}}\n");
 

@@ -55,6 +55,8 @@ TEST(verdicts) {
                 BAD("1.35.4", "{'imagePullCredentialsVerificationPolicy':'NeverVerifyAllowlistedImages','preloadedImagesVerificationAllowlist':['a/b:1']}", "imagePullCredentialsVerificationPolicy", "a tag"),
                 BAD("1.35.4", "{'imagePullCredentialsVerificationPolicy':'NeverVerifyAllowlistedImages','preloadedImagesVerificationAllowlist':['a/*b']}", "imagePullCredentialsVerificationPolicy", "pattern"),
                 GOOD("1.35.4", "{'imagePullCredentialsVerificationPolicy':'NeverVerifyAllowlistedImages','preloadedImagesVerificationAllowlist':['a.b:5000/c','a/*']}"),
+                BAD("1.36.0", "{'tlsCurvePreferences':['X25519']}", "tlsCurvePreferences", "numbers of curves"), GOOD("1.35.4", "{'tlsCurvePreferences':['X25519']}"),
+                BAD("1.33.4", "{'containerRuntimeEndpoint':'http://x'}", "containerRuntimeEndpoint", "must be a socket"), GOOD("1.33.4", "{'containerRuntimeEndpoint':'unix:///run/containerd/containerd.sock'}"),
                 /* shutdown */
                 BAD("1.33.4", "{'shutdownGracePeriodCriticalPods':'3m'}", "shutdownGracePeriodCriticalPods", "must not be longer"), GOOD("1.34.0", "{'shutdownGracePeriodCriticalPods':'3m'}"),
                 BAD("1.34.0", "{'shutdownGracePeriod':'20s','shutdownGracePeriodCriticalPods':'30s'}", "shutdownGracePeriodCriticalPods", "(20s)"), GOOD("1.34.0", "{'shutdownGracePeriod':'20s'}"),
