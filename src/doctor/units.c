@@ -175,13 +175,21 @@ static bool look_service(Look *l, const Need *need, const char *path, const Serv
 
 #define ARGUMENTS "$NODEADM_KUBELET_ARGS"
 
+/* The value of an option for the configuration file, or NULL. containerd takes -c, and one dash or two (Go
+ * flag, urfave/cli). */
+static const char *config_option(char *const *word, bool kubelet) {
+        size_t dashes = strspn(*word, "-"), n = strcspn(*word, "=");
+        _free_ char *name = xstrndup(*word + dashes, n - dashes);
+        bool is = kubelet ? dashes == 2 && streq(name, "config")
+                          : dashes > 0 && dashes <= 2 && ONE_OF(name, "config", "c");
+        return !is ? NULL : (*word)[n] ? *word + n + 1 : word[1];
+}
+
 /* The file of another --config; NULL: none, or it has "%i" or "$X". ret_ours: our arguments follow it. */
 static const char *other_config(char *const *words, bool kubelet, bool *ret_ours) {
         const char *file = NULL;
         STRV_FOREACH(w, words) {
-                const char *value = startswith(*w, "--config=") ? *w + strlen("--config=") : NULL;
-                if (streq(*w, "--config") || (!kubelet && streq(*w, "-c")))
-                        value = w[1];
+                const char *value = config_option(w, kubelet);
                 if (kubelet && streq(*w, ARGUMENTS)) {
                         *ret_ours = true;
                         file = NULL;            /* the last one wins */
