@@ -35,9 +35,9 @@ static void place_set(StoragePlaces *p, StorageBind *bind, const char *path, con
         bind->given = given;
 }
 
-static void place_add(StoragePlaces *p, const char *path, const char *name) {
+static void place_add(StoragePlaces *p, const char *path, const char *name, const char *given) {
         StorageBind bind = { .name = name, .unit = "containerd.service", .word = "Containerd" };
-        place_set(p, &bind, path, TOML);
+        place_set(p, &bind, path, given);
         if (bind.path)
                 p->all[p->n++] = bind;
 }
@@ -56,14 +56,15 @@ StoragePlaces storage_binds_of(const Config *config, const char *containerd) {
         memcpy(p.all, storage_binds, sizeof storage_binds);
         kubelet_flags_merge(flags, words);
         place_set(&p, &p.all[PLACE_KUBELET], json_get_text(flags, "rootDirectory"), "spec.kubelet.flags");
-        place_set(&p, &p.all[PLACE_CONTAINERD], json_get_text(toml, "root"), TOML);
+        place_set(&p, &p.all[PLACE_CONTAINERD], json_get_text(toml, "root"), TOML ".root");
         place_set(&p, &p.all[PLACE_POD_LOGS], json_get_text(config->kubelet.config, "podLogsDir"),
                   "spec.kubelet.config.podLogsDir");
         if (!startswith(normal, "/run/") && !startswith(normal, "/var/run/"))
-                place_add(&p, state, "containerd-state");
+                place_add(&p, state, "containerd-state", TOML ".state");
         for (size_t i = 0; i < ARRAY_SIZE(snapshotters); i++) {
                 _free_ char *plugin = xasprintf("io.containerd.snapshotter.v1.%s", snapshotters[i]);
-                place_add(&p, json_get_text(json_object_get(plugins, plugin), "root_path"), snapshotters[i]);
+                place_add(&p, json_get_text(json_object_get(plugins, plugin), "root_path"), snapshotters[i],
+                          TOML);
         }
         return p;
 }

@@ -1101,12 +1101,12 @@ TEST(binds_go_where_the_daemons_keep_their_data) {
                 { OVERLAY("/data/layers"), .binds = KUBE CTRD LOGS SOCI " /data/layers=overlayfs" },
                 { OVERLAY("/mnt/k8s-disks/0/layers"), .binds = KUBE CTRD LOGS SOCI },                   /* is there already */
                 { "{'root':'/mnt/k8s-disks/0/containerd'}", .binds = KUBE LOGS SOCI },
-                { "{'root':'containerd'}", .error = "\"containerd\" is not an absolute path", .path = "spec.containerd.config" },
-                { "{'root':'/'}", .error = "is the root directory", .path = "spec.containerd.config" },
+                { "{'root':'containerd'}", .error = "\"containerd\" is not an absolute path", .path = "spec.containerd.config.root" },
+                { "{'root':'/'}", .error = "is the root directory", .path = "spec.containerd.config.root" },
                 { .flag = "--root-dir=/var/lib", .error = "in use by the whole system", .path = "spec.kubelet.flags" },
                 { .flag = "--root-dir=/etc/kubelet", .error = "in a system directory", .path = "spec.kubelet.flags" },
                 { .config = "{'podLogsDir':'/proc/pods'}", .error = "in a system directory", .path = "spec.kubelet.config.podLogsDir" },
-                { "{'root':'/var/lib/kubelet/containerd'}", .error = "/var/lib/kubelet/containerd lies in /var/lib/kubelet of another daemon", .path = "spec.containerd.config" },
+                { "{'root':'/var/lib/kubelet/containerd'}", .error = "/var/lib/kubelet/containerd lies in /var/lib/kubelet of another daemon", .path = "spec.containerd.config.root" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
