@@ -210,12 +210,12 @@ def load():
 
 
 def table_rows(page):
-    """The first words of the table's rows, in the README or in the manual."""
+    """The names of the rows, in the README or in the manual."""
     with open(page) as f:
         text = f.read().replace('\\-', '-')
-    if '.SH DIFFERENCES FROM NODEADM' in text:
-        text = text.split('.SH DIFFERENCES FROM NODEADM')[1].split('.SH ')[0]
-        return re.findall(r'^([a-z0-9-]+)\|', text, re.M)
+    if '.SH FILES THAT DIFFER' in text:
+        text = text.split('.SH FILES THAT DIFFER')[1].split('.SH ')[0]
+        return re.findall(r'^\.TP\n\\fB([a-z0-9-]+)\\fR$', text, re.M)
     return re.findall(r'^\| ([a-z0-9-]+) \| (?!file)', text, re.M)
 
 
