@@ -42,7 +42,7 @@ try "a clone that git cannot read has none" bash -c '! said=$("$1/conf/packaging
 try "deb.sh" "$top/conf/packaging/deb.sh" -o "$W" || finish
 try "lintian has nothing to say" lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$W"/*.deb
 dpkg-deb -x "$W"/nodestrap_*.deb "$W/unpacked"; doc=$W/unpacked/usr/share/doc/nodestrap
-try "the manual pages are there" is "$(cd "$W/unpacked/usr/share/man" && find . -type f | sort | xargs)" "$(cd "$top/debian" && for p in *.1 *.5 *.7 *.8; do echo "./man${p##*.}/$p.gz"; done | xargs)"
+try "the manual pages are there" is "$(cd "$W/unpacked/usr/share/man" && find . -type f | sort | xargs)" "$(cd "$top/debian" && for p in *.1 *.5 *.7 *.8; do echo "./man${p##*.}/$p.gz"; done | sort | xargs)"
 try "README, schema and examples can be read where they are" sh -c 'cd "$1" && for s in *.schema.json; do cmp "$s" "$2/conf/$s" || exit; done && [ "$(ls -- *.schema.json)" = "$(cd "$2/conf" && ls -- *.schema.json)" ] && diff -r examples "$2/conf/examples"' sh "$doc" "$top"
 try "and what README shows of them is beside it" sh -c 'cd "$1" && grep -qF examples/p5-48xlarge.userdata README.md && ! grep -nE "conf/examples|debian/boot" README.md && grep -oE "(examples/[a-z0-9-]+\.(userdata|svg)|\(boot\.svg\))" README.md | tr -d "()" | xargs ls >/dev/null' sh "$doc"
 if python3 -c 'import jsonschema' 2>/dev/null; then try "the bill of materials is well formed and true" python3 "$top/tests/oracles/spdx.py" "$W/unpacked" "$top"

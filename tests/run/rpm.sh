@@ -87,7 +87,7 @@ planned() { unshare -n chroot "$m" nodestrap plan -c file:///usr/share/doc/nodes
 try "and plans" sh -c 'grep -q kubelet <<X
 $1
 X' sh "$(planned 2>&1)"
-try "the manual pages are there" is "$(cd "$m/usr/share/man" && echo man?/*odestrap* man?/*NodeConfig*)" "$(cd "$top/debian" && for p in *.1 *.7 *.8 *.5; do echo "man${p##*.}/$p.gz"; done | xargs)"
+try "the manual pages are there" is "$(cd "$m/usr/share/man" && printf "%s\n" man?/*odestrap* man?/*NodeConfig* | sort | xargs)" "$(cd "$top/debian" && for p in *.1 *.7 *.8 *.5; do echo "man${p##*.}/$p.gz"; done | sort | xargs)"
 try "the schema is the program's" diff <(in_root nodestrap config schema) "$m/usr/share/doc/nodestrap/nodeconfig.schema.json"
 settings=$(sed -z "s/.*ExecStart=[^']*'//; s/'.*//; s/[\\]\n//g; s/[$][$]/$/g" "$m/usr/lib/systemd/system/nodestrap-network-settings.service")
 labelled() { rm -f "$m/tmp/labelled"; in_root sh -c "$settings" && is "$(cat "$m/tmp/labelled" 2>/dev/null)" "$1"; }
