@@ -32,44 +32,42 @@ HEAD = r""".\" SPDX-License-Identifier: Apache-2.0
 NodeConfig \- what an EC2 instance shall be as a node of an EKS cluster
 .SH DESCRIPTION
 .BR nodestrap (8)
-reads a NodeConfig from the user data of the instance, or from where
-.B \-\-config\-source
-says. It is YAML or JSON: the whole of the user data, or each part of a MIME
-message whose type is
-.IR application/node.eks.aws ,
-beside parts of other types, which are cloud\-init's. Base64 and gzip, around
-the whole or around a part, are undone.
+reads a NodeConfig from the user data of the instance, or from the sources of
+.BR \-\-config\-source .
+It is YAML or JSON. It may be the whole of the user data. Or it is each part of
+a MIME message with the type
+.IR application/node.eks.aws ;
+parts of other types are for cloud\-init. The program decodes base64 and gzip,
+around the whole or around a part.
 .PP
-There may be several documents: of a file (between lines of three hyphens), of
-parts, of sources, of the files of a directory, which are read by their names.
-They merge in that order:
+Several documents merge, in this order: those of a file (between lines of three
+hyphens), parts, sources, files of a directory by their names. The rules are:
 .IP \(bu 2
-maps merge, and of anything else the later one counts, also where it is false,
-0, or an empty text;
+maps merge; of anything else the later one counts, also if it is false, 0, or an
+empty text;
 .IP \(bu 2
 .I spec.kubelet.flags
-are put behind the earlier ones; any other list takes the place of the earlier
-one, an empty one, too;
+go behind the earlier ones; any other list replaces the earlier one, an empty
+list, too;
 .IP \(bu 2
 .I spec.containerd.config
 merges as TOML does, table by table;
 .IP \(bu 2
 null and {} leave what is there.
 .PP
-The merged whole is checked. A value of another type, or one that is not
-allowed, is an error with file, part, line and path; a key that nobody knows is
-a warning with the nearest one, and with
+The program checks the merged whole. A value of another type, or one that is not
+allowed, is an error with file, part, line and path. An unknown key is a warning
+with the nearest one, and with
 .B \-\-strict
-an error. The same table makes this page and what
+an error. This page and the output of
 .B nodestrap config schema
-prints, for editors.
+come from the same table.
 .SH KEYS
 Below each key stand its type and what it may be, its default, and an example.
-A key that stands there without a version is one of nodeadm's API, too, where
-it means the same
-.RI ( https://github.com/awslabs/amazon\-eks\-ami );
-one with a version is nodestrap's own, since that one, and nodeadm passes it
-over.
+A key without a version is also in the API of nodeadm, with the same meaning
+.RI ( https://github.com/awslabs/amazon\-eks\-ami ).
+A key with a version belongs to nodestrap, since that version; nodeadm ignores
+it.
 """
 
 TAIL = r""".SH SEE ALSO
@@ -172,7 +170,7 @@ PICTURES = {"p5-48xlarge-boot.svg": "All steps of a boot of a p5.48xlarge, as `n
 
 
 def examples():
-    out = (".SH EXAMPLES\nThe smallest one, which EKS's own nodes get as well:\n.PP\n" + verbatim(SMALLEST.splitlines()) +
+    out = (".SH EXAMPLES\nThe smallest one, as nodes of EKS get it:\n.PP\n" + verbatim(SMALLEST.splitlines()) +
            ".PP\nIn\n.I /usr/share/doc/nodestrap/examples\nare\n")
     for name in sorted(os.listdir(EXAMPLES)):
         with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:

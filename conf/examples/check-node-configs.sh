@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A CI job for a folder of NodeConfigs: each is checked, and planned for the machine that a comment in it names, as these examples have it:
-# "--instance-type p5.48xlarge". Its files are *.userdata and *.yaml. Plans are left beside each other, so that a change of a NodeConfig is
-# reviewed as a change of its plan. Exit status 1 where one is wrong, or none is there. No cloud is asked, and nothing is changed.
+# A CI job for a folder of NodeConfigs: checks each, and plans it for the machine that a comment in it names:
+# "--instance-type p5.48xlarge". It reads *.userdata and *.yaml, and leaves the plans beside each other. So you review a change of a
+# NodeConfig as a change of its plan. Exit status 1 if one is wrong, or none exists. It asks no cloud and changes nothing.
 #
 #   bash check-node-configs.sh FOLDER [PLANS]
 set -u

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# An image for nodes from EKS's own for NVIDIA GPUs: image.sh installs the package and lets `nodestrap doctor` look at what has become of it.
+# An image for nodes, from that of EKS for NVIDIA GPUs: image.sh installs the package, and `nodestrap doctor` tests the result.
 #
 #   packer init image.pkr.hcl
 #   packer build -var package=nodestrap-0.1.0-1.x86_64.rpm image.pkr.hcl

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# In the instance that builds an image, as root: installs the package, hands the node over to it, and ends with 70 where a boot of this image
-# would fail. image.pkr.hcl calls it; by hand:
+# Run it as root in the instance that builds an image: it installs the package and hands the node over to it. It exits with 70 if a boot of
+# this image would fail. image.pkr.hcl calls it; by hand:
 #
 #   PACKAGE=/tmp/nodestrap.rpm USERDATA=/tmp/userdata TYPES=p5.48xlarge bash image.sh
 set -eu

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A launch template whose user data is one MIME message: a NodeConfig for nodestrap, and a script for cloud-init, which runs it beside the
-# devices phase and before containerd and kubelet are started. The template has as many EFA interfaces as the NodeConfig requires, and the
-# instance profile of the nodes. Needs the aws command; it changes nothing but that template.
+# Makes a launch template whose user data is one MIME message: a NodeConfig for nodestrap, and a script for cloud-init. cloud-init runs it
+# beside the devices phase, before containerd and kubelet start. The template has as many EFA interfaces as the NodeConfig requires, and the
+# instance profile of the nodes. It needs the aws command, and changes only that template.
 #
 #   bash launch-template.sh NAME TYPE AMI PROFILE SECURITY-GROUP p5-48xlarge.userdata [SCRIPT]
 set -eu
