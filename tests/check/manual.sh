@@ -42,9 +42,20 @@ try "the completion has every command" commands_in "$completion"
 try "NodeConfig(5) is what conf/manual.py makes of the schema and the examples" diff <(python3 "$top/conf/manual.py") "$top/debian/NodeConfig.5"
 quiet() { local said; said=$("$@" 2>&1 >/dev/null); [ -z "$said" ] || { echo "$said"; return 1; }; }
 linted() { local said; said=$(mandoc -T lint "$@" 2>&1); [ -z "$said" ] || { echo "$said"; return 1; }; }
+# Each command in a block of the page, whole, has options that its help has.
+blocks() { awk '/^\.nf/ { on = 1; next } /^\.fi/ { on = 0 } on { gsub(/\\-/, "-"); gsub(/\\e/, "\\"); if (sub(/\\$/, "")) { held = held $0; next } print held $0; held = "" }' "$1" |
+        sed -n 's/ *#.*//; s/[|>&].*//; /^nodestrap [a-z]/p'; }
+# shellcheck disable=SC2086      # words of a line
+taken() { local line word c text; while read -r line; do
+        c=$(cut -d' ' -f2 <<<"$line"); [ "$c" != config ] || c="config $(cut -d' ' -f3 <<<"$line")"
+        text=$("${NODESTRAP:-$top/build/nodestrap}" help $c) || { echo "$line"; return 1; }
+        for word in $line; do [[ $word != -?* ]] || grep -q -e " $word " -e " $word," -e " $word\$" <<<"$text" || { echo "$line: $word?"; return 1; }; done
+        done < <(blocks "$1"); }
+try "there are commands in the pages" test "$(for page in "$top"/debian/nodestrap*.[178]; do blocks "$page"; done | wc -l)" -gt 30
 fits() { ! MANWIDTH=80 man -E UTF-8 -l "$1" | sed 's/\x1b\[[0-9;]*m//g; s/.\x08//g' | grep -E '.{81}'; }
 for page in "$top"/debian/*.[1578]; do
         case $page in */NodeConfig.5|*/nodestrap-codes.7) ;; *) try "${page##*/} begins with an example" first_section "$page";; esac
+        try "${page##*/} shows commands that there are" taken "$page"
         # NodeConfig(5) has values that are longer.
         if command -v man >/dev/null && [ "${page##*/}" != NodeConfig.5 ]; then try "${page##*/} is no wider than a screen" fits "$page"; fi
         if command -v man >/dev/null; then try "${page##*/} has no mistakes" quiet env MANROFFSEQ= MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154  # bad is guest.sh's
 # Sourced behind guest.sh by tests on EKS's image (tests/fakes/al2023): who started this node, and the roads between nodeadm and
-# nodestrap, as nodestrap(8) tells them.
+# nodestrap, as nodestrap-nodeadm(7) tells them.
 OUR_UNITS="nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined" THEIR_UNITS="nodeadm-boot-hook nodeadm-config nodeadm-run"
 SOMEBODY=/run/somebody
 
@@ -93,7 +93,7 @@ check_again() { # BOOT
         try "$1: and restarted neither daemon" is "$(property kubelet MainPID) $(property containerd MainPID)" "$pids"
 }
 
-# ---- the roads of nodestrap(8) ----
+# ---- the roads of nodestrap-nodeadm(7) ----
 # shellcheck disable=SC2086 # words
 to_ours() { systemctl disable $THEIR_UNITS && systemctl enable $OUR_UNITS; }
 # shellcheck disable=SC2086
