@@ -102,8 +102,8 @@ struct Command {
         bool draws;                     /* --output svg and metrics are for it, too */
         bool finds;                     /* --output sarif is; and the words behind its own are sources, which
                                          * it looks at one by one */
-        bool unchecked;                 /* under nodeadm's name a configuration that no node can be made of is
-                                         * only warned of */
+        bool unchecked;                 /* a configuration that makes no node is only a warning under the name
+                                         * nodeadm */
 };
 typedef struct CommandTable {
         const Command *items; size_t n;
@@ -133,7 +133,7 @@ typedef struct Options {
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
         char **instance_types;          /* all that were given: of doctor */
         unsigned interfaces;            /* of plan: how many to show the places of; 0: not asked */
-        const char *credential_plugin;  /* "nodestrap", or "aws", which nodeadm's names keep to */
+        const char *credential_plugin;  /* "nodestrap", or "aws", always for nodeadm */
         const char *cluster_name, *cluster_id, *region, *role_arn;      /* of token */
         const char *key;                /* of config sign and verify: a file; or NULL */
         const char *account, *cluster, *serial; /* of config sign, which has the region, too; or NULL */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * argv → Options. nodeadm's spellings are kept (-c, -s, -d, -o, --development); options may stand before
- * the command or behind it, and "-c=URI" means the same as "-c URI", because scripts written for nodeadm use
- * all of these. */
+ * argv → Options. Scripts for nodeadm must work, so its spellings do (-c, -s, -d, -o, --development).
+ * Options may stand before the command or behind it, and "-c=URI" means "-c URI". */
 #include "cli/cli.h"
 #include "cli/flags.h"
 
@@ -127,12 +126,11 @@ void options_done(Options *o) {
         free(o->help_group);
 }
 
-/* nodeadm looks for the names that it knows and passes over others without a word; called by its name, so do
- * we, with one. */
+/* nodeadm silently ignores names that it does not know. Under its name we ignore them, too, with a warning. */
 static int refuse_name(const Options *o, const char *flag, const char *known, const char *name, Diag *diag) {
         if (o->name == PROGRAM_NODESTRAP)
                 return usage(diag, "--%s takes %s, not \"%s\"", flag, known, name);
-        diag_warn(diag, "unknown-name", "--%s takes %s; nothing has the name \"%s\"", flag, known, name);
+        diag_warn(diag, "unknown-name", "--%s takes %s; it ignores \"%s\"", flag, known, name);
         return 0;
 }
 
@@ -150,7 +148,7 @@ static int add_skip(Options *o, const char *phase, Diag *diag) {
         return 0;
 }
 
-/* "" is no daemon: everything but them. */
+/* "" names none of them: everything else is done. */
 static int add_daemon(Options *o, const char *name, Diag *diag) {
         bool known = !*name || streq(name, "containerd") || streq(name, "kubelet");
         int r = known ? 0 : refuse_name(o, "daemon", "containerd or kubelet", name, diag);
@@ -170,9 +168,8 @@ static int set_plugin(Options *o, const char *name, Diag *diag) {
                 return usage(diag, "--credential-plugin takes nodestrap or aws, not \"%s\"", name);
         if (!streq(name, "aws") && o->name != PROGRAM_NODESTRAP)
                 return usage(diag,
-                             "called as %s, the program writes nodeadm's kubeconfig, which names aws; only "
-                             "under its own name it takes --credential-plugin %s", program_names[o->name],
-                             name);
+                             "--credential-plugin %s: under the name %s the kubeconfig is that of nodeadm, "
+                             "which names aws; call the program nodestrap", name, program_names[o->name]);
         o->credential_plugin = name;
         return 0;
 }
@@ -223,12 +220,12 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         }
 }
 
-/* What getopt_long() calls a flag: its letter, where it has one. */
+/* The value that getopt_long() has for a flag: its letter, if it has one. */
 static int flag_value(size_t flag) {
         return flag_rows[flag].letter ? flag_rows[flag].letter : LONG_ONLY + (int)flag;
 }
 
-/* The other way round; _FLAG_MAX for a value that is no flag's. */
+/* The other way round; _FLAG_MAX for any other value. */
 static Flag flag_of(int value) {
         size_t i = 0;
         while (i < _FLAG_MAX && flag_value(i) != value)
@@ -295,8 +292,8 @@ static bool takes_sources(const Command *c, char *const *words, Options *o) {
 static int refuse_rest(const Command *c, const char *rest, const Options *o, Diag *diag) {
         if (c->flags & BIT(FLAG_CONFIG_SOURCE))
                 return usage(diag,
-                             "%s takes no \"%s\" behind its name; a source is named by -c, as in -c "
-                             "file://PATH", c->words, rest);
+                             "%s takes no \"%s\" behind its name; name a source by -c, as in -c file://PATH",
+                             c->words, rest);
         return usage(diag, "%s takes no \"%s\" behind its name; see %s %s --help", c->words, rest,
                      program_names[o->name], c->words);
 }
@@ -368,7 +365,7 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
                 if (seen[i] && !(o->command->flags & BIT(i))) {
                         int r = usage(diag, "%s does not take --%s; see %s %s --help", words, flag_rows[i].name,
                                       program_names[o->name], words);
-                        /* nodeadm's -o is a file; most other programs' is how they print */
+                        /* -o of nodeadm is a file; of most other programs it is a form */
                         if (i == FLAG_CONFIG_OUTPUT && o->command->flags & BIT(FLAG_OUTPUT))
                                 diag_suggest(diag, "--%s", flag_rows[FLAG_OUTPUT].name);
                         return r;
@@ -377,20 +374,20 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
                 return -EINVAL;
         if (o->each && seen[FLAG_CONFIG_SOURCE])
                 return usage(diag,
-                             "%s takes files, each a configuration by itself, or --config-source, for one "
-                             "that is merged; not both", words);
+                             "%s takes files, each a NodeConfig of its own, or --config-source for a merged "
+                             "one, not both", words);
         if (o->instance_type && strchr(o->instance_type, ',') && o->command->flags & BIT(FLAG_MATRIX))
                 return usage(diag,
                              "--instance-type takes one type here; --matrix %s makes a table of several",
                              o->instance_type);
         if (o->bundle && (seen[FLAG_OUTPUT] || o->exit_code || o->follow || o->whole))
-                return usage(diag, "--bundle takes all that there is: leave out --%s",
+                return usage(diag, "--bundle packs everything: leave out --%s",
                              o->follow      ? "follow"
                              : o->exit_code ? "exit-code"
                              : o->whole     ? "long"
                                             : "output");
         if (o->follow && o->output != OUTPUT_TEXT)
-                return usage(diag, "--follow tells in words: leave out --output");
+                return usage(diag, "--follow prints only text: leave out --output");
         return 0;
 }
 
@@ -453,9 +450,9 @@ static ProgramName called_by(const char *path) {
         return PROGRAM_NODESTRAP;
 }
 
-/* nodeadm reads its command line with flaggy (github.com/integrii/flaggy): a name may stand behind one dash
- * or two, a switch may be followed by "=true" or "=false" (Go's strconv.ParseBool), and -d is --development
- * for all but init, which has --daemon. NULL: says nothing. */
+/* nodeadm reads its command line with flaggy (github.com/integrii/flaggy). A name may stand behind one dash
+ * or two, and "=true" or "=false" behind a switch (Go's strconv.ParseBool). -d is --development for all but
+ * init, which has --daemon. NULL: the word says nothing. */
 static char *respell(const char *word, bool daemons) {
         size_t dashes = strspn(word, "-"), n = strcspn(word + dashes, "=");
         const char *name = word + dashes, *value = name[n] ? name + n + 1 : NULL;

@@ -160,7 +160,7 @@ usage() {
         ok "no other: $1" same_word "$(wc -l <"$tmp/err")" 1
 }
 usage 'start: there is no command "innit"; see nodestrap --help; did you mean init?' innit
-usage 'start: init takes no "user-data.yaml" behind its name; a source is named by -c, as in -c file://PATH' init user-data.yaml
+usage 'start: init takes no "user-data.yaml" behind its name; name a source by -c, as in -c file://PATH' init user-data.yaml
 usage 'start: status takes no "it all" behind its name; see nodestrap status --help' status it all
 usage 'start: no command given; nodestrap --help lists them'
 usage 'start: option --skpi is unknown; see nodestrap init --help; did you mean --skip?' init --skpi run

@@ -148,17 +148,17 @@ ok "a cache that says the same is used" init --skip run
 ok "for the facts of the instance" grep -q -- --hostname-override=ip-10-1-1-1.cached.internal "$tmp/root/$environment"
 ok "so that EC2 is not asked" sent 0 ' ec2 '
 ok "nodeadm's kubeconfig names aws" grep -qx '        command: aws' "$tmp/root/var/lib/kubelet/kubeconfig"
-ok "and cannot name anything else" eval 'called nodeadm 2 init --root "$tmp/root" --credential-plugin nodestrap && says "writes nodeadm'"'"'s kubeconfig, which names aws"'
+ok "and cannot name anything else" eval 'called nodeadm 2 init --root "$tmp/root" --credential-plugin nodestrap && says "the kubeconfig is that of nodeadm, which names aws"'
 ok "nodestrap's own can, and does" eval 'called nodestrap 0 init --skip run --root "$tmp/root" && grep -qx "        command: /usr/bin/nodestrap" "$tmp/root/var/lib/kubelet/kubeconfig"'
 ok "but aws where it is told" eval 'called nodestrap 0 init --skip run --root "$tmp/root" --credential-plugin aws && grep -qx "        command: aws" "$tmp/root/var/lib/kubelet/kubeconfig"'
 ok "of other plugins it has not heard" eval 'called nodestrap 2 plan --credential-plugin gcp && says "takes nodestrap or aws, not \"gcp\""'
 fresh
 ok "a daemon that is none" init --skip run --daemon ""
 ok "writes nothing of the daemons'" eval '! written && [ ! -e "$tmp/root/etc/containerd/config.toml" ]'
-ok "nor does one that nobody knows, with a warning" eval 'init --skip run --daemon docker && ! written && says "nothing has the name \"docker\""'
+ok "nor does one that nobody knows, with a warning" eval 'init --skip run --daemon docker && ! written && says "it ignores \"docker\""'
 ok "nodestrap refuses it" eval 'called nodestrap 2 init --daemon docker && says "containerd or kubelet"'
-ok "a phase that nobody knows is skipped, with a warning" eval 'init --skip run --skip network && written && says "nothing has the name \"network\""'
-ok "nodeadm has no phase of the devices" eval 'init --skip run --skip devices && written && says "nothing has the name \"devices\""'
+ok "a phase that nobody knows is skipped, with a warning" eval 'init --skip run --skip network && written && says "it ignores \"network\""'
+ok "nodeadm has no phase of the devices" eval 'init --skip run --skip devices && written && says "it ignores \"devices\""'
 ok "nodestrap has" called nodestrap 0 init --skip devices --skip run --root "$tmp/root"
 ok "and refuses what it has not" eval 'called nodestrap 2 init --skip network && says "config, devices or run"'
 fresh

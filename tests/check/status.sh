@@ -113,7 +113,7 @@ kill -INT "$follower"; finish
 ok 'until somebody has seen enough' eval 'ended 3 && told "^running: "'
 follow "$tmp/ok"; finish
 ok 'one that is over is told at once' eval 'ended 0 && told "^ok: "'
-ok 'in words alone' eval '! "$nodestrap" status --follow --output json 2>"$tmp/err" && says "--follow tells in words"'
+ok 'in words alone' eval '! "$nodestrap" status --follow --output json 2>"$tmp/err" && says "--follow prints only text"'
 if [ "$(id -u)" = 0 ]; then
         chmod -R a+rX "$tmp"; cp "$nodestrap" "$tmp/nodestrap"; chmod 640 "$tmp"/running/run/nodestrap/{status.json,progress}; chgrp -R games "$tmp/running/run/nodestrap"
         ok 'who is of the group sees it' eval 'setpriv --reuid 65534 --regid 65534 --groups games "$tmp/nodestrap" status --root "$tmp/running" >"$tmp/out" 2>&1; shows "^running: "'
