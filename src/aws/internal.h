@@ -21,15 +21,8 @@ _must_check_ _nonnull_ int url_parse(const char *text, Url *ret);
 void url_done(Url *u);
 
 typedef enum HttpState {
-        HTTP_STATUS,
-        HTTP_HEADER,
-        HTTP_BODY,
-        HTTP_CHUNK_SIZE,
-        HTTP_CHUNK,
-        HTTP_CHUNK_END,
-        HTTP_TRAILER,
-        HTTP_UNTIL_CLOSE,
-        HTTP_DONE,
+        HTTP_STATUS, HTTP_HEADER, HTTP_BODY, HTTP_CHUNK_SIZE, HTTP_CHUNK, HTTP_CHUNK_END, HTTP_TRAILER,
+        HTTP_UNTIL_CLOSE, HTTP_DONE,
 } HttpState;
 /* An HTTP/1.x response as it arrives; zero at first. */
 typedef struct HttpResponse {

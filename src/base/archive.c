@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files → tar → gzip, of which only the compressed form stays in memory. A long name gets a pax
- * header. */
+ * Files → tar → gzip; only the compressed form stays in memory. A long name gets a pax header. */
 #include "base/archive.h"
 
 #include "base/str.h"

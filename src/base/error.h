@@ -102,8 +102,7 @@ typedef enum ExitCode {
         X(IMDS, SILENT) X(EC2, SILENT) X(FACTS, SILENT) X(STALLED, ALWAYS) X(VOLUME, ALWAYS) \
         X(DISK_ERROR, ALWAYS)
 /* Causes for failurePolicy reboot and poweroff: hardware that another start or instance may have in order.
- * STEP: only for a failed step; before that the configuration contradicts the type. Not EFA: a launch
- * template with too few devices has the same cause. */
+ * STEP: only of a failed step. Not EFA: a launch template with too few devices has that cause, too. */
 #define HARDWARE_CAUSES(X) \
         X(DISK_ERROR, ALWAYS) X(GPU_MISSING, STEP) X(NVSWITCH, STEP) X(DRIVER, STEP) \
         X(FABRIC_MANAGER, STEP) X(FABRIC, STEP) X(NVML, STEP) X(NVIDIA_SMI, STEP) X(HEALTH, STEP) \
@@ -157,8 +156,7 @@ _must_check_ int diag_judge(Diag *d) _nonnull(1);
 _nonnull_ char *position_format(const Position *at, bool column);
 /* Adds the place of an item without one. */
 void diagnostic_locate(Diagnostic *i, const Position *at) _nonnull(1, 2);
-/* Adds a replacement to the last item: a question behind its sentence, and by itself for machines. Once an
- * item; without values of the configuration. */
+/* Adds a replacement to the last item, once: a question behind its sentence, and a member for machines. */
 void diag_suggest(Diag *d, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
 /* The same for before and a name (nearest_name()), unless name is NULL. */
 void diag_suggest_name(Diag *d, const char *before, const char *name) _nonnull(1, 2);

@@ -49,8 +49,6 @@ void json_put(json_t *object, const char *path, json_t *value) {
         json_object_set_new(object, key, value);
 }
 
-/* ---- members ---- */
-
 static int compare_members(const void *a, const void *b) {
         const JsonMember *x = a, *y = b;
         int r = memcmp(x->key, y->key, MIN(x->size, y->size));
@@ -68,8 +66,6 @@ JsonMember *json_members(const json_t *object, bool sorted) {
                 qsort(all, n, sizeof *all, compare_members);
         return all;
 }
-
-/* ---- numbers ---- */
 
 /* "-1.25e+03" → "-1250". */
 static char *plain_real(const char *scientific) {
@@ -108,8 +104,6 @@ char *real_text(double value, bool exponents) {
                 memmove(digits, digits + 1, strlen(digits));
         return TAKE_PTR(text);
 }
-
-/* ---- text ---- */
 
 static void add_string(Text *t, const char *s, size_t size) {
         static const char names[] = "btnfr\"\\", values[] = "\b\t\n\f\r\"\\";

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The longest common subsequence by the textbook table, between the common first and last lines. Beyond
- * TABLE_MAX all lines are removed and added. */
+ * The longest common subsequence by the textbook table; beyond TABLE_MAX all lines are removed and added. */
 #include "base/lines.h"
 
 #include <string.h>

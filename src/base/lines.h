@@ -3,7 +3,6 @@
 /* Two texts → their difference */
 #include "base/str.h"
 
-/* Adds a unified diff (diff(1), -u) without file names, with `indent` before each line; nothing for equal
- * texts. Shows control characters as text_add_shown() does. */
+/* Adds a unified diff (diff(1), -u) without file names, with `indent` before each line. */
 _nonnull_ void lines_diff(Text *to, const char *old, size_t old_size, const char *new, size_t new_size,
                           const char *indent);

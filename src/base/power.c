@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * capabilities(7), no_new_privs and a system call filter by the kernel interfaces (seccomp(2), bpf(4)).
- * libcap and libseccomp would load two more libraries at every start of `token`. The filter is a deny list,
- * since the calls of a later libc are unknown. It answers EPERM, but ENOSYS for clone3(2), whose flags a
- * filter cannot see: then libc falls back to clone(2). */
+ * libcap and libseccomp would be two more libraries at every start of `token`. The filter is a deny list,
+ * since the calls of a later libc are unknown. clone3(2), whose flags it cannot see, gets ENOSYS: then libc
+ * takes clone(2). */
 #include "base/power.h"
 
 #include "base/str.h"

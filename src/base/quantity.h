@@ -7,6 +7,5 @@
 
 /* Rounds away from zero, and up to INT64_MAX, as kubelet does; -EINVAL: not a quantity. */
 _must_check_ _nonnull_ int quantity_parse(const char *text, int64_t *ret_thousandths);
-/* The canonical form with the largest suffix without a fraction: "191570m", "128k"; binary: with Ki, Mi …
- * for a multiple of 1024. Not for negative values. */
+/* The canonical form: "191570m", "128k"; binary: with Ki, Mi … for a multiple of 1024. Not negative. */
 _malloc_ char *quantity_text(int64_t thousandths, bool binary);

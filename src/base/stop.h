@@ -15,6 +15,6 @@ void stop_catch(void);
 int stop_signal(void);
 /* "SIGTERM" */
 const char *stop_name(int signal);
-/* Sleeps until fd is readable (1), or until an instant of CLOCK_MONOTONIC or another signal (0: look at the
- * clock). -EINTR: a request to stop, also an earlier one. */
+/* Sleeps until fd is readable (1), an instant or another signal (0); -EINTR: a request to stop, or
+ * earlier. */
 _must_check_ int stop_wait(int fd, uint64_t until_usec);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Memory and strings. Never NULL: a machine without memory cannot become a node, so the process exits with
- * 1. */
+/* Memory and strings. Never NULL: a machine without memory cannot be a node, so the process exits with 1. */
 #include "base/macro.h"
 #include <stdarg.h>
 

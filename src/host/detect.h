@@ -103,8 +103,7 @@ _nonnull_ void storage_clear(Storage *s);
 /* Parts of it; detect_arrays() reads sysfs, detect_mounts() /proc/self/mountinfo. */
 _must_check_ _nonnull_ int detect_arrays(const Root *root, Storage *s, Diag *diag);
 _must_check_ _nonnull_ int detect_mounts(const Root *root, Storage *s, Diag *diag);
-/* Reads a file like mountinfo; -ELIBACC: libmount is missing. libmount replaces a source "/dev/root" by a
- * device of the running machine, even in a foreign file. */
+/* Reads a file like mountinfo; -ELIBACC: no libmount, which replaces "/dev/root" by a local device. */
 _must_check_ _nonnull_ int mounts_read(FILE *file, Storage *s, Diag *diag);
 _nonnull_ void detect_mount_units(const Root *root, Storage *s);        /* /etc/systemd/system */
 _nonnull_ void mount_units_clear(Storage *s);

@@ -103,8 +103,7 @@ static json_t *pci_kind(const PciDevice *d) {
                       { "switchManagement", true_or_null(d->switch_management) });
 }
 
-/* A row for each kind, in the order of first devices, with all addresses in one text. 32 EFA devices are two
- * kinds, one for each NUMA node. */
+/* A row for each kind, in the order of first devices, with all addresses in one text. */
 static json_t *pci_json(const Host *h) {
         json_t *rows = json_array();
         _cleanup_(json_decrefp) json_t *kinds = json_array();

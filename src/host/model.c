@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A row of the table of instance types → the Host of such a machine, so that a plan exists before the
- * machine. Host.assumed names what the table does not know. */
+ * A row of the table → the Host of such a machine. Host.assumed names what the table does not know. */
 #include "host/tables.h"
 
 #include "base/paths.h"

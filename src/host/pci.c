@@ -155,8 +155,6 @@ unsigned host_efa(const Host *host) {
         return count_devices(host, pci_is_efa);
 }
 
-/* ---- vital product data ---- */
-
 /* The kernel waits up to 125 ms for each four bytes (drivers/pci/vpd.c): small reads keep the deadline. */
 #define VPD_LIMIT (32 << 10)
 #define VPD_PIECE 64

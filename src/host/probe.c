@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paths → child → a thread for each device → Contents, by packets over a socket. A read of a dead disk never
- * returns, and a process cannot end while the kernel keeps one of its threads. So a child reads, and we
+ * Paths → child → a thread for each device → Contents, by packets over a socket. A read of a dead disk
+ * never returns, and no process ends while the kernel keeps one of its threads. So a child reads, and we
  * abandon it at the deadline. */
 #include "host/detect.h"
 
@@ -18,8 +18,6 @@
 #include <unistd.h>
 
 #define MESSAGE_MAX (128U << 10)
-
-/* ---- messages ---- */
 
 static void add_string(Text *t, const char *s) {
         size_t size = s ? strlen(s) + 1 : 0;    /* 0: NULL */
