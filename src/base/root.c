@@ -18,12 +18,6 @@
 
 struct Root { int fd; char *path; bool host; };
 
-/* Asked once, for one error. A seccomp filter that does not know the call answers EPERM. */
-static int root_probe(const Root *r) {
-        _cleanup_(close_fd) int fd = root_open(r, ".", O_PATH);
-        return fd == -EPERM ? -ENOSYS : MIN(fd, 0);
-}
-
 int root_new(const char *path, Root **ret) {
         _cleanup_(root_freep) Root *root = NULL;
         struct stat here, host;
@@ -34,10 +28,11 @@ int root_new(const char *path, Root **ret) {
         *root = (Root){ .fd = TAKE_FD(fd),
                         .path = xstrdup(path),
                         .host = here.st_dev == host.st_dev && here.st_ino == host.st_ino };
-        int r = root_probe(root);
-        if (r >= 0)
+        /* Fails here, for one error. A seccomp filter that does not know the call answers EPERM. */
+        _cleanup_(close_fd) int probe = root_open(root, ".", O_PATH);
+        if (probe >= 0)
                 *ret = TAKE_PTR(root);
-        return r;
+        return probe == -EPERM ? -ENOSYS : MIN(probe, 0);
 }
 
 Root *root_free(Root *r) {
@@ -89,8 +84,7 @@ int root_open(const Root *r, const char *path, int flags) {
                 .resolve = RESOLVE_IN_ROOT,
         };
         long fd = -1;
-        /* While something is mounted or renamed, paths that climb (links of /sys) may get EAGAIN:
-         * openat2(2). */
+        /* A mount or rename anywhere may fail paths that climb (links of /sys): openat2(2). */
         for (unsigned n = 0; fd < 0 && n < 100000 && (n == 0 || errno == EAGAIN); n++)
                 fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how);
         return fd < 0 ? -errno : (int)fd;
