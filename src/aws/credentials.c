@@ -35,7 +35,6 @@ bool credentials_text_is_valid(const char *s) {
         return true;
 }
 
-/* ---- the environment ---- */
 static char *copy_environment(const char *name) {
         const char *value = environment_value(name);
         return value ? str_strip(value) : NULL;
@@ -57,7 +56,6 @@ static int from_environment(Credentials *ret) {
         return 1;
 }
 
-/* ---- JSON ---- */
 /* A copy, or NULL if it is missing or unfit for a request. */
 static char *copy_member(const json_t *object, const char *name) {
         const char *value = json_string_value(json_object_get(object, name));
@@ -93,7 +91,6 @@ int environment_read(const char *path, size_t limit, char **ret) {
         return absolute ? root_read(root, absolute, limit, ret, NULL) : -ENOENT;
 }
 
-/* ---- token files ---- */
 /* EKS renews the file in place, so each call reads it. */
 static int read_token(const char *variable, const char *path, char **ret, Diag *diag) {
         _cleanup_(forget_secretp) char *text = NULL;
@@ -120,8 +117,8 @@ static int from_web_identity(const char *region, uint64_t deadline, Credentials 
                 return 0;
         if (!role)
                 return diag_error(diag, -EINVAL, CAUSE_CREDENTIALS,
-                                  "AWS_WEB_IDENTITY_TOKEN_FILE is in the environment, but AWS_ROLE_ARN, the "
-                                  "role that the token is for, is not");
+                                  "AWS_ROLE_ARN is not in the environment, but AWS_WEB_IDENTITY_TOKEN_FILE "
+                                  "needs the role of its token");
         int r = read_token("AWS_WEB_IDENTITY_TOKEN_FILE", file, &token, diag);
         if (r < 0 || !token)
                 return r;
@@ -159,9 +156,8 @@ static int find_container(Url *ret, char **ret_target, Diag *diag) {
         if (!is_local(url.host)) {
                 url_done(&url);
                 return diag_error(diag, -EPERM, CAUSE_CREDENTIALS,
-                                  FULL_URI " names another machine than this one; credentials "
-                                           "are fetched by plain HTTP from this machine itself or from the "
-                                           "agents of EKS and ECS, and nowhere else");
+                                  FULL_URI " names another machine: plain HTTP may fetch credentials only "
+                                           "from this machine, or from the agents of EKS and ECS");
         }
         *ret = url;
         *ret_target = xasprintf("%s%s", start[length] == '/' ? "" : "/", start + length);
@@ -177,8 +173,8 @@ static int make_container_request(const Url *url, const char *target, Text *ret,
         token = token ?: copy_environment("AWS_CONTAINER_AUTHORIZATION_TOKEN");
         if (token && !credentials_text_is_valid(token))
                 return diag_error(diag, -EINVAL, CAUSE_CREDENTIALS,
-                                  "AWS_CONTAINER_AUTHORIZATION_TOKEN in the environment has "
-                                  "characters that no token has");
+                                  "AWS_CONTAINER_AUTHORIZATION_TOKEN in the environment has invalid "
+                                  "characters");
         text_add(ret,
                  "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: nodestrap/" VERSION
                  "\r\nAccept: application/json\r\n",
@@ -226,8 +222,8 @@ static int ask_container_until(const Url *url, const Text *request, uint64_t dea
         if (r > 0)
                 return r;
         return diag_error(diag, r ?: -ETIMEDOUT, CAUSE_CREDENTIALS,
-                          "the credential endpoint at %s, which the environment names, hands out nothing: "
-                          "%s. Look at the EKS Pod Identity agent and its association",
+                          "the credential endpoint at %s gives no credentials: %s; check the EKS Pod "
+                          "Identity agent and its association",
                           url->authority, why);
 }
 
@@ -246,7 +242,6 @@ static int from_container(uint64_t deadline, Credentials *ret, Diag *diag) {
         return r;
 }
 
-/* ---- the instance role ---- */
 /* IMDS says 404 until the role of a new instance arrives. nodeadm retries 15 times (awslabs/amazon-eks-ami:
  * nodeadm/internal/aws/imds), for about as long. */
 static int get_patiently(Imds *imds, const char *path, uint64_t deadline, char **ret, size_t *ret_size,
@@ -283,9 +278,8 @@ static int from_role(Imds *imds, uint64_t deadline, Credentials *ret, Diag *diag
         explicit_bzero(text, size);
         if (why)
                 return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS,
-                                  "the metadata service does not hand out credentials of this instance's "
-                                  "role: %s; look at the role's trust policy, ec2.amazonaws.com must be "
-                                  "allowed to assume it",
+                                  "the metadata service gives no credentials of the instance role: %s; its "
+                                  "trust policy must allow ec2.amazonaws.com to assume it",
                                   why);
         return 1;
 }

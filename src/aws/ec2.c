@@ -33,8 +33,7 @@ const QueryService ec2_api = {
 };
 
 /* Only time limits the attempts: of ten thousand nodes that boot within a minute, the last one needs most of
- * these ten minutes (tests/bench/fleet.c). Three times the first pause of a throttled node is below its
- * patience, so it asks at least twice before it goes on. */
+ * it (tests/bench/fleet.c). A throttled node asks at least twice within its patience. */
 const RetryPolicy ec2_retry_policy = {
         .attempts = UINT_MAX,
         .elastic = true,
@@ -75,9 +74,9 @@ int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag) {
         const char *other = aws_region();
         if (query_lacks_fips(&sts_api, ec2->region))
                 diag_warn(diag, "fips-endpoint",
-                          "AWS_USE_FIPS_ENDPOINT is true, and STS is not known to have a FIPS endpoint in "
-                          "%s: where kubelet's environment has it, too, the cluster may not accept who the "
-                          "node says it is; unset it, or name another endpoint with AWS_ENDPOINT_URL_STS",
+                          "AWS_USE_FIPS_ENDPOINT is true, but STS has no known FIPS endpoint in %s. If "
+                          "kubelet has it in its environment, the cluster may reject the node: unset it, or "
+                          "set AWS_ENDPOINT_URL_STS",
                           ec2->region);
         if (!asks_ec2)
                 return 0;
@@ -93,14 +92,14 @@ static uint64_t left_of(const Ec2 *ec2, uint64_t span_usec) {
 /* policy: one that grants the permission. */
 static int ask_ec2(const Ec2 *ec2, Query *q, const char *policy, Diag *diag) {
         _free_ char *unauthorized =
-                xasprintf("the role of this instance lacks the permission ec2:%s (%s has it), or a service "
-                          "control policy or the policy of the VPC endpoint denies it",
+                xasprintf("the instance role lacks the permission ec2:%s (%s has it), or a service control "
+                          "policy or VPC endpoint policy denies it",
                           q->action, policy);
         q->service = &ec2_api;
         q->imds = ec2->imds;
         q->credentials = &credentials;
         q->unauthorized = unauthorized;
-        q->expired = "the credentials have expired, also after they were fetched again";
+        q->expired = "the credentials have expired, even after a new fetch";
         q->requests = &requests;
         if (!credentials.key_id) {
                 /* shows a configuration error before any wait */
@@ -121,7 +120,6 @@ static bool is_form_word(const char *s) {
         return *s && !s[strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-")];
 }
 
-/* ---- the name ---- */
 #define PRIVATE_NAME "DescribeInstancesResponse/reservationSet/item/instancesSet/item/privateDnsName"
 
 static int accept_name(const Query *q, const Text *body) {
@@ -151,11 +149,10 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
                 .instead = "spec.featureGates.InstanceIdNodeName: true",
         };
         if (!is_form_word(instance_id))
-                return diag_error(diag, -EINVAL, CAUSE_FACTS, "the instance id has characters that none has");
+                return diag_error(diag, -EINVAL, CAUSE_FACTS, "the instance id has invalid characters");
         return ask_ec2(ec2, &q, "AmazonEKSWorkerNodePolicy", diag);
 }
 
-/* ---- the limits ---- */
 #define NETWORK_INFO "DescribeInstanceTypesResponse/instanceTypeSet/item/networkInfo/"
 
 static int numbers_at(const Text *body, const char *path, uint64_t **ret, size_t *ret_n) {
@@ -202,12 +199,12 @@ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis
                 .accept = accept_limits,
                 .ret = limits,
                 .missing = "an answer without limits of network interfaces",
-                .missing_advice = "Something is wrong with what answers there",
+                .missing_advice = "Check the server that answers there",
                 .instead = "spec.kubelet.config.maxPods",
         };
         if (!is_form_word(instance_type))
                 return diag_error(diag, -EINVAL, CAUSE_FACTS,
-                                  "the instance type has characters that none has");
+                                  "the instance type has invalid characters");
         int r = ask_ec2(ec2, &q, "AmazonEKSWorkerNodePolicy", diag);
         if (r < 0)
                 return r;
@@ -216,7 +213,6 @@ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis
         return 0;
 }
 
-/* ---- who manages an interface ---- */
 #define INTERFACES "DescribeNetworkInterfacesResponse/networkInterfaceSet/item/"
 #define NO_MANAGE  "node.k8s.amazonaws.com/no_manage"
 
@@ -247,7 +243,7 @@ int ec2_interface_is_tagged(const Ec2 *ec2, const char *instance_id, const char 
                 .accept = accept_tags,
                 .ret = ret,
                 .missing = "the instance has no interface of this MAC address (yet)",
-                .missing_advice = "Look whether it is still attached",
+                .missing_advice = "Check that it is still attached",
         };
         text_add(&fields, "&Filter.1.Name=attachment.instance-id&Filter.1.Value.1=");
         text_add_encoded(&fields, instance_id);

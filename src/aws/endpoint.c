@@ -88,8 +88,8 @@ static int find_endpoint(const QueryService *service, const char *region, const 
         if (!variable && w.fips && service->strict && !has_fips(service, region))
                 return diag_error(diag, -EINVAL, service->endpoint_cause,
                                   "AWS_USE_FIPS_ENDPOINT is true, in the environment or in "
-                                  "spec.instance.environment, and %s has no FIPS endpoint in %s that is "
-                                  "known: unset it, or name the endpoint to ask with %s",
+                                  "spec.instance.environment, but %s has no known FIPS endpoint in %s. Unset "
+                                  "it, or name the endpoint with %s",
                                   service->name, region, service->url_variable);
         *ret = variable ? xstrdup(getenv(variable)) : regional_endpoint(service, &w, region, domain);
         *ret_variable = variable;
@@ -129,8 +129,7 @@ int query_endpoint(const QueryService *service, const char *region, const char *
 
 char *query_endpoint_advice(const QueryService *service, const QueryEndpoint *e, const char *region) {
         bool fips = startswith(e->kind, "FIPS"), dual_stack = strstr(e->kind, "dual-stack");
-        return xasprintf("%s may have no %s endpoint in %s: unset %s%s%s, or name the endpoint to ask with "
-                         "%s. ",
+        return xasprintf("%s may have no %s endpoint in %s: unset %s%s%s, or name the endpoint with %s. ",
                          service->name, e->kind, region, fips ? "AWS_USE_FIPS_ENDPOINT" : "",
                          fips && dual_stack ? " and " : "", dual_stack ? "AWS_USE_DUALSTACK_ENDPOINT" : "",
                          service->url_variable);

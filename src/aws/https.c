@@ -25,7 +25,7 @@ static char *judge_bundle(const char *path) {
                 return xasprintf("cannot be read: %s", strerror(-r));
         if (!strstr(text, "-----BEGIN CERTIFICATE-----") &&
             !strstr(text, "-----BEGIN TRUSTED CERTIFICATE-----"))
-                return xstrdup("has no certificate in it, in PEM (\"-----BEGIN CERTIFICATE-----\")");
+                return xstrdup("has no PEM certificate (\"-----BEGIN CERTIFICATE-----\")");
         return NULL;
 }
 
@@ -92,14 +92,6 @@ static int look_for_stop(_unused_ void *user, _unused_ curl_off_t to_get, _unuse
 /* libcurl reads HTTPS_PROXY in both spellings, but only http_proxy in small letters, since a caller can set
  * the other for a CGI program (https://curl.se/docs/manpage.html#HTTPPROXY). Local hosts bypass a proxy, as
  * in the AWS SDK for Go (https://pkg.go.dev/net/http#ProxyFromEnvironment). */
-static void set_proxy(const Url *url) {
-        bool here = curl_is_local(url->host);
-        const char *proxy = url->https || getenv("http_proxy") ? NULL : environment_value("HTTP_PROXY");
-        /* NULL: resets the previous request to the environment */
-        SET(NOPROXY, here ? "*" : NULL);
-        SET(PROXY, proxy);
-}
-
 static void set_options(const Url *url, const char *form, uint64_t limit_usec, char *error,
                         HttpsReply *reply) {
         _free_ char *address = xasprintf("%s://%s%s", url->https ? "https" : "http", url->authority,
@@ -125,7 +117,9 @@ static void set_options(const Url *url, const char *form, uint64_t limit_usec, c
                 SET(CAINFO, bundle);
                 SET(CAPATH, NULL);        /* no others, as in the AWS SDKs */
         }
-        set_proxy(url);
+        /* NULL: resets the previous request to the environment */
+        SET(NOPROXY, curl_is_local(url->host) ? "*" : NULL);
+        SET(PROXY, url->https || getenv("http_proxy") ? NULL : environment_value("HTTP_PROXY"));
 }
 
 static struct curl_slist *make_list(const char *const (*headers)[2], size_t n) {
@@ -151,7 +145,7 @@ static char *describe_failure(CURLcode code, const char *error) {
         sigv4_date(time(NULL), today);
         /* before NTP, certificates may lie in the future */
         if (code == CURLE_PEER_FAILED_VERIFICATION)
-                return xasprintf("%s (is this machine's clock right? It says %.8s)", text, today);
+                return xasprintf("%s (is the clock here right? It says %.8s)", text, today);
         return xstrdup(text);
 }
 

@@ -114,9 +114,8 @@ static int find_imds_endpoint(Imds *i, Diag *diag) {
         /* as in the AWS SDKs and CLI */
         if (disabled && strcasecmp(disabled, "true") == 0)
                 return diag_error(diag, -EPERM, CAUSE_IMDS,
-                                  "AWS_EC2_METADATA_DISABLED is true in the environment, so that the "
-                                  "metadata service, which has what is needed here, may not be asked; unset "
-                                  "it");
+                                  "AWS_EC2_METADATA_DISABLED is true in the environment, but nodestrap needs "
+                                  "the metadata service; unset it");
         if (mode && strcasecmp(mode, "IPv4") != 0 && strcasecmp(mode, "IPv6") != 0)
                 return diag_error(
                         diag, -EINVAL, CAUSE_IMDS,
@@ -165,8 +164,8 @@ static const char *describe_errno(int r) {
 
 static char *describe_status(unsigned status) {
         if (status >= 300 && status < 400)
-                return xasprintf("HTTP %u, a redirect, which is never followed: something else than the "
-                                 "metadata service answers",
+                return xasprintf("HTTP %u, a redirect, which nodestrap never follows: another server than "
+                                 "the metadata service answers",
                                  status);
         if (status == 403)
                 return xstrdup("HTTP 403: the metadata service is switched off in the metadata options of "
@@ -199,7 +198,7 @@ static int fetch_token(Imds *i, uint64_t deadline, char **why) {
         for (size_t k = 0; k < answer.body.size; k++)
                 if (answer.body.data[k] <= ' ' || answer.body.data[k] > '~')
                         return note_failure(why,
-                                            xstrdup("a session token with characters that no token has"));
+                                            xstrdup("a session token with invalid characters"));
         if (answer.body.size == 0 || answer.body.size > 4096)
                 return note_failure(why, xasprintf("a session token of %zu bytes", answer.body.size));
         i->token = xmemdup(answer.body.data, answer.body.size);
@@ -284,7 +283,7 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
         uint64_t begin = now_usec();
 
         if (!credentials_text_is_valid(path))
-                return diag_error(diag, -EINVAL, CAUSE_IMDS, "a metadata path has characters that none has");
+                return diag_error(diag, -EINVAL, CAUSE_IMDS, "a metadata path has invalid characters");
         int r = find_answer(i, path, ret, ret_size);
         if (r != 0)
                 return MIN(r, 0);

@@ -27,13 +27,8 @@ int64_t query_clock(int64_t seconds) {
         return seconds + clock_ahead;
 }
 
-/* ---- an attempt ---- */
 typedef enum QueryStep {
-        QUERY_DONE,
-        QUERY_FORBIDDEN,
-        QUERY_REFUSED,
-        QUERY_AGAIN,
-        QUERY_AGAIN_AT_ONCE,
+        QUERY_DONE, QUERY_FORBIDDEN, QUERY_REFUSED, QUERY_AGAIN, QUERY_AGAIN_AT_ONCE,
 } QueryStep;
 
 typedef struct Asking {
@@ -106,7 +101,7 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
                 return QUERY_DONE;
         a->hopeless = r == -EKEYREJECTED;
         if (r == -EKEYREJECTED)
-                return try_again(a, why, xstrdup("Look at what AWS_CA_BUNDLE names"));
+                return try_again(a, why, xstrdup("Check the file that AWS_CA_BUNDLE names"));
         _free_ char *kind = r == -EADDRNOTAVAIL && a->endpoint.kind
                                     ? query_endpoint_advice(q->service, &a->endpoint, q->region)
                                     : xstrdup("");
@@ -117,8 +112,8 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
 }
 
 static char *advise_interception(const QueryService *service, const char *more) {
-        return xasprintf("Something between here and %s answers in its place: look at HTTPS_PROXY, "
-                         "NO_PROXY%s AWS_ENDPOINT_URL%s",
+        return xasprintf("Another server answers in place of %s: check HTTPS_PROXY, NO_PROXY%s "
+                         "AWS_ENDPOINT_URL%s",
                          service->name, *more ? "," : " and", more);
 }
 
@@ -129,13 +124,12 @@ static QueryStep judge_answer(Asking *a, const HttpsReply *reply) {
                 return QUERY_DONE;
         a->missing = r == 0;
         return try_again(a,
-                         r < 0 ? xasprintf("an answer that is not %s's XML", q->service->name)
+                         r < 0 ? xasprintf("an answer that is not XML of %s", q->service->name)
                                : xstrdup(q->missing),
                          r == 0 && q->missing_advice ? xstrdup(q->missing_advice)
                                                      : advise_interception(q->service, ""));
 }
 
-/* ---- refusals ---- */
 /* Signs by the clock of the service if ours differed at the signature; chrony may have set it since. */
 static bool correct_clock(Asking *a, const HttpsReply *reply) {
         const char *name = a->query->service->name;
@@ -146,11 +140,11 @@ static bool correct_clock(Asking *a, const HttpsReply *reply) {
         a->clock_corrected++;
         clock_ahead = ahead;
         if (ahead < CLOCK_SKEW && ahead > -CLOCK_SKEW) {
-                log_info("The clock of this machine has been set meanwhile, and is %s's.", name);
+                log_info("The clock of this machine agrees with %s again.", name);
                 return true;
         }
-        log_warning("The clock of this machine is %lld s %s %s's; requests are signed with %s's time. Look "
-                    "at chrony.",
+        log_warning("The clock of this machine is %lld s %s %s; signing requests by the time of %s. Check "
+                    "chrony.",
                     (long long)(ahead < 0 ? -ahead : ahead), ahead < 0 ? "ahead of" : "behind", name, name);
         return true;
 }
@@ -180,7 +174,7 @@ static QueryStep report_refusal(const Asking *a, RefusalKind kind, const HttpsRe
                              : kind == REFUSAL_SIGNATURE  ? signature
                              : streq(code, "RegionDisabledException")
                                      ? "switch STS on for this region in the account settings of IAM"
-                                     : "it will not help to ask again";
+                                     : "a retry will not help";
         diag_error(diag, -EPERM, s->cause, "%s at %s refused %s: %s (HTTP %ld, request %s): %s", s->name,
                    a->endpoint.host, a->query->action, code, reply->status, id ?: "without id", advice);
         return kind == REFUSAL_UNAUTHORIZED ? QUERY_FORBIDDEN : QUERY_REFUSED;
@@ -193,10 +187,10 @@ static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
         if (!code) {
                 bool redirect = reply->status >= 300 && reply->status < 400;
                 return try_again(a,
-                                 redirect ? xasprintf("HTTP %ld, a redirect, which is never followed: "
-                                                      "something else than %s answers there",
+                                 redirect ? xasprintf("HTTP %ld, a redirect, which nodestrap never follows: "
+                                                      "another server than %s answers there",
                                                       reply->status, s->name)
-                                          : xasprintf("an answer that is not %s's (HTTP %ld)", s->name,
+                                          : xasprintf("an answer that is not from %s (HTTP %ld)", s->name,
                                                       reply->status),
                                  advise_interception(s, " and the VPC endpoint"));
         }
@@ -214,8 +208,6 @@ static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
                         xasprintf("%s says so itself and may answer later", s->name));
         return at_once ? QUERY_AGAIN_AT_ONCE : QUERY_AGAIN;
 }
-
-/* ---- retries ---- */
 
 /* The first instant for q->settle. */
 static uint64_t patience_end(const Asking *a) {
@@ -251,11 +243,11 @@ static void apply_retry_settings(RetryPolicy *policy) {
         const char *text = environment_value("AWS_MAX_ATTEMPTS"), *mode = environment_value("AWS_RETRY_MODE");
         uint64_t n = 0;
         if (mode && !streq(mode, "standard") && !streq(mode, "adaptive") && !streq(mode, "legacy"))
-                log_warning("AWS_RETRY_MODE in the environment is none of standard, adaptive and legacy; "
-                            "it changes nothing here.");
+                log_warning("AWS_RETRY_MODE in the environment is not standard, adaptive or legacy; it has "
+                            "no effect.");
         if (text && parse_u64(text + (*text == '-' || *text == '+'), &n) < 0)
-                log_warning("AWS_MAX_ATTEMPTS in the environment is not a number; there is no limit to the "
-                            "attempts but the time.");
+                log_warning("AWS_MAX_ATTEMPTS in the environment is not a number; only time limits the "
+                            "attempts.");
         if (n == 0 || *text == '-')
                 return;
         policy->attempts = policy->elastic ? (unsigned)MIN(n, UINT_MAX) : (unsigned)MIN(n, policy->attempts);
@@ -276,7 +268,7 @@ uint64_t retry_pause(const RetryPolicy *policy, unsigned n, bool throttled, uint
 static int report_exhaustion(const Asking *a, unsigned attempts, uint64_t usec, Diag *diag) {
         const Query *q = a->query;
         _free_ char *instead =
-                q->instead ? xasprintf("; with %s %s is not asked", q->instead, q->service->name)
+                q->instead ? xasprintf("; with %s nodestrap does not ask %s", q->instead, q->service->name)
                            : xstrdup("");
         int r = a->hopeless ? -EKEYREJECTED : a->reached ? -ETIMEDOUT : -EHOSTUNREACH;
         return diag_error(diag, r, q->service->cause,

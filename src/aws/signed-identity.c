@@ -56,8 +56,8 @@ static char *find_document(const char *text, size_t size, const char *certificat
 
 static int refuse(Diag *diag, const char *why) {
         return diag_error(diag, -EKEYREJECTED, CAUSE_BINDING,
-                          "nothing proves in which account and region this instance is, which its signed "
-                          "configuration is bound to: %s",
+                          "no proof of the account and region of this instance, to which its signed "
+                          "configuration is bound: %s",
                           why);
 }
 
@@ -74,7 +74,7 @@ int imds_verify_identity(Imds *i, const char *certificates, char **ret_account, 
         library_settle_libcrypto();
         document = find_document(text, size, certificates, &n);
         if (n == 0)
-                return refuse(diag, "none of the *.pem beside the trusted keys holds a certificate");
+                return refuse(diag, "the *.pem beside the trusted keys have no certificate");
         if (!document)
                 return refuse(diag, "its identity document (/latest/" SIGNED ") is signed by none of the "
                                     "certificates in the *.pem beside the trusted keys; AWS has one for each "

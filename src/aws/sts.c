@@ -119,9 +119,9 @@ int sts_assume_role(Imds *imds, const char *region, const char *role_arn, uint64
                 .credentials = &own,
                 .imds = imds,
                 .ret = ret,
-                .unauthorized = "the trust policy of that role must name who asks here, and no policy of who "
-                                "asks may be without sts:AssumeRole",
-                .expired = "the credentials that ask have expired",
+                .unauthorized = "the trust policy of that role must name the identity in use, whose own "
+                                "policies must allow sts:AssumeRole",
+                .expired = "the credentials in use have expired",
         };
         int r = credentials_get(imds, region, deadline_usec, &own, diag);
         if (r < 0)
@@ -167,7 +167,7 @@ static int find_token_region(const TokenRequest *q, Imds *imds, char **ret, Diag
         int r = imds_get(imds, "meta-data/placement/region", ret, NULL, diag);
         if (r == -ENOENT)
                 return diag_error(diag, r, CAUSE_FACTS,
-                                  "the metadata service does not say the region; name it with --region");
+                                  "the metadata service does not have the region; name it with --region");
         return r;
 }
 

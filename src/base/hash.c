@@ -34,12 +34,11 @@ int hash_load(Diag *diag) {
                 return 0;
         if (EVP_default_properties_is_fips_enabled(NULL))
                 return diag_error(diag, -ENOTSUP, CAUSE_CRYPTO,
-                                  "libcrypto's configuration allows validated cryptography alone (fips=yes), "
-                                  "but its FIPS provider, which has SHA-256 and HMAC, is not there or fails "
-                                  "its self-test; see openssl list -providers, openssl.cnf and "
-                                  "fipsmodule.cnf");
+                                  "libcrypto has no SHA-256 and HMAC: its configuration says fips=yes, but "
+                                  "the FIPS provider is missing or fails its self-test. See openssl list "
+                                  "-providers, openssl.cnf and fipsmodule.cnf");
         return diag_error(diag, -ENOTSUP, CAUSE_CRYPTO,
-                          "no provider that libcrypto's configuration loads has SHA-256 and HMAC; see "
+                          "libcrypto has no SHA-256 and HMAC: no provider in its configuration has them. See "
                           "openssl list -providers and openssl.cnf");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Only root can open the lock file, so other users cannot hold up a boot. flock(2) itself does not wait: it
- * has no deadline and would miss an earlier signal. */
+ * Only root can open the lock, so no user can hold up a boot. flock(2) has no deadline, and may miss a
+ * signal. */
 #include "base/lock.h"
 
 #include "base/log.h"
@@ -31,8 +31,8 @@ static int lock_open(const Root *root, const char *path, Diag *diag) {
         THEN(fd, root_open(root, path, O_RDWR | O_CREAT | O_NOFOLLOW));
         if (fd < 0)
                 return diag_error(diag, fd, CAUSE_FILE,
-                                  "%s cannot be made: %s. The lock and the status of this boot live there; "
-                                  "/run must be a directory in which root can write",
+                                  "%s cannot be created: %s; make /run writable for root: the lock and the "
+                                  "boot status live there",
                                   path, strerror(-fd));
         return fd;
 }
@@ -48,7 +48,7 @@ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *
                         return diag_error(diag, -errno, CAUSE_FILE, "%s cannot be locked: %s", path,
                                           strerror(errno));
                 if (!told && now_usec() - begin >= TELL_USEC) {
-                        log_info("Another nodestrap is at work on this machine; waiting for it to end.");
+                        log_info("Another nodestrap runs on this machine; waiting for its end.");
                         told = true;
                 }
                 if (stop_signal())
@@ -56,9 +56,9 @@ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *
                                           "stopped by %s; nothing was changed", stop_name(stop_signal()));
                 if (now_usec() >= deadline_usec)
                         return diag_error(diag, -ETIMEDOUT, CAUSE_DEADLINE,
-                                          "another nodestrap holds %s and does not end, so nothing was "
-                                          "changed; fuser -v %s names it, and journalctl -u 'nodestrap-*' "
-                                          "-u 'nodeadm-*' says what it waits for", path, path);
+                                          "%s cannot be locked: another nodestrap holds it, so nothing was "
+                                          "changed. Find that process by fuser -v %s, and its wait by "
+                                          "journalctl -u 'nodestrap-*' -u 'nodeadm-*'", path, path);
                 usleep(PAUSE_USEC);
         }
         return TAKE_FD(fd);

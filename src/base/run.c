@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Argument vector → exit status, output and last lines of stderr. A pidfd (pidfd_open(2)) shows the end of
- * the child even if a grandchild keeps a pipe open. */
+ * Argument vector → exit status, output, last lines of stderr. A pidfd shows the end beside open pipes. */
 #include "base/run.h"
 
 #include "base/str.h"
@@ -187,8 +186,8 @@ static int run(char *const *argv, bool joined, int (*call)(void *), void *argume
 
 const char *kill_hint(int signal) {
         return signal != SIGKILL ? ""
-                                 : ", by somebody or by the kernel for want of memory (journalctl -k -g "
-                                   "'oom|out of memory' shows it)";
+                                 : ", by a user, or by the kernel without free memory (see journalctl -k -g "
+                                   "'oom|out of memory')";
 }
 
 int child_run(char *const *argv, uint64_t timeout_usec, size_t limit, ChildResult *ret) {

@@ -33,7 +33,7 @@ static int read_attribute(const Root *root, const char *device, const char *name
 /* Size, partitions and holders (md, dm) of a whole device. */
 static int read_use(const Root *root, const char *name, uint64_t *ret_bytes, char ***ret_partitions,
                     char ***ret_holders, Diag *diag) {
-        static const char unknown[] = "whether this disk is in use is not known";
+        static const char unknown[] = "cannot tell if this disk is in use";
         _free_ char *path = xasprintf(BLOCK "/%s", name), *size = xasprintf("%s/size", path),
                     *holders = xasprintf("%s/holders", path);
         _strv_ char **entries = NULL;
@@ -56,7 +56,7 @@ static int read_use(const Root *root, const char *name, uint64_t *ret_bytes, cha
 
 /* ---- disks ---- */
 
-static const char not_told[] = "this disk cannot be told from others";
+static const char not_told[] = "cannot tell this disk from others";
 
 int disks_look_closer(const Root *root, Host *h, Diag *diag) {
         for (Disk *d = h->disks; d < h->disks + h->n_disks; d++) {
@@ -67,7 +67,7 @@ int disks_look_closer(const Root *root, Host *h, Diag *diag) {
                         return r;
                 r = root_read_u64(root, ro, &value);
                 if (r < 0 && r != -ENOENT)
-                        return fact_error(diag, r, ro, "whether this disk can be written is not known");
+                        return fact_error(diag, r, ro, "cannot tell if this disk is writable");
                 d->read_only = value != 0;
         }
         return 0;
@@ -126,7 +126,7 @@ int detect_disks(const Root *root, Host *h, Diag *diag) {
                 _free_ char *path = xasprintf(BLOCK "/%s", *name);
                 r = is_disk(root, path);
                 if (r < 0)
-                        r = fact_error(diag, r, path, "whether this is a disk is not known");
+                        r = fact_error(diag, r, path, "cannot tell if this is a disk");
                 else if (r > 0)
                         r = add_disk(root, *name, path, h, diag);
         }
@@ -159,7 +159,7 @@ static int read_array(const Root *root, const char *state, Array *a, Diag *diag)
                 read_attribute(root, a->name, "md/degraded", &degraded, unknown, diag) ?:
                 read_attribute(root, a->name, "dev", &a->number, unknown, diag) ?:
                 read_use(root, a->name, &a->bytes, &a->partitions, &a->holders, diag) ?:
-                list_optional(root, slaves, &a->members, "what this array is made of is not known", diag);
+                list_optional(root, slaves, &a->members, "the members of this array are not known", diag);
         a->disks = leading_number(disks);
         /* "broken": a raid0 that lost a member */
         a->degraded = leading_number(degraded) > 0 || streq(state, "broken");

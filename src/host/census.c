@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Missing parts by the instance type or the configuration → Host.shortfalls, a sentence for each. Counts
- * devices on the bus; later steps check whether they work. */
+ * Missing parts by the instance type or the configuration → Host.shortfalls, a sentence for each. */
 #include "host/detect.h"
 #include "host/tables.h"
 
@@ -24,15 +23,13 @@ static const struct CountedPart {
         [PART_NEURON]   = { "neuron", pci_is_neuron,   CAUSE_NEURON, "Neuron device", "Neuron devices",
                             ADVICE },
         [PART_EFA]      = { "efa",    pci_is_efa,      CAUSE_EFA, "EFA device", "EFA devices",
-                            "look at the launch template, whether it has as many EFA interfaces; if so, "
+                            "check the number of EFA interfaces in the launch template; if it is right, "
                             ADVICE },
 };
 
 static void add(Host *h, Cause cause, char *text) {
         *APPEND(h->shortfalls, h->n_shortfalls) = (Shortfall){ cause, text };
 }
-
-/* ---- on the PCI bus ---- */
 
 /* "10:1c.0|10:1d.0" → those not there. NULL: there are others, so the list is of another machine. */
 static char **missing_from(const char *list, char *const *there) {
@@ -74,8 +71,6 @@ static void count_part(Host *h, PartKind kind, unsigned expected, const char *by
                              : "none is there",
                       list, part->advice));
 }
-
-/* ---- all of it ---- */
 
 /* Of an unknown type: eight are a whole board. */
 static void count_switches(Host *h, const InstanceType *t, const char *by) {
@@ -119,9 +114,8 @@ static void count_numa_nodes(Host *h, const InstanceType *t) {
         if (!t || have == 0 || t->numa_nodes < 0 || have >= (unsigned)t->numa_nodes)
                 return;
         add(h, CAUSE_NUMA,
-            xasprintf("%u of %d NUMA nodes with CPUs %s missing (%s): only there is node %s, with %u CPUs in "
-                      "all; "
-                      "unless the kernel was started with numa=off, " ADVICE,
+            xasprintf("%u of %d NUMA nodes with CPUs %s missing (%s): only there is node %s, with %u CPUs; "
+                      "if the kernel runs without numa=off, " ADVICE,
                       (unsigned)t->numa_nodes - have, t->numa_nodes,
                       t->numa_nodes - (int)have == 1 ? "is" : "are", t->name, list, h->cpus));
 }
@@ -134,7 +128,7 @@ void take_census(const Config *config, Host *h) {
         if (h->gpus.doubt)
                 add(h, CAUSE_GPU_CLASS,
                     xasprintf("%s; %s", h->gpus.doubt,
-                              endswith(h->gpus.doubt, ONLY_ROOT) ? "as root this can be told" : ADVICE));
+                              endswith(h->gpus.doubt, ONLY_ROOT) ? "run nodestrap as root to tell" : ADVICE));
         if (t && t->gpu_pci)
                 count_part(h, PART_GPU, h->gpus.expected, by);
         count_switches(h, t, by);

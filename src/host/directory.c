@@ -100,17 +100,13 @@ static int look_inside(const Root *root, uint64_t from, Directory *d) {
         return names && d->used >= from ? count_bytes(fd, &d->bytes) : 0;
 }
 
-/* An ACL that grants more than the mode shows in the group bits (acl(5)). */
-static bool has_acl(int fd) {
-        _free_ char *path = xasprintf("/proc/self/fd/%d", fd);
-        return getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
-}
-
-/* The owner of / stands for root: below another root a user may own all. */
+/* The owner of / counts as root: below another root a user may own all. ACLs show in the group bits
+ * (acl(5)). */
 static char *why_foreign(int fd, const struct stat *top, const struct stat *st) {
         if (st->st_uid != 0 && st->st_uid != top->st_uid)
                 return xasprintf("belongs to user %u", (unsigned)st->st_uid);
-        bool acl = st->st_mode & S_IWGRP && has_acl(fd),
+        _free_ char *path = xasprintf("/proc/self/fd/%d", fd);
+        bool acl = st->st_mode & S_IWGRP && getxattr(path, "system.posix_acl_access", NULL, 0) > 0,
              group = st->st_mode & S_IWGRP && st->st_gid != 0 && st->st_gid != top->st_gid;
         return acl || group || st->st_mode & S_IWOTH
                        ? xasprintf("can be written by others than root (mode %04o%s)",
@@ -200,7 +196,7 @@ int detect_directory(const Root *root, const char *path, const Storage *s, uint6
                 FREE_ALL(d.path, d.real, d.on, d.dead, d.foreign);
                 return r == -EACCES || r == -EPERM
                                ? r
-                               : fact_error(diag, r, path, "what lies there is not known");
+                               : fact_error(diag, r, path, "its content is not known");
         }
         *ret = d;
         return 0;

@@ -25,8 +25,6 @@ static const char *const class_shows[] = {
         [GPU_CLASS_SINGLE]   = "GPUs that no switch connects",
 };
 
-/* ---- models ---- */
-
 static int compare_model(const void *device, const void *row) {
         unsigned a = *(const unsigned *)device, b = ((const GpuModel *)row)->device;
         return (a > b) - (a < b);
@@ -48,8 +46,6 @@ static const GpuModel *common_model(const Host *h) {
         bool differ = ANY(d, h->pci, h->n_pci, pci_is_gpu(d) && d->device != first->device);
         return first && !differ ? gpu_model_find(first->device) : NULL;
 }
-
-/* ---- class ---- */
 
 static bool is_tray_gpu(const PciDevice *d) {
         const GpuModel *m = pci_is_gpu(d) ? gpu_model_find(d->device) : NULL;
@@ -129,7 +125,7 @@ static const char *missing_devices(const Host *h, GpuClass wanted, const char *u
         if (wanted == GPU_CLASS_NVSWITCH)
                 return "no NVIDIA bridge of class 0680 is there";
         if (wanted != GPU_CLASS_NVLINK5)
-                return "one of the two is not what it says";
+                return "one of the two is wrong";
         return unread ?: count_devices(h, pci_is_connectx) > 0
                                  ? "no ConnectX function (15b3) has SW_MNG in its vital product data"
                                  : "no ConnectX function (15b3) is there";
@@ -141,8 +137,8 @@ static bool takes_for_bridges(Host *h, GpuClass wanted, const char *who, const U
         if (wanted != GPU_CLASS_NVLINK5 || g->class != GPU_CLASS_SINGLE || !g->model ||
             unread->bridges < MAX(g->model->switches, 1U))
                 return false;
-        g->unread = xasprintf("%s; that %s has %u functions 15b3:1021 of class 0207 decides that they lead "
-                              "to its NVLink 5 switches, and whether they do the fabric gate will tell",
+        g->unread = xasprintf("%s; as %s has %u functions 15b3:1021 of class 0207, they count as ways to its "
+                              "NVLink 5 switches until the fabric gate decides",
                               unread->text, who, unread->bridges);
         return true;
 }
@@ -162,8 +158,6 @@ static void cross_check(Host *h, const Unread *unread) {
         g->class = wanted;
         g->expected = t && t->gpu_pci && t->gpus ? t->gpus : g->count;
 }
-
-/* ---- the driver ---- */
 
 bool image_has_module(const Root *root, const char *kernel, const char *name) {
         _free_ char *path = xasprintf("/lib/modules/%s/modules.dep", kernel ?: ""), *text = NULL;
@@ -189,8 +183,6 @@ bool image_has_nvidia(const Root *root, const char *kernel) {
         return root_exists(root, "/usr/bin/nvidia-smi") > 0 || image_has_unit(root, loaders) ||
                image_has_module(root, kernel, "/nvidia.ko");
 }
-
-/* ---- parts of a GPU ---- */
 
 /* By the subsystem of the GPU, or of the type in a model. */
 static bool is_part(const PciDevice *d) {
@@ -219,7 +211,7 @@ static int read_mig_default(const Root *root, const Config *config, Gpus *g, Dia
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
-                return fact_error(diag, r, MIG_DEFAULTS, "how the GPUs are to be divided is not known");
+                return fact_error(diag, r, MIG_DEFAULTS, "the division of the GPUs is not known");
         r = assignment_in_shell(text, "MIG_PARTITION", &g->mig_default);
         if (r < 0)
                 return fact_error(

@@ -13,7 +13,7 @@
 int fact_error(Diag *diag, int r, const char *path, const char *meaning) {
         bool nonsense = r == -EINVAL || r == -ERANGE || r == -ENODATA || r == -EBADMSG;
         return diag_error_in(diag, r, CAUSE_FACTS, path, "%s: %s",
-                             nonsense ? "what it says makes no sense" : strerror(-r), meaning);
+                             nonsense ? "its content makes no sense" : strerror(-r), meaning);
 }
 
 /* No plan depends on these names, so they may be missing. */
@@ -115,8 +115,8 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
         int e = getaddrinfo(name, NULL, &hints, &list);
         if (e != 0)
                 return diag_error_at(diag, -ENOENT, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",
-                                     "its host name cannot be resolved (%s), and a node on an Outpost keeps "
-                                     "the addresses in /etc/hosts; look at the DNS settings of the VPC",
+                                     "its host name does not resolve (%s), but a node on an Outpost needs "
+                                     "its addresses in /etc/hosts; check the DNS settings of the VPC",
                                      gai_strerror(e));
         for (struct addrinfo *a = list; a; a = a->ai_next)
                 add_address(&h->api_server_addresses, a->ai_addr);

@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #define DOCUMENT "dynamic/instance-identity/document"
-#define NOT_EC2  "the metadata service says it is not there (404); is this an EC2 instance?"
+#define NOT_EC2  "the metadata service does not have it (404); is this an EC2 instance?"
 
 /* A fact in Instance, in the document, in .instance of the nodeadm cache, and as assumed; or NULL. */
 typedef struct Fact { size_t offset; const char *name, *document, *cache, *assumed; } Fact;
@@ -81,7 +81,7 @@ static bool cache_is_ours(const Root *root, const json_t *status, Diag *diag) {
         if (r < 0 || !startswith(tag, "i-") || streq(tag, id))
                 return true;
         diag_warn_at(diag, "stale-cache", NULL, "status.instance.id",
-                     "the cached status is of instance %s, this is %s; it is not used", id, tag);
+                     "ignoring the cached status of instance %s, since this is %s", id, tag);
         return false;
 }
 

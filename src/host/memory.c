@@ -143,7 +143,7 @@ static int read_cpus(const Root *root, Host *h, Diag *diag) {
         if (r >= 0 && h->cpus == 0)
                 r = -ENODATA;
         return r < 0 ? fact_error(diag, r, dir,
-                                  "the number of CPUs is not known, and what kubelet reserves depends on it")
+                                  "the number of CPUs is not known, and reservations of kubelet depend on it")
                      : 0;
 }
 
@@ -152,7 +152,7 @@ static int read_cpus(const Root *root, Host *h, Diag *diag) {
 /* dir: such as /sys/devices/system/node/node0/hugepages */
 static int read_pools(const Root *root, const char *dir, int node, Host *h, Diag *diag) {
         _strv_ char **names = NULL;
-        static const char unknown[] = "how many huge pages are reserved is not known";
+        static const char unknown[] = "the number of reserved huge pages is not known";
         int r = list_optional(root, dir, &names, unknown, diag);
         if (r < 0)
                 return r;
@@ -196,8 +196,8 @@ int detect_memory(const Root *root, Host *h, Diag *diag) {
                 r = parse_meminfo(meminfo, "MemTotal:", &h->memory_bytes);
         if (r == -ENOENT && !root_is_host(root))
                 return fact_error(diag, r, "/proc/meminfo",
-                                  "the size of memory is not known: an image has none; say by "
-                                  "--instance-type which machine it is planned for");
+                                  "the size of memory is not known: an image has none; name its machine with "
+                                  "--instance-type");
         if (r < 0)
                 return fact_error(diag, r, "/proc/meminfo", "the size of memory is not known");
         r = parse_meminfo(meminfo, "Hugepagesize:", &h->page_size);

@@ -74,7 +74,7 @@ int mounts_read(FILE *file, Storage *s, Diag *diag) {
         const char *why = libmount_load();
         if (why)
                 return diag_error(diag, -ELIBACC, CAUSE_STORAGE_TOOL,
-                                  "libmount.so.1, which tells what is mounted, cannot be loaded: %s", why);
+                                  "libmount.so.1, which reads the mounts, cannot be loaded: %s", why);
         struct libmnt_table *table = libmount.new_table();
         bad_line = 0;
         int r = table ? libmount.set_parser_errcb(table, on_bad_line) : -ENOMEM;
@@ -88,8 +88,8 @@ int mounts_read(FILE *file, Storage *s, Diag *diag) {
                 return diag_error_at(
                         diag, -EBADMSG, CAUSE_FACTS,
                         &(Position){ .source = MOUNTINFO, .line = (unsigned)bad_line }, NULL,
-                        "this is no mount as proc(5) describes it; what is mounted is not known");
-        return r < 0 ? fact_error(diag, r, MOUNTINFO, "what is mounted is not known") : 0;
+                        "this line is not a mount of proc(5); the mounts are not known");
+        return r < 0 ? fact_error(diag, r, MOUNTINFO, "the mounts are not known") : 0;
 }
 
 int detect_mounts(const Root *root, Storage *s, Diag *diag) {
@@ -98,7 +98,7 @@ int detect_mounts(const Root *root, Storage *s, Diag *diag) {
         if (fd == -ENOENT)
                 return 0;
         if (!file)
-                return fact_error(diag, fd < 0 ? fd : -errno, MOUNTINFO, "what is mounted is not known");
+                return fact_error(diag, fd < 0 ? fd : -errno, MOUNTINFO, "the mounts are not known");
         (void)TAKE_FD(fd);
         int r = mounts_read(file, s, diag);
         fclose(file);
@@ -109,8 +109,6 @@ bool path_same(const char *a, const char *b) {
         _free_ char *x = path_normalise(a), *y = path_normalise(b);
         return streq(x, y);
 }
-
-/* ---- what is mounted where ---- */
 
 static const Mount *mount_number(const Storage *s, size_t n) {
         return n > 0 ? &s->mounts[n - 1] : NULL;

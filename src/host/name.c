@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The private DNS name of the instance, which EC2 defines, is its Node name. EC2 may not answer for minutes
- * if many nodes boot at once. The metadata service adds the domain of the VPC DHCP options; with the domain
- * of the region both names are equal
- * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html). Then the node goes on with
- * it, and asks EC2 again before kubelet starts. */
+ * if many nodes boot at once. local-hostname of IMDS has the domain of the VPC DHCP options; in the domain of
+ * the region both are equal (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html).
+ * Then the node takes that, and asks EC2 again before kubelet starts. */
 #include "host/detect.h"
 
 #include "base/log.h"
@@ -50,8 +49,8 @@ static bool settle_name(void *user, const char *why, bool more) {
         bool known = metadata_line(q->ec2.imds, "meta-data/local-hostname", &name, &unknown) >= 0;
         if (!known || !name_is_regional(q->instance, name)) {
                 if (more)
-                        log_info("EC2 does not answer, and is waited for: the metadata service's "
-                                 "local-hostname is not of %s's own domain, so EC2 may have another name.",
+                        log_info("EC2 does not answer; waiting for it: local-hostname in the metadata "
+                                 "service is not in the domain of %s, so EC2 may have another name.",
                                  q->instance->region);
                 return false;
         }
@@ -145,9 +144,9 @@ int name_take(NameQuestion *q, Host *h, Diag *diag) {
                 h->name_assumed = false;
         } else if (q->assumed && q->result >= 0) {
                 diag_warn(diag, "node-name-assumed",
-                          "EC2 has not said this node's name (%s); it goes on as %s, as the metadata service "
-                          "has it: that is of the region's own domain, as EC2's names are. With "
-                          "--strict-node-name or spec.instance.strictNodeName: true it waits for EC2",
+                          "EC2 has not given the node name (%s); using %s of the metadata service, which has "
+                          "the domain of the region. To wait for EC2, set --strict-node-name or "
+                          "spec.instance.strictNodeName: true",
                           q->why, q->assumed);
                 free(h->instance.private_dns_name);
                 h->instance.private_dns_name = TAKE_PTR(q->assumed);

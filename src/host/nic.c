@@ -56,7 +56,7 @@ static int list_nics(const Root *root, Host *h, Diag *diag) {
                 if (r == -ENOENT || r == -ENOTDIR)
                         continue;
                 if (r < 0)
-                        return fact_error(diag, r, device, "whether this interface is hardware is not known");
+                        return fact_error(diag, r, device, "cannot tell if this interface is hardware");
                 Nic *n = &h->nics[h->n_nics++];
                 n->pci_address = TAKE_PTR(address);
                 r = read_nic(root, *name, n, diag);

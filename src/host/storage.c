@@ -131,7 +131,7 @@ bool storage_wanted(const Config *config, const HostOptions *options) {
 /* Not an error: any user can read a plan. */
 static int cannot_look(Storage *s, int r, const char *path) {
         if (r == -ENOENT)
-                s->not_looked = xasprintf("there is no %s", path);
+                s->not_looked = xasprintf("%s does not exist", path);
         else if (startswith(path, "/dev/"))
                 s->not_looked = xstrdup("only root can read disks");
         else
@@ -177,11 +177,11 @@ static size_t devices_of(const Config *config, Host *h, Probed *all, Content **c
 static int look_failed(Storage *s, int r, const char *path, Diag *diag) {
         if (r == -EINTR)
                 return diag_error(diag, r, CAUSE_INTERRUPTED,
-                                  "stopped by %s while it waited for what lies on %s; nothing was changed",
+                                  "stopped by %s while it waited for the content of %s; nothing was changed",
                                   stop_name(stop_signal()), path);
         if (r == -EACCES || r == -EPERM || r == -ENOENT)
                 return cannot_look(s, r, path);
-        return fact_error(diag, r, path, "what lies on this disk is not known");
+        return fact_error(diag, r, path, "the content of this disk is not known");
 }
 
 /* Reads all disks in parallel with one deadline: a dead disk does not hide others. Mounts meanwhile. */
@@ -272,7 +272,7 @@ static int find_programs(const Root *root, Storage *s, Diag *diag) {
         for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
                 int r = root_program(root, programs[i]);
                 if (r < 0)
-                        return fact_error(diag, r, programs[i], "whether this program is there is not known");
+                        return fact_error(diag, r, programs[i], "cannot tell if this program exists");
                 if (r > 0)
                         strv_add(&s->programs, programs[i]);
         }

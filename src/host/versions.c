@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Versions of kubelet, containerd and driver. Version files of the AMI come first, as a program takes 50 ms
- * to start; only on this machine it is asked itself. The files: awslabs/amazon-eks-ami,
- * nodeadm/internal/{kubelet,containerd}/version.go */
+ * Versions of kubelet, containerd and driver: of AMI version files, else of the program itself, which takes
+ * 50 ms. The files: awslabs/amazon-eks-ami, nodeadm/internal/{kubelet,containerd}/version.go */
 #include "host/detect.h"
 
 #include "base/paths.h"
@@ -72,9 +71,9 @@ static int ask_program(const Program *p, char **ret, Diag *diag) {
         if (r < 0)
                 return diag_error(
                         diag, r, CAUSE_FACTS,
-                        "%s is not there, and %s cannot be run (%s): the version of %s is not known. Install "
-                        "%s; or plan for a machine that is not this one, with --instance-type or %s",
-                        p->file, p->name, strerror(-r), p->name, p->name, p->option);
+                        "the version of %s is not known: %s does not exist, and %s does not run (%s). "
+                        "Install %s, or plan for another machine with --instance-type or %s",
+                        p->name, p->file, p->name, strerror(-r), p->name, p->option);
         if (c.timed_out)
                 return diag_error(
                         diag, -ETIMEDOUT, CAUSE_FACTS,
@@ -98,16 +97,15 @@ static int detect_version(const Root *root, const Program *p, const char *given,
                 return ask_program(p, ret, diag);
         if (r == -ENOENT)
                 return diag_error(diag, r, CAUSE_FACTS,
-                                  "%s is not there below %s, and programs of another root are not run: the "
-                                  "version of %s is not known. Write it to that file, or plan with %s",
-                                  p->file, root_path(root), p->name, p->option);
+                                  "the version of %s is not known: %s does not exist below %s, where "
+                                  "programs do not run. Write it to that file, or plan with %s",
+                                  p->name, p->file, root_path(root), p->option);
         if (r < 0)
                 return fact_error(diag, r, p->file, "the version is not known");
         *ret = version_find(text);
         return *ret ? 0
                     : fact_error(diag, -EBADMSG, p->file,
-                                 "it names no version such as 1.33.4; write there what the program says to "
-                                 "--version");
+                                 "it has no version such as 1.33.4; write the version of the program there");
 }
 
 int host_program_version(const Root *root, const char *program, const char *given, char **ret, Diag *diag) {
@@ -128,7 +126,7 @@ static int detect_driver(const Root *root, const char *given, Host *h, Diag *dia
 /* 1, 0 or an error. */
 static int program_exists(const Root *root, const char *path, Diag *diag) {
         int r = root_executable(root, path);
-        return r < 0 ? fact_error(diag, r, path, "whether this program is there is not known") : r;
+        return r < 0 ? fact_error(diag, r, path, "cannot tell if this program exists") : r;
 }
 
 /* The same for files that nodeadm configures as soon as they exist (os.Stat in
@@ -144,18 +142,18 @@ static int file_exists(const Root *root, const char *path, const char *consequen
 static int detect_provider(const Root *root, Host *h, Diag *diag) {
         const char *given = getenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH");
         bool named = given && *given;
-        const char *path = named ? given : ECR_PROVIDER, *why = "there is no such program";
+        const char *path = named ? given : ECR_PROVIDER, *why = "it does not exist";
         _strv_ char **names = NULL;
         int r = 0;
 
         if (root_list(root, path, &names) >= 0)
-                why = "is a directory, and should be the program itself";
+                why = "it is a directory instead of the program";
         else
                 r = file_exists(root, path, "so kubelet cannot pull from private ECR registries, and newer "
                                             "ones do not start at all: chmod 0755", diag);
         if (r == 0 && named)
                 return diag_error_at(diag, -ENOENT, CAUSE_FACTS, NULL, "ECR_CREDENTIAL_PROVIDER_BIN_PATH",
-                                     "%s, and kubelet cannot pull from ECR without; correct or unset the "
+                                     "%s, and kubelet cannot pull from ECR without it; correct or unset the "
                                      "variable", why);
         if (r > 0)
                 h->image_credential_provider = xstrdup(path);
@@ -166,7 +164,7 @@ int detect_programs(const Root *root, Host *h, Diag *diag) {
         static const char *const soci[] = { "/usr/local/bin/soci-snapshotter-grpc",
                                             "/usr/bin/soci-snapshotter-grpc" };
         int r = file_exists(root, NVIDIA_RUNTIME,
-                            "and containerd runs every container with it: none will start", diag);
+                            "and containerd runs every container with it: no container will start", diag);
         if (r < 0)
                 return r;
         h->nvidia_runtime = r;

@@ -63,8 +63,8 @@ static bool udev_knows(const char *name) {
         return knows;
 }
 
-/* mdadm rules assemble arrays, so wait for these, too. An empty queue may not have the next event yet; a
- * known device may still have running programs. */
+/* mdadm rules assemble arrays. An empty queue may lack the next event; a known device may have running
+ * rules. */
 static bool udev_knows_all(const Root *root, const Disk *d) {
         STRV_FOREACH(holder, d->holders)
                 if (!udev_knows(*holder))
@@ -75,7 +75,7 @@ static bool udev_knows_all(const Root *root, const Disk *d) {
 static int look_for_stores(const Root *root, const Wanted *w, const Host *h, Look *l, Diag *diag) {
         _strv_ char **controllers = NULL;
         size_t there = 0, pending = 0;
-        int r = list_optional(root, "/sys/class/nvme", &controllers, "which disks will come is not known",
+        int r = list_optional(root, "/sys/class/nvme", &controllers, "the disks to come are not known",
                               diag);
         STRV_FOREACH(c, controllers)
                 pending += is_pending(root, *c);
@@ -147,8 +147,8 @@ static int wait_failed(Diag *diag, int r) {
                                   "stopped by %s while it waited for disks; nothing was changed",
                                   stop_name(stop_signal()));
         return fact_error(diag, r, UDEV_DIR,
-                          "udev's work cannot be watched, and disks are missing; is "
-                          "fs.inotify.max_user_instances used up?");
+                          "cannot watch udev, and disks are missing; is fs.inotify.max_user_instances used "
+                          "up?");
 }
 
 uint64_t wait_deadline(uint64_t begin, uint64_t seen, bool missing, const HostOptions *options) {

@@ -41,7 +41,7 @@ if [ -n "${OWN_MOUNTS-}" ]; then
         init
         ok 'a read-only /run' same_word "$code" 40
         ok 'a read-only /run: nothing is begun' unchanged
-        ok 'a read-only /run: the last line says what it is for' says_last '(40 EFILE) at detect: /run/nodestrap/lock cannot be made: Read-only file system. The lock and the status'
+        ok 'a read-only /run: the last line says what it is for' says_last '(40 EFILE) at detect: /run/nodestrap/lock cannot be created: Read-only file system; make /run writable for root'
         ok 'a read-only /run: one warning that the status is old' same_word "$(grep -c 'status.json and metrics.prom beside it are out of date' "$tmp/err")" 1
         umount "$root/run"
 else
@@ -71,12 +71,12 @@ settled
 rm "$root"/etc/eks/*-version.txt
 init
 ok 'no versions' fails 20 EFACTS detect
-ok 'no versions: the first' says_last 'the version of kubelet is not known. Write it to that file'
-ok 'no versions: the second' says 'error: /etc/eks/containerd-version.txt is not there'
+ok 'no versions: the first' says_last 'the version of kubelet is not known: /etc/eks/kubelet-version.txt does not exist below'
+ok 'no versions: the second' says 'error: the version of containerd is not known: /etc/eks/containerd-version.txt does not exist'
 echo unknown | tee "$root/etc/eks/kubelet-version.txt" >"$root/etc/eks/containerd-version.txt"
 init
 ok 'versions that are none' fails 20 EFACTS detect
-ok 'versions that are none: the file is named' says_last '/etc/eks/kubelet-version.txt: what it says makes no sense: it names no version such as 1.33.4'
+ok 'versions that are none: the file is named' says_last '/etc/eks/kubelet-version.txt: its content makes no sense: it has no version such as 1.33.4'
 
 # SIGTERM: interrupted WORDS OPTION... starts init, waits for these words, and stops it.
 settled
@@ -113,7 +113,7 @@ settled
 mock --imds "$fixtures/imds-m5" --user-data "$tmp/changed"
 exec 7<"$root/run/nodestrap/lock"
 flock 7
-interrupted 'Another nodestrap is at work on this machine; waiting for it to end.'
+interrupted 'Another nodestrap runs on this machine; waiting for its end.'
 ok 'SIGTERM while another init is waited for' fails 1 EINTERRUPTED detect
 ok 'is told' says_last 'stopped by SIGTERM; nothing was changed'
 

@@ -54,12 +54,12 @@ well 'a token after 6 s' 'Instance metadata, user-data: asking for a session tok
 well 'a refused token' '' "${id[@]}" --fault 'status=401*1@/latest/user-data'
 ok 'a refused token: a new one is taken' sent 2 PUT
 well 'a service that is busy for a while' 'asking for a session token: HTTP 503; trying again' "${id[@]}" --fault 'status=503*4'
-well 'a redirect' 'HTTP 302, a redirect, which is never followed' "${id[@]}" --fault 'redirect*1'
+well 'a redirect' 'HTTP 302, a redirect, which nodestrap never follows' "${id[@]}" --fault 'redirect*1'
 well 'EC2 that throttles' 'EC2, DescribeInstances: RequestLimitExceeded (HTTP 503); trying again' "${name[@]}" --fault 'ec2:throttle*1'
 well 'an instance whose name comes late' 'the instance has no private DNS name (yet); trying again' "${name[@]}" --fault 'ec2:empty*1'
-well 'a clock a day behind' "warning: The clock of this machine is 86400 s behind EC2's" "${name[@]}" --fault ec2:skew=86400
-well 'a clock a day ahead' "warning: The clock of this machine is 86400 s ahead of EC2's" "${name[@]}" --fault ec2:skew=-86400
-well 'a clock that is set while EC2 is asked' 'The clock of this machine has been set meanwhile' "${name[@]}" --fault 'ec2:skew=86400*2'
+well 'a clock a day behind' "warning: The clock of this machine is 86400 s behind EC2" "${name[@]}" --fault ec2:skew=86400
+well 'a clock a day ahead' "warning: The clock of this machine is 86400 s ahead of EC2" "${name[@]}" --fault ec2:skew=-86400
+well 'a clock that is set while EC2 is asked' 'The clock of this machine agrees with EC2 again' "${name[@]}" --fault 'ec2:skew=86400*2'
 settled
 
 # broken DESCRIPTION CODE WORD STEP WORDS OPTION...: where the name is EC2's word (node-name.sh has what happens where it need not be)
@@ -69,17 +69,17 @@ broken() {
         ok "$1" fails "$2" "$3" "$4"
         ok "$1: $5" says_last "$5"
 }
-broken 'no instance document' 20 EFACTS detect 'instance identity document: the metadata service says it is not there (404); is this an EC2 instance?' \
+broken 'no instance document' 20 EFACTS detect 'instance identity document: the metadata service does not have it (404); is this an EC2 instance?' \
         "${name[@]}" --fault status=404@/latest/dynamic
-broken 'no MAC address' 20 EFACTS detect 'meta-data/mac: the metadata service says it is not there (404)' "${name[@]}" --fault status=404@/latest/meta-data/mac
+broken 'no MAC address' 20 EFACTS detect 'meta-data/mac: the metadata service does not have it (404)' "${name[@]}" --fault status=404@/latest/meta-data/mac
 broken 'user data past all limits' 11 ELIMIT source '/latest/user-data of the instance metadata is past the limit of 4 MiB' --fault big=5000000@/latest/user-data
-broken 'a missing permission' 20 EEC2 detect 'the role of this instance lacks the permission ec2:DescribeInstances (AmazonEKSWorkerNodePolicy has it)' \
+broken 'a missing permission' 20 EEC2 detect 'the instance role lacks the permission ec2:DescribeInstances (AmazonEKSWorkerNodePolicy has it)' \
         "${name[@]}" --fault ec2:unauthorized
-broken 'throttling without end' 20 EEC2 detect 'EC2 says so itself and may answer later; with spec.featureGates.InstanceIdNodeName: true EC2 is not asked' \
+broken 'throttling without end' 20 EEC2 detect 'EC2 says so itself and may answer later; with spec.featureGates.InstanceIdNodeName: true nodestrap does not ask EC2' \
         "${name[@]}" --fault ec2:throttle
 ok 'throttling without end: as many requests as allowed' sent 2 ec2
 broken 'no name at all' 20 EEC2 detect 'Switch on enableDnsHostnames and enableDnsSupport of the VPC; with spec.featureGates' "${name[@]}" --fault ec2:empty
-broken 'a proxy in the way' 20 EEC2 detect 'the last one: an answer that is not EC2'"'"'s XML. Something between here and EC2 answers in its place' \
+broken 'a proxy in the way' 20 EEC2 detect 'the last one: an answer that is not XML of EC2. Another server answers in place of EC2' \
         "${name[@]}" --fault ec2:not-xml
 broken 'EC2 that hangs up' 20 EEC2 detect 'Check the way to the EC2 API: NAT gateway or VPC endpoint' "${name[@]}" --fault ec2:refuse
 broken 'a message of EC2 that repeats the token' 20 EEC2 detect 'refused DescribeInstances: Blocked (HTTP 400' "${name[@]}" --fault ec2:error=Blocked

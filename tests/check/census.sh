@@ -131,9 +131,9 @@ rm "$pci"/0000:7{3,4}:00.0/vpd
 decided() { # WORDS: that is only a warning, by the type and by how many they are
         classed nvlink5 && [ -z "$(missing)$(fact doubt)" ] && fact unread | grep -qF -- "$1" && grep -q '"switches-unread"' "$tmp/plan" || { fact doubt; fact unread; false; }
 }
-ok 'that have no vital product data is decided by the type' decided '0000:73:00.0/vpd cannot be read: No such file or directory; that p6-b200.48xlarge has 2 functions 15b3:1021'
+ok 'that have no vital product data is decided by the type' decided '0000:73:00.0/vpd cannot be read: No such file or directory; as p6-b200.48xlarge has 2 functions 15b3:1021'
 type_is x9.48xlarge
-ok 'and for a whole board of a type that nobody knows' decided 'that a machine of 8 b200 has 2 functions'
+ok 'and for a whole board of a type that nobody knows' decided 'as a machine of 8 b200 has 2 functions'
 rm -r "$pci"/0000:{51,52,62,63}:00.0
 ok 'but not for half a board' classed single
 fresh p6-b200; ask_for 0 0; rm "$pci"/0000:7{3,4}:00.0/vpd
@@ -164,7 +164,7 @@ type_is x9.48xlarge
 ok 'a tray is one by its GPUs' classed tray
 sed -i 's/31C2/2335/' "$pci"/*/uevent
 type_is p6e-gb300.36xlarge
-ok 'GPUs of another kind are doubted' doubted tray 'one of the two is not what it says'
+ok 'GPUs of another kind are doubted' doubted tray 'one of the two is wrong'
 fresh g5; ask_for 0 0
 printf 'PCI_CLASS=68000\nPCI_ID=10DE:22A3\n' >"$pci/0000:00:05.0/uevent"
 ok 'as is a switch where none should be' doubted single 'its devices show GPUs behind NVSwitches'

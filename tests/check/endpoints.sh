@@ -11,7 +11,7 @@ tool=${HELPERS:-build/tests/helpers}/aws-tool
 # ---- the rules ----
 # host SERVICE REGION FIPS DUALSTACK WANT
 host() { same_word "$(AWS_USE_FIPS_ENDPOINT=$3 AWS_USE_DUALSTACK_ENDPOINT=$4 "$tool" endpoint "$1" "$2" 2>/dev/null)" "$5"; }
-NONE='AWS_USE_FIPS_ENDPOINT is true, in the environment or in spec.instance.environment, and EC2 has no FIPS endpoint in %s that is known: unset it, or name the endpoint to ask with AWS_ENDPOINT_URL_EC2'
+NONE='AWS_USE_FIPS_ENDPOINT is true, in the environment or in spec.instance.environment, but EC2 has no known FIPS endpoint in %s. Unset it, or name the endpoint with AWS_ENDPOINT_URL_EC2'
 # A region, its domain, the domain of its endpoints with IPv6, and its FIPS endpoints of EC2: some, the usual, or none
 while read -r region domain dual fips; do
         for service in ec2 sts; do
@@ -53,7 +53,7 @@ ok 'without a scheme it is none' given ec2.example 'AWS_ENDPOINT_URL_EC2 is not 
 nowhere() {
         ! env AWS_MAX_ATTEMPTS=1 AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=b AWS_REGION=us-iso-east-1 "$@" "$tool" name i-1 2>"$tmp/err" && says "$WORDS"
 }
-WORDS='EC2 may have no FIPS endpoint in us-iso-east-1: unset AWS_USE_FIPS_ENDPOINT, or name the endpoint to ask with AWS_ENDPOINT_URL_EC2'
+WORDS='EC2 may have no FIPS endpoint in us-iso-east-1: unset AWS_USE_FIPS_ENDPOINT, or name the endpoint with AWS_ENDPOINT_URL_EC2'
 ok 'a name that does not resolve may be one that there is not' nowhere AWS_USE_FIPS_ENDPOINT=true
 WORDS='EC2 may have no FIPS and dual-stack endpoint in us-iso-east-1: unset AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT, or name'
 ok 'for two reasons' nowhere AWS_USE_FIPS_ENDPOINT=true AWS_USE_DUALSTACK_ENDPOINT=true
@@ -106,12 +106,12 @@ wants 'AWS_USE_FIPS_ENDPOINT: "true"'
 started eu-west-1
 init
 ok 'a FIPS endpoint for a region without one' fails 20 EEC2 detect
-ok 'is told in a sentence' says_last 'and EC2 has no FIPS endpoint in eu-west-1 that is known: unset it, or name the endpoint to ask with AWS_ENDPOINT_URL_EC2'
+ok 'is told in a sentence' says_last 'but EC2 has no known FIPS endpoint in eu-west-1. Unset it, or name the endpoint with AWS_ENDPOINT_URL_EC2'
 ok 'before credentials are asked for' sent 0 security-credentials
 wants 'AWS_USE_FIPS_ENDPOINT: "true"' 'InstanceIdNodeName: true'
 init
 ok 'where EC2 is not asked that is no failure' exits 0
-ok 'but of STS, which kubelet names to the cluster, a warning' says 'fips-endpoint: AWS_USE_FIPS_ENDPOINT is true, and STS is not known to have a FIPS endpoint in eu-west-1'
+ok 'but of STS, which kubelet names to the cluster, a warning' says 'fips-endpoint: AWS_USE_FIPS_ENDPOINT is true, but STS has no known FIPS endpoint in eu-west-1'
 started us-east-1
 init
 ok 'where there are some not a word is said' lacks fips-endpoint

@@ -136,7 +136,7 @@ for refusal in authfailure error=InvalidParameterValue; do
 done
 ec2_mock --fault ec2:not-xml
 ok 'what is no answer of EC2' fails tagged "$ID" "$MAC"
-ok 'is told' says "an answer that is not EC2's XML"
+ok 'is told' says "an answer that is not XML of EC2"
 ec2_mock --interface "$MAC,$TAG=true"
 ok 'characters of a form are only characters' fails tagged "$ID&Action=TerminateInstances" "$MAC"
 ok 'of a question' sent 0 Terminate

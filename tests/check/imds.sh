@@ -45,7 +45,7 @@ ok 'and what next' says 'Check the network of this instance'
 ok 'after more than one attempt' at_least 2 PUT
 mock --fault redirect
 ok 'a redirect is a failure' fails 1 meta-data/mac
-ok 'that says so' says 'HTTP 302, a redirect, which is never followed'
+ok 'that says so' says 'HTTP 302, a redirect, which nodestrap never follows'
 mock --fault status=403
 fails 1 meta-data/mac
 ok 'a service that is switched off is named' says 'switched off in the metadata options'

@@ -78,7 +78,7 @@ other() { instead "$fakes/libnvidia-ml.so.1" "$@"; }
 # first. libmount itself needs libblkid, and a package of the one brings the other.
 storage() {
         local kind=$1 words=$2
-        ok "libmount, $kind" says_last 30 ESTORAGETOOL detect "libmount.so.1, which tells what is mounted, cannot be loaded: *${words/FIRST/mnt_new_context}; install libmount (Amazon Linux) or libmount1 (Debian), version 2.30 or later" \
+        ok "libmount, $kind" says_last 30 ESTORAGETOOL detect "libmount.so.1, which reads the mounts, cannot be loaded: *${words/FIRST/mnt_new_context}; install libmount (Amazon Linux) or libmount1 (Debian), version 2.30 or later" \
                 "$kind" libmount.so.1 "${disks[@]}"
         ok "libblkid, $kind" says_last 30 ESTORAGETOOL detect "libmount.so.1, *: *${words/FIRST/blkid_*}; install libmount *" \
                 "$kind" libblkid.so.1 "${disks[@]}"

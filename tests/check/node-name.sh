@@ -22,7 +22,7 @@ named() { grep -q -- "--hostname-override=$1\\b" "$root/etc/eks/kubelet/environm
 marked() { grep -q nameAssumed "$root$cache" && grep -q nameAssumed "$root/run/nodestrap/facts.json"; }
 unmarked() { [ -s "$root$cache" ] && [ -s "$root/run/nodestrap/facts.json" ] && ! grep nameAssumed "$root$cache" "$root/run/nodestrap/facts.json"; }
 cached() { grep -q "\"privateDnsName\": *\"$1\"" "$root$cache" && grep -q "\"privateDnsName\": *\"$1\"" "$root/run/nodestrap/facts.json"; }
-assumed() { ends 0 && named "$NAME" && says "warning: node-name-assumed: EC2 has not said this node's name ($1" && marked; }
+assumed() { ends 0 && named "$NAME" && says "warning: node-name-assumed: EC2 has not given the node name ($1" && marked; }
 # A boot whose config phase has assumed the name; what follows in it is up to the test.
 booted() { fresh && with --fault ec2:refuse && AWS_MAX_ATTEMPTS=1 config && assumed ''; }
 
@@ -108,7 +108,7 @@ ok 'the next one asks again' eval 'ends && named "$OTHER" && unmarked && sent 1 
 
 # ---- who waits for EC2 ----
 export AWS_MAX_ATTEMPTS=2
-waits() { fails_at 20 EEC2 detect 'with spec.featureGates.InstanceIdNodeName: true EC2 is not asked' && sent 2 'ec2 ' && sent "$1" "$ASKED"; }
+waits() { fails_at 20 EEC2 detect 'with spec.featureGates.InstanceIdNodeName: true nodestrap does not ask EC2' && sent 2 'ec2 ' && sent "$1" "$ASKED"; }
 fresh && with --fault ec2:throttle && config --strict-node-name
 ok '--strict-node-name waits for EC2, and asks for the other name after it has failed, for the Event' waits 1
 uncertain() { grep -rhF "$1" "$root/run/nodestrap/events" | grep -F 'EC2 may have another name for this node'; }

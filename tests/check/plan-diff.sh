@@ -180,7 +180,7 @@ ok "its versions are those of the plan" eval 'exits 0 image --instance-type p5.4
 ok "unless options say others" eval 'exits 0 image --instance-type p5.48xlarge --kubelet-version 1.33.1 && grep -q "^software  *kubelet 1.33.1, containerd 2.2.1" "$tmp/out"'
 rm "$tmp/image/etc/eks/containerd-version.txt"
 ok "what it does not tell is assumed" eval 'exits 0 image --matrix p5.48xlarge --output json && exits 0 image --instance-type p5.48xlarge && grep -q "^software  *kubelet 1.34.2, containerd 2.1.5" "$tmp/out"'
-ok "it is no machine" eval 'exits 20 image; says "/proc/meminfo: No such file or directory: the size of memory is not known: an image has none; say by --instance-type which"'
+ok "it is no machine" eval 'exits 20 image; says "/proc/meminfo: No such file or directory: the size of memory is not known: an image has none; name its machine with --instance-type"'
 
 # ---- what is written ----
 ok "a directory that is not there is made" eval 'exits 0 two --write-to "$tmp/tree" && [ -s "$tmp/tree$kubelet" ]'

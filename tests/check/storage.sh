@@ -115,7 +115,7 @@ done
 mkdir "$tmp/none"; : >"$tmp/none/libmount.so.1"      # dlopen finds this first, and it is not a library
 machine g6-xlarge nvme0n1
 export LD_LIBRARY_PATH=$tmp/none
-ok "no libmount" eval 'plan "{strategy: RAID0}"; [ $code = 30 ] && says "ESTORAGETOOL) at detect: libmount.so.1, which tells what is mounted, cannot be loaded: "'
+ok "no libmount" eval 'plan "{strategy: RAID0}"; [ $code = 30 ] && says "ESTORAGETOOL) at detect: libmount.so.1, which reads the mounts, cannot be loaded: "'
 ok "is told what to install" says "install libmount (Amazon Linux) or libmount1 (Debian)"
 ok "is not missed without local storage" planned '{}'
 unset LD_LIBRARY_PATH

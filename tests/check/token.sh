@@ -46,13 +46,13 @@ for fault in 'status=500*2' 'status=503*1' 'close*1' 'refuse*1' 'garbage*1' 'del
         ok "gets over $fault of the metadata service, without a word" good "$IMDS_KEY"
 done
 mock4 --fault 'imds:status=404@/latest/meta-data/placement/region'
-ok 'a region that cannot be found is' fails 20 EFACTS 'does not say the region; name it with --region' --cluster-name demo
+ok 'a region that cannot be found is' fails 20 EFACTS 'does not have the region; name it with --region' --cluster-name demo
 broken=$tmp/broken/latest/meta-data/iam/security-credentials && mkdir -p "$broken"
 echo role >"$broken/role"
 for text in '{"Code": "AssumeRoleUnauthorizedAccess", "Message": "secret"}|another Code than Success' '{"Code": "Success", "AccessKeyId": "A"}|lacks AccessKeyId or SecretAccessKey' 'secret|not JSON'; do
         echo "${text%|*}" >"$broken/role"
         mock4 --imds "$tmp/broken"
-        ok "a role without credentials is: ${text#*|}" fails_demo 20 ECREDENTIALS "${text#*|}; look at the role's trust policy"
+        ok "a role without credentials is: ${text#*|}" fails_demo 20 ECREDENTIALS "${text#*|}; its trust policy must allow"
 done
 
 # ---- endpoints ----
@@ -152,7 +152,7 @@ ok 'credentials of the environment go before it' good "$ENV_KEY"
 vars=("${web[@]}" "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://$container/v1/credentials")
 ok 'it goes before a container'"'"'s' good "$ROLE_KEY"
 vars=("${web[@]}" AWS_ROLE_ARN=)
-ok 'without a role it is refused' fails_demo 20 ECREDENTIALS 'AWS_ROLE_ARN, the role that the token is for, is not'
+ok 'without a role it is refused' fails_demo 20 ECREDENTIALS 'AWS_ROLE_ARN is not in the environment'
 vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/absent")
 ok 'without the file, too' fails_demo 20 ECREDENTIALS "$tmp/absent, which AWS_WEB_IDENTITY_TOKEN_FILE names, cannot be read: No such file or directory"
 : >"$tmp/empty"; printf 'secret secret' >"$tmp/two"
@@ -162,7 +162,7 @@ vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/two")
 ok 'one with more in it than a token' fails_demo 20 ECREDENTIALS 'has more in it than one token'
 echo another >"$tmp/other"
 vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/other")
-ok 'a token that STS does not take' fails_demo 20 ESTS "refused AssumeRoleWithWebIdentity: InvalidIdentityToken (HTTP 400, request 4d5c1e2a-mock): it will not help to ask again"
+ok 'a token that STS does not take' fails_demo 20 ESTS "refused AssumeRoleWithWebIdentity: InvalidIdentityToken (HTTP 400, request 4d5c1e2a-mock): a retry will not help"
 for fault in 'error=IDPCommunicationError*2' 'error=Throttling*1' 'status=503*1' 'not-xml*1' 'close*1'; do
         mock4 --fault "sts:$fault"
         vars=("${web[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
@@ -186,18 +186,18 @@ ok 'and not the instance' sent 0 imds
 vars=("${pod[@]}" AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE= AWS_CONTAINER_AUTHORIZATION_TOKEN=agent-token)
 ok 'with the token in the environment' good ASIAMOCK00000002:mock/secret+2:mock//session+token==2
 vars=("${pod[@]}" AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=)
-ok 'without a token it hands out nothing' fails_demo 20 ECREDENTIALS 'hands out nothing: HTTP 401. Look at the EKS Pod Identity agent and its association'
+ok 'without a token it hands out nothing' fails_demo 20 ECREDENTIALS 'gives no credentials: HTTP 401; check the EKS Pod Identity agent and its association'
 ok 'and is not asked again' sent 1 'container .* 401'
 vars=("${pod[@]}" "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$tmp/absent")
 ok 'a token file that is not there is told' fails_demo 20 ECREDENTIALS 'which AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE names, cannot be read'
 vars=("${pod[@]}" AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE= $'AWS_CONTAINER_AUTHORIZATION_TOKEN=a\r\nX: b')
-ok 'a token that would break out of its header is' fails_demo 20 ECREDENTIALS 'AWS_CONTAINER_AUTHORIZATION_TOKEN in the environment has characters that no token has'
+ok 'a token that would break out of its header is' fails_demo 20 ECREDENTIALS 'AWS_CONTAINER_AUTHORIZATION_TOKEN in the environment has invalid characters'
 while IFS='|' read -r words want; do
         vars=("${pod[@]}" AWS_CONTAINER_CREDENTIALS_FULL_URI= "$words")
         ok "$words is refused" fails_demo 20 ECREDENTIALS "$want"
 done <<'END'
-AWS_CONTAINER_CREDENTIALS_FULL_URI=http://10.0.0.1/v1/credentials|names another machine than this one
-AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1.example/v1/credentials|names another machine than this one
+AWS_CONTAINER_CREDENTIALS_FULL_URI=http://10.0.0.1/v1/credentials|names another machine
+AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1.example/v1/credentials|names another machine
 AWS_CONTAINER_CREDENTIALS_FULL_URI=https://127.0.0.1/v1/credentials|AWS_CONTAINER_CREDENTIALS_FULL_URI in the environment is not of the form http://HOST
 AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1#x|is not of the form
 AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:1/a b|is not of the form
@@ -218,7 +218,7 @@ assume=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDP
 vars=("${assume[@]}")
 ok 'a role that is assumed signs' good "$ROLE_KEY" --role-arn "$ROLE"
 ok 'after one request' sent 1 'AssumeRole 200'
-ok 'one that may not be is told' fails 20 ESTS 'refused AssumeRole: AccessDenied (HTTP 403, request 4d5c1e2a-mock): the trust policy of that role must name who asks here' \
+ok 'one that may not be is told' fails 20 ESTS 'refused AssumeRole: AccessDenied (HTTP 403, request 4d5c1e2a-mock): the trust policy of that role must name the identity in use' \
         --cluster-name demo --role-arn "$ROLE/other"
 vars=("${assume[@]}" AWS_SECRET_ACCESS_KEY=false-secret)
 ok 'so is a wrong secret' fails 20 ESTS 'it does not accept the credentials or the signature; the clock here is' --cluster-name demo --role-arn "$ROLE"
@@ -229,7 +229,7 @@ ok 'an answer without a date says nothing of the clock' fails 20 ESTS 'its answe
 mock4
 vars=(AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
 ok 'the role of the instance may assume one' good "$ROLE_KEY" --role-arn "$ROLE"
-for code in 'ExpiredToken|the credentials that ask have expired' 'RegionDisabledException|switch STS on for this region' 'ValidationError|it will not help to ask again'; do
+for code in 'ExpiredToken|the credentials in use have expired' 'RegionDisabledException|switch STS on for this region' 'ValidationError|a retry will not help'; do
         mock4 --fault "sts:error=${code%|*}"
         vars=("${environment[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
         ok "${code%|*} is told" fails 20 ESTS "${code#*|}" --cluster-name demo --region us-west-2 --role-arn "$ROLE"
@@ -244,7 +244,7 @@ for skew in 3600 -3600; do
         vars=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
         ok "a clock that is off by $skew s is corrected" run --cluster-name demo --role-arn "$ROLE"
         ok 'after one request more' sent 2 AssumeRole
-        ok 'with a word about it' says "STS's; requests are signed with STS's time. Look at chrony."
+        ok 'with a word about it' says "STS; signing requests by the time of STS. Check chrony."
         ok 'and STS says who the token is of' resolve demo
 done
 for fault in 'skew=3600|RequestExpired (HTTP 400)' 'expired|ExpiredToken (HTTP 403)'; do
@@ -254,8 +254,8 @@ for fault in 'skew=3600|RequestExpired (HTTP 400)' 'expired|ExpiredToken (HTTP 4
         ok "where no attempt is left after ${fault%|*} the answer is told all the same" says "the last one: ${fault#*|}. STS says so"
         ok 'without a hole in it' lacks '(null)'
 done
-for fault in 'redirect|HTTP 307, a redirect, which is never followed: something else than STS answers there' 'status=503|an answer that is not STS'"'"'s (HTTP 503)' \
-             'not-xml|an answer that is not STS'"'"'s XML' 'error=Throttling|Throttling (HTTP 400)'; do
+for fault in 'redirect|HTTP 307, a redirect, which nodestrap never follows: another server than STS answers there' 'status=503|an answer that is not from STS (HTTP 503)' \
+             'not-xml|an answer that is not XML of STS' 'error=Throttling|Throttling (HTTP 400)'; do
         mock4 --fault "sts:${fault%|*}"
         vars=("${environment[@]}" AWS_REGION=us-west-2 AWS_MAX_ATTEMPTS=2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
         ok "${fault%|*} to the end is told" fails 20 ESTS "; the last one: ${fault#*|}. " --cluster-name demo --role-arn "$ROLE"
@@ -269,7 +269,7 @@ if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -ke
         vars=("${vars[@]:0:5}" "REQUESTS_CA_BUNDLE=$tmp/cert")
         ok 'with what Python programs trust, as the AWS CLI is one' good "$ROLE_KEY" --role-arn "$ROLE"
         vars+=(AWS_CA_BUNDLE=/dev/null)
-        ok 'AWS_CA_BUNDLE goes before it' fails 20 ESTS '/dev/null, which AWS_CA_BUNDLE names, has no certificate in it' --cluster-name demo --role-arn "$ROLE"
+        ok 'AWS_CA_BUNDLE goes before it' fails 20 ESTS '/dev/null, which AWS_CA_BUNDLE names, has no PEM certificate' --cluster-name demo --role-arn "$ROLE"
         ok 'what is only presigned needs none' good "$ENV_KEY"
 else
         count=$((count + 1))
@@ -328,7 +328,7 @@ if [ -n "${NODESTRAP_LONG:-}" ]; then
         ok 'a metadata service that never answers' judged imds 12 'no answer in time'
         ok 'STS that never answers a web identity' judged web 20 'no usable answer from STS at'
         ok 'STS that never answers' judged assume 20 'Check the way to STS'
-        ok 'a container'"'"'s endpoint that never answers' judged pod 20 'hands out nothing: no answer in time'
+        ok 'a container'"'"'s endpoint that never answers' judged pod 20 'gives no credentials: no answer in time'
         vars=()
         mock4 --fault 'imds:status=403@/latest/api/token'
         ok 'a metadata service that is switched off' fails_demo 12 EIMDS 'HTTP 403: the metadata service is switched off in the metadata options of this instance'

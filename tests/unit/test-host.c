@@ -438,7 +438,7 @@ TEST(who_may_not_read_what_leads_to_switches_is_not_told_to_replace_the_machine)
                 ASSERT_EQ(seteuid(0), 0);
         ASSERT_EQ(r.host->gpus.class, GPU_CLASS_NVLINK5);
         ASSERT_EQ(r.host->n_shortfalls, 0);     /* there are as many as lead to switches */
-        ASSERT_CONTAINS(r.host->gpus.unread, "0000:73:00.0/vpd cannot be read: Permission denied, only root can; that p6-b200.48xlarge has 2 functions");
+        ASSERT_CONTAINS(r.host->gpus.unread, "0000:73:00.0/vpd cannot be read: Permission denied, only root can; as p6-b200.48xlarge has 2 functions");
         ASSERT_EQ(chmod(r.dir, 0700), 0);
 }
 
@@ -459,7 +459,7 @@ TEST(nor_where_it_cannot_be_told_from_their_number) {
                 ASSERT_EQ(seteuid(0), 0);
         ASSERT_TRUE(!r.host->gpus.unread);
         ASSERT_EQ(r.host->n_shortfalls, 1);
-        ASSERT_CONTAINS(r.host->shortfalls[0].text, "0000:73:00.0/vpd cannot be read: Permission denied, only root can; as root this can be told");
+        ASSERT_CONTAINS(r.host->shortfalls[0].text, "0000:73:00.0/vpd cannot be read: Permission denied, only root can; run nodestrap as root to tell");
 }
 
 TEST(mig_of_the_file_is_not_asked_for_where_the_configuration_names_it) {
@@ -486,7 +486,7 @@ TEST(huge_pages_of_a_kernel_without_nodes) {
 
 TEST(huge_pages_that_make_no_sense) {
         static const struct { const char *path, *text, *word; } damaged[] = {
-                { "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "many\n",                                   "how many huge pages" },
+                { "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "many\n",                                   "the number of reserved huge pages" },
                 { "/proc/meminfo", "MemTotal:        4039448 kB\nHugepagesize:     2 MB\n",                             "default size of huge pages" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(damaged); i++) {
@@ -1070,7 +1070,7 @@ TEST(programs_of_the_running_system_are_asked) {
                 { "echo Kubernetes v1.32.9-eks-113cf36", "1.32.9", NULL },
                 { "echo nothing; echo no config >&2; exit 1", NULL, "status 1 and named no version: no config" },
                 { "exit 0", NULL, "status 0" },
-                { NULL, NULL, "cannot be run" },
+                { NULL, NULL, "does not run" },
         };
         RUN(r, "none");
         _free_ char *path = xasprintf("%s/bin:%s", r.dir, getenv("PATH")), *old = xstrdup(getenv("PATH"));
@@ -1119,7 +1119,7 @@ TEST(api_servers_that_do_not_resolve) {
         r.options.imds = &imds;
         r.config.cluster.outpost = true;
         r.config.cluster.endpoint = (char *)"https://not a name/";
-        run_fails(&r, CAUSE_FACTS, "spec.cluster.apiServerEndpoint", "resolved");
+        run_fails(&r, CAUSE_FACTS, "spec.cluster.apiServerEndpoint", "does not resolve");
         ASSERT_TRUE(!strstr(diag_first_error(&r.diag)->text, "not a name"));    /* no value of the configuration */
 }
 

@@ -170,7 +170,7 @@ TEST(no_more_is_read_without_local_storage) {
 TEST(disk_files_that_make_no_sense) {
         RUN(r, "stores");
         run_write(&r, "/sys/block/nvme1n1/ro", "perhaps\n");
-        run_fails(&r, CAUSE_FACTS, "/sys/block/nvme1n1/ro", "whether this disk can be written");
+        run_fails(&r, CAUSE_FACTS, "/sys/block/nvme1n1/ro", "cannot tell if this disk is writable");
 }
 
 TEST(why_nobody_looked) {
@@ -178,11 +178,11 @@ TEST(why_nobody_looked) {
         ASSERT_EQ(root_remove(r.root, "/dev/nvme2n1"), 1);
         const Storage *s = run_ok(&r);
         ASSERT_TRUE(!s->looked && !s->n_arrays && !s->n_mounts);
-        ASSERT_STREQ(s->not_looked, "there is no /dev/nvme2n1");
+        ASSERT_STREQ(s->not_looked, "/dev/nvme2n1 does not exist");
         ASSERT_EQ(r.host->disks[1].content.kind, CONTENT_UNKNOWN);
         json_t *facts = host_to_json(r.host), *o = json_object_get(facts, "storage");
         ASSERT_TRUE(json_is_false(json_object_get(o, "looked")));
-        ASSERT_STREQ(json_string_value(json_object_get(o, "notLooked")), "there is no /dev/nvme2n1");
+        ASSERT_STREQ(json_string_value(json_object_get(o, "notLooked")), "/dev/nvme2n1 does not exist");
         ASSERT_TRUE(!json_object_get(o, "arrays"));
         json_decref(facts);
 }
@@ -490,14 +490,14 @@ TEST(mountinfo_that_makes_no_sense) {
                 RUN(r, "stores");
                 _free_ char *text = xasprintf("27 1 259:1 / / rw - xfs /dev/nvme0n1p1 rw\n%s\n", lines[i]);
                 run_write(&r, "/proc/self/mountinfo", text);
-                run_fails(&r, CAUSE_FACTS, "/proc/self/mountinfo, line 2: ", "what is mounted is not known");
+                run_fails(&r, CAUSE_FACTS, "/proc/self/mountinfo, line 2: ", "the mounts are not known");
         }
 }
 
 TEST(fstab_is_no_mountinfo) {
         RUN(r, "stores");
         run_write(&r, "/proc/self/mountinfo", "/dev/nvme0n1p1 / xfs rw 0 0\n");
-        run_fails(&r, CAUSE_FACTS, "/proc/self/mountinfo, line 1: ", "what is mounted is not known");
+        run_fails(&r, CAUSE_FACTS, "/proc/self/mountinfo, line 1: ", "the mounts are not known");
 }
 
 TEST(no_mountinfo) {

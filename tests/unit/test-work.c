@@ -312,8 +312,8 @@ TEST(a_program_that_is_killed) {
         BOX(killed, is_killed);
         ASSERT_TRUE(apply(&killed) < 0);
         ASSERT_CONTAINS(killed.results.items[0].text,
-                        "sh was killed by signal 9, by somebody or by the kernel for want of memory (journalctl -k "
-                        "-g 'oom|out of memory' shows it), last said \"making it\"; dmesg");
+                        "sh was killed by signal 9, by a user, or by the kernel without free memory (see journalctl "
+                        "-k -g 'oom|out of memory'), last said \"making it\"; dmesg");
 }
 
 TEST(a_program_that_is_not_there) {

@@ -110,8 +110,8 @@ part_together() {
         init 2>/run/second & second=$!
         # shellcheck disable=SC2046 # sources are words
         /vmtest/nodeadm init $(sources) 2>/run/third & third=$!
-        try "the second says that it waits" until_is grep -q 'Another nodestrap is at work' /run/second
-        try "so does nodeadm" until_is grep -q 'Another nodestrap is at work' /run/third
+        try "the second says that it waits" until_is grep -q 'Another nodestrap runs' /run/second
+        try "so does nodeadm" until_is grep -q 'Another nodestrap runs' /run/third
         touch /run/go; wait $first; a=$?; wait $second; b=$?; wait $third; c=$?
         try "all end well" is "$a $b $c" "0 0 0"
         hold_end; figure "3 inits at once"
@@ -136,7 +136,7 @@ part_restarts() {
 part_killed() {
         printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "kill -KILL $$$$"\nRestart=no\nType=notify\n' >$U/containerd.service.d/killed.conf; systemctl daemon-reload; systemctl stop kubelet containerd
         init 2>/run/err; try "a unit that is killed: init fails" is $? 50
-        try "and says what may be behind it" says /run/err "containerd.service .*signal 9/KILL, by somebody or by the kernel for want of memory"
+        try "and says what may be behind it" says /run/err "containerd.service .*signal 9/KILL, by a user, or by the kernel without free memory"
         rm $U/containerd.service.d/killed.conf; systemctl daemon-reload; systemctl reset-failed containerd
         again "a unit that was killed"
         hold_start; systemctl stop nodestrap-run; systemctl start --no-block nodestrap-run; until_is test -e /run/begun
