@@ -124,7 +124,7 @@ typedef struct Diagnostic {
         bool warning;
         Cause cause;            /* of an error, or of its certain result for a warning, or CAUSE_NONE */
         char *code;             /* of a warning: "unknown-field" */
-        char *where;        /* "user-data, part 2, line 14", for a syntax error with ", column 7"; or NULL */
+        char *where;            /* "user-data, part 2, line 14", of syntax with ", column 7"; or NULL */
         char *path;             /* "spec.cluster.cidr", or NULL */
         char *text;
         char *source;           /* the parts of where; NULL and 0: not known */

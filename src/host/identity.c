@@ -16,8 +16,8 @@
 
 /* A fact in Instance, in the document, in .instance of the nodeadm cache, and as assumed; or NULL. */
 typedef struct Fact { size_t offset; const char *name, *document, *cache, *assumed; } Fact;
-static const Fact facts[] = {
 #define AT(member) offsetof(Instance, member)
+static const Fact facts[] = {
         { AT(id),     "instance.id",     "instanceId",       "id",               "i-0123456789abcdef0" },
         { AT(type),   "instance.type",   "instanceType",     "type",             "m5.large"            },
         { AT(region), "instance.region", "region",           "region",           "us-west-2"           },

@@ -57,7 +57,7 @@ static json_t *content_json(const Content *c) {
 }
 
 /* NodeConfigStatus of awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. One key is ours: limits of a new
- * type and an assumed name, so that EC2 is asked once and again. */
+ * type, to ask EC2 once, and whether the name is assumed, to ask again. */
 json_t *host_status(const Host *host) {
         const Instance *i = &host->instance;
         unsigned enis, addresses;
