@@ -83,7 +83,7 @@ typedef struct Storage {
         json_t *seen;                   /* target → its last mount, "#ID" → mount, both from 1; or NULL */
         /* mountPath, mounts below it, storage_binds, places and targets of volumes */
         Directory *directories; size_t n_directories;
-        json_t *index;                  /* path → index, or NULL */
+        json_t *index;                  /* normal path → index, or NULL */
         MountUnit *units; size_t n_units;               /* sorted by name */
         char *named;                    /* the target of RAID_DEVICE: "md127", or NULL */
         char **idle;                    /* PCI addresses of instance store controllers without a disk */

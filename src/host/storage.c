@@ -103,10 +103,7 @@ static bool is_idle(const Root *root, const char *address) {
                 return true;
         _free_ char *controller = xasprintf("%s/%s", path, controllers[0]);
         (void)!root_list(root, controller, &entries);
-        STRV_FOREACH(e, entries)
-                if (startswith(*e, "nvme"))
-                        return false;
-        return true;
+        return !ANY(e, entries, strv_length(entries), startswith(*e, "nvme"));
 }
 
 size_t host_instance_stores(const Host *host) {
@@ -116,11 +113,13 @@ size_t host_instance_stores(const Host *host) {
         return n;
 }
 
-/* A volume may have thousands of targets. */
+/* A volume may have thousands of targets, hence the index, which only tests leave out. */
 const Directory *storage_directory(const Storage *s, const char *path) {
-        const json_t *at = json_object_get(s->index, path);
-        return at ? &s->directories[json_integer_value(at)]
-                  : FIND(d, s->directories, s->n_directories, path_same(d->path, path));
+        _free_ char *normal = path_normalise(path);
+        const json_t *at = json_object_get(s->index, normal);
+        if (s->index)
+                return at ? &s->directories[json_integer_value(at)] : NULL;
+        return FIND(d, s->directories, s->n_directories, path_same(d->path, path));
 }
 
 bool storage_wanted(const Config *config, const HostOptions *options) {
@@ -261,7 +260,8 @@ static int look_at_directories(const Root *root, const Config *config, Host *h, 
                         return cannot_look(s, r, *path);
                 if (r < 0)
                         return r;
-                json_object_set_new(s->index, *path, json_integer((json_int_t)s->n_directories++));
+                _free_ char *normal = path_normalise(*path);
+                json_object_set_new_nocheck(s->index, normal, json_integer((json_int_t)s->n_directories++));
         }
         return 0;
 }
