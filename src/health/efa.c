@@ -23,11 +23,9 @@ static void check_port(const Root *root, const char *device, const char *address
         /* "4: ACTIVE" (torvalds/linux:Documentation/ABI/stable/sysfs-class-infiniband) */
         if (root_read_line(root, path, &state) < 0 || startswith(state, "4:"))
                 return;
-        finding_add(
-                f, "efa-port", address, false,
-                "the port of EFA device %s is \"%.32s\", not ACTIVE, and sends nothing; see dmesg (efa). If "
-                "the driver is well, stop and start the instance, or replace it",
-                device, state);
+        finding_add(f, "efa-port", address, false,
+                    "the port of EFA device %s is \"%.32s\", not ACTIVE, and sends nothing; see dmesg (efa). "
+                    "If the driver is well, stop and start the instance, or replace it", device, state);
 }
 
 /* check-efa reports a function without a driver. */

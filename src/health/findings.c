@@ -1,5 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- * The list of findings. */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "health/health.h"
 
 #include "base/str.h"

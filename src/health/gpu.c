@@ -39,8 +39,7 @@ static int look_at_fabric(Look *l) {
         if (fabric.misconfigured)
                 FOUND(l, words[fabric.health >> 8 & 0xf] ?: "fabric-configuration", false,
                       "its NVLink fabric is misconfigured: %s; see the journal of fabric manager, on a rack "
-                      "of its NMX controller",
-                      fabric.misconfigured);
+                      "of its NMX controller", fabric.misconfigured);
         if (l->f->n > before || fabric.state != NVML_FABRIC_COMPLETED)  /* the summary repeats these */
                 return code;
         if (fabric.summary == 2)
@@ -72,12 +71,10 @@ static int look_at_recovery(Look *l) {
                 findings_excuse(l->f, l->gpu->address);
         if (action >= ARRAY_SIZE(actions))
                 FOUND(l, "recovery-unknown", false,
-                      "the driver wants an unknown recovery action (%u): nvidia-smi -q names it",
-                      action);
+                      "the driver wants an unknown recovery action (%u): nvidia-smi -q names it", action);
         else if (actions[action].word)
-                FOUND(l, actions[action].word, action != NVML_RECOVERY_DOMAIN, "the driver says: %s before "
-                                                                               "%s",
-                      actions[action].text,
+                FOUND(l, actions[action].word, action != NVML_RECOVERY_DOMAIN,
+                      "the driver says: %s before %s", actions[action].text,
                       action == NVML_RECOVERY_DOMAIN ? "work across trays continues; see IMEX on each tray "
                                                        "(nvidia-imex-ctl -N)"
                                                      : "it can be used; " REPLACE);
@@ -140,8 +137,7 @@ static int look_at_links(Look *l) {
         if (n > 0)
                 FOUND(l, "nvlink-down", false,
                       "%u of its %u NVLinks %s down (%s): see nvidia-smi nvlink -s and the journal of fabric "
-                      "manager; " REPLACE,
-                      n, l->nvlinks, n == 1 ? "is" : "are", down.data);
+                      "manager; " REPLACE, n, l->nvlinks, n == 1 ? "is" : "are", down.data);
         return code;
 }
 
@@ -181,8 +177,7 @@ static int look_at_clocks(Look *l) {
 static bool is_gone(const Look *l, int code) {
         if (code == NVML_RESET_REQUIRED &&
             !ANY(f, l->f->items, l->f->n, streq(f->word, "gpu-reset") && streq(f->address, l->gpu->address)))
-                FOUND(l, "gpu-reset", true,
-                      "NVIDIA library: reset it before it can be used; " REPLACE);
+                FOUND(l, "gpu-reset", true, "NVIDIA library: reset it before it can be used; " REPLACE);
         if (code == NVML_GPU_IS_LOST)
                 FOUND(l, "off-the-bus", true,
                       "it does not answer on the PCI bus (\"GPU is lost\"): reboot, and replace the instance "

@@ -75,13 +75,11 @@ static void check_gdrcopy(const Root *root, Findings *f) {
         if (major > 0)
                 finding_add(f, "gdrdrv", "", false,
                             "GDRCopy has no /dev/gdrdrv, though its module is loaded: small messages to and "
-                            "from GPUs are slower; run `mknod -m 666 /dev/gdrdrv c %u 0`",
-                            major);
+                            "from GPUs are slower; run `mknod -m 666 /dev/gdrdrv c %u 0`", major);
         else
-                finding_add(
-                        f, "gdrdrv", "", false,
-                        "GDRCopy is installed, but its module is not loaded: small messages to and from GPUs "
-                        "are slower; run `modprobe gdrdrv`, or remove GDRCopy");
+                finding_add(f, "gdrdrv", "", false,
+                            "GDRCopy is installed, but its module is not loaded: small messages to and from "
+                            "GPUs are slower; run `modprobe gdrdrv`, or remove GDRCopy");
 }
 
 static char *ways(const Root *root, bool open) {
@@ -121,9 +119,8 @@ char *health_gpudirect(const Root *root, bool efa, Findings *f) {
                                 : "");
         _strv_ char **devices = root_names(root, PCI_DEVICES);
         if (ANY(d, devices, strv_length(devices), pci_id_is_hbm_gpu(pci_id_at(root, *d))))
-                finding_add(
-                        f, "peer-memory", "", false,
-                        "EFA cannot reach GPU memory, so data between nodes goes through CPU memory: %s",
-                        why);
+                finding_add(f, "peer-memory", "", false,
+                            "EFA cannot reach GPU memory, so data between nodes goes through CPU memory: %s",
+                            why);
         return xasprintf("no, %s", why);
 }

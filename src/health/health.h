@@ -69,8 +69,7 @@ bool sxid_is_harmless(unsigned number);
 _nonnull(1, 4) void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f);
 
 /* ---- pcie.c ---- */
-/* vendor << 16
- * device; 0: not known. */
+/* vendor << 16 | device; 0: not known. */
 _nonnull_ unsigned pci_id_at(const Root *root, const char *address);
 /* A100, H100, B200 and similar (conf/hbm-chips.csv). */
 extern const unsigned char hbm_chips[];

@@ -52,7 +52,7 @@ static const char *hex_field(const char *s, size_t least, size_t most, char stop
         return s + n + (stop != 0);
 }
 
-/* "0000:86:00", "00000000:86:00.0", "PCI:0000:…" → as in sysfs. A missing function: of the GPU there, or
+/* "0000:86:00", "00000000:86:00.0", "PCI:0000:…" → as in sysfs. Default function: of the GPU there, or
  * 0. */
 static bool parse_address(const Log *l, const char *s, char *to, size_t room) {
         unsigned domain = 0, bus = 0, device = 0, function = 0;
@@ -150,8 +150,7 @@ static void add_xid(Log *l, const char *text) {
         Event *e = add_event(l,
                              number == 79                     ? "off-the-bus"
                              : number == 119 || number == 120 ? "gsp-timeout"
-                                                              : "xid",
-                             address, number, xid->what);
+                                                              : "xid", address, number, xid->what);
         if (e && (xid->reset || (graded && strstr(end, " Fatal "))))
                 e->reset = true;
 }
@@ -244,8 +243,7 @@ static void add_xid_finding(const Event *e, const char *when, bool unusable, Fin
         if (e->number > 0)
                 snprintf(number, sizeof number, " (Xid %u)", e->number);
         _free_ char *fact = xasprintf("NVIDIA driver: %s%s, %s", e->what, number, when);
-        finding_add(
-                f, e->word, e->address, unusable, "%s. %s", fact,
+        finding_add(f, e->word, e->address, unusable, "%s. %s", fact,
                 unusable ? "Reboot, since the GPU needs a reset before use; replace the instance if it "
                            "happens again"
                          : "Replace the instance if it happens again");
@@ -260,17 +258,14 @@ static void add_finding(const Log *l, const Event *e, Findings *f) {
                           e->life < l->life ? ", by a driver that was reloaded since" : "");
         bool unusable = e->reset && e->life == l->life;
         if (streq(e->word, "sxid"))
-                finding_add(
-                        f, e->word, e->address, false,
-                        "an NVSwitch reports error %u%s (SXid), %s; a reset of the GPU at its link may cause "
-                        "it; replace the instance if it happens again",
-                        e->number, e->fatal ? ", fatal for a link" : "", when);
+                finding_add(f, e->word, e->address, false,
+                            "an NVSwitch reports error %u%s (SXid), %s; a reset of the GPU at its link may "
+                            "cause it; replace the instance if it happens again",
+                            e->number, e->fatal ? ", fatal for a link" : "", when);
         else if (streq(e->word, "gpu-init"))
-                finding_add(
-                        f, e->word, e->address, false,
-                        "the NVIDIA driver could not start this device, %s; see dmesg (NVRM). The driver may "
-                        "be too old for it; if it is broken, replace the instance",
-                        when);
+                finding_add(f, e->word, e->address, false,
+                            "the NVIDIA driver could not start this device, %s; see dmesg (NVRM). The driver "
+                            "may be too old for it; if it is broken, replace the instance", when);
         else
                 add_xid_finding(e, when, unusable, f);
 }
@@ -292,8 +287,7 @@ void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f
                 if (!end)
                         break; /* an incomplete record */
                 *end = 0;
-                /* "4,1234,12345678,-;message": level and facility, number, µs, flags. Only facility 0, which
-                 * the kernel reserves for itself. */
+                /* "4,1234,12345678,-;message": level and facility (0: the kernel), number, µs, flags */
                 char *said = strchr(line, ';'), *at = NULL;
                 if (!said || !is_digit(*line) || strtoul(line, &at, 10) > 7 || *at != ',')
                         continue;

@@ -102,10 +102,10 @@ static void check_width(const char *kind, const Link *links, size_t n, const Lin
                             "the PCIe link of this %s uses %u of the %u lanes that both ends have; " ADVICE,
                             kind, l->width, l->width_limit);
         else if (siblings > 0)
-                finding_add(
-                        f, "pcie-width", l->address, false,
-                        "the PCIe link of this %s uses %u lanes, but most others of its model %u; " ADVICE,
-                        kind, l->width, siblings);
+                finding_add(f, "pcie-width", l->address, false,
+                            "the PCIe link of this %s uses %u lanes, but most others of its model %u; "
+                            ADVICE,
+                            kind, l->width, siblings);
 }
 
 static void check_speed(const char *kind, const Link *links, size_t n, const Link *l, Findings *f) {
@@ -113,11 +113,10 @@ static void check_speed(const char *kind, const Link *links, size_t n, const Lin
         bool built_so = l->speed_limit > 0 && l->speed >= l->speed_limit,
              rests = l->speed <= RESTING_SPEED && l->id >> 16 == 0x10de && !pci_id_is_hbm_gpu(l->id);
         if (l->speed > 0 && siblings > 0 && !built_so && !rests)
-                finding_add(
-                        f, "pcie-speed", l->address, false,
-                        "the PCIe link of this %s runs at %u.%u GT/s, but most others of its model at %u.%u "
-                        "GT/s; " ADVICE,
-                        kind, l->speed / 10, l->speed % 10, siblings / 10, siblings % 10);
+                finding_add(f, "pcie-speed", l->address, false,
+                            "the PCIe link of this %s runs at %u.%u GT/s, but most others of its model at "
+                            "%u.%u GT/s; "
+                            ADVICE, kind, l->speed / 10, l->speed % 10, siblings / 10, siblings % 10);
 }
 
 void health_pcie(const Root *root, const char *kind, char *const *addresses, Findings *f) {

@@ -126,8 +126,6 @@ json_t *action_file_to_json(const Action *a) {
         return j;
 }
 
-/* ---- units ---- */
-
 static void put_unit(json_t *into, const Action *a) {
         if (*a->unit.inputs && !a->secret)
                 json_set_text(into, "inputs", a->unit.inputs);
@@ -178,9 +176,9 @@ static void put_moves(json_t *into, const Action *a) {
         json_set_list(into, "files", a->storage.files);
 }
 
-/* The first read of a snapshot block comes from S3, at a rate that AWS calls unpredictable
+/* The first read of a snapshot block is slow
  * (https://docs.aws.amazon.com/ebs/latest/userguide/initalize-volume.html); later reads reach 125 MiB/s. A
- * stuck move ends after hours, whatever its size. */
+ * stuck move ends after hours. */
 static uint64_t move_more_usec(const Action *a) {
         return MIN(a->storage.bytes / MOVE_RATE * USEC_PER_SEC, MOVE_MORE_MAX);
 }
@@ -191,14 +189,10 @@ static const Family moving = { .kind = ACTION_OF_STORAGE, STORAGE, .put = put_mo
                                .more_usec = move_more_usec };
 static const Family stops = { .kind = ACTION_OF_UNITS, STORAGE, .put = put_storage };
 
-/* ---- images ---- */
-
 static const Part image_parts[] = {
         TEXT("socket", image.socket), TEXT("snapshotter", image.snapshotter), LIST("words", image.options),
 };
 static const Family image = { PARTS(image_parts), .named = true };
-
-/* ---- huge pages ---- */
 
 static void put_pages(json_t *into, const Action *a) {
         json_t *pages = json_pack("{sI sI}", "size", (json_int_t)a->pages.size, "count",
@@ -219,8 +213,6 @@ static void name_pages(_unused_ json_t *all, json_t *device, const Action *a) {
 }
 
 static const Family hugepages = { .put = put_pages, .name = name_pages };
-
-/* ---- devices ---- */
 
 static const Part device_parts[] = {
         LIST("words", device.parameters), LIST("devices", device.seen), LIST(NULL, device.efa),

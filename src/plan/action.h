@@ -49,8 +49,7 @@ typedef enum ActionType {
         ACTION_MAKE_NODES,      /* target: "/dev/nvidia*"; the kernel makes none of them */
         ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0" */
         ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
-        ACTION_CHECK_NODE,      /* target: TAINT_KEY; with: instance id; after a failure: no old Node without
-                                 * the taint */
+        ACTION_CHECK_NODE,      /* target: TAINT_KEY; with: instance id; no old Node without taint */
         ACTION_TAINT_NODE,      /* target: TAINT_FILE; for a failure of after_any, or a clique; node */
         ACTION_REMOVE_FILE,     /* target: path of a file, link or empty directory */
         ACTION_LINK_FILE,       /* target: path; with: where the symbolic link leads */
@@ -71,8 +70,7 @@ typedef enum StepState {
         STEP_ASSEMBLE,  /* create-raid: all members are there, the array does not run; make-filesystem:
                          * decided when the array runs: only where it is blank or unfinished (storage.uuid);
                          * mount: mounts the xfs or ext4 found then, uuid is NULL */
-        STEP_REPAIR,    /* create-raid: raid10 can run degraded, storage.blank joins it again; mount: mounted,
-                         * but the file system is not marked as finished */
+        STEP_REPAIR,    /* create-raid: raid10 is degraded; mount: the mark is missing */
         _STEP_MAX, _STEP_INVALID = -22,
 } StepState;
 DECLARE_STRING_TABLE(step_state, StepState);
@@ -106,12 +104,10 @@ typedef struct Action {
         char **after_any;               /* ids that must end before, well or not */
         uint64_t deadline_usec;
         char *timed_from;               /* id; the deadline starts when that action ends; or NULL */
-        bool optional;                  /* start-unit: may be missing; await-unit: may be ordered after this
-                                         * run */
+        bool optional;                  /* start-unit: may be missing; await-unit: may be ordered later */
         bool retry;                     /* start-unit: retried with back-off until the deadline */
         bool lenient;                   /* a failure is only a warning (gate: warn, persistenced, …) */
-        bool secret;                    /* free-form user data in the file, in with, or in a file that the
-                                         * unit reads; shown only with --show-secrets */
+        bool secret;                    /* free-form user data in the file, with or a file that it reads */
         bool revealed;                  /* secret, but the user asked to see it */
         bool quiet;                     /* its output is not repeated: it may quote secret files */
         GpuClass class;                 /* for steps of GPUs */
@@ -126,8 +122,7 @@ typedef struct Action {
                 struct {
                         char inputs[65]; /* SHA-256 over reads; may be empty */
                         char **reads;   /* files of this plan that the unit reads at start */
-                        bool no_swap, defaults; /* kubelet exits with swap or other kernel settings; not in
-                                                 * the id */
+                        bool no_swap, defaults; /* kubelet exits with swap or other sysctls; not in the id */
                 } unit;
                 struct {
                         StepState state;
@@ -137,15 +132,13 @@ typedef struct Action {
                         char *running;  /* create-raid: the array that holds members now ("md127"), or NULL.
                                          * apply stops it, unless STEP_KEEP or active in STEP_REPAIR */
                         char *array_uuid; /* of md, in STEP_ASSEMBLE, STEP_REPAIR, STEP_KEEP */
-                        char *device;   /* create-raid: device node, if a foreign array has the name; or
-                                         * NULL */
+                        char *device;   /* create-raid: if a foreign array has the name; or NULL */
                         bool array;     /* the device is the array over disks, not disks[0] */
                         char *level;    /* create-raid: "raid0", "raid10" */
                         char *filesystem; /* "xfs", "ext4"; mount: the one found */
                         char *uuid;     /* of a new one; STEP_KEEP: of the one found; NULL: not known */
                         char *source;   /* bind: directory on the disks; grow-filesystem: mount point */
-                        bool volume;    /* disks is an EBS volume; move-files: moves a directory only while
-                                         * the volume has nothing for it, else files alone */
+                        bool volume;    /* an EBS volume; move-files: moves only what the volume lacks */
                         char **files;   /* move-files, volume: files of this plan below the directories */
                         Move *moves; size_t n_moves;
                         uint64_t bytes; /* move-files: their content, at most; 0: not counted */
@@ -171,8 +164,7 @@ typedef struct Action {
                         MigLayout *layouts; size_t n_layouts;
                 } device;
                 struct { Shortfall *missing; size_t n; } census; /* not in the plan id */
-                char **words;           /* check-versions: programs; forget-state:
-                                         * "cpuManagerPolicy=static" */
+                char **words;           /* check-versions: programs; forget-state: settings */
                 struct {
                         char **taints;  /* of the user; --register-with-taints must repeat them */
                         bool clique;    /* set the label CLIQUE_KEY */
@@ -183,8 +175,7 @@ typedef struct Action {
 /* ---- the rows ---- */
 
 typedef enum NeedKind {
-        NEED_PROGRAM,           /* a name in the PATH of systemd, or an absolute path: executable, for this
-                                 * architecture, with its interpreter and libraries */
+        NEED_PROGRAM,           /* in the PATH of systemd, or an absolute path: can run here */
         NEED_UNIT,              /* "containerd.service": found, not masked, and its program exists */
         NEED_MODULE,            /* "raid0": in every kernel of the image, as a file or built in */
         NEED_LIBRARY,           /* "libmount.so.1", loaded on demand */

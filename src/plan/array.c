@@ -74,8 +74,7 @@ static const Array *holding_array(Stores *s) {
                         stores_refuse(s, CAUSE_ARRAY,
                                       "two arrays hold the instance stores, %s and %s. Stop the one that you "
                                       "do not need (`mdadm --stop`), clear its members (`blkdiscard "
-                                      "--force`), and run this again",
-                                      found->name, a->name);
+                                      "--force`), and run this again", found->name, a->name);
                 found = a;
         }
         return found;
@@ -109,15 +108,13 @@ static const Disk *find_ours(Stores *s) {
                         stores_refuse(s, CAUSE_DISK_USED,
                                       "%s: an array without the name " RAID_NAME " or metadata 1.2 is not "
                                       "ours. It stays as it is; if you do not need it, stop it and run "
-                                      "`blkdiscard --force` for each member",
-                                      members);
+                                      "`blkdiscard --force` for each member", members);
                 } else if (is_first_of_its_array(s, i) && ours) {
                         _free_ char *one = members_text(s, ours), *other = members_text(s, d);
                         stores_refuse(s, CAUSE_ARRAY,
                                       "two arrays are named " RAID_NAME ", %s and %s: %s; %s. Decide which "
                                       "one you need, and run `blkdiscard --force` for each member of the "
-                                      "other",
-                                      ours->content.raid.uuid, d->content.raid.uuid, one, other);
+                                      "other", ours->content.raid.uuid, d->content.raid.uuid, one, other);
                 } else if (is_ours(d) && (!ours || (same_array(ours, d) &&
                                                     d->content.raid.events > ours->content.raid.events)))
                         ours = d;
@@ -209,8 +206,7 @@ static void decide_raid10(Stores *s, const Disk *ours, const Array *running, Arr
                 stores_refuse(s, CAUSE_ARRAY,
                               "the raid10 cannot be assembled without %s, but its data may still exist: %s. "
                               "Try `mdadm --assemble --force`, or if you do not need it, run `blkdiscard "
-                              "--force` for each member",
-                              blank, text);
+                              "--force` for each member", blank, text);
                 return;
         }
         f->state = alive ? STEP_REPAIR : STEP_REMAKE;
@@ -240,8 +236,7 @@ static void decide_raid0(Stores *s, const Disk *ours, const Array *running, Arra
                 _free_ char *text = members_text(s, ours);
                 stores_refuse(s, CAUSE_ARRAY,
                               "the superblocks contradict each other: %s; if you do not need the array, run "
-                              "`blkdiscard --force` for each member",
-                              text);
+                              "`blkdiscard --force` for each member", text);
         }
 }
 
@@ -253,8 +248,7 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
                 stores_refuse(s, CAUSE_ARRAY,
                               "the instance stores hold an array that is not %s, which the strategy wants: "
                               "%s. Set the strategy that made it, or if you do not need it, stop it and run "
-                              "`blkdiscard --force` for each member",
-                              level_text(level), text);
+                              "`blkdiscard --force` for each member", level_text(level), text);
         else if (raid->disks > s->n)
                 stores_refuse(s, CAUSE_DISKS,
                               "the array " RAID_NAME " has %u members, but only %zu instance store%s here%s: "
@@ -265,8 +259,7 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
                 stores_refuse(s, CAUSE_ARRAY,
                               "the array " RAID_NAME " has %u member%s, but %zu instance stores are here: "
                               "%s. For one array over all, stop it and run `blkdiscard --force` for each "
-                              "member",
-                              raid->disks, raid->disks == 1 ? "" : "s", s->n, text);
+                              "member", raid->disks, raid->disks == 1 ? "" : "s", s->n, text);
         else
                 return false;
         return true;
@@ -278,8 +271,7 @@ static void refuse_held_blank(Stores *s, const Array *a) {
                 _free_ char *label = disk_label(d);
                 stores_refuse(s, CAUSE_DISK_USED,
                               "%s has no superblock, yet array %s holds it: it stays as it is; if you do not "
-                              "need it, run `mdadm --stop /dev/%s`",
-                              label, a->name, a->name);
+                              "need it, run `mdadm --stop /dev/%s`", label, a->name, a->name);
         }
 }
 
@@ -288,8 +280,7 @@ static bool array_is_free(Stores *s, const Array *a) {
         if (users)
                 stores_refuse(s, CAUSE_DISK_USED,
                               "%s is built on array %s, which stays as it is; free the array if you do not "
-                              "need it",
-                              *users, a->name);
+                              "need it", *users, a->name);
         return !users;
 }
 
@@ -312,10 +303,10 @@ static bool refuse_partial(Stores *s, const Array *running, int level) {
         size_t n = running ? stores_in(s, running) : 0;
         if (!running || level != 0 || n == s->n)
                 return false;
-        stores_refuse(
-                s, CAUSE_ARRAY,
-                "array %s runs with %zu of its %zu members: reboot, or stop it (`mdadm --stop /dev/%s`)",
-                running->name, n, s->n, running->name);
+        stores_refuse(s, CAUSE_ARRAY,
+                      "array %s runs with %zu of its %zu members: reboot, or stop it (`mdadm --stop "
+                      "/dev/%s`)",
+                      running->name, n, s->n, running->name);
         return true;
 }
 

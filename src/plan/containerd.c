@@ -167,16 +167,14 @@ static int choose_schema(const json_t *user, const Host *host, unsigned *ret, Di
                 return !three && said <= 2 ? 0
                         : diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
                                         "is for containerd 2 (schema 3), but containerd %s ignores %s; write "
-                                        "it for schema 2 (%s)",
-                                        host->containerd_version ?: "1",
+                                        "it for schema 2 (%s)", host->containerd_version ?: "1",
                                         three ? "its io.containerd.cri.v1 tables" : "settings of schema 3",
                                         CRI_2);
         if (!three && (two || said == 2)) {
                 diag_warn_at(warnings, "containerd-schema", NULL, path,
                              "is for containerd 1 (schema 2), so the whole file is, and containerd %s "
                              "converts it at each start. Write it for schema 3 (io.containerd.cri.v1.images "
-                             "and .runtime)",
-                             host->containerd_version);
+                             "and .runtime)", host->containerd_version);
                 return 0;
         }
         if (two && three)
@@ -233,8 +231,7 @@ static int choose(Plan *plan, const Config *config, const Host *host, Choice *re
         if (c.cdi && !c.modern)
                 diag_warn(&plan->warnings, "no-cdi",
                           "containerd %s does not know CDI: containers get no devices by CDI; install 1.7 or "
-                          "later",
-                          host->containerd_version);
+                          "later", host->containerd_version);
         if (reason)
                 diag_warn_at(&plan->warnings, "no-fast-image-pull", NULL, "spec.featureGates.FastImagePull",
                              "has no effect here: %s", reason);
@@ -395,8 +392,7 @@ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *di
         plan_runtime_spec(plan, config->containerd.base_runtime_spec, plan_uses_efa(config, host));
         if (plan_uses_efa(config, host))
                 plan_file(plan, PHASE_CONFIG, "containerd", MEMLOCK_DROP_IN,
-                          "let containers lock memory for EFA",
-                          "[Service]\nLimitMEMLOCK=infinity\n", 0644);
+                          "let containers lock memory for EFA", "[Service]\nLimitMEMLOCK=infinity\n", 0644);
         plan_soci(plan, &c);
         return 0;
 }

@@ -2,7 +2,6 @@
 /* The planned storage → the size of the file system below the kubelet directory: measured if mounted, else
  * computed. md takes some space at the start (md-raid-utilities/mdadm:super1.c), xfs its log (mkfs.xfs(8), -l
  * size), ext4 inode tables and a journal (mke2fs(8), mke2fs.conf(5)). */
-#include "plan/node.h"
 #include "base/str.h"
 #include "plan/storage.h"
 

@@ -67,8 +67,7 @@ static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, 
                 strv_add(flags, "--bootstrap-kubeconfig=" KUBECONFIG_BOOTSTRAP);
 }
 
-/* Registries with ECR credentials: all partitions, IPv4, dual-stack, FIPS. The last needs a provider of 1.32
- * (kubernetes/cloud-provider-aws#1332). */
+/* Registries with ECR credentials. The last needs a provider of 1.32 (kubernetes/cloud-provider-aws#1332). */
 static const struct { const char *pattern; unsigned from; } registries[] = {
         { "*.dkr.ecr.*.amazonaws.com", 0 },             { "*.dkr-ecr.*.on.aws", 0 },
         { "*.dkr.ecr.*.amazonaws.com.cn", 0 },          { "*.dkr-ecr.*.on.amazonwebservices.com.cn", 0 },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kubelet configuration: a table of settings by version, what the machine decides (pods, reservations,
- * addresses), and the settings of the user, as a drop-in from 1.28 on. Values as in nodeadm
+/* The kubelet configuration: a table of settings by version, what the machine decides, and the settings of
+ * the user, as a drop-in from 1.28 on. Values as in nodeadm
  * (awslabs/amazon-eks-ami:nodeadm/internal/kubelet). */
-#include "plan/node.h"
+#include "plan/planner.h"
 #include "base/str.h"
 #include "config/kubelet.h"
 #include "doc/doc.h"
@@ -73,16 +73,13 @@ static const Setting settings[] = {
         { "apiVersion",                                      0,  0, API_VERSION },
 };
 
-/* Gates that are GA from 1.from on. kubelet warns of each that is set, and does not start with one that it no
- * longer knows ("unrecognized feature gate"): the table above ends there
- * (kubernetes:pkg/features/kube_features.go). */
+/* Gates that are GA from 1.from on, of which kubelet warns. It does not start with one that it no longer
+ * knows: the table above ends there (kubernetes:pkg/features/kube_features.go). */
 static const struct { const char *path; unsigned from; } stable_gates[] = {
         { "featureGates/DynamicResourceAllocation", 34 },
         { "featureGates/KubeletCredentialProviders", 26 },
         { "featureGates/MutableCSINodeAllocatableCount", 36 },
 };
-
-/* ---- addresses ---- */
 
 int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6) {
         unsigned char address[16] = {};
@@ -105,8 +102,6 @@ int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6) {
         return 0;
 }
 
-/* ---- settings ---- */
-
 /* 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest. */
 unsigned cpu_reserved_millicores(unsigned cpus) {
         static const struct {
@@ -120,13 +115,6 @@ unsigned cpu_reserved_millicores(unsigned cpus) {
 
 /* "": leave the setting out */
 typedef struct Decided { const char *path; char *json; } Decided;
-
-static bool is_stable_gate(const char *path, const char *version) {
-        return PICK(s, stable_gates, ARRAY_SIZE(stable_gates), streq(s->path, path),
-                    version_at_least(version, 1, s->from), false);
-}
-
-/* ---- beside the user's ---- */
 
 static bool has_reserved_cpus(const json_t *user, _unused_ unsigned minor) {
         return *json_get_text(user, "reservedSystemCPUs");
@@ -219,7 +207,9 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Pl
                 /* kubelet warns of stable gates; nodeadm writes them anyway */
                 if (value && version_at_least(host->kubelet_version, 1, s->from) &&
                     !(s->until && version_at_least(host->kubelet_version, 1, s->until)) &&
-                    (options->as_nodeadm || !is_stable_gate(s->path, host->kubelet_version)))
+                    (options->as_nodeadm ||
+                     !ANY(g, stable_gates, ARRAY_SIZE(stable_gates),
+                          streq(g->path, s->path) && version_at_least(host->kubelet_version, 1, g->from))))
                         json_put(all, s->path, value);
                 else
                         json_decref(value);
@@ -266,8 +256,6 @@ static void plan_user_settings(Plan *plan, const json_t *user, const char *versi
         json_decref(all);
 }
 
-/* ---- flags ---- */
-
 static void add_flag(char ***flags, const char *name, const char *value) {
         strv_push(flags, xasprintf("--%s=%s", name, value));
 }
@@ -282,11 +270,9 @@ static int add_node_flags(char ***flags, const Config *config, const Host *host,
                                "the private DNS name of the instance is not known, but it is the node name "
                                "unless InstanceIdNodeName is on");
         if (!address)
-                r = diag_error_at(
-                        diag, -EINVAL, CAUSE_FACTS, NULL, "spec.cluster.cidr",
-                        "the primary interface has no %s address, but the services of the cluster use that "
-                        "family",
-                        ipv6 ? "IPv6" : "IPv4");
+                r = diag_error_at(diag, -EINVAL, CAUSE_FACTS, NULL, "spec.cluster.cidr",
+                                  "the primary interface has no %s address, but the services of the cluster "
+                                  "use that family", ipv6 ? "IPv6" : "IPv4");
         if (r < 0)
                 return r;
         add_flag(flags, "node-ip", address);
@@ -351,18 +337,15 @@ static void warn_of_versions(Plan *plan, const Host *host) {
         if (host->containerd_version && version_at_least(host->containerd_version, 3, 0))
                 diag_warn(&plan->warnings, "containerd-version",
                           "containerd %s is newer than this nodestrap knows (2): it may read its "
-                          "configuration differently",
-                          host->containerd_version);
+                          "configuration differently", host->containerd_version);
         if (version_at_least(version, 1, KUBELET_TABLES_TO + 1))
                 diag_warn(&plan->warnings, "kubelet-version",
                           "kubelet %s is newer than this nodestrap knows (1.%d): its settings and flags may "
-                          "differ",
-                          version, KUBELET_TABLES_TO);
+                          "differ", version, KUBELET_TABLES_TO);
         else if (!version_at_least(version, 1, KUBELET_TABLES_FROM))
                 diag_warn(&plan->warnings, "kubelet-version",
                           "kubelet %s is older than this nodestrap knows (1.%d and newer): its settings and "
-                          "flags may differ",
-                          version, KUBELET_TABLES_FROM);
+                          "flags may differ", version, KUBELET_TABLES_FROM);
         /* kubernetes/kubernetes#139121: kubelet asks containerd for the cgroup driver; 1.x cannot answer */
         if (version_at_least(version, 1, 38) && host->containerd_version &&
             !version_at_least(host->containerd_version, 2, 0))
@@ -370,8 +353,6 @@ static void warn_of_versions(Plan *plan, const Host *host) {
                           "kubelet %s does not start with containerd %s: 1.38 and newer need containerd 2",
                           version, host->containerd_version);
 }
-
-/* ---- what comes of it ---- */
 
 static void foretell(void *context, const char *path, const char *fault) {
         Plan *plan = context;

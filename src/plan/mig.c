@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MIG: the instances of each GPU and the order to make them. An instance takes adjacent memory slices at one
- * of a few places, and compute slices up to the total. Where the places are documented, a misfit is refused
- * here; else the driver decides. Large ones come first: on A100 a 3g after smaller ones finds no place (MIG
- * user guide, "Creating GPU Instances"). */
+/* MIG: the instances of each GPU and their order. An instance takes adjacent memory slices at one of a few
+ * places, and compute slices. Where the places are documented, a misfit is refused here; else the driver
+ * decides. Large ones come first: on A100 a 3g after smaller ones finds no place (MIG user guide). */
 #include "plan/devices.h"
 #include "base/str.h"
 #include <errno.h>
@@ -135,8 +134,7 @@ static int check_fit(const Mig *m, const Wish *wishes, size_t n, const char *gpu
         const char *name = m->host->gpus.model->name;
         if (is_documented(m))
                 return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
-                                     "GPU %s (%s) cannot hold %s, only %s", gpus, name, all,
-                                     some);
+                                     "GPU %s (%s) cannot hold %s, only %s", gpus, name, all, some);
         diag_warn_at(m->warnings, "mig-fit", NULL, m->where,
                      "GPU %s (%s) may not hold %s, only %s; its driver decides", gpus, name, all, some);
         return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Planned kubelet files and arguments → settings, merged as kubelet does: drop-in over file by RFC 7386,
  * flags over both (kubernetes/kubernetes:cmd/kubelet/app/server.go). */
-#include "plan/node.h"
+#include "plan/planner.h"
 #include "base/str.h"
 #include "config/kubelet.h"
 #include "doc/doc.h"

@@ -2,7 +2,7 @@
 /* The plan → the expected Node: capacity and allocatable, computed as in kubelet
  * (kubernetes/kubernetes:pkg/kubelet/nodestatus/setters.go:MachineInfo,
  * pkg/kubelet/cm/node_container_manager_linux.go:GetNodeAllocatableReservation), without devices. */
-#include "plan/node.h"
+#include "plan/planner.h"
 #include "base/quantity.h"
 #include "base/str.h"
 #include "base/sysctl.h"
@@ -168,8 +168,7 @@ static void add_pages(Expected *e, const Plan *plan, const Host *host) {
                             *has = quantity_text(memory->capacity, true);
                 diag_warn(e->warnings, "no-memory-left",
                           "huge pages (%s) and reservations of kubelet (%s) leave nothing of %s of memory: "
-                          "every pod that asks for memory stays Pending; reserve less",
-                          pages, keeps, has);
+                          "every pod that asks for memory stays Pending; reserve less", pages, keeps, has);
         }
         memory->reserved = sum(memory->reserved, taken);
 }
@@ -240,19 +239,16 @@ static json_t *taints_json(const Config *config) {
         return list;
 }
 
-/* Numbers, times and words of a list; free text may be a secret. */
-static bool is_shown(const KubeletSetting *s) {
-        return strchr("bifdgqez", s->type) || (strchr("sl", s->type) && *s->limits);
-}
-
-/* The settings that kubelet shows at /configz, without free text. */
+/* The settings that kubelet shows at /configz, without free text, which may be a secret. */
 static void put_settings(const char *path, json_t *settings, json_t *shown) {
         const char *key;
         json_t *value;
         json_object_foreach(settings, key, value) {
                 _free_ char *name = xasprintf("%s%s%s", path, *path ? "." : "", key);
                 KubeletSetting s;
-                if (kubelet_setting_find(name, &s) && is_shown(&s))
+                /* numbers, times and words of a list */
+                if (kubelet_setting_find(name, &s) &&
+                    (strchr("bifdgqez", s.type) || (strchr("sl", s.type) && *s.limits)))
                         json_object_set(shown, name, value);
                 else if (json_is_object(value))
                         put_settings(name, value, shown);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NUMA nodes as kubelet counts them, with the GPU memory of a Grace. The driver adds these nodes when it
- * loads, after the config phase of a first boot. */
-#include "plan/node.h"
+/* NUMA nodes as kubelet counts them. On a Grace the driver adds GPU memory after the first config phase. */
+#include "plan/planner.h"
 #include "base/str.h"
 #include "base/version.h"
 
 /* One for the memory, the others for MIG instances. Four GH200 have 4 + 4 x 8 (NVIDIA/mlperf-common#16), a
  * GB200 tray 2 + 4 x 8 (kubernetes/kubernetes#135541). */
 #define NODES_OF_GPU 8
-/* The first that can keep the memory out of NUMA (NVIDIA/open-gpu-kernel-modules:kernel-open/nvidia/nv-reg.h,
- * NVreg_CoherentGPUMemoryMode). */
+/* The first without NUMA (NVIDIA/open-gpu-kernel-modules:nv-reg.h, NVreg_CoherentGPUMemoryMode). */
 #define CDMM_DRIVER "580.65.06"
 /* kubernetes/kubernetes:pkg/kubelet/cm/topologymanager/topology_manager.go:NewManager */
 #define TOPOLOGY_MANAGER_NODES 8
@@ -101,8 +99,7 @@ static void check_topology_manager(const Numa *n) {
         } else if (n->nodes > NODES_TO_COMBINE && !version_at_least(n->host->kubelet_version, 1, 36))
                 diag_warn_at(n->warnings, "numa-stall", NULL, path,
                              "pods that ask for devices stay Pending: before 1.36 kubelet tries every set of "
-                             "%zu NUMA nodes for each. %stopologyManagerPolicy none",
-                             n->nodes, advice(n));
+                             "%zu NUMA nodes for each. %stopologyManagerPolicy none", n->nodes, advice(n));
 }
 
 void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t *settings) {
@@ -116,6 +113,5 @@ void plan_numa(Plan *plan, const Config *config, const Host *host, const json_t 
                 diag_warn_at(n.warnings, "numa-stall", NULL,
                              path_of(&n, "memory-manager-policy", "spec.kubelet.config.memoryManagerPolicy"),
                              "Guaranteed pods stay Pending: kubelet tries every set of %zu NUMA nodes for "
-                             "the memory of each. %smemoryManagerPolicy None",
-                             n.nodes, advice(&n));
+                             "the memory of each. %smemoryManagerPolicy None", n.nodes, advice(&n));
 }

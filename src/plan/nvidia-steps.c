@@ -236,9 +236,9 @@ static const Step steps[_STEPS_MAX] = {
                 .behind = AFTER(MIG), .fill = fill_clocks },
         [STEP_CHANNEL] = { ACTION_MAKE_CHANNEL, CHANNEL, .after = AFTER(DRIVER),
                 .wanted = FLAG(channel), .why = "IMEX channel for memory shared between nodes" },
-        /* The file lists the sockets of persistenced and fabric manager
-         * (NVIDIA/nvidia-container-toolkit:internal/discover/ipc.go). The unit of the toolkit writes the same
-         * file. */
+        /* The file lists sockets of persistenced and fabric manager
+         * (NVIDIA/nvidia-container-toolkit:internal/discover/ipc.go). The unit of the toolkit writes it,
+         * too. */
         [STEP_CDI] = { ACTION_GENERATE_CDI, "/var/run/cdi/nvidia.yaml",
                 .after = AFTER(LIST) | AFTER(CHANNEL) | AFTER(PERSISTENCED) | AFTER(MANAGER) |
                          AFTER(CDI_REFRESH),

@@ -54,8 +54,7 @@ static void plan_options(Stack *s) {
                 return;
         _free_ char *list = strv_join(s->options, " "),
                     *text = xasprintf("# Written by nodestrap from "
-                                      "spec.accelerator.nvidia.\noptions nvidia %s\n",
-                                      list);
+                                      "spec.accelerator.nvidia.\noptions nvidia %s\n", list);
         plan_file(s->plan, PHASE_CONFIG, NVIDIA_GROUP, NVIDIA_OPTIONS,
                   "driver options, read when it loads", text, 0644);
 }
@@ -70,8 +69,7 @@ static int check_manager(const Stack *s, Diag *diag) {
         if (s->want->fabric_manager == FABRIC_MANAGER_ON && !s->switches)
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, NVIDIA_PATH ".fabric.manager",
                                      "is on, but this machine (class %s) has no NVSwitch: fabric manager "
-                                     "would fail; set auto",
-                                     gpu_class_to_string(s->class));
+                                     "would fail; set auto", gpu_class_to_string(s->class));
         if (s->want->fabric_manager == FABRIC_MANAGER_OFF && s->gate && s->switches &&
             s->want->fabric_gate == FABRIC_GATE_REQUIRE) {
                 diag_warn_at(&s->plan->warnings, "fabric-gate", NULL, NVIDIA_PATH ".fabric.gate",
@@ -90,8 +88,7 @@ static void warn_of_imex(const Stack *s) {
         if (s->want->imex_label && !s->tray)
                 diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.label",
                              "has no effect: no NVLink of this machine (class %s) leads to another machine, "
-                             "so its GPUs have no clique",
-                             gpu_class_to_string(s->class));
+                             "so its GPUs have no clique", gpu_class_to_string(s->class));
 }
 
 static void warn_of_driver(const Stack *s) {
@@ -100,8 +97,7 @@ static void warn_of_driver(const Stack *s) {
         if (m && m->driver && version && version_compare(version, m->driver) < 0) {
                 diag_warn(&s->plan->warnings, "driver-version",
                           "NVIDIA driver %s does not support this GPU (%s): it finds no device; install %s "
-                          "or newer",
-                          version, m->name, m->driver);
+                          "or newer", version, m->name, m->driver);
                 foretell(s, CAUSE_DRIVER);
         }
 }
@@ -132,8 +128,7 @@ static void warn_of_gate(const Stack *s, const Config *config) {
                 if (config_says(config, keys[i]))
                         diag_warn_at(&s->plan->warnings, "no-effect", NULL, keys[i],
                                      "has no effect: the GPUs of this machine (class %s) join no NVLink "
-                                     "fabric",
-                                     gpu_class_to_string(s->class));
+                                     "fabric", gpu_class_to_string(s->class));
 }
 
 /* At boot load-module fails, unless a user script installs the driver before. */
@@ -152,14 +147,12 @@ static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
         if (config->nvidia.mode == NVIDIA_OFF)
                 diag_warn_at(&plan->warnings, "accelerator", NULL, NVIDIA_PATH ".mode",
                              "is off: %u NVIDIA GPU%s left to the units of the image, and kubelet does not "
-                             "wait%s",
-                             gpus, are, more);
+                             "wait%s", gpus, are, more);
         else
                 diag_warn(&plan->warnings, "no-driver",
                           "this image has no NVIDIA driver (no nvidia-smi, no nvidia.ko, no unit that loads "
                           "it): %u NVIDIA GPU%s not set up. kubelet does not wait%s. Install the driver, or "
-                          "let a pod of the NVIDIA operator bring it",
-                          gpus, are, more);
+                          "let a pod of the NVIDIA operator bring it", gpus, are, more);
         plan_file(plan, PHASE_CONFIG, NVIDIA_GROUP, FABRIC_TURN, "leave fabric manager to the image", "",
                   0644);
         plan_file(plan, PHASE_CONFIG, NVIDIA_GROUP, CDI_TURN, "leave the CDI file to the image", "", 0644);

@@ -7,8 +7,7 @@
 #define GROUP    "hugepages"
 #define PATH     "spec.instance.hugePages"
 #define MEBIBYTE (1ULL << 20)
-/* As the EFA installer: 110 MB for each of two endpoints; none if the default page is larger than this
- * (bottlerocket-os/bottlerocket-core-kit#141). */
+/* As the EFA installer: 110 MB per endpoint, two each; not for large pages (bottlerocket-core-kit#141). */
 #define EFA_PER_CPU  (220 * MEBIBYTE)
 #define EFA_LARGEST  (16 * MEBIBYTE)
 
@@ -47,8 +46,7 @@ static void plan_for_efa(Plan *plan, const Config *config, const Host *host) {
         if (size > EFA_LARGEST) {
                 diag_warn_at(&plan->warnings, "no-huge-pages", NULL, PATH ".mode",
                              "auto reserves none: with a default page size of %llu MiB they would be too "
-                             "few, or all memory",
-                             (unsigned long long)(size / MEBIBYTE));
+                             "few, or all memory", (unsigned long long)(size / MEBIBYTE));
                 return;
         }
         PageRequest want = { size, (unsigned)(host->cpus * EFA_PER_CPU / size + 1), -1 };
@@ -76,8 +74,7 @@ static int check_node(const Config *config, const Host *host, int id, Diag *diag
         if (later || (node && node->cpus == 0))
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
                                      "names NUMA node %d, which has no CPUs: its memory belongs to a GPU, "
-                                     "which would lose it; name a node that has CPUs",
-                                     id);
+                                     "which would lose it; name a node that has CPUs", id);
         bool assumed = host->modelled && strv_contains(host->assumed, "numaNodes");
         if (!node && id >= 0 && host->n_nodes > 0 && !assumed)
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
@@ -151,8 +148,7 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
         if (host->modelled && host->page_size > 2 * MEBIBYTE)
                 diag_warn_at(&plan->warnings, "page-size", NULL, PATH ".pages",
                              "names sizes of a kernel with base pages of 64 KiB: the image must have one, "
-                             "since Amazon Linux uses 4 KiB. The plan assumes its sizes, %s",
-                             there);
+                             "since Amazon Linux uses 4 KiB. The plan assumes its sizes, %s", there);
         for (size_t i = 0; i < h->n_pages && r >= 0; i++)
                 reserve(plan, config, host, &pages[i],
                         pages[i].numa_node < 0 ? "huge pages on all NUMA nodes with CPUs"

@@ -4,7 +4,6 @@
  * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html). Not part of the plan id. */
 #include "base/str.h"
 #include "plan/planner.h"
-
 #include <errno.h>
 
 /* Room for interfaces with IP addresses. */
@@ -38,8 +37,7 @@ static int refuse(const Cards *cards, const char *type, unsigned n, Diag *diag) 
                                      type, n, cards->n * cards->limit, cards->limit, on);
         return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--interfaces",
                              "the limit per network card of %s is not known: up to %u interfaces can be "
-                             "placed, one on %s; ask for fewer than %u",
-                             type, cards->n, on, n);
+                             "placed, one on %s; ask for fewer than %u", type, cards->n, on, n);
 }
 
 static void show(json_t *places, Text *text, unsigned card, unsigned device) {
@@ -83,8 +81,7 @@ int plan_placement(Plan *plan, const Host *host, unsigned n, Diag *diag) {
         if (!cards.known)
                 diag_warn(&plan->warnings, "network-cards-unknown",
                           "the number of network cards of %s is not known here: the plan shows its "
-                          "interfaces on one card",
-                          type);
+                          "interfaces on one card", type);
         show_all(plan, &cards, type, n);
         return 0;
 }

@@ -19,8 +19,7 @@ bool path_in(const char *path, const char *folder) {
 
 char *why_unfit(const Directory *d) {
         if (d->kind == DIRECTORY_NO_DIRECTORY)
-                return d->dead ? xasprintf("is not a directory (%s)", d->dead) : xstrdup("is not a "
-                                                                                         "directory");
+                return xasprintf(d->dead ? "is not a directory (%s)" : "is not a directory", d->dead);
         if (d->on)
                 return xasprintf("is on a file system without data (%s)", d->on);
         return NULL;
@@ -43,8 +42,7 @@ void refuse_foreign_way(Stores *s, const char *path, const char *foreign) {
         stores_refuse(s, CAUSE_MOUNT,
                       "%s: a user who can write there could redirect %s, and root would write elsewhere. "
                       "Make that directory writable for root only (chown root, chmod go-w), or name another "
-                      "path",
-                      foreign, path);
+                      "path", foreign, path);
 }
 
 void place_check_top(Stores *s) {
@@ -56,8 +54,7 @@ void place_check_top(Stores *s) {
         if (unfit)
                 stores_refuse(s, CAUSE_MOUNT,
                               "%s %s, but instance stores need it as mount point: move it away, or set "
-                              "another mountPath",
-                              path, unfit);
+                              "another mountPath", path, unfit);
         else if (d && d->foreign)
                 refuse_foreign_way(s, path, d->foreign);
 }
@@ -104,17 +101,14 @@ static void warn_of_units(Plan *plan, const char *names, const char *missing) {
                 diag_warn(&plan->warnings, "mount-units",
                           "%s in /etc/systemd/system mounts a place of nodestrap and waits for %s, which is "
                           "not here. Each boot waits until systemd gives up; disable the unit and remove its "
-                          "file",
-                          names, missing);
+                          "file", names, missing);
         else
                 diag_warn(&plan->warnings, "mount-units",
                           "units in /etc/systemd/system mount places of nodestrap (%s): they delay a boot "
-                          "when their disks are gone; disable them and remove their files",
-                          names);
+                          "when their disks are gone; disable them and remove their files", names);
 }
 
-/* The nodeadm script setup-local-disks (awslabs/amazon-eks-ami) writes such units, and an image of such a
- * node has them. nodestrap must not remove them. */
+/* The nodeadm script setup-local-disks (awslabs/amazon-eks-ami) writes such units; they are not ours. */
 void places_check_units(Plan *plan, const Stores *s) {
         _cleanup_(text_done) Text idle = {};
         for (const MountUnit *u = s->seen->units; u < s->seen->units + s->seen->n_units; u++) {
@@ -166,8 +160,7 @@ static void check_source(Stores *s, const StorageBind *bind, const Directory *d)
         if (unfit)
                 stores_refuse(s, CAUSE_MOUNT,
                               "%s %s, but must move to the instance stores: move it away, or name %s in "
-                              "disabledMounts",
-                              bind->path, unfit, bind->word);
+                              "disabledMounts", bind->path, unfit, bind->word);
         else if (d && d->read_only && (d->kind == DIRECTORY_MISSING || !d->empty))
                 stores_refuse(s, CAUSE_MOUNT,
                               "%s cannot move from a read-only file system: name %s in disabledMounts",
@@ -197,8 +190,7 @@ static bool goes_to_volume(Stores *s, Diag *warnings, const StorageBind *bind) {
         if (v)
                 diag_warn_at(warnings, "volume-wins", NULL, "spec.instance.localStorage.disabledMounts",
                              "%s goes to the volume %s, not to instance stores; to hide this warning, name "
-                             "%s here",
-                             bind->path, v->device, bind->word);
+                             "%s here", bind->path, v->device, bind->word);
         return v != NULL;
 }
 
@@ -209,13 +201,11 @@ static bool is_refused(Stores *s, const StorageBind *bind) {
                 return false;
         diag_error_at(s->diag, -EINVAL, CAUSE_MOUNT, NULL, bind->given,
                       "%s: its content must move to the instance stores; set another path, or name %s in "
-                      "spec.instance.localStorage.disabledMounts",
-                      fault, bind->word);
+                      "spec.instance.localStorage.disabledMounts", fault, bind->word);
         return s->refused = true;
 }
 
-/* It is on the disks already, or moves with another directory. If that belongs to another daemon, one would
- * write while the other stops. */
+/* On the disks already, or inside another directory that moves; both must belong to one daemon. */
 static bool goes_along(Stores *s, const StorageBind *bind) {
         _free_ char *disks = xasprintf("%s/0", s->config->instance.storage.mount_path);
         if (path_in(bind->path, disks))
@@ -227,8 +217,7 @@ static bool goes_along(Stores *s, const StorageBind *bind) {
                 if (!streq(bind->unit, other->unit)) {
                         diag_error_at(s->diag, -EINVAL, CAUSE_MOUNT, NULL, bind->given ?: other->given,
                                       "%s lies in %s of another daemon, but both must move to the instance "
-                                      "stores: give them separate places",
-                                      bind->path, other->path);
+                                      "stores: give them separate places", bind->path, other->path);
                         s->refused = true;
                 }
                 return other < bind || !path_in(other->path, bind->path);
@@ -250,8 +239,7 @@ size_t binds_find(Stores *s, Diag *warnings, const char *number,
                 if (path_in(path, bind->path))
                         stores_refuse(s, CAUSE_MOUNT,
                                       "lies in %s, which must move to the instance stores: set another "
-                                      "mountPath, or name %s in disabledMounts",
-                                      bind->path, bind->word);
+                                      "mountPath, or name %s in disabledMounts", bind->path, bind->word);
                 BindStep step = { .bind = bind, .directory = storage_directory(s->seen, bind->path) };
                 if (s->seen->looked)
                         step.state = bind_state(s->seen, bind->path, number, bind->name, &m);

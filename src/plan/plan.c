@@ -264,12 +264,10 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         if (!host->type && gpus > 0)
                 diag_warn(&plan->warnings, "unknown-instance-type",
                           "%s is not a known accelerated type: the plan uses the devices found and cannot "
-                          "detect missing ones",
-                          host->instance.type ?: "the instance type");
+                          "detect missing ones", host->instance.type ?: "the instance type");
         for (char **link = host->dead_links; link && *link; link++)
                 diag_warn(&plan->warnings, "dead-link",
-                          "%s, so no daemon can write there: make the directory, or remove the link",
-                          *link);
+                          "%s, so no daemon can write there: make the directory, or remove the link", *link);
         if (host->bootstrappers) {
                 _free_ char *names = strv_join(host->bootstrappers, " and "),
                             *words = strv_join(host->bootstrappers, " ");

@@ -10,9 +10,8 @@
 typedef struct Plan {
         Action *actions; size_t n;      /* in an order that respects after and after_any */
         json_t *facts;
-        json_t *node;                   /* the expected Node, or NULL: "name", "providerID", "labels",
-                                         * "taints", "capacity", "allocatable", and by resource why a value is
-                                         * "approximate" or "unknown" */
+        json_t *node;                   /* the expected Node, or NULL; "approximate" and "unknown" say, by
+                                         * resource, why */
         char *machine;                  /* the machine, in some lines for people */
         Diag warnings;
         char id[72];                    /* "sha256:…" over action_canonical() of all actions */

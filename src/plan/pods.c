@@ -41,8 +41,7 @@ static unsigned standard(const Host *host, const char **ret_source, Diag *warnin
         if (!are_limits_known(host)) {
                 diag_warn(warnings, "unknown-eni-limits",
                           "the number of pods for a %s is not known (%s): the default of %d is used; set "
-                          "spec.kubelet.config.maxPods",
-                          host->instance.type ?: "machine of this type",
+                          "spec.kubelet.config.maxPods", host->instance.type ?: "machine of this type",
                           host->eni_limits_why ?: "its interfaces are not known", DEFAULT_MAX_PODS);
                 *ret_source = "assumed";
                 return DEFAULT_MAX_PODS;
@@ -71,8 +70,7 @@ static void apply_expression(MaxPods *pods, const Config *config, const Host *ho
                 diag_warn_at(warnings, "max-pods-expression", config_position(config, EXPRESSION),
                              EXPRESSION, "%s; the standard value of %u is used",
                              r < 0 ? why ?: "it cannot be evaluated"
-                                   : "its result is not a number from 1 to 2147483647",
-                             pods->pods);
+                                   : "its result is not a number from 1 to 2147483647", pods->pods);
 }
 
 MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) {

@@ -214,11 +214,6 @@ char *plan_to_text(const Plan *plan) {
         return text_take(&t);
 }
 
-static json_t *warning_json(const Diagnostic *d) {
-        return json_pack("{ss* ss* ss* ss*}", "code", d->code, "where", d->where, "path", d->path, "text",
-                         d->text);
-}
-
 static json_t *live_json(const Plan *plan) {
         if (!plan->looked)
                 return NULL;
@@ -237,8 +232,9 @@ json_t *plan_to_json(const Plan *plan) {
         size_t n = plan_critical_path(plan, &path, &usec);
         for (size_t i = 0; i < n; i++)
                 json_array_append_new(critical, json_string(plan->actions[path[i]].id));
-        for (size_t i = 0; i < plan->warnings.n; i++)
-                json_array_append_new(warnings, warning_json(&plan->warnings.items[i]));
+        for (const Diagnostic *d = plan->warnings.items; d < plan->warnings.items + plan->warnings.n; d++)
+                json_array_append_new(warnings, json_pack("{ss* ss* ss* ss*}", "code", d->code, "where",
+                                                          d->where, "path", d->path, "text", d->text));
         for (size_t i = 0; i < plan->n; i++) {
                 json_array_append_new(actions, action_to_json(&plan->actions[i]));
                 if (plan->actions[i].type == ACTION_WRITE_FILE)

@@ -54,8 +54,7 @@ static void put_process(json_t *spec) {
 
 /* In the order of the nodeadm file. */
 static json_t *default_spec(void) {
-        json_t *spec = json_object(), *list = json_array();
-        json_t *types = json_array();
+        json_t *spec = json_object(), *list = json_array(), *types = json_array();
         for (const char *const *n = namespaces; *n; n++)
                 json_array_append_new(types, json_pack("{ss}", "type", *n));
         json_put(spec, "linux/maskedPaths", strings(masked, ""));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kubelet settings → words for apply/state.c. Everybody may read the plan: only known policies and CPUs. */
-#include "plan/node.h"
+#include "plan/planner.h"
 #include "base/str.h"
 
 /* The first policy is the default; Linux has no others. */

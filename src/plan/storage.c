@@ -10,8 +10,6 @@
 
 #define GROUP "storage"
 
-/* ---- text ---- */
-
 static char *why_unknown(const Stores *s, const char *purpose) {
         return xasprintf("%s; disks not examined: %s", purpose,
                          s->seen->not_looked ?: "the run phase does that");
@@ -33,8 +31,6 @@ static void choose_uuid(const Stores *s, Device *d) {
                  hex + 20);
 }
 
-/* ---- file systems ---- */
-
 static Filesystem wanted(const Stores *s, const Device *d) {
         return d->volume ? d->volume->filesystem : s->config->instance.storage.filesystem;
 }
@@ -53,24 +49,20 @@ static void refuse_content(Stores *s, const Device *d) {
         _free_ char *holds = content_describe(d->content), *label = device_label(d),
                     *free_it = xasprintf(d->array ? "`mdadm --stop /dev/%s`, and `blkdiscard "
                                                     "--force` for each member"
-                                                  : "`blkdiscard --force /dev/%s`",
-                                         d->name);
+                                                  : "`blkdiscard --force /dev/%s`", d->name);
         if (d->content->kind == CONTENT_DATA)
                 stores_refuse(s, CAUSE_DISK_DATA,
                               "%s is not blank and has no signature: %s. Its file system may have lost its "
                               "superblock, or it is encrypted. It stays as it is; if you do not need the "
-                              "data, run %s",
-                              label, d->content->error ?: "it is not zeros", free_it);
+                              "data, run %s", label, d->content->error ?: "it is not zeros", free_it);
         else if (d->content->kind == CONTENT_UNREADABLE)
-                stores_refuse(
-                        s, CAUSE_DISK_ERROR,
-                        "%s cannot be read: %s; stop and start the instance to get other disks",
-                        label, d->content->error ?: "no reason is given");
+                stores_refuse(s, CAUSE_DISK_ERROR,
+                              "%s cannot be read: %s; stop and start the instance to get other disks",
+                              label, d->content->error ?: "no reason is given");
         else
                 stores_refuse(s, CAUSE_DISK_USED,
                               "%s holds %s, not the xfs or ext4 to mount. It stays as it is; if you do not "
-                              "need the data, run %s",
-                              label, holds, free_it);
+                              "need the data, run %s", label, holds, free_it);
 }
 
 bool is_mountable(const Content *c) {
@@ -123,8 +115,6 @@ void device_filesystem(Stores *s, Diag *warnings, Device *d) {
                              "%s holds %s and stays that, not %s: its data may be needed",
                              d->name, d->filesystem, wanted_filesystem(s, d));
 }
-
-/* ---- steps ---- */
 
 static Action *add_step(Plan *plan, ActionType type, const Device *d, const char *target, const char *why) {
         Action *a = plan_add(plan, type, PHASE_RUN, GROUP, target, why);
@@ -212,23 +202,19 @@ static void add_mount(Plan *plan, const Stores *s, const Device *d) {
         action_after(a, made);
 }
 
-/* ---- mounted already? ---- */
-
 static void device_mounted(Stores *s, Device *d) {
         const Mount *here = storage_mount_at(s->seen, d->place),
                     *elsewhere = mounted_elsewhere(s->seen, d->number, d->place);
         if (elsewhere && d->array)      /* for a disk stores_check_disk() reports it */
                 stores_refuse(s, CAUSE_DISK_USED,
                               "the array runs as %s and is mounted at %s: unmount it there, or set mountPath "
-                              "to match",
-                              d->name, elsewhere->target);
+                              "to match", d->name, elsewhere->target);
         d->mounted =
                 !elsewhere && here && d->number && streq(here->number, d->number) && streq(here->root, "/");
         if (d->mounted && here->read_only)
                 stores_refuse(s, CAUSE_MOUNT,
                               "%s is mounted read-only at %s: look for disk errors in the kernel log "
-                              "(dmesg), and reboot",
-                              d->name, d->place);
+                              "(dmesg), and reboot", d->name, d->place);
         if (!d->mounted && !elsewhere)
                 place_check(s, d->place);
 }
@@ -265,8 +251,6 @@ static Device array_device(const Stores *s, const ArrayFound *f, const char *pla
         };
 }
 
-/* ---- programs ---- */
-
 static void need_program(Stores *s, const char *program, const char *package, const char *what) {
         if (!strv_contains(s->seen->programs, program))
                 stores_refuse(s, CAUSE_STORAGE_TOOL, "%s is missing in this image: %s; install %s", program,
@@ -278,8 +262,6 @@ static void need_mkfs(Stores *s, Filesystem filesystem) {
         need_program(s, xfs ? "mkfs.xfs" : "mkfs.ext4", xfs ? "xfsprogs" : "e2fsprogs",
                      "the plan makes a file system");
 }
-
-/* ---- what lives there ---- */
 
 static const char *why_stopped(StepState state) {
         return state == STEP_KEEP ? "keep running: its data has moved already"
@@ -386,13 +368,11 @@ static void check_room(Stores *s, const Device *d, const BindStep *binds, size_t
         if (d->volume)
                 stores_refuse(s, CAUSE_MOVE,
                               "%s must move to the volume %s (%s), which has room for %s: remove what you do "
-                              "not need, or attach a larger one",
-                              need, d->volume->device, each, have);
+                              "not need, or attach a larger one", need, d->volume->device, each, have);
         else
                 stores_refuse(s, CAUSE_MOVE,
                               "%s must move to the instance stores (%s), which have room for %s: remove what "
-                              "you do not need, or name what stays in disabledMounts",
-                              need, each, have);
+                              "you do not need, or name what stays in disabledMounts", need, each, have);
 }
 
 static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *binds, size_t n,
@@ -457,8 +437,6 @@ void add_state(Plan *plan, Stores *s, const Device *d, const BindStep *binds, si
         add_binds(plan, d, binds, n);
 }
 
-/* ---- strategies ---- */
-
 static Device one_array(Plan *plan, Stores *s, const char *place) {
         int level = s->config->instance.storage.strategy == STORAGE_RAID10 ? 10 : 0;
         _cleanup_(array_found_done) ArrayFound f = {};
@@ -493,8 +471,7 @@ void add_device_steps(Plan *plan, Stores *s, const Device *d) {
         add_filesystem(plan, s, d);
         add_mount(plan, s, d);
         _free_ char *mounted = xasprintf("mount:%s", d->place);
-        Action *a = add_step(plan, ACTION_GROW_FILESYSTEM, d, d->place,
-                             "grow the file system to the volume");
+        Action *a = add_step(plan, ACTION_GROW_FILESYSTEM, d, d->place, "grow the file system to the volume");
         a->storage.state = d->made == STEP_UNKNOWN ? STEP_UNKNOWN : STEP_MAKE;
         a->storage.source = xstrdup(d->seen_at ?: d->place);
         a->lenient = true;
@@ -536,8 +513,7 @@ static void plan_stores(Plan *plan, Stores *s) {
         if (s->host->modelled && !s->host->type && s->count == 0)
                 diag_warn_at(&plan->warnings, "disks-unknown", NULL, "spec.instance.localStorage.strategy",
                              "the number of instance stores of a %s is not known here, so this plan has "
-                             "none; set expectedDisks",
-                             s->host->instance.type);
+                             "none; set expectedDisks", s->host->instance.type);
         /* nodeadm says nothing here. */
         if (!s->host->modelled && s->seen->looked && s->count == 0 && s->expected == 0)
                 diag_warn_at(&plan->warnings, "no-instance-stores", NULL,

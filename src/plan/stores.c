@@ -18,8 +18,7 @@ void stores_refuse(Stores *s, Cause cause, const char *format, ...) {
         diag_error_at(s->diag, -EINVAL, cause, NULL,
                       s->path                ? s->path
                       : cause == CAUSE_MOUNT ? "spec.instance.localStorage.mountPath"
-                                             : STRATEGY,
-                      "%s", text);
+                                             : STRATEGY, "%s", text);
         s->refused = true;
 }
 
@@ -100,8 +99,7 @@ void stores_check_number(Stores *s) {
         if (!enough && number_is_known(s))
                 stores_refuse(s, CAUSE_DISKS,
                               "RAID10 needs at least four instance stores, but here %s %zu: choose RAID0, or "
-                              "an instance type with more disks",
-                              s->count == 1 ? "is" : "are", s->count);
+                              "an instance type with more disks", s->count == 1 ? "is" : "are", s->count);
 }
 
 const Mount *mounted_elsewhere(const Storage *seen, const char *number, const char *place) {

@@ -108,8 +108,7 @@ static int plan_environment(Plan *plan, const Config *config, const Host *host, 
                 r = r < 0 ? r : k;
                 if (r < 0 || e->n == 0 || !streq(e->service, "default"))
                         continue;
-                _free_ char *why = xasprintf(
-                        "%zu variable%s for %s", e->n, e->n == 1 ? "" : "s",
+                _free_ char *why = xasprintf("%zu variable%s for %s", e->n, e->n == 1 ? "" : "s",
                         plan->as_nodeadm
                                 ? "all services"
                                 : "EKS daemons and named services");
@@ -160,8 +159,7 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
         sha256_hex(t.data, t.size, restart->unit.inputs);
 }
 
-/* On Outposts kubelet needs the API server while the link to the region is down, so its addresses are in
- * /etc/hosts (nodeadm: internal/kubelet/config.go). */
+/* Outposts need the API server while the region is not reachable (nodeadm: internal/kubelet/config.go). */
 static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const char *path = "spec.cluster.apiServerEndpoint";
         if (!config->cluster.outpost)
@@ -171,9 +169,8 @@ static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *
                                      "its host name has no known address, but on Outposts /etc/hosts needs "
                                      "one; check the resolver");
         if (!host->api_server_addresses)
-                diag_warn_at(
-                        &plan->warnings, "assumed", NULL, path,
-                        "its addresses come from the node; here the block for /etc/hosts is empty");
+                diag_warn_at(&plan->warnings, "assumed", NULL, path,
+                             "its addresses come from the node; here the block for /etc/hosts is empty");
         _free_ char *name = url_host(config->cluster.endpoint ?: "");
         _cleanup_(text_done) Text t = {};
         for (char **a = host->api_server_addresses; a && *a; a++)

@@ -6,12 +6,6 @@
 
 #define FABRIC_MANAGER "nvidia-fabricmanager.service"
 
-/* Drop-ins and settings of PID 1, for daemon-reload. */
-static bool is_read_by_manager(const Action *a) {
-        return a->type == ACTION_WRITE_FILE &&
-               (startswith(a->target, UNIT_DIR "/") || streq(a->target, SYSTEM_ENVIRONMENT));
-}
-
 /* Files that a daemon reads at start: of its group, drop-ins, environments. SOCI_CONFIG is for SOCI. */
 static bool is_read_by_unit(const Action *a, const char *unit) {
         _free_ char *drop_ins = xasprintf(UNIT_DIR "/%s.d/", unit),
@@ -155,8 +149,7 @@ static void plan_check_node(Plan *plan, const Config *config, const Host *host) 
 static void plan_turn(Plan *plan, const char *forget, bool tainted) {
         Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN,
                                  tainted ? "release kubelet: storage and containerd succeeded"
-                                         : "release kubelet: every step succeeded",
-                                 "", 0644);
+                                         : "release kubelet: every step succeeded", "", 0644);
         if (plan_find(plan, "import-image:" SANDBOX_ARCHIVE))
                 action_after(turn, "import-image:" SANDBOX_ARCHIVE);
         action_after(turn, "start-unit:containerd.service");
@@ -176,14 +169,13 @@ static void plan_turn(Plan *plan, const char *forget, bool tainted) {
 }
 
 /* SOCI and containerd do not wait for devices. The CDI cache reads the file when a container asks for a
- * device, even from a new directory (cncf-tags/container-device-interface:pkg/cdi/cache.go). The NVIDIA
- * runtime starts with the container. */
+ * device (cncf-tags/container-device-interface:pkg/cdi/cache.go). The NVIDIA runtime starts with the
+ * container. */
 static void plan_daemons(Plan *plan, const Config *config, const Host *host, bool soci) {
         const char *socket = plan_containerd_socket(config, host, false);
         if (soci)
                 action_after(plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull",
-                                       "write-file:" INIT_MARKER),
-                             "write-file:" MOUNTS_READY);
+                                       "write-file:" INIT_MARKER), "write-file:" MOUNTS_READY);
         Action *containerd = plan_unit(plan, "containerd", "containerd.service",
                                        "start; restart if its files changed",
                                        soci ? "start-unit:" SOCI_UNIT : "write-file:" INIT_MARKER);
@@ -196,8 +188,8 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
         plan_taint(plan, config, host);
         const char *forget = plan_state(plan, config, host);
         plan_turn(plan, forget, config->failure_policy == FAILURE_JOIN_TAINTED);
-        Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "start last, so that the node "
-                                                                        "registers",
+        Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service",
+                                    "start last, so that the node registers",
                                     "start-unit:containerd.service");
         strv_add(&kubelet->unit.reads, TAINT_FILE);    /* restarts kubelet when it changes */
         kubelet->unit.no_swap = plan_kubelet_switch(plan, "failSwapOn", true);
@@ -209,11 +201,12 @@ void plan_units(Plan *plan, const Config *config, const Host *host) {
         const char *reason;
         Action *reload = plan_add(plan, ACTION_RELOAD_MANAGER, PHASE_CONFIG, "system", "systemd",
                                   "reload if units or drop-ins changed");
-        for (size_t i = 0; i + 1 < plan->n; i++)
-                if (is_read_by_manager(&plan->actions[i]) || plan->actions[i].type == ACTION_PRUNE_FILES)
-                        action_after(reload, plan->actions[i].id);
+        for (const Action *a = plan->actions; a < reload; a++)
+                if (a->type == ACTION_PRUNE_FILES ||
+                    (a->type == ACTION_WRITE_FILE &&
+                     (startswith(a->target, UNIT_DIR "/") || streq(a->target, SYSTEM_ENVIRONMENT))))
+                        action_after(reload, a->id);
         plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE || config->instance.n_volumes > 0);
-        plan_file(plan, PHASE_RUN, "system", INIT_MARKER, "leave later interfaces to the CNI", "",
-                  0644);
+        plan_file(plan, PHASE_RUN, "system", INIT_MARKER, "leave later interfaces to the CNI", "", 0644);
         plan_daemons(plan, config, host, plan_uses_soci(config, host, &reason));
 }

@@ -30,15 +30,12 @@ static void refuse_kind(Stores *s, const Volume *v, const Disk *d) {
         Text model = {};
         text_add_shown(&model, d->model ?: "none", strlen(d->model ?: "none"), 60, '"');
         if (d->kind == DISK_INSTANCE_STORE)
-                stores_refuse(
-                        s, CAUSE_DISK_USED,
-                        "%s is %s, an instance store, which loses its data when the instance stops; use "
-                        "spec.instance.localStorage for it",
-                        v->device, label);
+                stores_refuse(s, CAUSE_DISK_USED,
+                              "%s is %s, an instance store, which loses its data when the instance stops; "
+                              "use spec.instance.localStorage for it", v->device, label);
         else
                 stores_refuse(s, CAUSE_DISK_USED, "%s is %s, but its model \"%s\" is not an EBS volume; name "
-                                                  "another device",
-                              v->device, label, model.data);
+                                                  "another device", v->device, label, model.data);
         text_done(&model);
 }
 
@@ -65,8 +62,7 @@ static const Disk *find(Stores *s, size_t i) {
                 _free_ char *here = volumes_text(s);
                 stores_refuse(s, CAUSE_VOLUME,
                               "the volume %s is not attached, or has another name; EBS volumes here: %s; "
-                              "attach it, or name its id (vol-…) as device",
-                              v->device, here);
+                              "attach it, or name its id (vol-…) as device", v->device, here);
         } else if (second) {
                 _free_ char *one = disk_label(d), *other = disk_label(second);
                 stores_refuse(s, CAUSE_DISKS,
@@ -136,8 +132,7 @@ static void check_disk(Stores *s, const Device *d) {
                               device, label, seen->target, d->place, disk->name, d->place);
         else if (disk->root || used)
                 stores_refuse(s, CAUSE_DISK_USED, "the volume %s, %s, %s: it stays as it is; "
-                                                  "%s", device, label,
-                              used,
+                                                  "%s", device, label, used,
                               disk->root ? "name another device" : "attach another one, or free it");
         else if (disk->content.kind == CONTENT_UNREADABLE || disk->content.kind == CONTENT_UNKNOWN)
                 stores_refuse(s, CAUSE_DISK_ERROR,
@@ -146,8 +141,7 @@ static void check_disk(Stores *s, const Device *d) {
                               device, label, disk->content.error ?: "no reason is given");
         else if (stores_check_blank(s, disk, device) && disk->read_only)
                 stores_refuse(s, CAUSE_DISK_ERROR,
-                              "the volume %s, %s, is read-only: see dmesg for the reason", device,
-                              label);
+                              "the volume %s, %s, is read-only: see dmesg for the reason", device, label);
 }
 
 /* Conflicts with places of instance stores. */
@@ -155,25 +149,23 @@ static void check_stores(Stores *s, const char *target) {
         const LocalStorage *o = &s->config->instance.storage;
         if (path_in(target, VOLUMES_PLACE))
                 stores_refuse(s, CAUSE_MOUNT, "%s lies in " VOLUMES_PLACE ", the mount point of volumes; set "
-                                              "another target",
-                              target);
+                                              "another target", target);
         if (o->strategy == STORAGE_NONE)
                 return;
         if (path_in(target, o->mount_path) || path_in(o->mount_path, target))
-                stores_refuse(
-                        s, CAUSE_MOUNT,
-                        "%s and %s, the mount point of instance stores, contain one another: set another "
-                        "target, or another spec.instance.localStorage.mountPath",
-                        target, o->mount_path);
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s and %s, the mount point of instance stores, contain one another: set "
+                              "another target, or another "
+                              "spec.instance.localStorage.mountPath", target, o->mount_path);
         for (size_t i = 0; o->strategy != STORAGE_MOUNT && i < s->places.n; i++) {
                 const StorageBind *b = &s->places.all[i];
                 if (store_bind_wanted(o, b) && !streq(b->path, target) &&
                     (path_in(target, b->path) || (!b->given && path_in(b->path, target))))
-                        stores_refuse(
-                                s, CAUSE_MOUNT,
-                                "%s and %s, which goes to the instance stores, contain one another: set "
-                                "another target, or name %s in spec.instance.localStorage.disabledMounts",
-                                target, b->path, b->word);
+                        stores_refuse(s, CAUSE_MOUNT,
+                                      "%s and %s, which goes to the instance stores, contain one another: "
+                                      "set another target, or name %s in "
+                                      "spec.instance.localStorage.disabledMounts",
+                                      target, b->path, b->word);
         }
 }
 
@@ -182,10 +174,9 @@ static void check_target(Stores *s, const Volume *v, const BindStep *step, const
         const char *path = step->bind->path;
         _free_ char *unfit = dir ? why_unfit(dir) : NULL, *label = m ? mount_label(m) : NULL;
         if (m)
-                stores_refuse(
-                        s, CAUSE_MOUNT,
-                        "%s is a mount already (%s), but must show the volume %s: remove one of them",
-                        path, label, v->device);
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s is a mount already (%s), but must show the volume %s: remove one of them",
+                              path, label, v->device);
         else if (unfit)
                 stores_refuse(s, CAUSE_MOUNT, "%s %s, but must show the volume %s: move it away", path,
                               unfit, v->device);
@@ -193,8 +184,7 @@ static void check_target(Stores *s, const Volume *v, const BindStep *step, const
                  (dir->kind == DIRECTORY_MISSING || !dir->empty))
                 stores_refuse(s, CAUSE_MOUNT,
                               "%s cannot be made or moved on a read-only file system: make it in the image, "
-                              "and empty",
-                              path);
+                              "and empty", path);
         else if (dir && dir->foreign && !dir->foreign_itself)   /* may belong to a user */
                 refuse_foreign_way(s, path, dir->foreign);
 }
@@ -262,8 +252,7 @@ static void warn_kernel_name(Plan *plan, const Stores *s, const Volume *v, const
                         list_add(&t, *name);
         diag_warn_at(&plan->warnings, "kernel-name", NULL, s->path,
                      "%s is a kernel name, which may mean another volume at the next boot; now it is %s: "
-                     "name that as device",
-                     v->device, t.data ?: d->serial ?: "a volume without an id");
+                     "name that as device", v->device, t.data ?: d->serial ?: "a volume without an id");
         text_done(&t);
 }
 
@@ -302,8 +291,7 @@ void plan_volumes(Plan *plan, Stores *s) {
                 stores_refuse(s, CAUSE_MOUNT,
                               "%s, the mount point of instance stores, and " VOLUMES_PLACE ", that of "
                               "volumes, contain one another: set another "
-                              "spec.instance.localStorage.mountPath",
-                              o->mount_path);
+                              "spec.instance.localStorage.mountPath", o->mount_path);
         for (size_t i = 0; i < s->config->instance.n_volumes; i++) {
                 _free_ char *path = xasprintf("spec.instance.storage.volumes[%zu]", i);
                 s->path = path;

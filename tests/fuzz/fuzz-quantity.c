@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A text of a user about resources → a quantity, and its canonical form, which means the same. */
 #include "base/str.h"
-#include "plan/node.h"
+#include "plan/planner.h"
 #include "base/quantity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -186,7 +186,7 @@ TEST(ours_yields) {
                 s.config.kubelet.flags = flags;
                 sample_plan(&s);
                 ASSERT_SETTING(&s, CONFIG, cases[i].key, cases[i].want);
-                bool said = strstr(sample_file(&s, CONFIG)->why, streq(cases[i].want, "absent") ? cases[i].key : "as long as");
+                bool said = strstr(sample_file(&s, CONFIG)->why, streq(cases[i].want, "absent") ? cases[i].key : "to cover");
                 ASSERT_EQ(said, streq(cases[i].want, "absent") || streq(cases[i].want, "\"3m\""));
         }
 }

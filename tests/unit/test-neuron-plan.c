@@ -45,7 +45,7 @@ TEST(an_image_without_the_driver_is_left_as_it_is) {
         bool told = false;
         for (size_t i = 0; i < plan->warnings.n; i++)
                 told |= streq(plan->warnings.items[i].code, "no-driver") &&
-                        strstr(plan->warnings.items[i].text, "16 Neuron devices are left");
+                        strstr(plan->warnings.items[i].text, "16 Neuron devices are not set up");
         ASSERT_TRUE(told);
 }
 

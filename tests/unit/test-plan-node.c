@@ -2,7 +2,7 @@
  * The Node that a plan makes. Functions of kubelet computed the wanted capacity and reserves
  * (nodestatus.MachineInfo and eviction.ParseThresholdConfig of Kubernetes 1.37), and the API server wrote
  * their quantities. Sizes of arrays to be made follow from the rules of the programs that make them. */
-#include "plan/node.h"
+#include "plan/planner.h"
 #include "base/quantity.h"
 #include "sample.h"
 

@@ -228,11 +228,11 @@ static const Row rows[] = {
         { STORAGE_RAID0, "NNN", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },
         { STORAGE_RAID0, "NNN", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID0, "NbN", .raid = "remake", .filesystem = "remake", .mount = "make" },
-        { STORAGE_RAID0, "210", "i012", .raid = "assemble", .filesystem = "assemble", .mount = "assemble", .why = "md127 holds them and does not run" },
+        { STORAGE_RAID0, "210", "i012", .raid = "assemble", .filesystem = "assemble", .mount = "assemble", .why = "of inactive md127" },
         { STORAGE_RAID0, "01b", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make" },     /* wiped while it runs */
         /* RAID0: a member is blank */
         { STORAGE_RAID0, "01b", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "make a new raid0: nvme3n1 blank, data lost" },
-        { STORAGE_RAID0, "b1b", "i1", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "nvme3n1, nvme1n1 are blank" },
+        { STORAGE_RAID0, "b1b", "i1", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "nvme3n1, nvme1n1 blank" },
         { STORAGE_RAID0, "01b", "i01", .raid = "remake", .filesystem = "remake", .mount = "make" },
         /* data that nothing tells of is never written to */
         { STORAGE_RAID0, "bDb", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1 (AWS00000000000000002, 1.9 TB) is not blank and has no signature: byte 4711", "`blkdiscard /dev/nvme2n1`" } },
@@ -308,7 +308,7 @@ static const Row rows[] = {
         { STORAGE_RAID10, "0123", "d0123:x", .raid = "keep", .filesystem = "keep", .mount = "make", .why = "degraded" },
         { STORAGE_RAID10, "0123", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },
         { STORAGE_RAID10, "012b", .raid = "repair", .filesystem = "assemble", .mount = "assemble", .why = "add nvme4n1 again" },
-        { STORAGE_RAID10, "0b2b", "i02", .raid = "repair", .filesystem = "assemble", .mount = "assemble", .why = "nvme4n1, nvme2n1 are not part" },
+        { STORAGE_RAID10, "0b2b", "i02", .raid = "repair", .filesystem = "assemble", .mount = "assemble", .why = "add nvme4n1, nvme2n1 again" },
         { STORAGE_RAID10, "b12b", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
         { STORAGE_RAID10, "012b", "d012:x", .raid = "repair", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID10, "012S", "d0123:x", .raid = "keep", .filesystem = "keep", .mount = "make" },    /* failed in there: md's business */
