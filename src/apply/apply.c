@@ -18,10 +18,8 @@
 
 static void task_begin(Task *t) {
         const Executor *e = t->executor;
-        if (e->host_only && !root_is_host(t->apply->root)) {
-                task_skip(t, xstrdup("--root is not the running system"), true);
-                return;
-        }
+        if (e->host_only && !root_is_host(t->apply->root))
+                return task_skip(t, xstrdup("--root is not the running system"), true);
         waited_grant(t);
         t->result->begin_usec = now_usec();
         t->state = TASK_RUNNING;
@@ -34,7 +32,6 @@ static void task_begin(Task *t) {
                 task_checked(t, true);
 }
 
-/* Ready tasks that are earlier in the plan have begun. */
 static bool task_has_turn(const Task *t) {
         const Apply *a = t->apply;
         if (t->action->type == ACTION_BIND && a->in_flight >= BINDS_AT_ONCE)
@@ -76,8 +73,8 @@ static void apply_interrupt(Apply *a) {
                 }
         }
         if (!diag_first_error(a->diag) && a->n > 0)
-                (void)diag_error(a->diag, -EINTR, CAUSE_INTERRUPTED,
-                                 "stopped by %s before the first action", stop_name(a->interrupted));
+                (void)diag_error(a->diag, -EINTR, CAUSE_INTERRUPTED, "stopped by %s before the first action",
+                                 stop_name(a->interrupted));
         for (size_t i = 0; i < a->n; i++)
                 if (a->tasks[i].state == TASK_PENDING)
                         task_skip(&a->tasks[i], xstrdup("stopped by a signal before it began"), false);
@@ -153,8 +150,7 @@ int apply_with(const Executor *table, const Root *root, const Plan *plan, Result
                 return r;
         stop_signals(&held);
         if (sigprocmask(SIG_BLOCK, &held, &before) < 0)
-                return diag_error(diag, -errno, CAUSE_INTERNAL, "cannot block signals: %s",
-                                  strerror(errno));
+                return diag_error(diag, -errno, CAUSE_INTERNAL, "cannot block signals: %s", strerror(errno));
         r = apply_run(&a);
         progress_tell(&a);
         if (root_is_host(root))

@@ -38,3 +38,16 @@ size_t results_count(const Results *r, Outcome outcome);
  * has the root cause first. Below another root it writes files and skips units. A stop signal (base/stop.h)
  * ends the run after the current action; signals then stay blocked until the caller has reported. */
 _must_check_ _nonnull_ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag);
+
+/* look.c predicts what apply_plan() would do, by the same comparisons, and changes nothing. */
+/* Sets Plan.looked and live and live_why of its actions. Skips units below another root. */
+_nonnull_ void apply_look(const Root *root, Plan *plan);
+
+/* The current file (NULL: none) and the new one; the caller frees both. */
+typedef struct Texts {
+        char *old, *new;
+        size_t old_size, new_size;
+        bool private;                   /* the current one is not world-readable */
+} Texts;
+void texts_done(Texts *t);
+_must_check_ _nonnull_ int look_texts(const Root *root, const Action *a, Texts *ret);

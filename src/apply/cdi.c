@@ -21,9 +21,7 @@
 #define SHOWN_MAX 200
 
 static int draft_unusable(Work *w, int r, const char *why) {
-        return work_fail(w, r, CAUSE_CDI,
-                         DRAFT ", written by nvidia-ctk, cannot be used: %s",
-                         why);
+        return work_fail(w, r, CAUSE_CDI, DRAFT ", written by nvidia-ctk, cannot be used: %s", why);
 }
 
 static int parse(Work *w, const char *text, size_t size, json_t **ret) {
@@ -108,7 +106,6 @@ static int check(Work *w, const GpuNames *names, const char *text, size_t size, 
         return missing ? lacks(w, missing, words) : 0;
 }
 
-/* Lets the next run see that it would write the same file. */
 static void stamp_of(const Work *w, const GpuNames *names, const char *text, size_t size,
                      char ret[static 65]) {
         char file[65];
@@ -116,16 +113,6 @@ static void stamp_of(const Work *w, const GpuNames *names, const char *text, siz
         sha256_hex(text, size, file);
         _free_ char *both = xasprintf("%s %s", ret, file);
         sha256_hex(both, strlen(both), ret);
-}
-
-static bool is_as_published(const Work *w, const GpuNames *names) {
-        _free_ char *text = NULL;
-        size_t size = 0;
-        char stamp[65];
-        if (root_read(w->root, w->action->target, DRAFT_MAX, &text, &size) < 0)
-                return false;
-        stamp_of(w, names, text, size, stamp);
-        return stamp_same(w, STAMP, stamp);
 }
 
 static int publish(Work *w, const GpuNames *names, const char *words) {
@@ -143,25 +130,17 @@ static int publish(Work *w, const GpuNames *names, const char *words) {
                 return r;
         r = root_replace_volatile(w->root, target, text, size, 0644);
         if (r < 0)
-                return work_fail(w, r, CAUSE_CDI, "%s cannot be written: %s", target, strerror(-r));
+                return work_fail(w, r, CAUSE_CDI, "%s cannot be written: %m", target);
         stamp_of(w, names, text, size, stamp);
         stamp_write(w, STAMP, stamp);
         return r;
 }
 
-/* In MIG mode without instances, nvidia-ctk fails (Azure/AgentBaker#8736). A100 keeps the mode over reboots,
- * but not the instances. NULL: no such GPU. */
-static const GpuName *gpu_without_instances(const GpuNames *names) {
-        for (size_t i = 0; i < names->n; i++)
-                if (names->items[i].divided && (i + 1 == names->n || !names->items[i + 1].mig))
-                        return &names->items[i];
-        return NULL;
-}
-
 /* Configured instances exist by now. Others come later, e.g. from the NVIDIA MIG manager, which needs kubelet
  * and then writes the file itself. */
 static int generator_failed(Work *w, const GpuNames *names, int r) {
-        const GpuName *gpu = r == -EIO ? gpu_without_instances(names) : NULL;
+        const GpuName *gpu = FIND(g, names->items, r == -EIO ? names->n : 0,
+                                  g->divided && (g + 1 == names->items + names->n || !g[1].mig));
         if (!gpu)
                 return r;
         diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
@@ -172,25 +151,22 @@ static int generator_failed(Work *w, const GpuNames *names, int r) {
         return 0;
 }
 
-/* Pods still get GPUs here, through the NVIDIA runtime of containerd. */
-static int generator_missing(Work *w) {
-        diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
-                     "no file was made: nvidia-ctk is missing (package nvidia-container-toolkit); "
-                     "containers get GPUs only through the legacy nvidia runtime");
-        return 0;
-}
-
 static int generate(Work *w, const GpuNames *names) {
         const char *root = root_is_host(w->root) ? "" : root_path(w->root);
         _free_ char *output = xasprintf("--output=%s" DRAFT, root), *words = NULL;
         _strv_ char **argv = command("nvidia-ctk", "cdi", "generate", output, NULL);
         int r = root_make_dirs(w->root, RUN_DIR, 0755);
         if (r < 0)
-                return work_fail(w, r, CAUSE_CDI, RUN_DIR " cannot be made: %s", strerror(-r));
+                return work_fail(w, r, CAUSE_CDI, RUN_DIR " cannot be made: %m");
         r = work_hear(w, CAUSE_CDI, "containers get no GPU", argv, &words);
-        r = r == -ENOENT ? generator_missing(w)
-            : r < 0      ? generator_failed(w, names, r)
-                         : publish(w, names, words);
+        if (r == -ENOENT) {
+                /* Pods still get GPUs here, through the NVIDIA runtime of containerd. */
+                diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
+                             "no file was made: nvidia-ctk is missing (package nvidia-container-toolkit); "
+                             "containers get GPUs only through the legacy nvidia runtime");
+                r = 0;
+        } else
+                r = r < 0 ? generator_failed(w, names, r) : publish(w, names, words);
         (void)!root_remove(w->root, DRAFT);
         return r;
 }
@@ -198,7 +174,15 @@ static int generate(Work *w, const GpuNames *names) {
 int cdi_work(Work *w) {
         _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
         _cleanup_(gpu_names_done) GpuNames names = {};
+        _free_ char *text = NULL;
+        size_t size = 0;
+        char stamp[65];
         if (gpu_names_read(w, &names, &trouble) < 0)
                 return gpus_fail(w, &trouble);
-        return is_as_published(w, &names) ? 0 : generate(w, &names);
+        if (root_read(w->root, w->action->target, DRAFT_MAX, &text, &size) >= 0) {
+                stamp_of(w, &names, text, size, stamp);
+                if (stamp_same(w, STAMP, stamp))
+                        return 0;
+        }
+        return generate(w, &names);
 }

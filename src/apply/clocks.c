@@ -35,22 +35,11 @@ static bool accepted(Tuning *t, int code, const char *what) {
         return false;
 }
 
-static void persistence_set(Tuning *t) {
-        bool on = false;
-        int code = nvml_persistence(t->device, &on);
-        if (code == NVML_OK && on)
-                return;
-        if (accepted(t, code == NVML_OK ? nvml_set_persistence(t->device, true) : code, "persistence mode"))
-                t->changed = true;
-}
-
-static void auto_boost_off(Tuning *t) {
-        bool on = false, by_default = false;
-        int code = nvml_auto_boost(t->device, &on, &by_default);
-        if (code == NVML_OK && !on && !by_default)
-                return;
-        if (accepted(t, code == NVML_OK ? nvml_set_auto_boost(t->device, false) : code, "auto boost"))
-                t->changed = true;
+/* Changes a switch whose queried state differs. */
+static void switch_set(Tuning *t, int code, bool same, int (*set)(NvmlDevice device, bool on), bool on,
+                       const char *what) {
+        if (code != NVML_OK || !same)
+                t->changed |= accepted(t, code == NVML_OK ? set(t->device, on) : code, what);
 }
 
 static void clocks_set(Tuning *t, bool highest) {
@@ -70,7 +59,6 @@ static void clocks_set(Tuning *t, bool highest) {
         json_object_set_new(t->found, "graphics", json_integer(graphics));
 }
 
-/* After a refusal, the other GPUs still get theirs. */
 static void gpu_tune(Tuning *t, const NvmlGpus *gpus, size_t index, json_t *found) {
         _free_ char *name = gpu_name(gpus, index);
         const NvmlGpu *gpu = &gpus->items[index];
@@ -82,10 +70,13 @@ static void gpu_tune(Tuning *t, const NvmlGpus *gpus, size_t index, json_t *foun
                              "mig", divided, "unsupported");
         work_at(t->w, "NVML did not answer when asked to set the clocks of %s", name);
         json_array_append_new(found, t->found);
+        bool persists = false, boosts = false, by_default = false;
+        int code = highest ? nvml_persistence(t->device, &persists) : NVML_OK;
         if (highest)
-                persistence_set(t);
+                switch_set(t, code, persists, nvml_set_persistence, true, "persistence mode");
+        code = highest && !divided ? nvml_auto_boost(t->device, &boosts, &by_default) : NVML_OK;
         if (highest && !divided)
-                auto_boost_off(t);
+                switch_set(t, code, !boosts && !by_default, nvml_set_auto_boost, false, "auto boost");
         if (!divided)
                 clocks_set(t, highest);
 }

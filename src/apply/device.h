@@ -7,48 +7,24 @@
 #include "base/root.h"
 #include "base/str.h"
 
-_must_check_ _nonnull_ int sysctl_work(Work *w);
+WorkFunction sysctl_work, pages_work, module_work, machine_work, efa_work, devices_work, driver_work,
+        versions_work, fabric_work, license_work, health_work, mig_mode_work, partition_work, clocks_work,
+        nodes_work, list_work, cdi_work, channel_work, imex_work, turn_work, state_work, register_work,
+        taint_work;
 /* 1: it has the value; 0; or a negative errno. *ret_have: the current value, a new string. */
 _must_check_ _nonnull_ int sysctl_has(const Root *root, const Action *a, const char *path, char **ret_have);
-_must_check_ _nonnull_ int pages_work(Work *w);
 /* 1: as the action wants; 0; or a negative errno. *ret_have: how many exist. */
 _must_check_ _nonnull_ int pages_have(const Root *root, const Action *a, uint64_t *ret_have);
-_must_check_ _nonnull_ int module_work(Work *w);
 /* 1: loaded or built in; 0; or a negative errno. */
 _must_check_ _nonnull_ int module_is_loaded(const Root *root, const char *name);
-_must_check_ _nonnull_ int machine_work(Work *w);
-_must_check_ _nonnull_ int efa_work(Work *w);
-_must_check_ _nonnull_ int devices_work(Work *w);
-_must_check_ _nonnull_ int driver_work(Work *w);
-_must_check_ _nonnull_ int versions_work(Work *w);
-_must_check_ _nonnull_ int fabric_work(Work *w);
-_must_check_ _nonnull_ int license_work(Work *w);
-_must_check_ _nonnull_ int health_work(Work *w);
-_must_check_ _nonnull_ int mig_mode_work(Work *w);
-_must_check_ _nonnull_ int partition_work(Work *w);
-_must_check_ _nonnull_ int clocks_work(Work *w);
-_must_check_ _nonnull_ int nodes_work(Work *w);
-_must_check_ _nonnull_ int list_work(Work *w);
-_must_check_ _nonnull_ int cdi_work(Work *w);
-_must_check_ _nonnull_ int channel_work(Work *w);
-_must_check_ _nonnull_ int imex_work(Work *w);
 
-_must_check_ _nonnull_ int turn_work(Work *w);
-
-_must_check_ _nonnull_ int state_work(Work *w);
 /* 1, and in *ret which files would go and why (a new string); 0 and NULL; or a negative errno. */
 _must_check_ _nonnull_ int state_look(const Root *root, const Action *a, char **ret);
 
-/* Has any task of after_any failed? */
-_must_check_ _nonnull_ bool taint_is_wanted(const Task *t);
-_must_check_ _nonnull_ int register_check(Task *t);
-/* given: from taint_reason() */
-_must_check_ _nonnull_ int register_work(Work *w);
-_must_check_ _nonnull_ int taint_check(Task *t);
+TaskFunction register_check, taint_check;
 /* Strings for the thread: cause and action id of the first failure, and the NVLink clique; "" if unset. NULL:
  * no label or taint. The caller frees it. */
 _must_check_ _nonnull_ char **taint_reason(const Task *t);
-_must_check_ _nonnull_ int taint_work(Work *w);
 
 /* node.c: NVIDIA device nodes, which neither kernel nor udev makes, since the drivers have no class. */
 
@@ -62,17 +38,14 @@ _must_check_ _nonnull_ int node_make(const Root *root, const char *path, dev_t d
                                      const NodeRights *want);
 /* The reason behind "/dev/nvidia0 cannot be made: "; static text. */
 _must_check_ const char *node_error(int r);
-/* The N of /dev/nvidiaN for a PCI address, by the driver. */
 _must_check_ _nonnull_ int node_of_gpu(const Root *root, const char *address, unsigned *ret);
 
 /* module.c, module-options.c (modprobe.d) and reload.c */
 
-/* The cause when this module cannot be loaded; name as in /sys/module. */
 _nonnull_ Cause module_cause(const char *name);
 /* The options and install lines of modprobe.d(5) for this module and PREFIX_*, in the order of modprobe:
  * "/etc/modprobe.d/a.conf: options nvidia X=1". The caller frees it. */
 _must_check_ _nonnull_ int module_options(const Root *root, const char *prefix, char **ret);
-/* The same for one file. */
 _nonnull_ void module_options_add(Text *to, const char *path, const char *text, const char *prefix);
 /* A file with a line that the other text lacks; the caller frees it. */
 _malloc_ _nonnull_ char *module_options_changed(const char *before, const char *now);
@@ -82,5 +55,4 @@ _must_check_ _nonnull_ int driver_note_options(Work *w);
 /* Reloads the driver if its recorded options differ: 1. 0: same options, first look in this boot, or not
  * possible, with a warning. */
 _must_check_ _nonnull_ int driver_renew(Work *w);
-/* Loads and starts what an earlier process stopped and left. */
 _nonnull_ void driver_return(Work *w);

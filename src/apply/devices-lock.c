@@ -16,8 +16,8 @@
 
 static int turn_fail(Work *w, int r, const char *verb) {
         return work_fail(w, r, CAUSE_FILE,
-                         DEVICES_LOCK " cannot be %s: %s; /run must be a directory in which root can write",
-                         verb, strerror(-r));
+                         DEVICES_LOCK " cannot be %s: %m; /run must be a directory in which root can write",
+                         verb);
 }
 
 int turn_work(Work *w) {

@@ -55,16 +55,14 @@ int disks_same(Work *w) {
         return r;
 }
 
-int disk_lock(const Root *root, const char *name) {
+int disk_lock(const Root *root, const char *name, int flags) {
         _free_ char *path = xasprintf("/dev/%s", name);
-        int fd = root_open(root, path, O_RDWR | O_NOFOLLOW);
-        while (fd >= 0 && flock(fd, LOCK_EX) < 0)
-                if (errno != EINTR) {
-                        int r = -errno;
-                        close(fd);
-                        return r;
-                }
-        return fd;
+        int fd = root_open(root, path, flags | O_NOFOLLOW), r = fd < 0 ? fd : -EINTR;
+        while (r == -EINTR)
+                r = flock(fd, LOCK_EX) < 0 ? -errno : 0;
+        if (r < 0)
+                close_fd(&fd);
+        return r < 0 ? r : fd;
 }
 
 int device_content(Work *w, const char *name, Content *ret) {
@@ -92,25 +90,21 @@ int device_refuse(Work *w, const char *name, const Content *c) {
                          "%s carries %s, which the plan does not expect; " AGAIN, shown, what);
 }
 
-/* A volume on Xen has neither model nor serial number; its name is what the hypervisor was asked for. */
-static int xen_disk_same(Work *w, const char *name) {
-        _free_ char *path = xasprintf("/sys/block/%s/device", name);
-        return root_exists(w->root, path) > 0
-                       ? 0
-                       : work_fail(w, -ENODEV, CAUSE_DISKS, "the disk %s is gone; nothing was written", name);
-}
-
 int disk_same(Work *w, const char *name, const char *serial) {
+        _free_ char *device = xasprintf("/sys/block/%s/device", name);
         _free_ char *model_path = xasprintf("/sys/block/%s/device/model", name), *model = NULL;
         _free_ char *serial_path = xasprintf("/sys/block/%s/device/serial", name), *now = NULL;
+        /* A volume on Xen has neither model nor serial number; the hypervisor was asked for its name. */
+        if (w->action->storage.volume && !*serial && root_exists(w->root, device) > 0)
+                return 0;
         if (w->action->storage.volume && !*serial)
-                return xen_disk_same(w, name);
+                return work_fail(w, -ENODEV, CAUSE_DISKS, "the disk %s is gone; nothing was written", name);
         int r = root_read_line(w->root, serial_path, &now);
         THEN(r, root_read_line(w->root, model_path, &model));
         if (r < 0)
                 return work_fail(w, r, CAUSE_DISKS,
-                                 "the disk %s (%s) is gone: %s: %s; dmesg shows whether a controller failed",
-                                 name, serial, serial_path, strerror(-r));
+                                 "the disk %s (%s) is gone: %s: %m; dmesg shows whether a controller failed",
+                                 name, serial, serial_path);
         if (!streq(now, serial))
                 return work_fail(w, -ESTALE, CAUSE_DISKS,
                                  "%s is the disk %s now, and was %s when the plan was made; " AGAIN, name,
@@ -127,7 +121,7 @@ static int no_partitions(Work *w, const char *name) {
         _strv_ char **entries = NULL;
         int r = root_list(w->root, path, &entries);
         if (r < 0)
-                return work_fail(w, r, CAUSE_DISKS, "%s is gone: %s: %s", shown, path, strerror(-r));
+                return work_fail(w, r, CAUSE_DISKS, "%s is gone: %s: %m", shown, path);
         for (char **e = entries; e && *e; e++)
                 if (startswith(*e, name))
                         return work_fail(w, -EBUSY, CAUSE_DISK_USED, "%s has a partition, %s; " AGAIN, shown,
@@ -155,7 +149,7 @@ static int not_in_use(Work *w, const char *name) {
                 return work_fail(w, fd, CAUSE_DISK_USED,
                                  "%s is in use (findmnt and lsblk show by what); " AGAIN, shown);
         if (fd < 0)
-                return work_fail(w, fd, CAUSE_DISK_ERROR, "%s cannot be opened: %s", shown, strerror(-fd));
+                return work_fail(w, fd, CAUSE_DISK_ERROR, "%s cannot be opened: %m", shown);
         close(fd);
         return 0;
 }
@@ -165,8 +159,7 @@ static int holders_of(Work *w, const char *name, char ***ret) {
         int r = root_list(w->root, path, ret);
         if (r >= 0 || r == -ENOENT)
                 return 0;
-        return work_fail(w, r, CAUSE_DISKS, "the holders of %s cannot be read: %s: %s", name, path,
-                         strerror(-r));
+        return work_fail(w, r, CAUSE_DISKS, "the holders of %s cannot be read: %s: %m", name, path);
 }
 
 int disk_still(Work *w, const char *name, const char *serial, const char *holder) {
@@ -210,8 +203,7 @@ static int step_array(Work *w, char **ret) {
                 return r;
         if (!array)
                 return work_fail(w, -ENODEV, CAUSE_ARRAY,
-                                 "no array holds %s; cat /proc/mdstat and dmesg show what md did",
-                                 all);
+                                 "no array holds %s; cat /proc/mdstat and dmesg show what md did", all);
         _free_ char *path = xasprintf("/sys/block/%s/slaves", array);
         r = root_list(w->root, path, &members);
         if (r < 0)
@@ -225,10 +217,9 @@ static int step_array(Work *w, char **ret) {
                                  "show what md did",
                                  array, is, all, array);
         if (!array_runs(w->root, array))
-                return work_fail(
-                        w, -ENODEV, CAUSE_ARRAY,
-                        "%s, of %s, does not run; mdadm --detail /dev/%s and dmesg show what md did", array,
-                        all, array);
+                return work_fail(w, -ENODEV, CAUSE_ARRAY,
+                                 "%s, of %s, does not run; mdadm --detail /dev/%s and dmesg show what md did",
+                                 array, all, array);
         *ret = TAKE_PTR(array);
         return 0;
 }

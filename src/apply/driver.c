@@ -11,7 +11,6 @@
 #define PROC     "/proc/driver/nvidia"
 #define TEXT_MAX (256 << 10)
 
-/* The first version: "580.95.05". */
 static char *version_in(const char *text) {
         for (const char *p = text + strspn(text, " \t\n"); *p; p += strspn(p, " \t\n")) {
                 size_t n = strspn(p, "0123456789."), word = strcspn(p, " \t\n");
@@ -37,8 +36,7 @@ static int driver_version(Work *w, char **ret) {
                 r = -EBADMSG;
         return r < 0 ? work_fail(w, r, CAUSE_DRIVER,
                                  "the version of NVIDIA's driver cannot be read in "
-                                 "/sys/module/nvidia/version or " PROC "/version: %s",
-                                 strerror(-r))
+                                 "/sys/module/nvidia/version or " PROC "/version: %m")
                      : 0;
 }
 
@@ -63,12 +61,6 @@ static char *param_value(const char *params, const char *key, size_t key_size) {
 
 /* ignored: unknown, but optional ("?") */
 typedef struct Differences { Text other, unknown, ignored; } Differences;
-
-static void differences_done(Differences *d) {
-        text_done(&d->other);
-        text_done(&d->unknown);
-        text_done(&d->ignored);
-}
 
 static void add_difference(const char *params, const char *word, Differences *d) {
         size_t n = strcspn(word, "="), size = strcspn(word, "?");
@@ -103,17 +95,20 @@ static int tell_params(Work *w, const Differences *d) {
 }
 
 static int check_params(Work *w) {
-        _cleanup_(differences_done) Differences d = {};
+        Differences d = {};
         _free_ char *params = NULL;
         int r = w->action->device.parameters ? root_read(w->root, PROC "/params", TEXT_MAX, &params, NULL)
                                              : 0;
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER,
-                                 "the parameters of NVIDIA's driver cannot be read in " PROC "/params: %s",
-                                 strerror(-r));
+                                 "the parameters of NVIDIA's driver cannot be read in " PROC "/params: %m");
         for (char **word = w->action->device.parameters; word && *word; word++)
                 add_difference(params, *word, &d);
-        return tell_params(w, &d);
+        r = tell_params(w, &d);
+        text_done(&d.other);
+        text_done(&d.unknown);
+        text_done(&d.ignored);
+        return r;
 }
 
 static int add_without_driver(Work *w, const char *address, Text *t) {
@@ -139,8 +134,7 @@ static int check_gpus(Work *w) {
         for (char **address = w->action->device.seen; r >= 0 && address && *address; address++)
                 r = add_without_driver(w, *address, &t);
         if (r < 0)
-                return work_fail(w, r, CAUSE_DRIVER, "the drivers of the GPUs cannot be read: %s",
-                                 strerror(-r));
+                return work_fail(w, r, CAUSE_DRIVER, "the drivers of the GPUs cannot be read: %m");
         if (t.size > 0)
                 return work_fail(w, -ENODEV, CAUSE_DRIVER,
                                  "NVIDIA's driver does not run every GPU; missing: %s; dmesg (NVRM) shows "

@@ -54,19 +54,15 @@ struct Executor {
 };
 
 extern const Executor executors[_ACTION_MAX];
-/* apply_plan() with this table; in apply.c. */
 _must_check_ _nonnull_ int apply_with(const Executor *table, const Root *root, const Plan *plan, Results *ret,
                                       Diag *diag);
 
 /* task.c */
-/* How long it may take, in µs. */
 _must_check_ _nonnull_ uint64_t task_limit(const Task *t);
 /* Have all dependencies ended as required? taken_too: a file may be staged with its dependencies, as
  * publishing keeps the order. */
 _must_check_ _nonnull_ bool task_ready(const Task *t, bool taken_too);
-/* Why a task is skipped after this action. */
 _malloc_ _nonnull_ char *task_broken_text(const Action *before);
-/* Skips the task if a dependency failed: true. */
 _must_check_ _nonnull_ bool task_skip_if_broken(Task *t);
 /* Starts the deadline, unless it counts from the end of another task. */
 _must_check_ _nonnull_ int task_arm(Task *t);
@@ -86,7 +82,6 @@ _must_check_ _nonnull_ bool task_in_flight(const Task *t);
 /* wait-budget.c */
 /* Records for the run phase how long the devices phase waited in vain. */
 _nonnull_ void waited_write(const Root *root, const Plan *plan, const Results *results);
-/* Reads and removes that record. */
 _nonnull_ void waited_take(Apply *a);
 /* Shortens the deadline by that time, unless something has changed since. */
 _nonnull_ void waited_grant(Task *t);
@@ -94,7 +89,6 @@ _nonnull_ void waited_grant(Task *t);
 /* files.c */
 /* Collects written files and starts a job for ready ones; true: there were any. One job runs at a time. */
 _must_check_ _nonnull_ bool files_apply(Apply *a);
-/* Waits a moment for the job, then abandons it. */
 _nonnull_ void files_stop(Apply *a);
 
 /* work.c: jobs without a task */
@@ -104,11 +98,9 @@ _must_check_ _nonnull_ int job_start(Apply *a, const Action *first, Files *files
 /* Waits until that instant; true: it has ended, and its Work belongs to the caller. */
 _must_check_ _nonnull_ bool job_ended(Job *j, uint64_t instant);
 _must_check_ _nonnull_ Work *job_work(Job *j);
-/* The last text of work_at(), and its action. */
 _must_check_ _nonnull_ char *job_at(Job *j, const Action **ret);
 /* Leaves the job to its thread, which frees it; work_at() is false there from then on. false: it has just
  * ended. */
 _must_check_ _nonnull_ bool job_leave(Job *j, Apply *a);
 Job *job_free(Job *j);
-/* Waits briefly for threads of abandoned tasks at the end of the run. */
 _nonnull_ void work_wait(Apply *a);

@@ -106,7 +106,6 @@ static char *late_words(const Gate *g, const char *after) {
         return t.data;
 }
 
-/* Names the GPUs that have not joined before another GPU error. */
 static int fail_late(Gate *g) {
         uint64_t usec = now_usec() - g->start_usec + g->w->waited_usec + USEC_PER_SEC - 1;
         _free_ char *after = xasprintf(" after %ju s", (uintmax_t)(usec / USEC_PER_SEC)),
@@ -117,13 +116,6 @@ static int fail_late(Gate *g) {
                                  g->trouble.text, after);
         return work_fail(g->w, -ETIMEDOUT, CAUSE_FABRIC, "%s%s%s", words, g->trouble.text ? "; " : "",
                          g->trouble.text ?: "");
-}
-
-static char *uuid_words(const unsigned char uuid[16]) {
-        Text t = {};
-        for (size_t i = 0; i < 16; i++)
-                text_add(&t, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
-        return text_take(&t);
 }
 
 static json_t *gpu_found(const Gate *g, size_t i) {
@@ -148,8 +140,11 @@ static void tell_clique(Gate *g, json_t *found) {
                                      first, other);
                         return;
                 }
-        _free_ char *uuid = has_uuid(&g->seen[0]) ? uuid_words(g->seen[0].uuid) : NULL;
-        json_object_set_new(found, "clusterUuid", uuid ? json_string(uuid) : json_null());
+        _cleanup_(text_done) Text uuid = {};
+        for (size_t i = 0; i < 16 && has_uuid(&g->seen[0]); i++)
+                text_add(&uuid, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                         g->seen[0].uuid[i]);
+        json_object_set_new(found, "clusterUuid", uuid.data ? json_string(uuid.data) : json_null());
         json_object_set_new(found, "cliqueId", json_integer(g->seen[0].clique));
 }
 
@@ -160,18 +155,6 @@ static json_t *gate_found(const Gate *g) {
                 json_array_append_new(gpus, gpu_found(g, i));
         return json_pack("{s:n, s:n, s:o, s:f}", "clusterUuid", "cliqueId", "gpus", gpus, "seconds",
                          (double)tenths / 10);
-}
-
-/* NVML lists GPUs at its initialisation, so it is initialised again while one is missing. */
-static int gate_open(Gate *g) {
-        if (g->open)
-                return 0;
-        int r = gpus_look(g->w, &g->gpus, &g->trouble);
-        if (r < 0)
-                return r;
-        g->open = true;
-        g->seen = xcalloc(g->gpus.n, sizeof *g->seen);
-        return 0;
 }
 
 static int gpu_look(Gate *g, size_t i) {
@@ -191,7 +174,11 @@ static int gpu_look(Gate *g, size_t i) {
 
 static int fabric_look(Gate *g) {
         nvml_trouble_done(&g->trouble);
-        int r = gate_open(g);
+        int r = g->open ? 0 : gpus_look(g->w, &g->gpus, &g->trouble);
+        if (r >= 0 && !g->open) {
+                g->open = true;
+                g->seen = xcalloc(g->gpus.n, sizeof *g->seen);
+        }
         for (size_t i = 0; r == 0 && i < g->gpus.n; i++) {
                 r = gpu_look(g, i);
                 if (r == 0) {

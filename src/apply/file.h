@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Executors of files: file.c, manifest.c and networkd.c. */
 #include "apply/work.h"
 #include "base/paths.h"
 
 /* Exists from before a systemd file is changed until systemd has read it, also across runs. */
 #define RELOAD_WANTED RUN_DIR "/reload-wanted"
 
-/* file.c */
 _must_check_ _nonnull_ int file_stage(Work *w, RootTmp *ret);
 _must_check_ _nonnull_ int file_publish(Work *w, RootTmp *tmp);
 _must_check_ _nonnull_ int block_stage(Work *w, RootTmp *ret);
@@ -16,7 +14,6 @@ _must_check_ _nonnull_ int manager_expect(const Root *root, const char *path);
 /* "/etc/hosts cannot be edited: …; advice"; without the path if it is the target. */
 _malloc_ _nonnull_ char *file_failure(const Root *root, const Action *a, int r, const char *verb,
                                       const char *path);
-/* Fails with that text and CAUSE_FILE; returns r. */
 _nonnull_ int file_fail(Work *w, int r, const char *verb, const char *path);
 _nonnull_ int task_fail_file(Task *t, int r, const char *verb, const char *path);
 /* Replaces or appends our block in old; empty content removes it. Other bytes stay. */
@@ -41,9 +38,6 @@ struct Pruning *pruning_free(struct Pruning *p);
 _must_check_ _nonnull_ int manifest_look(const Root *root, const Plan *plan, const Action *a,
                                          char ***ret_stale);
 
-/* networkd.c */
-_must_check_ _nonnull_ int remove_check(Task *t);       /* both also do the work */
-_must_check_ _nonnull_ int link_check(Task *t);
-_must_check_ _nonnull_ int networkd_check(Task *t);
+TaskFunction remove_check, link_check, networkd_check;   /* the first two also do the work */
 _must_check_ _nonnull_ char **networkd_links(const Task *t);    /* given of networkd_work() */
-_must_check_ _nonnull_ int networkd_work(Work *w);
+WorkFunction networkd_work;

@@ -42,7 +42,6 @@ struct Files {
         uint64_t begin_usec, end_usec, tell_usec;       /* of the loop */
 };
 
-/* Also called in the thread. */
 static void files_done(Work *w) {
         Files *f = w->files;
         for (size_t i = 0; i < f->n; i++) {
@@ -95,18 +94,6 @@ static bool file_skip_if_broken(const Files *f, File *file) {
         return false;
 }
 
-/* Failures are not reported: prune-files writes the same file. */
-static void announce(Work *w) {
-        File *f = &w->files->announcement;
-        int r = f->state == FILE_STAGED ? f->synced : 0;
-        if (f->state == FILE_STAGED && r >= 0 && files_at(w, f->action, "putting it in its place"))
-                r = root_tmp_publish(&f->tmp);
-        if (r < 0)
-                log_debug("the manifest cannot announce the new files: %s", strerror(-r));
-        f->state = FILE_OVER;
-        root_tmp_release(&f->tmp);
-}
-
 static void *file_sync(void *userdata) {
         File *f = userdata;
         f->synced = root_tmp_sync(&f->tmp);
@@ -145,7 +132,6 @@ static void batch_sync(Work *w) {
                         continue;
                 assert(n < ARRAY_SIZE(syncs));
                 syncs[n].file = f;
-                /* this thread syncs the first one */
                 if (n > 0 && pthread_create(&syncs[n].thread, NULL, file_sync, f) != 0)
                         file_sync(f);
                 else
@@ -188,20 +174,26 @@ static int files_work(Work *w) {
                         log_debug("%s: removed a file of a killed run beside it", a->target);
         }
         File *listed = &w->files->announcement;
-        if (listed->action &&
-            files_at(w, listed->action, "adding the new files to it") &&
+        if (listed->action && files_at(w, listed->action, "adding the new files to it") &&
             manifest_announce(w, &listed->tmp) > 0)
                 listed->state = FILE_STAGED;
         if (batch_stage(w) == 0)
                 return 0;
         batch_sync(w);
-        announce(w);
+        /* Failures are not reported: prune-files writes the same file. */
+        int r = listed->state == FILE_STAGED ? listed->synced : 0;
+        if (listed->state == FILE_STAGED && r >= 0 && files_at(w, listed->action, "putting it in its place"))
+                r = root_tmp_publish(&listed->tmp);
+        if (r < 0)
+                log_debug("the manifest cannot announce the new files: %s", strerror(-r));
+        listed->state = FILE_OVER;
+        root_tmp_release(&listed->tmp);
         batch_withhold(files);
         for (File *f = files->items; f < files->items + files->n; f++)
                 if (f->state == FILE_STAGED && files_at(w, f->action, "putting it in its place") &&
                     !file_skip_if_broken(files, f)) {
-                        int r = f->executor->publish ? f->executor->publish(w, &f->tmp)
-                                                     : root_tmp_publish(&f->tmp);
+                        r = f->executor->publish ? f->executor->publish(w, &f->tmp)
+                                                 : root_tmp_publish(&f->tmp);
                         if (r < 0)
                                 file_failed(w, f, r);
                         else
@@ -306,7 +298,6 @@ static int on_late(sd_event_source *s, uint64_t usec, void *userdata) {
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
-/* Takes ready files, and those that become ready with them; returns their number. */
 static size_t files_take(Apply *a) {
         size_t n = 0;
         for (size_t i = 0; i < a->n; i++) {

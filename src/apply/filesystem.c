@@ -34,11 +34,11 @@ static int device_take(Work *w, const char *device) {
         if (r < 0)
                 return r;
         work_at(w, "waiting for udev to release %s", device);
-        int fd = disk_lock(w->root, device);
+        int fd = disk_lock(w->root, device, O_RDWR);
         if (fd < 0)
                 return work_fail(w, fd, CAUSE_DISK_ERROR,
-                                 "%s cannot be opened for writing: %s; dmesg shows whether it failed", device,
-                                 strerror(-fd));
+                                 "%s cannot be opened for writing: %m; dmesg shows whether it failed",
+                                 device);
         char **disks = w->action->storage.disks, **serials = w->action->storage.serials;
         for (size_t i = 0; disks[i] && r >= 0; i++)
                 r = disk_still(w, disks[i], serials[i], w->action->storage.array ? device : NULL);
@@ -51,17 +51,15 @@ static int device_take(Work *w, const char *device) {
 /* A mark says that the device may be overwritten, in case power fails during mkfs. */
 static int mark(Work *w, int fd, bool set) {
         const Action *a = w->action;
-        int (*change)(int, bool) = set ? disk_mark : disk_unmark;
-        int r = a->storage.array ? 0 : change(fd, false);
+        int r = a->storage.array ? 0 : disk_mark(fd, false, set);
         for (char **d = a->storage.disks; a->storage.array && *d && r >= 0; d++) {
                 _free_ char *path = xasprintf("/dev/%s", *d);
                 _cleanup_(close_fd) int member = root_open(w->root, path, O_RDWR | O_NOFOLLOW);
-                r = member < 0 ? member : change(member, true);
+                r = member < 0 ? member : disk_mark(member, true, set);
         }
         _free_ char *disks = r < 0 ? disks_shown(w) : NULL;
         return r < 0 ? work_fail(w, r, CAUSE_DISK_ERROR,
-                                 "%s cannot be written: %s; dmesg shows which disk fails", disks,
-                                 strerror(-r))
+                                 "%s cannot be written: %m; dmesg shows which disk fails", disks)
                      : 0;
 }
 
@@ -101,8 +99,7 @@ int filesystem_work(Work *w) {
         work_at(w, "writing the file system on %s to the disks", device);
         if (fsync(fd) < 0)
                 return work_fail(w, -errno, CAUSE_DISK_ERROR,
-                                 "%s cannot be written: %s; dmesg shows which disk fails", device,
-                                 strerror(errno));
+                                 "%s cannot be written: %m; dmesg shows which disk fails", device);
         r = mark(w, fd, false);
         return r < 0 ? r : 1;
 }

@@ -17,7 +17,7 @@ static char *state_path(const char *place) {
 }
 
 static int fail(Work *w, int r, const char *what, const char *path) {
-        (void)work_fail(w, r, CAUSE_MOVE, "%s cannot be %s: %s", path, what, strerror(-r));
+        (void)work_fail(w, r, CAUSE_MOVE, "%s cannot be %s: %m", path, what);
         return r;
 }
 

@@ -120,7 +120,6 @@ bool stamp_same(const Work *w, const char *path, const char *digest) {
         return root_read_line(w->root, path, &line) >= 0 && streq(line, digest);
 }
 
-/* A failure only repeats the step. */
 void stamp_write(const Work *w, const char *path, const char *digest) {
         _free_ char *line = xasprintf("%s\n", digest);
         (void)!root_replace_volatile(w->root, path, line, strlen(line), 0644);

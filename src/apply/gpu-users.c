@@ -199,15 +199,6 @@ static bool has_gpu_open(const Work *w, const char *pid) {
         return false;
 }
 
-static void add_process(const Work *w, const char *pid, Text *t) {
-        _free_ char *path = xasprintf("/proc/%s/comm", pid), *name = NULL;
-        if (root_read_line(w->root, path, &name) < 0)
-                return;
-        text_add(t, "%s", t->size > 0 ? ", " : "");
-        text_add_shown(t, name, strlen(name), 40, 0);
-        text_add(t, " (%s)", pid);
-}
-
 char *holders_found(const Work *w) {
         _strv_ char **pids = NULL;
         Text t = {};
@@ -217,8 +208,13 @@ char *holders_found(const Work *w) {
         for (char **pid = pids; pid && *pid && n < NAMES_MAX; pid++)
                 if (strspn(*pid, "0123456789") == strlen(*pid) && (pid_t)atoi(*pid) != getpid() &&
                     has_gpu_open(w, *pid)) {
-                        add_process(w, *pid, &t);
+                        _free_ char *path = xasprintf("/proc/%s/comm", *pid), *name = NULL;
                         n++;
+                        if (root_read_line(w->root, path, &name) < 0)
+                                continue;
+                        text_add(&t, "%s", t.size > 0 ? ", " : "");
+                        text_add_shown(&t, name, strlen(name), 40, 0);
+                        text_add(&t, " (%s)", *pid);
                 }
         if (n > 0)
                 text_add(&t, "%s one open", n == 1 ? " has" : " have");

@@ -24,7 +24,6 @@ char *gpu_name(const NvmlGpus *gpus, size_t i) {
         return xasprintf("GPU %zu (%s)", i, gpus->items[i].address);
 }
 
-/* "NVML sees 7 of 8 GPUs: not 0000:86:00.0", by the addresses of the plan; NULL: all are there. */
 static char *what_is_missing(const Work *w, const NvmlGpus *gpus) {
         if (gpus->n >= w->action->device.count)
                 return NULL;

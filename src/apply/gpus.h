@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Shared by the executors that use NVML. */
 #include "apply/work.h"
 #include "nvidia/nvml.h"
 
 /* nvml_open() with at least device.count GPUs; otherwise -EIO and the reason. */
 _must_check_ _nonnull_ int gpus_look(Work *w, NvmlGpus *ret, NvmlTrouble *ret_trouble);
-/* The same, and fails the task. */
 _must_check_ _nonnull_ int gpus_open(Work *w, NvmlGpus *ret);
-/* Fails the task with the trouble and advice. */
 _nonnull_ int gpus_fail(Work *w, const NvmlTrouble *trouble);
-/* "GPU 3 (0000:86:00.0)" */
 _malloc_ _nonnull_ char *gpu_name(const NvmlGpus *gpus, size_t i);
 
 /* gpu-names.c: the devices of NVML, and a digest that lets a step skip itself */
@@ -45,7 +41,6 @@ _nonnull_ void holders_stop(Work *w, bool all);
 _nonnull_ void holders_start(Work *w, bool all);
 /* Adds modules, dependents first. false: not recorded, so leave them. */
 _must_check_ _nonnull(1) bool holders_note(const Work *w, char *const *names);
-/* Is it stopped and not yet started again? */
 _must_check_ _nonnull_ bool holders_stopped(const Work *w, const char *name);
 /* false: kubelet may run, so pods may use the GPUs. */
 _must_check_ _nonnull_ bool holders_may_stop(Work *w);

@@ -85,10 +85,9 @@ int grow_work(Work *w) {
                 r = fs.f_type == XFS_SUPER_MAGIC    ? grow_xfs(fd, bytes)
                     : fs.f_type == EXT4_SUPER_MAGIC ? grow_ext4(fd, device, bytes)
                                                     : 0;
-        return r < 0 ? work_fail(
-                               w, r, CAUSE_FILESYSTEM,
-                               "the file system of %s, at %s, cannot grow to the size of its volume: %s; "
-                               "it keeps its size; dmesg may show why",
-                               disks, target, strerror(-r))
+        return r < 0 ? work_fail(w, r, CAUSE_FILESYSTEM,
+                                 "the file system of %s, at %s, cannot grow to the size of its volume: %m; "
+                                 "it keeps its size; dmesg may show why",
+                                 disks, target)
                      : r;
 }

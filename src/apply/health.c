@@ -21,16 +21,10 @@ typedef struct Check {
         char *gpudirect;                /* NULL: not looked at */
 } Check;
 
-static void check_done(Check *c) {
-        findings_done(&c->found);
-        free(c->gpudirect);
-}
-
 static bool looks_at(const Check *c, HealthLook look) {
         return c->looks >> look & 1;
 }
 
-/* -1: not a GPU of this machine */
 static int gpu_index(const Check *c, const char *address) {
         char **seen = c->w->action->device.seen;
         for (int i = 0; seen && seen[i]; i++)
@@ -58,7 +52,6 @@ static json_t *finding_json(const Check *c, const Finding *f) {
         return j;
 }
 
-/* The words of a GPU, each once. */
 static json_t *gpu_json(const Check *c, int index, const char *address) {
         _strv_ char **words = NULL;
         for (size_t i = 0; i < c->found.n; i++) {
@@ -84,7 +77,6 @@ static json_t *check_report(const Check *c) {
         return report;
 }
 
-/* The first fatal finding, and how many more there are. */
 static const Finding *check_fatal(const Check *c, size_t *ret_more) {
         const Finding *first = NULL;
         *ret_more = 0;
@@ -151,16 +143,6 @@ static bool links_are_down(Check *c, const NvmlGpus *gpus) {
         return down;
 }
 
-/* A100 does not report a complete fabric, and systemd calls a foreground fabric manager active before it has
- * trained a link. */
-static void links_await(Check *c, const NvmlGpus *gpus) {
-        uint64_t end = MIN(now_usec() + TRAINING_USEC, work_patience(c->w));
-        if (!looks_at(c, HEALTH_LOOK_NVLINK) || looks_at(c, HEALTH_LOOK_FABRIC))
-                return;
-        while (links_are_down(c, gpus) && now_usec() < end && work_pause(c->w, PAUSE_USEC))
-                work_progress(c->w, "waiting for NVLinks that are down");
-}
-
 /* A lost GPU is a finding, not an NVML error. */
 static int gpus_look_at(Check *c) {
         _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
@@ -175,7 +157,12 @@ static int gpus_look_at(Check *c) {
                             trouble.text);
                 return 0;
         }
-        links_await(c, &gpus);
+        /* A100 does not report a complete fabric, and systemd calls a foreground fabric manager active before
+         * it has trained a link. */
+        uint64_t end = MIN(now_usec() + TRAINING_USEC, work_patience(c->w));
+        bool train = looks_at(c, HEALTH_LOOK_NVLINK) && !looks_at(c, HEALTH_LOOK_FABRIC);
+        while (train && links_are_down(c, &gpus) && now_usec() < end && work_pause(c->w, PAUSE_USEC))
+                work_progress(c->w, "waiting for NVLinks that are down");
         health_gpus(&gpus, c->looks, c->w->action->device.nvlinks, looks_at(c, HEALTH_LOOK_FABRIC), tell_at,
                     &c->found, c);
         nvml_close(&gpus);
@@ -184,7 +171,7 @@ static int gpus_look_at(Check *c) {
 }
 
 int health_work(Work *w) {
-        _cleanup_(check_done) Check c = { .w = w };
+        Check c = { .w = w };
         for (char **word = w->action->device.parameters; word && *word; word++) {
                 int look = health_look_from_string(*word);
                 c.looks |= look >= 0 ? 1U << look : 0;
@@ -193,5 +180,7 @@ int health_work(Work *w) {
         check_draft(&c);
         int r = gpus_look_at(&c), k = check_judge(&c);
         w->found = check_report(&c);
+        findings_done(&c.found);
+        free(c.gpudirect);
         return r < 0 ? r : k;
 }

@@ -7,31 +7,24 @@
 
 #include "base/str.h"
 
-#include <stdarg.h>
-
 #define PINNED "io.cri-containerd.pinned=pinned"
 #define ADVICE "without it no pod starts on this node"
 
 /* BARE: named without its tag, as in AMIs before May 2026. */
 typedef enum Found { FOUND_NOTHING, FOUND_BARE, FOUND_UNPINNED, FOUND_ALL } Found;
 
-/* A new `ctr images` command with these words. */
-static __attribute__((sentinel)) char **images(const Action *a, const char *word, ...) {
-        const char *const begin[] = { "ctr", a->image.socket ? "--address" : NULL, a->image.socket,
-                                      "--namespace", "k8s.io", "images" };
-        char **argv = NULL;
-        va_list ap;
-        for (size_t i = 0; i < ARRAY_SIZE(begin); i++)
-                if (begin[i])
-                        strv_add(&argv, begin[i]);
-        va_start(ap, word);
-        for (; word; word = va_arg(ap, const char *))
-                strv_add(&argv, word);
-        va_end(ap);
+/* A new `ctr images` command with these words, which it frees. */
+static char **images(const Action *a, char **words) {
+        char **argv = a->image.socket ? command("ctr", "--address", a->image.socket, NULL)
+                                      : command("ctr", NULL);
+        strv_add(&argv, "--namespace");
+        strv_add(&argv, "k8s.io");
+        strv_add(&argv, "images");
+        strv_extend(&argv, words);
+        strv_free(words);
         return argv;
 }
 
-/* The row of an image in a ctr table, by its first column; or NULL. */
 static char *find_row(const char *table, const char *name) {
         for (const char *line = table; *line; line += strcspn(line, "\n"), line += *line == '\n') {
                 size_t n = strcspn(line, " \t\n");
@@ -41,35 +34,28 @@ static char *find_row(const char *table, const char *name) {
         return NULL;
 }
 
-/* REF TYPE DIGEST STATUS SIZE UNPACKED; --quiet would also list images that are not unpacked. */
-static bool is_ready(const char *row) {
-        _free_ char *copy = xstrdup(row), *words = str_strip(copy);
-        const char *last = strrchr(words, ' ');
-        return strstr(words, " complete ") && last && streq(last + 1, "true");
-}
-
 static int ask_for_unpacked(Work *w, const char *what, const char *filter, bool *ret) {
         const Action *a = w->action;
         _free_ char *table = NULL, *row = NULL;
-        _strv_ char **argv = images(a, "check", "--snapshotter", a->image.snapshotter, filter, NULL);
+        _strv_ char **argv = images(a, command("check", "--snapshotter", a->image.snapshotter, filter, NULL));
         int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);
         if (r < 0)
                 return r;
+        /* REF TYPE DIGEST STATUS SIZE UNPACKED; --quiet would also list images that are not unpacked. */
         row = find_row(table, a->with);
-        *ret = row && is_ready(row);
+        _free_ char *words = str_strip(row ?: "");
+        const char *last = strrchr(words, ' ');
+        *ret = strstr(words, " complete ") && last && streq(last + 1, "true");
         return 0;
-}
-
-static char *bare_name(const Action *a) {
-        return xstrndup(a->with, strcspn(a->with, ":"));
 }
 
 static int ask_containerd(Work *w, Found *ret) {
         const Action *a = w->action;
         _free_ char *filter = xasprintf("name==%s", a->with), *table = NULL, *row = NULL,
-                    *bare = bare_name(a), *second = xasprintf("name==%s", bare), *other = NULL,
+                    *bare = xstrndup(a->with, strcspn(a->with, ":")),
+                    *second = xasprintf("name==%s", bare), *other = NULL,
                     *what = xasprintf("containerd cannot be asked for the image %s", a->with);
-        _strv_ char **argv = images(a, "ls", filter, second, NULL);
+        _strv_ char **argv = images(a, command("ls", filter, second, NULL));
         bool unpacked = true;
         int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);
         if (r < 0)
@@ -88,13 +74,13 @@ static int ask_containerd(Work *w, Found *ret) {
 }
 
 static int pin(Work *w, const char *what) {
-        _strv_ char **argv = images(w->action, "label", w->action->with, PINNED, NULL);
+        _strv_ char **argv = images(w->action, command("label", w->action->with, PINNED, NULL));
         return work_run(w, CAUSE_COMMAND, what, argv);
 }
 
 static int tag(Work *w, const char *what) {
-        _free_ char *bare = bare_name(w->action);
-        _strv_ char **argv = images(w->action, "tag", bare, w->action->with, NULL);
+        _free_ char *bare = xstrndup(w->action->with, strcspn(w->action->with, ":"));
+        _strv_ char **argv = images(w->action, command("tag", bare, w->action->with, NULL));
         int r = work_run(w, CAUSE_COMMAND, what, argv);
         return r < 0 ? r : pin(w, what);
 }
@@ -102,7 +88,7 @@ static int tag(Work *w, const char *what) {
 static int import(Work *w) {
         const Action *a = w->action;
         const char *snapshotter = a->image.snapshotter;
-        _strv_ char **argv = images(a, "import", NULL);
+        _strv_ char **argv = images(a, command("import", NULL));
         if (snapshotter) {
                 strv_add(&argv, "--snapshotter");
                 strv_add(&argv, snapshotter);
@@ -129,17 +115,16 @@ int image_work(Work *w) {
         Found found = FOUND_NOTHING;
         int there = root_exists(w->root, a->target);
         if (there < 0)
-                return work_fail(w, there, CAUSE_COMMAND, "%s: %s", a->target, strerror(-there));
+                return work_fail(w, there, CAUSE_COMMAND, "%s: %m", a->target);
         int r = ask_containerd(w, &found);
         if (found == FOUND_NOTHING && there == 0) {
                 /* A custom AMI may use another sandbox image. */
-                diag_warn_at(
-                        &w->warnings, "no-sandbox-archive", NULL, w->action->target,
-                        "is missing, and containerd %s the image %s%s, so no pod starts here, unless "
-                        "spec.containerd.config names another sandbox image. The AMI must contain the "
-                        "archive (`ctr --namespace k8s.io images export`)",
-                        r < 0 ? "was not asked for" : "does not have", w->action->with,
-                        w->action->image.snapshotter ? " where SOCI finds it" : "");
+                diag_warn_at(&w->warnings, "no-sandbox-archive", NULL, w->action->target,
+                             "is missing, and containerd %s the image %s%s, so no pod starts here, unless "
+                             "spec.containerd.config names another sandbox image. The AMI must contain the "
+                             "archive (`ctr --namespace k8s.io images export`)",
+                             r < 0 ? "was not asked for" : "does not have", w->action->with,
+                             w->action->image.snapshotter ? " where SOCI finds it" : "");
                 return 0;
         }
         if (r < 0 || found == FOUND_ALL)
@@ -150,9 +135,8 @@ int image_work(Work *w) {
                                               a->with);
                 r = pin(w, what);
         } else if (found == FOUND_BARE) {
-                _free_ char *what = xasprintf("the untagged image of containerd cannot be tagged %s; "
-                                              ADVICE,
-                                              a->with);
+                _free_ char *what =
+                        xasprintf("the untagged image of containerd cannot be tagged %s; " ADVICE, a->with);
                 r = tag(w, what);
         } else
                 r = import(w);

@@ -17,28 +17,23 @@
 #define TABLE_MAX  (1 << 20)
 #define TABLE_USEC USEC_PER_SEC /* work_patience() leaves more */
 
-static int channel_number(const char *name, unsigned *ret) {
-        uint64_t n = 0;
-        int r = startswith(name, "channel") ? parse_u64(name + strlen("channel"), &n) : -EINVAL;
-        *ret = (unsigned)n;
-        return r;
-}
-
 int channel_work(Work *w) {
         static const NodeRights rights = { .mode = 0666 };
         const char *target = w->action->target;
-        unsigned number = 0, minor_number = 0;
+        unsigned number = 0;
+        uint64_t channel = 0;
         int r = node_major(w->root, CHANNELS, &number);
         if (r < 0) {
                 if (r != -ENXIO)
-                        return work_fail(w, r, CAUSE_IMEX, "/proc/devices cannot be read: %s", strerror(-r));
+                        return work_fail(w, r, CAUSE_IMEX, "/proc/devices cannot be read: %m");
                 return work_fail(w, r, CAUSE_IMEX,
                                  "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS
                                  "): it is not loaded, too old, or loaded with ImexChannelCount=0 (see "
                                  "/proc/driver/nvidia/params)");
         }
-        r = channel_number(strrchr(target, '/') + 1, &minor_number);
-        THEN(r, node_make(w->root, target, makedev(number, minor_number), &rights));
+        const char *name = strrchr(target, '/') + 1;
+        r = startswith(name, "channel") ? parse_u64(name + strlen("channel"), &channel) : -EINVAL;
+        THEN(r, node_make(w->root, target, makedev(number, (unsigned)channel), &rights));
         return r < 0 ? work_fail(w, r, CAUSE_IMEX, "%s cannot be made: %s", target, node_error(r)) : r;
 }
 
@@ -53,7 +48,6 @@ static int ask_daemon(Work *w, char **ret_answer) {
         return 0;
 }
 
-/* Nodes of the domain that are not ready, from nvidia-imex-ctl. */
 static char *nodes_not_ready(const char *output) {
         _strv_ char **names = NULL;
         const char *key;
@@ -68,7 +62,6 @@ static char *nodes_not_ready(const char *output) {
         return strv_join(names, ", ");
 }
 
-/* "" without an answer in time. */
 static char *others(const Work *w) {
         _strv_ char **argv = command("nvidia-imex-ctl", "-c", IMEX_CONFIG, "-N", "-j", NULL);
         _cleanup_(child_result_done) ChildResult c = {};

@@ -11,20 +11,14 @@
 #define SHOWN_MAX 200
 #define STAMP     RUN_DIR "/gpus-listed"
 
-/* "GPU 0: NVIDIA H100 80GB HBM3 (UUID: …)"; its instances follow, indented. */
-static bool is_gpu(const char *line) {
-        if (!startswith(line, "GPU "))
-                return false;
-        size_t digits = strspn(line + 4, "0123456789");
-        return digits > 0 && line[4 + digits] == ':';
-}
-
 /* *ret_other: the first other line, which usually says why one is missing. */
 static unsigned count_gpus(char *output, unsigned *ret_instances, const char **ret_other) {
         unsigned n = 0;
         for (char *line = strsep(&output, "\n"); line; line = strsep(&output, "\n")) {
+                /* "GPU 0: NVIDIA H100 80GB HBM3 (UUID: …)"; its instances follow, indented. */
                 const char *text = line + strspn(line, " \t");
-                if (is_gpu(line))
+                size_t digits = startswith(line, "GPU ") ? strspn(line + 4, "0123456789") : 0;
+                if (digits > 0 && line[4 + digits] == ':')
                         n++;
                 else if (startswith(text, "MIG "))
                         ++*ret_instances;
@@ -52,17 +46,6 @@ static bool is_as_listed(Work *w, unsigned want) {
         return true;
 }
 
-/* With the nodes that nvidia-smi made. */
-static void remember(Work *w) {
-        _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
-        _cleanup_(gpu_names_done) GpuNames names = {};
-        char digest[65];
-        if (gpu_names_read(w, &names, &trouble) < 0)
-                return;
-        gpu_names_digest(w, &names, digest);
-        stamp_write(w, STAMP, digest);
-}
-
 int list_work(Work *w) {
         _strv_ char **argv = command("nvidia-smi", "-L", NULL);
         _free_ char *output = NULL;
@@ -76,7 +59,13 @@ int list_work(Work *w) {
         unsigned n = count_gpus(output, &instances, &other);
         found(w, n, instances);
         if (n >= want) {        /* more than the type has is fine */
-                remember(w);
+                _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
+                _cleanup_(gpu_names_done) GpuNames names = {};
+                char digest[65];
+                if (gpu_names_read(w, &names, &trouble) >= 0) {
+                        gpu_names_digest(w, &names, digest);
+                        stamp_write(w, STAMP, digest);
+                }
                 return 0;
         }
         _cleanup_(text_done) Text t = {};

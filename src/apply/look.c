@@ -2,8 +2,7 @@
  * Compares a plan with the machine: what exists, and what would be created, changed or removed. It uses the
  * comparisons of the executors. systemd is asked once for all units (org.freedesktop.systemd1(5),
  * ListUnitsByNames). Files that this user may not read are unknown. */
-#include "apply/look.h"
-
+#include "apply/apply.h"
 #include "apply/device.h"
 #include "apply/file.h"
 #include "apply/units/units.h"
@@ -29,7 +28,6 @@ static void tell_error(Action *a, int r) {
         tell(a, LIVE_UNKNOWN, denied ? xstrdup("only root may read it") : xstrdup(strerror(-r)));
 }
 
-/* r: 1, 0 or a negative errno. */
 static void tell_either(Action *a, int r, Live if_so, Live if_not, char *why) {
         if (r < 0) {
                 free(why);
@@ -62,10 +60,9 @@ static char *describe(const Root *root, const Action *a, int differs) {
 }
 
 static void look_at_file(const Root *root, Action *a) {
-        int r = compared_by(a) == COMPARE_LINK
-                        ? root_compare_link(root, a->target, a->with)
-                        : root_compare(root, a->target, a->file.content ?: "", a->file.size, a->file.mode,
-                                       root_owner(root));
+        int r = compared_by(a) == COMPARE_LINK ? root_compare_link(root, a->target, a->with)
+                                               : root_compare(root, a->target, a->file.content ?: "",
+                                                              a->file.size, a->file.mode, root_owner(root));
         if (r < 0)
                 tell_error(a, r);
         else if (r == 0)
@@ -87,7 +84,6 @@ static void look_at_block(const Root *root, Action *a) {
                 tell(a, b.old ? LIVE_CHANGE : LIVE_CREATE, b.old ? xstrdup("content") : NULL);
 }
 
-/* A directory with content stays. */
 static void look_at_removal(const Root *root, Action *a) {
         _strv_ char **names = NULL;
         struct stat st;
@@ -109,17 +105,7 @@ static void look_at_manifest(const Root *root, const Plan *plan, Action *a) {
         else if (stale)
                 tell(a, LIVE_REMOVE, strv_join(stale, ", "));
         else
-                tell(a,
-                     r == 0             ? LIVE_KEEP
-                     : r & ROOT_MISSING ? LIVE_CREATE
-                                        : LIVE_CHANGE,
-                     NULL);
-}
-
-static void look_at_state(const Root *root, Action *a) {
-        char *left = NULL;
-        int r = state_look(root, a, &left);
-        tell_either(a, r, LIVE_REMOVE, LIVE_KEEP, left);
+                tell(a, r == 0 ? LIVE_KEEP : r & ROOT_MISSING ? LIVE_CREATE : LIVE_CHANGE, NULL);
 }
 
 void texts_done(Texts *t) {
@@ -160,19 +146,6 @@ static void look_at_sysctl(const Root *root, Action *a) {
         }
 }
 
-static void look_at_pages(const Root *root, Action *a) {
-        uint64_t have = 0;
-        int r = pages_have(root, a, &have);
-        tell_either(a, r, LIVE_KEEP, LIVE_CHANGE,
-                    r > 0 ? NULL : xasprintf("there are %llu", (unsigned long long)have));
-}
-
-/* Its options are compared when it is loaded. */
-static void look_at_module(const Root *root, Action *a) {
-        int r = module_is_loaded(root, a->target);
-        tell_either(a, r, LIVE_KEEP, LIVE_CHANGE, r > 0 ? NULL : xstrdup("it is not loaded"));
-}
-
 /* The plan has the state of the disks. */
 static void look_at_step(Action *a) {
         StepState state = a->storage.state;
@@ -188,7 +161,6 @@ static bool is_started(const Action *a) {
         return compared_by(a) == COMPARE_UNIT || compared_by(a) == COMPARE_RERUN;
 }
 
-/* A file that the unit reads and that will change; or NULL. */
 static const char *changed_input(const Plan *plan, const Action *unit) {
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
@@ -261,6 +233,9 @@ static void look_at_units(const Root *root, Plan *plan) {
 /* Below another root, init only writes files. Units come last, in one call. */
 static void look_at(const Root *root, const Plan *plan, Action *a) {
         Compare by = compared_by(a);
+        char *left = NULL;
+        uint64_t have = 0;
+        int r;
         if (by == COMPARE_FILE || by == COMPARE_LINK)
                 look_at_file(root, a);
         else if (by == COMPARE_BLOCK)
@@ -269,15 +244,19 @@ static void look_at(const Root *root, const Plan *plan, Action *a) {
                 look_at_removal(root, a);
         else if (by == COMPARE_MANIFEST)
                 look_at_manifest(root, plan, a);
-        else if (by == COMPARE_STATE)
-                look_at_state(root, a);
-        else if (by == COMPARE_SYSCTL && root_is_host(root))
+        else if (by == COMPARE_STATE) {
+                r = state_look(root, a, &left);
+                tell_either(a, r, LIVE_REMOVE, LIVE_KEEP, left);
+        } else if (by == COMPARE_SYSCTL && root_is_host(root))
                 look_at_sysctl(root, a);
-        else if (by == COMPARE_PAGES && root_is_host(root))
-                look_at_pages(root, a);
-        else if (by == COMPARE_MODULE && root_is_host(root))
-                look_at_module(root, a);
-        else if (by == COMPARE_STEP && root_is_host(root))
+        else if (by == COMPARE_PAGES && root_is_host(root)) {
+                r = pages_have(root, a, &have);
+                tell_either(a, r, LIVE_KEEP, LIVE_CHANGE,
+                            r > 0 ? NULL : xasprintf("there are %llu", (unsigned long long)have));
+        } else if (by == COMPARE_MODULE && root_is_host(root)) {
+                r = module_is_loaded(root, a->target); /* its options are compared when it is loaded */
+                tell_either(a, r, LIVE_KEEP, LIVE_CHANGE, r > 0 ? NULL : xstrdup("it is not loaded"));
+        } else if (by == COMPARE_STEP && root_is_host(root))
                 look_at_step(a);
 }
 

@@ -33,8 +33,7 @@ static int add_unbound(Work *w, const char *address, const char *driver, Text *t
         _free_ char *path = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL;
         int r = root_link_name(w->root, path, &name);
         if (r < 0 && r != -ENOENT)
-                return work_fail(w, r, CAUSE_EFA, "the driver of %s cannot be read: %s", address,
-                                 strerror(-r));
+                return work_fail(w, r, CAUSE_EFA, "the driver of %s cannot be read: %m", address);
         if (name && streq(name, driver))
                 ++*bound;
         else
@@ -84,10 +83,6 @@ static const Kind kinds[] = {
 
 typedef struct Nodes { char *directory, *prefix; const Kind *kind; } Nodes;
 
-static void nodes_done(Nodes *n) {
-        FREE_ALL(n->directory, n->prefix);
-}
-
 /* Matches /dev/neuron0 and /dev/infiniband/rdma_cm, but not /dev/neuron_core1. */
 static unsigned nodes_count(Work *w, const Nodes *n) {
         unsigned count = 0;
@@ -99,24 +94,16 @@ static unsigned nodes_count(Work *w, const Nodes *n) {
         return count;
 }
 
-/* The directory or its nearest existing parent. */
-static int nearest_directory(Work *w, const char *directory, char **ret_path) {
-        _free_ char *path = xstrdup(directory);
-        int fd = root_open(w->root, path, O_PATH | O_DIRECTORY);
-        while (fd == -ENOENT && *path) {
-                *strrchr(path, '/') = 0;
-                fd = root_open(w->root, *path ? path : "/", O_PATH | O_DIRECTORY);
-        }
-        *ret_path = TAKE_PTR(path);
-        return fd;
-}
-
 /* Repeats if the next directory appeared before the watch. */
 static int watch_nearest(Work *w, int inotify, const char *directory) {
         _free_ char *watched = NULL;
         for (;;) {
-                _free_ char *path = NULL;
-                _cleanup_(close_fd) int fd = nearest_directory(w, directory, &path);
+                _free_ char *path = xstrdup(directory);
+                _cleanup_(close_fd) int fd = root_open(w->root, path, O_PATH | O_DIRECTORY);
+                while (fd == -ENOENT && *path) {
+                        *strrchr(path, '/') = 0;
+                        fd = root_open(w->root, *path ? path : "/", O_PATH | O_DIRECTORY);
+                }
                 if (fd < 0 || (watched && streq(watched, path)))
                         return fd < 0 ? fd : 0;
                 _free_ char *opened = xasprintf("/proc/self/fd/%d", fd);
@@ -178,21 +165,21 @@ static int await(Work *w, int inotify, const Nodes *nodes, unsigned want) {
                 work_progress(w, "waiting for %s: %u of %u exist", w->action->target, count, want);
                 THEN(r, wait_for_news(w, inotify, patience));
                 if (r < 0)
-                        return work_fail(w, r, nodes->kind->cause, "cannot wait for %s: %s",
-                                         w->action->target, strerror(-r));
+                        return work_fail(w, r, nodes->kind->cause, "cannot wait for %s: %m",
+                                         w->action->target);
         }
 }
 
 int devices_work(Work *w) {
-        /* "/dev/infiniband/umad*" */
         const char *target = w->action->target, *slash = strrchr(target, '/');
-        _cleanup_(nodes_done) Nodes nodes = { xstrndup(target, (size_t)(slash - target)),
-                                              xstrndup(slash + 1, strcspn(slash + 1, "*")), &kinds[0] };
+        _free_ char *directory = xstrndup(target, (size_t)(slash - target)),
+                    *prefix = xstrndup(slash + 1, strcspn(slash + 1, "*"));
+        Nodes nodes = { directory, prefix, &kinds[0] };
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
                 if (streq(kinds[i].name, nodes.prefix))
                         nodes.kind = &kinds[i];
         _cleanup_(close_fd) int inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         if (inotify < 0)
-                return work_fail(w, -errno, CAUSE_INTERNAL, "devices cannot be watched: %s", strerror(errno));
+                return work_fail(w, -errno, CAUSE_INTERNAL, "devices cannot be watched: %m");
         return await(w, inotify, &nodes, MAX(w->action->device.count, 1U));
 }

@@ -65,24 +65,11 @@ static json_t *manifest_read(const Root *root, const char *path, Diag *diag) {
         return files;
 }
 
-static json_t *entry_new(const Action *a) {
-        char digest[65];
-        sha256_hex(a->file.content ?: "", a->file.size, digest);
-        json_t *entry = json_pack("{ss ss ss}", "path", a->target, "sha256", digest, "phase",
-                                  phase_to_string(a->phase));
-        if (a->type == ACTION_WRITE_BLOCK)
-                json_object_set_new(entry, "block", json_true());
-        return entry;
-}
-
 static bool files_have(const json_t *files, const char *path) {
-        const json_t *entry;
-        size_t i;
-        json_array_foreach(files, i, entry) {
-                if (streq(json_get_text(entry, "path"), path))
-                        return true;
-        }
-        return false;
+        bool have = false;
+        for (size_t i = 0; i < json_array_size(files) && !have; i++)
+                have = streq(json_get_text(json_array_get(files, i), "path"), path);
+        return have;
 }
 
 /* 1: as written, 0: changed, or a negative errno; -EISDIR and -ELOOP: not a file. */
@@ -110,22 +97,19 @@ static int remove_empty_dropin_dir(const Root *root, const char *path) {
         return r == -EBUSY || r == -ENOTDIR ? 0 : r;    /* a mount point; a link or a file */
 }
 
-static int remove_block(const Root *root, const char *path) {
-        RootTmp tmp = { .dir_fd = -1, .fd = -1 };
-        int r = block_prepare(root, path, "", &tmp);
-        if (r > 0)
-                r = root_tmp_sync(&tmp);
-        THEN(r, root_tmp_publish(&tmp));
-        root_tmp_release(&tmp);
-        return r;
-}
-
 /* An owned file goes even if it was changed, as a write would have replaced it. An intended one goes only if
  * it has the intended content. */
 static int remove_entry(Work *w, const json_t *entry) {
         const char *path = json_get_text(entry, "path");
-        if (json_is_true(json_object_get(entry, "block")))
-                return remove_block(w->root, path);
+        if (json_is_true(json_object_get(entry, "block"))) {
+                RootTmp tmp = { .dir_fd = -1, .fd = -1 };
+                int r = block_prepare(w->root, path, "", &tmp);
+                if (r > 0)
+                        r = root_tmp_sync(&tmp);
+                THEN(r, root_tmp_publish(&tmp));
+                root_tmp_release(&tmp);
+                return r;
+        }
         int r = file_is_unchanged(w->root, path, json_get_text(entry, "sha256"));
         if (r == -ENOENT || r == -ENOTDIR)      /* a killed run got no further */
                 return remove_empty_dropin_dir(w->root, path);
@@ -173,13 +157,19 @@ static json_t *manifest_of_plan(const Plan *plan, Phase phase) {
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
                 bool block = a->type == ACTION_WRITE_BLOCK && a->file.size > 0;
-                if (a->phase == phase && (a->type == ACTION_WRITE_FILE || block))
-                        json_array_append_new(files, entry_new(a));
+                char digest[65];
+                if (a->phase != phase || (a->type != ACTION_WRITE_FILE && !block))
+                        continue;
+                sha256_hex(a->file.content ?: "", a->file.size, digest);
+                json_t *entry = json_pack("{ss ss ss}", "path", a->target, "sha256", digest, "phase",
+                                          phase_to_string(a->phase));
+                if (block)
+                        json_object_set_new(entry, "block", json_true());
+                json_array_append_new(files, entry);
         }
         return files;
 }
 
-/* Kept from the announcement to the end. */
 typedef struct Pruning { json_t *old, *stale; } Pruning;
 
 static Pruning *pruning_get(Work *w) {
@@ -260,8 +250,7 @@ int manifest_look(const Root *root, const Plan *plan, const Action *a, char ***r
         manifest_sort(plan, a->phase, old, new, stale);
         json_array_foreach(stale, i, entry) {
                 const char *path = json_get_text(entry, "path");
-                int there = root_exists(root, path);
-                if (there > 0)
+                if (root_exists(root, path) > 0)
                         strv_add(ret_stale, path);
         }
         _free_ char *text = manifest_format(new);

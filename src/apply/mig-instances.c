@@ -1,11 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MIG instances: profiles by name, existing instances, and the order in which new ones fit
+ * GPUs of the layouts and their MIG instances: profiles by name, existing instances, and how new ones fit
  * (docs.nvidia.com/datacenter/tesla/mig-user-guide). */
 #include "apply/mig.h"
 
 #include "base/str.h"
 
 #include <errno.h>
+
+/* A GPU has at most 7 instances with 8 places each. TRIES_MAX guards against wrong answers of NVML. */
+#define TRIES_MAX  1000000U
+#define PLACES_MAX 16
+
+typedef struct Places {
+        NvmlInstances possible[PLACES_MAX];     /* of each instance, by nvml_mig_places() */
+        const NvmlInstance *chosen[PLACES_MAX];         /* one of these */
+        size_t n;
+} Places;
+
+void division_close(Division *d) {
+        if (d->open)
+                nvml_close(&d->gpus);
+        d->open = false;
+}
+
+int division_fail(Division *d, const DividedGpu *part, int code, const char *what) {
+        _free_ char *text = nvml_text(code), *users = code == NVML_IN_USE ? holders_found(d->w) : NULL;
+        Cause cause = code == NVML_OK || nvml_is_final(code) ? CAUSE_NVML : CAUSE_MIG;
+        if (users && *users)
+                return work_fail(d->w, -EIO, cause, "%s: %s: %s; %s", part->name, what, text, users);
+        return work_fail(d->w, -EIO, cause, "%s: %s: %s%s", part->name, what, text,
+                         users ? "; nvidia-smi and fuser -v /dev/nvidia* show who uses it (DCGM, a device "
+                                 "plugin)"
+                               : "");
+}
+
+int division_open(Division *d) {
+        division_close(d);
+        int r = gpus_open(d->w, &d->gpus);
+        if (r < 0)
+                return r;
+        d->open = true;
+        for (size_t i = 0; i < d->n; i++) {
+                unsigned gpu = d->parts[i].layout->gpu;
+                if (gpu >= d->gpus.n)
+                        return work_fail(
+                                d->w, -ENODEV, CAUSE_MIG,
+                                "spec.accelerator.nvidia.mig names GPU %u, but there are only %zu, counted "
+                                "from 0", gpu,
+                                d->gpus.n);
+                d->parts[i].device = d->gpus.items[gpu].device;
+                if (d->parts[i].name)
+                        continue;
+                d->parts[i].name = gpu_name(&d->gpus, gpu);
+                d->parts[i].address = xstrdup(d->gpus.items[gpu].address);
+        }
+        return 0;
+}
+
+bool part_wants_mig(const DividedGpu *part) {
+        return part->layout->profiles && part->layout->profiles[0];
+}
 
 const NvmlProfile *part_profile(const DividedGpu *part, unsigned id) {
         return FIND(p, part->profiles, part->n_profiles, p->id == id);
@@ -103,6 +157,33 @@ static int fail_fit(Division *d, const DividedGpu *part) {
 static int fail_create(Division *d, const DividedGpu *part, const NvmlProfile *profile, int code) {
         _free_ char *what = xasprintf("an instance %s cannot be made", profile->name);
         return division_fail(d, part, code, what);
+}
+
+static void places_done(Places *p) {
+        for (size_t i = 0; i < p->n; i++)
+                nvml_instances_done(&p->possible[i]);
+}
+
+static bool is_free(const Places *p, size_t n, const NvmlInstance *place) {
+        return !ANY(c, p->chosen, n,
+                    place->start < (*c)->start + (*c)->size && (*c)->start < place->start + place->size);
+}
+
+static bool choose_from(Places *p, size_t i, unsigned *tries) {
+        if (i == p->n)
+                return true;
+        for (size_t k = 0; k < p->possible[i].n && *tries < TRIES_MAX; k++) {
+                ++*tries;
+                p->chosen[i] = &p->possible[i].items[k];
+                if (is_free(p, i, p->chosen[i]) && choose_from(p, i + 1, tries))
+                        return true;
+        }
+        return false;
+}
+
+static bool places_choose(Places *p) {
+        unsigned tries = 0;
+        return choose_from(p, 0, &tries);
 }
 
 /* The driver may place small instances so that a large one does not fit; this chooses the places. */

@@ -17,7 +17,6 @@
 #define RESET_ASKS  3
 #define IN_USE_WORDS "In use by another client" /* nvidia-smi, when it cannot reset (NVIDIA/mig-parted#181) */
 
-/* In use, but pending? */
 static bool is_accepted(const DividedGpu *part) {
         bool on = false, pending = false;
         return nvml_mig_mode(part->device, &on, &pending) == NVML_OK && pending == part_wants_mig(part);
@@ -95,14 +94,6 @@ static int reset_all(Division *d) {
         return 0;
 }
 
-static char *reset_failure(const Division *d) {
-        const char *text = d->w->text;
-        if (!strstr(text, IN_USE_WORDS))
-                return xstrndup(text, strcspn(text, "\n"));
-        _free_ char *users = holders_found(d->w);
-        return xasprintf("resetting: " IN_USE_WORDS "%s%s", *users ? "; " : "", users);
-}
-
 /* Retries after units that restarted by themselves are stopped. */
 static int reset_again(Division *d) {
         /* Persistence mode also holds GPUs (NVIDIA/NVSentinel#1690); set-clocks sets it again. */
@@ -118,8 +109,12 @@ static int reset_again(Division *d) {
                         break;
                 r = reset_all(d);
         }
-        if (r < 0)
-                d->reset_why = reset_failure(d);
+        if (r >= 0)
+                return r;
+        bool used = strstr(d->w->text, IN_USE_WORDS);
+        _free_ char *users = used ? holders_found(d->w) : NULL;
+        d->reset_why = used ? xasprintf("resetting: " IN_USE_WORDS "%s%s", *users ? "; " : "", users)
+                            : xstrndup(d->w->text, strcspn(d->w->text, "\n"));
         return r;
 }
 
@@ -135,28 +130,6 @@ static char *ledger_text(const Division *d) {
                 text_add(&t, "%u %s\n", d->parts[i].layout->gpu, list);
         }
         return text_take(&t);
-}
-
-/* The first line is the boot id. */
-static bool ledger_says(const Division *d, const char *wanted, char **ret_boot) {
-        _free_ char *text = NULL;
-        if (root_read(d->w->root, MIG_LEDGER, LEDGER_MAX, &text, NULL) < 0)
-                return false;
-        char *rest = strchr(text, '\n');
-        if (!rest || !streq(rest + 1, wanted))
-                return false;
-        *ret_boot = xstrndup(text, (size_t)(rest - text));
-        return true;
-}
-
-static int ledger_write(Division *d, const char *boot, const char *wanted) {
-        _free_ char *text = xasprintf("%s\n%s", boot, wanted);
-        int r = root_replace(d->w->root, MIG_LEDGER, text, strlen(text), 0644);
-        return r < 0 ? work_fail(d->w, r, CAUSE_MIG_REBOOT,
-                                 "MIG mode takes effect after a reboot, but %s cannot be written: %s; so "
-                                 "nodestrap does not reboot",
-                                 MIG_LEDGER, strerror(-r))
-                     : 0;
 }
 
 static char *waiting_parts(const Division *d) {
@@ -183,11 +156,14 @@ static int fail_to_stop(Division *d) {
                          gpus);
 }
 
-/* Fails if no reboot may be made now. */
 static int refuse_reboot(Division *d, const char *boot, const char *gpus, const char *wanted) {
-        _free_ char *earlier = NULL;
+        _free_ char *ledger = NULL;
         const char *why = d->reset_why ?: "resetting did not change it";
-        d->rebooting = ledger_says(d, wanted, &earlier) && streq(earlier, boot);
+        (void)!root_read(d->w->root, MIG_LEDGER, LEDGER_MAX, &ledger, NULL);
+        char *rest = ledger ? strchr(ledger, '\n') : NULL; /* the first line is the boot id */
+        bool earlier = rest && streq(rest + 1, wanted);
+        d->rebooting = earlier && strncmp(ledger, boot, (size_t)(rest - ledger)) == 0 &&
+                       strlen(boot) == (size_t)(rest - ledger);
         if (d->rebooting)
                 return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,
                                  "MIG mode of %s takes effect after a reboot, which this boot has already "
@@ -222,12 +198,17 @@ static int reboot_once(Division *d) {
         if (r < 0)
                 return work_fail(d->w, r, CAUSE_MIG_REBOOT,
                                  "MIG mode of %s takes effect after a reboot, but the boot id cannot be "
-                                 "read: %s; so nodestrap does not reboot",
-                                 gpus, strerror(-r));
+                                 "read: %m; so nodestrap does not reboot",
+                                 gpus);
         r = refuse_reboot(d, boot, gpus, wanted);
-        THEN(r, ledger_write(d, boot, wanted));
         if (r < 0)
                 return r;
+        _free_ char *text = xasprintf("%s\n%s", boot, wanted);
+        r = root_replace(d->w->root, MIG_LEDGER, text, strlen(text), 0644);
+        if (r < 0)
+                return work_fail(d->w, r, CAUSE_MIG_REBOOT,
+                                 "MIG mode takes effect after a reboot, but " MIG_LEDGER " cannot be "
+                                 "written: %m; so nodestrap does not reboot");
         /* Logged first: SIGTERM of the reboot may end this run before its report. */
         log_warning("%s: MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once",
                     d->w->action->id, gpus, why);
@@ -243,19 +224,17 @@ static int reboot_once(Division *d) {
                          gpus, why);
 }
 
-/* The plan has awaited fabric manager already, so later steps need it running. */
-static int fabric_manager_return(Division *d) {
-        _strv_ char **argv = command("systemctl", "start", "nvidia-fabricmanager.service", NULL);
-        return work_run(d->w, CAUSE_FABRIC_MANAGER,
-                        "fabric manager does not start again after the reset of the GPUs", argv);
-}
-
 /* After set-mig-mode the plan itself starts persistenced and fabric manager. */
 static int holders_return(Division *d, bool well) {
         bool own = d->w->action->type == ACTION_SET_MIG_MODE,
              manager = holders_stopped(d->w, "nvidia-fabricmanager.service");
         holders_start(d->w, !own || !well);
-        return well && !own && manager ? fabric_manager_return(d) : 0;
+        if (!well || own || !manager)
+                return 0;
+        /* The plan has awaited fabric manager already, so later steps need it running. */
+        _strv_ char **argv = command("systemctl", "start", "nvidia-fabricmanager.service", NULL);
+        return work_run(d->w, CAUSE_FABRIC_MANAGER,
+                        "fabric manager does not start again after the reset of the GPUs", argv);
 }
 
 /* false: only users of the GPU block the mode. */
@@ -266,15 +245,6 @@ static bool wants_reset(const Division *d) {
         return wants;
 }
 
-static int fail_waiting(Division *d) {
-        for (size_t i = 0; i < d->n; i++)
-                if (d->parts[i].touched && d->parts[i].activation != NVML_OK)
-                        return division_fail(d, &d->parts[i], d->parts[i].activation,
-                                             "its MIG mode is pending");
-        return -EIO;
-}
-
-/* After a failed reset, a reboot may follow. */
 static int modes_reset(Division *d) {
         int r = holders_may_stop(d->w) ? reset_again(d) : fail_to_stop(d);
         if (r < 0 && !d->reset_why)
@@ -292,8 +262,11 @@ int modes_change(Division *d) {
                 return fail_to_stop(d);
         holders_stop(d->w, wants_reset(d));
         r = modes_set(d, true);
-        if (r > 0)
-                r = wants_reset(d) ? modes_reset(d) : fail_waiting(d);
+        const DividedGpu *waits = FIND(p, d->parts, d->n, p->touched && p->activation != NVML_OK);
+        if (r > 0 && wants_reset(d))
+                r = modes_reset(d);
+        else if (r > 0)
+                r = waits ? division_fail(d, waits, waits->activation, "its MIG mode is pending") : -EIO;
         int back = d->rebooting ? 0 : holders_return(d, r >= 0);
         return r < 0 ? r : back;
 }

@@ -18,7 +18,6 @@ static void division_done(Division *d) {
         FREE_ALL(d->parts, d->reset_why);
 }
 
-/* 1: as wanted, 0: not. */
 static int part_look(Division *d, DividedGpu *part) {
         bool pending = false;
         work_at(d->w, "NVML did not answer when asked for the MIG mode of %s", part->name);
@@ -26,10 +25,9 @@ static int part_look(Division *d, DividedGpu *part) {
         if (code == NVML_NOT_SUPPORTED && !part_wants_mig(part))
                 return 1;
         if (code == NVML_NOT_SUPPORTED)
-                return work_fail(
-                        d->w, -EOPNOTSUPP, CAUSE_MIG,
-                        "%s cannot be divided: it has no MIG, or the driver is too old for it",
-                        part->name);
+                return work_fail(d->w, -EOPNOTSUPP, CAUSE_MIG,
+                                 "%s cannot be divided: it has no MIG, or the driver is too old for it",
+                                 part->name);
         if (code != NVML_OK)
                 return division_fail(d, part, code, "its MIG mode cannot be read");
         part->supported = true;
@@ -101,13 +99,6 @@ static int parts_fill(Division *d) {
         return r;
 }
 
-static int division_change(Division *d) {
-        int r = modes_change(d);
-        if (r >= 0 && d->w->action->type != ACTION_SET_MIG_MODE)
-                r = parts_fill(d);
-        return r < 0 && !d->rebooting ? put_back(d, r) : r;
-}
-
 static json_t *part_found(const Division *d, const DividedGpu *part) {
         _cleanup_(nvml_instances_done) NvmlInstances there = {};
         json_t *names = json_array();
@@ -126,18 +117,20 @@ static int division_make(Division *d) {
         d->parts = xcalloc(a->device.n_layouts + 1, sizeof *d->parts);
         for (; d->n < a->device.n_layouts; d->n++)
                 d->parts[d->n].layout = &a->device.layouts[d->n];
-        int same = division_look(d), r = same != 0 ? same : division_change(d);
+        int same = division_look(d), r = same != 0 ? same : modes_change(d);
+        if (same == 0 && r >= 0 && a->type != ACTION_SET_MIG_MODE)
+                r = parts_fill(d);
+        if (same == 0 && r < 0 && !d->rebooting)
+                r = put_back(d, r);
         if (!d->rebooting)              /* also units that an earlier process stopped */
                 holders_start(d->w, a->type != ACTION_SET_MIG_MODE || r < 0);
         return r < 0 ? r : same == 0;
 }
 
-/* A later change may reboot again. */
 static int ledger_done(Work *w, int changed) {
         int r = root_remove(w->root, MIG_LEDGER);
-        return r < 0 ? work_fail(w, r, CAUSE_MIG, "the MIG modes are as wanted, but %s cannot be removed: "
-                                                  "%s",
-                                 MIG_LEDGER, strerror(-r))
+        return r < 0 ? work_fail(w, r, CAUSE_MIG, "the MIG modes are as wanted, but %s cannot be removed: %m",
+                                 MIG_LEDGER)
                      : changed;
 }
 

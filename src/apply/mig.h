@@ -27,43 +27,23 @@ typedef struct Division {
         char *reset_why;                /* why the reset failed */
 } Division;
 
-/* mig-division.c */
 /* "GPU 3 (…): what: NVML error", and who uses it. */
 _nonnull_ int division_fail(Division *d, const DividedGpu *part, int code, const char *what);
-/* Finds the GPUs; call it again after a change of mode or a reset. */
 _must_check_ _nonnull_ int division_open(Division *d);
 _nonnull_ void division_close(Division *d);
 _nonnull_ bool part_wants_mig(const DividedGpu *part);
 
-/* mig-instances.c */
-/* NULL: unknown id. */
 _nonnull_ const NvmlProfile *part_profile(const DividedGpu *part, unsigned id);
 /* Resolves the profiles; none if the GPU lists none while its mode is off. */
 _must_check_ _nonnull_ int part_resolve(Division *d, DividedGpu *part);
 /* 1: before has the wanted instances. */
 _must_check_ _nonnull_ int part_same(Division *d, const DividedGpu *part);
-/* keep: instances that stay; or NULL. */
 _must_check_ _nonnull(1, 2) int part_clear(Division *d, const DividedGpu *part, const NvmlInstances *keep);
 _must_check_ _nonnull_ int part_fill(Division *d, const DividedGpu *part);
 /* Recreates before in its old places; instances in use were never destroyed. */
 _must_check_ _nonnull_ int instances_put_back(const DividedGpu *part);
 
-/* mig-mode.c */
 /* Sets the mode now: stops users, resets, or else reboots once. */
 _must_check_ _nonnull_ int modes_change(Division *d);
 /* After new handles: 1 if every GPU has the wanted mode. */
 _must_check_ _nonnull_ int modes_read(Division *d);
-
-/* mig-places.c: places for the instances of one GPU */
-
-#define PLACES_MAX 16           /* instances of one GPU; GPUs have at most 7 */
-
-typedef struct Places {
-        NvmlInstances possible[PLACES_MAX];     /* of each instance, by nvml_mig_places() */
-        const NvmlInstance *chosen[PLACES_MAX];         /* one of these */
-        size_t n;
-} Places;
-
-/* Chooses places that do not overlap. false: impossible. */
-_must_check_ _nonnull_ bool places_choose(Places *p);
-_nonnull_ void places_done(Places *p);

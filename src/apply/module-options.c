@@ -63,10 +63,6 @@ void module_options_add(Text *to, const char *path, const char *text, const char
         add_line(to, path, line, prefix);
 }
 
-static int compare_names(const void *a, const void *b) {
-        return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static int file_names(const Root *root, char ***ret) {
         _strv_ char **names = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
@@ -78,29 +74,25 @@ static int file_names(const Root *root, char ***ret) {
                         if (endswith(*name, ".conf") && !strv_contains(names, *name))
                                 strv_add(&names, *name);
         }
-        if (names)
-                qsort(names, strv_length(names), sizeof *names, compare_names);
+        strv_sort(names);
         *ret = TAKE_PTR(names);
         return 0;
-}
-
-static int add_file(const Root *root, Text *to, const char *name, const char *prefix) {
-        int r = -ENOENT;
-        for (size_t i = 0; r == -ENOENT && i < ARRAY_SIZE(directories); i++) {
-                _free_ char *path = xasprintf("%s/%s", directories[i], name), *text = NULL;
-                r = root_read(root, path, FILE_MAX, &text, NULL);
-                if (r >= 0)
-                        module_options_add(to, path, text, prefix);
-        }
-        return r == -ENOENT ? 0 : r;
 }
 
 int module_options(const Root *root, const char *prefix, char **ret) {
         _strv_ char **names = NULL;
         Text t = {};
         int r = file_names(root, &names);
-        for (char **name = names; r >= 0 && name && *name; name++)
-                r = add_file(root, &t, *name, prefix);
+        for (char **name = names; r >= 0 && name && *name; name++) {
+                r = -ENOENT;
+                for (size_t i = 0; r == -ENOENT && i < ARRAY_SIZE(directories); i++) {
+                        _free_ char *path = xasprintf("%s/%s", directories[i], *name), *text = NULL;
+                        r = root_read(root, path, FILE_MAX, &text, NULL);
+                        if (r >= 0)
+                                module_options_add(&t, path, text, prefix);
+                }
+                r = r == -ENOENT ? 0 : r;
+        }
         if (r < 0)
                 text_done(&t);
         else
@@ -113,7 +105,6 @@ static const char *next_line(const char *line) {
         return line + size + (line[size] == '\n');
 }
 
-/* The path of the first line that other lacks. */
 static char *line_beyond(const char *text, const char *other) {
         for (const char *line = text; *line; line = next_line(line)) {
                 size_t size = strcspn(line, "\n");

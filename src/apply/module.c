@@ -58,8 +58,7 @@ int module_is_loaded(const Root *root, const char *name) {
 
 static int is_loaded(Work *w, Cause cause, const char *name) {
         int r = module_is_loaded(w->root, name);
-        return r < 0 ? work_fail(w, r, cause, "the state of the kernel module %s cannot be read: %s",
-                                 name, strerror(-r))
+        return r < 0 ? work_fail(w, r, cause, "the state of the kernel module %s cannot be read: %m", name)
                      : r;
 }
 

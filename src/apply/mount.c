@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -34,12 +33,9 @@ int attributes_copy(int from, int to) {
 
 static int open_directory(Work *w, const char *path) {
         int fd = root_open(w->root, path, O_RDONLY | O_DIRECTORY);
-        return fd < 0 ? work_fail(w, fd, CAUSE_MOUNT, "%s cannot be opened as a directory: %s", path,
-                                  strerror(-fd))
-                      : fd;
+        return fd < 0 ? work_fail(w, fd, CAUSE_MOUNT, "%s cannot be opened as a directory: %m", path) : fd;
 }
 
-/* Compares with the plan, which could not see into an unassembled array. */
 static int look_again(Work *w, const char *name, Content *ret) {
         const Action *a = w->action;
         int r = device_content(w, name, ret);
@@ -59,19 +55,6 @@ static int look_again(Work *w, const char *name, Content *ret) {
         return 0;
 }
 
-/* The lock keeps udev away. Read-only: without BLK_DEV_WRITE_MOUNTED the kernel mounts nothing that is open
- * for writing. */
-static int device_hold(Work *w, const char *device) {
-        int fd = root_open(w->root, device, O_RDONLY | O_NOFOLLOW), r = fd < 0 ? fd : -EINTR;
-        work_at(w, "waiting for udev to release %s", device);
-        while (r == -EINTR)
-                r = flock(fd, LOCK_EX) < 0 ? -errno : 0;
-        if (r >= 0)
-                return fd;
-        close_fd(&fd);
-        return work_fail(w, r, CAUSE_MOUNT, "%s cannot be locked: %s", device, strerror(-r));
-}
-
 /* With this label the next boot keeps the content. A kernel that cannot set it is refused, or each reboot
  * would empty the disks: xfs can since 4.18, ext4 since 5.17. */
 static int label_set(Work *w, int fd, const char *type) {
@@ -87,30 +70,22 @@ static int label_set(Work *w, int fd, const char *type) {
                         "the next boot would delete the content. Use a kernel from 5.17 on, or filesystem: "
                         "xfs",
                         kernel.release, type);
-        return work_fail(w, r, CAUSE_MOUNT, "the label of the new file system on %s cannot be set: %s",
-                         w->action->target, strerror(-r));
+        return work_fail(w, r, CAUSE_MOUNT, "the label of the new file system on %s cannot be set: %m",
+                         w->action->target);
 }
 
 static int sync_mount(Work *w, int fd) {
         work_at(w, "writing the new file system to the disks");
-        return syncfs(fd) < 0 ? work_fail(w, -errno, CAUSE_DISK_ERROR,
-                                          "the new file system on %s cannot be written: %s",
-                                          w->action->target, strerror(errno))
-                              : 0;
+        if (syncfs(fd) == 0)
+                return 0;
+        return work_fail(w, -errno, CAUSE_DISK_ERROR, "the new file system on %s cannot be written: %m",
+                         w->action->target);
 }
 
 static int mark(Work *w, int mounted, const char *type) {
         int r = sync_mount(w, mounted);
         THEN(r, label_set(w, mounted, type));
         return r < 0 ? r : sync_mount(w, mounted);
-}
-
-static int mount_finish(Work *w, int covered, int mounted, const char *type) {
-        int r = attributes_copy(covered, mounted);
-        if (r < 0)
-                return work_fail(w, r, CAUSE_MOUNT, "%s cannot get its earlier mode, owner and label: %s",
-                                 w->action->target, strerror(-r));
-        return mark(w, mounted, type);
 }
 
 int device_is_mounted(Work *w, const char *device, int fd) {
@@ -121,14 +96,13 @@ int device_is_mounted(Work *w, const char *device, int fd) {
                                                                                   : place_look(fd, &place);
         close_fd(&node);
         if (r < 0)
-                return work_fail(w, r, CAUSE_MOUNT, "%s cannot be examined: %s", device, strerror(-r));
+                return work_fail(w, r, CAUSE_MOUNT, "%s cannot be examined: %m", device);
         return place.mount && place.major == major(st.st_rdev) && place.minor == minor(st.st_rdev);
 }
 
 static int mount_undo(int *fd) {
         _free_ char *path = place_path(*fd);
         close_fd(fd);
-        *fd = -1;
         return !path ? -ENOSYS : umount2(path, UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 }
 
@@ -163,8 +137,12 @@ static int mount_and_finish(Work *w, const char *device, const Content *content)
                 r = work_fail(w, -EBUSY, CAUSE_MOUNT,
                               "%s was mounted, but %s shows another file system; findmnt shows which", device,
                               target);
-        if (r > 0 && content_unfinished(content))
-                r = mount_finish(w, covered, mounted, content->type);
+        if (r > 0 && content_unfinished(content)) {
+                r = attributes_copy(covered, mounted);
+                r = r < 0 ? work_fail(w, r, CAUSE_MOUNT,
+                                      "%s cannot get its earlier mode, owner and label: %m", target)
+                          : mark(w, mounted, content->type);
+        }
         /* a daemon must not find it; the next boot makes it again */
         if (r < 0 && mounted >= 0)
                 (void)mount_undo(&mounted);
@@ -197,15 +175,19 @@ int mount_work(Work *w) {
         if (r < 0)
                 return r;
         _free_ char *device = xasprintf("/dev/%s", name);
-        _cleanup_(close_fd) int lock = device_hold(w, device);
-        r = lock < 0 ? lock : look_again(w, name, &content);
+        work_at(w, "waiting for udev to release %s", device);
+        /* The lock keeps udev away. Read-only: without BLK_DEV_WRITE_MOUNTED the kernel mounts no device that
+         * is open for writing. */
+        _cleanup_(close_fd) int lock = disk_lock(w->root, name, O_RDONLY);
+        if (lock < 0)
+                return work_fail(w, lock, CAUSE_MOUNT, "%s cannot be locked: %m", device);
+        r = look_again(w, name, &content);
         if (r < 0)
                 return r;
         return w->action->storage.state == STEP_REPAIR ? mark_mounted(w, device, &content)
                                                        : mount_and_finish(w, device, &content);
 }
 
-/* A new directory copies the attributes of the source. */
 static int bind_target(Work *w, int source) {
         const char *target = w->action->target;
         int there = root_exists(w->root, target),
@@ -213,7 +195,7 @@ static int bind_target(Work *w, int source) {
         _cleanup_(close_fd) int fd = r < 0 ? -1 : root_open(w->root, target, O_RDONLY | O_DIRECTORY);
         if (r >= 0)
                 r = fd < 0 ? fd : there ? 0 : attributes_copy(source, fd);
-        return r < 0 ? work_fail(w, r, CAUSE_MOUNT, "%s cannot be made: %s", target, strerror(-r)) : 0;
+        return r < 0 ? work_fail(w, r, CAUSE_MOUNT, "%s cannot be made: %m", target) : 0;
 }
 
 /* 1: mounted, 0: not mounted; another mount is an error. */
@@ -226,12 +208,11 @@ static int bind_is_there(Work *w, int source) {
         int r = place_look(source, &from);
         THEN(r, place_look(fd, &to));
         if (r < 0)
-                return work_fail(w, r, CAUSE_MOUNT, "%s cannot be examined: %s", target, strerror(-r));
+                return work_fail(w, r, CAUSE_MOUNT, "%s cannot be examined: %m", target);
         if (to.mount && !place_same(from, to))
                 return work_fail(
                         w, -EBUSY, CAUSE_MOUNT,
-                        "another file system is mounted on %s (see findmnt); unmount it, or name %s",
-                        target,
+                        "another file system is mounted on %s (see findmnt); unmount it, or name %s", target,
                         w->action->storage.volume ? "another target"
                                                   : "it in spec.instance.localStorage.disabledMounts");
         return to.mount;

@@ -42,7 +42,7 @@ char *place_path(int fd) {
 static int path_resolve(Work *w, const char *path, char **ret) {
         int fd = root_open(w->root, path, O_PATH);
         if (fd < 0)
-                return work_fail(w, fd, CAUSE_MOUNT, "%s cannot be opened: %s", path, strerror(-fd));
+                return work_fail(w, fd, CAUSE_MOUNT, "%s cannot be opened: %m", path);
         *ret = place_path(fd);
         close(fd);
         return *ret ? 0
@@ -54,18 +54,9 @@ static int path_resolve(Work *w, const char *path, char **ret) {
 /* only_writable: else a read-only device would be mounted, and containerd would fail later. */
 static int context_fill(struct libmnt_context *c, const char *source, const char *target, const char *type,
                         const char *options) {
-        int r = libmount.disable_helpers(c, 1);
-        if (r == 0)
-                r = libmount.disable_mtab(c, 1);
-        if (r == 0)
-                r = libmount.only_writable(c, 1);
-        if (r == 0)
-                r = libmount.set_source(c, source);
-        if (r == 0)
-                r = libmount.set_target(c, target);
-        if (r == 0)
-                r = libmount.set_fstype(c, type);
-        return r == 0 ? libmount.set_options(c, options) : r;
+        int r = libmount.disable_helpers(c, 1) ?: libmount.disable_mtab(c, 1) ?: libmount.only_writable(c, 1);
+        r = r ?: libmount.set_source(c, source) ?: libmount.set_target(c, target);
+        return r ?: libmount.set_fstype(c, type) ?: libmount.set_options(c, options);
 }
 
 int mount_device(Work *w, const char *device, const char *target, const char *type, const char *options) {
@@ -81,15 +72,12 @@ int mount_device(Work *w, const char *device, const char *target, const char *ty
         if (!c)
                 return work_fail(w, -ENOMEM, CAUSE_MOUNT, "%s cannot be mounted: libmount has no memory",
                                  device);
-        r = context_fill(c, source, where, type, options);
-        if (r == 0)
-                r = libmount.mount(c);
+        r = context_fill(c, source, where, type, options) ?: libmount.mount(c);
         if (r != 0) {
                 int e = r < 0 ? -r : libmount.get_errno(c);
                 (void)libmount.get_excode(c, r, words, sizeof words);
-                r = work_fail(w, -(e ?: EIO), CAUSE_MOUNT,
-                              "%s (%s) cannot be mounted on %s: %s; see dmesg", device, type, target,
-                              *words ? words : strerror(e ?: EIO));
+                r = work_fail(w, -(e ?: EIO), CAUSE_MOUNT, "%s (%s) cannot be mounted on %s: %s; see dmesg",
+                              device, type, target, *words ? words : strerror(e ?: EIO));
         }
         libmount.free_context(c);
         return r;
@@ -102,25 +90,20 @@ int mount_bind(Work *w, const char *source, const char *target) {
         if (r < 0)
                 return r;
         if (mount(from, to, "none", MS_BIND, NULL) < 0)
-                return work_fail(w, -errno, CAUSE_MOUNT, "%s cannot be bound over %s: %s", source, target,
-                                 strerror(errno));
+                return work_fail(w, -errno, CAUSE_MOUNT, "%s cannot be bound over %s: %m", source, target);
         if (mount("none", to, "none", MS_REC | MS_SHARED, NULL) < 0) {
                 r = work_fail(
                         w, -errno, CAUSE_MOUNT,
-                        "%s cannot be made a shared mount, so pods would not see each other's volumes: %s",
-                        target, strerror(errno));
+                        "%s cannot be made a shared mount, so pods would not see each other's volumes: %m",
+                        target);
                 umount2(to, MNT_DETACH | UMOUNT_NOFOLLOW);
         }
         return r;
 }
 
-static bool mount_is_below(const char *path, const char *directory) {
-        size_t n = strlen(directory);
-        return strncmp(path, directory, n) == 0 && path[n] == '/' && path[n + 1];
-}
-
 int mount_below(Work *w, const char *path, char **ret) {
         struct libmnt_fs *fs = NULL;
+        size_t n = strlen(path);
         int r = need_libmount(w);
         if (r < 0)
                 return r;
@@ -131,7 +114,8 @@ int mount_below(Work *w, const char *path, char **ret) {
                 r = work_fail(w, r < 0 ? r : -EIO, CAUSE_MOUNT, "/proc/self/mountinfo cannot be read: %s",
                               strerror(r < 0 ? -r : EIO));
         while (r == 0 && libmount.next_fs(table, i, &fs) == 0)
-                if (mount_is_below(libmount.get_target(fs), path)) {
+                if (strncmp(libmount.get_target(fs), path, n) == 0 && libmount.get_target(fs)[n] == '/' &&
+                    libmount.get_target(fs)[n + 1]) {
                         *ret = xstrdup(libmount.get_target(fs));
                         r = 1;
                 }

@@ -51,13 +51,8 @@ static void moving_done(Moving *m) {
 }
 
 static int move_fail(const Moving *m, int r, const char *what, const char *path) {
-        (void)work_fail(m->work, r, CAUSE_MOVE, "%s %s: %s", path, what, strerror(-r));
+        (void)work_fail(m->work, r, CAUSE_MOVE, "%s %s: %m", path, what);
         return r;
-}
-
-static const char *base_name(const char *path) {
-        const char *slash = strrchr(path, '/');
-        return slash ? slash + 1 : path;
 }
 
 /* mode: as the daemons create it; newer containerd changes 0711 to 0700. store: a database and the numbered
@@ -79,17 +74,13 @@ static SourceKind source_kind(const Move *move) {
         return (SourceKind){ move->from, move->name, 0755, false };
 }
 
-static int source_make(const Root *root, const Move *move) {
-        _free_ char *parent = xstrndup(move->from, (size_t)(base_name(move->from) - move->from));
-        int r = root_make_dirs(root, parent, 0755);
-        return r < 0 ? r : root_make_dirs(root, move->from, source_kind(move).mode);
-}
-
 static int source_open(const Moving *m, Source *s) {
         const char *path = s->move->from;
         s->fd = root_open(m->work->root, path, O_RDONLY | O_DIRECTORY);
         if (s->fd == -ENOENT) {
-                int r = source_make(m->work->root, s->move);
+                _free_ char *parent = xstrndup(path, (size_t)(path_last(path) - path));
+                int r = root_make_dirs(m->work->root, parent, 0755);
+                THEN(r, root_make_dirs(m->work->root, path, source_kind(s->move).mode));
                 if (r < 0)
                         return move_fail(m, r, "cannot be made", path);
                 s->fd = root_open(m->work->root, path, O_RDONLY | O_DIRECTORY);
@@ -108,17 +99,16 @@ static int open_there(const Moving *m, const Source *s) {
         return tree_open(m->fd, is_whole(s) ? "." : s->move->name);
 }
 
-/* Paths of the user may end alike. */
 static bool needs_names(const Moving *m) {
         for (size_t i = 0; i < m->n; i++)
                 for (size_t k = 0; k < i && !m->work->action->storage.volume; k++)
-                        if (streq(base_name(m->sources[i].move->from), base_name(m->sources[k].move->from)))
+                        if (streq(path_last(m->sources[i].move->from), path_last(m->sources[k].move->from)))
                                 return true;
         return m->work->action->storage.volume;
 }
 
 static const char *incoming_name(const Moving *m, const Source *s) {
-        return needs_names(m) && !is_whole(s) ? s->move->name : base_name(s->move->from);
+        return needs_names(m) && !is_whole(s) ? s->move->name : path_last(s->move->from);
 }
 
 static bool is_directory(int dir, const char *name) {
@@ -181,7 +171,6 @@ static int volume_kept(Moving *m) {
 static int source_want(const Moving *m, Source *s) {
         _strv_ char **names = NULL;
         if (m->work->action->storage.volume) {
-                /* Content of the volume wins. */
                 int r = is_whole(s) ? volume_is_new(m) : !is_directory(m->fd, s->move->name);
                 s->wanted = r > 0;
                 return MIN(r, 0);
@@ -272,8 +261,7 @@ static int target_open(Moving *m) {
                 return move_fail(m, r, "cannot be examined", m->target);
         if (!place.mount)
                 return work_fail(m->work, -ENODEV, CAUSE_MOVE,
-                                 "nothing is mounted on %s, so files would go to the root disk",
-                                 m->target);
+                                 "nothing is mounted on %s, so files would go to the root disk", m->target);
         _free_ char *path = place_path(m->fd);
         if (!path)
                 return move_fail(m, -ENOSYS, "cannot be resolved (is /proc mounted?)", m->target);
@@ -387,16 +375,6 @@ static int verify(const Moving *m) {
         return r;
 }
 
-/* A mark in the original came from another volume. */
-static int fill_begin(const Moving *m) {
-        const Source *s = &m->sources[0];
-        _free_ char *where = NULL;
-        int r = tree_remove(s->fd, TAKEN, &where);
-        if (r < 0)
-                return move_fail(m, r, "holds " TAKEN ", which cannot be removed", s->move->from);
-        return filling_begin(m->work, m->target, INCOMING "/" OWNER);
-}
-
 static int move_copy(const Moving *m) {
         _strv_ char **argv = cp_arguments(m);
         _free_ char *what =
@@ -405,15 +383,22 @@ static int move_copy(const Moving *m) {
         /* no setgid bit for cp to inherit */
         if ((mkdirat(m->fd, INCOMING, 0700) < 0 && errno != EEXIST) || fchmodat(m->fd, INCOMING, 0700, 0) < 0)
                 return move_fail(m, -errno, "cannot be made", m->incoming);
-        int r = fills_whole(m) ? fill_begin(m) : 0;
-        if (r < 0)
-                return r;
-        r = needs_names(m) ? cp_each(m, what) : work_run(m->work, CAUSE_MOVE, what, argv);
+        if (fills_whole(m)) {
+                /* A mark in the original came from another volume. */
+                const Source *s = &m->sources[0];
+                _free_ char *where = NULL;
+                int r = tree_remove(s->fd, TAKEN, &where);
+                if (r < 0)
+                        return move_fail(m, r, "holds " TAKEN ", which cannot be removed", s->move->from);
+                r = filling_begin(m->work, m->target, INCOMING "/" OWNER);
+                if (r < 0)
+                        return r;
+        }
+        int r = needs_names(m) ? cp_each(m, what) : work_run(m->work, CAUSE_MOVE, what, argv);
         THEN(r, verify(m));
         return r < 0 ? r : sync_target(m);
 }
 
-/* The target takes the content and the attributes of the covered directory. */
 static int take_over_whole(const Moving *m, int incoming, const char *name, char **where) {
         _cleanup_(close_fd) int copy = tree_open(incoming, name);
         _strv_ char **names = NULL;
@@ -422,15 +407,6 @@ static int take_over_whole(const Moving *m, int incoming, const char *name, char
         for (char **entry = names; r >= 0 && entry && *entry; entry++)
                 r = tree_merge(copy, *entry, m->fd, *entry, where);
         return r < 0 ? r : tree_remove(incoming, name, where);
-}
-
-/* From here on the volume is filled for any machine, so originals may go. */
-static int mark_taken(const Moving *m) {
-        if (!fills_whole(m))
-                return 0;
-        if (renameat(m->fd, INCOMING, m->fd, TAKEN) < 0 || fsync(m->fd) < 0)
-                return move_fail(m, -errno, "cannot be marked as filled", m->target);
-        return filling_end(m->work, m->target);
 }
 
 static int take_over(const Moving *m) {
@@ -466,18 +442,16 @@ static int move(const Moving *m) {
         int r = m->n_wanted > 0 ? move_copy(m) : 0;
         if (r >= 0 && m->n_wanted > 0)
                 r = take_over(m);
-        THEN(r, mark_taken(m));
+        if (r >= 0 && fills_whole(m)) {
+                /* From here on the volume is filled for any machine, so originals may go. */
+                if (renameat(m->fd, INCOMING, m->fd, TAKEN) < 0 || fsync(m->fd) < 0)
+                        return move_fail(m, -errno, "cannot be marked as filled", m->target);
+                r = filling_end(m->work, m->target);
+        }
         for (size_t i = 0; r >= 0 && i < m->n; i++)
                 if (m->sources[i].wanted || m->sources[i].copied)
                         r = original_remove(m, &m->sources[i]);
         return r;
-}
-
-/* With the same time it counts as a copy for original_remove(). */
-static int set_time(const Root *root, const char *path, struct timespec changed) {
-        const struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, changed };
-        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOFOLLOW);
-        return fd < 0 ? fd : futimens(fd, times) < 0 ? -errno : 0;
 }
 
 /* The first phase wrote these files below the mount; those on the volume are from an earlier boot. */
@@ -493,8 +467,12 @@ static int file_renew(const Moving *m, const Source *s, const char *path) {
                 return 0;
         THEN(r, root_read(m->work->root, path, FILE_MAX, &data, &size));
         const int written = r < 0 ? r : root_replace(m->work->root, there, data, size, st.st_mode & 07777);
-        r = written < 0 ? written : set_time(m->work->root, there, st.st_mtim);
-        THEN(r, written);
+        r = written;
+        /* With the same time it counts as a copy for original_remove(). */
+        const struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, st.st_mtim };
+        _cleanup_(close_fd) int copy = r < 0 ? -1 : root_open(m->work->root, there, O_RDONLY | O_NOFOLLOW);
+        if (r >= 0 && (copy < 0 || futimens(copy, times) < 0))
+                r = copy < 0 ? copy : -errno;
         return r < 0 ? move_fail(m, r, "cannot be copied to the volume", path) : r;
 }
 

@@ -26,11 +26,6 @@
 #define PAUSE_USEC   (10 * USEC_PER_MSEC)
 #define NETWORK_FILE NETWORK_DIR "/70-eks-"
 
-/* A killed run may have left temporary files. */
-static void file_sweep(const Task *t) {
-        (void)!root_tmp_sweep(t->apply->root, t->action->target);
-}
-
 static int file_changed(Task *t, int r, const char *verb) {
         if (r < 0)
                 return task_fail_file(t, r, verb, t->action->target);
@@ -39,24 +34,21 @@ static int file_changed(Task *t, int r, const char *verb) {
         return CHECK_DONE_ALREADY;
 }
 
-/* A directory with foreign files stays. */
 int remove_check(Task *t) {
         const Root *root = t->apply->root;
         const char *path = t->action->target;
-        file_sweep(t);
+        (void)!root_tmp_sweep(root, path); /* of a killed run */
         int r = root_remove(root, path);
         return file_changed(t, r == -EISDIR ? root_remove_dir(root, path) : r, "removed");
 }
 
 int link_check(Task *t) {
-        file_sweep(t);
+        (void)!root_tmp_sweep(t->apply->root, t->action->target);
         int r = root_link(t->apply->root, t->action->target, t->action->with);
         return file_changed(t, r, "linked");
 }
 
-typedef struct Stamp {
-        uint64_t began_usec, coarse_usec, directory_usec;
-} Stamp;
+typedef struct Stamp { uint64_t began_usec, coarse_usec, directory_usec; } Stamp;
 
 /* File times come from CLOCK_REALTIME_COARSE, which stands still between ticks, or since Linux 6.13 from
  * CLOCK_REALTIME (Documentation/filesystems/multigrain-ts.rst). */
@@ -115,13 +107,11 @@ int networkd_check(Task *t) {
 static int reload_lock(Work *w) {
         _cleanup_(close_fd) int fd = root_open(w->root, NETWORKD_RELOAD_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (fd < 0)
-                return work_fail(w, fd, CAUSE_FILE, NETWORKD_RELOAD_LOCK " cannot be made: %s",
-                                 strerror(-fd));
+                return work_fail(w, fd, CAUSE_FILE, NETWORKD_RELOAD_LOCK " cannot be made: %m");
         work_at(w, "another process reloads systemd-networkd");
         while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK)
-                        return work_fail(w, -errno, CAUSE_FILE, NETWORKD_RELOAD_LOCK " cannot be locked: %s",
-                                         strerror(errno));
+                        return work_fail(w, -errno, CAUSE_FILE, NETWORKD_RELOAD_LOCK " cannot be locked: %m");
                 if (!work_pause(w, PAUSE_USEC))
                         return work_fail(w, -ECANCELED, CAUSE_INTERFACE, "given up");
         }
@@ -134,10 +124,7 @@ static Stamp stamp_now(const Root *root) {
                         .directory_usec = directory_usec(root, NETWORK_DIR) };
 }
 
-typedef struct Reload {
-        const Root *root;
-        Stamp stamp;
-} Reload;
+typedef struct Reload { const Root *root; Stamp stamp; } Reload;
 
 /* May start seconds later, when there is a bus. Files written until then are read, too. */
 static void begin_reload(void *userdata) {
@@ -172,23 +159,21 @@ static int reload_in_turn(Work *w) {
         return r;
 }
 
-/* If another file configured the interface first, systemd 257 keeps its results on reload, such as a route in
- * the main table. The last reload may be that of another process, so the origin is unknown. */
-static void reconfigure_links(Work *w) {
+int networkd_work(Work *w) {
+        int r = reload_in_turn(w);
+        if (r < 0)
+                return r;
+        /* If another file configured the interface first, systemd 257 keeps its results on reload, e.g. a
+         * route in the main table. The last reload may be that of another process, so the origin is
+         * unknown. */
         for (char **name = w->given; name && *name; name++) {
                 _free_ char *file = xasprintf(NETWORK_FILE "%s.network", *name);
                 work_at(w, "systemd-networkd configures %s again", *name);
-                int r = networkd_reconfigure(*name, file, work_patience(w));
+                r = networkd_reconfigure(*name, file, work_patience(w));
                 if (r < 0)
                         log_debug("systemd-networkd cannot configure %s again: %s", *name, strerror(-r));
         }
-}
-
-int networkd_work(Work *w) {
-        int r = reload_in_turn(w);
-        if (r >= 0)
-                reconfigure_links(w);
-        return r < 0 ? r : 1;
+        return 1;
 }
 
 /* Written links that networkd already has. Not the primary one: the default file of the image gives it the

@@ -33,13 +33,6 @@ static char *shown(const char *text) {
         return text_take(&t);
 }
 
-static int hold_unknown(Work *w, const KubeAccess *a, const NodeLook *l) {
-        return work_fail(w, -EHOSTUNREACH, l->cause,
-                         "%s; kubelet might join an existing Node %s without the taint " TAINT_KEY ": %s; "
-                         "nodestrap init or a reboot asks again",
-                         l->text, a->node, what_kubelet_does(w));
-}
-
 static int hold_another(Work *w, const KubeAccess *a, const NodeLook *l) {
         _free_ char *id = shown(l->provider_id);
         return work_fail(w, -EEXIST, CAUSE_NOT_REGISTERED,
@@ -86,11 +79,17 @@ static int look_until(Work *w, const KubeAccess *a) {
                 if (l.cause == CAUSE_NONE && !(startswith(id, "aws://") && w->action->with &&
                                                !streq(strrchr(id, '/') + 1, w->action->with)))
                         return decide(w, a, &l);
-                int r = l.cause != CAUSE_NONE ? hold_unknown(w, a, &l) : hold_another(w, a, &l);
-                if (l.cause != CAUSE_NONE)
+                int r;
+                if (l.cause != CAUSE_NONE) {
+                        r = work_fail(w, -EHOSTUNREACH, l.cause,
+                                      "%s; kubelet might join an existing Node %s without the taint "
+                                      TAINT_KEY ": %s; nodestrap init or a reboot asks again",
+                                      l.text, a->node, what_kubelet_does(w));
                         work_progress(w, "%s; asking again", l.text);
-                else
+                } else {
+                        r = hold_another(w, a, &l);
                         work_progress(w, "Node %s of another instance: waiting for its deletion", a->node);
+                }
                 uint64_t now = now_usec(), pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
                 pause = MAX(pause, MIN(l.retry_after * USEC_PER_SEC, RETRY_CAP));
                 if (!work_pause(w, MIN(pause, patience - MIN(now, patience))) ||
@@ -110,8 +109,4 @@ int register_work(Work *w) {
                                error ? error->text : strerror(-r), what_kubelet_does(w));
         diag_done(&diag);
         return r;
-}
-
-int register_check(Task *t) {
-        return taint_is_wanted(t) ? CHECK_NEEDED : CHECK_DONE_ALREADY;
 }

@@ -86,7 +86,6 @@ const char *node_error(int r) {
                            : strerror(-r);
 }
 
-/* The number behind "Key:" at the start of a line. */
 static bool number_of(const char *text, const char *key, unsigned *ret) {
         for (const char *line = text; line; line = strchr(line, '\n')) {
                 line += *line == '\n';
@@ -124,26 +123,22 @@ static int make(Work *w, const char *path, unsigned number, unsigned minor_numbe
         return r < 0 ? work_fail(w, r, CAUSE_DRIVER, "%s cannot be made: %s", path, node_error(r)) : r;
 }
 
-static int make_gpu(Work *w, const char *address, const NodeRights *want) {
-        unsigned number = 0;
-        int r = node_of_gpu(w->root, address, &number);
-        if (r < 0)
-                return work_fail(w, r, CAUSE_DRIVER,
-                                 "the device node of GPU %s is unknown: " PROC "/gpus/%s/information: %s",
-                                 address, address, strerror(-r));
-        _free_ char *path = xasprintf("/dev/nvidia%u", number);
-        return make(w, path, FRONTEND, number, want);
-}
-
 static int make_frontend(Work *w, const NodeRights *want) {
         _strv_ char **gpus = NULL;
         unsigned ignored;
         int changed = make(w, "/dev/nvidiactl", FRONTEND, CONTROL, want);
         int r = changed < 0 ? 0 : root_list(w->root, PROC "/gpus", &gpus);
         if (r < 0)
-                return work_fail(w, r, CAUSE_DRIVER, PROC "/gpus cannot be read: %s", strerror(-r));
+                return work_fail(w, r, CAUSE_DRIVER, PROC "/gpus cannot be read: %m");
         for (char **gpu = gpus; changed >= 0 && gpu && *gpu; gpu++) {
-                r = make_gpu(w, *gpu, want);
+                unsigned number = 0;
+                r = node_of_gpu(w->root, *gpu, &number);
+                if (r < 0)
+                        return work_fail(w, r, CAUSE_DRIVER,
+                                         "the device node of GPU %s is unknown: " PROC
+                                         "/gpus/%s/information: %m", *gpu, *gpu);
+                _free_ char *path = xasprintf("/dev/nvidia%u", number);
+                r = make(w, path, FRONTEND, number, want);
                 changed = r < 0 ? r : changed || r;
         }
         /* this module is not loaded just for its node */

@@ -17,8 +17,7 @@
 #define POOLS     "/sys/kernel/mm/hugepages"
 #define NODES     "/sys/devices/system/node"
 #define TRIES_MAX 8U
-/* For all retries. */
-#define TRIES_USEC (10 * USEC_PER_SEC)
+#define TRIES_USEC (10 * USEC_PER_SEC)  /* for all retries */
 /* Retries that may bring nothing, in a row: memory of an ended program or a written file is freed a little
  * later. */
 #define FUTILE_MAX  2U
@@ -78,16 +77,13 @@ static void place_find(Place *p, const Root *root, const Action *a) {
         strv_push(&p->pools, pool_of(a, node));
 }
 
-static int read_count(const Root *root, const char *directory, const char *name, uint64_t *ret) {
-        _free_ char *path = xasprintf("%s/%s", directory, name);
-        return root_read_u64(root, path, ret);
-}
-
 static int one_read(const Root *root, const char *directory, Pool *ret) {
+        _free_ char *path = xasprintf("%s/nr_hugepages", directory),
+                    *surplus = xasprintf("%s/surplus_hugepages", directory);
         uint64_t all = 0;
         *ret = (Pool){};
-        int r = read_count(root, directory, "nr_hugepages", &all);
-        THEN(r, read_count(root, directory, "surplus_hugepages", &ret->surplus));
+        int r = root_read_u64(root, path, &all);
+        THEN(r, root_read_u64(root, surplus, &ret->surplus));
         ret->reserved = all - MIN(all, ret->surplus);
         return r;
 }
@@ -138,8 +134,7 @@ static int fail_to_reserve(Work *w, int r, const char *directory) {
                                  "hugepages=%llu to its command line, or choose another size",
                                  size, (int)strcspn(size, "i"), size,
                                  (unsigned long long)w->action->pages.count);
-        return work_fail(w, r, CAUSE_HUGEPAGES, "%s/nr_hugepages cannot be read or written: %s", directory,
-                         strerror(-r));
+        return work_fail(w, r, CAUSE_HUGEPAGES, "%s/nr_hugepages cannot be read or written: %m", directory);
 }
 
 /* -EOPNOTSUPP: the kernel reserves this size only at boot, the one reason for EINVAL
@@ -187,7 +182,6 @@ static int pages_ask(Work *w, const Place *place, Pool *pool) {
         return r < 0 ? r : pool_read(w->root, place->pools, pool);
 }
 
-/* The result may be short; what a try brought stays. */
 static int pages_reserve(Work *w, const Place *place, Pool *pool, unsigned *ret_tries) {
         unsigned tries = 1, futile = 0;
         int r = pages_ask(w, place, pool);
@@ -232,7 +226,6 @@ static void add_memory(Work *w, const Place *place, const Pool *pool, Text *t) {
                  free_mib >= missing ? ", but in pieces that are too small" : "");
 }
 
-/* How the pages are spread over nodes. */
 static void add_shares(Work *w, const Place *place, Text *t) {
         const char *between = " (";
         size_t before = t->size;
@@ -285,8 +278,7 @@ static int no_such_size(Work *w) {
                                   bytes_text(1024 * strtoull(*name + strlen("hugepages-"), NULL, 10)));
         _free_ char *size = bytes_text(w->action->pages.size), *list = strv_join(sizes, ", ");
         return work_miss(w, -ENOENT, CAUSE_HUGEPAGES, "hugepages-short",
-                         "this kernel has no huge pages of %s; it has %s", size,
-                         *list ? list : "none");
+                         "this kernel has no huge pages of %s; it has %s", size, *list ? list : "none");
 }
 
 static void note(Work *w, const Pool *pool) {
@@ -323,7 +315,6 @@ int pages_work(Work *w) {
         place_find(&place, w->root, a);
         int r = pool_look(w->root, a, &place, &pool, &stray);
         if (r == -ENOENT && pool.reserved == 0) {
-                /* A missing size has no pages. */
                 _free_ char *node = xasprintf(NODES "/node%d", w->action->pages.node);
                 if (w->action->pages.count == 0)
                         return 0;
@@ -342,9 +333,8 @@ int pages_work(Work *w) {
         note(w, &pool);
         if (pool.reserved != a->pages.count)
                 r = fall_short(w, &place, &pool, tries);
-        else if (pool.reserved < before) {
+        else if (pool.reserved < before && pool.surplus > 0) {
                 _free_ char *size = bytes_text(w->action->pages.size);
-                if (pool.surplus > 0)
                         diag_warn_at(&w->warnings, "hugepages-in-use", NULL, w->action->id,
                                      "%llu pages of %s are no longer reserved, but still in use; their "
                                      "memory is free when their programs end",

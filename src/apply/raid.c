@@ -10,6 +10,7 @@
 #include "plan/plan.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #define CHUNK_KIB 256U  /* the most that an XFS log stripe can follow (mkfs.xfs(8), -l su) */
@@ -18,7 +19,6 @@
 #define ZEROS           (64U << 10)     /* written at a time */
 #define SUPERBLOCK_SIZE 4096U           /* of md, version 1 (linux/raid/md_p.h) */
 
-/* A disk, locked while fd is open. */
 typedef struct LockedDisk { const char *name, *serial; int fd; Content content; } LockedDisk;
 typedef struct LockedDisks { LockedDisk *items; size_t n; } LockedDisks;
 
@@ -31,35 +31,23 @@ static void disks_unlock(LockedDisks *all) {
         free(all->items);
 }
 
-/* After the release, udev runs mdadm on each written member, which takes seconds of CPU. That waits until
- * storage is done. */
-static void disks_keep(Work *w, LockedDisks *all) {
-        for (size_t i = 0; i < all->n; i++)
-                work_keep(w, TAKE_FD(all->items[i].fd));
-}
-
-static int disk_take(Work *w, LockedDisk *d) {
-        /* before it is opened for writing, which an owner would notice */
-        int r = disk_same(w, d->name, d->serial);
-        if (r < 0)
-                return r;
-        work_at(w, "waiting for udev to release %s (%s)", d->name, d->serial);
-        d->fd = disk_lock(w->root, d->name);
-        return d->fd < 0
-                       ? work_fail(w, d->fd, CAUSE_DISK_ERROR,
-                                   "%s (%s) cannot be opened for writing: %s; dmesg shows whether it failed",
-                                   d->name, d->serial, strerror(-d->fd))
-                       : 0;
-}
-
 static int disks_lock(Work *w, LockedDisks *all) {
         char **disks = w->action->storage.disks, **serials = w->action->storage.serials;
         int r = 0;
         all->items = xcalloc(strv_length(disks), sizeof *all->items);
         for (; disks[all->n] && r >= 0; all->n++) {
-                all->items[all->n] =
-                        (LockedDisk){ .name = disks[all->n], .serial = serials[all->n], .fd = -1 };
-                r = disk_take(w, &all->items[all->n]);
+                LockedDisk *d = &all->items[all->n];
+                *d = (LockedDisk){ .name = disks[all->n], .serial = serials[all->n], .fd = -1 };
+                /* before it is opened for writing, which an owner would notice */
+                r = disk_same(w, d->name, d->serial);
+                if (r < 0)
+                        continue;
+                work_at(w, "waiting for udev to release %s (%s)", d->name, d->serial);
+                d->fd = disk_lock(w->root, d->name, O_RDWR);
+                if (d->fd < 0)
+                        r = work_fail(w, d->fd, CAUSE_DISK_ERROR,
+                                      "%s (%s) cannot be opened for writing: %m; dmesg shows whether it "
+                                      "failed", d->name, d->serial);
         }
         return r;
 }
@@ -80,7 +68,6 @@ static bool is_free(const Content *c) {
         return c->kind == CONTENT_BLANK || c->kind == CONTENT_REMAINS;
 }
 
-/* The rest of our array, from any host. */
 static bool is_remains(const Content *c) {
         return c->kind == CONTENT_RAID_MEMBER && raid_is_ours(&c->raid);
 }
@@ -95,14 +82,12 @@ static int may_stop(Work *w, const char *array) {
         _strv_ char **members = NULL;
         int r = root_list(w->root, path, &members);
         if (r < 0)
-                return work_fail(w, r, CAUSE_ARRAY, "the members of %s cannot be read: %s: %s", array, path,
-                                 strerror(-r));
+                return work_fail(w, r, CAUSE_ARRAY, "the members of %s cannot be read: %s: %m", array, path);
         for (char **d = members; d && *d; d++)
                 if (!strv_contains(w->action->storage.disks, *d))
-                        return work_fail(
-                                w, -EBUSY, CAUSE_DISK_USED,
-                                "%s holds %s, which is not a disk of this step; nothing was written", array,
-                                *d);
+                        return work_fail(w, -EBUSY, CAUSE_DISK_USED,
+                                         "%s holds %s, which is not a disk of this step; nothing was written",
+                                         array, *d);
         if (array_runs(w->root, array))
                 return work_fail(w, -EBUSY, CAUSE_DISK_USED,
                                  "%s runs on disks of this step since the plan was made; nothing was "
@@ -111,15 +96,6 @@ static int may_stop(Work *w, const char *array) {
         return 0;
 }
 
-static int array_stop(Work *w, const char *array) {
-        _free_ char *device = xasprintf("/dev/%s", array), *disks = disks_shown(w);
-        _free_ char *what =
-                xasprintf("%s, which does not run and holds some of %s, cannot be stopped", array, disks);
-        _strv_ char **argv = command("mdadm", "--stop", device, NULL);
-        return work_run(w, CAUSE_ARRAY, what, argv);
-}
-
-/* Checks all disks, then stops their arrays, except one. */
 static int arrays_stop(Work *w, const LockedDisks *all, const char *except) {
         _strv_ char **arrays = NULL;
         int r = 0;
@@ -132,8 +108,14 @@ static int arrays_stop(Work *w, const LockedDisks *all, const char *except) {
                 r = may_stop(w, holder);
                 strv_push(&arrays, TAKE_PTR(holder));
         }
-        for (char **a = arrays; a && *a && r >= 0; a++)
-                r = array_stop(w, *a);
+        _free_ char *disks = disks_shown(w);
+        for (char **a = arrays; a && *a && r >= 0; a++) {
+                _free_ char *device = xasprintf("/dev/%s", *a);
+                _free_ char *what = xasprintf(
+                        "%s, which does not run and holds some of %s, cannot be stopped", *a, disks);
+                _strv_ char **argv = command("mdadm", "--stop", device, NULL);
+                r = work_run(w, CAUSE_ARRAY, what, argv);
+        }
         return r;
 }
 
@@ -151,14 +133,13 @@ static int zero(int fd, uint64_t offset, size_t size) {
 static int fail_to_write(Work *w, int r, const char *name) {
         _free_ char *shown = disk_shown(w, name);
         return work_fail(w, r, CAUSE_DISK_ERROR,
-                         "%s cannot be written: %s; dmesg shows more; replace an instance with a broken "
-                         "disk",
-                         shown, strerror(-r));
+                         "%s cannot be written: %m; dmesg shows more; replace an instance with a broken disk",
+                         shown);
 }
 
 /* Written to all disks of a new array before anything else. */
 static int set_mark(Work *w, LockedDisk *d, bool set) {
-        int r = set ? disk_mark(d->fd, true) : disk_unmark(d->fd, true);
+        int r = disk_mark(d->fd, true, set);
         return r < 0 ? fail_to_write(w, r, d->name) : 0;
 }
 
@@ -189,7 +170,7 @@ static int wipe(Work *w, LockedDisk *d) {
 }
 
 static int both_ends(Work *w, const char *array) {
-        int fd = disk_lock(w->root, array), r;
+        int fd = disk_lock(w->root, array, O_RDWR), r;
         if (fd < 0)
                 return fail_to_write(w, fd, array);
         off_t size = lseek(fd, 0, SEEK_END);
@@ -232,16 +213,13 @@ static int mdadm(Work *w, const char *verb, char ***options, char *const *disks)
         return work_run(w, CAUSE_ARRAY, what, *options);
 }
 
-static const char *device_of(const Action *a) {
-        return a->storage.device ?: a->target;
-}
-
 /* --homehost=any makes the array local to any host (mdadm(8)), so udev uses its name after the host was
  * renamed. --run answers questions of mdadm. */
 static int array_create(Work *w) {
         const Action *a = w->action;
+        const char *device = a->storage.device ?: a->target;
         _free_ char *array = NULL;
-        _strv_ char **argv = command("mdadm", "--create", device_of(a), "--run", "--force", "--homehost=any",
+        _strv_ char **argv = command("mdadm", "--create", device, "--run", "--force", "--homehost=any",
                                      a->storage.device ? "--name=" RAID_OTHER_NAME : "--name=" RAID_NAME,
                                      "--metadata=1.2", NULL);
         strv_push(&argv, xasprintf("--level=%s", a->storage.level));
@@ -263,7 +241,8 @@ static int array_create(Work *w) {
 
 static int array_assemble(Work *w, char *const *disks) {
         const Action *a = w->action;
-        _strv_ char **argv = command("mdadm", "--assemble", "--run", "--homehost=any", device_of(a), NULL);
+        _strv_ char **argv = command("mdadm", "--assemble", "--run", "--homehost=any",
+                                     a->storage.device ?: a->target, NULL);
         strv_push(&argv, xasprintf("--uuid=%s", a->storage.array_uuid));
         return mdadm(w, "assembled", &argv, disks);
 }
@@ -324,7 +303,6 @@ static int assemble(Work *w, LockedDisks *all) {
         for (size_t i = 0; i < all->n; i++)
                 if (!is_of_array(&all->items[i].content, w->action->storage.array_uuid))
                         return device_refuse(w, all->items[i].name, &all->items[i].content);
-        /* udev may have been faster */
         _free_ char *array = NULL;
         if (disk_holder(w, all->items[0].name, &array) >= 0 && array && array_runs(w->root, array))
                 return array_is_up(w) < 0 ? -ENODEV : 0;
@@ -335,17 +313,6 @@ static int assemble(Work *w, LockedDisks *all) {
 
 static bool joins(const Work *w, const LockedDisk *d) {
         return strv_contains(w->action->storage.blank, d->name);
-}
-
-static int repair_allowed(Work *w, const LockedDisks *all) {
-        for (size_t i = 0; i < all->n; i++) {
-                const Content *c = &all->items[i].content;
-                bool expected = joins(w, &all->items[i]) ? is_free(c) || is_remains(c)
-                                                         : is_of_array(c, w->action->storage.array_uuid);
-                if (!expected)
-                        return device_refuse(w, all->items[i].name, c);
-        }
-        return 0;
 }
 
 static char **names(const Work *w, const LockedDisks *all, bool joining) {
@@ -377,24 +344,26 @@ static int start_degraded(Work *w, const LockedDisks *all, char *const *left, ch
         return r;
 }
 
-static int members_add(Work *w, const char *array, char *const *disks) {
-        _free_ char *device = xasprintf("/dev/%s", array);
-        _strv_ char **argv = command("mdadm", "--manage", device, "--add", NULL);
-        return mdadm(w, "completed", &argv, disks);
-}
-
 static int repair(Work *w, LockedDisks *all) {
         _strv_ char **left = names(w, all, false), **joining = names(w, all, true);
         _free_ char *array = NULL;
-        int r = repair_allowed(w, all);
-        if (r >= 0)
-                r = left ? start_degraded(w, all, left, &array)
+        for (size_t i = 0; i < all->n; i++) {
+                const Content *c = &all->items[i].content;
+                bool expected = joins(w, &all->items[i]) ? is_free(c) || is_remains(c)
+                                                         : is_of_array(c, w->action->storage.array_uuid);
+                if (!expected)
+                        return device_refuse(w, all->items[i].name, c);
+        }
+        int r = left ? start_degraded(w, all, left, &array)
                          : work_fail(w, -EINVAL, CAUSE_INTERNAL, "the plan leaves the array no member");
         for (size_t i = 0; i < all->n && r >= 0; i++)
                 if (joins(w, &all->items[i]))
                         r = wipe(w, &all->items[i]);
-        if (r >= 0 && joining)
-                r = members_add(w, array, joining);
+        if (r >= 0 && joining) {
+                _free_ char *device = xasprintf("/dev/%s", array);
+                _strv_ char **argv = command("mdadm", "--manage", device, "--add", NULL);
+                r = mdadm(w, "completed", &argv, joining);
+        }
         for (size_t i = 0; i < all->n && r >= 0; i++)
                 if (joins(w, &all->items[i]))
                         r = set_mark(w, &all->items[i], false);
@@ -416,7 +385,9 @@ int raid_work(Work *w) {
         int r = disks_lock(w, &all);
         THEN(r, disks_look(w, &all));
         THEN(r, step(w, &all));
-        if (r >= 0)
-                disks_keep(w, &all);
+        /* After the release, udev runs mdadm on each written member, which takes seconds of CPU. That waits
+         * until storage is done. */
+        for (size_t i = 0; r >= 0 && i < all.n; i++)
+                work_keep(w, TAKE_FD(all.items[i].fd));
         return r;
 }

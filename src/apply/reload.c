@@ -17,14 +17,13 @@
 static int options_now(Work *w, char **ret) {
         int r = module_options(w->root, DRIVER, ret);
         return r < 0 ? work_fail(w, r, CAUSE_DRIVER,
-                                 "the options of NVIDIA's driver cannot be read in modprobe.d: %s",
-                                 strerror(-r))
+                                 "the options of NVIDIA's driver cannot be read in modprobe.d: %m")
                      : 0;
 }
 
 static int record_write(Work *w, const char *options) {
         int r = root_replace_volatile(w->root, RECORD, options, strlen(options), 0644);
-        return r < 0 ? work_fail(w, r, CAUSE_DRIVER, "%s cannot be written: %s", RECORD, strerror(-r)) : 0;
+        return r < 0 ? work_fail(w, r, CAUSE_DRIVER, "%s cannot be written: %m", RECORD) : 0;
 }
 
 int driver_note_options(Work *w) {

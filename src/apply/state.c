@@ -197,13 +197,9 @@ static const struct {
         { "dra_manager_state",    "draManagerState",     dra_contradicts },
 };
 
-static char *state_path(const Action *a, size_t i) {
-        return xasprintf("%s/%s", a->target, states[i].name);
-}
-
 /* *ret_why: why it must go, static text. NULL: it stays, also if it is too large. */
 static int state_judge(const Root *root, const Action *a, size_t i, const char **ret_why) {
-        _free_ char *path = state_path(a, i), *text = NULL;
+        _free_ char *path = xasprintf("%s/%s", a->target, states[i].name), *text = NULL;
         const char *value = setting(a, states[i].setting);
         struct stat st;
         size_t size = 0;
@@ -260,7 +256,7 @@ int state_look(const Root *root, const Action *a, char **ret) {
 int state_work(Work *w) {
         int removed = 0;
         for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
-                _free_ char *path = state_path(w->action, i);
+                _free_ char *path = xasprintf("%s/%s", w->action->target, states[i].name);
                 const char *why = NULL;
                 work_at(w, "reading %s", path);
                 int r = kubelet_has_run(w->root) ? 0 : state_judge(w->root, w->action, i, &why);
@@ -269,9 +265,9 @@ int state_work(Work *w) {
                         r = root_remove(w->root, path);
                 if (r < 0)
                         return work_fail(w, r, CAUSE_FILE,
-                                         "%s, from an earlier boot, cannot be %s: %s; remove it by hand if "
+                                         "%s, from an earlier boot, cannot be %s: %m; remove it by hand if "
                                          "kubelet fails on it",
-                                         path, why ? "removed" : "read", strerror(-r));
+                                         path, why ? "removed" : "read");
                 if (r > 0)
                         log_info("removed %s of an earlier boot: %s", path, why);
                 removed += r;

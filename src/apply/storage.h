@@ -6,11 +6,11 @@
 #include "disk/disk.h"
 
 /* Locks a device by flock(LOCK_EX), which stops udev rules (systemd.io/BLOCK_DEVICE_LOCKING); may wait for
- * udev. Returns a writable descriptor or a negative errno; closing it makes udev look again. */
-_must_check_ _nonnull_ int disk_lock(const Root *root, const char *name);
+ * udev. flags: O_RDWR or O_RDONLY. Returns a descriptor or a negative errno; closing a writable one makes
+ * udev look again. */
+_must_check_ _nonnull_ int disk_lock(const Root *root, const char *name, int flags);
 /* Checks serial and kind of /dev/NAME without opening it. 0, or work_fail() was called. */
 _must_check_ _nonnull_ int disk_same(Work *w, const char *name, const char *serial);
-/* The same of all disks of the step. */
 _must_check_ _nonnull_ int disks_same(Work *w);
 /* The same, and neither mounted nor held, except by holder (or NULL). 0, or work_fail() was called. */
 _must_check_ _nonnull(1, 2, 3) int disk_still(Work *w, const char *name, const char *serial,
@@ -21,25 +21,16 @@ _must_check_ _nonnull_ int step_device(Work *w, char **ret);
 /* The md array of a disk, running or not; NULL: none. Fails for any other holder. */
 _must_check_ _nonnull_ int disk_holder(Work *w, const char *name, char **ret);
 _must_check_ _nonnull_ bool array_runs(const Root *root, const char *array);
-/* content_probe() of /dev/NAME; fails if it is unreadable. */
 _must_check_ _nonnull_ int device_content(Work *w, const char *name, Content *ret);
 /* "nvme1n1 (AWS0123…)": one disk; all of them, with commas. */
 _malloc_ _nonnull_ char *disk_shown(const Work *w, const char *name);
 _malloc_ _nonnull_ char *disks_shown(const Work *w);
-/* Fails for content that the plan did not expect. */
 _nonnull_ int device_refuse(Work *w, const char *name, const Content *c);
 
 /* CHECK_DONE_ALREADY for STEP_KEEP; fails for STEP_UNKNOWN. */
 _must_check_ _nonnull_ int storage_check(Task *t);
 _malloc_ _nonnull_ char *storage_waiting(Task *t);
-/* On a thread: > 0 done, 0 unchanged, < 0 after work_fail(). */
-_must_check_ _nonnull_ int raid_work(Work *w);
-_must_check_ _nonnull_ int filesystem_work(Work *w);
-_must_check_ _nonnull_ int mount_work(Work *w);
-_must_check_ _nonnull_ int grow_work(Work *w);
-_must_check_ _nonnull_ int move_work(Work *w);
-_must_check_ _nonnull_ int bind_work(Work *w);
-_must_check_ _nonnull_ int image_work(Work *w);
+WorkFunction raid_work, filesystem_work, mount_work, grow_work, move_work, bind_work, image_work;
 
 /* fill-marker.c. mark: a file on the volume at place. begin writes the word of this root disk to it; check
  * fails unless both agree; end removes the word from the root disk. 0, or work_fail() was called. */
@@ -61,7 +52,6 @@ _must_check_ _nonnull_ int mount_below(Work *w, const char *path, char **ret);
 
 /* Is the directory a mount of the device path? 1, 0, or work_fail(). */
 _must_check_ _nonnull_ int device_is_mounted(Work *w, const char *device, int fd);
-/* Copies mode, owner and SELinux label. */
 _must_check_ int attributes_copy(int from, int to);
 
 /* An open directory; mount: it is a mount point. */

@@ -63,7 +63,6 @@ static char *value_shown(const char *value) {
         return text_take(&t);
 }
 
-/* Without a secret value. */
 static char *wanted_shown(const Work *w) {
         _free_ char *value = value_shown(w->action->with ?: "");
         return w->action->secret ? xstrdup("the value") : xasprintf("\"%s\"", value);
@@ -85,19 +84,17 @@ static int fail_to_set(Work *w, int r, const char *path) {
                         path, hint);
         }
         if (r == -EINVAL || r == -ERANGE)
-                return work_fail(
-                        w, r, CAUSE_SYSCTL,
-                        "the kernel rejects %s (%s); correct it in spec.instance.sysctl",
-                        value, strerror(-r));
+                return work_fail(w, r, CAUSE_SYSCTL,
+                                 "the kernel rejects %s (%m); correct it in spec.instance.sysctl", value);
         if (r == -EISDIR)
                 return work_fail(w, r, CAUSE_SYSCTL,
                                  "%s is a group of settings; name one of them in spec.instance.sysctl", path);
         if (r == -EROFS || r == -EACCES || r == -EPERM)
                 return work_fail(w, r, CAUSE_SYSCTL,
-                                 "%s cannot be written (%s): the kernel locks it, or /proc/sys is "
-                                 "read-only, as in a container",
-                                 path, strerror(-r));
-        return work_fail(w, r, CAUSE_SYSCTL, "%s cannot be set: %s", path, strerror(-r));
+                                 "%s cannot be written (%m): the kernel locks it, or /proc/sys is read-only, "
+                                 "as in a container",
+                                 path);
+        return work_fail(w, r, CAUSE_SYSCTL, "%s cannot be set: %m", path);
 }
 
 int sysctl_has(const Root *root, const Action *a, const char *path, char **ret_have) {

@@ -11,7 +11,6 @@ static int work_begin(Task *t) {
         return work_start(t, e->work, e->given ? e->given(t) : NULL);
 }
 
-/* A systemd unit, in the event loop. */
 #define UNIT(c, s, ...) {                                                                                  \
         .host_only = true, .missed = "unit-failed", .check = c, .start = s, .waiting = unit_waiting,       \
         .late = unit_late, .cancel = unit_cancel, .release = unit_release, ##__VA_ARGS__ }

@@ -19,7 +19,6 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define ENVIRONMENT_MAX  (1 << 20)
 #define ARGUMENTS        "NODEADM_KUBELET_ARGS"
@@ -33,7 +32,6 @@
 /* Values to write; "" for none. The clique "?": keep the label, since this run did not look. */
 enum { SAY_CODE, SAY_STEP, SAY_CLIQUE };
 
-/* By time, the root cause of the report. */
 static const Result *first_failure(const Task *t) {
         const Result *first = NULL;
         for (size_t i = 0; i < t->n_after_any; i++) {
@@ -44,13 +42,8 @@ static const Result *first_failure(const Task *t) {
         return first;
 }
 
-bool taint_is_wanted(const Task *t) {
-        return first_failure(t);
-}
-
-static int taint_fail(Work *w, int r, const char *verb, const char *path) {
-        _free_ char *text = file_failure(w->root, w->action, r, verb, path);
-        return work_fail(w, r, CAUSE_FILE, "%s", text);
+int register_check(Task *t) {
+        return first_failure(t) ? CHECK_NEEDED : CHECK_DONE_ALREADY;
 }
 
 static int arguments_read(Work *w, char ***ret_words, mode_t *ret_mode) {
@@ -59,12 +52,11 @@ static int arguments_read(Work *w, char ***ret_words, mode_t *ret_mode) {
         work_at(w, "reading " KUBELET_ENVIRONMENT);
         int fd = root_open(w->root, KUBELET_ENVIRONMENT, O_PATH);
         int r = root_read(w->root, KUBELET_ENVIRONMENT, ENVIRONMENT_MAX, &text, NULL);
-        if (fd >= 0) {
+        if (fd >= 0)
                 (void)!fstat(fd, &st);
-                close(fd);
-        }
+        close_fd(&fd);
         if (r < 0 && r != -ENOENT)
-                return taint_fail(w, r, "read", KUBELET_ENVIRONMENT);
+                return file_fail(w, r, "read", KUBELET_ENVIRONMENT);
         value = assignment_in_environment(text ?: "", ARGUMENTS);
         *ret_words = assignment_split(value ?: "");
         *ret_mode = st.st_mode & 0777;
@@ -82,43 +74,24 @@ static char *taints_find(char *const *words, char *const *planned) {
         return last ? xstrdup(last) : planned ? strv_join(planned, ",") : xstrdup("");
 }
 
-static char *content_make(char **words, char *const *planned, const char *code, const char *clique) {
-        _strv_ char **all = strv_copy(words);
-        _free_ char *taints = taints_find(words, planned), *value = NULL;
-        if (*clique)
-                strv_push(&all, xasprintf(CLIQUE_FLAG "%s", clique));
-        if (*code) {
-                strv_push(&all, xasprintf(UNHEALTHY_FLAG "%s", code));
-                strv_push(&all, xasprintf(TAINTS_FLAG "=%s%s" TAINT_KEY "=%s:NoSchedule", taints,
-                                          *taints ? "," : "", code));
-        }
-        value = assignment_join(all);
-        return xasprintf(ARGUMENTS "=%s\n", value);
-}
-
 static int arguments_write(Work *w, const char *code, const char *clique) {
         _strv_ char **words = NULL;
         mode_t mode = 0644;
         int r = arguments_read(w, &words, &mode);
         if (r < 0)
                 return r;
-        _free_ char *content = content_make(words, w->action->node.taints, code, clique);
+        _free_ char *taints = taints_find(words, w->action->node.taints);
+        if (*clique)
+                strv_push(&words, xasprintf(CLIQUE_FLAG "%s", clique));
+        if (*code) {
+                strv_push(&words, xasprintf(UNHEALTHY_FLAG "%s", code));
+                strv_push(&words, xasprintf(TAINTS_FLAG "=%s%s" TAINT_KEY "=%s:NoSchedule", taints,
+                                            *taints ? "," : "", code));
+        }
+        _free_ char *value = assignment_join(words), *content = xasprintf(ARGUMENTS "=%s\n", value);
         work_at(w, "writing " TAINT_FILE);
         r = root_replace_volatile(w->root, TAINT_FILE, content, strlen(content), mode);
-        return r < 0 ? taint_fail(w, r, "written", TAINT_FILE) : r;
-}
-
-static int arguments_remove(Work *w) {
-        work_at(w, "removing " TAINT_FILE);
-        int r = root_remove(w->root, TAINT_FILE);
-        return r < 0 ? taint_fail(w, r, "removed", TAINT_FILE) : r;
-}
-
-/* The clique in the file; or "". */
-static char *clique_of(const char *file) {
-        const char *p = strstr(file, CLIQUE_FLAG);
-        p = p ? p + strlen(CLIQUE_FLAG) : "";
-        return xstrndup(p, strcspn(p, " \"'\n"));
+        return r < 0 ? file_fail(w, r, "written", TAINT_FILE) : r;
 }
 
 static void tell(Work *w, bool was_tainted, const char *code) {
@@ -133,17 +106,6 @@ static void tell(Work *w, bool was_tainted, const char *code) {
                              "Node keeps it, and a node may not change it. Run kubectl taint node NAME "
                              TAINT_KEY "- and kubectl label node NAME " TAINT_KEY "-, or kubectl delete "
                              "node NAME, and reboot");
-}
-
-/* Survives reboots, unlike the file. */
-static bool stamp_change(const Work *w, const char *code) {
-        _free_ char *last = NULL;
-        bool was = root_read_line(w->root, TAINT_STAMP, &last) >= 0;
-        if (*code && !streq(last ?: "", code))
-                stamp_write(w, TAINT_STAMP, code);
-        else if (was && !*code)
-                (void)!root_remove(w->root, TAINT_STAMP);
-        return was;
 }
 
 /* kubelet labels only a new Node (kubernetes/kubernetes: pkg/kubelet/kubelet_node_status.go,
@@ -167,11 +129,14 @@ int taint_work(Work *w) {
         bool looked = !streq(clique, "?");
         (void)!root_read(w->root, TAINT_FILE, ENVIRONMENT_MAX, &before, NULL);
         if (!looked) {
-                RENEW(clique, clique_of(before ?: ""));
+                const char *p = before ? strstr(before, CLIQUE_FLAG) : NULL;
+                p = p ? p + strlen(CLIQUE_FLAG) : "";
+                RENEW(clique, xstrndup(p, strcspn(p, " \"'\n")));
         }
-        int r = *code || *clique ? arguments_write(w, code, clique) : arguments_remove(w);
+        work_at(w, "removing " TAINT_FILE);
+        int r = *code || *clique ? arguments_write(w, code, clique) : root_remove(w->root, TAINT_FILE);
         if (r < 0)
-                return r;
+                return *code || *clique ? r : file_fail(w, r, "removed", TAINT_FILE);
         if (*code || *clique)
                 w->found = json_object();
         if (*code) {
@@ -180,7 +145,14 @@ int taint_work(Work *w) {
         }
         if (*clique)
                 json_object_set_new(w->found, "clique", json_string(clique));
-        bool was_tainted = stamp_change(w, code) || (before && strstr(before, UNHEALTHY_FLAG));
+        /* The stamp survives reboots, unlike the file. */
+        _free_ char *last = NULL;
+        bool was_tainted = root_read_line(w->root, TAINT_STAMP, &last) >= 0;
+        if (*code && !streq(last ?: "", code))
+                stamp_write(w, TAINT_STAMP, code);
+        else if (was_tainted && !*code)
+                (void)!root_remove(w->root, TAINT_STAMP);
+        was_tainted = was_tainted || (before && strstr(before, UNHEALTHY_FLAG));
         if (r > 0 || (was_tainted && !*code))
                 tell(w, was_tainted, code);
         if (looked)
@@ -215,8 +187,7 @@ int taint_check(Task *t) {
 char **taint_reason(const Task *t) {
         const Result *failed = first_failure(t);
         _free_ char *clique = t->action->node.clique ? clique_found(t) : xstrdup("");
-        return failed || *clique
-                       ? command(failed ? cause_word(failed->cause) : "", failed ? failed->action->id : "",
-                                 clique, NULL)
-                       : NULL;
+        return failed || *clique ? command(failed ? cause_word(failed->cause) : "",
+                                           failed ? failed->action->id : "", clique, NULL)
+                                 : NULL;
 }

@@ -141,6 +141,7 @@ static char *tell_of_limits(char *text, int r) {
 int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
         if (t->state == TASK_ENDED)
                 return r;
+        errno = -r;     /* for %m */
         _free_ char *text = tell_of_limits(FORMATTED(format), r);
         /* hardware that its vendor calls unusable always fails */
         if (t->action->lenient && cause != CAUSE_INTERRUPTED && cause != CAUSE_HEALTH) {
@@ -193,17 +194,6 @@ static int on_stop_signal(_unused_ sd_event_source *s, const struct signalfd_sig
         return 0;
 }
 
-/* Important priority: the loop consumes the signal before apply_stopping() can see it, and other sources may
- * wait long (bus_renew()). */
-static int signal_watch(sd_event *e, int signal, Apply *a) {
-        sd_event_source *source = NULL;
-        int r = sd_event_add_signal(e, &source, signal, on_stop_signal, a);
-        THEN(r, sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IMPORTANT));
-        THEN(r, sd_event_source_set_floating(source, true));
-        sd_event_source_unref(source);
-        return r;
-}
-
 int apply_event(Apply *a, sd_event **ret) {
         if (!a->event) {
                 _cleanup_(sd_event_unrefp) sd_event *e = NULL;
@@ -211,8 +201,15 @@ int apply_event(Apply *a, sd_event **ret) {
                 int r = sd_event_new(&e);
                 stop_signals(&signals);
                 for (int n = 1; r >= 0 && n < SIGRTMIN; n++)
-                        if (sigismember(&signals, n) == 1)
-                                r = signal_watch(e, n, a);
+                        if (sigismember(&signals, n) == 1) {
+                                /* Important priority: the loop takes the signal before apply_stopping() sees
+                                 * it, and other sources may wait long (bus_renew()). */
+                                sd_event_source *source = NULL;
+                                r = sd_event_add_signal(e, &source, n, on_stop_signal, a);
+                                THEN(r, sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IMPORTANT));
+                                THEN(r, sd_event_source_set_floating(source, true));
+                                sd_event_source_unref(source);
+                        }
                 if (r < 0)
                         return r;
                 a->event = TAKE_PTR(e);
@@ -243,7 +240,6 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         return 0;
 }
 
-/* Not before its time counts. */
 int task_arm(Task *t) {
         const char *id = t->action->timed_from;
         const Task *from = id ? FIND(o, t->apply->tasks, t->apply->n, streq(o->action->id, id)) : NULL;
@@ -252,7 +248,7 @@ int task_arm(Task *t) {
         if (r >= 0 && (!from || from->state == TASK_ENDED))
                 r = sd_event_add_time_relative(event, &t->deadline, CLOCK_MONOTONIC, task_limit(t),
                                                USEC_PER_MSEC, on_deadline, t);
-        return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no timer for its deadline: %s", strerror(-r)) : 0;
+        return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no timer for its deadline: %m") : 0;
 }
 
 void tasks_release(Apply *a) {

@@ -43,20 +43,17 @@ _nonnull_ void task_skip(Task *t, char *why, bool satisfied);
 _nonnull_ void task_checked(Task *t, bool needed);
 /* The first of task_end() and task_fail() counts. Data of the task stays until the callback returns. */
 _nonnull_ void task_end(Task *t, Outcome outcome);
-/* Done for dependents. */
 _nonnull_ void task_watch(Task *t);
 /* Fails the task, or only warns if the action is lenient and the run was not interrupted; returns r. The
  * first line must be sufficient. */
 int task_fail(Task *t, int r, Cause cause, const char *format, ...) _nonnull(1, 4) _printf_(4, 5);
 
-/* work.c */
 /* Starts function on a thread; its end ends the task: > 0 done, 0 unchanged, < 0 failed by work_fail(). A
  * deadline or signal ends the task at once and kills programs of the thread. 0, or the task has failed.
  * given: Work.given or NULL; taken over. */
 _must_check_ _nonnull(1, 2) int work_start(Task *t, int (*function)(Work *w), char **given);
 /* For Executor, also before work_start(). */
 _malloc_ _nonnull_ char *work_waiting(Task *t);
-/* For Executor.late: the cause of work_draft(), or that of the action. */
 _nonnull_ Cause work_late(const Task *t);
 _nonnull_ void work_cancel(Task *t);
 _nonnull_ void work_release(Task *t);

@@ -53,19 +53,10 @@ int tree_list(int dir, char ***ret) {
         return r;
 }
 
-/* Prepends a level to the path of the failure. */
 static int failed_in(const char *name, int r, char **where) {
         if (r < 0) {
                 RENEW(*where, *where ? xasprintf("%s/%s", name, *where) : xstrdup(name));
         }
-        return r;
-}
-
-static int remove_all(int dir, char **where) {
-        _strv_ char **names = NULL;
-        int r = tree_list(dir, &names);
-        for (char **name = names; r >= 0 && name && *name; name++)
-                r = tree_remove(dir, *name, where);
         return r;
 }
 
@@ -75,7 +66,10 @@ int tree_remove(int dir, const char *name, char **where) {
         if (errno != EISDIR)
                 return failed_in(name, -errno, where);
         _cleanup_(close_fd) int fd = open_directory(dir, name);
-        int r = fd < 0 ? fd : remove_all(fd, where);
+        _strv_ char **names = NULL;
+        int r = fd < 0 ? fd : tree_list(fd, &names);
+        for (char **entry = names; r >= 0 && entry && *entry; entry++)
+                r = tree_remove(fd, *entry, where);
         if (r >= 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0)
                 r = -errno;
         return failed_in(name, r, where);
@@ -121,18 +115,14 @@ int tree_merge(int from, const char *name, int to, const char *as, char **where)
         return failed_in(as, r, where);
 }
 
-/* A file system may have coarser times, or none after 2038 (xfs without bigtime). */
-static bool same_time(const struct stat *a, const struct stat *b) {
-        return a->st_mtim.tv_sec > INT32_MAX ||
-               (a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-                (a->st_mtim.tv_nsec == b->st_mtim.tv_nsec || b->st_mtim.tv_nsec == 0));
-}
-
 static bool is_copy(const struct stat *a, const struct stat *b) {
         /* the size of a link is its length */
         bool sized = S_ISREG(a->st_mode) || S_ISLNK(a->st_mode);
+        /* A file system may have coarser times, or none after 2038 (xfs without bigtime). */
+        bool timed = S_ISREG(a->st_mode) && a->st_mtim.tv_sec <= INT32_MAX;
         return (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT) && (!sized || a->st_size == b->st_size) &&
-               (!S_ISREG(a->st_mode) || same_time(a, b));
+               (!timed || (a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+                           (a->st_mtim.tv_nsec == b->st_mtim.tv_nsec || b->st_mtim.tv_nsec == 0)));
 }
 
 static int entry_check(int dir, int copy, const char *name, bool *ret_directory) {
@@ -145,7 +135,6 @@ static int entry_check(int dir, int copy, const char *name, bool *ret_directory)
         return is_copy(&a, &b) ? 0 : -ESTALE;
 }
 
-/* Compares an entry and all below it, and optionally removes it. */
 static int entry_copied(int dir, int copy, const char *name, bool remove, char **where);
 
 static int all_copied(int dir, int copy, bool remove, char **where) {

@@ -52,19 +52,6 @@ void waited_write(const Root *root, const Plan *plan, const Results *results) {
                 log_debug(WAITED_FILE " cannot be written: %s", strerror(-r));
 }
 
-static json_t *waited_read(const Root *root) {
-        _free_ char *boot = NULL, *text = NULL;
-        json_t *steps = NULL;
-        size_t size = 0;
-        if (root_boot_id(root, &boot) < 0 || root_read(root, WAITED_FILE, WAITED_MAX, &text, &size) < 0)
-                return NULL;
-        json_t *all = json_loadb(text, size, 0, NULL);
-        if (streq(json_get_text(all, "bootId"), boot))
-                steps = json_incref(json_object_get(all, "steps"));
-        json_decref(all);
-        return steps;
-}
-
 /* Has a dependency in the devices phase changed something in this run? Then the wait may succeed now. */
 static bool stirred(Task *const *before, size_t n) {
         for (size_t i = 0; i < n; i++) {
@@ -91,7 +78,14 @@ static uint64_t usec_of(const json_t *step, const Action *a) {
 void waited_take(Apply *a) {
         if (!plan_has_phase(a->plan, PHASE_RUN))
                 return;
-        a->waited = waited_read(a->root);
+        _free_ char *boot = NULL, *text = NULL;
+        size_t size = 0;
+        if (root_boot_id(a->root, &boot) >= 0 &&
+            root_read(a->root, WAITED_FILE, WAITED_MAX, &text, &size) >= 0) {
+                _cleanup_(json_decrefp) json_t *all = json_loadb(text, size, 0, NULL);
+                if (streq(json_get_text(all, "bootId"), boot))
+                        a->waited = json_incref(json_object_get(all, "steps"));
+        }
         (void)!root_remove(a->root, WAITED_FILE);
 }
 

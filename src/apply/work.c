@@ -45,7 +45,6 @@ struct Job {
         bool orphan;                    /* the loop has left it to the thread */
         int ended_fd;
         int *kept; size_t n_kept;       /* of the thread until it ends */
-        /* Only for the loop: */
         Task *task;                     /* NULL: files.c checks its end */
         pthread_t thread;
         bool running;
@@ -83,17 +82,13 @@ Job *job_free(Job *j) {
         return NULL;
 }
 
-static void flag_raise(int fd) {
-        (void)!eventfd_write(fd, 1);
-}
-
 static void *job_run(void *userdata) {
         Job *j = userdata;
         j->result = j->function(&j->work);
         pthread_mutex_lock(&j->lock);
         bool orphan = j->orphan;
         if (!orphan)
-                flag_raise(j->ended_fd);
+                (void)!eventfd_write(j->ended_fd, 1);
         pthread_mutex_unlock(&j->lock);
         if (orphan)
                 job_free(j);
@@ -162,7 +157,7 @@ int work_start(Task *t, int (*function)(Work *w), char **given) {
         j->work.waited_usec = t->waited_usec;
         int r = sd_event_source_get_time(t->deadline, &j->work.deadline_usec);
         THEN(r, job_begin(j, t->apply));
-        return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no thread for it: %s", strerror(-r)) : 0;
+        return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no thread for it: %m") : 0;
 }
 
 char *work_waiting(Task *t) {
@@ -188,7 +183,7 @@ Cause work_late(const Task *t) {
 void work_cancel(Task *t) {
         Job *j = t->data;
         if (j && j->running)
-                flag_raise(j->work.cancel_fd);
+                (void)!eventfd_write(j->work.cancel_fd, 1);
 }
 
 void work_release(Task *t) {
@@ -288,6 +283,7 @@ void work_keep(Work *w, int fd) {
 }
 
 int work_fail(Work *w, int r, Cause cause, const char *format, ...) {
+        errno = -r;     /* for %m */
         RENEW(w->text, FORMATTED(format));
         w->cause = cause;
         return r;
@@ -388,7 +384,6 @@ static const char *hint_for(Cause cause) {
         return PICK(h, hints, ARRAY_SIZE(hints), h->cause == cause, h->hint, "");
 }
 
-/* The last line usually has the reason; all lines follow. */
 static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *program,
                            const ChildResult *c) {
         /* Most programs report on stderr, nvidia-smi on stdout. */
@@ -436,7 +431,7 @@ static int ask(Work *w, Cause cause, const char *what, char *const *argv, RunPro
                                 w, r, cause_exit_code(cause) == EXIT_STORAGE ? CAUSE_STORAGE_TOOL : cause,
                                 "%s: %s %s; the image needs %s", what, argv[0],
                                 r == -ENOENT ? "is not there" : "may not be executed", package_of(argv[0]));
-                return work_fail(w, r, cause, "%s: %s cannot be started: %s", what, argv[0], strerror(-r));
+                return work_fail(w, r, cause, "%s: %s cannot be started: %m", what, argv[0]);
         }
         if (c.timed_out)
                 return work_fail(w, -ECANCELED, cause, "%s: %s was stopped", what, argv[0]);

@@ -6,6 +6,8 @@
 
 typedef struct Task Task;
 typedef struct Work Work;
+typedef int TaskFunction(Task *t);
+typedef int WorkFunction(Work *w);      /* > 0 done, 0 unchanged, < 0 after work_fail() */
 
 struct Work {                           /* owned by the thread, which may outlive the run */
         const Root *root;
@@ -28,6 +30,7 @@ struct Work {                           /* owned by the thread, which may outliv
 
 /* Keeps a descriptor open until the last storage step has ended. */
 _nonnull_ void work_keep(Work *w, int fd);
+/* Sets cause and text, in which %m is the error; returns r. */
 int work_fail(Work *w, int r, Cause cause, const char *format, ...) _nonnull(1, 4) _printf_(4, 5);
 /* The same; a lenient action gets a warning with this code instead, and 0. */
 int work_miss(Work *w, int r, Cause cause, const char *code, const char *format, ...) _nonnull(1, 4, 5)
@@ -44,7 +47,6 @@ _nonnull(1) void work_draft(Work *w, json_t *found, Cause cause, char *also);
 _must_check_ _nonnull_ bool work_pause(Work *w, uint64_t usec);
 /* work_at(), and a log message every 10 s of a task. */
 void work_progress(Work *w, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
-/* A new NULL-terminated vector. */
 char **command(const char *word, ...) __attribute__((sentinel, warn_unused_result));
 /* work_run() that returns stdout (at most 64 KiB). */
 _must_check_ _nonnull(1, 3, 4) int work_ask(Work *w, Cause cause, const char *what, char *const *argv,

@@ -5,7 +5,7 @@
 #include "commands/run.h"
 #include "commands/sources.h"
 
-#include "apply/look.h"
+#include "apply/apply.h"
 #include "base/lines.h"
 #include "doctor/checks.h"
 #include "redact/mask.h"

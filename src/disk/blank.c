@@ -89,7 +89,7 @@ char *blank_look(int fd, uint64_t size, uint64_t *ret_first, bool *ret_marked) {
 }
 
 /* A member has one mark at its start, which metadata 1.2 leaves unused. */
-static int mark_each(int fd, bool member, bool set) {
+int disk_mark(int fd, bool member, bool set) {
         off_t size = lseek(fd, 0, SEEK_END);
         _free_ char *data = xcalloc(BLOCK, 1);
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);     /* an array writes below the page cache */
@@ -108,14 +108,6 @@ static int mark_each(int fd, bool member, bool set) {
                         return n < 0 ? -errno : -EIO;
         }
         return size < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
-int disk_mark(int fd, bool member) {
-        return mark_each(fd, member, true);
-}
-
-int disk_unmark(int fd, bool member) {
-        return mark_each(fd, member, false);
 }
 
 bool disk_is_marked(const Root *root, const char *name) {

@@ -79,7 +79,6 @@ static int take_unknown(const Root *root, const char *path, int fd, uint64_t siz
         return 0;
 }
 
-/* Lists signatures that contradict each other. */
 static int take_ambivalent(blkid_probe p, Content *c) {
         _strv_ char **found = NULL;
         blkid.reset_probe(p);
@@ -198,7 +197,6 @@ bool content_unfinished(const Content *c) {
                                               c->label && streq(c->label, LABEL_UNFINISHED));
 }
 
-/* Content.type of other content, for messages. */
 static const struct { const char *type, *words; } others[] = {
         { "crypto_LUKS",  "LUKS container"          },
         { "LVM2_member",  "LVM physical volume"     },
@@ -209,13 +207,6 @@ static const struct { const char *type, *words; } others[] = {
         { "PMBR",         "partition table (gpt, and only its protective part)" },
         { "ambivalent",   "signatures that contradict each other" },
 };
-
-static void describe_other(const Content *c, Text *t) {
-        size_t i = 0;
-        while (i < ARRAY_SIZE(others) && !streq(others[i].type, c->type))
-                i++;
-        text_add(t, "%s", i < ARRAY_SIZE(others) ? others[i].words : c->type);
-}
 
 static void describe_member(const Content *c, Text *t) {
         static const char *const levels[] = {
@@ -252,7 +243,8 @@ char *content_describe(const Content *c) {
         else if (c->kind == CONTENT_FILESYSTEM)
                 text_add(&t, "%s file system", c->type);
         else if (c->kind == CONTENT_OTHER)
-                describe_other(c, &t);
+                text_add(&t, "%s",
+                         PICK(o, others, ARRAY_SIZE(others), streq(o->type, c->type), o->words, c->type));
         else
                 text_add(&t, "%s", words[c->kind]);
         if (c->label) {

@@ -51,7 +51,6 @@ _must_check_ _nonnull_ int content_probe(const Root *root, const char *path, Con
 /* "xfs file system \"data\"", "member 2 of md array host:kubernetes (raid0 of 4)" or "nothing", for messages;
  * the caller frees it. */
 _malloc_ _nonnull_ char *content_describe(const Content *c);
-/* Has it the label of an unfinished file system, or our mark? */
 #define LABEL_UNFINISHED "nodestrap-mk"         /* until all is on disk; xfs allows 12 characters */
 #define LABEL_FINISHED   "kubernetes"
 _nonnull_ bool content_unfinished(const Content *c);
@@ -72,14 +71,11 @@ _must_check_ _nonnull_ int raid_member_parse(const void *block, uint64_t offset,
 /* Without the host: "kubernetes" of "ip-10-0-0-1:kubernetes" (mdadm(8), --homehost). */
 _nonnull_ const char *raid_short_name(const char *name);
 
-/* blank.c. NULL, or an error that the caller frees. */
 _must_check_ _nonnull_ char *disk_read(int fd, void *data, size_t size, uint64_t offset);
 /* *ret_first: the first non-zero byte that was seen, or size. *ret_marked: our mark was seen. NULL, or a read
  * error that the caller frees. */
 _must_check_ _nonnull_ char *blank_look(int fd, uint64_t size, uint64_t *ret_first, bool *ret_marked);
 /* Writes or removes the mark that allows overwriting, and syncs. member: before the superblock of an array
  * member; else at many places. 0 or a negative errno. */
-_must_check_ int disk_mark(int fd, bool member);
-_must_check_ int disk_unmark(int fd, bool member);
-/* Has array member /dev/NAME the mark? */
+_must_check_ int disk_mark(int fd, bool member, bool set);
 _nonnull_ bool disk_is_marked(const Root *root, const char *name);

@@ -23,13 +23,6 @@ static uint32_t checksum(const uint8_t *block, size_t size) {
         return (uint32_t)((sum & 0xffffffff) + (sum >> 32));
 }
 
-static char *uuid_text(const uint8_t *id) {
-        Text t = {};
-        for (size_t i = 0; i < 16; i++)
-                text_add(&t, "%s%02x", i > 0 && i % 4 == 0 ? ":" : "", id[i]);
-        return text_take(&t);
-}
-
 /* -1: spare, faulty or journal, whose numbers are not places. */
 static int role_of(const Superblock *s, const uint8_t *block, size_t max_dev, uint32_t disks) {
         size_t device = le32toh(s->dev_number);
@@ -54,8 +47,11 @@ int raid_member_parse(const void *block, uint64_t offset, RaidMember *ret) {
         if (__builtin_mul_overflow(le64toh(s.super_offset), 512, &super) || super != offset ||
             __builtin_mul_overflow(le64toh(s.data_offset), 512, &data))
                 return -EINVAL;
+        Text uuid = {};
+        for (size_t i = 0; i < 16; i++)
+                text_add(&uuid, "%s%02x", i > 0 && i % 4 == 0 ? ":" : "", s.set_uuid[i]);
         *ret = (RaidMember){
-                .uuid = uuid_text(s.set_uuid),
+                .uuid = text_take(&uuid),
                 .name = xstrndup(s.set_name, sizeof s.set_name),
                 .level = (int32_t)le32toh(s.level),
                 .layout = le32toh(s.layout),

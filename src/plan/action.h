@@ -75,7 +75,7 @@ typedef enum StepState {
 } StepState;
 DECLARE_STRING_TABLE(step_state, StepState);
 
-/* Effect of an action on this machine (apply/look.h); not in the plan id. */
+/* Effect of an action on this machine (apply/apply.h); not in the plan id. */
 typedef enum Live {
         LIVE_NONE,              /* not examined, or a check or wait that changes nothing */
         LIVE_KEEP,              /* is so already */

@@ -8,7 +8,7 @@
 #include "apply/device.h"
 #include "apply/engine.h"
 #include "apply/file.h"
-#include "apply/look.h"
+#include "apply/apply.h"
 #include "apply/storage.h"
 #include "apply/units/units.h"
 #include "base/hash.h"

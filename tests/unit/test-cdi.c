@@ -249,9 +249,9 @@ TEST(a_generator_that_fails_leaves_the_file_alone) {
         program(&m, "echo '[' >\"$file\"");
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-cdi.yaml, written by nvidia-ctk, cannot be used: ");
         program(&m, "echo '# nothing' >\"$file\"");
-        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-cdi.yaml cannot be used: it is not one document");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-cdi.yaml, written by nvidia-ctk, cannot be used: it is not one document");
         program(&m, "echo 'kind: nvidia.com/gpu' >\"$file\"");
-        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-cdi.yaml cannot be used: it has no cdiVersion");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-cdi.yaml, written by nvidia-ctk, cannot be used: it has no cdiVersion");
         assert_there(&m, "old");
         ASSERT_TRUE(root_exists(m.root, "/run/nodestrap/nvidia-cdi.yaml") == 0);
 }

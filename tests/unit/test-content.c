@@ -172,24 +172,24 @@ TEST(few_reads) {
 /* Marked, it is whatever was made when the power failed; under a signature it is what that says. */
 TEST(marked) {
         IMAGE(i, 1024 * MIB);
-        ASSERT_OK(disk_mark(i.fd, false));
+        ASSERT_OK(disk_mark(i.fd, false, true));
         image_is(&i, CONTENT_REMAINS, NULL, "an unfinished nodestrap file system or array");
         ASSERT_TRUE(content_unfinished(&i.content));
         image_write(&i, 4711, "half of a file system", 21);
         image_probe(&i);
         ASSERT_EQ(i.content.kind, CONTENT_REMAINS);
-        ASSERT_OK(disk_unmark(i.fd, false));
+        ASSERT_OK(disk_mark(i.fd, false, false));
         image_is(&i, CONTENT_DATA, NULL, "data without a signature (byte 4711 is not zero)");
         image_write(&i, 4711, (char[21]){}, 21);
         image_is(&i, CONTENT_BLANK, NULL, "nothing");
-        ASSERT_OK(disk_mark(i.fd, true));
+        ASSERT_OK(disk_mark(i.fd, true, true));
         image_probe(&i);
         ASSERT_EQ(i.content.kind, CONTENT_REMAINS);
         ASSERT_TRUE(disk_is_marked(i.root, "disk") == false);  /* of /dev/disk, which is not there */
         put_super_at(&i);
         image_probe(&i);
         ASSERT_EQ(i.content.kind, CONTENT_RAID_MEMBER);
-        ASSERT_OK(disk_unmark(i.fd, true));
+        ASSERT_OK(disk_mark(i.fd, true, false));
         image_probe(&i);
         ASSERT_EQ(i.content.kind, CONTENT_RAID_MEMBER);
 }
@@ -214,7 +214,7 @@ TEST(array_of_marked_members) {
                         break;
                 _free_ char *path = xasprintf("/dev/%s", members[n]);
                 int fd = ASSERT_OK(root_open(i.root, path, O_RDWR));
-                ASSERT_OK(disk_mark(fd, true));
+                ASSERT_OK(disk_mark(fd, true, true));
                 close(fd);
                 ASSERT_TRUE(disk_is_marked(i.root, members[n]));
         }
@@ -232,12 +232,12 @@ TEST(marks_survive_mkfs) {
                 IMAGE(i, all[n].mib * MIB);
                 uint64_t first;
                 bool marked;
-                ASSERT_OK(disk_mark(i.fd, false));
+                ASSERT_OK(disk_mark(i.fd, false, true));
                 if (!image_make(&i, all[n].program, all[n].a, all[n].b, all[n].c))
                         return;
                 ASSERT_TRUE(!blank_look(i.fd, i.size, &first, &marked));
                 ASSERT_TRUE(marked);
-                ASSERT_OK(disk_unmark(i.fd, false));
+                ASSERT_OK(disk_mark(i.fd, false, false));
                 ASSERT_TRUE(!blank_look(i.fd, i.size, &first, &marked));
                 ASSERT_TRUE(!marked);
         }

@@ -166,16 +166,16 @@ TEST(what_lies_on_it_is_read_or_why_not_is_said) {
 
 TEST(a_locked_device_is_nobody_elses_and_can_be_written) {
         BOX(b);
-        int fd = ASSERT_OK(disk_lock(b.root, "nvme1n1")), other = ASSERT_OK(root_open(b.root, "/dev/nvme1n1", O_RDONLY));
+        int fd = ASSERT_OK(disk_lock(b.root, "nvme1n1", O_RDWR)), other = ASSERT_OK(root_open(b.root, "/dev/nvme1n1", O_RDONLY));
         ASSERT_EQ(write(fd, "x", 1), 1);
         ASSERT_TRUE(flock(other, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK);
         close(fd);
         ASSERT_OK(flock(other, LOCK_SH | LOCK_NB));
         close(other);
-        ASSERT_ERROR(disk_lock(b.root, "nvme9n1"), ENOENT);
+        ASSERT_ERROR(disk_lock(b.root, "nvme9n1", O_RDWR), ENOENT);
         _free_ char *link = xasprintf("%s/dev/link", b.path);
         ASSERT_OK(symlink("nvme1n1", link));
-        ASSERT_ERROR(disk_lock(b.root, "link"), ELOOP);
+        ASSERT_ERROR(disk_lock(b.root, "link", O_RDWR), ELOOP);
 }
 
 TEST(words) {

@@ -41,9 +41,9 @@ TEST(no_driver) {
 
 TEST(gpus_that_it_does_not_run_are_named) {
         DRIVER(b);
-        assert_fails(&b, driver_work, CAUSE_DRIVER, "not these: " GPU1 " (no driver);");
+        assert_fails(&b, driver_work, CAUSE_DRIVER, "missing: " GPU1 " (no driver);");
         gpu_bound(&b, GPU1, "vfio-pci");
-        assert_fails(&b, driver_work, CAUSE_DRIVER, "not these: " GPU1 " (vfio-pci);");
+        assert_fails(&b, driver_work, CAUSE_DRIVER, "missing: " GPU1 " (vfio-pci);");
 }
 
 TEST(a_gpu_that_it_is_bound_to_and_gave_up) {
@@ -52,7 +52,7 @@ TEST(a_gpu_that_it_is_bound_to_and_gave_up) {
         _free_ char *known = box_path(&b, "/proc/driver/nvidia/gpus/" GPU1), *information = xasprintf("%s/information", known);
         ASSERT_EQ(unlink(information), 0);
         ASSERT_EQ(rmdir(known), 0);
-        assert_fails(&b, driver_work, CAUSE_DRIVER, "not these: " GPU1 " (bound, but not listed in /proc/driver/nvidia/gpus);");
+        assert_fails(&b, driver_work, CAUSE_DRIVER, "missing: " GPU1 " (bound, but not listed in /proc/driver/nvidia/gpus);");
 }
 
 TEST(its_parameters) {
@@ -78,8 +78,8 @@ TEST(its_parameters) {
         char *both[] = { (char *)"CreateImexChannel0=1", (char *)"ImexChannelCount=0", NULL };
         b.action.device.parameters = both;
         assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "CreateImexChannel0=0 (1 is asked for), ImexChannelCount=2048 (0 is asked for); "
-                     "/etc/modprobe.d/zz-nodestrap-nvidia.conf says what is asked for now");
-        ASSERT_CONTAINS(b.work.text, "reboot once");
+                     "it does not read a later change of /etc/modprobe.d/zz-nodestrap-nvidia.conf");
+        ASSERT_CONTAINS(b.work.text, "Reboot once");
 }
 
 /* With a mark behind it: the planner's choice, not the user's. */

@@ -44,24 +44,20 @@ static bool subnet_manager_died(const Root *root) {
 static void alive_stay(Unit *u) {
         uint64_t age = now_usec() - MIN(u->state.since, now_usec()),
                  stay = u->state.restarts > 0 ? RESTARTED_USEC : STAY_USEC;
-        bool waits = age < stay &&
-                     (u->timer ||
-                      sd_event_add_time_relative(u->task->apply->event, &u->timer, CLOCK_MONOTONIC,
-                                                 stay - age, USEC_PER_MSEC, on_stayed, u) >= 0);
-        if (!waits) {
-                if (subnet_manager_died(u->task->apply->root))
-                        (void)task_fail(
-                                u->task, -ESRCH, unit_cause(u->name),
-                                "NVLSM has died since %s started it: without the process of " SUBNET_MANAGER
-                                ", the NVLink switches have no subnet manager. /var/log/nvlsm.log and "
-                                "journalctl -u %s show why; systemctl restart %s starts both",
-                                u->name, u->name, u->name);
-                else
-                        task_end(u->task, OUTCOME_UNCHANGED);
-        }
+        bool waits = age < stay && (u->timer || sd_event_add_time_relative(u->task->apply->event, &u->timer,
+                                                                           CLOCK_MONOTONIC, stay - age,
+                                                                           USEC_PER_MSEC, on_stayed, u) >= 0);
+        if (waits)
+                return;
+        if (!subnet_manager_died(u->task->apply->root))
+                return task_end(u->task, OUTCOME_UNCHANGED);
+        (void)task_fail(u->task, -ESRCH, unit_cause(u->name),
+                        "NVLSM has died since %s started it: without the process of " SUBNET_MANAGER ", the "
+                        "NVLink switches have no subnet manager. /var/log/nvlsm.log and journalctl -u %s "
+                        "show why; systemctl restart %s starts both",
+                        u->name, u->name, u->name);
 }
 
-/* Rows: control group, PID, command line. */
 static int on_processes(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         const char *group, *command;
@@ -83,8 +79,7 @@ static void alive_look(Unit *u) {
         const UnitState *s = &u->state;
         if (u->task->state != TASK_RUNNING || u->call)
                 return;
-        if (*s->job || streq(s->active, "activating") || streq(s->active, "deactivating") ||
-            strstr(s->sub, "auto-restart"))
+        if (state_is_busy(s))
                 u->timer = sd_event_source_disable_unref(u->timer);     /* wait for its end */
         else if (!state_runs(s)) {
                 /* systemd unloads a unit that ended well and forgets its result. */

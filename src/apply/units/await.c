@@ -6,12 +6,6 @@
 
 #include "base/str.h"
 
-/* Includes the pause between restarts, where the state may be "failed" for a moment since v254. */
-static bool is_busy(const UnitState *s) {
-        return *s->job || streq(s->active, "activating") || streq(s->active, "deactivating") ||
-               strstr(s->sub, "auto-restart");
-}
-
 /* A foreign job; each restart by systemd makes another one. */
 static void follow(Unit *u) {
         u->foreign = true;
@@ -21,9 +15,8 @@ static void follow(Unit *u) {
         unit_look_for_deadlock(u, u->job);
 }
 
-/* false: it still works. */
 static bool is_over(Unit *u) {
-        if (is_busy(&u->state))
+        if (state_is_busy(&u->state))
                 return false;
         if (streq(u->state.active, "failed"))
                 unit_fail(u);
@@ -42,7 +35,7 @@ static int on_asked_again(sd_bus_message *m, void *userdata, _unused_ sd_bus_err
 /* A restarted unit is failed for an instant, with signals (systemd: service_enter_dead() in service.c), but
  * not in a reply. So systemd is asked again. */
 static void await_look(Unit *u) {
-        if (is_busy(&u->state))
+        if (state_is_busy(&u->state))
                 follow(u);
         else if (streq(u->state.active, "failed"))
                 (void)!unit_get_all(u, on_asked_again);

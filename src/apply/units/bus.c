@@ -144,25 +144,14 @@ static int bus_begin(Apply *a, Bus *b, uint64_t until_usec) {
         return r;
 }
 
-static int bus_open(Apply *a) {
-        _cleanup_(bus_freep) Bus *b = xcalloc(1, sizeof *b);
-        int r = bus_begin(a, b, now_usec() + BUS_RENEW_USEC);
-        if (r < 0)
-                return r;
-        (void)sd_pid_get_unit(0, &b->own_unit);
-        a->bus = TAKE_PTR(b);
-        return 0;
-}
-
 static int bus_fail(Unit *u, int r) {
         const Apply *a = u->task->apply;
         if (a->interrupted)             /* during the connect */
                 return task_fail(u->task, -EINTR, CAUSE_INTERRUPTED, "stopped by %s",
                                  stop_name(a->interrupted));
-        return task_fail(u->task, r, CAUSE_BUS,
-                         "systemd cannot be reached (%s); does this machine run systemd, and do you run as "
-                         "root?",
-                         strerror(-r));
+        return task_fail(
+                u->task, r, CAUSE_BUS,
+                "systemd cannot be reached (%m); does this machine run systemd, and do you run as root?");
 }
 
 static void unit_forget_call(Unit *u) {
@@ -251,23 +240,17 @@ void unit_state_done(UnitState *s) {
         *s = (UnitState){};
 }
 
-static int property_read_text(sd_bus_message *m, const struct Property *p, char **field) {
-        const char *text = "";
-        uint32_t id = 0;
-        int r = p->type == 'j' ? sd_bus_message_read(m, "v", "(uo)", &id, &text)
-                               : sd_bus_message_read(m, "v", "s", &text);
-        if (r < 0)
-                return r;
-        RENEW(*field, xstrdup(p->type == 'j' && id == 0 ? "" : text));
-        return r;
-}
-
 static int property_read(sd_bus_message *m, const struct Property *p, UnitState *s) {
         void *field = (char *)s + p->offset;
         const char contents[] = { p->type, 0 };
+        const char *text = "";
+        uint32_t id = 1;
         int r, truth;
         if (is_text(p)) {
-                r = property_read_text(m, p, field);
+                r = p->type == 'j' ? sd_bus_message_read(m, "v", "(uo)", &id, &text)
+                                   : sd_bus_message_read(m, "v", "s", &text);
+                if (r >= 0)
+                        RENEW(*(char **)field, xstrdup(id == 0 ? "" : text));
         } else if (p->type == 'b') {
                 r = sd_bus_message_read(m, "v", contents, &truth);
                 if (r >= 0)
@@ -339,8 +322,8 @@ int unit_read_all(Unit *u, sd_bus_message *m) {
                         *field = xstrdup(""); /* e.g. a mount has no Type */
         }
         THEN(r, unit_follow(u));
-        return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "the answer of systemd about %s cannot be read: %s",
-                                 u->name, strerror(-r))
+        return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "the answer of systemd about %s cannot be read: %m",
+                                 u->name)
                      : 0;
 }
 
@@ -356,7 +339,6 @@ static int on_found(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e)
         return 0;
 }
 
-/* A message belongs to its connection. */
 static int call_again(Unit *u) {
         sd_bus *bus = u->task->apply->bus->bus;
         sd_bus_message *old = TAKE_PTR(u->message);
@@ -385,16 +367,6 @@ static int unit_resume(Unit *u) {
         return r >= 0 && u->changed ? unit_get_all(u, on_found) : r;
 }
 
-static int units_resume(Apply *a) {
-        int r = 0;
-        for (size_t i = 0; r >= 0 && i < a->n; i++) {
-                Task *t = &a->tasks[i];
-                if (task_is_unit(t))
-                        r = unit_resume(t->data);
-        }
-        return r;
-}
-
 /* An update of the package systemd runs systemctl daemon-reexec, which closes connections but keeps jobs and
  * units. Unanswered calls are repeated; all are idempotent, except a restart. */
 static int bus_renew(Apply *a) {
@@ -406,7 +378,9 @@ static int bus_renew(Apply *a) {
                 b->bus = sd_bus_close_unref(b->bus);
                 b->sender = NULL;
                 r = bus_begin(a, b, b->lost_usec + BUS_RENEW_USEC);
-                THEN(r, units_resume(a));
+                for (size_t i = 0; r >= 0 && i < a->n; i++)
+                        if (task_is_unit(&a->tasks[i]))
+                                r = unit_resume(a->tasks[i].data);
         }
         if (r < 0 && !a->interrupted)   /* else the end of the run reports */
                 bus_broken(a, strerror(-r));
@@ -415,7 +389,16 @@ static int bus_renew(Apply *a) {
 
 int unit_connect(Unit *u, bool signals) {
         Apply *a = u->task->apply;
-        int r = !a->bus ? bus_open(a) : a->bus->broken || bus_is_open(a->bus) ? 0 : bus_renew(a);
+        int r = 0;
+        if (!a->bus) {
+                _cleanup_(bus_freep) Bus *b = xcalloc(1, sizeof *b);
+                r = bus_begin(a, b, now_usec() + BUS_RENEW_USEC);
+                if (r < 0)
+                        return bus_fail(u, r);
+                (void)sd_pid_get_unit(0, &b->own_unit);
+                a->bus = TAKE_PTR(b);
+        } else if (!a->bus->broken && !bus_is_open(a->bus))
+                r = bus_renew(a);
         if (r >= 0 && a->bus->broken)
                 r = -ECONNRESET;
         if (r >= 0 && signals)

@@ -76,9 +76,9 @@ static void unanswered(Unit *u, int r) {
                                        USEC_PER_MSEC, on_again, u) >= 0)
                 return;
         (void)task_fail(u->task, r, CAUSE_CRI,
-                        "%s runs, but does not answer kubelet at %s: %s; correct the address in its "
-                        "configuration (containerd config dump)", u->name, socket_path(u),
-                        strerror(-r));
+                        "%s runs, but does not answer kubelet at %s: %m; correct the address in its "
+                        "configuration (containerd config dump)",
+                        u->name, socket_path(u));
 }
 
 static int on_answer(_unused_ sd_event_source *s, int fd, _unused_ uint32_t events, void *userdata) {

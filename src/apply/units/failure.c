@@ -161,14 +161,6 @@ Cause unit_cause(const char *name) {
         return PICK(k, known_units, ARRAY_SIZE(known_units), streq(k->name, name), k->cause, CAUSE_UNIT);
 }
 
-static const char *meaning_of(char *const *lines) {
-        for (size_t i = 0; i < ARRAY_SIZE(known_words); i++)
-                for (char *const *line = lines; line && *line; line++)
-                        if (strstr(*line, known_words[i].said))
-                                return known_words[i].meaning;
-        return NULL;
-}
-
 static bool is_kubelet(const Unit *u) {
         return streq(u->name, "kubelet.service");
 }
@@ -178,7 +170,11 @@ static bool is_kubelet(const Unit *u) {
 static void failure_add(Text *t, const Unit *u, char *const *lines) {
         const char *log = PICK(k, known_units, ARRAY_SIZE(known_units), streq(k->name, u->name), k->log,
                                NULL),
-                   *meaning = meaning_of(lines);
+                   *meaning = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(known_words); i++)
+                for (char *const *line = lines; line && *line; line++)
+                        if (!meaning && strstr(*line, known_words[i].said))
+                                meaning = known_words[i].meaning;
         _free_ char *why = failure_text(u);
         text_add(t, "%s %s: %s", u->name, u->kind->failed, meaning ?: why);
         if (is_kubelet(u))

@@ -53,10 +53,6 @@ static int on_written(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
         return 0;
 }
 
-static char *control_path(const Unit *u) {
-        return xasprintf(CONTROL_DIR "/%s", u->name);
-}
-
 static int mask_write(Unit *u) {
         u->method = "MaskUnitFiles";
         u->written++;
@@ -71,7 +67,7 @@ static int stop(Unit *u) {
 
 /* A file in /etc hides the first mask. */
 static int mask_write_over(Unit *u) {
-        _free_ char *path = control_path(u);
+        _free_ char *path = xasprintf(CONTROL_DIR "/%s", u->name);
         int r = root_replace_volatile(u->task->apply->root, path, "", 0, 0644);
         u->written++;
         return r < 0 ? task_fail_file(u->task, r, "written", path) : reload(u);
@@ -94,7 +90,6 @@ static void mask_step(Unit *u) {
         else if (u->written == 1)
                 (void)mask_write_over(u);
         else {
-                /* It is stopped now, but could be started later. */
                 diag_warn_at(u->task->apply->diag, "unit-not-masked", NULL, u->task->action->id,
                              "%s does not run, but may start again: a file overrides every mask of this "
                              "boot; systemctl cat %s shows it",
@@ -104,7 +99,7 @@ static void mask_step(Unit *u) {
 }
 
 static int unmask_write(Unit *u) {
-        _free_ char *path = control_path(u);
+        _free_ char *path = xasprintf(CONTROL_DIR "/%s", u->name);
         int r = root_remove(u->task->apply->root, path);
         if (r < 0)
                 return task_fail_file(u->task, r, "removed", path);
@@ -117,10 +112,8 @@ static void unmask_step(Unit *u) {
         if (!is_masked(&u->state))
                 task_end(u->task, OUTCOME_DONE);
         else if (u->written > 0 || !streq(u->state.file, "masked-runtime"))
-                (void)task_fail(
-                        u->task, -EPERM, unit_cause(u->name),
-                        "%s is wanted but permanently masked; systemctl unmask %s",
-                        u->name, u->name);
+                (void)task_fail(u->task, -EPERM, unit_cause(u->name),
+                                "%s is wanted but permanently masked; systemctl unmask %s", u->name, u->name);
         else
                 (void)unmask_write(u);
 }

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* Covers the plan and the identity of the files, to detect later edits and overwrites. Only root may read it:
  * a digest of a 0600 file allows guesses. */
@@ -20,8 +19,7 @@ void inputs_find(const Root *root, const Action *a, char inputs[static 65]) {
                 if (fd >= 0 && fstat(fd, &st) == 0)
                         text_add(&all, "%s %ju %jd %jd.%09ld\n", *path, (uintmax_t)st.st_ino,
                                  (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-                if (fd >= 0)
-                        close(fd);
+                close_fd(&fd);
         }
         sha256_hex(all.data, all.size, inputs);
         text_done(&all);

@@ -34,10 +34,13 @@ static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
 }
 
 bool state_runs(const UnitState *s) {
-        return streq(s->active, "active") || streq(s->active, "reloading") || streq(s->active, "refreshing");
+        return ONE_OF(s->active, "active", "reloading", "refreshing");
 }
 
-/* A oneshot without RemainAfterExit= ends inactive. */
+bool state_is_busy(const UnitState *s) {
+        return *s->job || ONE_OF(s->active, "activating", "deactivating") || strstr(s->sub, "auto-restart");
+}
+
 static bool state_ended_well(const UnitState *s) {
         return streq(s->type, "oneshot") && !s->remains && streq(s->active, "inactive") &&
                streq(s->result, "success");
@@ -75,7 +78,6 @@ static int restart_needed(Unit *u) {
         return 0;
 }
 
-/* Optional units are skipped with a warning. */
 static bool is_left_out(Unit *u) {
         const Action *a = u->task->action;
         bool masked = streq(u->state.load, "masked");
@@ -160,8 +162,7 @@ static Unit *unit_new(Task *t, const UnitKind *kind) {
 
 int unit_look(Task *t, const UnitKind *kind, sd_bus_message_handler_t reply) {
         Unit *u = unit_new(t, kind);
-        if (sd_bus_path_encode(UNIT_PATH, u->name, &u->path) < 0 ||
-            strchr(u->name, '/') || u->name[0] == '.')
+        if (sd_bus_path_encode(UNIT_PATH, u->name, &u->path) < 0 || strchr(u->name, '/') || u->name[0] == '.')
                 return task_fail(t, -EINVAL, CAUSE_INTERNAL, "it is not a unit name");
         int r = unit_connect(u, true);
         THEN(r, unit_get_all(u, reply));
@@ -182,7 +183,6 @@ static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *u
         return 0;
 }
 
-/* Retries if wanted, useful and possible in time. */
 static bool start_again(Unit *u) {
         Task *t = u->task;
         uint64_t end = 0,
@@ -298,20 +298,17 @@ int unit_on_queued(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) 
         if (r < 0)
                 return 0;
         r = sd_bus_message_read(m, "o", &job);
-        if (r < 0) {
-                (void)task_fail(u->task, r, CAUSE_BUS, "the answer of systemd about %s cannot be read",
-                                u->name);
-                return 0;
-        }
-        u->job = xstrdup(job);
-        unit_look_for_deadlock(u, job);
+        if (r >= 0) {
+                u->job = xstrdup(job);
+                unit_look_for_deadlock(u, job);
+        } else
+                (void)task_fail(u->task, r, CAUSE_BUS, "the answer of systemd about %s is invalid", u->name);
         return 0;
 }
 
-static const UnitKind start_kind = { .ended = start_ended,
-                                     .changed = start_changed,
-                                     .serves = unit_started,
-                                     .failed = "did not stay up" };
+static const UnitKind start_kind = {
+        .ended = start_ended, .changed = start_changed, .serves = unit_started, .failed = "did not stay up"
+};
 static const UnitKind stop_kind = { .ended = stop_ended, .failed = "did not stop" };
 static const UnitKind reload_kind = {};
 
@@ -341,14 +338,11 @@ int unit_start(Task *t) {
         Unit *u = t->data;
         u->restarts_before = restarts_granted(u);
         u->begun_usec = now_usec();
-        if (is_stop(u))         /* its record stays true */
-                return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name,
-                                 "replace");
         /* earlier failures would count for the start limit */
-        if (streq(u->state.active, "failed"))
+        if (!is_stop(u) && streq(u->state.active, "failed"))
                 unit_tell(u, "ResetFailedUnit", u->name);
-        /* unknown until the end of the job */
-        unit_forget_record(u);
+        if (!is_stop(u))        /* unknown until the end of the job */
+                unit_forget_record(u);
         return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name, "replace");
 }
 
@@ -357,8 +351,7 @@ char *unit_waiting(Task *t) {
         if (!u)
                 return xstrdup(t->action->target);
         if (t->action->type == ACTION_RELOAD_MANAGER)
-                return xstrdup(
-                        "systemd had not finished reloading; see its messages with journalctl _PID=1");
+                return xstrdup("systemd had not finished reloading; see its messages with journalctl _PID=1");
         if (t->state == TASK_WATCHED)
                 return xasprintf("another process restarts %s, but the restart hangs (%s, %s); see "
                                  "systemctl list-jobs and journalctl -u %s",
@@ -371,15 +364,10 @@ char *unit_waiting(Task *t) {
         if (u->call || !u->state.active)
                 return xasprintf("systemd did not answer about %s", u->name);
         _free_ char *others = u->job ? job_blockers(u) : NULL;
-        static const struct {
-                const char *method, *word;
-        } words[] = {
-                { "StartUnit", "start " },
-                { "RestartUnit", "restart " },
-                { "StopUnit", "stop " },
-        };
-        const char *type =
-                u->method ? PICK(w, words, ARRAY_SIZE(words), streq(w->method, u->method), w->word, "") : "";
+        const char *method = u->method ?: "", *type = streq(method, "StartUnit")     ? "start "
+                                                      : streq(method, "RestartUnit") ? "restart "
+                                                      : streq(method, "StopUnit")    ? "stop "
+                                                                                     : "";
         if (others)
                 return xasprintf("the %sjob of %s was waiting for %s; systemctl list-jobs shows more", type,
                                  u->name, others);

@@ -64,6 +64,8 @@ struct Unit {
  * failed. */
 _must_check_ int unit_look(Task *t, const UnitKind *kind, sd_bus_message_handler_t reply);
 bool state_runs(const UnitState *s);
+/* Includes the pause between restarts, where the state may be "failed" for a moment since v254. */
+bool state_is_busy(const UnitState *s);
 /* Keeps the job of the reply, and fails the task on a deadlock. Without a Unit: cancels the job. */
 int unit_on_queued(sd_bus_message *m, void *userdata, sd_bus_error *e);
 
@@ -92,7 +94,6 @@ _must_check_ int unit_call(Unit *u, const char *path, const char *interface, con
 _must_check_ int unit_get_all(Unit *u, sd_bus_message_handler_t reply);
 /* 0, or the task has failed with the error of the reply. */
 _must_check_ int unit_reply(Unit *u, sd_bus_message *m);
-/* The same, and reads all properties. */
 _must_check_ int unit_read_all(Unit *u, sd_bus_message *m);
 void unit_tell(Unit *u, const char *member, const char *name);  /* ignores the reply */
 void job_cancel(sd_bus *bus, const char *job);
@@ -102,11 +103,8 @@ char *job_blockers(Unit *u);
 void unit_look_for_deadlock(Unit *u, const char *job);
 /* Fails the task with the result of the unit and, unless quiet, its last journal lines. */
 void unit_fail(Unit *u);
-/* The first line of that, since that instant. */
 _malloc_ char *unit_failure(const Unit *u, uint64_t since_usec);
-/* Did an unmet condition skip the last start? */
 bool unit_was_skipped(const Unit *u);
-/* CAUSE_UNIT, or a special cause for known units. */
 Cause unit_cause(const char *name);
 
 /* cri.c: asks a running containerd for CRI; calls UnitKind.serves() or fails the task. */
@@ -118,5 +116,4 @@ int cri_answer(const unsigned char *p, size_t n);
 void inputs_find(const Root *root, const Action *a, char inputs[static 65]);
 bool record_same(const Unit *u);
 void record_write(const Unit *u);
-/* The next run starts it again. */
 void unit_forget_record(const Unit *u);
