@@ -177,7 +177,7 @@ bool task_ready(const Task *t, bool taken_too) {
 }
 
 char *task_broken_text(const Action *before) {
-        return xasprintf("its dependency %s did not succeed", before->id);
+        return xasprintf("%s, its dependency, did not succeed", before->id);
 }
 
 bool task_skip_if_broken(Task *t) {

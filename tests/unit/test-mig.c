@@ -271,7 +271,7 @@ TEST(a_node_with_pods_is_left_alone) {
         program(&m, "systemctl", "");
         boot(&m, "first\n");
         ASSERT_OK(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644));
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) is set and takes effect after a reboot. kubelet may run, so nodestrap does not reboot; "
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) is set and takes effect after a reboot. kubelet may run, so nodestrap does not reboot: "
                      "drain the node and reboot it");
         ran(&m, "");
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
