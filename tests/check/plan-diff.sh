@@ -39,7 +39,7 @@ touched() { # EXPRESSION: true of the kubelet file in the plan; and init agrees 
 }
 chmod 600 "$root$kubelet"; ok "another mode" touched "change: mode 0600 to 0644"
 echo >>"$root$kubelet"; ok "another content" touched "change: content"
-mv "$root$kubelet" "$root$kubelet.bak"; ln -s config.json.bak "$root$kubelet"; ok "a link in its place" touched "change: it is no file"
+mv "$root$kubelet" "$root$kubelet.bak"; ln -s config.json.bak "$root$kubelet"; ok "a link in its place" touched "change: it is not a file"
 rm "$root$kubelet"; ok "it is gone" touched "create: "
 if [ "$(id -u)" = 0 ]; then
         chown 12:34 "$root$kubelet"; ok "another owner" touched "change: owner 12 to 0"
