@@ -49,7 +49,7 @@ try "somebody makes a Node without the taint" node POST ''
 try "a run is a failure then" no again
 try "with the code of what is wrong" is "$(status verdict code exit)" "failed ESYSCTL 40"
 try "the last line says of both" grep -E '^nodestrap: failed \(40 ESYSCTL\) at set-sysctl:.*no_such_setting.*; and the node cannot join with a taint: Node .* exists without the taint' out/again
-try "and of kubelet, which runs" grep -F 'kubelet, started by an earlier run of this boot, keeps running; kubectl taint node' out/again
+try "and of kubelet, which runs" grep -F 'kubelet, started by an earlier run of this boot, keeps running. Run kubectl taint node' out/again
 try "it does" is "$(property kubelet MainPID)" "$kubelet"
 try "so is what it was started with" last --register-with-taints=dedicated=training:NoExecute,nodestrap/unhealthy=ESYSCTL:NoSchedule
 try "somebody taints it" node PATCH "/$me" '{"taints": [{"key": "nodestrap/unhealthy", "value": "EGPU", "effect": "NoSchedule"}]}'
