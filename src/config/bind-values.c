@@ -7,12 +7,9 @@
 
 #include <errno.h>
 
-static int compare_variables(const void *a, const void *b) {
-        return strcmp(((const Variable *)a)->name, ((const Variable *)b)->name);
-}
-
-static int compare_services(const void *a, const void *b) {
-        return strcmp(((const ServiceEnvironment *)a)->service, ((const ServiceEnvironment *)b)->service);
+/* Of Variable or ServiceEnvironment: by the text that each begins with. */
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* A map of texts or numbers, in its order. */
@@ -35,11 +32,11 @@ static size_t bind_variables(const json_t *map, Variable **ret) {
 static size_t bind_sorted(const json_t *map, Variable **ret) {
         size_t n = bind_variables(map, ret);
         if (n > 0)
-                qsort(*ret, n, sizeof **ret, compare_variables);
+                qsort(*ret, n, sizeof **ret, compare_names);
         return n;
 }
 
-int bind_environment(_unused_ const Field *f, const json_t *value, void *into) {
+void bind_environment(_unused_ const Field *f, const json_t *value, void *into) {
         InstanceOptions *o = into;
         const char *service;
         json_t *variables;
@@ -51,41 +48,34 @@ int bind_environment(_unused_ const Field *f, const json_t *value, void *into) {
                 e->n = bind_sorted(variables, &e->variables);
         }
         if (o->n_environment > 0)
-                qsort(o->environment, o->n_environment, sizeof *o->environment, compare_services);
-        return 0;
+                qsort(o->environment, o->n_environment, sizeof *o->environment, compare_names);
 }
 
-int bind_sysctl(_unused_ const Field *f, const json_t *value, void *into) {
+void bind_sysctl(_unused_ const Field *f, const json_t *value, void *into) {
         InstanceOptions *o = into;
         o->n_sysctl = bind_sorted(value, &o->sysctl);
-        return 0;
 }
 
-int bind_authority(_unused_ const Field *f, const json_t *value, void *into) {
+void bind_authority(_unused_ const Field *f, const json_t *value, void *into) {
         Cluster *c = into;
         const char *text = json_string_value(value);
-        return text ? base64_decode(text, strlen(text), true, &c->certificate_authority,
-                                    &c->certificate_authority_size)
-                    : 0;
+        if (text)
+                (void)!base64_decode(text, strlen(text), true, &c->certificate_authority,
+                                     &c->certificate_authority_size);
 }
 
-int bind_disabled_mounts(_unused_ const Field *f, const json_t *value, void *into) {
+void bind_disabled_mounts(_unused_ const Field *f, const json_t *value, void *into) {
         LocalStorage *s = into;
         const struct { const char *name; bool *flag; } mounts[] = {
-                { "Containerd", &s->no_containerd },
-                { "PodLogs",    &s->no_pod_logs },
-                { "SOCI",       &s->no_soci },
-                { "Kubelet",    &s->no_kubelet },
+                { "Containerd", &s->no_containerd }, { "PodLogs", &s->no_pod_logs },
+                { "SOCI", &s->no_soci },             { "Kubelet", &s->no_kubelet },
         };
         json_t *item;
         size_t i;
 
-        json_array_foreach(value, i, item) {
+        json_array_foreach(value, i, item)
                 for (size_t m = 0; m < ARRAY_SIZE(mounts); m++)
-                        if (streq(json_string_value(item), mounts[m].name))
-                                *mounts[m].flag = true;
-        }
-        return 0;
+                        *mounts[m].flag |= streq(json_string_value(item), mounts[m].name);
 }
 
 char *path_normalise(const char *path) {
@@ -99,13 +89,12 @@ char *path_normalise(const char *path) {
         return text_take(&t);
 }
 
-int bind_mount_path(const Field *f, const json_t *value, void *into) {
+void bind_mount_path(const Field *f, const json_t *value, void *into) {
         const char *text = json_string_value(value);
         *(char **)into = path_normalise(text && *text ? text : f->fallback);
-        return 0;
 }
 
-int bind_pages(_unused_ const Field *f, const json_t *value, void *into) {
+void bind_pages(_unused_ const Field *f, const json_t *value, void *into) {
         HugePages *h = into;
         json_t *item;
         size_t i;
@@ -114,25 +103,21 @@ int bind_pages(_unused_ const Field *f, const json_t *value, void *into) {
         json_array_foreach(value, i, item) {
                 PageRequest *p = &h->pages[h->n_pages];
                 json_t *node = json_object_get(item, "numaNode");
-                int r = parse_page_size(json_string_value(json_object_get(item, "size")), &p->size);
-                if (r < 0)
-                        return r;
+                (void)!parse_page_size(json_string_value(json_object_get(item, "size")), &p->size);
                 p->count = (unsigned)json_integer_value(json_object_get(item, "count"));
                 p->numa_node = node ? (int)json_integer_value(node) : -1;
                 h->n_pages++;
         }
-        return 0;
 }
 
-int bind_timespan(const Field *f, const json_t *value, void *into) {
+void bind_timespan(const Field *f, const json_t *value, void *into) {
         const char *text = json_string_value(value);
-        return parse_timespan(text && *text ? text : f->fallback, into);
+        (void)!parse_timespan(text && *text ? text : f->fallback, into);
 }
 
-int bind_gates(const Field *f, const json_t *value, void *into) {
+void bind_gates(const Field *f, const json_t *value, void *into) {
         for (const Field *gate = f->fields; gate->key; gate++)
                 *(bool *)((char *)into + gate->offset) = json_is_true(json_object_get(value, gate->key));
-        return 0;
 }
 
 /* "off": a request without profiles. "9,14,14": a count of each, in the order of first mention, since larger
@@ -142,16 +127,15 @@ static void bind_short_mig(const char *text, MigRequest *m) {
         while (*text && !streq(text, "off")) {
                 size_t n = strcspn(text, ", ");
                 _free_ char *profile = xstrndup(text, n);
+                json_int_t before = json_integer_value(json_object_get(counts, profile));
                 if (n > 0)
-                        json_object_set_new(
-                                counts, profile,
-                                json_integer(json_integer_value(json_object_get(counts, profile)) + 1));
+                        json_object_set_new(counts, profile, json_integer(before + 1));
                 text += n + (text[n] != 0);
         }
         m->n_profiles = bind_variables(counts, &m->profiles);
 }
 
-int bind_mig(_unused_ const Field *f, const json_t *value, void *into) {
+void bind_mig(_unused_ const Field *f, const json_t *value, void *into) {
         Nvidia *n = into;
         json_t *item, *index;
         size_t i, k;
@@ -160,17 +144,15 @@ int bind_mig(_unused_ const Field *f, const json_t *value, void *into) {
                 n->mig = xcalloc(1, sizeof *n->mig);
                 n->n_mig = 1;
                 bind_short_mig(json_string_value(value), n->mig);
-                return 0;
+                return;
         }
         n->mig = xcalloc(json_array_size(value), sizeof *n->mig);
         json_array_foreach(value, i, item) {
                 MigRequest *m = &n->mig[n->n_mig++];
                 json_t *devices = json_object_get(item, "devices");
                 m->gpus = xcalloc(json_array_size(devices), sizeof *m->gpus);
-                json_array_foreach(devices, k, index) {
+                json_array_foreach(devices, k, index)
                         m->gpus[m->n_gpus++] = (unsigned)json_integer_value(index);
-                }
                 m->n_profiles = bind_variables(json_object_get(item, "profiles"), &m->profiles);
         }
-        return 0;
 }

@@ -21,16 +21,14 @@ static void bind_value(const Field *f, const json_t *value, Config *c) {
                 *(unsigned *)into = (unsigned)(value ? json_integer_value(value) : field_fallback_number(f));
                 break;
         case FIELD_ENUM:
-                *(int *)into =
-                        json_string_length(value) > 0 ? field_enum_index(f, json_string_value(value)) : 0;
+                *(int *)into = text ? field_enum_index(f, text) : 0;
                 break;
         case FIELD_FREE:
                 *(json_t **)into = json_object_size(value) > 0 ? json_incref((json_t *)value) : NULL;
                 break;
         case FIELD_LIST:
-                json_array_foreach(value, i, item) {
+                json_array_foreach(value, i, item)
                         strv_add(into, json_string_value(item));
-                }
                 break;
         default:
                 break;
@@ -44,8 +42,7 @@ static void bind_fields(const Field *fields, const json_t *map, Config *c) {
                 if (f->type == FIELD_MAP)
                         bind_fields(f->fields, value, c);
                 else if (f->bind)
-                        /* config_validate() has refused what fails here */
-                        (void)f->bind(f, value, (char *)c + f->offset);
+                        f->bind(f, value, (char *)c + f->offset);
                 else if (!(f->flags & FIELD_TOML))
                         bind_value(f, value, c);
         }
@@ -78,9 +75,8 @@ bool config_says(const Config *c, const char *path) {
 }
 
 static void variables_free(Variable *list, size_t n) {
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++)
                 FREE_ALL(list[i].name, list[i].value);
-        }
         free(list);
 }
 
@@ -90,9 +86,9 @@ static void release_fields(const Field *fields, Config *c) {
                 void *in = (char *)c + f->offset;
                 if (f->type == FIELD_MAP)
                         release_fields(f->fields, c);
-                if (f->bind || f->flags & FIELD_TOML)
+                else if (f->bind || f->flags & FIELD_TOML)
                         continue;
-                if (f->type == FIELD_STRING)
+                else if (f->type == FIELD_STRING)
                         free(*(char **)in);
                 else if (f->type == FIELD_FREE)
                         json_decref(*(json_t **)in);

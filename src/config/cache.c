@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The file of --config-cache: {"spec", "status"} as nodeadm writes it, so that each tool can read the file of
- * the other. */
+ * The file of --config-cache: {"spec", "status"} as nodeadm writes it, for both tools to read. */
 #include "config/fields.h"
 
 #include "base/json.h"
@@ -39,11 +38,12 @@ int config_cache_read(const Root *root, const char *path, json_t **ret_spec, jso
 }
 
 static json_t *text_without_empty(const Field *f, const char *text) {
-        _cleanup_(text_done) Text t = {};
+        _free_ char *copy = xstrdup(text);
+        char *to = copy;
         for (const char *p = text; *p; p++)
                 if (f->bind != bind_authority || !strchr("\r\n", *p))
-                        text_add_bytes(&t, p, 1);
-        return t.size > 0 ? json_stringn(t.data, t.size) : NULL;
+                        *to++ = *p;
+        return to > copy ? json_stringn(copy, (size_t)(to - copy)) : NULL;
 }
 
 /* Go writes maps in the order of their keys. */
@@ -68,9 +68,7 @@ static json_t *map_without_empty(const Field *fields, const json_t *map) {
         const char *key;
         for (const Field *f = fields; f->key; f++) {
                 member = json_object_get(map, f->key);
-                json_t *kept = member ? without_empty(f, member) : NULL;
-                if (kept)
-                        json_object_set_new(all, f->key, kept);
+                json_object_set_new(all, f->key, member ? without_empty(f, member) : NULL);
         }
         json_object_foreach((json_t *)map, key, member)
                 if (!fields_find(fields, key))
@@ -81,8 +79,7 @@ static json_t *map_without_empty(const Field *fields, const json_t *map) {
         return NULL;
 }
 
-/* A copy without empty values, as omitempty of Go; NULL when nothing remains. Free-form maps, which kubelet
- * or containerd reads, stay whole. */
+/* A copy without empty values, as omitempty of Go, or NULL. Free-form maps stay whole. */
 static json_t *without_empty(const Field *f, const json_t *value) {
         if (f->type == FIELD_STRING && json_is_string(value))
                 return text_without_empty(f, json_string_value(value));
@@ -93,18 +90,15 @@ static json_t *without_empty(const Field *f, const json_t *value) {
         return empty ? NULL : sorted_copy(value);
 }
 
-/* In the order of the structs of nodeadm, which writes a struct even where it is empty. Our keys come
- * last. */
+/* In the order of the structs of nodeadm, which also writes empty ones. Our keys come last. */
 static json_t *spec_in_order(const json_t *spec) {
         static const struct { const char *path; bool is_struct; } order[] = {
-                { "cluster", true },               { "containerd", true },           { "instance", true },
+                { "cluster", true }, { "containerd", true }, { "instance", true },
                 { "instance/localStorage", true }, { "instance/environment", false },
-                { "instance/network", true },      { "kubelet", true },
-                { "featureGates", false },
+                { "instance/network", true }, { "kubelet", true }, { "featureGates", false },
         };
         _cleanup_(json_decrefp) json_t *left = without_empty(fields_find(nodeconfig_fields, "spec"), spec);
-        json_t *all = json_object(), *member;
-        const char *key;
+        json_t *all = json_object();
         for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
                 const char *slash = strchr(order[i].path, '/');
                 json_t *from = slash ? json_object_get(left, "instance") : left;
@@ -115,9 +109,7 @@ static json_t *spec_in_order(const json_t *spec) {
                         json_put(all, order[i].path, value ? json_incref(value) : json_object());
         }
         json_object_update_missing(json_object_get(all, "instance"), json_object_get(left, "instance"));
-        json_object_foreach(left, key, member)
-                if (!json_object_get(all, key))
-                        json_object_set(all, key, member);
+        json_object_update_missing(all, left);
         return all;
 }
 

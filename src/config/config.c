@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Documents → decode each alone, so that an error has the lines of its document → merge → validate →
- * bind. */
+ * Documents → decode, each alone for the lines of its errors → merge → validate → bind. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -37,8 +36,7 @@ static int fail_without(const Documents *documents, Diag *diag) {
                 return diag_error_at(diag, -ENODATA, CAUSE_NO_CONFIG, NULL, NULL,
                                      "no NodeConfig found in %s: %s", origin, documents->unread);
         const Node *kind = first && first->root ? node_get(first->root, "kind") : NULL;
-        _free_ char *other =
-                kind && kind->type == NODE_SCALAR ? text_quote(kind->text, kind->n) : NULL;
+        _free_ char *other = kind && kind->type == NODE_SCALAR ? text_quote(kind->text, kind->n) : NULL;
         return diag_error_at(diag, -ENODATA, CAUSE_NO_CONFIG, first ? &first->at : NULL, NULL,
                              "no NodeConfig found in %s: no document has kind " CONFIG_KIND
                              " and apiVersion " CONFIG_API_VERSION "%s%s; add one to the user data, bare or "
@@ -107,38 +105,24 @@ static void *node_pool_add(NodePool *p, void *item) {
         return *APPEND(p->items, p->n) = item;
 }
 
-static Node *node_from_json(NodePool *pool, const json_t *value);
-
-static void node_add_members(NodePool *pool, Node *node, const json_t *object) {
+static Node *node_from_json(NodePool *pool, const json_t *value) {
+        Node *node = node_pool_add(pool, xcalloc(1, sizeof *node));
         const char *key;
-        json_t *member;
-
-        node->type = NODE_MAP;
-        node->members = node_pool_add(pool, xcalloc(json_object_size(object), sizeof *node->members));
-        json_object_foreach((json_t *)object, key, member) {
-                node->members[node->n++] = (Member){ .key = key, .value = node_from_json(pool, member) };
-        }
-}
-
-static void node_add_items(NodePool *pool, Node *node, const json_t *array) {
         json_t *item;
         size_t i;
 
-        node->type = NODE_LIST;
-        node->items = node_pool_add(pool, xcalloc(json_array_size(array), sizeof(Node *)));
-        json_array_foreach(array, i, item) {
-                node->items[node->n++] = node_from_json(pool, item);
-        }
-}
-
-static Node *node_from_json(NodePool *pool, const json_t *value) {
-        Node *node = node_pool_add(pool, xcalloc(1, sizeof *node));
-
-        if (json_is_object(value))
-                node_add_members(pool, node, value);
-        else if (json_is_array(value))
-                node_add_items(pool, node, value);
-        else {
+        if (json_is_object(value)) {
+                Member *m = node_pool_add(pool, xcalloc(json_object_size(value), sizeof *node->members));
+                node->type = NODE_MAP;
+                node->members = m;
+                json_object_foreach((json_t *)value, key, item)
+                        m[node->n++] = (Member){ .key = key, .value = node_from_json(pool, item) };
+        } else if (json_is_array(value)) {
+                node->type = NODE_LIST;
+                node->items = node_pool_add(pool, xcalloc(json_array_size(value), sizeof(Node *)));
+                json_array_foreach(value, i, item)
+                        node->items[node->n++] = node_from_json(pool, item);
+        } else {
                 node->plain = !json_is_string(value);
                 node->text = json_is_string(value) ? json_string_value(value)
                                                    : node_pool_add(pool, json_dumps(value, JSON_ENCODE_ANY));

@@ -9,35 +9,21 @@
 #define CONFIG_KIND        "NodeConfig"
 
 typedef enum StorageStrategy {
-        STORAGE_NONE,
-        STORAGE_RAID0,
-        STORAGE_RAID10,
-        STORAGE_MOUNT,
-        _STORAGE_INVALID = -22
+        STORAGE_NONE, STORAGE_RAID0, STORAGE_RAID10, STORAGE_MOUNT, _STORAGE_INVALID = -22
 } StorageStrategy;
 typedef enum Filesystem { FILESYSTEM_XFS, FILESYSTEM_EXT4, _FILESYSTEM_INVALID = -22 } Filesystem;
 typedef enum HugePagesMode {
-        HUGEPAGES_KEEP,
-        HUGEPAGES_OFF,
-        HUGEPAGES_AUTO,
-        HUGEPAGES_EXPLICIT,
-        _HUGEPAGES_INVALID = -22
+        HUGEPAGES_KEEP, HUGEPAGES_OFF, HUGEPAGES_AUTO, HUGEPAGES_EXPLICIT, _HUGEPAGES_INVALID = -22
 } HugePagesMode;
 /* onShortfall */
 typedef enum Policy { POLICY_FAIL, POLICY_WARN, _POLICY_INVALID = -22 } Policy;
 typedef enum EfaMode { EFA_AUTO, EFA_REQUIRE, EFA_OFF, _EFA_INVALID = -22 } EfaMode;
 typedef enum NvidiaMode { NVIDIA_AUTO, NVIDIA_OFF, _NVIDIA_INVALID = -22 } NvidiaMode;
 typedef enum FabricManager {
-        FABRIC_MANAGER_AUTO,
-        FABRIC_MANAGER_ON,
-        FABRIC_MANAGER_OFF,
-        _FABRIC_MANAGER_INVALID = -22
+        FABRIC_MANAGER_AUTO, FABRIC_MANAGER_ON, FABRIC_MANAGER_OFF, _FABRIC_MANAGER_INVALID = -22
 } FabricManager;
 typedef enum FabricGate {
-        FABRIC_GATE_REQUIRE,
-        FABRIC_GATE_WARN,
-        FABRIC_GATE_OFF,
-        _FABRIC_GATE_INVALID = -22
+        FABRIC_GATE_REQUIRE, FABRIC_GATE_WARN, FABRIC_GATE_OFF, _FABRIC_GATE_INVALID = -22
 } FabricGate;
 typedef enum ImexMode { IMEX_AUTO, IMEX_OFF, IMEX_DRA, IMEX_HOST, _IMEX_INVALID = -22 } ImexMode;
 /* "driver": CDMM */
@@ -48,8 +34,7 @@ typedef enum FailurePolicy {
         FAILURE_HOLD, FAILURE_JOIN_TAINTED, FAILURE_REBOOT, FAILURE_POWER_OFF, _FAILURE_INVALID = -22
 } FailurePolicy;
 
-/* in any case, as in nodeadm */
-DECLARE_STRING_TABLE(storage_strategy, StorageStrategy);
+int storage_strategy_from_string(const char *text);     /* in any case, as in nodeadm; -EINVAL */
 DECLARE_STRING_TABLE(filesystem, Filesystem);
 DECLARE_STRING_TABLE(imex_mode, ImexMode);
 DECLARE_STRING_TABLE(memory_mode, MemoryMode);
@@ -100,8 +85,7 @@ typedef struct Volume {
 typedef struct PageRequest { uint64_t size; unsigned count; int numa_node; } PageRequest;
 typedef struct HugePages {
         HugePagesMode mode;
-        PageRequest *pages;
-        size_t n_pages;
+        PageRequest *pages; size_t n_pages;
         Policy on_shortfall;
 } HugePages;
 
@@ -122,10 +106,8 @@ typedef struct InstanceOptions {
 
 /* n_gpus 0: all; n_profiles 0: MIG mode off */
 typedef struct MigRequest {
-        unsigned *gpus;
-        size_t n_gpus;
-        Variable *profiles;
-        size_t n_profiles;
+        unsigned *gpus; size_t n_gpus;
+        Variable *profiles; size_t n_profiles;
 } MigRequest;
 typedef struct Nvidia {
         NvidiaMode mode;
@@ -133,9 +115,7 @@ typedef struct Nvidia {
         ImexMode imex; char **imex_nodes; unsigned imex_channels; bool imex_channel0;
         MigRequest *mig; size_t n_mig;  /* "off" is one request without profiles */
         bool imex_label;                /* register the node with the clique as a label */
-        MemoryMode memory;
-        Clocks clocks;
-        HealthPolicy health;
+        MemoryMode memory; Clocks clocks; HealthPolicy health;
 } Nvidia;
 static inline bool nvidia_mig_is_off(const Nvidia *n) {
         return n->n_mig == 1 && n->mig->n_profiles == 0;
@@ -159,14 +139,12 @@ typedef struct Config {
 } Config;
 Config *config_free(Config *c);
 DEFINE_CLEANUP(Config *, config_free)
-/* The position of "spec.kubelet.flags[1]" or of what it stands in; NULL: not known. The documents own the
- * name of its source. */
+/* The position of "spec.kubelet.flags[1]" or of what it stands in, or NULL. The documents own its source. */
 _nonnull_ const Position *config_position(const Config *c, const char *path);
 /* Does the user set "spec.accelerator.nvidia.health", so that it is not a default? */
 _nonnull_ bool config_says(const Config *c, const char *path);
 
-/* Documents → the one merged, valid Config. Reports all errors. -ENODATA with CAUSE_NO_CONFIG: no document
- * is ours. */
+/* Documents → the one merged, valid Config. All errors. -ENODATA, CAUSE_NO_CONFIG: none is ours. */
 _must_check_ _nonnull_ int config_load(const Documents *documents, Config **ret, Diag *diag);
 /* The same of a drop-in: other documents may bring what it lacks, such as the cluster. Not for a plan. */
 _must_check_ _nonnull_ int config_load_partial(const Documents *documents, Config **ret, Diag *diag);
@@ -176,8 +154,7 @@ _must_check_ _nonnull_ int config_load_unchecked(const Documents *documents, Con
 _must_check_ _nonnull_ int config_from_json(json_t *document, const char *source, Config **ret, Diag *diag);
 /* Does systemd accept it as the name of a variable? */
 _nonnull_ bool variable_name_is_valid(const char *name);
-/* The common form of names for one block device: without /dev/, "xvdb" for "sdb", "vol-0123" for
- * "vol0123". */
+/* The common form of names of a device: without /dev/, "xvdb" for "sdb", "vol-0123" for "vol0123". */
 _malloc_ _nonnull_ char *volume_canonical(const char *device);
 /* "/mnt//disks/./" → "/mnt/disks", as the kernel lists mounts; a new string. */
 _malloc_ _nonnull_ char *path_normalise(const char *path);
@@ -186,16 +163,13 @@ _must_check_ _nonnull_ char *mount_target_fault(const char *target);
 /* Warns of a kubelet.maxPodsExpression that fails for all kinds of instance types. A node boots with it
  * anyway, so only --strict refuses it. Returns 0. */
 _must_check_ _nonnull_ int config_check_expression(const Config *config, Diag *diag);
-/* JSON Schema, draft 2020-12, of one NodeConfig document; a new reference. strict: of a whole NodeConfig, for
- * editors, closed and with required keys. */
+/* JSON Schema, draft 2020-12; a new reference. strict: of a whole NodeConfig, for editors (schema.c). */
 json_t *config_schema(bool strict);
 
-/* --config-cache FILE: {"spec", "status"} as in nodeadm, mode 0600. status stays as it is. -ENOENT: no
- * file. */
+/* --config-cache FILE: {"spec", "status"} as in nodeadm, mode 0600. -ENOENT: no file. */
 _must_check_ _nonnull_ int config_cache_read(const Root *root, const char *path, json_t **ret_spec,
                                              json_t **ret_status, Diag *diag);
-/* Do two .spec have the same meaning? nodeadm writes its empty keys, omits our empty ones, and folds
- * base64. */
+/* Have two .spec one meaning? nodeadm writes its empty keys, omits our empty ones, folds base64. */
 bool config_cache_matches(const json_t *spec, const json_t *cached);
 _must_check_ _nonnull(1, 2, 3, 5) int config_cache_write(const Root *root, const char *path,
                                                          const Config *config, json_t *status, Diag *diag);

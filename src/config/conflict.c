@@ -29,6 +29,8 @@ static void warn_of_name(const Merge *m, Diag *diag) {
                            "_, with a letter or a digit first");
 }
 
+#define CERTIFICATE "-----BEGIN CERTIFICATE-----"
+
 /* Does a certificate have another length than its header gives (X.690, 8.1.3)? Real ones begin with a
  * sequence whose length takes two bytes, "MI" in base64. Anything else is a made-up sample and passes. */
 static bool is_cut(const char *body, size_t size) {
@@ -45,15 +47,14 @@ static bool is_cut(const char *body, size_t size) {
         return head[0] == 0x30 && head[1] == 0x82 && n - 4 != ((size_t)head[2] << 8 | head[3]);
 }
 
-/* Why kubelet finds no certificate in it, or NULL. Go ignores a block without its end
- * (pkg.go.dev/encoding/pem#Decode). */
+/* Why kubelet finds none, or NULL. Go ignores a block without end (pkg.go.dev/encoding/pem#Decode). */
 static const char *pem_fault(const char *pem, size_t size) {
-        static const char begin[] = "-----BEGIN CERTIFICATE-----", end[] = "-----END CERTIFICATE-----";
-        const char *body = memmem(pem, size, begin, strlen(begin)), *stop;
+        static const char end[] = "-----END CERTIFICATE-----";
+        const char *body = memmem(pem, size, CERTIFICATE, strlen(CERTIFICATE));
         if (!body)
                 return "holds no certificate in PEM";
-        body += strlen(begin);
-        stop = memmem(body, size - (size_t)(body - pem), end, strlen(end));
+        body += strlen(CERTIFICATE);
+        const char *stop = memmem(body, size - (size_t)(body - pem), end, strlen(end));
         if (!stop)
                 return "holds a certificate without its end";
         return is_cut(body, (size_t)(stop - body)) ? "holds a certificate of a wrong length" : NULL;
@@ -61,19 +62,19 @@ static const char *pem_fault(const char *pem, size_t size) {
 
 /* Mistakes that users have made; kubelet does not start with them. */
 bool authority_is_encoded_once(const char *text) {
-        static const char begin[] = "-----BEGIN CERTIFICATE-----";
         _free_ char *pem = NULL, *twice = NULL;
         size_t size = 0, n = 0;
         return base64_decode(text, strlen(text), true, &pem, &size) < 0 ||
-               base64_decode(pem, size, true, &twice, &n) < 0 || !memmem(twice, n, begin, strlen(begin));
+               base64_decode(pem, size, true, &twice, &n) < 0 ||
+               !memmem(twice, n, CERTIFICATE, strlen(CERTIFICATE));
 }
 
 bool authority_is_public(const char *text) {
-        static const char begin[] = "-----BEGIN CERTIFICATE-----", key[] = "PRIVATE KEY-----";
+        static const char key[] = "PRIVATE KEY-----";
         _free_ char *pem = NULL;
         size_t n = 0;
         return base64_decode(text, strlen(text), true, &pem, &n) < 0 ||
-               memmem(pem, n, begin, strlen(begin)) || !memmem(pem, n, key, strlen(key));
+               memmem(pem, n, CERTIFICATE, strlen(CERTIFICATE)) || !memmem(pem, n, key, strlen(key));
 }
 
 /* kubelet reads it as its client CA (kubernetes/kubernetes cmd/kubelet/app/server.go). Only a warning, since
@@ -110,12 +111,11 @@ static bool entry_covers(const char *entry, const char *host) {
                                 return false;
                 return true;
         }
-        entry += startswith(entry, "*.") ? 1 : 0;
+        entry += startswith(entry, "*.");
         n = strlen(entry);
-        if (streq(entry, "*") || strcasecmp(entry, host) == 0)
-                return true;
-        return length > n && strcasecmp(host + length - n, entry) == 0 &&
-               (*entry == '.' || host[length - n - 1] == '.');
+        return streq(entry, "*") || strcasecmp(entry, host) == 0 ||
+               (length > n && strcasecmp(host + length - n, entry) == 0 &&
+                (*entry == '.' || host[length - n - 1] == '.'));
 }
 
 static bool list_covers(const char *list, const char *host) {
@@ -189,53 +189,46 @@ static void warn_of_service(const Merge *m, const char *service, Diag *diag) {
         const char *near = nearest_name(name, known);
         /* a typing mistake keeps the first letter or the length */
         if (strv_contains((char *const *)known, name) || startswith(name, "nvidia-") ||
-            startswith(name, "systemd-") || startswith(name, "amazon-"))
-                return;
-        if (!near || (*near != *name && strlen(near) != strlen(name)))
+            startswith(name, "systemd-") || startswith(name, "amazon-") || !near ||
+            (*near != *name && strlen(near) != strlen(name)))
                 return;
         merge_warn(m, diag, "unknown-service", path, "is not a service that nodestrap knows");
         diag_suggest(diag, "%s", near);
 }
 
-static void warn_of_environment(const Merge *m, Diag *diag) {
-        const json_t *environment = merge_find(m, "spec.instance.environment");
-        const char *service;
-        json_t *unused;
-        json_object_foreach((json_t *)environment, service, unused) {
-                warn_of_service(m, service, diag);
-                warn_of_proxy(m, service, environment, diag);
-        }
-}
-
-/* systemd drops an assignment to any other name, with a line in the journal (systemd src/basic/env-util.c:
- * env_name_is_valid()). */
+/* systemd drops an assignment to any other name (systemd src/basic/env-util.c: env_name_is_valid()). */
 bool variable_name_is_valid(const char *name) {
         static const char valid[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
         return *name && !is_digit(*name) && !name[strspn(name, valid)];
 }
 
 /* Only warnings, as nodeadm writes NAME=VALUE whatever the name is. */
-static void warn_of_variables(const Merge *m, Diag *diag) {
-        const json_t *environment = merge_find(m, "spec.instance.environment");
-        const char *service, *name;
-        json_t *variables, *unused;
-        json_object_foreach((json_t *)environment, service, variables) {
-                _free_ char *path = xasprintf("spec.instance.environment.%s", service);
-                json_object_foreach(variables, name, unused) {
-                        _free_ char *at = xasprintf("%s.%s", path, name);
-                        if (strchr(name, '='))
-                                merge_warn(m, diag, "no-effect", path,
-                                           "a variable name ends at its equals sign");
-                        else if (!variable_name_is_valid(name))
-                                merge_warn(m, diag, "environment-name", at,
-                                           "systemd ignores this variable: a name has only letters, digits "
-                                           "and underscores, and no digit in front");
-                }
+static void warn_of_variables(const Merge *m, const char *service, json_t *variables, Diag *diag) {
+        _free_ char *path = xasprintf("spec.instance.environment.%s", service);
+        const char *name;
+        json_t *unused;
+        json_object_foreach(variables, name, unused) {
+                _free_ char *at = xasprintf("%s.%s", path, name);
+                if (strchr(name, '='))
+                        merge_warn(m, diag, "no-effect", path, "a variable name ends at its equals sign");
+                else if (!variable_name_is_valid(name))
+                        merge_warn(m, diag, "environment-name", at,
+                                   "systemd ignores this variable: a name has only letters, digits and "
+                                   "underscores, and no digit in front");
         }
 }
 
-/* systemd-resolved ignores an invalid name, and tells only its own log (resolved.conf(5)). validate.c refuses
- * name servers that are not addresses. */
+static void warn_of_environment(const Merge *m, Diag *diag) {
+        json_t *environment = merge_find(m, "spec.instance.environment"), *variables;
+        const char *service;
+        json_object_foreach(environment, service, variables) {
+                warn_of_variables(m, service, variables, diag);
+                warn_of_service(m, service, diag);
+                warn_of_proxy(m, service, environment, diag);
+        }
+}
+
+/* systemd-resolved ignores an invalid name (resolved.conf(5)). validate.c refuses other name servers. */
 static void warn_of_resolver(const Merge *m, Diag *diag) {
         static const char *const lists[] = { "nameservers", "domains" };
         const json_t *network = merge_find(m, "spec.instance.network");
@@ -305,7 +298,6 @@ void conflicts_warn(const Merge *m, Diag *diag) {
         warn_of_endpoint(m, diag);
         warn_of_name(m, diag);
         warn_of_authority(m, diag);
-        warn_of_variables(m, diag);
         warn_of_environment(m, diag);
         warn_of_resolver(m, diag);
         warn_of_idle(m, diag);

@@ -19,14 +19,11 @@ typedef struct Judgement {
         json_t *disabled;               /* disabled_plugins as keys */
 } Judgement;
 
-__attribute__((format(printf, 4, 5)))
+_printf_(4, 5)
 static void tell_of(Judgement *j, bool certain, const char *fault, const char *format, ...) {
-        Text path = {};
-        _free_ char *rest = FORMATTED(format);
-        text_add(&path, "spec.containerd.%s", rest);
-        j->tell(j->context, path.data, fault, certain);
-        j->broken = j->broken || certain;
-        text_done(&path);
+        _free_ char *rest = FORMATTED(format), *path = xasprintf("spec.containerd.%s", rest);
+        j->tell(j->context, path, fault, certain);
+        j->broken |= certain;
 }
 
 #define tell(j, fault, ...) tell_of(j, true, fault, __VA_ARGS__)
@@ -51,7 +48,6 @@ static bool is(const Judgement *j, unsigned from, unsigned until) {
 
 #define BESIDE(other) "cannot stand beside " other ": set only one of them"
 #define WHOLE_NAME    "is not the whole name of a plugin, such as io.containerd.snapshotter.v1.zfs"
-#define NO_DIFFER     "is a differ that containerd does not have"
 
 /* ---- snapshotters and other plugins ---- */
 
@@ -65,10 +61,7 @@ static const char *proxy_type(const json_t *proxy) {
                                                 { "diff", DIFFER },
                                                 { "sandbox", "io.containerd.sandbox.controller.v1" } };
         const char *type = json_get_text(proxy, "type");
-        for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-                if (streq(type, types[i][0]))
-                        return types[i][1];
-        return type;
+        return PICK(t, types, ARRAY_SIZE(types), streq(type, (*t)[0]), (*t)[1], type);
 }
 
 #define UNKNOWN_PLUGIN "is a plugin that containerd does not have"
@@ -232,6 +225,11 @@ static void judge_registry(Judgement *j) {
                         }
 }
 
+static const char *differ_fault(const Judgement *j, const char *name) {
+        const char *fault = why_absent(j, DIFFER, name);
+        return fault && streq(fault, UNKNOWN_PLUGIN) ? "is a differ that containerd does not have" : fault;
+}
+
 /* plugins/transfer/plugin.go */
 static void judge_transfer(Judgement *j) {
         json_t *unpack;
@@ -239,8 +237,7 @@ static void judge_transfer(Judgement *j) {
         if (is(j, 200, 300))
                 json_array_foreach(cri(j, CONTAINERD_TRANSFER, "unpack_config"), i, unpack) {
                         const char *differ = json_get_text(unpack, "differ"), *fault = NULL;
-                        _free_ char *path = xasprintf("%s.unpack_config[%zu]",
-                                                      CONTAINERD_TRANSFER, i);
+                        _free_ char *path = xasprintf("%s.unpack_config[%zu]", CONTAINERD_TRANSFER, i);
                         if (!json_object_get(unpack, "platform"))
                                 tell(j, "needs a platform, such as linux/amd64", "config.plugins.%s", path);
                         if (is(j, 203, 300) && json_is_true(json_object_get(unpack, "optional")))
@@ -248,10 +245,9 @@ static void judge_transfer(Judgement *j) {
                         if (!json_object_get(unpack, "snapshotter"))
                                 tell(j, "needs a snapshotter", "config.plugins.%s", path);
                         judge_snapshotter(j, unpack, path, "");
-                        fault = *differ ? why_absent(j, DIFFER, differ) : NULL;
+                        fault = *differ ? differ_fault(j, differ) : NULL;
                         if (fault)
-                                tell(j, streq(fault, UNKNOWN_PLUGIN) ? NO_DIFFER : fault,
-                                     "config.plugins.%s.differ", path);
+                                tell(j, fault, "config.plugins.%s.differ", path);
                 }
 }
 
@@ -262,10 +258,9 @@ static void judge_differs(Judgement *j) {
         size_t i;
         json_array_foreach(cri(j, id, "default"), i, item) {
                 const char *name = json_string_value(item),
-                           *fault = name && !j->given->partial ? why_absent(j, DIFFER, name) : NULL;
+                           *fault = name && !j->given->partial ? differ_fault(j, name) : NULL;
                 if (fault)
-                        tell(j, streq(fault, UNKNOWN_PLUGIN) ? NO_DIFFER : fault,
-                             "config.plugins.%s.default[%zu]", id, i);
+                        tell(j, fault, "config.plugins.%s.default[%zu]", id, i);
         }
 }
 
@@ -279,8 +274,7 @@ static void judge_streaming(Judgement *j) {
         bool cert = *json_get_text(pair, "tls_cert_file"), key = *json_get_text(pair, "tls_key_file"),
              on = json_is_true(json_object_get(server, "enable_tls_streaming"));
         if (cert != key || (cert && !on))
-                tell(j,
-                     cert != key ? "needs a tls_cert_file and a tls_key_file" : "needs enable_tls_streaming",
+                tell(j, cert != key ? "needs tls_cert_file and tls_key_file" : "needs enable_tls_streaming",
                      "config.plugins.%s.x509_key_pair_streaming", CONTAINERD_CRI);
         if (*address && !streq(address, "localhost") && !address_is_valid(address))
                 tell(j, "must be an IP address", "config.plugins.%s.stream_server_address", CONTAINERD_CRI);
@@ -293,22 +287,25 @@ static void judge_length(Judgement *j, const char *address, size_t more, const c
                              : "is too long for a socket: 104 bytes are the most", "%s", path);
 }
 
-#define NO_SOCKET "must be the absolute path of a socket, for kubelet"
+static void judge_socket(Judgement *j, const char *address, const char *path) {
+        if (*address != '/' || strpbrk(address, " \t\n\"'\\$"))
+                tell(j, "must be the absolute path of a socket, for kubelet", "config.%s", path);
+}
+
 static void judge_sockets(Judgement *j) {
         const char *address = json_get_text(json_object_get(j->given->all, "grpc"), "address"),
                    *own = json_string_value(cri(j, CONTAINERD_SERVER, "address")),
-                   *root = json_get_text(j->given->all, "root"),
-                   *state = json_get_text(j->given->all, "state");
-        if (*address && (*address != '/' || strpbrk(address, " \t\n\"'\\$")))
-                tell(j, NO_SOCKET, "config.grpc.address");
-        if (is(j, 203, 300) && own && (*own != '/' || strpbrk(own, " \t\n\"'\\$")))
-                tell(j, NO_SOCKET, "config.plugins.%s.address", CONTAINERD_SERVER);
+                   *root = json_get_text(j->given->all, "root");
+        if (*address)
+                judge_socket(j, address, "grpc.address");
+        if (is(j, 203, 300) && own)
+                judge_socket(j, own, "plugins." CONTAINERD_SERVER ".address");
         const char *second = json_get_text(json_object_get(j->given->all, "ttrpc"), "address");
         judge_length(j, address, *second ? 0 : strlen(".ttrpc"), "config.grpc.address");
         judge_length(j, second, 0, "config.ttrpc.address");
         judge_length(j, json_get_text(json_object_get(j->given->all, "debug"), "address"), 0,
                      "config.debug.address");
-        if (*root && streq(root, state))
+        if (*root && streq(root, json_get_text(j->given->all, "state")))
                 tell(j, "is the same path as state", "config.root");
 }
 
@@ -332,19 +329,17 @@ static void judge_version(Judgement *j) {
 /* runc starts nothing with another limit, or with a soft one above the hard one (opencontainers/runc
  * libcontainer/specconv/spec_linux.go: strToRlimit()). */
 static void judge_limits(Judgement *j) {
-        static const char known[] = " AS CORE CPU DATA FSIZE LOCKS MEMLOCK MSGQUEUE NICE NOFILE NPROC RSS "
-                                    "RTPRIO RTTIME SIGPENDING STACK ";
+        static const char known[] = "AS|CORE|CPU|DATA|FSIZE|LOCKS|MEMLOCK|MSGQUEUE|NICE|NOFILE|NPROC|RSS|"
+                                    "RTPRIO|RTTIME|SIGPENDING|STACK";
         json_t *limit;
         size_t i;
         json_array_foreach(json_object_get(json_object_get(j->given->spec, "process"), "rlimits"), i, limit) {
                 const char *type = json_get_text(limit, "type");
                 const json_t *soft = json_object_get(limit, "soft"), *hard = json_object_get(limit, "hard");
-                _free_ char *word = xasprintf(" %s ", startswith(type, "RLIMIT_") ? type + 7 : "?");
-                if (!strstr(known, word))
-                        tell(j, "is not a limit, such as RLIMIT_NOFILE; otherwise no pod starts",
-                             "baseRuntimeSpec.process.rlimits[%zu]", i);
-                else if (json_is_number(soft) && json_number_value(soft) > json_number_value(hard))
-                        tell(j, "has a soft limit above the hard one; otherwise no pod starts",
+                bool valid = startswith(type, "RLIMIT_") && word_is_among(type + strlen("RLIMIT_"), known);
+                if (!valid || (json_is_number(soft) && json_number_value(soft) > json_number_value(hard)))
+                        tell(j, valid ? "has a soft limit above the hard one; otherwise no pod starts"
+                                      : "is not a limit, such as RLIMIT_NOFILE; otherwise no pod starts",
                              "baseRuntimeSpec.process.rlimits[%zu]", i);
         }
 }
@@ -380,8 +375,6 @@ static bool judge(const ContainerdGiven *g, ContainerdTell *to, void *context) {
         return good && !j.broken;
 }
 
-#define MORE_FAULTS "holds %zu more wrong settings: correct them, too"
-
 typedef struct Few { ContainerdTell *to; void *context; size_t n; bool certain; } Few;
 
 static void tell_few(void *context, const char *path, const char *fault, bool certain) {
@@ -395,9 +388,70 @@ static void tell_few(void *context, const char *path, const char *fault, bool ce
 bool containerd_judge(const ContainerdGiven *g, ContainerdTell *to, void *context) {
         Few few = { to, context, 0, false };
         bool good = judge(g, tell_few, &few);
-        _free_ char *more =
-                few.n > CONTAINERD_MOST ? xasprintf(MORE_FAULTS, few.n - CONTAINERD_MOST) : NULL;
-        if (more)
+        _free_ char *more = xasprintf("holds %zu more wrong settings: correct them, too",
+                                      few.n - CONTAINERD_MOST);
+        if (few.n > CONTAINERD_MOST)
                 to(context, "spec.containerd", more, few.certain);
         return good;
+}
+
+/* ---- of the merged document, for any version ---- */
+
+static ContainerdGiven given_of(const Merge *m) {
+        const json_t *plugins = json_object_get(m->toml, "plugins");
+        bool three = json_object_get(plugins, CONTAINERD_IMAGES) ||
+                     json_object_get(plugins, CONTAINERD_RUNTIME),
+             two = json_object_get(plugins, CONTAINERD_CRI);
+        return (ContainerdGiven){ .all = m->toml, .user = m->toml,
+                                  .spec = merge_find(m, "spec.containerd.baseRuntimeSpec"),
+                                  .schema = three ? 3 : two ? 2 : 0, .partial = m->partial };
+}
+
+typedef struct Report {
+        const Merge *merge;
+        Diag *diag;
+        json_t *told;           /* the paths of what containerd 1 refuses; NULL: it reads no different */
+        bool broken;
+} Report;
+
+static void refuse(void *context, const char *path, const char *fault, bool certain) {
+        Report *j = context;
+        _free_ char *text = xasprintf("%s%s", fault, containerd_consequence(fault));
+        if (j->told && !json_object_get(j->told, path))
+                certain = false;
+        j->broken |= certain;
+        if (certain)
+                config_report(j->merge, j->diag, path, text);
+        else
+                merge_warn(j->merge, j->diag, "containerd-setting", path, "%s", text);
+}
+
+static void warn(void *context, const char *path, const char *fault, const char *near) {
+        const Report *j = context;
+        merge_warn(j->merge, j->diag, "containerd-setting", path, "%s", fault);
+        diag_suggest_name(j->diag, "", near);
+}
+
+static void note(void *context, const char *path, _unused_ const char *fault, bool certain) {
+        if (certain)
+                json_object_set_new(context, path, json_true());
+}
+
+/* containerd 1 ignores some keys that differ in case, and what holds for 2 alone is a warning. */
+bool containerd_validate(const Merge *m, Diag *diag) {
+        const ContainerdGiven given = given_of(m);
+        ContainerdGiven one = given;
+        bool both = m->toml_one && given.schema != 3 &&
+                    json_integer_value(json_object_get(m->toml, "version")) < 3;
+        _cleanup_(json_decrefp) json_t *told = both ? json_object() : NULL;
+        Report j = { m, diag, told, false };
+        one.all = m->toml_one;
+        (void)!(both && containerd_judge(&one, note, told));
+        (void)!containerd_judge(&given, refuse, &j);
+        return !j.broken;
+}
+
+void containerd_warn(const Merge *m, Diag *diag) {
+        const ContainerdGiven given = given_of(m);
+        containerd_look(&given, warn, &(Report){ m, diag, NULL, false });
 }

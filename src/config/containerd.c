@@ -57,8 +57,8 @@ static bool has_row(const ContainerdGiven *g, const Row *row) {
 
 /* Does the row hold for each containerd that may be meant? The schema of a file tells 1.x from 2.x. */
 static bool is_for_all(const ContainerdGiven *g, const Row *row) {
-        return g->version > 0 ||
-               strchr(g->schema == 3 ? " st0" : g->schema == 2 ? " stA" : " st", row->versions) != NULL;
+        static const char *const versions[] = { " st", " st", " stA", " st0" };
+        return g->version > 0 || strchr(versions[g->schema], row->versions);
 }
 
 /* The row of this version, or that of another one with known false. */
@@ -102,13 +102,12 @@ static bool one_reads(const char *name, const char *key) {
         return !lower || !upper || (streq(key + 1, name + 1) && (*key == *name || *key >= 'a'));
 }
 
-/* Of a key at the top of the file. conf/tables.awk counts the sections: the top is 0, the spec is 1. */
-static const char *section_of(const char *name) {
-        const char *section = section_at(0);
+/* conf/tables.awk counts the sections: the top of the file is 0, the spec is 1. */
+static const char *plugins_section(void) {
         Row row;
         bool known;
-        const ContainerdGiven any = {};
-        return row_find(&any, section, name, &row, &known) ? section_at(row_section(&row)) : section;
+        return row_find(&(ContainerdGiven){}, section_at(0), "plugins", &row, &known)
+                       ? section_at(row_section(&row)) : "";
 }
 
 static const char *plugin_name(const char *id) {
@@ -119,7 +118,7 @@ ContainerdPlugin containerd_plugin(const ContainerdGiven *g, const char *id) {
         Row row;
         bool known;
         if (!startswith(id, "io.containerd.") ||
-            !row_find(g, section_of("plugins"), plugin_name(id), &row, &known) || !known)
+            !row_find(g, plugins_section(), plugin_name(id), &row, &known) || !known)
                 return PLUGIN_UNKNOWN;
         return row.limits[row.type != 'n'] == '!' && is_for_all(g, &row) ? PLUGIN_NEEDED : PLUGIN_KNOWN;
 }
@@ -155,10 +154,8 @@ static bool is_platform(const char *text) {
                 return false;
         for (size_t parts = 0;; text++) {
                 size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
-                if (parts == 0 && text[n] == '(') {
-                        const char *end = strchr(text + n, ')');
-                        n = end ? (size_t)(end + 1 - text) : 0;
-                }
+                if (parts == 0 && text[n] == '(')
+                        n = strchr(text, ')') ? strcspn(text, ")") + 1 : 0;
                 if (n == 0 || ++parts > 3)
                         return false;
                 text += n;
@@ -185,31 +182,31 @@ static bool is_host_and_port(const char *text) {
         return !strpbrk(host, ": \t[]");
 }
 
+static bool is_absolute(const char *text) {
+        return *text == '/';
+}
+
+static bool is_socket(const char *text) {
+        return is_absolute(text) || is_host_and_port(text);
+}
+
 /* An empty text is the default, but not in a list. */
 static const char *text_fault(const char *text, const char *limits, bool listed, Text *room) {
+        static const struct { const char *limits; bool (*is)(const char *); const char *fault; } kinds[] = {
+                { "@absolute", is_absolute, "must be an absolute path" },
+                { "@address", is_host_and_port, "must be an address and a port, such as 127.0.0.1:1338" },
+                { "@socket", is_socket, "must be the absolute path of a socket, or an address and a port" },
+                { "@port", is_port, "must be a port from 0 to 65535, in quotes" },
+                { "@platform", is_platform, "must be a platform, such as linux/amd64" },
+        };
         bool level = streq(limits, "@level");
-        if (!*text && !listed && !streq(limits, "@platform"))
+        if (!*limits || (!*text && !listed && !streq(limits, "@platform")))
                 return NULL;
-        switch (limits[0] == '@' ? limits[1] : *limits ? '|' : 0) {
-        case 0:
-                return NULL;
-        case 'a':
-                if (limits[2] == 'b')
-                        return *text == '/' ? NULL : "must be an absolute path";
-                return is_host_and_port(text)
-                               ? NULL : "must be an address and a port, such as 127.0.0.1:1338";
-        case 's':
-                return *text == '/' || is_host_and_port(text)
-                               ? NULL : "must be the absolute path of a socket, or an address and a port";
-        case 'p':
-                if (limits[2] == 'o')
-                        return is_port(text) ? NULL : "must be a port from 0 to 65535, in quotes";
-                return is_platform(text) ? NULL : "must be a platform, such as linux/amd64";
-        }
-        if (level)
-                limits = "trace|debug|info|warn|warning|error|fatal|panic";
+        __auto_type kind = FIND(k, kinds, ARRAY_SIZE(kinds), streq(k->limits, limits));
+        if (kind)
+                return kind->is(text) ? NULL : kind->fault;
         _free_ char *word = level ? str_lower(text) : xstrdup(text);
-        return word_fault(word, limits, room);
+        return word_fault(word, level ? "trace|debug|info|warn|warning|error|fatal|panic" : limits, room);
 }
 
 /* In JSON 20.0 is whole: the plan writes 20. */
@@ -229,16 +226,14 @@ static const char *number_fault(char type, const json_t *value, const char *limi
                 { 'w', 0, 0x1p64, "from 0 to 18446744073709551615" },
         };
         double n = json_number_value(value);
-        size_t i = 0;
+        __auto_type range = FIND(r, ranges, ARRAY_SIZE(ranges), r->type == type);
         if (!is_whole(value, json))
                 return "must be a whole number, without quotes";
-        while (ranges[i].type != type)
-                i++;
-        bool over = ranges[i].type == 'i' && json_is_real(value) && fabs(n) >= 0x1p63;
-        if (n >= ranges[i].low && n <= ranges[i].high && !over && (!*limits || n >= strtod(limits, NULL)))
+        bool over = type == 'i' && json_is_real(value) && fabs(n) >= 0x1p63;
+        if (n >= range->low && n <= range->high && !over && (!*limits || n >= strtod(limits, NULL)))
                 return NULL;
         return *limits ? text_say(room, "must be at least %.*s", (int)strcspn(limits, ":"), limits)
-                       : text_say(room, "must be %s", ranges[i].range);
+                       : text_say(room, "must be %s", range->range);
 }
 
 /* time.ParseDuration() of Go. 2.x also takes a number, of nanoseconds. */
@@ -292,14 +287,10 @@ static const char *value_fault(const ContainerdGiven *g, const Row *row, const j
                 return json_is_array(value) ? NULL : "must be a list of tables";
         case 'n':
                 return NULL;
-        case 'm':
-        case 'M':
-        case 'L':
-        case 't':
-        case 'T':
-                return json_is_object(value) ? NULL : "must be a table";
         default:
-                return number_fault(row->type, value, row->limits, json, room);
+                return !strchr("mMLtT", row->type) ? number_fault(row->type, value, row->limits, json, room)
+                       : json_is_object(value)     ? NULL
+                                                   : "must be a table";
         }
 }
 
@@ -386,8 +377,7 @@ static bool read_value(const Reading *r, const Row *row, const json_t *value, co
         _cleanup_(text_done) Text room = {};
         if (!r->json && has_placeholder(json_string_value(value) ?: ""))
                 return true;            /* validate.c reports it */
-        const char *fault =
-                json_is_null(value) ? NULL : value_fault(r->given, row, value, r->json, &room);
+        const char *fault = json_is_null(value) ? NULL : value_fault(r->given, row, value, r->json, &room);
         if (fault)
                 return report(r, path, fault);
         if (row->type == 't')
@@ -396,7 +386,7 @@ static bool read_value(const Reading *r, const Row *row, const json_t *value, co
 }
 
 static bool read_table(const Reading *r, const char *section, const json_t *table, const Path *path) {
-        bool good = true, plugins = section == section_of("plugins"),
+        bool good = true, plugins = section == plugins_section(),
              exact = is_one(r->given) && !r->json && !plugins;
         const char *key;
         json_t *value;
@@ -443,24 +433,20 @@ static json_t *folded_value(const Row *row, const json_t *value, bool one) {
 /* Keeps the order. A name in two spellings stays two. */
 static json_t *folded(const char *section, const json_t *table, bool one) {
         const ContainerdGiven any = {};
-        bool plugins = section == section_of("plugins"), known;
-        json_t *all = json_object(), *value;
+        bool plugins = section == plugins_section(), known;
         const char *key;
-        if (!json_is_object(table)) {
-                json_decref(all);
+        json_t *value;
+        Row row;
+        if (!json_is_object(table))
                 return json_incref((json_t *)table);
-        }
+        json_t *all = json_object();
         json_object_foreach((json_t *)table, key, value) {
-                const char *name = key;
-                Row row;
-                if (!plugins && row_find(&any, section, key, &row, &known) &&
-                    (!one || one_reads(row.key, key)) && !json_object_get(table, row.key) &&
-                    !json_object_get(all, row.key))
-                        name = row.key;
-                json_object_set(all, name, value);
+                bool renames = !plugins && row_find(&any, section, key, &row, &known) &&
+                               (!one || one_reads(row.key, key)) &&
+                               !json_object_get(table, row.key) && !json_object_get(all, row.key);
+                json_object_set(all, renames ? row.key : key, value);
         }
         json_object_foreach(all, key, value) {
-                Row row;
                 if (row_find(&any, section, plugins ? plugin_name(key) : key, &row, &known) &&
                     !is_open(&row, all))
                         json_object_set_new(all, key, folded_value(&row, value, one));
@@ -486,15 +472,13 @@ bool containerd_judge_values(const ContainerdGiven *g, ContainerdTell *tell, voi
         return read_table(&r, section_at(1), g->spec, &runtime_spec_path) && good;
 }
 
-#define MORE_KEYS "holds %zu more keys that are unknown, or that this containerd ignores"
-
 void containerd_look(const ContainerdGiven *g, ContainerdUnknown *tell, void *context) {
         size_t told = 0;
         const Reading r = { .given = g, .unknown = tell, .context = context, .told = &told };
         (void)!read_table(&r, section_at(0), g->user, &containerd_config_path);
-        _free_ char *more =
-                told > CONTAINERD_MOST ? xasprintf(MORE_KEYS, told - CONTAINERD_MOST) : NULL;
-        if (more)
+        _free_ char *more = xasprintf("holds %zu more keys that are unknown, or that this containerd ignores",
+                                      told - CONTAINERD_MOST);
+        if (told > CONTAINERD_MOST)
                 tell(context, "spec.containerd.config", more, NULL);
 }
 

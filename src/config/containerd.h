@@ -21,18 +21,16 @@ typedef struct ContainerdGiven {
 } ContainerdGiven;
 /* "2.1.9" → 201; 0: not known, or newer than the 2.4 of the table. */
 unsigned containerd_version(const char *version);
-/* Spells each known key as the table does, if containerd 2, or 1 (one), reads it so: it would stand twice beside
- * ours. A new reference. */
+/* Spells known keys as the table does, if containerd 2, or 1 (one), reads them so: in another case they would
+ * stand beside ours. A new reference. */
 _must_check_ _nonnull_ json_t *containerd_folded(const json_t *toml, bool one);
 /* spec.containerd.config as the containerd of this version reads it, or NULL. */
 _nonnull(1) const json_t *containerd_settings(const Config *config, const char *version);
-/* path: "spec.containerd.config.debug.level"; fault: without its consequence; certain: it is wrong for each
- * containerd that may be meant. */
+/* path: "spec.containerd.config.debug.level"; certain: wrong for each containerd that may be meant. */
 typedef void ContainerdTell(void *context, const char *path, const char *fault, bool certain);
 /* So many messages for one TOML: a generated one may have thousands of faults. */
 #define CONTAINERD_MOST 20
-/* Reports each value and broken rule with which containerd ends, has no CRI, or starts no pod; false where
- * there is one. */
+/* Reports each fault by which containerd ends, has no CRI, or starts no pod; false where there is one. */
 _nonnull(1, 2) bool containerd_judge(const ContainerdGiven *g, ContainerdTell *tell, void *context);
 /* The text to append to a fault. */
 const char *containerd_consequence(const char *fault);

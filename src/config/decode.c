@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The nodes of one document → JSON of the types that the table wants. A scalar keeps its source text where
- * the table wants text, whatever YAML 1.1 makes of it (T1 to T5 of tests/userdata/README.md). Null means
- * absent. */
+ * the table wants text (T1 to T5 of tests/userdata/README.md). Null means absent. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -13,18 +12,11 @@ typedef struct Decoder { Position at; Origins *origins; Diag *diag; } Decoder;
 static json_t *decode_value(Decoder *d, const Field *f, const Node *node, const Path *path);
 
 static Position mark_position(const Decoder *d, Mark mark) {
-        Position at = d->at;
-        at.line = mark.line;
-        at.column = mark.column;
-        return at;
-}
-
-static Position node_position(const Decoder *d, const Node *node) {
-        return mark_position(d, node->at);
+        return (Position){ d->at.source, d->at.part, mark.line, mark.column };
 }
 
 static json_t *decode_fail(Decoder *d, const Node *node, const Path *path, const char *text) {
-        Position at = node_position(d, node);
+        Position at = mark_position(d, node->at);
         _free_ char *name = path_format(path);
         origins_fail(d->origins, name);
         diag_error_at(d->diag, -EINVAL, CAUSE_INVALID, &at, name, "%s", text);
@@ -81,34 +73,31 @@ static json_t *decode_text(Decoder *d, const Node *node, const Path *path) {
         return json_stringn(node->text, node->n) ?: decode_fail(d, node, path, "is not UTF-8");
 }
 
+/* The value of a scalar without quotes, or NULL; a new reference. */
+static json_t *plain_value(const Node *node) {
+        json_t *value = NULL;
+        return node->type == NODE_SCALAR && node->plain && yaml_resolve(node, &value) >= 0 ? value : NULL;
+}
+
 static json_t *decode_bool(Decoder *d, const Node *node, const Path *path) {
-        _cleanup_(json_decrefp) json_t *value = NULL;
-        if (node->type != NODE_SCALAR || !node->plain || yaml_resolve(node, &value) < 0 ||
-            !json_is_boolean(value))
-                return fail_type(d, node, path, "true or false, without quotes");
-        return TAKE_PTR(value);
+        _cleanup_(json_decrefp) json_t *value = plain_value(node);
+        return json_is_boolean(value) ? TAKE_PTR(value)
+                                      : fail_type(d, node, path, "true or false, without quotes");
 }
 
 static json_t *decode_integer(Decoder *d, const Node *node, const Path *path) {
-        _cleanup_(json_decrefp) json_t *value = NULL;
-        if (node->type != NODE_SCALAR || !node->plain || yaml_resolve(node, &value) < 0)
-                return fail_type(d, node, path, "a whole number, without quotes");
-        if (json_is_real(value)) {      /* 4.0 and 1e3 are whole, too, as in JSON Schema */
-                double real = json_real_value(value);
-                if (real >= -9e15 && real <= 9e15 && real == (double)(json_int_t)real)
-                        return json_integer((json_int_t)real);
-        }
+        _cleanup_(json_decrefp) json_t *value = plain_value(node);
+        double real = json_real_value(value);   /* 4.0 and 1e3 are whole, too, as in JSON Schema */
+        if (json_is_real(value) && real >= -9e15 && real <= 9e15 && real == (double)(json_int_t)real)
+                return json_integer((json_int_t)real);
         return json_is_integer(value) ? TAKE_PTR(value)
                                       : fail_type(d, node, path, "a whole number, without quotes");
 }
 
 /* Tools that rewrite YAML 1.1 turn on and off into true and false: the word before that, or NULL. */
 static const char *switch_word(const Node *node) {
-        _cleanup_(json_decrefp) json_t *value = NULL;
-        if (node->type != NODE_SCALAR || !node->plain || yaml_resolve(node, &value) < 0 ||
-            !json_is_boolean(value))
-                return NULL;
-        return json_is_true(value) ? "on" : "off";
+        _cleanup_(json_decrefp) json_t *value = plain_value(node);
+        return !json_is_boolean(value) ? NULL : json_is_true(value) ? "on" : "off";
 }
 
 static json_t *decode_enum(Decoder *d, const Field *f, const Node *node, const Path *path) {
@@ -196,7 +185,7 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
         if (expression) {
                 const Path here = { path, "maxPodsExpression", 0 };
                 _free_ char *name = path_format(&here);
-                const Position at = node_position(d, expression);
+                const Position at = mark_position(d, expression->at);
                 diag_warn_at(d->diag, "unknown-field", &at, name, "is not a key of KubeletConfiguration");
                 diag_suggest(d->diag, "spec.kubelet.maxPodsExpression");
         }
@@ -242,13 +231,10 @@ bool document_is_ours(const Node *root) {
 /* The message may show the value, which is not a secret here. */
 static bool check_identity(Decoder *d, const Node *root, const char *key, const char *wanted) {
         const Node *node = node_get(root, key);
-        Position at = node_position(d, node ?: root);
+        Position at = mark_position(d, (node ?: root)->at);
 
         if (!node || node_is_null(node)) {
-                const Member *near = NULL;
-                for (size_t i = 0; i < root->n; i++)
-                        if (!node && strcasecmp(root->members[i].key, key) == 0)
-                                near = &root->members[i];
+                const Member *near = FIND(m, root->members, node ? 0 : root->n, strcasecmp(m->key, key) == 0);
                 if (near)
                         at = mark_position(d, near->at);
                 diag_error_at(d->diag, -EINVAL, CAUSE_INVALID, &at, key, "is missing; it must be %s", wanted);

@@ -13,11 +13,9 @@ static const struct { int64_t enis, addresses, cpus, memory_mib; } samples[] = {
 };
 
 int config_check_expression(const Config *config, Diag *diag) {
-        const char *text = config->kubelet.max_pods_expression;
-        char *why = NULL;
+        const char *text = config->kubelet.max_pods_expression, *path = "spec.kubelet.maxPodsExpression";
+        _free_ char *why = NULL;
 
-        if (!text || !*text)
-                return 0;
         for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
                 const ExprVariable variables[] = {
                         { "default_enis", samples[i].enis },
@@ -28,18 +26,14 @@ int config_check_expression(const Config *config, Diag *diag) {
                         { "physical_memory_mib", samples[i].memory_mib },
                 };
                 int64_t value = 0;
-                free(why);
-                why = NULL;
-                if (expr_evaluate(text, variables, ARRAY_SIZE(variables), &value, &why) >= 0 && value > 0 &&
-                    value <= INT_MAX) {
-                        free(why);
+                free(TAKE_PTR(why));
+                if (!text || !*text ||
+                    (expr_evaluate(text, variables, ARRAY_SIZE(variables), &value, &why) >= 0 && value > 0 &&
+                     value <= INT_MAX))
                         return 0;
-                }
         }
-        const char *path = "spec.kubelet.maxPodsExpression";
         diag_warn_at(diag, "max-pods-expression", config_position(config, path), path,
                      "%s; nodestrap uses the standard value",
                      why ?: "its result is not from 1 to 2147483647 for any instance type");
-        free(why);
         return 0;
 }

@@ -26,10 +26,6 @@ static const char *const disabled_mount_table[] = { NULL, "Containerd", "PodLogs
 static const char *const api_version_table[] = { NULL, CONFIG_API_VERSION };
 static const char *const kind_table[] = { NULL, CONFIG_KIND };
 
-const char *storage_strategy_to_string(StorageStrategy value) {
-        return (size_t)value < ARRAY_SIZE(storage_strategy_table) ? storage_strategy_table[value] : NULL;
-}
-
 int storage_strategy_from_string(const char *text) {
         for (size_t i = 1; i < ARRAY_SIZE(storage_strategy_table); i++)
                 if (strcasecmp(storage_strategy_table[i], text) == 0)
@@ -38,8 +34,7 @@ int storage_strategy_from_string(const char *text) {
 }
 
 /* A key, then its type and the member of Config that bind.c sets. A member of another C type than
- * bind_value() writes does not compile. The BOUND() function of a list or map reads the rows that have only a
- * .type. */
+ * bind_value() writes does not compile. A BOUND() function reads the rows with only a .type. */
 #define FIELD(name, text)         .key = name, .doc = text
 #define AT(what, member)          .type = FIELD_##what, .offset = PLACE(member, IN_##what)
 #define BOUND(what, member, with) .type = FIELD_##what, .offset = offsetof(Config, member), .bind = with
@@ -274,8 +269,7 @@ static const Field accelerator_fields[] = {
         {}
 };
 
-/* nodeadm/internal/api/featuregates.go: off by default. nodeadm has the last one since autumn 2026
- * (awslabs/amazon-eks-ami#2791). */
+/* nodeadm/internal/api/featuregates.go; the last one since autumn 2026 (awslabs/amazon-eks-ami#2791). */
 const Field feature_gates[] = {
         { FIELD("InstanceIdNodeName", "Name the node after its instance id, not its private DNS name."),
           AT(BOOL, gates.instance_id_node_name), NODEADM("true") },
@@ -319,10 +313,9 @@ const Field nodeconfig_fields[] = {
 };
 
 const Field *fields_find(const Field *fields, const char *key) {
-        for (; fields->key; fields++)
-                if (streq(fields->key, key))
-                        return fields;
-        return NULL;
+        while (fields->key && !streq(fields->key, key))
+                fields++;
+        return fields->key ? fields : NULL;
 }
 
 /* The path of the key, wherever it is in the tree. */
@@ -338,22 +331,14 @@ static char *find_elsewhere(const Field *fields, const char *key, const char *pr
         return NULL;
 }
 
-/* Two branches name the same thing differently. */
-static const char *sibling_of(const Field *fields, const char *key) {
-        static const struct { const char *key, *sibling; } table[] = {
-                { "filesystem", "fsType" }, { "fsType", "filesystem" },
-                { "name", "device" },       { "volumeId", "device" },
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-                if (streq(table[i].key, key) && fields_find(fields, table[i].sibling))
-                        return table[i].sibling;
-        return NULL;
-}
-
 char *fields_suggest(const Field *fields, const char *key) {
-        const char *sibling = sibling_of(fields, key);
-        if (sibling)
-                return xstrdup(sibling);
+        /* two branches name the same thing differently */
+        static const char *const siblings[][2] = { { "filesystem", "fsType" }, { "fsType", "filesystem" },
+                                                   { "name", "device" }, { "volumeId", "device" } };
+        __auto_type own = FIND(s, siblings, ARRAY_SIZE(siblings),
+                               streq((*s)[0], key) && fields_find(fields, (*s)[1]));
+        if (own)
+                return xstrdup((*own)[1]);
         Nearest near = { .text = key };
         for (; fields->key; fields++)
                 nearest_try(&near, fields->key);

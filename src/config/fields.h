@@ -47,15 +47,14 @@ struct Field {                          /* NOLINT(clang-analyzer-optin.performan
         const char *fallback;           /* the default as text, of a string or an integer */
         size_t offset;                  /* in struct Config, for bind */
         /* into: the member of Config; never fails behind config_validate() */
-        int (*bind)(const Field *f, const json_t *value, void *into);
+        void (*bind)(const Field *f, const json_t *value, void *into);
 };
 
 extern const Field nodeconfig_fields[]; /* apiVersion, kind, metadata, spec */
 extern const Field feature_gates[];     /* the known names */
 
 const Field *fields_find(const Field *fields, const char *key);
-/* The known key nearest to an unknown one: a sibling of like meaning or spelling, or else the same key
- * elsewhere. New text or NULL. */
+/* The known key nearest to an unknown one, a sibling or the same key elsewhere. New text or NULL. */
 char *fields_suggest(const Field *fields, const char *key);
 int field_enum_index(const Field *f, const char *text);         /* -EINVAL */
 char *field_enum_list(const Field *f);                          /* "RAID0, RAID10, Mount" */
@@ -85,6 +84,9 @@ void origins_done(Origins *o);
 void origins_add(Origins *o, const char *path, Position at);
 /* Of path or what it stands in, or NULL. */
 const Position *origins_find(const Origins *o, const char *path);
+/* Of a line of the TOML, from 1, if its lines are those of the source; otherwise, and for 0, of all of it. */
+Position origins_toml(const Origins *o, unsigned line);
+#define TOML_PATH "spec.containerd.config"
 void origins_fail(Origins *o, const char *path);
 bool origins_failed(const Origins *o, const char *path);        /* at, above or below path */
 /* Takes over everything from a later document; the items of list_path count on from shift. */
@@ -149,8 +151,7 @@ _must_check_ _nonnull_ int config_validate(const Merge *m, Diag *diag);
 _must_check_ _nonnull_ bool volumes_validate(const Merge *m, Diag *diag);
 
 /* ---- sysctl.c ---- */
-/* Refuses kernel settings that nodestrap must not make, that kubelet does not start with, or that are set
- * twice. */
+/* Refuses kernel settings that nodestrap or kubelet does not accept, or that are set twice. */
 _must_check_ _nonnull_ bool sysctl_validate(const Merge *m, Diag *diag);
 
 /* ---- conflict.c ---- */
@@ -181,7 +182,7 @@ _must_check_ _nonnull_ bool kubelet_flags_set(const Merge *m, const char *key);
 _must_check_ _nonnull_ bool kubelet_validate_flags(const Merge *m, Diag *diag);
 _nonnull_ void kubelet_warn_of_flags(const Merge *m, Diag *diag);
 
-/* ---- containerd-validate.c ---- */
+/* ---- containerd-rules.c ---- */
 /* Refuses values of spec.containerd with which no containerd starts, or that leave it without CRI. */
 _must_check_ _nonnull_ bool containerd_validate(const Merge *m, Diag *diag);
 /* Warns of keys that no containerd knows. */
@@ -190,22 +191,21 @@ _nonnull_ void containerd_warn(const Merge *m, Diag *diag);
 /* ---- gates.c ---- */
 /* Refuses a feature gate with a value that all kubelets of the table refuse. */
 _must_check_ _nonnull_ bool gates_validate(const Merge *m, Diag *diag);
-/* Warns of feature gates that no kubelet of the table knows, or that newer ones do not know or have
- * locked. */
+/* Warns of feature gates that no kubelet of the table knows, or that newer ones refuse. */
 _nonnull_ void gates_warn(const Merge *m, Diag *diag);
 
 /* ---- bind.c ---- */
 _nonnull_ Config *config_bind(Merge *m);                        /* takes the origins */
 
 /* ---- bind-values.c, volumes.c ---- */
-int bind_authority(const Field *f, const json_t *value, void *into);
-int bind_disabled_mounts(const Field *f, const json_t *value, void *into);
-int bind_mount_path(const Field *f, const json_t *value, void *into);
-int bind_volumes(const Field *f, const json_t *value, void *into);
+void bind_authority(const Field *f, const json_t *value, void *into);
+void bind_disabled_mounts(const Field *f, const json_t *value, void *into);
+void bind_mount_path(const Field *f, const json_t *value, void *into);
+void bind_volumes(const Field *f, const json_t *value, void *into);
 void volumes_free(Volume *list, size_t n);
-int bind_pages(const Field *f, const json_t *value, void *into);
-int bind_environment(const Field *f, const json_t *value, void *into);
-int bind_sysctl(const Field *f, const json_t *value, void *into);
-int bind_mig(const Field *f, const json_t *value, void *into);
-int bind_timespan(const Field *f, const json_t *value, void *into);
-int bind_gates(const Field *f, const json_t *value, void *into);
+void bind_pages(const Field *f, const json_t *value, void *into);
+void bind_environment(const Field *f, const json_t *value, void *into);
+void bind_sysctl(const Field *f, const json_t *value, void *into);
+void bind_mig(const Field *f, const json_t *value, void *into);
+void bind_timespan(const Field *f, const json_t *value, void *into);
+void bind_gates(const Field *f, const json_t *value, void *into);

@@ -93,29 +93,23 @@ typedef struct Said { char *name, *path; bool on, by_flag; } Said;
 typedef struct Gates { Said *said; size_t n; } Gates;
 
 static void gates_done(Gates *g) {
-        for (size_t i = 0; i < g->n; i++) {
-                FREE_ALL(g->said[i].name, g->said[i].path);
-        }
+        for (Said *s = g->said; s < g->said + g->n; s++)
+                FREE_ALL(s->name, s->path);
         free(g->said);
 }
 
 static Said *gates_find(const Gates *g, const char *name, bool by_flag) {
-        for (size_t i = 0; i < g->n; i++)
-                if (g->said[i].by_flag == by_flag && streq(g->said[i].name, name))
-                        return &g->said[i];
-        return NULL;
+        return FIND(s, g->said, g->n, s->by_flag == by_flag && streq(s->name, name));
 }
 
 /* The last word counts. Takes the path. */
 static void gates_say(Gates *g, const char *name, bool on, char *path, bool by_flag) {
         Said *s = gates_find(g, name, by_flag);
         if (!s) {
-                g->said = xrealloc(g->said, g->n + 1, sizeof *g->said);
-                s = &g->said[g->n++];
+                s = APPEND(g->said, g->n);
                 *s = (Said){ .name = xstrdup(name), .by_flag = by_flag };
         }
-        free(s->path);
-        s->path = path;
+        RENEW(s->path, path);
         s->on = on;
 }
 
@@ -196,7 +190,8 @@ static char *refusal(const Said *s, const char *who, unsigned minor) {
                          until);
 }
 
-static void warn_of(const Said *s, const Position *at, const char *text, Diag *diag) {
+_printf_(4, 5) static void tell(const Said *s, const Position *at, Diag *diag, const char *format, ...) {
+        _free_ char *text = FORMATTED(format);
         diag_warn_at(diag, s->by_flag ? "kubelet-flag" : "kubelet-setting", at, s->path, "%s", text);
 }
 
@@ -214,20 +209,17 @@ typedef struct Check {
         const Config *config;
         const Gates *gates;
         View view;
-        unsigned minor;
-        const char *version;
-        bool refuse;
-        Diag *diag;
+        unsigned minor; const char *version;
+        bool refuse; Diag *diag;
 } Check;
 
-/* Takes the text. */
-static void report(const Check *c, const Said *s, char *text) {
+_printf_(3, 4) static void report(const Check *c, const Said *s, const char *format, ...) {
         const Position *at = config_position(c->config, s->path);
-        _free_ char *t = text;
+        _free_ char *text = FORMATTED(format);
         if (c->refuse)
-                diag_error_at(c->diag, -EINVAL, CAUSE_INVALID, at, s->path, "%s", t);
+                diag_error_at(c->diag, -EINVAL, CAUSE_INVALID, at, s->path, "%s", text);
         else
-                warn_of(s, at, t, c->diag);
+                tell(s, at, c->diag, "%s", text);
 }
 
 static void report_refused(const Check *c, const Said *s) {
@@ -235,11 +227,11 @@ static void report_refused(const Check *c, const Said *s) {
         if (kubelet_gate_versions(s->name, &from, &until)) {
                 _free_ char *who = xasprintf("kubelet %s exits", c->version),
                             *text = refusal(s, who, c->minor);
-                report(c, s, xasprintf("%s; remove it", text));
+                report(c, s, "%s; remove it", text);
                 return;
         }
         _free_ char *shown = text_quote(s->name, strlen(s->name));
-        report(c, s, xasprintf("kubelet %s exits: it does not know the feature gate %s", c->version, shown));
+        report(c, s, "kubelet %s exits: it does not know the feature gate %s", c->version, shown);
         diag_suggest_name(c->diag, "", kubelet_gate_nearest(s->name));
 }
 
@@ -265,12 +257,11 @@ static bool check_need(const Check *c, const Row *row, const char *need) {
         if (c->minor < two_digits(need) || (until && c->minor >= until) || !row_find(name, &other) ||
             is_on(c, &other))
                 return true;
-        const Said *s = view_find(c->gates, c->view, row->name) ?: view_find(c->gates, c->view, name)
-                                                                ?: said_of(c, row) ?: said_of(c, &other);
+        const Said *s = view_find(c->gates, c->view, row->name) ?: view_find(c->gates, c->view, name) ?:
+                        said_of(c, row) ?: said_of(c, &other);
         if (s)
-                report(c, s, xasprintf("kubelet %s exits: the feature gate %s is on and needs %s, which is "
-                                       "off; turn both on or both off",
-                                       c->version, row->name, name));
+                report(c, s, "kubelet %s exits: the feature gate %s is on and needs %s, which is off; turn "
+                             "both on or both off", c->version, row->name, name);
         return !s;
 }
 
@@ -342,16 +333,14 @@ void gates_warn(const Merge *m, Diag *diag) {
                 const Position *at = origins_find(&m->origins, s->path);
                 unsigned from, until, minor = refused_from(&g, s);
                 if (!kubelet_gate_versions(s->name, &from, &until)) {
-                        _free_ char *shown = text_quote(s->name, strlen(s->name)),
-                                *text = xasprintf("%s is not a feature gate of kubelet 1.%d to 1.%d: kubelet "
-                                                  "exits with an unknown gate", shown, KUBELET_TABLES_FROM,
-                                                  KUBELET_TABLES_TO);
-                        warn_of(s, at, text, diag);
+                        _free_ char *shown = text_quote(s->name, strlen(s->name));
+                        tell(s, at, diag, "%s is not a feature gate of kubelet 1.%d to 1.%d: kubelet exits "
+                             "with an unknown gate", shown, KUBELET_TABLES_FROM, KUBELET_TABLES_TO);
                         diag_suggest_name(diag, "", kubelet_gate_nearest(s->name));
                 } else if (minor > 0 && minor <= KUBELET_TABLES_TO) {
                         _free_ char *who = xasprintf("kubelet from 1.%u on exits", minor),
                                     *text = refusal(s, who, minor);
-                        warn_of(s, at, text, diag);
+                        tell(s, at, diag, "%s", text);
                 }
         }
 }

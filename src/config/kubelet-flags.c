@@ -64,8 +64,10 @@ char **kubelet_words(char *const *flags) {
 typedef struct Reading { const Merge *merge; Diag *diag; bool certain, found; } Reading;
 
 /* False where it belongs to the other reading. */
-static bool reading_report(Reading *r, bool certain, const char *path, const char *text) {
+_printf_(4, 5)
+static bool reading_report(Reading *r, bool certain, const char *path, const char *format, ...) {
         const Position *at = origins_find(&r->merge->origins, path);
+        _free_ char *text = FORMATTED(format);
         if (certain != r->certain)
                 return false;
         r->found = true;
@@ -91,10 +93,7 @@ static const char *overridden(const char *name) {
                 { "provider-id", "which instance the node is" },
                 { "runtime-cgroups", "the cgroup of containerd, for its metrics" },
         };
-        for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
-                if (streq(ours[i].flag, name))
-                        return ours[i].what;
-        return NULL;
+        return PICK(o, ours, ARRAY_SIZE(ours), streq(o->flag, name), o->what, NULL);
 }
 
 /* ---- values ---- */
@@ -140,13 +139,10 @@ static bool word_setting(const char *word, KubeletSetting *ret) {
         KubeletFlag f;
         if (!kubelet_flag_find(word, &f))
                 return false;
-        for (size_t i = 0; i < ARRAY_SIZE(unkeyed); i++)
-                if (streq(unkeyed[i].flag, f.name)) {
-                        *ret = (KubeletSetting){ .type = unkeyed[i].type, .name = unkeyed[i].name,
-                                                 .limits = "" };
-                        return true;
-                }
-        return *f.key && kubelet_setting_find(f.key, ret);
+        __auto_type own = FIND(u, unkeyed, ARRAY_SIZE(unkeyed), streq(u->flag, f.name));
+        if (own)
+                *ret = (KubeletSetting){ .type = own->type, .name = own->name, .limits = "" };
+        return own || (*f.key && kubelet_setting_find(f.key, ret));
 }
 
 /* "a=b,c=d" (component-base cli/flag/map_string_string.go) */
@@ -182,11 +178,8 @@ static void add_reservations(json_t *list, const char *text) {
 }
 
 static void add_words(json_t *list, const char *text) {
-        for (const char *s = text; *s; s += *s == ',') {
-                size_t n = strcspn(s, ",");
-                json_array_append_new(list, json_stringn(s, n));
-                s += n;
-        }
+        for (const char *s = text; *s; s += strcspn(s, ","), s += *s == ',')
+                json_array_append_new(list, json_stringn(s, strcspn(s, ",")));
 }
 
 /* first: the flag replaces the value of the files. Gates always add to those of the files
@@ -290,17 +283,15 @@ static const char *taint_fault(const char *taint) {
                 *value++ = 0;
         if (colon && !endswith(taint, "-") && !kubelet_label_is_valid(word, value ?: ""))
                 return "holds an invalid taint (write it like nvidia.com/gpu=present:NoSchedule)";
-        if (endswith(taint, "-") || streq(effect, "NoSchedule") || streq(effect, "PreferNoSchedule") ||
-            streq(effect, "NoExecute"))
-                return NULL;
-        return "holds a taint without one of the effects NoSchedule, PreferNoSchedule and NoExecute";
+        return endswith(taint, "-") || ONE_OF(effect, "NoSchedule", "PreferNoSchedule", "NoExecute")
+                       ? NULL
+                       : "holds a taint without an effect: NoSchedule, PreferNoSchedule or NoExecute";
 }
 
 /* "name=true" (k8s.io/component-base cli/flag/map_string_bool.go:Set) */
 static const char *gate_fault(const char *gate) {
-        const char *equals = strchr(gate, '=');
-        _free_ char *value = equals ? str_strip(equals + 1) : NULL;
-        return value && parse_bool(value) >= 0
+        _free_ char *value = str_strip(strchr(gate, '=') ?: gate);
+        return *value == '=' && parse_bool(value + 1 + strspn(value + 1, BLANKS)) >= 0
                        ? NULL : "must hold gates with true or false, such as A=true,B=false";
 }
 
@@ -329,20 +320,18 @@ static const char *list_fault(const char *list, const char *(*fault)(const char 
  * read the flag, which no later flag mends, and for labels (kubernetes/kubernetes
  * cmd/kubelet/app/options/options.go:ValidateKubeletFlags). */
 static const char *flag_fault(const KubeletFlag *f, const char *value, Text *room, bool *ret_certain) {
+        static const struct { const char *flag, *(*fault)(const char *); } lists[] = {
+                { "node-labels", label_fault },   { "register-with-taints", taint_fault },
+                { "feature-gates", gate_fault },  { "cluster-dns", dns_fault },
+                { "vmodule", verbosity_fault },
+        };
         KubeletSetting s;
         *ret_certain = true;
-        if (streq(f->name, "node-labels"))
-                return list_fault(value, label_fault);
-        if (streq(f->name, "register-with-taints"))
-                return list_fault(value, taint_fault);
-        if (streq(f->name, "feature-gates"))
-                return list_fault(value, gate_fault);
-        if (streq(f->name, "vmodule"))
-                return list_fault(value, verbosity_fault);
+        __auto_type items = FIND(l, lists, ARRAY_SIZE(lists), streq(f->name, l->flag));
+        if (items)
+                return list_fault(value, items->fault);
         if (streq(f->name, "address") || streq(f->name, "healthz-bind-address"))
                 return kubelet_address_is_valid(value) ? NULL : "must be an IP address";
-        if (streq(f->name, "cluster-dns"))
-                return list_fault(value, dns_fault);
         if (streq(f->name, "client-ca-file") && *value && *value != '/')
                 return "must be an absolute path";
         if (!flag_setting(f, &s) || !strchr("bidsz", s.type))
@@ -378,9 +367,8 @@ static bool is_one_dash(const char *word) {
 
 static void check_dash(Reading *r, const char *word, const char *path) {
         _free_ char *flag = xasprintf("-%s", word), *name = kubelet_flag_name(flag);
-        if (reading_report(r, true, path,
-                           "begins with one dash: kubelet reads each letter as a flag, knows only v, and "
-                           "exits; begin the flag with --"))
+        if (reading_report(r, true, path, "begins with one dash: kubelet reads each letter as a flag, knows "
+                                          "only v, and exits; begin the flag with --"))
                 diag_suggest_name(r->diag, "--", kubelet_flag_nearest(name));
 }
 
@@ -427,11 +415,9 @@ static void words_done(Words *w) {
 
 static void words_add(Words *w, const char *text, size_t element) {
         _strv_ char **more = kubelet_words((char *[]){ (char *)text, NULL });
-        size_t n = strv_length(more);
         strv_extend(&w->text, more);
-        w->element = xrealloc(w->element, w->n + n + 1, sizeof *w->element);
-        while (n-- > 0)
-                w->element[w->n++] = element;
+        STRV_FOREACH(word, more)
+                *APPEND(w->element, w->n) = element;
 }
 
 /* A number in the list is only a warning, as nodeadm takes it (T1 of tests/userdata/README.md). */
@@ -439,10 +425,8 @@ static void check_word(Reading *r, const char *word, const char *path) {
         _free_ char *flag = xasprintf("--%s", word);
         bool certain = !r->merge->partial && word[strspn(word, "0123456789.")];
         KubeletFlag f;
-        if (reading_report(r, certain, path,
-                           "is neither a flag, which begins with --, nor the value of one: kubelet exits "
-                           "with it") &&
-            kubelet_flag_find(flag, &f))
+        if (reading_report(r, certain, path, "is neither a flag, which begins with --, nor the value of one: "
+                                           "kubelet exits with it") && kubelet_flag_find(flag, &f))
                 diag_suggest(r->diag, "--%s", f.name);
 }
 
@@ -469,9 +453,8 @@ static size_t check_value(Reading *r, const char *word, const char *next, const 
                 fault = flag_fault(&f, value, &room, &certain);
         const char *then = streq(f.name, "cluster-dns") ? "kubelet ignores it, and pods cannot resolve names"
                                                         : "kubelet exits";
-        _free_ char *text = fault ? xasprintf("--%s %s: %s", f.name, fault, then) : NULL;
-        if (text)
-                reading_report(r, certain, path, text);
+        if (fault)
+                reading_report(r, certain, path, "--%s %s: %s", f.name, fault, then);
         return apart ? 2 : 1;
 }
 
@@ -502,9 +485,8 @@ static void read_flags(Reading *r) {
                 const char *text = json_string_value(flag) ?: "";
                 _free_ char *path = xasprintf(FLAGS "[%zu]", i);
                 if (strstr(text, " - -"))
-                        reading_report(r, false, path,
-                                       "holds \" - -\": YAML joins a list item that is indented deeper with "
-                                       "the one before it");
+                        reading_report(r, false, path, "holds \" - -\": YAML joins a list item that is "
+                                                       "indented deeper with the one before it");
                 else if (!has_placeholder(text))
                         words_add(&w, text, i);
         }
@@ -518,10 +500,7 @@ bool kubelet_flags_set(const Merge *m, const char *key) {
         size_t i;
         json_array_foreach(merge_find(m, FLAGS), i, flag)
                 words_add(&w, json_string_value(flag) ?: "", i);
-        for (i = 0; i < w.n; i++)
-                if (kubelet_flag_find(w.text[i], &f) && streq(f.key, key))
-                        return true;
-        return false;
+        return ANY(word, w.text, w.n, kubelet_flag_find(*word, &f) && streq(f.key, key));
 }
 
 bool kubelet_validate_flags(const Merge *m, Diag *diag) {

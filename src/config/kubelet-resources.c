@@ -15,11 +15,12 @@ const char *enforcement_words(const KubeletGiven *g) {
                 twice |= strv_contains(seen, s);
                 none |= streq(s, "none");
                 news |= endswith(s, "-compressible");
-                strv_push(&seen, xstrdup(s));
+                strv_add(&seen, s);
         }
-        both = (strv_contains(seen, "kube-reserved") && strv_contains(seen, "kube-reserved-compressible")) ||
-               (strv_contains(seen, "system-reserved") &&
-                strv_contains(seen, "system-reserved-compressible"));
+        STRV_FOREACH(s, seen) {
+                _free_ char *other = xasprintf("%s-compressible", *s);
+                both |= strv_contains(seen, other);
+        }
         if (none && json_array_size(list) > 1)
                 return "cannot hold another word beside none";
         if (twice && from(g, 31))
@@ -36,9 +37,8 @@ const char *enforcement_words(const KubeletGiven *g) {
 const char *enforcement_levels(const KubeletGiven *g) {
         const json_t *list = json_object_get(g->all, "enforceNodeAllocatable");
         const char *first = json_string_value(json_array_get(list, 0));
-        bool none = list && (!first || streq(first, "none"));
         /* 1.28 to 1.30 count "none" as a level */
-        none = none && !(first && until(g, 31));
+        bool none = list && (!first || (streq(first, "none") && !until(g, 31)));
         return !is_on(g, "cgroupsPerQOS", true) && !none
                        ? "must be true unless enforceNodeAllocatable is [none]" : NULL;
 }
@@ -273,10 +273,7 @@ const char *eviction_grace(const KubeletGiven *g) {
 /* ---- the managers ---- */
 
 /* From which 1.N an option is at each level. */
-typedef struct PolicyOption {
-        const char *name;
-        unsigned alpha, beta, stable;
-} PolicyOption;
+typedef struct PolicyOption { const char *name; unsigned alpha, beta, stable; } PolicyOption;
 #define NEVER 99
 
 /* pkg/kubelet/cm/cpumanager/policy_options.go */
@@ -296,13 +293,11 @@ static const PolicyOption topology_options[] = {
 
 static const char *option_fault(const KubeletGiven *g, const char *manager, const PolicyOption *options,
                                 size_t n, const char *name) {
-        const PolicyOption *o = options;
-        while (o < options + n && !streq(o->name, name))
-                o++;
+        const PolicyOption *o = FIND(option, options, n, streq(option->name, name));
         bool newer = g->minor > KUBELET_TABLES_TO;
-        if (o == options + n && newer)
+        if (!o && newer)
                 return NULL;
-        if (o == options + n)
+        if (!o)
                 text_add(g->room, "holds %s, which kubelet does not know", name);
         else if (until(g, o->alpha))
                 text_add(g->room, "holds %s, which kubelet knows from 1.%u on", name, o->alpha);
@@ -310,9 +305,8 @@ static const char *option_fault(const KubeletGiven *g, const char *manager, cons
                 _free_ char *feature =
                         xasprintf("%sPolicy%sOptions", manager, from(g, o->beta) ? "Beta" : "Alpha");
                 if (gate(g, feature) == 0)
-                        text_add(g->room,
-                                 "holds %s, which needs the feature gate %s: set featureGates {%s: true}",
-                                 name, feature, feature);
+                        text_add(g->room, "holds %s, which needs the feature gate %s: set featureGates {%s: "
+                                          "true}", name, feature, feature);
         }
         return g->room->data;
 }

@@ -68,12 +68,6 @@ static const char *image_verification(const KubeletGiven *g) {
 
 /* ---- shutdown ---- */
 
-static const char *shutdown_gate(const KubeletGiven *g) {
-        return needs_gate(g, "GracefulNodeShutdown",
-                          seconds(g, "shutdownGracePeriod", 0) > 0 ||
-                                  seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0);
-}
-
 /* From 1.34 on nodestrap sets shutdownGracePeriod itself. */
 static const char *shutdown_order(const KubeletGiven *g) {
         double all = seconds(g, "shutdownGracePeriod", 0),
@@ -114,34 +108,21 @@ static const char *swap_behavior(const KubeletGiven *g) {
         return needs_gate(g, "NodeSwap", true);
 }
 
-static const char *memory_throttling(const KubeletGiven *g) {
-        return from(g, 37) ? needs_gate(g, "MemoryQoS", number(g, "memoryThrottlingFactor", 0.9) != 0.9)
-                           : NULL;
-}
-
-static const char *memory_reservation(const KubeletGiven *g) {
-        return needs_gate(g, "MemoryQoS", streq(text(g, "memoryReservationPolicy"), "TieredReservation"));
-}
-
 /* ---- sysctls ---- */
 
 /* k8s.io/component-helpers:node/util/sysctl/namespace.go; a pattern ends in a star. */
 static bool is_namespaced(const char *name, unsigned minor) {
-        static const char *const whole[] = { "kernel.sem",    "kernel.shmall",          "kernel.shmmax",
-                                             "kernel.shmmni", "kernel.shm_rmid_forced", "kernel.shm",
-                                             "kernel.msgmax", "kernel.msgmnb",          "kernel.msgmni",
-                                             "kernel.msg" };
         _free_ char *s = xstrndup(name, strcspn(name, "*"));
         bool newest = minor == 0 || minor >= 37;
         /* the first separator decides which one the name uses */
         bool slashes = strcspn(s, "/") < strcspn(s, ".");
         for (char *p = s; *p; p++)
                 *p = slashes && *p == '/' ? '.' : *p;
-        for (size_t i = 0; i < ARRAY_SIZE(whole); i++)
-                if (streq(whole[i], s))
-                        return true;
-        return startswith(s, "net.") || startswith(s, "fs.mqueue.") || (newest && startswith(s, "user.")) ||
-               (newest && streq(s, "kernel.domainname"));
+        return startswith(s, "net.") || startswith(s, "fs.mqueue.") ||
+               (newest && (startswith(s, "user.") || streq(s, "kernel.domainname"))) ||
+               ONE_OF(s, "kernel.sem", "kernel.shmall", "kernel.shmmax", "kernel.shmmni",
+                      "kernel.shm_rmid_forced", "kernel.shm", "kernel.msgmax", "kernel.msgmnb",
+                      "kernel.msgmni", "kernel.msg");
 }
 
 /* pkg/apis/policy/validation/validation.go: IsValidSysctlPattern; a star only at the end. */
@@ -196,12 +177,23 @@ static const char *taints(const KubeletGiven *g) {
         return NULL;
 }
 
-static const char *server_certificate(const KubeletGiven *g) {
-        return needs_gate(g, "RotateKubeletServerCertificate", is_on(g, "serverTLSBootstrap", false));
-}
-
-static const char *quota_period(const KubeletGiven *g) {
-        return needs_gate(g, "CustomCPUCFSQuotaPeriod", seconds(g, "cpuCFSQuotaPeriod", 0.1) != 0.1);
+/* Settings that need only a gate. */
+static const char *gated(const KubeletGiven *g) {
+        const struct { const char *key, *gate; bool used; } settings[] = {
+                { "shutdownGracePeriod", "GracefulNodeShutdown",
+                  seconds(g, "shutdownGracePeriod", 0) > 0 ||
+                          seconds(g, "shutdownGracePeriodCriticalPods", 0) > 0 },
+                { "memoryThrottlingFactor", "MemoryQoS",
+                  from(g, 37) && number(g, "memoryThrottlingFactor", 0.9) != 0.9 },
+                { "memoryReservationPolicy", "MemoryQoS",
+                  streq(text(g, "memoryReservationPolicy"), "TieredReservation") },
+                { "serverTLSBootstrap", "RotateKubeletServerCertificate",
+                  is_on(g, "serverTLSBootstrap", false) },
+                { "cpuCFSQuotaPeriod", "CustomCPUCFSQuotaPeriod",
+                  seconds(g, "cpuCFSQuotaPeriod", 0.1) != 0.1 },
+        };
+        return PICK(s, settings, ARRAY_SIZE(settings), streq(s->key, g->key),
+                    needs_gate(g, s->gate, s->used), NULL);
 }
 
 /* kubelet gives these settings a default when it reads our file, where their gate is on. If the file then
@@ -230,9 +222,8 @@ static const char *listen_address(const KubeletGiven *g) {
 /* The server that starts later fails; which one that is changes. Port 0 is the default. */
 static const char *shared_port(const KubeletGiven *g) {
         double port = number(g, g->key, streq(g->key, "healthzPort") ? 10248 : 0);
-        if (port == 0.0 || port != (number(g, "port", 0) ?: 10250))
-                return NULL;
-        return "must differ from port (default: 10250)";
+        return port != 0.0 && port == (number(g, "port", 0) ?: 10250) ? "must differ from port (default: 10250)"
+                                                                      : NULL;
 }
 
 /* k8s.io/cri-client/pkg/remote_runtime.go: kubelet ends when containerd does not answer its first question in
@@ -290,10 +281,8 @@ static const char *curves(const KubeletGiven *g) {
                 size_t k = 0;
                 while (k < ARRAY_SIZE(known) && known[k] != json_integer_value(item))
                         k++;
-                if (json_is_integer(item) && k < ARRAY_SIZE(known) && !seen[k]++)
-                        continue;
-                return text_say(g->room,
-                                "must be numbers of curves, each once: 23, 24, 25, 29, 4587, 4588 and 4589");
+                if (k == ARRAY_SIZE(known) || seen[k]++)
+                        return "must be numbers of curves, each once: 23, 24, 25, 29, 4587, 4588 and 4589";
         }
         return NULL;
 }
@@ -304,9 +293,8 @@ static const char *http2_cipher(const KubeletGiven *g) {
         bool there = json_array_size(list) == 0 || streq(text(g, "tlsMinVersion"), "VersionTLS13");
         size_t i;
         json_array_foreach(list, i, word) {
-                const char *s = json_string_value(word) ?: "";
-                there |= streq(s, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256") ||
-                         streq(s, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
+                there |= ONE_OF(json_string_value(word) ?: "", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+                                "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
         }
         return there ? NULL
                      : "must hold TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or "
@@ -336,9 +324,8 @@ static const char *pod_logs(const KubeletGiven *g) {
 /* k8s.io/component-base:tracing/api/v1/config.go */
 static const char *trace_endpoint(const KubeletGiven *g) {
         const char *endpoint = text_in(g, "tracing", "endpoint"), *slashes = strstr(endpoint, "//");
-        const char *fault =
-                until(g, 34) ? needs_gate(g, "KubeletTracing", json_object_get(g->all, "tracing"))
-                             : NULL;
+        bool used = until(g, 34) && json_object_get(g->all, "tracing");
+        const char *fault = needs_gate(g, "KubeletTracing", used);
         if (fault || !*endpoint)
                 return fault;
         if (slashes && !startswith(endpoint, "dns://") && !startswith(endpoint, "unix://") &&
@@ -404,7 +391,7 @@ static const struct Rule {
         { { "maxParallelImagePulls", "serializeImagePulls" }, image_pulls, false },
         { { "imagePullCredentialsVerificationPolicy", "preloadedImagesVerificationAllowlist" },
           image_verification, true },
-        { { "shutdownGracePeriod", "shutdownGracePeriodCriticalPods" }, shutdown_gate, true },
+        { { "shutdownGracePeriod", "shutdownGracePeriodCriticalPods" }, gated, true },
         { { "shutdownGracePeriodCriticalPods", "shutdownGracePeriod" }, shutdown_order, false },
         { { "shutdownGracePeriod" }, shutdown_least, false },
         { { "shutdownGracePeriodCriticalPods" }, shutdown_least, false },
@@ -426,13 +413,13 @@ static const struct Rule {
         { { "cpuManagerPolicy", "kubeReserved" }, static_cpus, true },
         { { "topologyManagerPolicyOptions", "topologyManagerPolicy" }, topology_manager_options, false },
         { { "memorySwap" }, swap_behavior, false },
-        { { "memoryThrottlingFactor" }, memory_throttling, false },
-        { { "memoryReservationPolicy" }, memory_reservation, false },
+        { { "memoryThrottlingFactor" }, gated, false },
+        { { "memoryReservationPolicy" }, gated, false },
         { { "allowedUnsafeSysctls" }, unsafe_sysctls, false },
         { { "defaultPodSysctls" }, pod_sysctls, false },
         { { "registerWithTaints" }, taints, false },
-        { { "serverTLSBootstrap", "featureGates" }, server_certificate, false },
-        { { "cpuCFSQuotaPeriod" }, quota_period, false },
+        { { "serverTLSBootstrap", "featureGates" }, gated, false },
+        { { "cpuCFSQuotaPeriod" }, gated, false },
         { { "crashLoopBackOff" }, crash_loop, false },
         { { "featureGates" }, gates_of_defaults, false },
         { { "address" }, listen_address, false },
@@ -464,10 +451,9 @@ bool kubelet_judge_together(const KubeletGiven *g, KubeletTell *tell, void *cont
                 _free_ char *path = NULL;
                 for (size_t i = 0; fault && !path && i < ARRAY_SIZE(r->keys) && r->keys[i]; i++)
                         path = kubelet_setting_path(g->user, g->flags, r->keys[i]);
-                if (!fault)
-                        continue;
-                tell(context, path, fault);
-                good = false;
+                if (fault)
+                        tell(context, path, fault);
+                good &= !fault;
         }
         return good;
 }

@@ -58,9 +58,8 @@ char *kubelet_flag_name(const char *flag) {
         if (!startswith(flag, "--"))
                 return NULL;
         char *name = xstrndup(flag + 2, strcspn(flag + 2, "= \t"));
-        for (char *p = name; *p; p++)
-                if (*p == '_')
-                        *p = '-';
+        for (char *p = name; (p = strchr(p, '_'));)
+                *p = '-';
         return name;
 }
 
@@ -111,11 +110,8 @@ bool kubelet_parse_duration(const char *s, double *ret) {
 /* As json.Unmarshal of Go reads integers, 20.0 included. It refuses 1e2, which no user writes. */
 static bool is_in_range(const json_t *value, const char *limits) {
         const char *colon = strchr(limits, ':');
-        double n = json_number_value(value), low = INT_MIN, high = INT_MAX;
-        if (colon && colon > limits)
-                low = strtod(limits, NULL);
-        if (colon && colon[1])
-                high = strtod(colon + 1, NULL);
+        double n = json_number_value(value), low = colon && colon > limits ? strtod(limits, NULL) : INT_MIN,
+               high = colon && colon[1] ? strtod(colon + 1, NULL) : INT_MAX;
         return n >= low && n <= high && !(json_is_real(value) && fabs(n) >= 0x1p63);
 }
 
@@ -134,13 +130,14 @@ const char *kubelet_member_fault(const KubeletSetting *s, const char *key, const
                 return json_is_boolean(value) ? NULL : "must be true or false, without quotes";
         if (!json_is_string(value))
                 return "must be text: put it in quotes";
+        bool quantity = s->type == 'q';
         if (*s->limits && !word_is_among(key, s->limits))
-                return s->type == 'q' ? "is not one of the resources cpu, memory, ephemeral-storage and pid"
-                                      : "is not an eviction signal, such as memory.available";
-        if ((s->type == 'q' || s->type == 'e') && !is_quantity(json_string_value(value), s->type == 'e'))
-                return s->type == 'q' ? "must be a quantity, such as 500m or 1Gi"
-                                      : "must be a quantity or a percentage, such as 100Mi or 5%";
-        return NULL;
+                return quantity ? "is not one of the resources cpu, memory, ephemeral-storage and pid"
+                                : "is not an eviction signal, such as memory.available";
+        if ((!quantity && s->type != 'e') || is_quantity(json_string_value(value), !quantity))
+                return NULL;
+        return quantity ? "must be a quantity, such as 500m or 1Gi"
+                        : "must be a quantity or a percentage, such as 100Mi or 5%";
 }
 
 static const char *integer_fault(const json_t *value, const char *limits, Text *room) {
@@ -187,8 +184,7 @@ const char *kubelet_value_fault(const KubeletSetting *s, const json_t *value, Te
                 if (!json_is_string(value))
                         return "must be text: put it in quotes";
                 return *s->limits && json_string_length(value) > 0
-                               ? word_fault(json_string_value(value), s->limits, room)
-                               : NULL;
+                               ? word_fault(json_string_value(value), s->limits, room) : NULL;
         case 'b':
                 return json_is_boolean(value) ? NULL : "must be true or false, without quotes";
         case 'i':

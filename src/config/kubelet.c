@@ -28,11 +28,8 @@ static bool fail(const Merge *m, Diag *diag, const char *path, const char *fault
 
 /* Reads the merged document, or (merge NULL) all settings that kubelet gets. */
 typedef struct Reading {
-        const Merge *merge;
-        Diag *diag;
-        const KubeletGiven *given;
-        KubeletTell *tell;
-        void *context;
+        const Merge *merge; Diag *diag;
+        const KubeletGiven *given; KubeletTell *tell; void *context;
 } Reading;
 
 static bool report(const Reading *r, const char *path, const char *fault) {
@@ -59,14 +56,10 @@ static bool read_setting(const Reading *r, const KubeletSetting *s, const json_t
         }
         if (fault)
                 return report(r, path, fault);
-        if (!strchr("mgqe", s->type))
-                return true;
         json_object_foreach((json_t *)value, key, member) {
-                fault = kubelet_member_fault(s, key, member);
-                if (!fault)
-                        continue;
-                _free_ char *name = xasprintf("%s[%s]", path, key);
-                good = report(r, name, fault);
+                fault = strchr("mgqe", s->type) ? kubelet_member_fault(s, key, member) : NULL;
+                _free_ char *name = fault ? xasprintf("%s[%s]", path, key) : NULL;
+                good = !fault ? good : report(r, name, fault);
         }
         return good;
 }
@@ -153,10 +146,7 @@ static void warn_of_keys(const Merge *m, Diag *diag) {
         }
 }
 
-static void warn_of_setting(const Merge *m, const char *path, const char *fault, Diag *diag) {
-        merge_warn(m, diag, "kubelet-setting", path,
-                   "%s: kubelet does not start with it, unless a flag replaces it", fault);
-}
+#define UNLESS_A_FLAG ": kubelet does not start with it, unless a flag replaces it"
 
 /* pkg/kubelet/eviction/helpers.go:ParseThresholdConfig, memory_manager.go:validateReservedMemory. Only
  * warnings, as a flag may replace each of them. */
@@ -176,13 +166,14 @@ static void warn_of_settings(const Merge *m, Diag *diag) {
         json_object_foreach(json_object_get(config, "evictionSoft"), signal, item) {
                 _free_ char *path = xasprintf(CONFIG ".evictionSoft[%s]", signal);
                 if (!json_object_get(grace, signal))
-                        warn_of_setting(m, path, "has no evictionSoftGracePeriod", diag);
+                        merge_warn(m, diag, "kubelet-setting", path,
+                                   "has no evictionSoftGracePeriod" UNLESS_A_FLAG);
         }
         if (streq(json_get_text(config, "memoryManagerPolicy"), "Static") && !m->partial &&
             json_array_size(json_object_get(config, "reservedMemory")) == 0 &&
             !kubelet_flags_set(m, "reservedMemory"))
-                warn_of_setting(m, CONFIG ".memoryManagerPolicy",
-                                "is Static without reservedMemory, the sum of all reservations", diag);
+                merge_warn(m, diag, "kubelet-setting", CONFIG ".memoryManagerPolicy",
+                           "is Static without reservedMemory, the sum of all reservations" UNLESS_A_FLAG);
 }
 
 static void warn_of_expression(const Merge *m, Diag *diag) {

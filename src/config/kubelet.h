@@ -44,8 +44,7 @@ typedef struct KubeletGate { const char *name; bool on, locked; } KubeletGate;
 _nonnull_ bool kubelet_gate_find(const char *name, unsigned minor, KubeletGate *ret);
 /* From 1.from to before 1.until; 0: no end. false: known to none. */
 _nonnull_ bool kubelet_gate_versions(const char *name, unsigned *ret_from, unsigned *ret_until);
-/* 1: on, 0: off with these gates (an object or NULL), AllAlpha and AllBeta included. -1: not known, as in a
- * version outside the table. */
+/* 1: on, 0: off with these gates (an object or NULL), by AllAlpha and AllBeta, too. -1: not known. */
 _nonnull(2) int kubelet_gate_state(const json_t *gates, const char *name, unsigned minor);
 /* The nearest name of all versions, or NULL. */
 _nonnull_ const char *kubelet_gate_nearest(const char *name);

@@ -11,8 +11,6 @@
 
 #include <errno.h>
 
-#define TOML_PATH "spec.containerd.config"
-
 void merge_done(Merge *m) {
         json_decref(m->document);
         json_decref(m->toml);
@@ -56,20 +54,13 @@ static void merge_fields(const Field *fields, json_t *into, json_t *from) {
 
 /* Names the very line where the lines of the TOML are those of the source. Folded lines have become one. */
 static void fail_toml(const Origins *origins, unsigned line, const char *why, Diag *diag) {
-        const Position *found = origins_find(origins, TOML_PATH);
-        Position at = found ? *found : (Position){};
-        if (origins->toml_block == '|') {
-                at.line = origins->toml_line + line;
-                at.column = 0;
-                diag_error_at(diag, -EINVAL, CAUSE_INVALID, &at, TOML_PATH, "is not TOML: %s", why);
-                return;
-        }
-        diag_error_at(diag, -EINVAL, CAUSE_INVALID, &at, TOML_PATH, "is not TOML: line %u of it: %s%s", line,
-                      why,
+        const Position at = origins_toml(origins, line);
+        _free_ char *within = origins->toml_block == '|' ? NULL : xasprintf("line %u of it: ", line);
+        diag_error_at(diag, -EINVAL, CAUSE_INVALID, &at, TOML_PATH, "is not TOML: %s%s%s", within ?: "", why,
                       origins->toml_block == '>'   ? "; behind config: > its lines are folded into one"
                       : origins->toml_block == ' ' ? "; without config: | its lines are folded into one"
                                                    : "");
-        if (origins->toml_block)
+        if (origins->toml_block && origins->toml_block != '|')
                 diag_suggest(diag, "config: |");
 }
 
@@ -77,8 +68,6 @@ static void fail_toml(const Origins *origins, unsigned line, const char *why, Di
  * the tables above them, so left bounds their bytes; keys behind that have the position of their table. */
 static void add_lines(Origins *origins, const json_t *table, const json_t *names, const TomlLines *lines,
                       const Path *path, size_t *left) {
-        const Position *found = origins_find(origins, TOML_PATH);
-        Position at = found ? *found : (Position){};
         void *named = json_object_iter((json_t *)names);
         const char *key;
         json_t *value;
@@ -86,13 +75,11 @@ static void add_lines(Origins *origins, const json_t *table, const json_t *names
         json_object_foreach((json_t *)table, key, value) {
                 const Path own = { path, json_object_iter_key(named), 0 };
                 _free_ char *name = path_format(&own);
-                size_t size = strlen(name) + sizeof at;
+                size_t size = strlen(name) + sizeof(Position);
                 if (*left < size)
                         return;
                 *left -= size;
-                at.line = origins->toml_line + toml_line(lines, key);
-                at.column = 0;
-                origins_add(origins, name, at);
+                origins_add(origins, name, origins_toml(origins, toml_line(lines, key)));
                 add_lines(origins, value, json_object_iter_value(named), lines, &own, left);
                 named = json_object_iter_next((json_t *)names, named);
         }
@@ -166,12 +153,12 @@ void merge_finish(Merge *m, Diag *diag) {
         if (!m->toml_mixed)
                 return;
         int r = toml_format(m->toml, &text);
-        if (r < 0) {
-                diag_error_at(diag, r, r == -E2BIG ? CAUSE_LIMIT : CAUSE_INVALID,
-                              origins_find(&m->origins, TOML_PATH), TOML_PATH, "cannot be written as TOML%s",
-                              r == -E2BIG ? ": its table names are too long to repeat them so often" : "");
-                origins_fail(&m->origins, TOML_PATH);
+        if (r >= 0) {
+                json_object_set_new(merge_find(m, "spec.containerd"), "config", json_string(text));
                 return;
         }
-        json_object_set_new(merge_find(m, "spec.containerd"), "config", json_string(text));
+        diag_error_at(diag, r, r == -E2BIG ? CAUSE_LIMIT : CAUSE_INVALID,
+                      origins_find(&m->origins, TOML_PATH), TOML_PATH, "cannot be written as TOML%s",
+                      r == -E2BIG ? ": its table names are too long to repeat them so often" : "");
+        origins_fail(&m->origins, TOML_PATH);
 }

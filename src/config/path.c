@@ -32,12 +32,12 @@ static void add_path(Text *t, const Path *p) {
         if (!p)
                 return;
         add_path(t, p->up);
-        if (!p->key)
+        if (!p->key) {
                 text_add(t, "[%zu]", p->index);
-        else {
-                text_add(t, "%s", t->size > 0 ? "." : "");
-                add_key(t, p->key);
+                return;
         }
+        text_add(t, "%s", t->size > 0 ? "." : "");
+        add_key(t, p->key);
 }
 
 char *path_format(const Path *path) {
@@ -86,23 +86,23 @@ void origins_add(Origins *o, const char *path, Position at) {
         *APPEND(o->positions, o->n) = at;
 }
 
-/* Cuts the last component off; false: none is left. */
-static bool path_up(char *path) {
-        size_t n = strlen(path);
-        while (n > 0 && path[n - 1] != '.' && path[n - 1] != '[')
-                n--;
-        path[n > 0 ? n - 1 : 0] = 0;
-        return n > 0;
-}
-
 const Position *origins_find(const Origins *o, const char *path) {
         _free_ char *p = xstrdup(path);
-        do {
-                json_t *index = json_object_get(o->lines, p);
-                if (index)
-                        return &o->positions[json_integer_value(index)];
-        } while (path_up(p));
-        return NULL;
+        const json_t *index = json_object_get(o->lines, p);
+        for (size_t n = strlen(p); n > 0 && !index; n--)
+                if (p[n - 1] == '.' || p[n - 1] == '[') {
+                        p[n - 1] = 0;
+                        index = json_object_get(o->lines, p);
+                }
+        return index ? &o->positions[json_integer_value(index)] : NULL;
+}
+
+Position origins_toml(const Origins *o, unsigned line) {
+        const Position *found = origins_find(o, TOML_PATH);
+        Position at = found ? *found : (Position){};
+        if (line == 0 || o->toml_block != '|')
+                return at;
+        return (Position){ .source = at.source, .part = at.part, .line = o->toml_line + line };
 }
 
 void origins_fail(Origins *o, const char *path) {
@@ -119,10 +119,9 @@ static bool is_path_below(const char *path, const char *above) {
 bool origins_failed(const Origins *o, const char *path) {
         const char *failed;
         json_t *unused;
-        json_object_foreach(o->failed, failed, unused) {
+        json_object_foreach(o->failed, failed, unused)
                 if (is_path_below(path, failed) || is_path_below(failed, path))
                         return true;
-        }
         return false;
 }
 
@@ -141,8 +140,7 @@ void origins_move(Origins *to, Origins *from, const char *list_path, size_t shif
                 } else
                         origins_add(to, path, at);
         }
-        json_object_foreach(from->failed, path, unused) {
+        json_object_foreach(from->failed, path, unused)
                 origins_fail(to, path);
-        }
         origins_done(from);
 }

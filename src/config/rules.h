@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Inside src/config only: how the rules of kubelet read its settings, and the rules of kubelet-resources.c
- * for the table of kubelet-rules.c. */
+/* Inside src/config only: how rules of kubelet read its settings, and those of kubelet-resources.c. */
 #include "base/json.h"
 #include "base/quantity.h"
 #include "base/str.h"

@@ -76,24 +76,22 @@ static void add_names(json_t *schema, const Field *f, bool strict) {
 }
 
 static void add_enum(json_t *schema, const Field *f, bool strict) {
-        if (f->flags & FIELD_ANY_CASE && !strict) {
-                _free_ char *list = field_enum_list(f);
-                _free_ char *doc = xasprintf("%s One of %s, in any case.", f->doc, list);
-                json_object_set_new(schema, "type", schema_types(f, false));
-                json_object_set_new(schema, "pattern", schema_any_case(f));
-                json_object_set_new(schema, "description", json_string(doc));
-        } else
+        _free_ char *list = field_enum_list(f);
+        if (strict || !(f->flags & FIELD_ANY_CASE)) {
                 add_names(schema, f, strict);
+                return;
+        }
+        json_object_set_new(schema, "type", schema_types(f, false));
+        json_object_set_new(schema, "pattern", schema_any_case(f));
+        json_object_set_new(schema, "description", json_sprintf("%s One of %s, in any case.", f->doc, list));
 }
 
+/* jansson ignores the NULL of a field without a default. */
 static void add_fallback(json_t *schema, const Field *f) {
-        const char *fallback = field_fallback(f);
-        if (f->type == FIELD_BOOL && f->key)
-                json_object_set_new(schema, "default", json_false());
-        else if (f->type == FIELD_INTEGER && f->fallback)
-                json_object_set_new(schema, "default", json_integer(field_fallback_number(f)));
-        else if (fallback)
-                json_object_set_new(schema, "default", json_string(fallback));
+        json_object_set_new(schema, "default",
+                            f->type == FIELD_BOOL && f->key            ? json_false()
+                            : f->type == FIELD_INTEGER && f->fallback ? json_integer(field_fallback_number(f))
+                                                                      : json_string(field_fallback(f)));
 }
 
 /* "x-since": the first version of nodestrap with the key; the API of nodeadm has the other keys. */
@@ -117,19 +115,16 @@ static json_t *schema_field(const Field *f, bool strict) {
                 add_enum(schema, f, strict);
         else
                 json_object_set_new(schema, "type", schema_types(f, strict));
-        if (f->type == FIELD_MAP)
+        bool closed = f->type == FIELD_MAP || f->flags & FIELD_GATES;
+        if (closed)
                 json_object_set_new(schema, "properties", schema_properties(f->fields, strict));
         if (f->type == FIELD_LIST)
                 json_object_set_new(schema, "items", schema_field(f->fields, strict));
-        if (f->flags & FIELD_GATES)
-                json_object_set_new(schema, "properties", schema_properties(f->fields, strict));
-        if (strict && (f->type == FIELD_MAP || f->flags & FIELD_GATES))
+        if (strict && closed)
                 json_object_set_new(schema, "additionalProperties", json_false());
         else if (f->type == FIELD_DICT) {
-                const Field element = { .type = f->fields->type,
-                                        .fields = f->fields->fields,
-                                        .min = f->fields->min,
-                                        .max = f->fields->max };
+                const Field element = { .type = f->fields->type, .fields = f->fields->fields,
+                                        .min = f->fields->min, .max = f->fields->max };
                 json_object_set_new(schema, "additionalProperties", schema_field(&element, strict));
         }
         if (f->type == FIELD_INTEGER) {

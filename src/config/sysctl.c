@@ -8,8 +8,7 @@
 
 #define PATH "spec.instance.sysctl"
 
-/* kubernetes/kubernetes pkg/kubelet/cm/container_manager_linux.go: setupKernelTunables, equal in all releases
- * of EKS. */
+/* kubernetes/kubernetes pkg/kubelet/cm/container_manager_linux.go: setupKernelTunables. */
 const Tunable kubelet_tunables[] = {
         { SYSCTL_DIR "vm/overcommit_memory",      "1"        },
         { SYSCTL_DIR "vm/panic_on_oom",           "0"        },
@@ -29,17 +28,11 @@ static bool protects_kernel_defaults(const Merge *m) {
         return !m->partial && !json_is_false(merge_find(m, "spec.kubelet.config.protectKernelDefaults"));
 }
 
-static const char *wanted_by_kubelet(const char *path) {
-        for (size_t i = 0; i < n_kubelet_tunables; i++)
-                if (streq(path, kubelet_tunables[i].path))
-                        return kubelet_tunables[i].value;
-        return NULL;
-}
-
 /* A new message, or NULL. */
 static char *setting_fault(const Merge *m, const char *name, const char *text) {
         _free_ char *path = sysctl_path(name), *value = str_strip(text);
-        const char *wanted = wanted_by_kubelet(path),
+        const char *wanted = PICK(t, kubelet_tunables, n_kubelet_tunables, streq(path, t->path), t->value,
+                                  NULL),
                    *mode = json_get_text(merge_find(m, "spec.instance.hugePages"), "mode");
         /* the builder of an image knows which program it is, a reader of user data does not */
         if (sysctl_names_program(name, text))

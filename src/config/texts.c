@@ -7,18 +7,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-static bool waits_to_be_filled_in(const Diag *diag, const char *path) {
-        for (size_t i = 0; i < diag->n; i++)
-                if (diag->items[i].path && streq(diag->items[i].path, path) &&
-                    streq(diag->items[i].text, PLACEHOLDER))
-                        return true;
-        return false;
-}
-
-/* Only one message for a cause: a value that could not be decoded has one already, and so has a
- * placeholder. */
+/* One message for a cause: a value that could not be decoded, or a placeholder, has one already. */
 void config_report(const Merge *m, Diag *diag, const char *path, const char *text) {
-        if (!origins_failed(&m->origins, path) && !waits_to_be_filled_in(diag, path))
+        if (!origins_failed(&m->origins, path) &&
+            !ANY(item, diag->items, diag->n,
+                 item->path && streq(item->path, path) && streq(item->text, PLACEHOLDER)))
                 diag_error_at(diag, -EINVAL, CAUSE_INVALID, origins_find(&m->origins, path), path, "%s",
                               text);
 }
@@ -59,17 +52,6 @@ bool has_control(const char *s, const char *except) {
         return false;
 }
 
-static bool has_component(const char *path, const char *component) {
-        size_t n = strlen(component);
-        for (const char *p = path; *p; p += strspn(p, "/")) {
-                size_t length = strcspn(p, "/");
-                if (length == n && strncmp(p, component, n) == 0)
-                        return true;
-                p += length;
-        }
-        return false;
-}
-
 bool cidr_is_valid(const char *text) {
         unsigned char address[16];
         const char *slash = strchr(text, '/');
@@ -92,14 +74,11 @@ int parse_page_size(const char *text, uint64_t *ret) {
         if (digits == 0 || digits > 9 || text[0] == '0')
                 return -EINVAL;
         _free_ char *number = xstrndup(text, digits);
-        if (parse_u64(number, &value) < 0 || (value & (value - 1)) != 0)
+        __auto_type unit = FIND(u, units, ARRAY_SIZE(units), streq(text + digits, u->unit));
+        if (!unit || parse_u64(number, &value) < 0 || (value & (value - 1)) != 0)
                 return -EINVAL;
-        for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-                if (streq(text + digits, units[i].unit)) {
-                        *ret = value << units[i].shift;
-                        return 0;
-                }
-        return -EINVAL;
+        *ret = value << unit->shift;
+        return 0;
 }
 
 bool has_placeholder(const char *text) {
@@ -110,19 +89,13 @@ bool has_placeholder(const char *text) {
 /* V7 of tests/userdata/README.md. Ignores doubled slashes and ".". The planner refuses /proc and /sys, which
  * are not folders of the image, and other paths that hold no data. */
 bool mount_path_is_valid(const char *path) {
-        static const char *const taken[] = {
-                "bin", "boot", "dev", "etc", "lib", "lib64", "run", "sbin", "usr"
-        };
-
-        if (path[0] != '/' || has_control(path, "") || has_component(path, ".."))
+        _free_ char *inner = xasprintf("%s/", path);
+        if (path[0] != '/' || has_control(path, "") || strstr(inner, "/../"))
                 return false;
         while (*path == '/' || (path[0] == '.' && (path[1] == '/' || path[1] == 0)))
                 path++;
-        size_t n = strcspn(path, "/");
-        for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
-                if (strlen(taken[i]) == n && strncmp(path, taken[i], n) == 0)
-                        return false;
-        return n > 0;
+        _free_ char *first = xstrndup(path, strcspn(path, "/"));
+        return *first && !word_is_among(first, "bin|boot|dev|etc|lib|lib64|run|sbin|usr");
 }
 
 /* kubernetes/utils net/parse.go: ParseIPSloppy(). The numbers of an IPv4 address may have leading zeros. */

@@ -14,9 +14,10 @@
 
 typedef struct Validator { const Merge *merge; const json_t *spec; Diag *diag; bool broken; } Validator;
 
-static void report(Validator *v, const char *path, const char *text) {
+_printf_(3, 4) static void report(Validator *v, const Path *path, const char *format, ...) {
+        _free_ char *name = path_format(path), *text = FORMATTED(format);
         v->broken = true;
-        config_report(v->merge, v->diag, path, text);
+        config_report(v->merge, v->diag, name, text);
 }
 
 /* ---- small predicates over text ---- */
@@ -29,8 +30,8 @@ static bool is_plain_text(const char *s) {
 }
 
 /* Where systemd ends a line (systemd src/basic/fileio.c: read_line_full()): not at U+2028. */
-static bool has_line_end(const char *s) {
-        return strpbrk(s, "\n\r");
+static bool is_on_one_line(const char *s) {
+        return !strpbrk(s, "\n\r");
 }
 
 /* ---- predicates of the rules: value is NULL where the path has none; "" counts as absent, too ---- */
@@ -54,7 +55,7 @@ static bool is_given_on_outposts(const json_t *value, const json_t *spec) {
 
 /* Allows tabs. is_on_one_line() reports a line end. */
 static bool is_readable(const char *s) {
-        return has_line_end(s) || (!has_control(s, "\t") && utf8_is_for_systemd(s));
+        return !is_on_one_line(s) || (!has_control(s, "\t") && utf8_is_for_systemd(s));
 }
 
 /* No text of spec.cluster can hold these characters. */
@@ -69,8 +70,7 @@ static bool is_rendered(const char *s) {
 static bool is_base64(const char *s) {
         _free_ char *pem = NULL;
         size_t size = 0;
-        return !*s || !is_filled_in(s) ||
-               (base64_decode(s, strlen(s), true, &pem, &size) >= 0 && size > 0);
+        return !*s || !is_filled_in(s) || (base64_decode(s, strlen(s), true, &pem, &size) >= 0 && size > 0);
 }
 
 static bool is_cidr(const char *s) {
@@ -88,29 +88,24 @@ static bool is_host(const char *host, size_t size) {
                 strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == size;
 }
 
+static bool is_port(const char *text) {
+        uint64_t port;
+        return strlen(text) <= 5 && parse_u64(text, &port) >= 0 && port > 0 && port < 65536;
+}
+
 static bool is_endpoint(const char *url) {
         size_t scheme = strncasecmp(url, "https://", 8) == 0 ? 8
                         : strncasecmp(url, "http://", 7) == 0 ? 7 : 0;
         const char *host = url + scheme;
-        uint64_t port = 443;
+        size_t all = strcspn(host, "/"), size = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
 
         if (!*url || !is_filled_in(url) || !is_plain_text(url))
                 return true;
-        if (scheme == 0)
+        if (scheme == 0 || size > all || !is_host(host, size))
                 return false;
-        size_t all = strcspn(host, "/"), size = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
-        if (size > all || !is_host(host, size))
-                return false;
-        if (size < all) {
-                _free_ char *number = xstrndup(host + size + 1, all - size - 1);
-                if (host[size] != ':' || strlen(number) > 5 || parse_u64(number, &port) < 0)
-                        return false;
-        }
-        return port > 0 && port < 65536 && !strpbrk(host + all, " ?#\"'\\<>`{|}");
-}
-
-static bool is_on_one_line(const char *s) {
-        return !has_line_end(s);
+        _free_ char *port = size < all ? xstrndup(host + size + 1, all - size - 1) : xstrdup("443");
+        return (size == all || host[size] == ':') && is_port(port) &&
+               !strpbrk(host + all, " ?#\"'\\<>`{|}");
 }
 
 static bool is_mount_path(const char *s) {
@@ -118,32 +113,15 @@ static bool is_mount_path(const char *s) {
 }
 
 /* For names of files, and of variables in units (V8 of tests/userdata/README.md). */
-static bool has_safe_names(const json_t *map, _unused_ const json_t *spec) {
-        const char *name;
-        json_t *unused;
-        json_object_foreach((json_t *)map, name, unused) {
-                if (!*name || strpbrk(name, "/'\"") || strstr(name, "..") || !is_plain_text(name))
-                        return false;
-        }
-        return true;
-}
-
-static bool has_sysctl_names(const json_t *map, _unused_ const json_t *spec) {
-        const char *name;
-        json_t *unused;
-        json_object_foreach((json_t *)map, name, unused) {
-                if (!sysctl_name_is_valid(name))
-                        return false;
-        }
-        return true;
+static bool is_safe_name(const char *s) {
+        return *s && !strpbrk(s, "/'\"") && !strstr(s, "..") && is_plain_text(s);
 }
 
 static bool is_one_word(const char *s) {
         return *s && !strpbrk(s, " ,;'\"\\") && !has_control(s, "");
 }
 
-/* IMEX takes names, too (kubernetes-sigs/dra-driver-nvidia-gpu#289). A colon, or only digits and dots, make
- * it an address or a mistake. */
+/* IMEX takes names, too (kubernetes-sigs/dra-driver-nvidia-gpu#289), but not of digits and dots. */
 static bool is_node(const char *s) {
         bool number = !s[strspn(s, "0123456789.")] || strchr(s, ':');
         return !is_one_word(s) || (!strchr(s, '/') && (!number || address_is_valid(s)));
@@ -187,11 +165,6 @@ static bool is_address(const json_t *value, _unused_ const json_t *spec) {
         return !json_is_string(value) || kubelet_address_is_valid(text_of(value));
 }
 
-static bool is_port(const char *text) {
-        uint64_t port;
-        return strlen(text) <= 5 && parse_u64(text, &port) >= 0 && port > 0 && port < 65536;
-}
-
 /* ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT, with %INTERFACE and #NAME behind it (systemd
  * src/shared/socket-netlink.c: in_addr_port_ifindex_name_from_string_auto()). */
 static bool is_server(char *word) {
@@ -217,9 +190,7 @@ static bool is_server(char *word) {
 
 /* nodeadm writes all entries on one line, so a blank within one divides it. */
 static bool is_servers(const char *s) {
-        if (has_line_end(s))                    /* is_on_one_line() reports it */
-                return true;
-        for (s += strspn(s, " \t"); *s;) {
+        for (s += strspn(s, " \t"); *s && is_on_one_line(s);) {
                 _free_ char *word = str_cut(&s, " \t");
                 if (!is_server(word))
                         return false;
@@ -227,10 +198,9 @@ static bool is_servers(const char *s) {
         return true;
 }
 
-static bool is_page_size(const json_t *value, _unused_ const json_t *spec) {
+static bool is_page_size(const char *s) {
         uint64_t size;
-        return value && parse_page_size(text_of(value), &size) >= 0 && size >= 64 << 10 &&
-               size <= 16ULL << 30;
+        return parse_page_size(s, &size) >= 0 && size >= 64 << 10 && size <= 16ULL << 30;
 }
 
 static bool is_present(const json_t *value, _unused_ const json_t *spec) {
@@ -249,19 +219,15 @@ static bool is_profile(const char *s, size_t n) {
                strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789.+-") == n;
 }
 
-static bool is_mig(const json_t *value, _unused_ const json_t *spec) {
-        if (!json_is_string(value) || !*text_of(value) || streq(text_of(value), "off"))
-                return true;
-        for (const char *s = text_of(value);; s++) {
+static bool is_mig(const char *s) {
+        for (bool more = *s && !streq(s, "off"); more; more = *s == ',', s += more) {
                 s += strspn(s, " ");
                 size_t n = strcspn(s, ", ");
                 if (!is_profile(s, n))
                         return false;
-                s += n;
-                s += strspn(s, " ");
-                if (*s != ',')
-                        return !*s;
+                s += n + strspn(s + n, " ");
         }
+        return !*s || streq(s, "off");
 }
 
 /* A user who writes it hardly means the profile of that number. */
@@ -269,20 +235,16 @@ static bool is_not_zero(const char *s) {
         return !streq(s, "0");
 }
 
-static bool has_profile_names(const json_t *map, _unused_ const json_t *spec) {
-        const char *name;
-        json_t *unused;
-        if (json_object_size(map) == 0)
-                return false;
-        json_object_foreach((json_t *)map, name, unused) {
-                if (!is_profile(name, strlen(name)))
-                        return false;
-        }
-        return true;
+static bool is_profile_name(const char *s) {
+        return is_profile(s, strlen(s));
 }
 
-static bool is_all_or_list(const json_t *value, _unused_ const json_t *spec) {
-        return !json_is_string(value) || !*text_of(value) || streq(text_of(value), "all");
+static bool is_not_empty(const json_t *map, _unused_ const json_t *spec) {
+        return json_object_size(map) > 0;
+}
+
+static bool is_all(const char *s) {
+        return !*s || streq(s, "all");
 }
 
 /* ---- combinations ---- */
@@ -384,9 +346,11 @@ typedef struct Rule {
         const char *path;
         bool (*holds)(const json_t *value, const json_t *spec);
         const char *message;
-        bool (*text)(const char *s);            /* in place of holds, where only the text counts */
+        bool (*text)(const char *s);            /* in place of holds, of a text */
+        bool (*name)(const char *s);            /* the same, of each key of a map */
 } Rule;
-#define TEXT(path, is, message) { path, NULL, message, is }
+#define TEXT(path, is, message)  { path, NULL, message, is, NULL }
+#define NAMES(path, is, message) { path, NULL, message, NULL, is }
 
 static const Rule rules[] = {
         TEXT("spec.cluster.name", is_given, "is missing: the name of the EKS cluster that this node joins"),
@@ -425,8 +389,8 @@ static const Rule rules[] = {
              "must be absolute, without \"..\", and outside of system directories"),
         { "spec.instance.localStorage.expectedDisks", is_enough_for_raid10,
           "RAID10 needs at least four disks" },
-        { "spec.instance.environment", has_safe_names, "a service " UNSAFE_NAME },
-        { "spec.instance.environment.*", has_safe_names, "a variable " UNSAFE_NAME },
+        NAMES("spec.instance.environment", is_safe_name, "a service " UNSAFE_NAME),
+        NAMES("spec.instance.environment.*", is_safe_name, "a variable " UNSAFE_NAME),
         TEXT("spec.instance.environment.*.*", is_on_one_line, LINE_END),
         TEXT("spec.instance.environment.*.*", utf8_is_for_systemd, NOT_FOR_SYSTEMD),
         TEXT("spec.instance.environment.*.*", is_rendered, PLACEHOLDER),
@@ -437,16 +401,16 @@ static const Rule rules[] = {
         TEXT("spec.instance.network.domains[]", is_readable,
              "holds a control character or a Unicode noncharacter: systemd-resolved ignores it"),
         TEXT("spec.instance.network.domains[]", is_rendered, PLACEHOLDER),
-        { "spec.instance.sysctl", has_sysctl_names,
-          "a name is not a kernel setting, such as vm.max_map_count" },
+        NAMES("spec.instance.sysctl", sysctl_name_is_valid,
+              "a name is not a kernel setting, such as vm.max_map_count"),
         TEXT("spec.instance.sysctl.*", is_on_one_line, LINE_END),
         TEXT("spec.instance.sysctl.*", is_rendered, PLACEHOLDER),
         { "spec.instance.hugePages.pages", is_given_for_explicit,
           "is missing or empty: mode explicit needs at least one {size, count}" },
         { "spec.instance.hugePages.pages", names_each_pool_once,
           "sets one size twice: set it once for all NUMA nodes, or once for each" },
-        { "spec.instance.hugePages.pages[].size", is_page_size,
-          "must be a power of two with its unit, such as 2Mi or 1Gi" },
+        TEXT("spec.instance.hugePages.pages[].size", is_page_size,
+             "must be a power of two with its unit, such as 2Mi or 1Gi"),
         { "spec.instance.hugePages.pages[].count", is_present, "is missing: the number of pages" },
         TEXT("spec.accelerator.nvidia.fabric.timeout", is_timespan,
              "must be a time span above zero, such as 90s or 5m"),
@@ -461,16 +425,18 @@ static const Rule rules[] = {
              "is neither an IPv4 or IPv6 address without a prefix length nor a host name"),
         { "spec.accelerator.nvidia.imex.channels", is_enough_for_channel0,
           "is 0, but createChannel0 and mode host need channel 0" },
-        { "spec.accelerator.nvidia.mig", is_mig,
-          "must be profiles with commas between them, such as 1g.5gb,1g.5gb or 19,19, or a list, or off" },
+        TEXT("spec.accelerator.nvidia.mig", is_mig,
+             "must be profiles with commas between them, such as 1g.5gb,1g.5gb or 19,19, or a list, or off"),
         TEXT("spec.accelerator.nvidia.mig", is_not_zero,
              "is 0, which is ambiguous: write off to turn MIG off, or a profile, such as 7g.40gb"),
         { "spec.accelerator.nvidia.mig", names_each_gpu_once, "configures a GPU twice" },
         { "spec.accelerator.nvidia.mig", is_without_driver_memory,
           "contradicts memoryMode driver: the driver does not partition coherent memory (CDMM)" },
-        { "spec.accelerator.nvidia.mig[].devices", is_all_or_list, "must be all, or a list of indexes" },
-        { "spec.accelerator.nvidia.mig[].profiles", has_profile_names,
-          "must name at least one profile, such as 1g.5gb, and only profiles" },
+        TEXT("spec.accelerator.nvidia.mig[].devices", is_all, "must be all, or a list of indexes"),
+        { "spec.accelerator.nvidia.mig[].profiles", is_not_empty,
+          "is missing or empty: name a profile, such as 1g.5gb" },
+        NAMES("spec.accelerator.nvidia.mig[].profiles", is_profile_name,
+              "names something else than a profile, such as 1g.5gb"),
 };
 
 /* Can another document still satisfy it? */
@@ -479,8 +445,7 @@ static bool is_of_the_whole(const Rule *rule) {
                rule->holds == is_given_for_explicit || rule->holds == is_given_for_imex_host;
 }
 
-/* rest: the part of the rule path that is left. A missing key gives a NULL value, which the rule may
- * refuse. */
+/* rest: what is left of the rule path. A missing key gives NULL, which the rule may refuse. */
 static void walk_rule(Validator *v, const Rule *rule, const char *rest, const json_t *value,
                       const Path *path) {
         const char *key;
@@ -488,9 +453,12 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
         size_t i;
 
         if (!*rest) {
-                _free_ char *name = path_format(path);
-                if (rule->text ? !rule->text(text_of(value)) : !rule->holds(value, v->spec))
-                        report(v, name, rule->message);
+                bool holds = rule->text    ? rule->text(text_of(value))
+                             : rule->holds ? rule->holds(value, v->spec) : true;
+                json_object_foreach((json_t *)value, key, member)
+                        holds = holds && (!rule->name || rule->name(key));
+                if (!holds)
+                        report(v, path, "%s", rule->message);
                 return;
         }
         if (startswith(rest, "[]")) {
@@ -527,46 +495,26 @@ static const char *toml_placeholder(const json_t *value) {
 
 /* Names the very line where the TOML is a literal block ("config: |"). */
 static void check_toml(Validator *v) {
-        static const char path[] = "spec.containerd.config";
-        const Origins *origins = &v->merge->origins;
-        const char *open = toml_placeholder(v->merge->toml),
-                   *text = text_of(json_object_get(json_object_get(v->spec, "containerd"), "config")),
+        const char *open = toml_placeholder(v->merge->toml), *text = text_of(merge_find(v->merge, TOML_PATH)),
                    *place = open ? strstr(text, open) : NULL;
-        const Position *found = origins_find(origins, path);
-        Position position = found ? *found : (Position){};
-        if (!open)
-                return;
-        if (place && origins->toml_block == '|') {
-                position.line = origins->toml_line + 1;
-                position.column = 0;
-                for (const char *p = text; p < place; p++)
-                        position.line += *p == '\n';
-        }
-        v->broken = true;
-        diag_error_at(v->diag, -EINVAL, CAUSE_INVALID, &position, path, "%s", PLACEHOLDER);
+        unsigned line = place ? 1 : 0;
+        for (const char *p = text; place && p < place; p++)
+                line += *p == '\n';
+        const Position at = origins_toml(&v->merge->origins, line);
+        v->broken |= open != NULL;
+        if (open)
+                diag_error_at(v->diag, -EINVAL, CAUSE_INVALID, &at, TOML_PATH, "%s", PLACEHOLDER);
 }
 
 static void check_enum(Validator *v, const Field *f, const json_t *value, const Path *path) {
         const char *text = text_of(value);
-        if (field_enum_index(f, text) >= 0 || (!*text && f->key))
-                return;
-        _free_ char *name = path_format(path), *is = text_quote(text, json_string_length(value)),
-                    *list = field_enum_list(f);
-        _free_ char *message = xasprintf("%s is not one of %s", is, list);
-        report(v, name, message);
-}
-
-static void check_integer(Validator *v, const Field *f, const json_t *value, const Path *path) {
-        json_int_t n = json_integer_value(value);
-        if (n >= f->min && n <= f->max)
-                return;
-        _free_ char *name = path_format(path),
-                    *message = xasprintf("must be from %lld to %lld", (long long)f->min,
-                                         (long long)f->max);
-        report(v, name, message);
+        _free_ char *is = text_quote(text, json_string_length(value)), *list = field_enum_list(f);
+        if (field_enum_index(f, text) < 0 && (*text || !f->key))
+                report(v, path, "%s is not one of %s", is, list);
 }
 
 static void check_field(Validator *v, const Field *f, const json_t *value, const Path *path) {
+        json_int_t n = json_integer_value(value);
         const char *key;
         json_t *member;
         size_t i;
@@ -583,8 +531,8 @@ static void check_field(Validator *v, const Field *f, const json_t *value, const
                 }
         else if (f->type == FIELD_ENUM)
                 check_enum(v, f, value, path);
-        else if (f->type == FIELD_INTEGER)
-                check_integer(v, f, value, path);
+        else if (f->type == FIELD_INTEGER && (n < f->min || n > f->max))
+                report(v, path, "must be from %lld to %lld", (long long)f->min, (long long)f->max);
 }
 
 int config_validate(const Merge *m, Diag *diag) {

@@ -17,8 +17,8 @@ typedef struct Check {
         bool broken;
 } Check;
 
-static void complain(Check *c, size_t i, const char *key, const char *text) {
-        _free_ char *path = xasprintf(VOLUMES "[%zu]%s%s", i, *key ? "." : "", key);
+_printf_(4, 5) static void complain(Check *c, size_t i, const char *key, const char *format, ...) {
+        _free_ char *path = xasprintf(VOLUMES "[%zu].%s", i, key), *text = FORMATTED(format);
         c->broken = true;
         config_report(c->merge, c->diag, path, text);
 }
@@ -50,7 +50,7 @@ static bool is_device(const char *device) {
         for (; *p; p++)
                 if (!is_lower_or_digit(*p) && !(*p >= 'A' && *p <= 'Z') && !strchr("/._:+-", *p))
                         return false;
-        return !strstr(name, "..") && !strstr(name, "//") && p[-1] != '/' && strlen(name) < 200 &&
+        return !strstr(name, "..") && !strstr(name, "//") && p[-1] != '/' && p - name < 200 &&
                (startswith(device, "/dev/") || !strchr(name, '/'));
 }
 
@@ -67,19 +67,14 @@ static void check_device(Check *c, size_t i) {
         _free_ char *name = volume_canonical(device), *shown = text_quote(device, strlen(device));
         size_t before = first_of(c->devices, path_last(name), i);
         if (!*device)
-                return complain(c, i, "device",
-                                "is missing: the name of the volume in the launch template, such as "
-                                "/dev/xvdb, or its id, vol-…");
-        if (!is_device(device)) {
-                _free_ char *text = xasprintf("%s is not a device, such as /dev/xvdb, /dev/nvme1n1 or an id, "
-                                              "vol-…", shown);
-                return complain(c, i, "device", text);
-        }
-        if (before == i)
-                return;
-        _free_ char *text = xasprintf("%s is also the device of " VOLUMES "[%zu]: write one entry with "
-                                      "several mountTargets", shown, before);
-        complain(c, i, "device", text);
+                complain(c, i, "device", "is missing: the name of the volume in the launch template, such as "
+                                         "/dev/xvdb, or its id, vol-…");
+        else if (!is_device(device))
+                complain(c, i, "device", "%s is not a device, such as /dev/xvdb, /dev/nvme1n1 or an id, "
+                                         "vol-…", shown);
+        else if (before != i)
+                complain(c, i, "device", "%s is also the device of " VOLUMES "[%zu]: write one entry with "
+                                         "several mountTargets", shown, before);
 }
 
 /* ---- targets ---- */
@@ -125,16 +120,17 @@ struct Target {
 
 static void check_pair(Check *c, const Target *t, const Target *before) {
         const char *a = t->path, *b = before->path;
-        _free_ char *text = NULL, *folder = folder_of(a);
+        _free_ char *folder = folder_of(a);
         if (streq(a, b))
-                text = xasprintf("%s is also a target of " VOLUMES "[%zu], and only one can be seen there", a,
-                                 before->entry);
+                complain(c, t->entry, t->key, "%s is also a target of " VOLUMES "[%zu], and only one can be "
+                                              "seen there", a, before->entry);
         else if (lies_below(a, b) || lies_below(b, a))
-                text = xasprintf("%s and %s, a target of " VOLUMES "[%zu], lie one in the other, so one "
-                                 "would hide files of the other: put them side by side", a, b, before->entry);
+                complain(c, t->entry, t->key, "%s and %s, a target of " VOLUMES "[%zu], lie one in the "
+                                              "other, so one would hide files of the other: put them side "
+                                              "by side", a, b, before->entry);
         else
-                text = xasprintf("%s and %s would be the same folder %s of the volume", a, b, folder + 1);
-        complain(c, t->entry, t->key, text);
+                complain(c, t->entry, t->key, "%s and %s would be the same folder %s of the volume", a, b,
+                         folder + 1);
 }
 
 /* A directory comes right before all that lies in it. Equal ones keep their order. */
@@ -181,9 +177,8 @@ static void check_pairs(Check *c, Target *all, size_t n) {
 static Target *targets_of(const json_t *list, size_t *ret_n) {
         json_t *volume, *item;
         size_t i, k, room = 1, n = 0;
-        json_array_foreach(list, i, volume) {
+        json_array_foreach(list, i, volume)
                 room += 1 + json_array_size(json_object_get(volume, "mountTargets"));
-        }
         Target *all = xcalloc(room, sizeof *all);
         json_array_foreach(list, i, volume) {
                 if (*json_get_text(volume, "mountTarget"))
@@ -204,7 +199,7 @@ static void check_targets(Check *c) {
         for (size_t i = 0; i < n; i++) {
                 _free_ char *why = mount_target_fault(all[i].text);
                 if (why)
-                        complain(c, all[i].entry, all[i].key, why);
+                        complain(c, all[i].entry, all[i].key, "%s", why);
                 else
                         all[i].path = path_normalise(all[i].text);
         }
@@ -217,10 +212,7 @@ static void check_targets(Check *c) {
 
 bool volumes_validate(const Merge *m, Diag *diag) {
         _cleanup_(json_decrefp) json_t *devices = json_object(), *folders = json_object();
-        Check c = { .merge = m,
-                    .diag = diag,
-                    .devices = devices,
-                    .folders = folders,
+        Check c = { .merge = m, .diag = diag, .devices = devices, .folders = folders,
                     .list = merge_find(m, VOLUMES) };
         json_t *volume;
         size_t i;
@@ -245,7 +237,7 @@ static void add_target(Volume *v, size_t n, const char *target) {
         strv_push_at(&v->folders, n, xstrdup(v->whole ? "" : folder + 1));
 }
 
-int bind_volumes(_unused_ const Field *f, const json_t *value, void *into) {
+void bind_volumes(_unused_ const Field *f, const json_t *value, void *into) {
         InstanceOptions *o = into;
         json_t *item, *target;
         size_t i, k;
@@ -262,11 +254,9 @@ int bind_volumes(_unused_ const Field *f, const json_t *value, void *into) {
                                                                              : FILESYSTEM_XFS;
                 if (v->whole)
                         add_target(v, 0, json_get_text(item, "mountTarget"));
-                json_array_foreach(json_object_get(item, "mountTargets"), k, target) {
+                json_array_foreach(json_object_get(item, "mountTargets"), k, target)
                         add_target(v, k, json_string_value(target) ?: "");
-                }
         }
-        return 0;
 }
 
 void volumes_free(Volume *list, size_t n) {

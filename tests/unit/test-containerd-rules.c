@@ -153,7 +153,7 @@ TEST(verdicts) {
                 BAD("2.4.2", "[plugins.'io.containerd.nri.v1.nri'.default_validator]\nreject_oci_hook_adjustment = 'yes'", "plugins.io.containerd.nri.v1.nri.default_validator.reject_oci_hook_adjustment", "true or false"),
                 BAD("2.1.9", "[grpc]\naddress = 'x.sock'", "grpc.address", "absolute path"), GOOD("2.1.9", "[grpc]\naddress = '/run/x.sock'"), BAD("2.1.9", "[debug]\naddress = 'x'", "debug.address", "absolute path"),
                 BAD("2.1.9", "root = '/run/containerd'", "root", "same path"), BAD("2.1.9", "[" P2 "]\nstream_server_address = 'x'\n[" R3 "]", CRI "stream_server_address", "IP address"),
-                BAD("2.1.9", "[" P2 ".x509_key_pair_streaming]\ntls_cert_file = '/x'\n[" R3 "]", CRI "x509_key_pair_streaming", "a tls_key_file"),
+                BAD("2.1.9", "[" P2 ".x509_key_pair_streaming]\ntls_cert_file = '/x'\n[" R3 "]", CRI "x509_key_pair_streaming", "tls_key_file"),
                 /* the file */
                 BAD("2.5.0", "[" I3 "]\nmax_concurrent_downloads = 'x'", IMAGES "max_concurrent_downloads", "a whole number"), BAD("2.5.0", "[" I3 "]\nsnapshotter = 'stargz'", IMAGES "snapshotter", "or of proxy_plugins"),
                 GOOD("2.5.0", "version = 5"), GOOD("2.5.0", "required_plugins = ['io.containerd.new.v1.x']"), GOOD("2.5.0", "[" R3 "]\nenable_cdi = 'x'"), GOOD("2.5.0", "[" R3 ".cni]\nbin_dir = '/a'\nbin_dirs = ['/b']"),

@@ -352,7 +352,7 @@ static void check_row(const Row *row) {
                 set_array(m, row->array, row->strategy == STORAGE_RAID10 ? "raid10" : "raid0");
         int r = machine_plan(m);
         _free_ char *errors = all_errors(&m->s.diag);
-        printf("# %s of \"%s\"%s%s\n", storage_strategy_to_string(row->strategy), row->disks, row->array ? " with " : "", row->array ?: "");
+        printf("# %d of \"%s\"%s%s\n", (int)row->strategy, row->disks, row->array ? " with " : "", row->array ?: "");
         for (size_t i = 0; i < ARRAY_SIZE(row->says) && row->says[i]; i++)
                 ASSERT_CONTAINS(errors, row->says[i]);
         if (row->cause != CAUSE_NONE) {
