@@ -26,8 +26,7 @@ typedef struct Blobs { Blob *items; size_t n; } Blobs;
 void blobs_add(Blobs *b, Position at, char *data, size_t size);        /* takes data */
 void blobs_done(Blobs *b);
 
-/* Undoes at most one layer of base64, then of gzip, by their content (E1, E3, E4). In place; a second call
- * changes nothing. */
+/* Undoes at most one layer of base64, then of gzip, by content (E1, E3, E4). In place, and only once. */
 _must_check_ _nonnull_ int doc_unpack(Blob *blob, Diag *diag);
 /* Padded base64 in the standard alphabet; -EINVAL for anything else. */
 _must_check_ _nonnull_ int base64_decode(const char *text, size_t size, bool skip_line_ends, char **ret,
@@ -51,8 +50,7 @@ typedef struct Node Node;
 /* In the source, both from 1, the column in decoded characters; 0: not known. */
 typedef struct Mark { unsigned line, column; } Mark;
 typedef struct Member { const char *key; Mark at; Node *value; } Member;
-/* A scalar keeps its text, as its meaning depends on the place. The Document owns its nodes; aliases may
- * share them. */
+/* A scalar keeps its text, as its meaning depends on the place. Aliases may share nodes. */
 struct Node {
         NodeType type;
         bool plain;             /* scalar: without quotes and !!str */
@@ -74,8 +72,7 @@ void documents_done(Documents *d);
 /* One stream → its documents in order (D1, D3 to D5, T2, T7, L1, L2). Expands aliases and merge keys, keeps
  * the last of equal keys with a warning, and leaves out empty documents. Lines are those of the source. */
 _must_check_ _nonnull_ int yaml_parse(const Blob *blob, Documents *ret, Diag *diag);
-/* A scalar as YAML 1.1 in go-yaml: null, boolean, integer, float or string; dates stay text (T5). -EINVAL for
- * infinity and NaN, which JSON cannot hold. */
+/* A scalar as go-yaml reads it; dates stay text (T5). -EINVAL: infinity and NaN, as JSON has none. */
 _must_check_ _nonnull_ int yaml_resolve(const Node *scalar, json_t **ret);
 /* The same of a whole subtree; its keys are text (T2). */
 _must_check_ _nonnull_ int yaml_to_json(const Node *node, json_t **ret);
@@ -109,8 +106,7 @@ _nonnull_ void json_merge_deep(json_t *into, const json_t *from);
 _nonnull_ void json_merge_patch(json_t *into, const json_t *patch);
 
 /* ---- XML ---- */
-/* The texts of all elements at path ("DescribeInstancesResponse/reservationSet/item/…"), in order;
- * -EBADMSG: not XML. */
+/* The texts of all elements at path ("DescribeInstancesResponse/item/…"), in order; -EBADMSG: not XML. */
 _must_check_ _nonnull_ int xml_texts(const char *text, size_t size, const char *path, char ***ret);
 
 /* ---- expressions ---- */

@@ -25,18 +25,15 @@ typedef struct Syntax {
 
 /* ---- values ---- */
 
-/* From behind a quote to behind the closing one. In double quotes a backslash escapes " \ ` $ and line
- * ends. */
+/* To behind the closing quote. In double quotes a backslash escapes " \ ` $ and line ends. */
 static const char *quoted_read(const char *p, char quote, Text *value) {
-        for (; *p && *p != quote; p++)
-                if (quote == '"' && *p == '\\' && p[1]) {
-                        p++;
-                        if (!is_char_of(*p, "\"\\`$\n"))
-                                text_add(value, "\\");
-                        if (*p != '\n')
-                                text_add_bytes(value, p, 1);
-                } else
-                        text_add_bytes(value, p, 1);
+        for (; *p && *p != quote; p++) {
+                bool escaped = quote == '"' && *p == '\\' && p[1];
+                p += escaped;
+                if (escaped && !is_char_of(*p, "\"\\`$\n"))
+                        text_add(value, "\\");
+                text_add_bytes(value, p, escaped && *p == '\n' ? 0 : 1);
+        }
         return *p ? p + 1 : p;
 }
 
@@ -60,8 +57,7 @@ static const char *bare_read(const char *p, Text *value) {
         return p;
 }
 
-/* EnvironmentFile=: quoted parts may follow each other. An unquoted part takes the rest of the line, "#"
- * too. */
+/* EnvironmentFile=: quoted parts, or the rest of the line without quotes, "#" too. */
 static const char *environment_read(const char *p, Text *value) {
         for (;;) {
                 p += strspn(p, BLANKS);
@@ -76,8 +72,7 @@ static bool is_for_shells(char c, char quote) {
         return is_char_of(c, !quote ? "$`\\;&|<>()" : quote == '"' ? "$`\\\n" : "\n");
 }
 
-/* Up to the next blank outside of quotes; plain: or to a character that needs a shell. ret_quote: a quote
- * that is still open. */
+/* Up to a blank outside of quotes; plain: or what needs a shell. ret_quote: one that is still open. */
 static const char *word_read(const char *p, bool plain, Text *word, char *ret_quote) {
         char quote = 0;
         for (; *p && (quote || !is_char_of(*p, SPACE)) && !(plain && is_for_shells(*p, quote)); p++)
@@ -279,10 +274,7 @@ static bool is_invisible(uint32_t c) {
                 { 0x3000, 0x3000 }, { 0xe000, 0xf8ff }, { 0xfeff, 0xfeff }, { 0xfff0, 0xfffb },
                 { 0xfffe, 0xffff }, { 0xe0000, 0xe00ff }, { 0xe01f0, UINT32_MAX },
         };
-        for (size_t i = 0; i < ARRAY_SIZE(hidden); i++)
-                if (c >= hidden[i].first && c <= hidden[i].last)
-                        return true;
-        return c < 0x20;
+        return c < 0x20 || ANY(h, hidden, ARRAY_SIZE(hidden), c >= h->first && c <= h->last);
 }
 
 static uint32_t character(const char *s, size_t n) {

@@ -16,8 +16,7 @@ _must_check_ _nonnull_ char **assignments_in_unit(const char *text, const char *
  * without expansions; -EINVAL for any other value. The caller frees it; NULL: not set, or empty. */
 _must_check_ _nonnull_ int assignment_in_shell(const char *text, const char *name, char **ret);
 
-/* The words that systemd makes of $NAME on a command line (systemd.service(5), "Command lines"), and back: a
- * value for NAME= in an EnvironmentFile=. */
+/* The words that systemd makes of $NAME on a command line (systemd.service(5)), and the value of NAME=. */
 _must_check_ _nonnull_ char **assignment_split(const char *value);
 _malloc_ char *assignment_join(char *const *words);
 /* A line of an EnvironmentFile= that gives a process this value, line breaks included. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tree of an expression → its value (github.com/google/cel-spec, doc/langdef.md#evaluation). The types
- * of the whole tree are checked first, so that a mistake shows on every machine, also in a branch that is not
- * taken. */
+ * The tree of an expression → its value (github.com/google/cel-spec, doc/langdef.md#evaluation). It checks
+ * all types first, so that a mistake in any branch shows on every machine. */
 #include "doc/doc.h"
 #include "doc/expr.h"
 

@@ -14,19 +14,18 @@ static const struct { const char *name; ExprType type; } type_names[] = {
 };
 
 const char *expr_type_name(ExprType type) {
-        for (size_t i = 0; i < ARRAY_SIZE(type_names); i++)
-                if (type_names[i].type == type)
-                        return type_names[i].name;
-        return "dyn";
+        return PICK(t, type_names, ARRAY_SIZE(type_names), t->type == type, t->name, "dyn");
 }
 
-int expr_type_from_name(const char *name, size_t size, ExprType *ret) {
-        for (size_t i = 0; i < ARRAY_SIZE(type_names); i++)
-                if (strlen(type_names[i].name) == size && memcmp(type_names[i].name, name, size) == 0) {
-                        *ret = type_names[i].type;
-                        return 0;
-                }
-        return -ENOENT;
+ExprType expr_type_from_name(const char *name, size_t size) {
+        return PICK(t, type_names, ARRAY_SIZE(type_names),
+                    strlen(t->name) == size && memcmp(t->name, name, size) == 0, t->type, 0);
+}
+
+/* For functions that return NULL or why there is no value. */
+static const char *give(ExprValue *ret, ExprValue value) {
+        *ret = value;
+        return NULL;
 }
 
 /* ---- arithmetic: name is the operator ---- */
@@ -48,8 +47,7 @@ static const char *math_int(const ExprCall *c, ExprValue *ret) {
                 return int_range;
         if (divides)
                 result = *c->name == '/' ? a / b : a % b;
-        *ret = (ExprValue){ .type = EXPR_INT, .i = result };
-        return NULL;
+        return give(ret, (ExprValue){ .type = EXPR_INT, .i = result });
 }
 
 static const char *math_uint(const ExprCall *c, ExprValue *ret) {
@@ -63,8 +61,7 @@ static const char *math_uint(const ExprCall *c, ExprValue *ret) {
                  : *c->name == '-' ? __builtin_sub_overflow(a, b, &result)
                                    : __builtin_mul_overflow(a, b, &result))
                 return "the result does not fit into 64 bits without a sign";
-        *ret = (ExprValue){ .type = EXPR_UINT, .u = result };
-        return NULL;
+        return give(ret, (ExprValue){ .type = EXPR_UINT, .u = result });
 }
 
 /* x / 0.0 is infinity (IEEE 754, CEL) */
@@ -72,25 +69,21 @@ __attribute__((no_sanitize("float-divide-by-zero")))
 static const char *math_double(const ExprCall *c, ExprValue *ret) {
         double a = c->args[0].d, b = c->args[1].d;
         double result = *c->name == '+' ? a + b : *c->name == '-' ? a - b : *c->name == '*' ? a * b : a / b;
-        *ret = (ExprValue){ .type = EXPR_DOUBLE, .d = result };
-        return NULL;
+        return give(ret, (ExprValue){ .type = EXPR_DOUBLE, .d = result });
 }
 
 static const char *negate_int(const ExprCall *c, ExprValue *ret) {
         if (c->args->i == INT64_MIN)
                 return int_range;
-        *ret = (ExprValue){ .type = EXPR_INT, .i = -c->args->i };
-        return NULL;
+        return give(ret, (ExprValue){ .type = EXPR_INT, .i = -c->args->i });
 }
 
 static const char *negate_double(const ExprCall *c, ExprValue *ret) {
-        *ret = (ExprValue){ .type = EXPR_DOUBLE, .d = -c->args->d };
-        return NULL;
+        return give(ret, (ExprValue){ .type = EXPR_DOUBLE, .d = -c->args->d });
 }
 
 static const char *give_bool(ExprValue *ret, bool value) {
-        *ret = (ExprValue){ .type = EXPR_BOOL, .boolean = value };
-        return NULL;
+        return give(ret, (ExprValue){ .type = EXPR_BOOL, .boolean = value });
 }
 
 static const char *negate_bool(const ExprCall *c, ExprValue *ret) {
@@ -103,8 +96,7 @@ static double as_double(const ExprValue *v) {
         return v->type == EXPR_DOUBLE ? v->d : v->type == EXPR_INT ? (double)v->i : (double)v->u;
 }
 
-/* < 0, 0, > 0; false where one is NaN. An integer beside a double becomes a double, with its loss, as in the
- * conformance tests of CEL. */
+/* < 0, 0, > 0; false where one is NaN. An integer beside a double becomes one, as in CEL. */
 static bool compare_numbers(const ExprValue *a, const ExprValue *b, int *ret) {
         if (a->type == EXPR_DOUBLE || b->type == EXPR_DOUBLE) {
                 double x = as_double(a), y = as_double(b);
@@ -174,8 +166,7 @@ static const char *concat_strings(const ExprCall *c, ExprValue *ret) {
         char *text = expr_pool_alloc(c->pool, a + b + 1);
         memcpy(text, c->args[0].text, a);
         memcpy(text + a, c->args[1].text, b);
-        *ret = (ExprValue){ .type = EXPR_STRING, .text = text, .n = a + b };
-        return NULL;
+        return give(ret, (ExprValue){ .type = EXPR_STRING, .text = text, .n = a + b });
 }
 
 static const char *concat_lists(const ExprCall *c, ExprValue *ret) {
@@ -183,22 +174,17 @@ static const char *concat_lists(const ExprCall *c, ExprValue *ret) {
         ExprValue *items = expr_pool_alloc(c->pool, (a + b) * sizeof *items);
         for (size_t i = 0; i < a + b; i++)
                 items[i] = i < a ? c->args[0].items[i] : c->args[1].items[i - a];
-        *ret = (ExprValue){ .type = EXPR_LIST, .items = items, .n = a + b };
-        return NULL;
+        return give(ret, (ExprValue){ .type = EXPR_LIST, .items = items, .n = a + b });
 }
 
 static const char *index_list(const ExprCall *c, ExprValue *ret) {
         if (c->args[1].i < 0 || (uint64_t)c->args[1].i >= c->args[0].n)
                 return "an index outside of the list";
-        *ret = c->args[0].items[c->args[1].i];
-        return NULL;
+        return give(ret, c->args[0].items[c->args[1].i]);
 }
 
 static const char *in_list(const ExprCall *c, ExprValue *ret) {
-        bool found = false;
-        for (size_t i = 0; i < c->args[1].n && !found; i++)
-                found = expr_equal(&c->args[0], &c->args[1].items[i]);
-        return give_bool(ret, found);
+        return give_bool(ret, ANY(item, c->args[1].items, c->args[1].n, expr_equal(&c->args[0], item)));
 }
 
 static const char *size_of(const ExprCall *c, ExprValue *ret) {
@@ -206,8 +192,7 @@ static const char *size_of(const ExprCall *c, ExprValue *ret) {
         if (c->args->type == EXPR_STRING)
                 for (size_t i = 0; i < c->args->n; i++)
                         n -= ((unsigned char)c->args->text[i] & 0xc0) == 0x80;     /* characters, not bytes */
-        *ret = (ExprValue){ .type = EXPR_INT, .i = (int64_t)n };
-        return NULL;
+        return give(ret, (ExprValue){ .type = EXPR_INT, .i = (int64_t)n });
 }
 
 static const char *has_part(const ExprCall *c, ExprValue *ret) {
@@ -226,37 +211,32 @@ static const char out_of_range[] = "a number outside of the range of that type";
 static const char no_number[] = "a string that holds no number of that type";
 
 static const char *convert_same(const ExprCall *c, ExprValue *ret) {
-        *ret = *c->args;
-        return NULL;
+        return give(ret, *c->args);
 }
 
 static const char *convert_type(const ExprCall *c, ExprValue *ret) {
-        *ret = (ExprValue){ .type = EXPR_TYPE, .named = c->args->type };
-        return NULL;
+        return give(ret, (ExprValue){ .type = EXPR_TYPE, .named = c->args->type });
 }
 
 /* Towards zero. Refuses the limits themselves, as cel-go: as a double, the upper one is 2^63. */
 static const char *number_to_int(const ExprCall *c, ExprValue *ret) {
-        if (c->args->type == EXPR_UINT ? c->args->u > INT64_MAX : !(fabs(c->args->d) < 9223372036854775808.0))
+        const ExprValue *a = c->args;
+        if (a->type == EXPR_UINT ? a->u > INT64_MAX : !(fabs(a->d) < 9223372036854775808.0))
                 return out_of_range;
-        *ret = (ExprValue){ .type = EXPR_INT,
-                            .i = c->args->type == EXPR_UINT ? (int64_t)c->args->u : (int64_t)c->args->d };
-        return NULL;
+        int64_t i = a->type == EXPR_UINT ? (int64_t)a->u : (int64_t)a->d;
+        return give(ret, (ExprValue){ .type = EXPR_INT, .i = i });
 }
 
 static const char *number_to_uint(const ExprCall *c, ExprValue *ret) {
-        if (c->args->type == EXPR_INT ? c->args->i < 0
-                                      : !(c->args->d >= 0 && c->args->d < 18446744073709551616.0))
+        const ExprValue *a = c->args;
+        if (a->type == EXPR_INT ? a->i < 0 : !(a->d >= 0 && a->d < 18446744073709551616.0))
                 return out_of_range;
-        *ret = (ExprValue){ .type = EXPR_UINT,
-                            .u = c->args->type == EXPR_INT ? (uint64_t)c->args->i : (uint64_t)c->args->d };
-        return NULL;
+        uint64_t u = a->type == EXPR_INT ? (uint64_t)a->i : (uint64_t)a->d;
+        return give(ret, (ExprValue){ .type = EXPR_UINT, .u = u });
 }
 
 static const char *number_to_double(const ExprCall *c, ExprValue *ret) {
-        *ret = (ExprValue){ .type = EXPR_DOUBLE,
-                            .d = c->args->type == EXPR_INT ? (double)c->args->i : (double)c->args->u };
-        return NULL;
+        return give(ret, (ExprValue){ .type = EXPR_DOUBLE, .d = as_double(c->args) });
 }
 
 static const char *string_to_integer(const ExprCall *c, ExprValue *ret) {
@@ -274,12 +254,10 @@ static const char *string_to_integer(const ExprCall *c, ExprValue *ret) {
 }
 
 static const char *string_to_double(const ExprCall *c, ExprValue *ret) {
-        static const char *const words[] = { "inf", "infinity", "nan" };
-        const char *s = c->args->text, *unsigned_text = s + (*s == '+' || *s == '-');
-        bool word = false;
+        const char *s = c->args->text;
+        _free_ char *lower = str_lower(s + (*s == '+' || *s == '-'));
+        bool word = ONE_OF(lower, "inf", "infinity", "nan");
         char *end;
-        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-                word = word || strcasecmp(unsigned_text, words[i]) == 0;
         if (c->args->n == 0 || (!word && strspn(s, "0123456789.eE+-") != c->args->n))
                 return no_number;
         double value = strtod(s, &end);
@@ -287,8 +265,7 @@ static const char *string_to_double(const ExprCall *c, ExprValue *ret) {
                 return no_number;
         if (!word && isinf(value))
                 return out_of_range;
-        *ret = (ExprValue){ .type = EXPR_DOUBLE, .d = value };
-        return NULL;
+        return give(ret, (ExprValue){ .type = EXPR_DOUBLE, .d = value });
 }
 
 static const char *string_to_bool(const ExprCall *c, ExprValue *ret) {
@@ -296,8 +273,7 @@ static const char *string_to_bool(const ExprCall *c, ExprValue *ret) {
         return value < 0 ? "a string that is neither true nor false" : give_bool(ret, value);
 }
 
-/* As %g of Go: the fewest digits that read back as the same number, an exponent below 1e-04 and from 1e+06
- * on. */
+/* As %g of Go: the fewest digits that read back the same, an exponent below 1e-04 and from 1e+06 on. */
 static char *format_double(double value) {
         if (!isfinite(value))
                 return xstrdup(isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
@@ -319,8 +295,8 @@ static const char *scalar_to_string(const ExprCall *c, ExprValue *ret) {
                 : c->args->type == EXPR_BOOL ? xstrdup(c->args->boolean ? "true" : "false")
                                              : format_double(c->args->d);
         size_t n = strlen(text);
-        *ret = (ExprValue){ .type = EXPR_STRING, .text = expr_pool_text(c->pool, text, n), .n = n };
-        return NULL;
+        const char *copy = expr_pool_text(c->pool, text, n);
+        return give(ret, (ExprValue){ .type = EXPR_STRING, .text = copy, .n = n });
 }
 
 /* ---- the table ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text of an expression → tokens of CEL, literals with their value (github.com/google/cel-spec,
+ * Text of an expression → tokens of CEL, with values (github.com/google/cel-spec,
  * doc/langdef.md#syntax). */
 #include "doc/doc.h"
 #include "doc/expr.h"

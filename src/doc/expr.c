@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A CEL expression → its value as an int: the grammar (github.com/google/cel-spec, doc/langdef.md#syntax)
  * by precedence climbing. It lacks messages, maps, bytes, macros, times and regular expressions, which the
- * variables of nodeadm do not need. An error has a place and never quotes the text, which may hold
- * secrets. */
+ * variables of nodeadm do not need. Errors never quote the text, which may hold secrets. */
 #include "doc/doc.h"
 #include "doc/expr.h"
 
@@ -72,11 +71,7 @@ static int nest(ExprParser *p) {
 
 static Expr *expr_new(ExprParser *p, ExprKind kind, const char *at, const char *name, size_t n) {
         Expr *e = expr_pool_alloc(p->pool, sizeof *e);
-        *e = (Expr){ .kind = kind,
-                     .at = at,
-                     .name = name,
-                     .n = n,
-                     .height = 1,
+        *e = (Expr){ .kind = kind, .at = at, .name = name, .n = n, .height = 1,
                      .args = expr_pool_alloc(p->pool, n * sizeof(void *)) };
         return e;
 }
@@ -164,14 +159,11 @@ static int fail_name(ExprParser *p, const Token *name) {
 
 /* A variable, or a type as a value. */
 static int resolve_name(ExprParser *p, const Token *name, Expr **ret) {
-        ExprValue value = { .type = EXPR_TYPE };
-        for (size_t i = 0; i < p->n_variables; i++) {
-                if (!token_is(name, p->variables[i].name))
-                        continue;
-                *ret = make_literal(p, name->at, (ExprValue){ .type = EXPR_INT, .i = p->variables[i].value });
-                return 0;
-        }
-        if (expr_type_from_name(name->at, name->size, &value.named) < 0)
+        ExprValue value = { .type = EXPR_TYPE, .named = expr_type_from_name(name->at, name->size) };
+        __auto_type own = FIND(v, p->variables, p->n_variables, token_is(name, v->name));
+        if (own)
+                value = (ExprValue){ .type = EXPR_INT, .i = own->value };
+        else if (!value.named)
                 return fail_name(p, name);
         *ret = make_literal(p, name->at, value);
         return 0;
@@ -187,14 +179,13 @@ static int parse_name(ExprParser *p, Expr **ret) {
                                                 "loop", "package",  "namespace", "return",   "var",
                                                 "void", "while" };
         Token name = p->token;
-        for (size_t i = 0; i < ARRAY_SIZE(constants); i++)
-                if (is_name_token(p, constants[i].word)) {
-                        *ret = make_literal(p, name.at, constants[i].value);
-                        return next(p);
-                }
-        for (size_t i = 0; i < ARRAY_SIZE(reserved); i++)
-                if (is_name_token(p, reserved[i]))
-                        return expr_fail(p->error, name.at, "a word that CEL reserves");
+        __auto_type constant = FIND(c, constants, ARRAY_SIZE(constants), is_name_token(p, c->word));
+        if (constant) {
+                *ret = make_literal(p, name.at, constant->value);
+                return next(p);
+        }
+        if (ANY(word, reserved, ARRAY_SIZE(reserved), is_name_token(p, *word)))
+                return expr_fail(p->error, name.at, "a word that CEL reserves");
         int r = next(p);
         if (r < 0)
                 return r;
@@ -309,15 +300,14 @@ static int parse_binary(ExprParser *p, unsigned lowest, Expr **ret) {
         };
         Expr *left, *right;
         int r = parse_unary(p, &left);
-        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(operators);) {
+        while (r >= 0) {
                 const char *at = p->token.at;
-                if (operators[i].binds < lowest || !is_operator(p, operators[i].name)) {
-                        i++;
-                        continue;
-                }
-                r = next(p) ?: parse_binary(p, operators[i].binds + 1, &right) ?:
-                        make_binary(p, operators[i].kind, at, operators[i].name, left, right, &left);
-                i = 0;
+                __auto_type found = FIND(o, operators, ARRAY_SIZE(operators),
+                                         o->binds >= lowest && is_operator(p, o->name));
+                if (!found)
+                        break;
+                r = next(p) ?: parse_binary(p, found->binds + 1, &right) ?:
+                        make_binary(p, found->kind, at, found->name, left, right, &left);
         }
         if (r >= 0)
                 *ret = left;
@@ -398,27 +388,17 @@ static int convert_result(ExprPool *pool, const char *text, const ExprValue *val
 int expr_evaluate(const char *text, const ExprVariable *variables, size_t n, int64_t *ret, char **ret_why) {
         _cleanup_(expr_pool_done) ExprPool pool = {};
         ExprError error = {};
-        ExprParser p = { .text = text,
-                         .at = text,
-                         .variables = variables,
-                         .n_variables = n,
-                         .pool = &pool,
+        ExprParser p = { .text = text, .at = text, .variables = variables, .n_variables = n, .pool = &pool,
                          .error = &error };
         Expr *e = NULL;
         ExprType type;
         ExprValue value = {};
-        int r;
-
-        if (strnlen(text, EXPR_MAX_BYTES + 1) > EXPR_MAX_BYTES)
-                r = expr_fail(&error, text, "more than %u KiB of text", EXPR_MAX_BYTES >> 10);
-        else
-                r = parse(&p, &e);
-        if (r >= 0)
-                r = expr_check(e, &type, &error);
-        if (r >= 0)
-                r = expr_eval(&pool, e, &value, &error);
-        if (r >= 0)
-                r = convert_result(&pool, text, &value, ret, &error);
+        int r = strnlen(text, EXPR_MAX_BYTES + 1) > EXPR_MAX_BYTES
+                        ? expr_fail(&error, text, "more than %u KiB of text", EXPR_MAX_BYTES >> 10)
+                        : parse(&p, &e);
+        THEN(r, expr_check(e, &type, &error));
+        THEN(r, expr_eval(&pool, e, &value, &error));
+        THEN(r, convert_result(&pool, text, &value, ret, &error));
         if (r < 0)
                 *ret_why = locate(text, &error);
         free(error.text);

@@ -11,14 +11,8 @@
 
 /* Bits: a set of them has the possible types of a subexpression. */
 typedef enum ExprType {
-        EXPR_NULL = 1,
-        EXPR_BOOL = 2,
-        EXPR_INT = 4,
-        EXPR_UINT = 8,
-        EXPR_DOUBLE = 16,
-        EXPR_STRING = 32,
-        EXPR_LIST = 64,
-        EXPR_TYPE = 128,
+        EXPR_NULL = 1, EXPR_BOOL = 2, EXPR_INT = 4, EXPR_UINT = 8, EXPR_DOUBLE = 16, EXPR_STRING = 32,
+        EXPR_LIST = 64, EXPR_TYPE = 128,
         EXPR_NUMBER = EXPR_INT | EXPR_UINT | EXPR_DOUBLE,
         EXPR_ANY = 255,
 } ExprType;
@@ -75,12 +69,11 @@ typedef struct ExprOverload {
         ExprFunction call;      /* returns NULL, or why there is no value */
         enum { EXPR_AS_FUNCTION = 1, EXPR_AS_METHOD = 2, EXPR_AS_BOTH = 3 } form;
 } ExprOverload;
-/* The first overload from start on with this name and form that takes such types, or NULL. n == SIZE_MAX: of
- * any types. */
+/* The first overload from start on that takes such types, or NULL. n == SIZE_MAX: any types. */
 const ExprOverload *expr_overload(const ExprOverload *start, const char *name, bool method,
                                   const ExprType *types, size_t n);
 const char *expr_type_name(ExprType type);      /* "dyn" for a set */
-_must_check_ int expr_type_from_name(const char *name, size_t size, ExprType *ret);
+ExprType expr_type_from_name(const char *name, size_t size);    /* 0: none */
 
 typedef struct ExprError { const char *at; char *text; } ExprError;     /* text is owned */
 /* The possible types of the value. It checks all branches, as cel-go does. */

@@ -78,13 +78,10 @@ static bool read_unicode(Reader *r) {
 
 static bool read_escape(Reader *r) {
         static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-        const char *e;
 
-        if (r->next >= r->end)
-                return false;
         if (take_char(r, 'u'))
                 return read_unicode(r);
-        e = memchr(from, *r->next, sizeof from - 1);
+        const char *e = r->next < r->end ? memchr(from, *r->next, sizeof from - 1) : NULL;
         if (!e)
                 return false;
         text_add_bytes(&r->text, &to[e - from], 1);
@@ -96,7 +93,6 @@ static bool read_escape(Reader *r) {
 static bool read_string(Reader *r) {
         r->text.size = 0;
         while (r->next < r->end) {
-                size_t n;
                 if (take_char(r, '"'))
                         return true;
                 if (take_char(r, '\\')) {
@@ -104,8 +100,8 @@ static bool read_string(Reader *r) {
                                 return false;
                         continue;
                 }
-                n = (unsigned char)*r->next < 0x20 ? 0 : utf8_length(r->next, (size_t)(r->end - r->next));
-                if (n == 0)
+                size_t n = utf8_length(r->next, (size_t)(r->end - r->next));
+                if (n == 0 || (unsigned char)*r->next < 0x20)
                         return false;
                 text_add_bytes(&r->text, r->next, n);
                 r->next += n;
@@ -129,11 +125,8 @@ static size_t digits(const char *s, const char *end) {
 
 /* 0: not a number. */
 static size_t number_length(const char *s, const char *end) {
-        const char *p = s;
-        size_t n;
-
-        p += p < end && *p == '-';
-        n = digits(p, end);
+        const char *p = s + (s < end && *s == '-');
+        size_t n = digits(p, end);
         if (n == 0 || (n > 1 && *p == '0'))
                 return 0;
         p += n;
@@ -201,9 +194,6 @@ static int read_members(Reader *r, bool object) {
 
 /* The depth limit of builder_open() bounds the recursion. */
 static int read_value(Reader *r) {
-        bool object;
-        int k;
-
         skip_whitespace(r);
         if (r->next >= r->end)
                 return -EBADMSG;
@@ -211,8 +201,8 @@ static int read_value(Reader *r) {
                 return read_string_node(r);
         if (*r->next != '{' && *r->next != '[')
                 return read_bare(r);
-        object = *r->next == '{';
-        k = builder_open(r->builder, object ? NODE_MAP : NODE_LIST, reader_mark(r), NULL);
+        bool object = *r->next == '{';
+        int k = builder_open(r->builder, object ? NODE_MAP : NODE_LIST, reader_mark(r), NULL);
         if (k < 0)
                 return k;
         r->next++;
@@ -221,14 +211,10 @@ static int read_value(Reader *r) {
 
 int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag) {
         Diag found = {};
-        _cleanup_(builder_done) Builder builder = { .at = blob->at,
-                                                    .diag = &found,
+        _cleanup_(builder_done) Builder builder = { .at = blob->at, .diag = &found,
                                                     .max_nodes = blob->max_nodes };
-        Reader reader = { .next = blob->data + start,
-                          .end = blob->data + blob->size,
-                          .counted = blob->data + start,
-                          .at = { MAX(blob->at.line, 1u), 1 },
-                          .builder = &builder };
+        Reader reader = { .next = blob->data + start, .end = blob->data + blob->size, .builder = &builder,
+                          .counted = blob->data + start, .at = { MAX(blob->at.line, 1u), 1 } };
         int r = read_value(&reader);
 
         text_done(&reader.text);

@@ -22,16 +22,13 @@ void json_merge_patch(json_t *into, const json_t *patch) {
         json_t *value;
 
         json_object_keylen_foreach((json_t *)patch, key, size, value) {
-                if (json_is_null(value)) {
+                bool object = json_is_object(value);
+                if (json_is_null(value))
                         json_object_del(into, key);
-                        continue;
-                }
-                if (!json_is_object(value)) {
-                        json_object_setn_new_nocheck(into, key, size, json_deep_copy(value));
-                        continue;
-                }
-                if (!json_is_object(json_object_getn(into, key, size)))
-                        json_object_setn_new_nocheck(into, key, size, json_object());
-                json_merge_patch(json_object_getn(into, key, size), value);
+                else if (!object || !json_is_object(json_object_getn(into, key, size)))
+                        json_object_setn_new_nocheck(into, key, size,
+                                                     object ? json_object() : json_deep_copy(value));
+                if (object)
+                        json_merge_patch(json_object_getn(into, key, size), value);
         }
 }

@@ -31,10 +31,9 @@ static void headers_done(Headers *h) {
 }
 
 static bool line_peek(const Cursor *c, Line *ret) {
-        const char *newline;
         if (c->next >= c->end)
                 return false;
-        newline = memchr(c->next, '\n', (size_t)(c->end - c->next));
+        const char *newline = memchr(c->next, '\n', (size_t)(c->end - c->next));
         *ret = (Line){ c->next, (size_t)((newline ?: c->end) - c->next) };
         if (ret->size > 0 && ret->text[ret->size - 1] == '\r')
                 ret->size--;
@@ -70,20 +69,17 @@ static size_t name_of(Line l) {
         return n < l.size && l.text[n] == ':' ? n : 0;
 }
 
-/* Length of the name where this line is a header, or 0 (M3). Not for the keys of a NodeConfig, the beginning
- * of a JSON text, or a delimiter. */
+/* Length of the name of a header, or 0 (M3): keys of a NodeConfig, JSON, or a delimiter. */
 static size_t header_name(Line l) {
-        static const char *const keys[] = { "apiVersion", "kind", "metadata", "spec" };
-        size_t n = name_of(l), quotes;
+        size_t n = name_of(l), quotes = n > 2 && strchr("\"'", l.text[0]) && l.text[n - 1] == l.text[0];
+        _free_ char *key = xstrndup(l.text + quotes, n - 2 * quotes);
+        return n == 0 || strchr("{[", l.text[0]) || line_starts_with(l, "--") ||
+                               ONE_OF(key, "apiVersion", "kind", "metadata", "spec")
+                       ? 0 : n;
+}
 
-        if (n == 0 || strchr("{[", l.text[0]) || line_starts_with(l, "--"))
-                return 0;
-        quotes = n > 2 && (l.text[0] == '"' || l.text[0] == '\'') && l.text[n - 1] == l.text[0];
-        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-                if (strlen(keys[i]) == n - 2 * quotes &&
-                    memcmp(l.text + quotes, keys[i], n - 2 * quotes) == 0)
-                        return 0;
-        return n;
+static bool word_is(const char *s, size_t n, const char *word) {
+        return n == strlen(word) && strncasecmp(s, word, n) == 0;
 }
 
 static char *header_unfold(Cursor *c, size_t name) {
@@ -103,19 +99,16 @@ static bool headers_read(Cursor *c, Headers *ret) {
 
         while (line_peek(c, &l)) {
                 size_t name = header_name(l);
-                _free_ char *value = NULL;
                 if (line_is_blank(l)) {
                         line_skip(c);
                         return true;
                 }
                 if (name == 0)
                         return false;
-                value = header_unfold(c, name);
-                if (!ret->type && name == strlen("Content-Type") &&
-                    strncasecmp(l.text, "Content-Type", name) == 0)
+                _free_ char *value = header_unfold(c, name);
+                if (!ret->type && word_is(l.text, name, "Content-Type"))
                         ret->type = str_strip(value);
-                if (!ret->encoding && name == strlen("Content-Transfer-Encoding") &&
-                    strncasecmp(l.text, "Content-Transfer-Encoding", name) == 0)
+                if (!ret->encoding && word_is(l.text, name, "Content-Transfer-Encoding"))
                         ret->encoding = str_strip(value);
         }
         return true;
@@ -123,11 +116,7 @@ static bool headers_read(Cursor *c, Headers *ret) {
 
 /* Is the value this word, apart from its parameters? */
 static bool value_is(const char *value, const char *word) {
-        size_t n;
-        if (!value)
-                return false;
-        n = strcspn(value, "; \t");
-        return n == strlen(word) && strncasecmp(value, word, n) == 0;
+        return value && word_is(value, strcspn(value, "; \t"), word);
 }
 
 static bool is_multipart(const Headers *h) {
@@ -150,8 +139,7 @@ static char *quoted_value(const char **p) {
         return NULL;
 }
 
-/* The boundary parameter (M4), without blanks at its end, which RFC 2046, 5.1.1 forbids. NULL: none, or
- * empty. */
+/* The boundary (M4), without blanks at its end, which RFC 2046, 5.1.1 forbids. NULL: none, or empty. */
 static char *boundary_of(const char *type) {
         const char *p = type + strcspn(type, "; \t");
 
@@ -172,7 +160,7 @@ static char *boundary_of(const char *type) {
                         value = xstrndup(p, strcspn(p, "; \t"));
                         p += strlen(value);
                 }
-                if (n != strlen("boundary") || strncasecmp(name, "boundary", n) != 0)
+                if (!word_is(name, n, "boundary"))
                         continue;
                 for (n = strlen(value); n > 0 && (value[n - 1] == ' ' || value[n - 1] == '\t'); n--)
                         value[n - 1] = '\0';
@@ -193,8 +181,7 @@ static Delimiter delimiter_of(Line l, const char *boundary, size_t n) {
                                          : DELIMITER_NONE;
 }
 
-/* One line without its end. True: the next line continues it. Malformed text stays as it is (RFC 2045,
- * 6.7). */
+/* A line. True: the next one continues it. Malformed text stays as it is (RFC 2045, 6.7). */
 static bool add_quoted_printable(Text *out, const char *s, size_t n) {
         while (n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\t'))
                 n--;
@@ -249,25 +236,20 @@ static void strip_base64_blanks(Blob *part) {
 static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
         Position at = { .source = s->at.source, .part = s->at.part, .line = body->line };
         size_t size = (size_t)(body->end - body->next);
-        Blob *part;
-        int r;
 
         blobs_add(s->parts, at, xmemdup(body->next, size), size);
-        part = &s->parts->items[s->parts->n - 1];
+        Blob *part = &s->parts->items[s->parts->n - 1];
         if (value_is(h->encoding, "quoted-printable"))
                 undo_quoted_printable(part);
         else if (value_is(h->encoding, "base64"))
                 strip_base64_blanks(part);
-        r = doc_unpack(part, s->diag);
-        if (r < 0 && s->r >= 0)
-                s->r = r;
+        int r = doc_unpack(part, s->diag);
+        s->r = s->r < 0 ? s->r : r;
 }
 
-/* false: too many warnings, as a message of a MiB can hold 100,000 parts. part: about this part, or the
- * message. */
+/* false: too many warnings, as a MiB can hold 100,000 parts. part: about this part, or the message. */
 static bool part_warn(Splitter *s, bool part, unsigned line, const char *code, const char *text) {
-        Position at = { .source = s->at.source, .part = part ? s->at.part : 0, .line = line,
-                        .column = 1 };
+        Position at = { .source = s->at.source, .part = part ? s->at.part : 0, .line = line, .column = 1 };
         if (s->warnings++ >= WARNINGS_SHOWN)
                 return false;
         diag_warn_at(s->diag, code, &at, NULL, "%s", text);
@@ -292,8 +274,7 @@ static void check_epilogue(Splitter *s, Cursor c) {
         for (; !s->warned_epilogue && line_peek(&c, &l); line_skip(&c)) {
                 if (line_starts_with(l, "apiVersion: node.eks.aws/"))
                         s->warned_epilogue = true;
-                else if (header_name(l) == strlen("Content-Type") &&
-                         strncasecmp(l.text, "Content-Type", strlen("Content-Type")) == 0) {
+                else if (word_is(l.text, header_name(l), "Content-Type")) {
                         size_t n = strlen("Content-Type:"), m = strlen(s->wanted);
                         n += blanks(l.text + n, l.size - n);
                         s->warned_epilogue = l.size - n >= m && strncasecmp(l.text + n, s->wanted, m) == 0;
@@ -358,8 +339,7 @@ static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned 
                                 "needs boundary=\"...\"");
 }
 
-/* Is its first line, apart from comments, one that begins a NodeConfig? A script or a cloud-config may hold
- * such a text further below. */
+/* Does its first line, apart from comments, begin a NodeConfig? A script may hold one further below. */
 static bool begins_as_ours(Cursor c) {
         Line l;
         for (; line_peek(&c, &l) && !line_starts_with(l, "#!"); line_skip(&c))
@@ -373,12 +353,9 @@ static bool is_near(const Cursor *body, const char *type) {
         static const char *const names[] = { "eks", "nodeconfig", "node-config" },
                                  *const any[] = { "yaml", "json", "text/plain", "octet-stream" };
         size_t size = (size_t)(body->end - body->next);
-        bool is = !type || begins_as_ours(*body);
-        for (size_t i = 0; type && i < ARRAY_SIZE(names); i++)
-                if (strcasestr(type, names[i]))
-                        return true;
-        for (size_t i = 0; type && i < ARRAY_SIZE(any); i++)
-                is |= strcasestr(type, any[i]) != NULL;
+        if (type && ANY(name, names, ARRAY_SIZE(names), strcasestr(type, *name)))
+                return true;
+        bool is = !type || begins_as_ours(*body) || ANY(a, any, ARRAY_SIZE(any), strcasestr(type, *a));
         return is && memmem(body->next, size, "node.eks.aws/", strlen("node.eks.aws/")) &&
                memmem(body->next, size, "NodeConfig", strlen("NodeConfig"));
 }
@@ -467,14 +444,12 @@ int mime_split(const Blob *message, const char *content_type, Blobs *ret, bool *
         _free_ char *dedented = NULL;
         _cleanup_(headers_done) Headers h = {};
         Blobs parts = {};
-        Splitter s = {
-                .wanted = content_type, .at = { .source = message->at.source }, .parts = &parts, .diag = diag
-        };
-        size_t indent, size;
+        Splitter s = { .wanted = content_type, .at = { .source = message->at.source }, .parts = &parts,
+                       .diag = diag };
 
         if (message->size >= 3 && memcmp(c.next, mark, 3) == 0)
                 c.next += 3;
-        indent = common_indent(c);
+        size_t indent = common_indent(c), size;
         if (indent > 0) {
                 dedented = without_indent(c, indent, &size);
                 c.next = dedented;

@@ -72,15 +72,6 @@ static void index_reset(Index *x, size_t n) {
         x->room = room;
 }
 
-/* For the next document of the stream; keeps the arrays. */
-static void builder_reset(Builder *b) {
-        b->pool = NULL;
-        b->root = NULL;
-        b->n_frames = b->n_pending = b->n_anchors = 0;
-        b->nodes = b->alias_nodes = 0;
-        b->duplicates = 0;
-}
-
 void builder_done(Builder *b) {
         pool_free(b->pool);
         FREE_ALL(b->frames, b->pending, b->anchors, b->anchor_index.slots, b->member_index.slots);
@@ -88,10 +79,7 @@ void builder_done(Builder *b) {
 }
 
 static Position builder_position(const Builder *b, Mark at) {
-        return (Position){ .source = b->at.source,
-                           .part = b->at.part,
-                           .line = at.line,
-                           .column = at.column };
+        return (Position){ b->at.source, b->at.part, at.line, at.column };
 }
 
 _printf_(5, 6) static int fail(const Builder *b, Mark at, int r, Cause cause, const char *format, ...) {
@@ -148,8 +136,7 @@ static size_t anchor_add(Builder *b, const char *name, Node *node) {
         if (!name)
                 return 0;
         *APPEND(b->anchors, b->n_anchors) = (Anchor){ .name = pool_text(&b->pool, name, strlen(name)),
-                                                      .node = node,
-                                                      .size = 1,
+                                                      .node = node, .size = 1,
                                                       .open = node->type != NODE_SCALAR };
         if (b->n_anchors == 1 || 2 * b->n_anchors > b->anchor_index.room) {
                 index_reset(&b->anchor_index, 2 * b->n_anchors);
@@ -176,13 +163,11 @@ static int check_key(Builder *b, NodeType type, Mark at) {
 
 /* A finished node becomes the root, an item, a key, or the value of the last key. */
 static int place(Builder *b, Node *node, Mark at, unsigned height) {
-        Frame *f;
-
         if (b->n_frames == 0) {
                 b->root = node;
                 return 0;
         }
-        f = &b->frames[b->n_frames - 1];
+        Frame *f = &b->frames[b->n_frames - 1];
         if (wants_key(b)) {
                 if (strlen(node->text) != node->n)
                         return fail(b, at, -EBADMSG, CAUSE_SYNTAX, "a key has a NUL character in it");
@@ -196,43 +181,33 @@ static int place(Builder *b, Node *node, Mark at, unsigned height) {
 
 int builder_scalar(Builder *b, Mark at, bool plain, char block, const char *text, size_t n,
                    const char *anchor) {
-        Node *node;
         int r = nodes_add(b, at, 1, false);
         if (r < 0)
                 return r;
-        node = pool_new(&b->pool, sizeof *node);
-        *node = (Node){ .type = NODE_SCALAR,
-                        .plain = plain,
-                        .block = block,
-                        .at = at,
-                        .n = n,
+        Node *node = pool_new(&b->pool, sizeof *node);
+        *node = (Node){ .type = NODE_SCALAR, .plain = plain, .block = block, .at = at, .n = n,
                         .text = pool_text(&b->pool, text, n) };
         anchor_add(b, anchor, node);
         return place(b, node, at, 0);
 }
 
 int builder_open(Builder *b, NodeType type, Mark at, const char *anchor) {
-        Node *node;
         int r = check_key(b, type, at) ?: check_depth(b, at, 1) ?: nodes_add(b, at, 1, false);
         if (r < 0)
                 return r;
-        node = pool_new(&b->pool, sizeof *node);
+        Node *node = pool_new(&b->pool, sizeof *node);
         *node = (Node){ .type = type, .at = at };
-        *APPEND(b->frames, b->n_frames) = (Frame){ .node = node,
-                                                   .first = b->n_pending,
-                                                   .nodes = b->nodes - 1,
+        *APPEND(b->frames, b->n_frames) = (Frame){ .node = node, .first = b->n_pending, .nodes = b->nodes - 1,
                                                    .anchor = anchor_add(b, anchor, node) };
         return 0;
 }
 
 int builder_alias(Builder *b, Mark at, const char *name) {
         size_t i = b->n_anchors > 0 ? *index_slot(&b->anchor_index, b->anchors, sizeof *b->anchors, name) : 0;
-        const Anchor *a;
-
         if (i == 0)
                 return fail(b, at, -EBADMSG, CAUSE_SYNTAX,
                             "an alias (*name) without an anchor (&name) before it");
-        a = &b->anchors[i - 1];
+        const Anchor *a = &b->anchors[i - 1];
         if (a->open)
                 return fail(b, at, -EBADMSG, CAUSE_SYNTAX,
                             "an alias (*name) stands inside the very node that its anchor names");
@@ -246,11 +221,9 @@ static bool is_merge_key(const Node *key) {
 
 static void warn_duplicate(Builder *b, const Node *key, unsigned first) {
         Position where = builder_position(b, key->at);
-        _free_ char *path = NULL;
-
         if (++b->duplicates > MAX_DUPLICATE_WARNINGS)
                 return;
-        path = builder_path(b, key->text);
+        _free_ char *path = builder_path(b, key->text);
         diag_warn_at(b->diag, "duplicate-key", &where, path,
                      "this key stands on line %u already; only the last one counts%s", first,
                      b->duplicates == MAX_DUPLICATE_WARNINGS ? " (further ones are not listed)" : "");
@@ -319,13 +292,6 @@ static int complete_map(Builder *b, Node *node, const Pending *pending, size_t n
         return merge ? merge_value(b, node, merge->value, merge->key->at) : 0;
 }
 
-static void complete_list(Builder *b, Node *node, const Pending *pending, size_t n) {
-        node->items = pool_new(&b->pool, n * sizeof(Node *));
-        node->n = n;
-        for (size_t i = 0; i < n; i++)
-                node->items[i] = pending[i].value;
-}
-
 int builder_close(Builder *b) {
         Frame f = b->frames[b->n_frames - 1];
         size_t n = b->n_pending - f.first;
@@ -335,8 +301,11 @@ int builder_close(Builder *b) {
                 int r = complete_map(b, f.node, pending, n);
                 if (r < 0)
                         return r;
-        } else
-                complete_list(b, f.node, pending, n);
+        } else {
+                f.node->items = pool_new(&b->pool, n * sizeof(Node *));
+                for (; f.node->n < n; f.node->n++)
+                        f.node->items[f.node->n] = pending[f.node->n].value;
+        }
         if (f.anchor > 0) {
                 Anchor *a = &b->anchors[f.anchor - 1];
                 a->size = b->nodes - f.nodes;
@@ -352,7 +321,9 @@ Document builder_take(Builder *b) {
         Document d = { .at = b->at, .root = b->root, .pool = b->pool };
         if (d.root)
                 d.at.line = d.root->at.line;
-        builder_reset(b);
+        b->pool = b->root = NULL;       /* the arrays stay for the next document */
+        b->n_frames = b->n_pending = b->n_anchors = 0;
+        b->nodes = b->alias_nodes = b->duplicates = 0;
         return d;
 }
 
@@ -368,10 +339,6 @@ void documents_done(Documents *d) {
 }
 
 const Node *node_get(const Node *map, const char *key) {
-        if (!map || map->type != NODE_MAP)
-                return NULL;
-        for (size_t i = 0; i < map->n; i++)
-                if (streq(map->members[i].key, key))
-                        return map->members[i].value;
-        return NULL;
+        return map && map->type == NODE_MAP
+                       ? PICK(m, map->members, map->n, streq(m->key, key), m->value, NULL) : NULL;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * JSON → TOML 1.0 (https://toml.io/en/v1.0.0) that parses to the same value, in the bytes of Marshal() of
  * github.com/pelletier/go-toml/v2, which nodeadm uses. That means keys sorted by bytes, literal strings where
- * possible, a header for each table. In a table all other values precede tables, as a header ends the table
- * above it. */
+ * possible, a header for each table. Tables come last, as a header ends the table above it. */
 #include "doc/doc.h"
 
 #include "base/json.h"
@@ -10,8 +9,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* A header repeats the names of all tables above it, so that the text could grow with the square of the
- * input. */
+/* A header repeats all names above it, so that the text could grow with the square of the input. */
 #define TOML_MAX_BYTES ((size_t)8 * DOC_MAX_BYTES)
 
 typedef struct TomlText { Text text; bool header; } TomlText;       /* header: the last line is one */
@@ -124,7 +122,6 @@ static int format_value(Text *t, const json_t *value, unsigned depth) {
                 return depth < DOC_MAX_DEPTH ? add_inline_table(t, value, depth + 1) : -EINVAL;
         case JSON_ARRAY:
                 return depth < DOC_MAX_DEPTH ? format_array(t, value, depth + 1) : -EINVAL;
-        case JSON_NULL:
         default:
                 return -EINVAL;
         }

@@ -47,18 +47,16 @@ static const char *why_no_value(const char *s) {
         return is_digit(*word) ? "a number that is not well formed" : "not a value: strings need quotes";
 }
 
+static const char too_large[] = "an integer that does not fit into 64 bits";
+
 static int parse_based(const char *s, int base, json_t **ret, const char **ret_why) {
         size_t n = digits_length(s, base);
-        if (n == 0 || s[n] != '\0') {
-                *ret_why = "a number with digits that its base does not have";
-                return -EINVAL;
-        }
+        bool digits = n > 0 && s[n] == '\0';
         errno = 0;
-        unsigned long long value = strtoull(s, NULL, base);
-        if (errno != 0 || value > INT64_MAX) {
-                *ret_why = "an integer that does not fit into 64 bits";
+        unsigned long long value = digits ? strtoull(s, NULL, base) : 0;
+        *ret_why = digits ? too_large : "a number with digits that its base does not have";
+        if (!digits || errno != 0 || value > INT64_MAX)
                 return -EINVAL;
-        }
         *ret = json_integer((json_int_t)value);
         return 0;
 }
@@ -66,25 +64,17 @@ static int parse_based(const char *s, int base, json_t **ret, const char **ret_w
 static int parse_decimal(const char *s, json_t **ret, const char **ret_why) {
         int form = decimal_form(s);
         errno = 0;
+        long long whole = form == 1 ? strtoll(s, NULL, 10) : 0;
+        bool valid = form == 1 && errno == 0;
+        /* the program never calls setlocale(), so strtod() wants a point */
+        double real = form == 2 ? strtod(s, NULL) : 0;
+        *ret_why = form == 1 ? too_large : "a number that is too large";
         if (form == 0)
                 *ret_why = why_no_value(s);
-        else if (form == 1) {
-                long long value = strtoll(s, NULL, 10);
-                if (errno == 0) {
-                        *ret = json_integer(value);
-                        return 0;
-                }
-                *ret_why = "an integer that does not fit into 64 bits";
-        } else {
-                /* the program never calls setlocale(), so strtod() wants a point */
-                double value = strtod(s, NULL);
-                if (isfinite(value)) {
-                        *ret = json_real(value);
-                        return 0;
-                }
-                *ret_why = "a number that is too large";
-        }
-        return -EINVAL;
+        if (!valid && !(form == 2 && isfinite(real)))
+                return -EINVAL;
+        *ret = form == 1 ? json_integer(whole) : json_real(real);
+        return 0;
 }
 
 /* A copy, or NULL where an underscore is not between two digits. */
@@ -102,10 +92,7 @@ int toml_parse_word(const char *word, json_t **ret, const char **ret_why) {
         static const struct { const char *prefix; int base; } bases[] = {
                 { "0x", 16 }, { "0o", 8 }, { "0b", 2 }
         };
-        int base = 10;
-        for (size_t i = 0; i < ARRAY_SIZE(bases); i++)
-                if (startswith(word, bases[i].prefix))
-                        base = bases[i].base;
+        int base = PICK(b, bases, ARRAY_SIZE(bases), startswith(word, b->prefix), b->base, 10);
         if (streq(word, "true") || streq(word, "false")) {
                 *ret = json_boolean(*word == 't');
                 return 0;

@@ -102,9 +102,8 @@ static int skip_comment(TomlParser *p) {
                 return 0;
         while (p->at < p->end && !is_control_char(*p->at))
                 p->at++;
-        if (p->at < p->end && *p->at != '\n' && *p->at != '\r')
-                return toml_fail(p, p->at, "a control character in a comment");
-        return 0;
+        return p->at == p->end || *p->at == '\n' || *p->at == '\r'
+                       ? 0 : toml_fail(p, p->at, "a control character in a comment");
 }
 
 /* Blanks, comments and line ends between items of an array. */
@@ -121,11 +120,8 @@ static int skip_lines(TomlParser *p) {
 static int line_end(TomlParser *p) {
         skip_in_line(p);
         int r = skip_comment(p);
-        if (r < 0)
-                return r;
-        if (p->at < p->end && !accept_newline(p))
-                return toml_fail(p, p->at, "more text where the line should end");
-        return 0;
+        return r < 0 || p->at == p->end || accept_newline(p)
+                       ? r : toml_fail(p, p->at, "more text where the line should end");
 }
 
 /* ---- strings and keys ---- */
@@ -136,9 +132,8 @@ static int parse_unicode(TomlParser *p, unsigned digits, Text *ret) {
         for (unsigned i = 0; i < digits; i++) {
                 int value = hex_digit(peek(p));
                 if (value < 0)
-                        return toml_fail(p, from,
-                                         digits == 4 ? "\\u needs four hexadecimal digits"
-                                                     : "\\U needs eight hexadecimal digits");
+                        return toml_fail(p, from, digits == 4 ? "\\u needs four hexadecimal digits"
+                                                              : "\\U needs eight hexadecimal digits");
                 c = c << 4 | (unsigned long)value;
                 p->at++;
         }
@@ -285,8 +280,7 @@ static int deeper(TomlParser *p, unsigned *depth) {
         return 0;
 }
 
-/* Moves from a table into that of a key, and makes it if needed. way: KIND_IMPLIED in a header, KIND_DOTTED
- * before a value. */
+/* Moves into the table of a key, or makes it. way: KIND_IMPLIED in a header, else KIND_DOTTED. */
 static int descend(TomlParser *p, TomlTable *c, const Text *key, TableKind way) {
         json_t *next = child_get(c->table, key);
         int r = deeper(p, &c->depth);
@@ -320,11 +314,9 @@ static int parse_path(TomlParser *p, TomlTable *c, TableKind way, Text *ret) {
         for (;;) {
                 skip_in_line(p);
                 int r = parse_key(p, ret);
-                if (r < 0)
-                        return r;
                 skip_in_line(p);
-                if (!accept_char(p, '.'))
-                        return 0;
+                if (r < 0 || !accept_char(p, '.'))
+                        return r;
                 r = descend(p, c, ret, way);
                 if (r < 0)
                         return r;
@@ -376,9 +368,8 @@ static int parse_header(TomlParser *p, json_t *root, TomlTable *ret) {
         if (r < 0)
                 return r;
         if (!accept_char(p, ']') || (array && !accept_char(p, ']')))
-                return toml_fail(p, p->at,
-                                 array ? "a header that does not end in ]]"
-                                       : "a header that does not end in ]");
+                return toml_fail(p, p->at, array ? "a header that does not end in ]]"
+                                                 : "a header that does not end in ]");
         r = array ? open_array_element(p, &c, &key) : open_table(p, &c, &key);
         if (r >= 0)
                 *ret = c;
@@ -423,10 +414,8 @@ static int parse_array(TomlParser *p, unsigned depth, json_t *array) {
         for (;;) {
                 json_t *value;
                 int r = skip_lines(p);
-                if (r < 0)
+                if (r < 0 || accept_char(p, ']'))
                         return r;
-                if (accept_char(p, ']'))
-                        return 0;
                 if (p->at == p->end)
                         return toml_fail(p, from, "an array that is not closed");
                 r = parse_value(p, depth, &value);
@@ -454,8 +443,7 @@ static int parse_inline_table(TomlParser *p, unsigned depth, json_t *table) {
                 skip_in_line(p);
         } while (accept_char(p, ','));
         return accept_char(p, '}')
-                       ? 0
-                       : toml_fail(p, p->at, "an inline table that is not closed with } on its line");
+                       ? 0 : toml_fail(p, p->at, "an inline table that is not closed with } on its line");
 }
 
 static int parse_value(TomlParser *p, unsigned depth, json_t **ret) {

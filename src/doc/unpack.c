@@ -105,13 +105,11 @@ static int inflate_members(z_stream *z, Text *out) {
 static int gunzip(Blob *blob, const Position *at, Diag *diag) {
         _cleanup_(text_done) Text out = {};
         z_stream z = { .next_in = (unsigned char *)blob->data, .avail_in = (unsigned)blob->size };
-        const char *problem;
-        int r;
 
         if (blob->size > UINT32_MAX || inflateInit2(&z, 15 + 16) != Z_OK)
                 return diag_error_at(diag, -ENOMEM, CAUSE_INTERNAL, at, NULL, "gzip: zlib cannot be used");
-        r = inflate_members(&z, &out);
-        problem = out.size <= DOC_MAX_BYTES ? gzip_problem(&z, r) : NULL;
+        int r = inflate_members(&z, &out);
+        const char *problem = out.size <= DOC_MAX_BYTES ? gzip_problem(&z, r) : NULL;
         inflateEnd(&z);
         if (problem)
                 return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, at, NULL,
@@ -124,8 +122,7 @@ static int gunzip(Blob *blob, const Position *at, Diag *diag) {
 
 int doc_unpack(Blob *blob, Diag *diag) {
         /* a line inside an encoded layer does not help: name that of the part, or none */
-        Position at = { .source = blob->at.source,
-                        .part = blob->at.part,
+        Position at = { .source = blob->at.source, .part = blob->at.part,
                         .line = blob->at.part > 0 ? blob->at.line : 0 };
         char *plain;
         size_t size;

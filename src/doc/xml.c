@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * XML → the texts at one path, for answers of Query APIs of AWS, which have one default namespace. It
- * refuses a document type, and so entities. */
+ * XML → the texts at one path, for answers of AWS Query APIs. It refuses a document type, and so
+ * entities. */
 #include "doc/doc.h"
 
 #include "base/str.h"

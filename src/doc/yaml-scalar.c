@@ -138,40 +138,22 @@ int yaml_resolve(const Node *scalar, json_t **ret) {
         return 0;
 }
 
-static int list_to_json(const Node *node, json_t **ret) {
-        json_auto_t *list = json_array();
-        for (size_t i = 0; i < node->n; i++) {
-                json_t *item;
-                int r = yaml_to_json(node->items[i], &item);
-                if (r < 0)
-                        return r;
-                json_array_append_new(list, item);
-        }
-        *ret = TAKE_PTR(list);
-        return 0;
-}
-
-static int map_to_json(const Node *node, json_t **ret) {
-        json_auto_t *map = json_object();
-        for (size_t i = 0; i < node->n; i++) {
-                json_t *value;
-                int r = yaml_to_json(node->members[i].value, &value);
-                if (r < 0)
-                        return r;
-                json_object_set_new(map, node->members[i].key, value);
-        }
-        *ret = TAKE_PTR(map);
-        return 0;
-}
-
 /* The depth limit of documents bounds the recursion. */
 int yaml_to_json(const Node *node, json_t **ret) {
-        switch (node->type) {
-        case NODE_LIST:
-                return list_to_json(node, ret);
-        case NODE_MAP:
-                return map_to_json(node, ret);
-        default:
+        if (node->type == NODE_SCALAR)
                 return yaml_resolve(node, ret);
+        bool list = node->type == NODE_LIST;
+        json_auto_t *all = list ? json_array() : json_object();
+        for (size_t i = 0; i < node->n; i++) {
+                json_t *value;
+                int r = yaml_to_json(list ? node->items[i] : node->members[i].value, &value);
+                if (r < 0)
+                        return r;
+                if (list)
+                        json_array_append_new(all, value);
+                else
+                        json_object_set_new(all, node->members[i].key, value);
         }
+        *ret = TAKE_PTR(all);
+        return 0;
 }

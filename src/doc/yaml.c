@@ -61,13 +61,12 @@ static bool inside_flow(const yaml_parser_t *p) {
 
 static bool tabs_are_harmless(Feed *f, const char *line, size_t n) {
         size_t blanks = 0, spaces = 0;
-        bool empty;
 
         while (spaces < n && line[spaces] == ' ')
                 spaces++;
         for (blanks = spaces; blanks < n && isblank((unsigned char)line[blanks]);)
                 blanks++;
-        empty = blanks == n || line[blanks] == '\n' || line[blanks] == '\r';
+        bool empty = blanks == n || line[blanks] == '\n' || line[blanks] == '\r';
         if (f->in_block && !empty && spaces <= f->block_indent)
                 f->in_block = false;
         if (f->in_block)
@@ -111,8 +110,7 @@ static bool tab_indents(const Blob *blob, size_t line) {
         return s < end && *s == '\t';
 }
 
-/* A character that looks like a blank, as in text from web pages, where YAML wants one. *ret_offset: in the
- * blob. */
+/* A character that looks like a blank, where YAML wants one. *ret_offset: in the blob. */
 static const char *false_blank_in(const Blob *blob, size_t line, size_t *ret_offset) {
         const char *s = blob_line(blob, line);
         size_t n = line_length(s, blob->data + blob->size);
@@ -205,8 +203,7 @@ static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, 
         return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", why.data);
 }
 
-/* Only a plain scalar can mean another thing than its text. go-yaml takes a scalar with an unknown tag as
- * text. */
+/* Can it mean another thing than its text? To go-yaml a scalar with an unknown tag is text. */
 static bool is_plain(const yaml_event_t *e) {
         const char *tag = (const char *)e->data.scalar.tag;
         return tag ? ONE_OF(tag, YAML_NULL_TAG, YAML_BOOL_TAG, YAML_INT_TAG, YAML_FLOAT_TAG,
@@ -229,13 +226,9 @@ bool node_is_null(const Node *n) {
 }
 
 static void finish_document(Builder *b, Documents *documents) {
-        if (b->root && !node_is_null(b->root)) {
-                documents_add(documents, builder_take(b));
-                return;
-        }
-        Documents empty = {};
-        documents_add(&empty, builder_take(b));
-        documents_done(&empty);
+        _cleanup_(documents_done) Documents ignored = {};
+        bool empty = !b->root || node_is_null(b->root);
+        documents_add(empty ? &ignored : documents, builder_take(b));
 }
 
 static int handle_event(Builder *b, const Blob *blob, const yaml_event_t *e, Documents *documents) {
@@ -268,12 +261,10 @@ static int parse_events(yaml_parser_t *parser, const Blob *blob, size_t start, D
 
         for (;;) {
                 yaml_event_t e;
-                bool last;
-                int r;
                 if (!yaml_parser_parse(parser, &e))
                         return syntax_error(parser, blob, start, diag);
-                last = e.type == YAML_STREAM_END_EVENT;
-                r = handle_event(&b, blob, &e, documents);
+                bool last = e.type == YAML_STREAM_END_EVENT;
+                int r = handle_event(&b, blob, &e, documents);
                 yaml_event_delete(&e);
                 if (r < 0 || last)
                         return r;
@@ -285,7 +276,6 @@ static int yaml_text_parse(const Blob *blob, size_t start, Documents *documents,
         Feed feed = { .next = blob->data + start, .end = blob->data + blob->size, .parser = &parser };
         bool utf16 = blob->size >= 2 &&
                      (memcmp(blob->data, "\xff\xfe", 2) == 0 || memcmp(blob->data, "\xfe\xff", 2) == 0);
-        int r;
 
         if (!yaml_parser_initialize(&parser))
                 return diag_error_at(diag, -ENOMEM, CAUSE_INTERNAL, &blob->at, NULL,
@@ -296,7 +286,7 @@ static int yaml_text_parse(const Blob *blob, size_t start, Documents *documents,
                 yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
                 yaml_parser_set_input(&parser, feed_read, &feed);
         }
-        r = parse_events(&parser, blob, start, documents, diag);
+        int r = parse_events(&parser, blob, start, documents, diag);
         yaml_parser_delete(&parser);
         return r;
 }
