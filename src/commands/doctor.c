@@ -12,7 +12,7 @@
 #include "doctor/checks.h"
 #include "host/detect.h"
 #include "redact/mask.h"
-#include "source/trust.h"
+#include "source/signature.h"
 
 #include <errno.h>
 #include <unistd.h>

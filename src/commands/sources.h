@@ -3,7 +3,7 @@
 /* The sources of the configuration, for the stages and for config-sign.c. */
 #include "base/paths.h"
 #include "cli/cli.h"
-#include "source/binding.h"
+#include "source/signature.h"
 #include "source/source.h"
 
 /* Facts that one phase keeps in /run (0600), so that the next phase asks nothing again (boot-facts.c). */

@@ -146,14 +146,6 @@ static bool note_words(Secrets *s, const char *line, bool tells) {
         return tells;
 }
 
-static void note_flags(Secrets *s, const json_t *flags) {
-        bool tells = false;
-        json_t *flag;
-        size_t i;
-        json_array_foreach(flags, i, flag)
-                tells = note_words(s, json_string_value(flag) ?: "", tells);
-}
-
 static void hide_toml(Secrets *s, json_t *containerd) {
         const json_t *config = json_object_get(containerd, "config");
         _free_ char *masked = NULL;
@@ -166,11 +158,14 @@ static void hide_toml(Secrets *s, json_t *containerd) {
 }
 
 json_t *mask_config(Secrets *s, const json_t *document) {
-        json_t *copy = mask_json(s, document), *spec = json_object_get(copy, "spec");
+        json_t *copy = mask_json(s, document), *spec = json_object_get(copy, "spec"), *flag;
         json_t *its_spec = json_object_get(document, "spec"),
                *environment = json_object_get(json_object_get(its_spec, "instance"), "environment");
         _cleanup_(json_decrefp) json_t *hidden = json_deep_copy(environment);
-        note_flags(s, json_object_get(json_object_get(its_spec, "kubelet"), "flags"));
+        bool tells = false;
+        size_t i;
+        json_array_foreach(json_object_get(json_object_get(its_spec, "kubelet"), "flags"), i, flag)
+                tells = note_words(s, json_string_value(flag) ?: "", tells);
         hide_toml(s, json_object_get(spec, "containerd"));
         hide_environment(s, hidden);
         if (hidden)

@@ -16,8 +16,7 @@ typedef enum MaskFormat {
 json_t *mask_json(Secrets *s, const json_t *json) _nonnull_;
 /* The same of a NodeConfig ({"spec"}), without all environment variables. */
 json_t *mask_config(Secrets *s, const json_t *document) _nonnull_;
-/* The same without texts of the free-form parts, which may be secret under any key. It adds all but common
- * words to Secrets. */
+/* The same without texts of free-form parts, which may be secret. It adds all but common words. */
 json_t *mask_config_whole(Secrets *s, const json_t *document) _nonnull_;
 /* The same of a file, which stays as it is if it has no secrets. -EBADMSG: not of its format, so it might
  * hold anything. The caller frees *ret. */

@@ -54,8 +54,7 @@ static char *html_escaped(const char *json) {
         return text_take(&t);
 }
 
-/* Inside a longer text (user:password) it may begin at any of three bit offsets. The characters that
- * neighbours share with it are left off. */
+/* In a longer text (user:password) it begins at one of three offsets. Shared characters are left off. */
 static void add_base64(Secrets *s, const char *value) {
         size_t n = strlen(value);
         for (size_t shift = 0; shift < 3 && n >= 9; shift++) {
@@ -191,9 +190,8 @@ static Span find_url_user(const char *p, size_t room) {
         return span;
 }
 
-/* Ids of access keys (docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html), tokens of kubelet
- * for EKS, JSON Web Tokens (RFC 7519). No JWT ends before measured: this keeps the time linear in a long
- * word. */
+/* Ids of access keys (docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html), tokens for EKS,
+ * JSON Web Tokens (RFC 7519). None ends before measured: the time stays linear. */
 static Span find_token(const char *p, size_t room, const char **measured) {
         size_t n = 0;
         if (begins(p, room, "k8s-aws-v1."))
@@ -363,14 +361,12 @@ static Span find_environment(const char *p, size_t room) {
         size_t n = environment_begin(p), end = n;
         while (n > 0 && end < room && (p[end] != '\n' || p[end - 1] == '\\'))
                 end++;
-        if (is_hidden_already(p + n, end - n))
-                return (Span){};
-        return (Span){ n, end - n };
+        return (Span){ n, is_hidden_already(p + n, end - n) ? 0 : end - n };
 }
 
 /* "--bootstrap-token abc": only of options, or it would hide words of sentences. */
 static Span find_option_value(const char *text, size_t at, size_t size) {
-        size_t begin = at, n;
+        size_t begin = at;
         while (begin > 0 && at - begin < 64 &&
                (isalnum((unsigned char)text[begin - 1]) || text[begin - 1] == '-'))
                 begin--;
@@ -378,10 +374,8 @@ static Span find_option_value(const char *text, size_t at, size_t size) {
             at + 1 >= size || text[at + 1] == '-' ||
             !name_is_secret(text + begin, at - begin, text + at + 1))
                 return (Span){};
-        n = bare_length(text + at + 1, size - at - 1, BARE_ENDS);
-        if (is_harmless(text + at + 1, n))
-                return (Span){};
-        return (Span){ 1, n };
+        size_t n = bare_length(text + at + 1, size - at - 1, BARE_ENDS);
+        return (Span){ 1, is_harmless(text + at + 1, n) ? 0 : n };
 }
 
 static Span find_pattern(const char *text, size_t at, size_t size, const char **measured) {
@@ -409,9 +403,7 @@ static void scrub_patterns(const char *text, size_t size, Text *out) {
         const char *measured = text;
         size_t from = 0;
         for (size_t i = 0; i < size;) {
-                Span span = {};
-                if (text[i])
-                        span = find_pattern(text, i, size, &measured);
+                Span span = text[i] ? find_pattern(text, i, size, &measured) : (Span){};
                 if (span.size == 0) {
                         i++;
                         continue;

@@ -36,10 +36,8 @@ bool name_is_secret(const char *name, size_t size, const char *value) {
 bool key_is_secret(const char *key, const json_t *value) {
         if (streq(key, "authorization") && json_is_object(value))       /* of kubelet: not a header */
                 return false;
-        for (size_t i = 0; i < ARRAY_SIZE(secret_keys); i++)
-                if (strcasecmp(key, secret_keys[i]) == 0)
-                        return true;
-        return name_is_secret(key, strlen(key), json_is_number(value) ? "0" : "");
+        return ANY(k, secret_keys, ARRAY_SIZE(secret_keys), strcasecmp(key, *k) == 0) ||
+               name_is_secret(key, strlen(key), json_is_number(value) ? "0" : "");
 }
 
 /* "://user:password@host"; an '@' in the path does not count (RFC 3986, section 3.2) */

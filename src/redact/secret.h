@@ -5,8 +5,7 @@
 
 /* Does such a key of free-form settings have a secret value? */
 _nonnull(1) bool key_is_secret(const char *key, const json_t *value);
-/* The same of options and variables (X-Amz-Security-Token, --bootstrap-token). value: a text that begins with
- * the value, or "". */
+/* The same of options and variables (X-Amz-Security-Token). value: a text that begins with it, or "". */
 _nonnull_ bool name_is_secret(const char *name, size_t size, const char *value);
 /* Does it hold a URL with a user or a password? */
 _nonnull_ bool text_holds_password(const char *text);

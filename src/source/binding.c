@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Compares the fields of a signature with the cluster of the configuration, the account and region of the
  * instance, and SERIALS_FILE: source → the serial applied last. It does not depend on a clock. */
-#include "source/binding.h"
+#include "source/signature.h"
 
 #include "base/json.h"
 #include "base/paths.h"
@@ -56,16 +56,13 @@ static int serials_read(const Root *root, json_t **ret) {
         _free_ char *text = NULL;
         size_t size = 0;
         int r = root_read(root, SERIALS_FILE, SERIALS_LIMIT, &text, &size);
-        json_t *json = r >= 0         ? json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL)
-                       : r == -ENOENT ? json_object()
-                                      : NULL;
         if (r < 0 && r != -ENOENT)
                 return r;
-        if (!json_is_object(json)) {
-                json_decref(json);
+        _cleanup_(json_decrefp) json_t *json = text ? json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL)
+                                                    : json_object();
+        if (!json_is_object(json))
                 return -EBADMSG;
-        }
-        *ret = json;
+        *ret = TAKE_PTR(json);
         return 0;
 }
 

@@ -59,7 +59,6 @@ static bool is_mark(Cut c) {
 /* The first line with YAML content, or an empty one. */
 static Cut first_content(const Blob *b) {
         Cut c = { b->data, b->data + b->size };
-
         cut_text(&c, "\xef\xbb\xbf");
         while (c.s < c.end) {
                 Cut line = cut_line(&c), text = line;
@@ -79,22 +78,18 @@ static bool is_key_line(Cut line) {
 
         if (n == 0 || (colon + 1 < line.end && !isblank((unsigned char)colon[1])))
                 return false;
-        if ((n >= 5 && strncasecmp(line.s, "MIME-", 5) == 0) ||
-            (n >= 8 && strncasecmp(line.s, "Content-", 8) == 0))
-                return false;
         while (n > 0 && isblank((unsigned char)line.s[n - 1]))
                 n--;
-        return n > 0 && !memchr(line.s, ' ', n);
+        return n > 0 && !memchr(line.s, ' ', n) && !(n >= 5 && strncasecmp(line.s, "MIME-", 5) == 0) &&
+               !(n >= 8 && strncasecmp(line.s, "Content-", 8) == 0);
 }
 
 /* Is bare text that does not parse meant as a NodeConfig? If so it begins as a map, and a top-level line, or
  * in JSON any place, has its kind or apiVersion. */
 static bool is_meant(const Blob *b) {
         Cut rest = first_content(b), first = rest;
-        size_t indent;
-
         cut_blanks(&first);
-        indent = (size_t)(first.s - rest.s);
+        size_t indent = (size_t)(first.s - rest.s);
         rest.end = b->data + b->size;
         if (first.s < rest.end && *first.s == '{') {
                 for (; rest.s < rest.end; rest.s++)
@@ -104,10 +99,8 @@ static bool is_meant(const Blob *b) {
         }
         if (cut_text(&first, "---"))
                 cut_blanks(&first);
-        if (!is_key_line(first))
-                return false;
-        if (is_mark(first))
-                return true;
+        if (!is_key_line(first) || is_mark(first))
+                return is_key_line(first);
         while (rest.s < rest.end) {
                 Cut line = cut_line(&rest), text = line;
                 cut_blanks(&text);
@@ -133,18 +126,14 @@ static const char *foreign_kind(const Blob *b) {
                 { "#upstart-job",          "an upstart job",          true },
         };
         Cut c = { b->data, b->data + b->size };
-
         cut_text(&c, "\xef\xbb\xbf");
         while (c.s < c.end && isspace((unsigned char)*c.s))
                 c.s++;
-        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-                size_t n = strlen(table[i].begin);
-                if ((size_t)(c.end - c.s) < n || strncasecmp(c.s, table[i].begin, n) != 0)
-                        continue;
-                if (!table[i].word || c.s + n == c.end || isspace((unsigned char)c.s[n]))
-                        return table[i].kind;
-        }
-        return NULL;
+        /* a NUL stands behind the data */
+        return PICK(t, table, ARRAY_SIZE(table),
+                    strncasecmp(c.s, t->begin, strlen(t->begin)) == 0 &&
+                            (!t->word || !c.s[strlen(t->begin)] ||
+                             isspace((unsigned char)c.s[strlen(t->begin)])), t->kind, NULL);
 }
 
 bool source_is_foreign(const Blob *blob) {
@@ -164,13 +153,10 @@ static void documents_move(Documents *to, Documents *from) {
 static void warn_not_yaml(Diag *found, Diag *diag) {
         for (size_t i = 0; i < found->n; i++) {
                 Diagnostic *item = &found->items[i];
-                char *text;
                 if (item->warning)
                         continue;
-                text = xasprintf("nothing here says that it is a NodeConfig, so it is not read: %s",
-                                 item->text);
-                free(item->text);
-                item->text = text;
+                RENEW(item->text, xasprintf("nothing here says that it is a NodeConfig, so it is not read: "
+                                            "%s", item->text));
                 item->warning = true;
                 item->cause = CAUSE_NONE;
                 item->code = xstrdup("not-yaml");
@@ -192,7 +178,6 @@ static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         const char *kind = foreign_kind(b), *packed = packing(b);
         Documents documents = {};
         Diag found = {};
-        int r;
 
         if (kind) {
                 diag_warn_at(notes, "foreign-data", &(Position){ .source = b->at.source }, NULL,
@@ -204,24 +189,19 @@ static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
                                                        "it only once", b->at.source, packed);
                 return 0;
         }
-        r = yaml_parse(b, &documents, &found);
+        int r = yaml_parse(b, &documents, &found);
         if (r < 0 && !is_meant(b)) {
                 warn_not_yaml(&found, diag);
                 return 0;
         }
         diag_move(diag, &found);
-        if (r < 0)
-                return r;
         documents_move(ret, &documents);
-        return 0;
+        return r;
 }
 
 static int decode_part(const Blob *b, Documents *ret, Diag *diag) {
         Documents documents = {};
         int r = yaml_parse(b, &documents, diag);
-
-        if (r < 0)
-                return r;
         for (size_t i = 0; i < documents.n; i++)
                 if (documents.items[i].root->type != NODE_MAP)
                         r = diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &documents.items[i].at, NULL,
@@ -238,10 +218,7 @@ static int decode_blob(Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         _cleanup_(blobs_done) Blobs parts = {};
         size_t told = diag->n;
         bool is_mime;
-        int r = doc_unpack(b, diag);
-
-        if (r >= 0)
-                r = mime_split(b, NODECONFIG_TYPE, &parts, &is_mime, diag);
+        int r = doc_unpack(b, diag) ?: mime_split(b, NODECONFIG_TYPE, &parts, &is_mime, diag);
         if (r < 0)
                 return r;
         for (; told < diag->n; told++)

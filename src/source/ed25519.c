@@ -15,11 +15,7 @@
 #define BEGIN "-----BEGIN "
 #define END   "-----END "
 
-typedef struct KeyKind {
-        const char *label, *why;
-        unsigned char prefix[16];
-        size_t n;
-} KeyKind;
+typedef struct KeyKind { const char *label, *why; unsigned char prefix[16]; size_t n; } KeyKind;
 static const KeyKind public_kind = {
         "PUBLIC KEY-----",
         "it is not an Ed25519 public key in PEM, as openssl pkey -pubout writes it",

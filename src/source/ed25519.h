@@ -15,8 +15,7 @@ _must_check_ _nonnull_ int ed25519_parse_public(const char *text, size_t size, E
                                                 const char **ret_why);
 _must_check_ _nonnull_ int ed25519_parse_private(const char *text, size_t size, Ed25519Key *ret,
                                                  const char **ret_why);
-/* "sha256:0123…" of a public key, for the caller to free, as `openssl pkey -pubin -outform DER | sha256sum`
- * prints. Needs hash_load(). */
+/* "sha256:0123…" of a public key (its DER), for the caller to free. Needs hash_load(). */
 _malloc_ _nonnull_ char *ed25519_name(const Ed25519Key *key);
 /* 1: signed by the owner of this public key; 0: not. Both functions: -ENOTSUP with a diagnostic where the
  * configuration of libcrypto does not allow Ed25519. */

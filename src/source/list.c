@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A list of sources: the record of the units of this boot, or a file of the image. A line is a source, as for
- * --config-source, or "config-cache FILE". */
+ * A list of sources, of the boot or of the image. A line is one, or "config-cache FILE". */
 #include "source/source.h"
 
 #include "base/guard.h"
@@ -22,8 +21,7 @@ static int take_line(const char *line, SourceList *list, Position at, Diag *diag
         if (!*text || *text == '#')
                 return 0;
         if (startswith(text, CACHE_WORD)) {
-                free(list->cache);
-                list->cache = str_strip(text + strlen(CACHE_WORD));
+                RENEW(list->cache, str_strip(text + strlen(CACHE_WORD)));
                 return 0;
         }
         if (!source_is_imds(text) && (!path || streq(path, text)))

@@ -63,8 +63,7 @@ static int read_user_data(Imds *imds, Blobs *ret, Diag *diag) {
         /* -ENOENT: an instance without user data */
         if (r < 0 && r != -ENOENT)
                 return r;
-        data = data ?: xstrdup("");
-        blobs_add(ret, (Position){ .source = "user-data", .line = 1 }, data, size);
+        blobs_add(ret, (Position){ .source = "user-data", .line = 1 }, data ?: xstrdup(""), size);
         return 0;
 }
 
@@ -103,18 +102,14 @@ static int read_file(const Root *root, const char *path, const char *name, Sourc
         return add_file(r, name, guarded, data, size, ret, diag);
 }
 
-/* The number of our own descriptor, or -1. Opening a pipe again by such a name may need rights that we do not
- * have. */
+/* The number of our own descriptor, or -1. Opening it again by its name may need more rights. */
 static int descriptor_of(const char *path) {
         static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
-        uint64_t n = 0;
-        if (streq(path, "/dev/stdin"))
-                return STDIN_FILENO;
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-                if (startswith(path, folders[i]) && parse_u64(path + strlen(folders[i]), &n) >= 0 &&
-                    n <= INT_MAX)
-                        return (int)n;
-        return -1;
+        uint64_t n = STDIN_FILENO;
+        bool own = streq(path, "/dev/stdin") ||
+                   ANY(f, folders, ARRAY_SIZE(folders),
+                       startswith(path, *f) && parse_u64(path + strlen(*f), &n) >= 0 && n <= INT_MAX);
+        return own ? (int)n : -1;
 }
 
 /* Takes fd. */
@@ -133,8 +128,8 @@ static int read_descriptor(int own, const char *name, Blobs *ret, Diag *diag) {
 
 static int refuse_stream(const char *name, Diag *diag) {
         return diag_error_in(diag, -EINVAL, CAUSE_USAGE, name,
-                             "is a pipe or a descriptor, which might never end; write its content to a file "
-                             "(only plan, config check and their like read one, without --root)");
+                             "is a pipe or a descriptor, which may never end; write its content to a file "
+                             "(plan and config check read one without --root)");
 }
 
 static bool is_drop_in(const Root *root, const char *path, const char *name) {

@@ -27,10 +27,7 @@ void signatures_done(Signatures *s) {
 
 /* ---- reading ---- */
 
-typedef struct Piece {
-        const char *s;
-        size_t n;
-} Piece;
+typedef struct Piece { const char *s; size_t n; } Piece;
 
 static const char *find_last(Piece in, const char *text) {
         size_t n = strlen(text);
@@ -61,12 +58,12 @@ static bool piece_cut(Piece *p, const char *text) {
 
 /* "NAME: VALUE\n" → VALUE; NULL: another text. */
 static char *piece_cut_field(Piece *p, const char *name) {
-        _free_ char *label = xasprintf("%s: ", name), *value = NULL;
+        _free_ char *label = xasprintf("%s: ", name);
         Piece rest = *p;
         const char *end = piece_cut(&rest, label) ? memchr(rest.s, '\n', rest.n) : NULL;
         if (!end)
                 return NULL;
-        value = xstrndup(rest.s, (size_t)(end - rest.s));
+        _free_ char *value = xstrndup(rest.s, (size_t)(end - rest.s));
         if (strlen(value) != (size_t)(end - rest.s) || !signature_field_is_valid(name, value))
                 return NULL;
         *p = (Piece){ end + 1, rest.n - (size_t)(end + 1 - rest.s) };
@@ -83,9 +80,8 @@ static int parse(Piece all, Signature *ret, Piece *ret_value) {
         if (!header)
                 return -EBADMSG;
         fields = (Piece){ header + strlen("\n" HEADER), (size_t)(value + 1 - header) - strlen("\n" HEADER) };
-        _free_ char *serial = NULL;
         ret->key = piece_cut_field(&fields, "key");
-        serial = piece_cut_field(&fields, "serial");
+        _free_ char *serial = piece_cut_field(&fields, "serial");
         ret->account = piece_cut_field(&fields, "account");
         ret->region = piece_cut_field(&fields, "region");
         ret->cluster = piece_cut_field(&fields, "cluster");
@@ -107,11 +103,11 @@ static int parse(Piece all, Signature *ret, Piece *ret_value) {
 
 /* Only the one text that base64_encode() makes of these bytes. */
 static int decode_value(Piece value, unsigned char ret[static ED25519_SIGNATURE]) {
-        _free_ char *bytes = NULL, *again = NULL;
+        _free_ char *bytes = NULL;
         size_t n = 0;
         if (base64_decode(value.s, value.n, false, &bytes, &n) < 0 || n != ED25519_SIGNATURE)
                 return -EBADMSG;
-        again = base64_encode(bytes, n);
+        _free_ char *again = base64_encode(bytes, n);
         memcpy(ret, bytes, n);
         return memcmp(again, value.s, value.n) == 0 ? 0 : -EBADMSG;
 }
@@ -134,7 +130,7 @@ static char *key_files(const Trust *trust) {
 static int verify(Blob *blob, const Trust *trust, Signature *ret, Diag *diag) {
         unsigned char value[ED25519_SIGNATURE];
         Piece all = message_of(blob), text = {};
-        size_t size = 0, i = 0;
+        size_t size = 0;
         if (!signature_is_there(blob))
                 return diag_error_in(diag, -EKEYREJECTED, CAUSE_SIGNATURE, blob->at.source,
                                      "is not signed, as this machine demands; sign it with nodestrap config "
@@ -144,24 +140,21 @@ static int verify(Blob *blob, const Trust *trust, Signature *ret, Diag *diag) {
                 return diag_error_in(diag, r, CAUSE_SIGNATURE, blob->at.source,
                                      "has a damaged signature, or text behind it: it was changed after "
                                      "nodestrap config sign; sign it again");
-        while (i < trust->n && !streq(trust->keys[i].name, ret->key))
-                i++;
+        const TrustedKey *key = FIND(k, trust->keys, trust->n, streq(k->name, ret->key));
         _free_ char *files = key_files(trust);
-        if (i == trust->n)
+        if (!key)
                 return diag_error_in(diag, -ENOKEY, CAUSE_SIGNATURE, blob->at.source,
                                      "is signed with the key %s, but this machine trusts only %s; sign it "
                                      "with one of these", ret->key, files);
         _free_ char *bytes = signed_bytes(all.s, text.s, &size);
-        r = ed25519_verify(&trust->keys[i].key, bytes, size, value, diag);
+        r = ed25519_verify(&key->key, bytes, size, value, diag);
         if (r == 0)
                 return diag_error_in(diag, -EKEYREJECTED, CAUSE_SIGNATURE, blob->at.source,
                                      "was changed after it was signed, or not signed by the owner of %s, "
-                                     "whose key it names; sign it again", trust->keys[i].file);
-        if (r < 0)
-                return r;
+                                     "whose key it names; sign it again", key->file);
         ret->source = xstrdup(blob->at.source);
-        ret->file = xstrdup(trust->keys[i].file);
-        return 0;
+        ret->file = xstrdup(key->file);
+        return r < 0 ? r : 0;
 }
 
 int signatures_verify(Blobs *blobs, const Trust *trust, Signatures *ret, Diag *diag) {
@@ -261,30 +254,30 @@ static int make_body(Blobs *blobs, Text *t, char **ret_boundary, Diag *diag) {
 }
 
 int signature_make(Blobs *blobs, const Ed25519Key *private, const Signature *fields, char **ret, Diag *diag) {
-        _free_ char *boundary = NULL, *name = NULL, *bytes = NULL, *value = NULL;
+        _free_ char *boundary = NULL;
         _cleanup_(text_done) Text t = {};
         unsigned char signature[ED25519_SIGNATURE];
         Ed25519Key public = {};
         size_t size = 0;
         int r = hash_load(diag) ?: make_body(blobs, &t, &boundary, diag);
-        if (r >= 0) /* of "", to learn the public key */
-                r = ed25519_sign(private, "", 0, signature, &public, diag);
+        THEN(r, ed25519_sign(private, "", 0, signature, &public, diag));        /* for the public key */
         if (r < 0)
                 return r;
-        name = ed25519_name(&public);
+        _free_ char *name = ed25519_name(&public);
         text_add(&t, "--%s\n" HEADER "key: %s\nserial: %llu\n", boundary, name,
                  (unsigned long long)fields->serial);
-        const char *const bound[] = { "account",      fields->account, "region",
-                                      fields->region, "cluster",       fields->cluster };
-        for (size_t i = 0; i < ARRAY_SIZE(bound); i += 2)
-                if (bound[i + 1])
-                        text_add(&t, "%s: %s\n", bound[i], bound[i + 1]);
+        if (fields->account)
+                text_add(&t, "account: %s\n", fields->account);
+        if (fields->region)
+                text_add(&t, "region: %s\n", fields->region);
+        if (fields->cluster)
+                text_add(&t, "cluster: %s\n", fields->cluster);
         text_add(&t, "%s", &VALUE[1]);        /* without its line end */
-        bytes = signed_bytes(t.data, t.data + t.size, &size);
+        _free_ char *bytes = signed_bytes(t.data, t.data + t.size, &size);
         r = ed25519_sign(private, bytes, size, signature, &public, diag);
         if (r < 0)
                 return r;
-        value = base64_encode(signature, sizeof signature);
+        _free_ char *value = base64_encode(signature, sizeof signature);
         text_add(&t, "%s\n--%s--\n", value, boundary);
         *ret = text_take(&t);
         return 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The sources of the configuration: imds://user-data, file://PATH (file or directory), and those of
- * SourceFlags. */
+/* Sources of the configuration: imds://user-data, file://PATH (file or directory), and SourceFlags. */
 #include "aws/aws.h"
 #include "base/paths.h"
 #include "base/root.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TRUSTED_DIR → Trust. A mistake of the image builder must not turn the check off: any file turns it on,
- * and an unusable file is an error. */
-#include "source/trust.h"
+ * TRUSTED_DIR → Trust. Any file in it turns the check on, and an unusable one is an error. */
+#include "source/signature.h"
 
 #include "base/guard.h"
 #include "base/hash.h"
@@ -14,13 +13,11 @@
 #define CERTIFICATE_LIMIT (256u << 10)
 
 Trust *trust_free(Trust *t) {
-        for (size_t i = 0; t && i < t->n; i++) {
+        if (!t)
+                return NULL;
+        for (size_t i = 0; i < t->n; i++)
                 FREE_ALL(t->keys[i].file, t->keys[i].name);
-        }
-        if (t) {
-                FREE_ALL(t->keys, t->certificates);
-        }
-        free(t);
+        FREE_ALL(t->keys, t->certificates, t);
         return NULL;
 }
 
@@ -35,9 +32,7 @@ static int add_key(const Root *root, const char *path, Trust *t, Diag *diag) {
                 return diag_error_in(diag, r, CAUSE_TRUST, path,
                                      "cannot be used as the key of a signer: %s",
                                      why ?: strerror(-r));
-        *APPEND(t->keys, t->n) = (TrustedKey){ .file = xstrdup(path_last(path)),
-                                               .name = ed25519_name(&key),
-                                               .key = key };
+        *APPEND(t->keys, t->n) = (TrustedKey){ xstrdup(path_last(path)), ed25519_name(&key), key };
         return 0;
 }
 
@@ -47,9 +42,7 @@ static int add_certificates(const Root *root, const char *path, Trust *t, Diag *
         if (r < 0)
                 return diag_error_in(diag, r, CAUSE_TRUST, path,
                                      "cannot be read as certificates of AWS: %s", strerror(-r));
-        char *both = xasprintf("%s%s\n", t->certificates ?: "", text);
-        free(t->certificates);
-        t->certificates = both;
+        RENEW(t->certificates, xasprintf("%s%s\n", t->certificates ?: "", text));
         return 0;
 }
 
@@ -65,8 +58,7 @@ static int add_file(const Root *root, const char *name, Trust *t, Diag *diag) {
         return key ? add_key(root, path, t, diag) : add_certificates(root, path, t, diag);
 }
 
-/* A dead link, such as to a file system that is mounted later, shows that the image builder wants the
- * check. */
+/* A dead link, as to a file system that is mounted later, shows that the builder wants the check. */
 static int check_absent(const Root *root, Diag *diag) {
         static const char *const paths[] = { "/etc/nodestrap", TRUSTED_DIR };
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
@@ -80,15 +72,6 @@ static int check_absent(const Root *root, Diag *diag) {
         return 0;
 }
 
-static int list_names(const Root *root, char ***ret, Diag *diag) {
-        int r = root_list(root, TRUSTED_DIR, ret);
-        if (r == -ENOENT)
-                return check_absent(root, diag);
-        return r < 0 ? diag_error(diag, r, CAUSE_TRUST,
-                                  TRUSTED_DIR ", with the keys of signers, cannot be read: %s", strerror(-r))
-                     : 0;
-}
-
 /* ".keep" keeps a directory in git. A hidden key is not used, but turns the check on. */
 static bool counts(const char *name) {
         return *name != '.' || endswith(name, ".pub") || endswith(name, ".pem");
@@ -97,17 +80,20 @@ static bool counts(const char *name) {
 int trust_load(const Root *root, Trust **ret, Diag *diag) {
         _strv_ char **names = NULL;
         _cleanup_(trust_freep) Trust *t = NULL;
-        int r = list_names(root, &names, diag);
+        int r = root_list(root, TRUSTED_DIR, &names);
+        if (r == -ENOENT)
+                r = check_absent(root, diag);
+        else if (r < 0)
+                diag_error(diag, r, CAUSE_TRUST,
+                           TRUSTED_DIR ", with the keys of signers, cannot be read: %s", strerror(-r));
         if (r < 0)
                 return r;
         STRV_FOREACH(name, names) {
                 if (!counts(*name))
                         continue;
-                if (!t)
-                        r = hash_load(diag);
+                r = t ? 0 : hash_load(diag);
                 t = t ?: xcalloc(1, sizeof *t);
-                if (r >= 0)
-                        r = add_file(root, *name, t, diag);
+                THEN(r, add_file(root, *name, t, diag));
                 if (r < 0)
                         return r;
         }

@@ -4,7 +4,7 @@
  * text is also read as a key. */
 #include "tree.h"
 
-#include "source/binding.h"
+#include "source/signature.h"
 
 #include <errno.h>
 

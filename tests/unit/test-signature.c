@@ -2,7 +2,7 @@
  * Signed configurations: the output of config sign counts, and no changed one; the trusted keys of a
  * machine; the binding of a signature. That libcrypto's Ed25519 is everybody's, tests/check/signed.sh
  * asks openssl(1). */
-#include "source/binding.h"
+#include "source/signature.h"
 #include "source/source.h"
 
 #include "base/guard.h"
