@@ -8,13 +8,6 @@
 
 /* ---- images ---- */
 
-static const char *image_thresholds(const KubeletGiven *g) {
-        return number(g, "imageGCLowThresholdPercent", 80) < number(g, "imageGCHighThresholdPercent", 85)
-                       ? NULL
-                       : "imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (default: 80 "
-                         "and 85)";
-}
-
 static const char *image_ages(const KubeletGiven *g) {
         double most = seconds(g, "imageMaximumGCAge", 0), least = seconds(g, "imageMinimumGCAge", 120);
         if (most < 0)
@@ -22,16 +15,6 @@ static const char *image_ages(const KubeletGiven *g) {
         if (most > 0 && most <= least)
                 return "must be longer than imageMinimumGCAge (default: 2m)";
         return needs_gate(g, "ImageMaximumGCAge", most > 0);
-}
-
-static const char *image_least_age(const KubeletGiven *g) {
-        return from(g, 36) && seconds(g, "imageMinimumGCAge", 0) < 0 ? "must not be negative" : NULL;
-}
-
-static const char *image_pulls(const KubeletGiven *g) {
-        return is_on(g, "serializeImagePulls", false) && number(g, "maxParallelImagePulls", 1) > 1
-                       ? "must be 1 where serializeImagePulls is true"
-                       : NULL;
 }
 
 /* pkg/kubelet/images/pullmanager/image_pull_policies.go */
@@ -177,6 +160,28 @@ static const char *taints(const KubeletGiven *g) {
         return NULL;
 }
 
+/* Settings with one condition. */
+static const char *limited(const KubeletGiven *g) {
+        const char *address = text(g, "address");
+        const struct { const char *key; bool broken; const char *fault; } settings[] = {
+                { "imageGCLowThresholdPercent",
+                  number(g, "imageGCLowThresholdPercent", 80) >= number(g, "imageGCHighThresholdPercent", 85),
+                  "imageGCLowThresholdPercent must be below imageGCHighThresholdPercent (default: 80 and "
+                  "85)" },
+                { "imageMinimumGCAge", from(g, 36) && seconds(g, "imageMinimumGCAge", 0) < 0,
+                  "must not be negative" },
+                { "maxParallelImagePulls",
+                  is_on(g, "serializeImagePulls", false) && number(g, "maxParallelImagePulls", 1) > 1,
+                  "must be 1 where serializeImagePulls is true" },
+                { "runOnce", from(g, 32) && is_on(g, "runOnce", false),
+                  "must be false from Kubernetes 1.32 on" },
+                { "systemCgroups", streq(text(g, "systemCgroups"), "/"), "must not be the root cgroup" },
+                /* kubelet makes "<nil>" of another text (pkg/kubelet/server/server.go) */
+                { "address", *address && !kubelet_address_is_valid(address), "must be an IP address" },
+        };
+        return PICK(s, settings, ARRAY_SIZE(settings), s->broken && streq(s->key, g->key), s->fault, NULL);
+}
+
 /* Settings that need only a gate. */
 static const char *gated(const KubeletGiven *g) {
         const struct { const char *key, *gate; bool used; } settings[] = {
@@ -211,12 +216,6 @@ static const char *gates_of_defaults(const KubeletGiven *g) {
                                 "its own default; leave it on", names[i], g->minor);
         }
         return NULL;
-}
-
-/* kubelet makes "<nil>" of another text (pkg/kubelet/server/server.go). */
-static const char *listen_address(const KubeletGiven *g) {
-        const char *address = text(g, "address");
-        return !*address || kubelet_address_is_valid(address) ? NULL : "must be an IP address";
 }
 
 /* The server that starts later fails; which one that is changes. Port 0 is the default. */
@@ -301,14 +300,6 @@ static const char *http2_cipher(const KubeletGiven *g) {
                        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, which HTTP/2 needs";
 }
 
-static const char *run_once(const KubeletGiven *g) {
-        return from(g, 32) && is_on(g, "runOnce", false) ? "must be false from Kubernetes 1.32 on" : NULL;
-}
-
-static const char *system_cgroups(const KubeletGiven *g) {
-        return streq(text(g, "systemCgroups"), "/") ? "must not be the root cgroup" : NULL;
-}
-
 /* It must be as filepath.Clean() of Go writes it. */
 static const char *pod_logs(const KubeletGiven *g) {
         const char *dir = text(g, "podLogsDir");
@@ -385,10 +376,10 @@ static const struct Rule {
         const char *(*fault)(const KubeletGiven *g);
         bool whole;                     /* the rest of the NodeConfig may mend it */
 } rules[] = {
-        { { "imageGCLowThresholdPercent", "imageGCHighThresholdPercent" }, image_thresholds, true },
+        { { "imageGCLowThresholdPercent", "imageGCHighThresholdPercent" }, limited, true },
         { { "imageMaximumGCAge", "imageMinimumGCAge" }, image_ages, false },
-        { { "imageMinimumGCAge" }, image_least_age, false },
-        { { "maxParallelImagePulls", "serializeImagePulls" }, image_pulls, false },
+        { { "imageMinimumGCAge" }, limited, false },
+        { { "maxParallelImagePulls", "serializeImagePulls" }, limited, false },
         { { "imagePullCredentialsVerificationPolicy", "preloadedImagesVerificationAllowlist" },
           image_verification, true },
         { { "shutdownGracePeriod", "shutdownGracePeriodCriticalPods" }, gated, true },
@@ -422,7 +413,7 @@ static const struct Rule {
         { { "cpuCFSQuotaPeriod" }, gated, false },
         { { "crashLoopBackOff" }, crash_loop, false },
         { { "featureGates" }, gates_of_defaults, false },
-        { { "address" }, listen_address, false },
+        { { "address" }, limited, false },
         { { "readOnlyPort", "port" }, shared_port, false },
         { { "healthzPort", "port" }, shared_port, false },
         { { "runtimeRequestTimeout" }, runtime_timeout, false },
@@ -430,8 +421,8 @@ static const struct Rule {
         { { "tlsCipherSuites", "tlsMinVersion" }, http2_cipher, true },
         { { "tlsCurvePreferences" }, curves, false },
         { { "userNamespaces", "maxPods" }, user_namespaces, false },
-        { { "runOnce" }, run_once, false },
-        { { "systemCgroups" }, system_cgroups, false },
+        { { "runOnce" }, limited, false },
+        { { "systemCgroups" }, limited, false },
         { { "podLogsDir" }, pod_logs, false },
         { { "tracing" }, trace_endpoint, false },
         { { "logging" }, logging, false },

@@ -84,11 +84,11 @@ static const char *lex_escape(const char **at, Text *ret) {
                 ++*at;
                 return NULL;
         }
-        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-                if (numbers[i].name == c) {
-                        ++*at;
-                        return lex_character(at, numbers[i].digits, 16, ret);
-                }
+        __auto_type number = FIND(n, numbers, ARRAY_SIZE(numbers), n->name == c);
+        if (number) {
+                ++*at;
+                return lex_character(at, number->digits, 16, ret);
+        }
         return is_digit(c) ? lex_character(at, 3, 8, ret) : "an unknown escape in a string";
 }
 
@@ -163,10 +163,7 @@ const char *expr_lex(ExprPool *pool, const char **at, Token *ret) {
                 ret->type = *at - s == 2 && startswith(s, "in") ? TOKEN_OPERATOR : TOKEN_NAME;
         } else {
                 ret->type = TOKEN_OPERATOR;
-                *at = s + 1;
-                for (size_t i = 0; i < ARRAY_SIZE(operators); i++)
-                        if (startswith(s, operators[i]))
-                                *at = s + 2;
+                *at = s + (ANY(o, operators, ARRAY_SIZE(operators), startswith(s, *o)) ? 2 : 1);
                 if (*at == s + 1 && !strchr("<>!?:+-*/%()[]{}.,", *s))
                         why = "a character that means nothing here";
         }

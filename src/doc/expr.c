@@ -123,8 +123,7 @@ static int parse_list(ExprParser *p, const char *close, Expr *first, Expr *into)
                 if (more && streq(close, "]") && is_operator(p, close))
                         more = false;           /* [1, 2,] is allowed */
         }
-        if (r >= 0)
-                r = expect(p, close);
+        THEN(r, expect(p, close));
         into->n = n;
         into->args = expr_pool_alloc(p->pool, n * sizeof(void *));
         for (size_t i = 0; i < n && r >= 0; i++)
@@ -244,10 +243,8 @@ static int parse_suffixes(ExprParser *p, Expr **e) {
                         Expr *argument = NULL;
                         r = nest(p) ?: parse_expr(p, &argument);
                         p->depth--;
-                        if (r >= 0)
-                                r = expect(p, "]");
-                        if (r >= 0)
-                                r = make_binary(p, EXPR_CALL, at, "[]", *e, argument, e);
+                        THEN(r, expect(p, "]"));
+                        THEN(r, make_binary(p, EXPR_CALL, at, "[]", *e, argument, e));
                 } else {
                         Token name = p->token;
                         if (name.type != TOKEN_NAME)
@@ -255,8 +252,7 @@ static int parse_suffixes(ExprParser *p, Expr **e) {
                         r = next(p);
                         if (r >= 0 && !is_operator(p, "("))
                                 return expr_fail(p->error, name.at, "nothing here has fields");
-                        if (r >= 0)
-                                r = parse_call(p, &name, *e, e);
+                        THEN(r, parse_call(p, &name, *e, e));
                 }
                 if (r < 0)
                         return r;
@@ -280,8 +276,7 @@ static int parse_unary(ExprParser *p, Expr **ret) {
                     p->token.value.type & (EXPR_INT | EXPR_DOUBLE);
         n -= sign;
         r = sign ? parse_literal(p, true, ret) : parse_primary(p, ret);
-        if (r >= 0)
-                r = parse_suffixes(p, ret);
+        THEN(r, parse_suffixes(p, ret));
         for (; r >= 0 && n > 0; n--) {
                 Expr *e = expr_new(p, EXPR_CALL, first, name, 1);
                 r = set_arg(p, e, 0, *ret);

@@ -151,11 +151,9 @@ static int read_bare(Reader *r) {
         static const char *const words[] = { "true", "false", "null" };
         size_t n = number_length(r->next, r->end);
 
-        for (size_t i = 0; n == 0 && i < ARRAY_SIZE(words); i++) {
-                size_t length = strlen(words[i]);
-                if ((size_t)(r->end - r->next) >= length && memcmp(r->next, words[i], length) == 0)
-                        n = length;
-        }
+        if (n == 0)
+                n = PICK(w, words, ARRAY_SIZE(words), (size_t)(r->end - r->next) >= strlen(*w) &&
+                         memcmp(r->next, *w, strlen(*w)) == 0, strlen(*w), 0);
         if (n == 0)
                 return -EBADMSG;
         Mark at = reader_mark(r);

@@ -273,6 +273,13 @@ static void child_set(TomlParser *p, json_t *table, const Text *key, json_t *val
         *APPEND(lines->items, lines->n) = (TomlLine){ own, line };
 }
 
+/* Adds a new table or array. */
+static json_t *child_make(TomlParser *p, TomlTable *c, const Text *key, json_t *value, TableKind kind) {
+        child_set(p, c->table, key, value, line_of(p, p->at));
+        kind_set(p, value, kind);
+        return value;
+}
+
 static int deeper(TomlParser *p, unsigned *depth) {
         if (*depth >= DOC_MAX_DEPTH)
                 return toml_fail(p, p->at, "tables and arrays nested more than 100 deep");
@@ -286,11 +293,8 @@ static int descend(TomlParser *p, TomlTable *c, const Text *key, TableKind way) 
         int r = deeper(p, &c->depth);
         if (r < 0)
                 return r;
-        if (!next) {
-                next = json_object();
-                child_set(p, c->table, key, next, line_of(p, p->at));
-                kind_set(p, next, way);
-        }
+        if (!next)
+                next = child_make(p, c, key, json_object(), way);
         TableKind kind = kind_of(p, next);
         if (kind == KIND_ARRAY && way == KIND_IMPLIED) {
                 next = json_array_get(next, json_array_size(next) - 1);
@@ -330,10 +334,8 @@ static int open_table(TomlParser *p, TomlTable *c, const Text *key) {
                 return r;
         if (old && kind_of(p, old) != KIND_IMPLIED)
                 return toml_fail(p, p->at, "a table or key that is already defined");
-        if (!old) {
-                old = json_object();
-                child_set(p, c->table, key, old, line_of(p, p->at));
-        }
+        if (!old)
+                old = child_make(p, c, key, json_object(), KIND_HEADER);
         kind_set(p, old, KIND_HEADER);
         c->table = old;
         return 0;
@@ -346,11 +348,8 @@ static int open_array_element(TomlParser *p, TomlTable *c, const Text *key) {
                 return r;
         if (array && kind_of(p, array) != KIND_ARRAY)
                 return toml_fail(p, p->at, "an array of tables under a name that is already defined");
-        if (!array) {
-                array = json_array();
-                child_set(p, c->table, key, array, line_of(p, p->at));
-                kind_set(p, array, KIND_ARRAY);
-        }
+        if (!array)
+                array = child_make(p, c, key, json_array(), KIND_ARRAY);
         json_t *element = json_object();
         json_array_append_new(array, element);
         kind_set(p, element, KIND_HEADER);

@@ -29,12 +29,10 @@ static const char *number_base(const char *s, unsigned *ret) {
 
 /* -ERANGE: beyond 64 bits; -EINVAL: not an integer. */
 static int parse_integer(const char *s, bool *ret_negative, uint64_t *ret) {
-        const char *d;
         uint64_t value = 0;
         unsigned base;
-
         *ret_negative = *s == '-';
-        d = number_base(s + (*s == '-' || *s == '+'), &base);
+        const char *d = number_base(s + (*s == '-' || *s == '+'), &base);
         if (*d == '\0')
                 return -EINVAL;
         for (; *d; d++) {
@@ -53,32 +51,19 @@ static int parse_integer(const char *s, bool *ret_negative, uint64_t *ret) {
 
 /* [-+]? (.digits | digits [.digits*]) [exponent]: strtod() takes more. */
 static bool is_decimal(const char *s) {
-        size_t whole, fraction = 0;
-
+        static const char digits[] = "0123456789";
         s += *s == '-' || *s == '+';
-        for (whole = 0; is_digit(*s); s++)
-                whole++;
-        if (*s == '.')
-                for (s++; is_digit(*s); s++)
-                        fraction++;
-        if (whole + fraction == 0)
-                return false;
-        if (*s == 'e' || *s == 'E') {
-                s++;
-                s += *s == '-' || *s == '+';
-                if (!is_digit(*s))
-                        return false;
-                while (is_digit(*s))
-                        s++;
-        }
-        return *s == '\0';
+        size_t whole = strspn(s, digits), fraction = s[whole] == '.' ? strspn(s + whole + 1, digits) : 0;
+        s += whole + (s[whole] == '.') + fraction;
+        if (whole + fraction == 0 || (*s != 'e' && *s != 'E'))
+                return whole + fraction > 0 && *s == '\0';
+        s += s[1] == '-' || s[1] == '+' ? 2 : 1;
+        return is_digit(*s) && !s[strspn(s, digits)];
 }
 
 static json_t *resolve_float(const char *s) {
-        double value;
-        if (!is_decimal(s))
-                return NULL;
-        value = strtod(s, NULL);        /* the program never calls setlocale(): the point is a point */
+        /* the program never calls setlocale(), so strtod() wants a point */
+        double value = is_decimal(s) ? strtod(s, NULL) : NAN;
         return isfinite(value) ? json_real(value) : NULL;
 }
 
@@ -96,14 +81,12 @@ static json_t *resolve_plain_number(const char *s) {
 
 /* A number, with or without underscores, or NULL. */
 static json_t *resolve_number(const char *text) {
-        _free_ char *plain = NULL;
-        char *to;
-
         if (text[0] == '.')
                 return resolve_float(text);
         if (!is_digit(text[0]) && text[0] != '-' && text[0] != '+')
                 return NULL;
-        plain = to = xcalloc(strlen(text) + 1, 1);
+        _free_ char *plain = xcalloc(strlen(text) + 1, 1);
+        char *to = plain;
         for (const char *from = text; *from; from++)
                 if (*from != '_')
                         *to++ = *from;

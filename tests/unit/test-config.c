@@ -432,7 +432,7 @@ TEST(texts_that_leave_their_place) {
         static const struct { const char *text, *said; } cases[] = {   /* said NULL: accepted without a word */
                 { "kubelet: {flags: [\"--v=2\\uFFFE\"]}", "a, line 5: spec.kubelet.flags[0]: holds a Unicode noncharacter" },
                 { "kubelet: {flags: [\"--root-dir=/\\U0010FFFF\"]}", "flags[0]: holds a Unicode noncharacter" },
-                { "kubelet: {flags: [\"--root-dir=/\\U0001FFFE\"]}", "flags[0]: holds a Unicode noncharacter" }, { "kubelet: {flags: [\"--root-dir=/\\uFDD0\"]}", "flags[0]: holds a character" },
+                { "kubelet: {flags: [\"--root-dir=/\\U0001FFFE\"]}", "flags[0]: holds a Unicode noncharacter" }, { "kubelet: {flags: [\"--root-dir=/\\uFDD0\"]}", "flags[0]: holds a Unicode noncharacter" },
                 { "kubelet: {flags: [\"--root-dir=/\\uFFFD\\u2028\\uFDCF\\U0010FFFD\"]}", NULL },
                 { "instance: {environment: {kubelet: {A: \"x\\uFFFF\"}}}", "a, line 5: spec.instance.environment.kubelet.A: holds a Unicode noncharacter" },
                 { "instance: {environment: {kubelet: {A: \"x\\u2028\"}}}", NULL },
